@@ -1,0 +1,67 @@
+"""Everything that can go wrong with the machine or the request. A bad *record* is never an exception: it is counted data.
+
+    AgentSignalsError
+     ├── UsageError            wrong words on the command line                     (exit 2)
+     ├── SourceError           a source is not there, or can't be opened
+     ├── FormatError           a forced format is unknown
+     │    └── AmbiguousFormat  two formats claim one file
+     ├── StoreError            the store can't be read or written
+     │    └── UnknownSession   no session of that id in the store
+     ├── CatalogError          a signal is declared wrongly, or is not known
+     ├── QueryError            DuckDB refuses the SQL
+     └── WorkerError           a shard failed on every try
+"""
+
+from __future__ import annotations
+
+
+class AgentSignalsError(Exception):
+    """What came, what is allowed, and what to do: `message` says the first two, `hint` the last."""
+
+    kind = "error"
+    exit_code = 1
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __reduce__(self) -> tuple[type[AgentSignalsError], tuple[str, str]]:
+        return type(self), (self.message, self.hint)
+
+
+class UsageError(AgentSignalsError):
+    kind = "usage"
+    exit_code = 2
+
+
+class SourceError(AgentSignalsError):
+    kind = "source"
+
+
+class FormatError(AgentSignalsError):
+    kind = "format"
+
+
+class AmbiguousFormat(FormatError):
+    kind = "ambiguous_format"
+
+
+class StoreError(AgentSignalsError):
+    kind = "store"
+
+
+class UnknownSession(StoreError):
+    kind = "unknown_session"
+
+
+class CatalogError(AgentSignalsError):
+    kind = "catalog"
+
+
+class QueryError(AgentSignalsError):
+    kind = "query"
+
+
+class WorkerError(AgentSignalsError):
+    kind = "worker"

@@ -1,0 +1,99 @@
+"""What bytes mean. A format knows no source and no store: it recognises content and turns it into sessions.
+
+To add one: a module with a `FORMAT = Format(...)`, a line in `_MODULES`, a sample in `tests/formats/<name>/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from importlib import import_module
+
+from msgspec import Struct, field
+
+from agentsignals.errors import AmbiguousFormat, FormatError
+from agentsignals.formats.head import Head
+from agentsignals.model import Artifact, Checkpoint, Session
+
+_MODULES = (
+    "claude_code",
+    "codex",
+    "pi",
+    "opencode",
+    "gemini_cli",
+    "copilot_cli",
+    "cursor_agent",
+    "factory_droid",
+    "kiro",
+    "entire",
+)
+
+
+class Claim(Struct):
+    """A format recognises a file. `keys` name what it belongs to: files that share a key are read together.
+
+    A session id is a key; so is anything two copies of one history have in common (the first record id of a fork).
+    """
+
+    keys: list[str]
+
+
+class Input(Struct):
+    """A file handed to a format: its bytes (or a memory map), and the artifact in which it accounts for every record."""
+
+    data: bytes
+    artifact: Artifact
+    session_hint: str | None = None
+    """The session id that the place of the file names, for formats that carry none of their own."""
+    repo_hint: str | None = None
+
+
+class Reading(Struct):
+    """What a family of files says: sessions, and what a collector recorded about sessions by id."""
+
+    sessions: list[Session] = field(default_factory=list)
+    checkpoints: dict[str, list[Checkpoint]] = field(default_factory=dict)
+
+
+class Format(Struct, frozen=True):
+    """A trace format. `version` is the parser's: raise it when its output changes, and its rows become stale."""
+
+    name: str
+    version: int
+    claims: Callable[[Head], Claim | None]
+    read: Callable[[list[Input]], Reading]
+    """Reads all files of one family in this format together; counts each record in its artifact."""
+    agent: str = ""
+    home: tuple[str, ...] = ()
+    """Where the agent keeps its sessions on a machine (`~` is the home folder); none when it has no such place."""
+
+
+@cache
+def formats() -> dict[str, Format]:
+    """Every format by name."""
+    found = (import_module(f"agentsignals.formats.{name}").FORMAT for name in _MODULES)
+    return {f.name: f for f in found}
+
+
+def by_name(name: str) -> Format:
+    """The format of that name. FormatError names the ones there are."""
+    known = formats()
+    if name not in known:
+        raise FormatError(f"There is no format {name!r}.", f"The formats are: {', '.join(sorted(known))}.")
+    return known[name]
+
+
+def identify(head: Head) -> tuple[Format, Claim] | None:
+    """The one format that claims a file, None when none does. Two claimants are an error that names both."""
+    claimed = list(_claims(head))
+    if len(claimed) > 1:
+        names = " and ".join(f.name for f, _ in claimed)
+        raise AmbiguousFormat(f"{head.path} is claimed by {names}.", "Name the right one with --format.")
+    return claimed[0] if claimed else None
+
+
+def _claims(head: Head) -> Iterator[tuple[Format, Claim]]:
+    for known in formats().values():
+        claim = known.claims(head)
+        if claim is not None:
+            yield known, claim

@@ -1,0 +1,245 @@
+"""Puts a session together in file order, the same way for every format: numbering, merging, pairing, trimming.
+
+A format calls `turn`, `step`, `event`, `call`, `result`, `edit` as it meets records, after setting `line` (and
+`artifact_id` when a session spans files); `finish` closes the session.
+"""
+
+from __future__ import annotations
+
+from agentsignals.formats.edits import Hunk, shell_edits
+from agentsignals.formats.outcome import error_class
+from agentsignals.formats.paths import Paths
+from agentsignals.formats.tools import OTHER, Tool, describe
+from agentsignals.model import MAIN, CallStatus, Edit, EditOp, Event, EventKind, Session, Step, ToolCall, Turn, TurnKind
+from agentsignals.text import count_tokens
+
+RESULT_CHARS_KEPT = 4_000
+"""Characters of a tool result kept in the store, head and tail half each: the artifact stays the full record."""
+RESEND_WINDOW_US = 60_000_000
+"""Identical text within 60 s and nothing of the agent in between is one turn (signals_notes section 2)."""
+
+_AGENT_KINDS = ("text", "thinking", "tool_call")
+
+
+class SessionBuilder:
+    """Collects one session. `turn_index` is the turn now running, None before the first prompt."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.artifact_id = session.artifact_id
+        self.line = 0
+        self.turn_index: int | None = None
+        self._steps: dict[tuple[str, str], Step] = {}
+        self._calls: dict[str, list[ToolCall]] = {}
+        self._paths = Paths()
+        self._last_agent_seq = -1
+
+    # -- records -------------------------------------------------------------------------------------------------
+
+    def event(
+        self,
+        kind: EventKind,
+        text: str | None = None,
+        at: int | None = None,
+        step: Step | None = None,
+        thread: str = MAIN,
+        n_chars: int | None = None,
+    ) -> Event:
+        """Something happened. `at` is in microseconds UTC."""
+        events = self.session.events
+        seq = len(events)
+        event = Event(
+            seq,
+            self.turn_index,
+            step.step if step is not None else None,
+            thread,
+            kind,
+            text,
+            n_chars if n_chars is not None else (len(text) if text is not None else 0),
+            at,
+            self.artifact_id,
+            self.line,
+        )
+        events.append(event)
+        if thread == MAIN and kind in _AGENT_KINDS:
+            self._last_agent_seq = seq
+        return event
+
+    def turn(self, kind: TurnKind, text: str, at: int | None = None, model: str | None = None) -> Turn:
+        """A human turn begins. A resend (same words within a minute, nothing from the agent between) replaces the last."""
+        turns = self.session.turns
+        if turns and self._is_resend(turns[-1], text, at):
+            last = turns.pop()
+            self.session.events[last.seq].kind = "meta"
+        turn = Turn(len(turns), kind, text, count_tokens(text), at, model, len(self.session.events))
+        self.turn_index = turn.turn
+        turns.append(turn)
+        self.event("human_turn", text, at)
+        return turn
+
+    def step(self, message_id: str | None, model: str | None, at: int | None = None, thread: str = MAIN) -> Step:
+        """The model call `message_id`: the one already begun, wherever its other lines were, or a new one.
+
+        Without an id each call of this method is a step of its own.
+        """
+        key = (thread, message_id or "")
+        if message_id is not None:
+            known = self._steps.get(key)
+            if known is not None:
+                return known
+        steps = self.session.steps
+        step = Step(len(steps), self.turn_index, thread, len(self.session.events), message_id, model, at)
+        steps.append(step)
+        if message_id is not None:
+            self._steps[key] = step
+        return step
+
+    def call(
+        self,
+        call_id: str,
+        name: str,
+        arguments: bytes | str,
+        tool: Tool | None,
+        at: int | None = None,
+        step: Step | None = None,
+        thread: str = MAIN,
+    ) -> ToolCall:
+        """A tool call. `arguments` is its JSON as logged; `tool` what the format says this tool is (None: unknown)."""
+        event = self.event("tool_call", None, at, step, thread)
+        known = tool if tool is not None else OTHER
+        what = describe(known, name, arguments)
+        path = self._paths.clean(what.path) if what.path else None
+        call = ToolCall(
+            event.seq,
+            self.turn_index,
+            event.step,
+            thread,
+            call_id,
+            name,
+            what.class_,
+            what.shell_kind,
+            path,
+            what.command,
+            arguments if isinstance(arguments, str) else arguments.decode("utf-8", "replace"),
+            started_at=at,
+        )
+        self.session.tool_calls.append(call)
+        self._calls.setdefault(call_id, []).append(call)
+        return call
+
+    def result(
+        self,
+        call_id: str,
+        text: str,
+        status: CallStatus,
+        at: int | None = None,
+        thread: str = MAIN,
+        exit_code: int | None = None,
+        error: str | None = None,
+    ) -> ToolCall | None:
+        """The result of a call: paired with the oldest unanswered call of that id; None when there is none.
+
+        `error` names the error class when the format knows it; otherwise it is read off the text.
+        """
+        kept = text if len(text) <= RESULT_CHARS_KEPT else _cut(text)
+        call = self._unanswered(call_id)
+        if call is None:
+            self.event("tool_result", kept, at, None, thread, len(text))
+            return None
+        event = self.event("tool_result", kept, at, None, call.thread, len(text))
+        event.step = call.step
+        call.status = status
+        call.ended_at = at
+        call.exit_code = exit_code
+        call.result_tokens = (len(text) + 3) // 4
+        call.result_seq = event.seq
+        if status == "error":
+            call.error_class = error or error_class(text, call.class_, call.shell_kind)
+        return call
+
+    def edit(self, call: ToolCall, path: str | None, op: EditOp, hunks: list[Hunk]) -> None:
+        """A successful file change by an edit tool; no hunks means: changed, lines unknown."""
+        cleaned = self._paths.clean(path) if path else call.path
+        if not cleaned:
+            return
+        for n, hunk in enumerate(hunks or [Hunk()]):
+            self.session.edits.append(
+                Edit(
+                    call.seq,
+                    call.turn,
+                    call.thread,
+                    call.call_id,
+                    cleaned,
+                    op,
+                    "edit_tool",
+                    n,
+                    hunk.start_line,
+                    hunk.end_line,
+                    hunk.added,
+                    hunk.removed,
+                    hunk.old_start,
+                    hunk.whole_file,
+                )
+            )
+
+    # -- facts about the session ---------------------------------------------------------------------------------
+
+    def where(self, cwd: str | None, branch: str | None = None) -> None:
+        """The working folder of the records that follow; the session's own is the first one named."""
+        session = self.session
+        if cwd and cwd != self._paths.current:
+            self._paths.enter(cwd)
+            if session.cwd is None:
+                session.cwd = cwd
+        if branch and session.branch is None:
+            session.branch = branch
+
+    def answered(self, call_id: str) -> bool:
+        """Whether every call of that id has its result."""
+        return self._unanswered(call_id) is None
+
+    def finish(self) -> Session:
+        """The finished session: times, model, and the edits that shell commands made."""
+        session = self.session
+        stamps = [e.timestamp for e in session.events if e.timestamp is not None]
+        if stamps:
+            session.started_at = min(stamps) if session.started_at is None else min(session.started_at, min(stamps))
+            session.ended_at = max(stamps)
+        if session.model is None:
+            session.model = _most_used_model(session.steps)
+        for call in session.tool_calls:
+            if call.shell_kind == "write" and call.status == "ok" and call.command:
+                session.edits.extend(shell_edits(call, self._paths))
+        session.edits.sort(key=lambda e: (e.seq, e.hunk))
+        return session
+
+    # -- parts ---------------------------------------------------------------------------------------------------
+
+    def _is_resend(self, last: Turn, text: str, at: int | None) -> bool:
+        return (
+            last.text == text
+            and bool(text)
+            and self._last_agent_seq < last.seq
+            and at is not None
+            and last.timestamp is not None
+            and abs(at - last.timestamp) <= RESEND_WINDOW_US
+        )
+
+    def _unanswered(self, call_id: str) -> ToolCall | None:
+        for call in self._calls.get(call_id, ()):
+            if call.result_seq is None:
+                return call
+        return None
+
+
+def _cut(text: str) -> str:
+    half = RESULT_CHARS_KEPT // 2
+    return f"{text[:half]}\n… {len(text) - 2 * half} characters cut …\n{text[-half:]}"
+
+
+def _most_used_model(steps: list[Step]) -> str | None:
+    counts: dict[str, int] = {}
+    for step in steps:
+        if step.model and step.thread == MAIN:
+            counts[step.model] = counts.get(step.model, 0) + 1
+    return max(counts, key=lambda m: counts[m]) if counts else None

@@ -1,0 +1,112 @@
+"""The beginning of a file, decoded as far as it goes: what formats look at to recognise their own."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cached_property
+from typing import Any
+
+HEAD_BYTES = 64 * 1024
+"""How much of a file is read to recognise it (formats.md section 0)."""
+MAX_RECORDS = 40
+
+_decoder = json.JSONDecoder(strict=False)
+_SPACE = re.compile(r"[\s\ufeff]*")
+
+
+class Head:
+    """The first 64 KiB of a file. Everything here is decoded once, on demand."""
+
+    def __init__(self, data: bytes, path: str = "", complete: bool = False) -> None:
+        self.data = data
+        self.path = path
+        self.complete = complete
+        """Whether `data` is the whole file."""
+
+    @cached_property
+    def text(self) -> str:
+        return self.data.decode("utf-8", "replace").lstrip("\ufeff")
+
+    @cached_property
+    def records(self) -> list[dict[str, Any]]:
+        """The JSON objects of the first lines, when the file is JSON Lines; lines that don't parse are passed over."""
+        lines = self.text.split("\n")
+        if not self.complete and len(lines) > 1:
+            lines = lines[:-1]  # the last one is cut by the window
+        found: list[dict[str, Any]] = []
+        for line in lines[: 4 * MAX_RECORDS]:
+            if len(found) >= MAX_RECORDS:
+                break
+            if not line.lstrip().startswith("{"):
+                continue
+            try:
+                value = json.loads(line, strict=False)
+            except ValueError:
+                continue
+            if isinstance(value, dict):
+                found.append(value)
+        return found
+
+    @cached_property
+    def is_lines(self) -> bool:
+        """Whether the first line is a JSON object by itself, so that the file is JSON Lines (or a one-line document)."""
+        first = self.text.lstrip().split("\n", 1)[0].strip()
+        if not first.startswith("{"):
+            return False
+        if first.endswith("}"):
+            try:
+                json.loads(first, strict=False)
+            except ValueError:
+                return bool(self.records)
+            return True
+        return bool(self.records)
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        """The leading keys of a one-document file; a value the window cuts is left out, its key maps to `CUT`."""
+        text = self.text
+        at = _space(text, 0)
+        found: dict[str, Any] = {}
+        if text[at : at + 1] != "{":
+            return found
+        at = _space(text, at + 1)
+        while text[at : at + 1] == '"':
+            try:
+                key, at = _decoder.raw_decode(text, at)
+            except ValueError:
+                break
+            at = _space(text, at)
+            if text[at : at + 1] != ":":
+                break
+            at = _space(text, at + 1)
+            try:
+                found[key], at = _decoder.raw_decode(text, at)
+            except ValueError:
+                found[key] = CUT
+                break
+            at = _space(text, at)
+            if text[at : at + 1] != ",":
+                break
+            at = _space(text, at + 1)
+        return found
+
+    @property
+    def looks_like_trace(self) -> bool:
+        """Whether the content could be a trace at all: JSON text."""
+        return self.text.lstrip()[:1] in ("{", "[")
+
+
+class _Cut:
+    """Stands for a value that begins in the window and ends behind it."""
+
+    def __repr__(self) -> str:
+        return "CUT"
+
+
+CUT = _Cut()
+
+
+def _space(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return found.end() if found else at

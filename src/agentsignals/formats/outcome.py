@@ -1,0 +1,52 @@
+"""What became of a tool call: error classes and exit codes, read off the result text (signals_notes section 3)."""
+
+from __future__ import annotations
+
+import re
+
+from agentsignals.model import ShellKind, ToolClass
+
+EXIT_CODE = re.compile(
+    r"\A(?:Error: )?Exit code:? (-?\d+)\b"
+    r"|^Process exited with code (-?\d+)\b"
+    r"|completed with exit code (-?\d+)>"
+    r"|^(?:Command exited with code|exit status:?|Exit Code:) (-?\d+)\b",
+    re.MULTILINE,
+)
+"""How Claude Code, Codex, Copilot CLI, Pi and others print the exit code of a shell command."""
+
+_HEAD = 2_000
+_BY_WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("sibling_cancelled", ("sibling tool call errored",)),
+    ("not_read_first", ("has not been read yet", "must read the file", "must first read")),
+    ("edit_mismatch", ("string to replace not found", "no changes to make", "verification failed", "could not find the exact text",
+                       "oldstring not found", "old_string not found", "did not match", "failed to find expected lines",
+                       "has been modified since read", "occurrences of the text", "matches of the string")),
+    ("not_found", ("file does not exist", "path does not exist", "no such file or directory", "enoent", "file not found",
+                   "does not exist", "404", "command not found")),
+    ("permission", ("permission denied", "operation not permitted", "eacces", "requested permissions", "not allowed", "eperm")),
+    ("timeout", ("timed out", "timeout", "etimedout", "deadline exceeded")),
+    ("network", ("econnrefused", "could not resolve host", "getaddrinfo", "connection refused", "network is unreachable",
+                 "connection reset", "socket hang up")),
+)  # fmt: skip
+
+
+def exit_code(text: str) -> int | None:
+    """The exit code a shell result states, None when it states none. Looks at both ends of a long text."""
+    ends = text if len(text) <= 2 * _HEAD else text[:_HEAD] + "\n" + text[-_HEAD:]
+    found = EXIT_CODE.search(ends)
+    return int(next(group for group in found.groups() if group is not None)) if found else None
+
+
+def error_class(text: str, class_: ToolClass, shell_kind: ShellKind | None) -> str:
+    """The class of a failed call; `exit_nonzero` or `other` when nothing more precise shows."""
+    head = text[:_HEAD].lower()
+    failed_command = head.lstrip().startswith(("exit code", "error: exit code")) or "exited with code" in head
+    if failed_command and class_ == "test":
+        return "test_failed"
+    if failed_command and shell_kind == "build":
+        return "lint_failed"
+    for name, words in _BY_WORDS:
+        if any(word in head for word in words):
+            return name
+    return "exit_nonzero" if failed_command else "other"

@@ -1,0 +1,93 @@
+"""The records of a file, each accounted for: decoded, recovered, or counted as skipped with a reason."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+import msgspec
+
+from agentsignals.model import Artifact
+
+MAX_LINE_BYTES = 64 * 1024 * 1024
+"""A longer line is skipped and counted: no agent writes one, and decoding it could take all memory."""
+
+T = TypeVar("T")
+Decode = Callable[[memoryview | bytes], T]
+
+
+def lines(data: bytes, artifact: Artifact, decode: Decode[T]) -> Iterator[tuple[int, T]]:
+    """Each record of JSON Lines with its 1-based line number.
+
+    A line holding several objects gives each of them; a line that is not JSON is skipped as `bad_json` (`cut_line` for
+    a last line without its newline); valid JSON of another shape than `decode` wants is skipped as `bad_shape`.
+    """
+    view = memoryview(data)
+    end = len(data)
+    at = 3 if data[:3] == b"\xef\xbb\xbf" else 0
+    number = 0
+    while at < end:
+        stop = data.find(b"\n", at)
+        whole = stop >= 0
+        if not whole:
+            stop = end
+        number += 1
+        start, at = at, stop + 1
+        if stop - start > MAX_LINE_BYTES:
+            artifact.records += 1
+            skip(artifact, "line_too_long")
+            continue
+        try:
+            record = decode(view[start:stop])
+        except msgspec.DecodeError:
+            raw = bytes(view[start:stop]).strip()
+            if raw:
+                for recovered in _recovered(raw, artifact, decode, "bad_json" if whole else "cut_line"):
+                    yield number, recovered
+            continue
+        artifact.records += 1
+        yield number, record
+
+
+def document(data: bytes, artifact: Artifact, decode: Decode[T]) -> T | None:
+    """The one JSON document of a file; None, with the reason counted, when it can't be read."""
+    try:
+        record = decode(data)
+    except msgspec.DecodeError:
+        return next(_recovered(bytes(data).strip(), artifact, decode, "cut_document"), None)
+    artifact.records += 1
+    return record
+
+
+def skip(artifact: Artifact, reason: str) -> None:
+    """One record could not be used; said in the artifact."""
+    artifact.skipped += 1
+    artifact.skipped_reasons[reason] = artifact.skipped_reasons.get(reason, 0) + 1
+
+
+def saw(artifact: Artifact, kind: str) -> None:
+    """One record of that kind was read."""
+    artifact.record_kinds[kind] = artifact.record_kinds.get(kind, 0) + 1
+
+
+def _recovered(raw: bytes, artifact: Artifact, decode: Decode[T], broken: str) -> Iterator[T]:
+    """What a lenient reader makes of a record: several objects on one line, lone surrogates, NaN."""
+    text = raw.decode("utf-8", "replace")
+    at = 0
+    while at < len(text):
+        artifact.records += 1
+        try:
+            value, at = _lenient.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            skip(artifact, broken)
+            return
+        try:
+            yield decode(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+        except msgspec.DecodeError:
+            skip(artifact, "bad_shape")
+        while at < len(text) and text[at] in " \t\r\n,":
+            at += 1
+
+
+_lenient = json.JSONDecoder(strict=False, parse_constant=lambda _: None)

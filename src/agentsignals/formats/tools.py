@@ -1,0 +1,86 @@
+"""What a tool is, in the words every agent shares. Each format maps its own tool names; this module maps arguments."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct
+
+from agentsignals.formats.shell import classify
+from agentsignals.model import ShellKind, ToolClass
+
+
+class Tool(Struct, frozen=True):
+    """A tool of an agent: its class, and which of its arguments hold a file path or a shell command, best first."""
+
+    class_: ToolClass
+    path: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+
+
+OTHER = Tool("other", path=("file_path", "path", "filePath"))
+READ = Tool("read", path=("file_path", "path", "filePath", "absolute_path", "notebook_path", "target_file"))
+SEARCH = Tool("search", path=("path", "dir_path", "directory"))
+EDIT = Tool("edit", path=("file_path", "path", "filePath", "notebook_path", "absolute_path", "target_file"))
+SHELL = Tool("shell", command=("command", "cmd", "script"))
+PLAN, TASK, WEB, ASK, MCP = Tool("plan"), Tool("task"), Tool("web"), Tool("ask"), Tool("mcp")
+
+
+class Described(Struct, gc=False):
+    """One call in shared words."""
+
+    class_: ToolClass
+    shell_kind: ShellKind | None = None
+    path: str | None = None
+    command: str | None = None
+
+
+class _Arguments(Struct, gc=False):
+    """The arguments any agent uses for a path or a command; the rest is skipped unread."""
+
+    file_path: object = None
+    path: object = None
+    filePath: object = None  # noqa: N815  (the agents' own spelling)
+    absolute_path: object = None
+    notebook_path: object = None
+    target_file: object = None
+    dir_path: object = None
+    directory: object = None
+    command: object = None
+    cmd: object = None
+    script: object = None
+
+
+_decode = msgspec.json.Decoder(_Arguments).decode
+
+
+def describe(tool: Tool, name: str, arguments: bytes | str) -> Described:
+    """Class, path and command of one call. Arguments that are no JSON object leave path and command unknown."""
+    class_ = tool.class_
+    if tool is OTHER and name.startswith("mcp__"):
+        return Described("mcp")
+    if not tool.path and not tool.command:
+        return Described(class_)
+    try:
+        given = _decode(arguments)
+    except msgspec.DecodeError:
+        return Described(class_)
+    path = _first_text(given, tool.path)
+    command = _first_text(given, tool.command)
+    if command is None or class_ != "shell":
+        return Described(class_, None, path, command)
+    kind, target = classify(command)
+    return Described(SHELL_CLASS.get(kind, "shell"), kind, target, command)
+
+
+SHELL_CLASS: dict[ShellKind, ToolClass] = {"test": "test", "read": "read", "search": "search"}
+"""A shell command that only runs tests, reads or searches has the class of what it does; the rest stay `shell`."""
+
+
+def _first_text(given: _Arguments, keys: tuple[str, ...]) -> str | None:
+    for key in keys:
+        value = getattr(given, key)
+        if isinstance(value, str) and value:
+            return value
+        if isinstance(value, list) and value and all(isinstance(part, str) for part in value):
+            return " ".join(value)
+    return None

@@ -1,0 +1,104 @@
+"""Reads a sample as the program does, and writes down what came out: `python -m tests.golden` rewrites every golden.
+
+A sample is a file `tests/formats/<format>/<what>.<ext>`, or a folder of files that belong together; its golden lies
+beside it as `<what>.expected.json`. Regenerate, then READ the diff.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from agentsignals.formats import Format, Input, Reading, identify
+from agentsignals.formats.head import HEAD_BYTES, Head
+from agentsignals.model import Artifact
+
+SAMPLES = Path(__file__).parent / "formats"
+LONGEST_TEXT = 160
+
+
+def samples() -> list[Path]:
+    """Every sample: files and folders beside their golden."""
+    found = [p for d in sorted(SAMPLES.iterdir()) if d.is_dir() for p in sorted(d.iterdir())]
+    return [p for p in found if not p.name.endswith(".expected.json") and not p.name.startswith(("_", "."))]
+
+
+def expected_path(sample: Path) -> Path:
+    return sample.parent / f"{sample.name.split('.')[0]}.expected.json"
+
+
+def read_files(paths: list[Path], root: Path) -> tuple[list[Artifact], list[tuple[str, list[str]]], Reading]:
+    """Artifacts, claims and the reading of files that belong together; all must be claimed."""
+    by_format: dict[str, list[Input]] = {}
+    formats: dict[str, Format] = {}
+    artifacts, claims = [], []
+    for path in paths:
+        data = path.read_bytes()
+        found = identify(Head(data[:HEAD_BYTES], path.name, len(data) <= HEAD_BYTES))
+        assert found is not None, f"no format claims {path.name}"
+        name = path.relative_to(root).as_posix()
+        artifact = Artifact(name, "sample", name, found[0].name, hashlib.sha256(data).hexdigest(), len(data))
+        artifacts.append(artifact)
+        claims.append((found[0].name, found[1].keys))
+        formats[found[0].name] = found[0]
+        by_format.setdefault(found[0].name, []).append(Input(data, artifact))
+    reading = Reading()
+    for name, inputs in by_format.items():
+        one = formats[name].read(inputs)
+        reading.sessions += one.sessions
+        for session_id, rows in one.checkpoints.items():
+            reading.checkpoints.setdefault(session_id, []).extend(rows)
+    return artifacts, claims, reading
+
+
+def picture(sample: Path) -> dict[str, Any]:
+    """What a sample becomes, as plain data: the content of its golden."""
+    files = [p for p in sorted(sample.rglob("*")) if p.is_file()] if sample.is_dir() else [sample]
+    artifacts, claims, reading = read_files(files, sample if sample.is_dir() else sample.parent)
+    return {
+        "files": [
+            {
+                "path": a.path,
+                "format": claim[0],
+                "keys": claim[1],
+                "records": a.records,
+                "skipped_reasons": a.skipped_reasons,
+                "record_kinds": a.record_kinds,
+            }
+            for a, claim in zip(artifacts, claims, strict=True)
+        ],
+        "sessions": [_told(s) for s in reading.sessions],
+        "checkpoints": {k: [_told(c) for c in v] for k, v in reading.checkpoints.items()},
+    }
+
+
+def _told(value: Any) -> Any:
+    """Structs without what is empty or None, long texts cut, so that a person can read the golden."""
+    return _short(msgspec.to_builtins(value))
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _short(v) for k, v in value.items() if v not in (None, [], {}) and k != "sha256"}
+    if isinstance(value, list):
+        return [_short(v) for v in value]
+    if isinstance(value, str) and len(value) > LONGEST_TEXT:
+        return f"{value[:LONGEST_TEXT]}… ({len(value)} characters)"
+    return value
+
+
+def dumped(sample: Path) -> str:
+    """The golden's text: one row a line."""
+    shown = picture(sample)
+    text = json.dumps(shown, ensure_ascii=False, indent=1)
+    return text + "\n"
+
+
+if __name__ == "__main__":
+    for one in samples():
+        expected_path(one).write_text(dumped(one), encoding="utf-8")
+        print(expected_path(one))

@@ -1,0 +1,96 @@
+"""Every format, one suite: samples are claimed by their own format alone, read as their goldens say, and survive damage."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentsignals.formats import Input, formats, identify
+from agentsignals.formats.head import HEAD_BYTES, Head
+from agentsignals.model import Artifact
+from tests.golden import SAMPLES, expected_path, picture, samples
+
+ALL = samples()
+FILES = [f for s in ALL for f in ([s] if s.is_file() else [p for p in sorted(s.rglob("*")) if p.is_file()])]
+
+
+def _name(path: Path) -> str:
+    return path.relative_to(SAMPLES).as_posix()
+
+
+@pytest.mark.parametrize("sample", ALL, ids=_name)
+def test_a_sample_reads_as_its_golden_says(sample: Path) -> None:
+    assert picture(sample) == json.loads(expected_path(sample).read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=_name)
+def test_exactly_one_format_claims_a_sample(path: Path) -> None:
+    data = path.read_bytes()
+    head = Head(data[:HEAD_BYTES], path.name, len(data) <= HEAD_BYTES)
+    claimants = [f.name for f in formats().values() if f.claims(head)]
+    assert len(claimants) == 1, claimants
+    folder = path.relative_to(SAMPLES).parts[0]
+    assert claimants == [folder] or claimants == ["entire"]
+
+
+def test_every_format_has_a_sample() -> None:
+    assert {p.relative_to(SAMPLES).parts[0] for p in ALL} == set(formats())
+
+
+@pytest.mark.parametrize("sample", ALL, ids=_name)
+def test_records_are_kinds_plus_skips(sample: Path) -> None:
+    """Nothing is lost in silence: each record is of a counted kind, or skipped for a counted reason."""
+    for file in picture(sample)["files"]:
+        kinds = {k: n for k, n in file["record_kinds"].items() if k != "repeated"}
+        assert sum(kinds.values()) + sum(file["skipped_reasons"].values()) == file["records"], file
+
+
+@pytest.mark.parametrize("sample", ALL, ids=_name)
+def test_rows_hang_together(sample: Path) -> None:
+    """Numbers refer to rows that exist, calls have their results, times are whole numbers or missing."""
+    for session in picture(sample)["sessions"]:
+        events = session.get("events", [])
+        assert [e["seq"] for e in events] == list(range(len(events)))
+        assert [t["turn"] for t in session.get("turns", [])] == list(range(len(session.get("turns", []))))
+        for turn in session.get("turns", []):
+            assert events[turn["seq"]]["kind"] == "human_turn"
+        for call in session.get("tool_calls", []):
+            assert events[call["seq"]]["kind"] == "tool_call"
+            if "result_seq" in call:
+                assert events[call["result_seq"]]["kind"] == "tool_result"
+            assert (call["status"] == "none") == ("result_seq" not in call)
+        calls = {c["seq"] for c in session.get("tool_calls", [])}
+        assert all(e["seq"] in calls for e in session.get("edits", []))
+
+
+def _read(path: Path, data: bytes) -> Artifact:
+    """Reads damaged bytes with the sample's own format, as when a file is cut after it was recognised."""
+    found = identify(Head(path.read_bytes()[:HEAD_BYTES], path.name, False)) or identify(Head(path.read_bytes(), path.name, True))
+    assert found is not None
+    artifact = Artifact("a", "sample", path.name, found[0].name, "", len(data))
+    found[0].read([Input(data, artifact)])
+    return artifact
+
+
+@pytest.mark.parametrize("path", FILES, ids=_name)
+@settings(max_examples=15, deadline=None)
+@given(cut=st.floats(0, 1))
+def test_a_file_cut_anywhere_costs_only_its_last_record(path: Path, cut: float) -> None:
+    data = path.read_bytes()
+    whole = _read(path, data)
+    got = _read(path, data[: int(len(data) * cut)])
+    assert got.skipped <= whole.skipped + 1
+
+
+@pytest.mark.parametrize("path", FILES, ids=_name)
+@settings(max_examples=25, deadline=None)
+@given(at=st.floats(0, 1), junk=st.binary(min_size=1, max_size=12))
+def test_garbled_bytes_never_raise(path: Path, at: float, junk: bytes) -> None:
+    data = path.read_bytes()
+    n = int(len(data) * at)
+    artifact = _read(path, data[:n] + junk + data[n + len(junk) :])
+    assert artifact.records >= 0
