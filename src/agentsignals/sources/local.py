@@ -95,7 +95,7 @@ def _bytes(path: str, limit: int | None) -> bytes | Unreadable:
         if size >= _MAPPED_FROM:
             mapped = mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)
             if mapped[:2] != b"\x1f\x8b":
-                return mapped  # type: ignore[return-value]  # a map has what readers use of bytes: find, slices, len
+                return mapped  # a map has what readers use of bytes: find, slices, len
             return _unpacked(mapped[:], path, None)
         data = handle.read()
         return _unpacked(data, path, None) if data[:2] == b"\x1f\x8b" else data
