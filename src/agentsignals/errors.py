@@ -1,15 +1,15 @@
 """Everything that can go wrong with the machine or the request. A bad *record* is never an exception: it is counted data.
 
-    AgentSignalsError
-     ├── UsageError            wrong words on the command line                     (exit 2)
-     ├── SourceError           a source is not there, or can't be opened
-     ├── FormatError           a forced format is unknown
-     │    └── AmbiguousFormat  two formats claim one file
-     ├── StoreError            the store can't be read or written
-     │    └── UnknownSession   no session of that id in the store
-     ├── CatalogError          a signal is declared wrongly, or is not known
-     ├── QueryError            DuckDB refuses the SQL
-     └── WorkerError           a shard failed on every try
+AgentSignalsError
+ ├── UsageError            wrong words on the command line                     (exit 2)
+ ├── SourceError           a source is not there, or can't be opened
+ ├── FormatError           a forced format is unknown
+ │    └── AmbiguousFormat  two formats claim one file
+ ├── StoreError            the store can't be read or written
+ │    └── UnknownSession   no session of that id in the store
+ ├── CatalogError          a signal is declared wrongly, or is not known
+ ├── QueryError            DuckDB refuses the SQL
+ └── WorkerError           a shard failed on every try
 """
 
 from __future__ import annotations

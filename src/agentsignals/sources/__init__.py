@@ -68,7 +68,7 @@ def open_source(spec: str) -> Iterator[RawFile | Unreadable]:
         if source.accepts(spec):
             return source.find(spec)
     raise SourceError(
-        f"Nothing is found under {spec!r}: no such file or folder, no agent of that name, no address this version opens.",
+        f"Nothing is found under {spec!r}: no such file, folder or agent, and no address this version opens.",
         f"Name a file, a folder, {', '.join(sorted(agent_names()))}, or git:PATH_OR_URL[#REF].",
     )
 

@@ -21,7 +21,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "opencode": ("~/.local/share/opencode/export",),
     "pi": ("~/.pi/agent/sessions",),
 }
-"""Where each agent keeps its sessions (formats.md). An agent may have moved; folders that aren't there are passed over."""
+"""Where each agent keeps its sessions (formats.md); folders that are not there are passed over."""
 
 _SKIPPED_FOLDERS = frozenset((".git", "node_modules", ".venv", "__pycache__"))
 _MAPPED_FROM = 8 * 1024 * 1024
@@ -95,7 +95,7 @@ def _bytes(path: str, limit: int | None) -> bytes | Unreadable:
         if size >= _MAPPED_FROM:
             mapped = mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)
             if mapped[:2] != b"\x1f\x8b":
-                return mapped  # a map has what readers use of bytes: find, slices, len
+                return mapped  # type: ignore[return-value]  # a map has what readers use of bytes: find, slices, len
             return _unpacked(mapped[:], path, None)
         data = handle.read()
         return _unpacked(data, path, None) if data[:2] == b"\x1f\x8b" else data

@@ -1,0 +1,237 @@
+"""The catalogue of signals: each declared once, computed in the order its needs dictate, explained by the same function.
+
+A signal is a function of a `SessionView`, of an `Evidence` collector named `why`, and of other signals, which it asks
+for by the name of their function. Its first docstring line is its meaning in `inventory` and `docs/catalog.md`.
+
+    @signal("behavior.edit_calls", type="int", unit="tool_calls", context="both", origin="seed 003", pitfalls="…")
+    def edit_calls(view: SessionView, why: Evidence) -> int:
+        '''Calls to edit tools on the main thread, failed and rejected ones included.'''
+
+`Absent` is a value too: a signal whose need is absent is absent itself (`dependency_null`), unless the parameter's
+annotation admits `Absent`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib import import_module
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct, field
+
+from agentsignals.derived import SessionView
+from agentsignals.errors import CatalogError
+from agentsignals.evidence import SILENT, Collected, Evidence
+from agentsignals.model import Absent, Context
+
+_FAMILIES = ("behavior",)
+
+Level = Literal["attempt", "session", "turn", "region", "corpus"]
+INTERNAL_ERROR = "internal_error"
+Scope = Literal["session", "history", "corpus"]
+"""What a signal looks at: one session; a session among the others in the store; all sessions."""
+
+
+class Measured(Struct, gc=False):
+    """A value with what belongs to it: numerator and denominator, method, confidence."""
+
+    value: Any
+    detail: dict[str, Any] = field(default_factory=dict)
+
+
+class Signal(Struct, frozen=True):
+    """A declared measure."""
+
+    path: str
+    name: str
+    context: Literal["product", "eval", "both"]
+    level: Level
+    type: str
+    unit: str
+    version: int
+    description: str
+    pitfalls: str
+    why_it_matters: str
+    origin: str
+    source: str
+    priority: str
+    high_value: bool
+    scope: Scope
+    needs: tuple[str, ...]
+    takes_absent: frozenset[str]
+    wants: tuple[str, ...]
+    """The parameters that are not signals: `view`, `why`, `history`."""
+    function: Callable[..., Any] = field()
+
+    def applies_to(self, context: Context) -> bool:
+        return self.context in ("both", context)
+
+
+class Result(Struct, gc=False):
+    """One computed value: of the session, or of one of its turns."""
+
+    signal: Signal
+    value: Any
+    detail: dict[str, Any] | None = None
+    turn: int | None = None
+
+
+_declared: dict[str, Signal] = {}
+
+
+def signal(  # noqa: PLR0913  (a declaration is a record; every field is named at the call)
+    path: str,
+    *,
+    type: str,  # noqa: A002  (the contract's word)
+    unit: str,
+    origin: str,
+    pitfalls: str = "",
+    why: str = "",
+    context: Literal["product", "eval", "both"] = "product",
+    level: Level = "session",
+    version: int = 1,
+    source: str = "session",
+    priority: str = "P0",
+    high_value: bool = False,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Declares the decorated function as the signal `path`."""
+
+    def declare(function: Callable[..., Any]) -> Callable[..., Any]:
+        name = function.__name__
+        if name in _declared:
+            raise CatalogError(f"Two signals are named {name!r}: {_declared[name].path} and {path}.", "Rename one.")
+        parameters = inspect.signature(function).parameters
+        wants = tuple(p for p in parameters if p in ("view", "why", "history"))
+        needs = tuple(p for p in parameters if p not in wants)
+        scope: Scope = "corpus" if level == "corpus" else "history" if "history" in wants else "session"
+        meaning = (inspect.getdoc(function) or "").split("\n\n")[0].replace("\n", " ").strip()
+        if not meaning:
+            raise CatalogError(f"{path} has no docstring.", "Its first paragraph is its meaning in the inventory.")
+        _declared[name] = Signal(
+            path, name, context, level, type, unit, version, meaning, pitfalls, why, origin, source, priority, high_value,
+            scope, needs, frozenset(p for p in needs if "Absent" in str(parameters[p].annotation)), wants, function,
+        )  # fmt: skip
+        return function
+
+    return declare
+
+
+@cache
+def catalogue() -> dict[str, Signal]:
+    """Every signal by the name of its function, each after what it needs. Circles and unknown needs are errors."""
+    for family in _FAMILIES:
+        import_module(f"agentsignals.signals.{family}")
+    ordered: dict[str, Signal] = {}
+    for name in _declared:
+        _place(name, ordered, ())
+    return ordered
+
+
+def _place(name: str, ordered: dict[str, Signal], above: tuple[str, ...]) -> None:
+    if name in ordered:
+        return
+    if name in above:
+        raise CatalogError(f"Signals need each other in a circle: {' -> '.join((*above, name))}.", "Break it.")
+    if name not in _declared:
+        raise CatalogError(f"{above[-1]} needs {name!r}, which is no signal.", "Needs are named by function name.")
+    for need in _declared[name].needs:
+        _place(need, ordered, (*above, name))
+    found = _declared[name]
+    if found.scope == "session" and any(ordered[n].scope == "history" for n in found.needs):
+        found = msgspec.structs.replace(found, scope="history")
+    ordered[name] = found
+
+
+def by_path(path: str) -> Signal:
+    """The signal of that dotted path (with or without `[]`), or of that function name. CatalogError lists near ones."""
+    known = catalogue()
+    for found in known.values():
+        if path in (found.path, found.path.removesuffix("[]"), found.name):
+            return found
+    words = path.rsplit(".", 1)[-1].removesuffix("[]")
+    near = [s.path for s in known.values() if words[:6] in s.path]
+    raise CatalogError(
+        f"There is no signal {path!r}.",
+        f"Did you mean {', '.join(near[:5])}?" if near else "`agentsignals inventory` lists them.",
+    )
+
+
+@cache
+def plan(context: Context, scope: Scope) -> tuple[Signal, ...]:
+    """The signals of a scope that apply in a context, in the order to compute them."""
+    return tuple(s for s in catalogue().values() if s.scope == scope and s.applies_to(context))
+
+
+def measure(view: SessionView, given: dict[str, Any] | None = None, history: Any = None) -> list[Result]:
+    """All signals of one session; with `history`, those that look at the other sessions too (`given`: the rest)."""
+    known: dict[str, Any] = dict(given or {})
+    results: list[Result] = []
+    for one in plan(view.session.context, "history" if history is not None else "session"):
+        value, detail = _value(one, view, SILENT, known, history)
+        if one.level == "turn":
+            known[one.name] = value
+            results.extend(_by_turn(one, value, detail))
+        else:
+            known[one.name] = value
+            results.append(Result(one, value, detail))
+    return results
+
+
+def explain(
+    one: Signal, view: SessionView, given: dict[str, Any], history: Any = None
+) -> tuple[Any, dict[str, Any], Collected]:
+    """The value of one signal again, with what it rests on. `given` holds the values of the signals it needs."""
+    collected = Collected(view)
+    value, detail = _value(one, view, collected, given, history)
+    for need in one.needs:
+        collected.input(catalogue()[need].path, given.get(need, Absent("dependency_null", need)))
+    return value, detail or {}, collected
+
+
+def _value(
+    one: Signal, view: SessionView, why: Evidence, known: dict[str, Any], history: Any
+) -> tuple[Any, dict[str, Any] | None]:
+    arguments: dict[str, Any] = {}
+    for need in one.needs:
+        value = known.get(need)
+        if value is None:
+            value = Absent("dependency_null", f"{need}:not_computed")
+        if type(value) is Absent and need not in one.takes_absent:
+            return Absent("dependency_null", catalogue()[need].path), None
+        arguments[need] = value
+    if "view" in one.wants:
+        arguments["view"] = view
+    if "why" in one.wants:
+        arguments["why"] = why
+    if "history" in one.wants:
+        arguments["history"] = history
+    try:
+        found = one.function(**arguments)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as problem:
+        # A session odd enough to break a measure must not take the others with it; `analyze` counts and names these.
+        return Absent("not_computable", f"{INTERNAL_ERROR}: {type(problem).__name__}: {problem}"), None
+    return (found.value, found.detail) if type(found) is Measured else (found, None)
+
+
+def _by_turn(one: Signal, values: Any, detail: dict[str, Any] | None) -> list[Result]:
+    if type(values) is Absent:
+        return []
+    return [
+        Result(one, v.value, v.detail, n) if type(v) is Measured else Result(one, v, detail, n)
+        for n, v in enumerate(values)
+    ]
+
+
+def ratio(num: float, den: float, **detail: Any) -> Measured | Absent:
+    """num / den with both kept; absent, never 0, when there is nothing to divide by."""
+    if not den:
+        return Absent("not_computable", "zero_denominator")
+    return Measured(num / den, {"num": num, "den": den, **detail})
+
+
+def values_over_sessions(one: Signal, values: dict[str, Sequence[Any]]) -> Any:
+    """A corpus signal's value from the values its needs have in all sessions that have one."""
+    return one.function(**{need: values.get(need, ()) for need in one.needs})

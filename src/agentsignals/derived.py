@@ -1,0 +1,108 @@
+"""Views of one session that many signals look at, each made once."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from agentsignals.model import MAIN, Edit, Event, Session, Step, ToolCall, Turn
+
+FILE_CLASSES = ("read", "search", "edit")
+
+
+def fine_class(call: ToolCall) -> str:
+    """The catalogue's finer classes: a shell command by what it does (`shell_write`, `build`, `vcs`)."""
+    if call.class_ == "shell":
+        kind = call.shell_kind
+        if kind == "write":
+            return "shell_write"
+        return kind if kind in ("build", "vcs") else "shell"
+    return "agent" if call.class_ == "task" else call.class_
+
+
+class SessionView:
+    """A session and what is derived from it. `main_…` leaves out subagents and abandoned branches."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    @cached_property
+    def turns(self) -> list[Turn]:
+        return self.session.turns
+
+    @cached_property
+    def calls(self) -> list[ToolCall]:
+        """Main-thread tool calls in order."""
+        return [c for c in self.session.tool_calls if c.thread == MAIN]
+
+    @cached_property
+    def subagent_calls(self) -> list[ToolCall]:
+        return [c for c in self.session.tool_calls if c.thread != MAIN]
+
+    @cached_property
+    def classes(self) -> list[str]:
+        """The fine class of each main-thread call."""
+        return [fine_class(c) for c in self.calls]
+
+    @cached_property
+    def steps(self) -> list[Step]:
+        """Main-thread model calls in order."""
+        return [s for s in self.session.steps if s.thread == MAIN]
+
+    @cached_property
+    def billed_steps(self) -> list[Step]:
+        """Main-thread model calls that say what they used."""
+        return [s for s in self.steps if s.output_tokens is not None or s.input_tokens is not None]
+
+    @cached_property
+    def events(self) -> list[Event]:
+        """Main-thread events in order."""
+        return [e for e in self.session.events if e.thread == MAIN]
+
+    @cached_property
+    def edits(self) -> list[Edit]:
+        """Main-thread file changes that succeeded, in order of time; hunks of one call follow each other."""
+        return [e for e in self.session.edits if e.thread == MAIN]
+
+    @cached_property
+    def edit_calls(self) -> list[ToolCall]:
+        return [c for c in self.calls if c.class_ == "edit"]
+
+    @cached_property
+    def edited_seqs(self) -> set[int]:
+        """The calls, by event number, that changed a file."""
+        return {e.seq for e in self.edits}
+
+    @cached_property
+    def first_edit_index(self) -> int | None:
+        """Position among main-thread calls of the first that changed a file; None when none did."""
+        changed = self.edited_seqs
+        return next((i for i, c in enumerate(self.calls) if c.seq in changed), None)
+
+    @cached_property
+    def answered(self) -> list[ToolCall]:
+        """Main-thread calls with a result that was not a person's refusal or a cancelled sibling."""
+        return [c for c in self.calls if c.status in ("ok", "error")]
+
+    @cached_property
+    def rejected(self) -> list[ToolCall]:
+        return [c for c in self.calls if c.status == "rejected"]
+
+    @cached_property
+    def errors(self) -> list[ToolCall]:
+        return [c for c in self.calls if c.status == "error"]
+
+    @cached_property
+    def interrupts(self) -> list[Event]:
+        return [e for e in self.events if e.kind == "interrupt"]
+
+    @cached_property
+    def by_turn(self) -> dict[int | None, list[Event]]:
+        """Main-thread events by the turn they follow."""
+        found: dict[int | None, list[Event]] = {}
+        for event in self.events:
+            found.setdefault(event.turn, []).append(event)
+        return found
+
+    def result_text(self, call: ToolCall) -> str:
+        """The kept text of a call's result; empty when it has none."""
+        return (self.session.events[call.result_seq].text or "") if call.result_seq is not None else ""

@@ -1,0 +1,1 @@
+"""Deterministic measures, a family a file; `catalog._FAMILIES` names the files."""

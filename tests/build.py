@@ -1,0 +1,89 @@
+"""Tiny sessions in a line: `session(user("fix it"), call("Read", path="a.py"), say("done"))`.
+
+Each part is a function of the builder; time passes a second a part, from 2026-01-01T00:00:00Z.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from agentsignals.derived import SessionView
+from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.claude_tools import tool
+from agentsignals.formats.edits import Hunk
+from agentsignals.model import MAIN, CallStatus, EventKind, Session, TurnKind
+
+START = 1_767_225_600_000_000
+Part = Callable[[SessionBuilder, int], None]
+
+
+def session(*parts: Part, session_id: str = "s1", **facts: Any) -> Session:
+    """A session of these parts. `facts` are fields of Session (repo=…, cwd=…)."""
+    made = Session(session_id, "product", "claude-code", "claude-code", "a1", **facts)
+    builder = SessionBuilder(made)
+    if made.cwd:
+        builder.where(made.cwd)
+    for n, part in enumerate(parts):
+        builder.line = n + 1
+        part(builder, START + n * 1_000_000)
+    return builder.finish()
+
+
+def view(*parts: Part, **facts: Any) -> SessionView:
+    return SessionView(session(*parts, **facts))
+
+
+def user(text: str, kind: TurnKind = "prompt") -> Part:
+    return lambda b, at: void(b.turn(kind, text, at))
+
+
+def say(text: str, message_id: str | None = None, thread: str = MAIN, **usage: Any) -> Part:
+    """The agent writes; a model call of its own unless `message_id` repeats. `usage` are fields of Step."""
+
+    def part(b: SessionBuilder, at: int) -> None:
+        step = b.step(message_id, usage.pop("model", "claude-opus-4-5"), at, thread)
+        for name, value in usage.items():
+            setattr(step, name, value)
+        b.event("text", text, at, step, thread)
+
+    return part
+
+
+def think(text: str) -> Part:
+    return lambda b, at: void(b.event("thinking", text, at, b.step(None, "claude-opus-4-5", at)))
+
+
+def event(kind: EventKind, text: str = "") -> Part:
+    return lambda b, at: void(b.event(kind, text, at))
+
+
+def call(  # noqa: PLR0913  (each is a fact a test may want to set)
+    name: str,
+    *,
+    path: str | None = None,
+    command: str | None = None,
+    result: str | None = "ok",
+    status: CallStatus = "ok",
+    hunks: list[Hunk] | None = None,
+    creates: bool = False,
+    thread: str = MAIN,
+    **arguments: Any,
+) -> Part:
+    """A tool call and its result half a second later; no result when `result` is None. An edit tool's successful call
+    changes `path`, in `hunks` when given."""
+
+    def part(b: SessionBuilder, at: int) -> None:
+        given = {**({"file_path": path, "path": path} if path else {}), **({"command": command} if command else {}), **arguments}
+        made = b.call(f"c{len(b.session.tool_calls)}", name, json.dumps(given), tool(name), at, None, thread)
+        if result is not None:
+            b.result(made.call_id, result, status, at + 500_000, thread)
+        if made.class_ == "edit" and status == "ok" and result is not None:
+            b.edit(made, path, "create" if creates else "modify", hunks or [])
+
+    return part
+
+
+def void(_: object) -> None:
+    """Parts return nothing."""
