@@ -1,0 +1,71 @@
+"""The person's own words: what is left of a human turn when code, quotes and pasted text are gone.
+
+Reactions are looked for in the head only (signals_notes sections 2 and 14): behind it people paste logs, reviews and
+files, and words found there are not theirs.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+HEAD_CHARS = 320
+WINDOW_CHARS = 4000
+"""A turn longer than this is cleaned this far first: a pasted log costs no more than a sentence."""
+BULLET = " \u2022 "
+
+_FENCE = re.compile(r"```.*?(?:```|\Z)", re.S)
+# U+2502 the terminal's frame; U+23BF, U+276F, U+23FA, U+25CF, U+2714, U+2717 what agents print before their own lines.
+_PRINTED_MARKS = "\u2502\u23bf\u276f\u23fa\u25cf\u2714\u2717"
+_QUOTED_LINE = re.compile(rf"^[ \t]*[>|{_PRINTED_MARKS}].*$", re.M)
+_LOG_LINE = re.compile(
+    r"^[ \t]*(?:\d{4}-\d\d-\d\d[T ]\d\d:|\[\d\d:|at \w[\w.$<>]*\(|File \"[^\"]+\", line|[EWI]\d{4} |--- FAIL|=== RUN"
+    r"|\$ |#\d+ ).*$",
+    re.M,
+)
+_DIFF_LINE = re.compile(
+    r"^(?:[+-]{1,3}(?=[ \t\w/{}#\"])|@@ |diff --git |index [0-9a-f]{7,}|\d{1,5}[ \t]+[+-] ).*$", re.M
+)
+_INLINE_CODE = re.compile(r"`[^`\n]{1,200}`")
+_URL = re.compile(r"https?://\S+")
+_STRAIGHT_QUOTE = re.compile(r"\"[^\"\n]{1,200}\"")
+_CURLY_QUOTE = re.compile(r"“[^”\n]{1,200}”")
+_BLANKS = re.compile(r"[ \t]{2,}|\t")
+_PASTED = re.compile(
+    r"^\s*(?:(?:low|medium|high|critical) severity\b|location\s*:|additional locations|(?:bug|issue|finding) \d+\s*[:.]"
+    r"|operation stopped by hook:|original prompt:|usage:$|error:|panic:|traceback \(most recent|fatal:|npm err!)",
+    re.I | re.M,
+)
+"""Third-party text (review bot, hook output, CI log): from here on it is not the person who speaks."""
+
+
+@lru_cache(maxsize=1024)
+def clean(text: str) -> str:
+    """A human turn without code, links, quotations and pasted terminal, log or diff lines."""
+    if "```" in text:
+        text = _FENCE.sub(" ", text)
+    if ">" in text or "|" in text or (not text.isascii() and any(mark in text for mark in _PRINTED_MARKS)):
+        text = _QUOTED_LINE.sub(" ", text)
+    text = _LOG_LINE.sub(" ", text)
+    # One or two lines that start with "-" are a person's list; three are a diff.
+    if "\n" in text and len(_DIFF_LINE.findall(text)) >= 3:
+        text = _DIFF_LINE.sub(" ", text)
+    if "`" in text:
+        text = _INLINE_CODE.sub(BULLET, text)
+    if "http" in text:
+        text = _URL.sub(" ", text)
+    if '"' in text:
+        text = _STRAIGHT_QUOTE.sub(BULLET, text)
+    if "“" in text:
+        text = _CURLY_QUOTE.sub(BULLET, text)
+    return _BLANKS.sub(" ", text).replace("\u2019", "'").strip()
+
+
+@lru_cache(maxsize=1024)
+def head(text: str) -> str:
+    """The first 320 characters of the cleaned text, up to where pasted third-party text begins."""
+    kept = clean(text[:WINDOW_CHARS])
+    if len(kept) < HEAD_CHARS and len(text) > WINDOW_CHARS:
+        kept = clean(text)
+    pasted = _PASTED.search(kept, 0, HEAD_CHARS + 80)
+    return kept[: min(pasted.start(), HEAD_CHARS)] if pasted else kept[:HEAD_CHARS]
