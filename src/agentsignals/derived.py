@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 
-from agentsignals.model import MAIN, Edit, Event, Session, Step, ToolCall, Turn
+from agentsignals.model import MAIN, Edit, Event, EventKind, Session, Step, ToolCall, Turn
 
 FILE_CLASSES = ("read", "search", "edit")
+_OUTSIDE = re.compile(r"[/~]|[A-Za-z]:/|\.\./")
 
 
 def fine_class(call: ToolCall) -> str:
@@ -64,6 +66,11 @@ class SessionView:
         return [e for e in self.session.edits if e.thread == MAIN]
 
     @cached_property
+    def repo_edits(self) -> list[Edit]:
+        """The edits of the repository's files: a plan in the home folder or a scratch file in /tmp is no work on it."""
+        return [e for e in self.edits if self.in_repo(e.path)]
+
+    @cached_property
     def edit_calls(self) -> list[ToolCall]:
         return [c for c in self.calls if c.class_ == "edit"]
 
@@ -74,8 +81,8 @@ class SessionView:
 
     @cached_property
     def first_edit_index(self) -> int | None:
-        """Position among main-thread calls of the first that changed a file; None when none did."""
-        changed = self.edited_seqs
+        """Position among main-thread calls of the first that changed a file of the repository; None when none did."""
+        changed = {e.seq for e in self.repo_edits}
         return next((i for i, c in enumerate(self.calls) if c.seq in changed), None)
 
     @cached_property
@@ -93,7 +100,19 @@ class SessionView:
 
     @cached_property
     def interrupts(self) -> list[Event]:
-        return [e for e in self.events if e.kind == "interrupt"]
+        return self.by_kind.get("interrupt", [])
+
+    @cached_property
+    def by_kind(self) -> dict[EventKind, list[Event]]:
+        """Main-thread events by kind, in order."""
+        found: dict[EventKind, list[Event]] = {}
+        for event in self.events:
+            kept = found.get(event.kind)
+            if kept is None:
+                found[event.kind] = [event]
+            else:
+                kept.append(event)
+        return found
 
     @cached_property
     def by_turn(self) -> dict[int | None, list[Event]]:
@@ -102,6 +121,28 @@ class SessionView:
         for event in self.events:
             found.setdefault(event.turn, []).append(event)
         return found
+
+    @cached_property
+    def written_chars(self) -> int:
+        """Characters the model wrote on the main thread: visible text, thinking, tool arguments."""
+        written = [*self.by_kind.get("text", []), *self.by_kind.get("thinking", [])]
+        return sum(e.n_chars for e in written) + sum(len(c.arguments) for c in self.calls)
+
+    @cached_property
+    def final_share(self) -> float | None:
+        """Share of the billed steps whose usage is final (they have a stop reason); None when none is billed."""
+        steps = self.billed_steps
+        return sum(s.stop_reason is not None for s in steps) / len(steps) if steps else None
+
+    @cached_property
+    def undercounted(self) -> bool:
+        """Older Claude Code logs output tokens as they stood in mid-stream; other agents just log no stop reason."""
+        share = self.final_share
+        return share is not None and share < 0.5 and self.session.format.startswith("claude")
+
+    def in_repo(self, path: str) -> bool:
+        """Whether a path lies in the repository. Paths are relative to it, unless nobody knows where it is."""
+        return self.session.cwd is None or not _OUTSIDE.match(path)
 
     def result_text(self, call: ToolCall) -> str:
         """The kept text of a call's result; empty when it has none."""
