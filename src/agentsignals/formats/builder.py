@@ -31,6 +31,7 @@ class SessionBuilder:
         self.turn_index: int | None = None
         self._steps: dict[tuple[str, str], Step] = {}
         self._calls: dict[str, list[ToolCall]] = {}
+        self._folders: dict[int, str] = {}
         self._paths = Paths()
         self._last_agent_seq = -1
 
@@ -103,12 +104,19 @@ class SessionBuilder:
         at: int | None = None,
         step: Step | None = None,
         thread: str = MAIN,
+        path: str | None = None,
+        folder: str | None = None,
     ) -> ToolCall:
-        """A tool call. `arguments` is its JSON as logged; `tool` what the format says this tool is (None: unknown)."""
+        """A tool call. `arguments` is its JSON as logged; `tool` what the format says this tool is (None: unknown).
+
+        `path` is the file it is about, when no argument names it; `folder` where it ran, when not the session's folder.
+        """
         event = self.event("tool_call", None, at, step, thread)
         known = tool if tool is not None else OTHER
         what = describe(known, name, arguments)
-        path = self._paths.clean(what.path) if what.path else None
+        about = path or what.path
+        if folder:
+            self._folders[event.seq] = folder
         call = ToolCall(
             event.seq,
             self.turn_index,
@@ -118,7 +126,7 @@ class SessionBuilder:
             name,
             what.class_,
             what.shell_kind,
-            path,
+            self._paths.clean(about, folder) if about else None,
             what.command,
             arguments if isinstance(arguments, str) else arguments.decode("utf-8", "replace"),
             started_at=at,
@@ -157,9 +165,17 @@ class SessionBuilder:
             call.error_class = error or error_class(text, call.class_, call.shell_kind)
         return call
 
+    def exited(self, call: ToolCall, code: int, text: str = "", at: int | None = None) -> None:
+        """The process that a call left running has ended: its exit code and last output come after the call's result."""
+        call.exit_code = code
+        call.ended_at = at if at is not None else call.ended_at
+        if code != 0 and call.status == "ok":
+            call.status = "error"
+            call.error_class = error_class(f"Exit code {code}\n{text}", call.class_, call.shell_kind)
+
     def edit(self, call: ToolCall, path: str | None, op: EditOp, hunks: list[Hunk]) -> None:
-        """A successful file change by an edit tool; no hunks means: changed, lines unknown."""
-        cleaned = self._paths.clean(path) if path else call.path
+        """A successful file change that the trace records with the call; no hunks means: changed, lines unknown."""
+        cleaned = self._paths.clean(path, self._folders.get(call.seq)) if path else call.path
         if not cleaned:
             return
         for n, hunk in enumerate(hunks or [Hunk()]):
@@ -171,7 +187,7 @@ class SessionBuilder:
                     call.call_id,
                     cleaned,
                     op,
-                    "edit_tool",
+                    "edit_tool" if call.shell_kind is None else "shell",
                     n,
                     hunk.start_line,
                     hunk.end_line,
@@ -199,7 +215,7 @@ class SessionBuilder:
         return self._unanswered(call_id) is None
 
     def finish(self) -> Session:
-        """The finished session: times, model, and the edits that shell commands made."""
+        """The finished session: times, model, and the edits of shell commands that the trace doesn't record itself."""
         session = self.session
         stamps = [e.timestamp for e in session.events if e.timestamp is not None]
         if stamps:
@@ -207,9 +223,10 @@ class SessionBuilder:
             session.ended_at = max(stamps)
         if session.model is None:
             session.model = _most_used_model(session.steps)
+        recorded = {edit.seq for edit in session.edits}
         for call in session.tool_calls:
-            if call.shell_kind == "write" and call.status == "ok" and call.command:
-                session.edits.extend(shell_edits(call, self._paths))
+            if call.shell_kind == "write" and call.status == "ok" and call.command and call.seq not in recorded:
+                session.edits.extend(shell_edits(call, self._paths, self._folders.get(call.seq)))
         session.edits.sort(key=lambda e: (e.seq, e.hunk))
         return session
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -9,6 +10,8 @@ from msgspec import Struct
 from agentsignals.formats.paths import Paths
 from agentsignals.formats.shell import written_paths
 from agentsignals.model import Edit, ToolCall
+
+_AT = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
 class Hunk(Struct, gc=False):
@@ -49,6 +52,30 @@ def trimmed(old_start: int, new_start: int, lines: Sequence[str]) -> Hunk | None
     return Hunk(start, start + max(core_new, 1) - 1, added, removed, old_start + old_before)
 
 
+def unified(diff: str) -> list[Hunk]:
+    """The changed places of the unified diff of one file; what comes before the first `@@` is passed over."""
+    hunks: list[Hunk] = []
+    starts: tuple[int, int] | None = None
+    lines: list[str] = []
+    for line in [*diff.removesuffix("\n").split("\n"), "@@"]:
+        if not line.startswith("@@"):
+            lines.append(line)
+            continue
+        hunk = trimmed(*starts, lines) if starts is not None else None
+        if hunk is not None:
+            hunks.append(hunk)
+        found = _AT.match(line)
+        starts = _starts(found) if found else None
+        lines = []
+    return hunks
+
+
+def _starts(at: re.Match[str]) -> tuple[int, int]:
+    """First old and new line of a hunk. An empty side names the line before it: its first line would be the next."""
+    old, n_old, new, n_new = at.groups()
+    return int(old) + (n_old == "0"), int(new) + (n_new == "0")
+
+
 def created(content: str) -> Hunk:
     """A whole new file of these lines."""
     n = count_lines(content)
@@ -71,9 +98,9 @@ def replaced(old: str, new: str) -> Hunk:
     return Hunk(added=len(after) - head - tail, removed=len(before) - head - tail)
 
 
-def shell_edits(call: ToolCall, paths: Paths) -> list[Edit]:
+def shell_edits(call: ToolCall, paths: Paths, folder: str | None = None) -> list[Edit]:
     """The files a shell command writes, one whole-file record each: lines unknown, so regions of the file close."""
     return [
-        Edit(call.seq, call.turn, call.thread, call.call_id, paths.clean(path), op, "shell", n, whole_file=True)
+        Edit(call.seq, call.turn, call.thread, call.call_id, paths.clean(path, folder), op, "shell", n, whole_file=True)
         for n, (path, op) in enumerate(written_paths(call.command or ""))
     ]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 
 _WORKTREE = re.compile(r"^(?:\.worktrees|\.claude/worktrees|worktrees|\.git/worktrees)/[^/]+/")
+_ABSOLUTE = re.compile(r"[/\\~@]|[A-Za-z]:[\\/]")
 _DRIVE = re.compile(r"^[A-Za-z]:[\\/]")
 
 
@@ -24,8 +26,13 @@ class Paths:
             self._root = folder
             self._cleaned.clear()
 
-    def clean(self, path: str) -> str:
-        """The path relative to the root; absolute when it lies outside; as given when already relative."""
+    def clean(self, path: str, folder: str | None = None) -> str:
+        """The path relative to the root; absolute when it lies outside; as given when already relative.
+
+        `folder` is where the command ran, when that is known: a relative path is relative to it.
+        """
+        if folder and not _ABSOLUTE.match(path.strip()):
+            path = posixpath.normpath(posixpath.join(_slashes(folder), path.strip()))
         known = self._cleaned.get(path)
         if known is None:
             known = self._cleaned[path] = self._clean(path)

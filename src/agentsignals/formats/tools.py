@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import msgspec
 from msgspec import Struct
 
@@ -82,5 +84,11 @@ def _first_text(given: _Arguments, keys: tuple[str, ...]) -> str | None:
         if isinstance(value, str) and value:
             return value
         if isinstance(value, list) and value and all(isinstance(part, str) for part in value):
-            return " ".join(value)
+            return _command_line(value)
     return None
+
+
+def _command_line(words: list[str]) -> str:
+    """A command given as words: the script when they ask a shell to run one (`bash -lc …`), else the words, quoted."""
+    asks_shell = len(words) > 2 and words[-2].lower() in ("-c", "-lc", "-ic", "-command", "/c")
+    return words[-1] if asks_shell else shlex.join(words)
