@@ -1,0 +1,1 @@
+"""From files to shards: what has changed, what belongs together, and the function that reads one shard."""

@@ -1,0 +1,235 @@
+"""What a run has to read: new and changed files, joined with the files that belong to the same sessions.
+
+Files that share a key (a session id; the first record of a history that was forked) form a family. A family is always
+read whole, so that snapshots unite and forks count once, whatever order they were found in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from msgspec import Struct, field
+
+from agentsignals.formats import Claim, Format, by_name, formats, identify
+from agentsignals.formats.head import HEAD_BYTES, Head
+from agentsignals.sources import RawFile, Unreadable, open_source, read
+from agentsignals.store.manifest import FileEntry, Manifest
+
+SHARD_BYTES = 24 * 1024 * 1024
+"""Raw bytes a shard aims at: memory stays under some 250 MB a worker (perf.md 3.3), and a lost worker loses little."""
+
+
+class Member(Struct, frozen=True):
+    """A file and what reads it; no format when it can't be read as a trace."""
+
+    file: RawFile
+    format: str | None
+    keys: tuple[str, ...]
+    reason: str = ""
+    """Why it can't: `unrecognised`, `empty_file`, `not_text`, `no_permission` …"""
+
+
+class Family(Struct, frozen=True):
+    """Files read together."""
+
+    name: str
+    members: tuple[Member, ...]
+
+    @property
+    def bytes(self) -> int:
+        return sum(m.file.bytes for m in self.members)
+
+
+class Plan(Struct):
+    """Shards to read, files left alone, and what was found that is no trace."""
+
+    shards: list[list[Family]] = field(default_factory=list)
+    seen: list[str] = field(default_factory=list)
+    """Every file of the run by uri, changed or not."""
+    unchanged: int = 0
+    other_files: dict[str, FileEntry] = field(default_factory=dict)
+    """Files that are no traces at all (not JSON): remembered, so that the next run costs a stat."""
+
+
+def make(
+    specs: Iterable[str], manifest: Manifest, force: str | None = None, tick: Callable[[int], None] = lambda _: None
+) -> Plan:
+    """The plan of a run over these sources. `force` names a format instead of recognising it."""
+    plan = Plan()
+    changed: list[RawFile] = []
+    members: list[Member] = []
+    for spec in specs:
+        for found in open_source(spec):
+            plan.seen.append(found.uri)
+            if isinstance(found, Unreadable):
+                members.append(_unreadable(found))
+            elif _unchanged(found, manifest.files.get(found.uri), force):
+                plan.unchanged += 1
+            else:
+                changed.append(found)
+            tick(len(plan.seen))
+    members += _recognised(_once(changed), force, plan)
+    plan.shards = list(_packed(_families(_new(members, manifest), manifest)))
+    return plan
+
+
+def _new(members: list[Member], manifest: Manifest) -> list[Member]:
+    """Leaves out files that are as unreadable as they were last time."""
+    known = manifest.files
+    return [m for m in members if m.format or (m.file.uri not in known or known[m.file.uri].skipped != {m.reason: 1})]
+
+
+def _once(files: list[RawFile]) -> list[RawFile]:
+    return list({f.uri: f for f in files}.values())
+
+
+def _unchanged(file: RawFile, entry: FileEntry | None, force: str | None) -> bool:
+    if entry is None or entry.bytes != file.bytes or entry.stamp != file.stamp or entry.key != file.key:
+        return False
+    if force is not None and entry.format != force:
+        return False
+    return entry.parser == parser_version(entry.format)
+
+
+def parser_version(name: str | None) -> int:
+    """The version of the parser a file of that format is read with now; for unclaimed files, of all parsers together."""
+    if name is None:
+        return sum(f.version for f in formats().values()) * 100 + len(formats())
+    return formats()[name].version if name in formats() else -1
+
+
+def _unreadable(found: Unreadable) -> Member:
+    file = RawFile(found.uri, "local", found.spec, 0, None)
+    return Member(file, None, (f"file:{found.uri}",), found.reason)
+
+
+def _recognised(changed: list[RawFile], force: str | None, plan: Plan) -> Iterator[Member]:
+    for source in dict.fromkeys(f.source for f in changed):
+        files = [f for f in changed if f.source == source]
+        for file, data in zip(files, read(files, HEAD_BYTES), strict=True):
+            if isinstance(data, Unreadable):
+                yield Member(file, None, (f"file:{file.uri}",), data.reason)
+                continue
+            found = _identified(Head(data, file.uri, len(data) < HEAD_BYTES), file, force)
+            if found is not None:
+                yield Member(file, found[0].name, _keys(found[1], file))
+                continue
+            reason = _why_not(data)
+            if reason == "not_a_trace":
+                plan.other_files[file.uri] = entry_of(Member(file, None, (), reason), "", "")
+            else:
+                yield Member(file, None, (f"file:{file.uri}",), reason)
+
+
+def _identified(head: Head, file: RawFile, force: str | None) -> tuple[Format, Claim] | None:
+    if force is None:
+        return identify(head)
+    forced = by_name(force)
+    return forced, forced.claims(head) or Claim([f"file:{file.uri}"])
+
+
+def _keys(claim: Claim, file: RawFile) -> tuple[str, ...]:
+    keys = list(claim.keys)
+    if claim.beside:
+        keys.append(f"beside:{posixpath.dirname(file.uri)}")
+    if file.session_hint:
+        keys.append(f"session:{file.session_hint}")
+    return tuple(keys or [f"file:{file.uri}"])
+
+
+def _why_not(data: bytes) -> str:
+    start = data[:512].lstrip(b"\xef\xbb\xbf \t\r\n")
+    if not data:
+        return "empty_file"
+    if not start:
+        return "blank_file"
+    if start[:1] in (b"{", b"["):
+        return "unrecognised"
+    return "not_a_trace"
+
+
+def _families(members: list[Member], manifest: Manifest) -> list[Family]:
+    """Members joined by key with each other and with the files already in the store."""
+    fresh = {m.file.uri: m for m in members}
+    pool = dict(fresh)
+    by_key: dict[str, list[str]] = {}
+    for uri, entry in manifest.files.items():
+        if uri not in fresh and entry.keys:
+            for key in entry.keys:
+                by_key.setdefault(key, []).append(uri)
+    queue = list(members)
+    while queue:
+        for key in queue.pop().keys:
+            for uri in by_key.pop(key, ()):
+                if uri not in pool:
+                    pool[uri] = _member_of(uri, manifest.files[uri])
+                    queue.append(pool[uri])
+    groups = _joined(pool)
+    families = [Family(min(k for m in group for k in m.keys), _still_there(group, fresh)) for group in groups]
+    return [f for f in families if f.members]
+
+
+def _joined(pool: dict[str, Member]) -> list[list[Member]]:
+    """Groups of members that share keys, directly or through others (union-find)."""
+    parent: dict[str, str] = {}
+
+    def root(key: str) -> str:
+        while parent.setdefault(key, key) != key:
+            parent[key] = parent[parent[key]]
+            key = parent[key]
+        return key
+
+    for member in pool.values():
+        for key in member.keys[1:]:
+            parent[root(key)] = root(member.keys[0])
+    groups: dict[str, list[Member]] = {}
+    for member in pool.values():
+        groups.setdefault(root(member.keys[0]), []).append(member)
+    return [sorted(g, key=lambda m: m.file.uri) for g in groups.values()]
+
+
+def _still_there(group: list[Member], fresh: dict[str, Member]) -> tuple[Member, ...]:
+    """Without files that are gone. When the largest is gone the family stays as it was read: agents delete their files,
+    and what remains holds less than the store does."""
+    gone = [m for m in group if m.file.uri not in fresh and m.file.source == "local" and not Path(m.file.uri).exists()]
+    here = [m for m in group if m not in gone]
+    if gone and here and max(m.file.bytes for m in gone) > max(m.file.bytes for m in here):
+        return ()
+    return tuple(here)
+
+
+def _packed(families: list[Family]) -> Iterator[list[Family]]:
+    """Shards of whole families, in order of name, so that the same files make the same shards."""
+    shard: list[Family] = []
+    size = 0
+    for family in sorted(families, key=lambda f: f.name):
+        if shard and size + family.bytes > SHARD_BYTES:
+            yield shard
+            shard, size = [], 0
+        shard.append(family)
+        size += family.bytes
+    if shard:
+        yield shard
+
+
+def entry_of(member: Member, family: str, shard: str, skipped: dict[str, int] | None = None) -> FileEntry:
+    """The manifest's entry for a file just read."""
+    f = member.file
+    return FileEntry(
+        f.source, f.spec, f.bytes, f.stamp, f.container, f.key, f.session_hint, f.repo_hint, member.format,
+        parser_version(member.format), family, list(member.keys), shard, skipped if skipped is not None else {member.reason: 1},
+    )  # fmt: skip
+
+
+def _member_of(uri: str, e: FileEntry) -> Member:
+    file = RawFile(uri, e.source, e.spec, e.bytes, e.stamp, e.container, e.key, e.session_hint, e.repo_hint)
+    return Member(file, e.format, tuple(e.keys), "" if e.format else next(iter(e.skipped), "unrecognised"))
+
+
+def shard_name(families: list[Family]) -> str:
+    """Names a shard by what it is made from."""
+    told = "|".join(f"{m.file.uri}:{m.file.bytes}:{m.file.stamp}:{m.file.key}" for f in families for m in f.members)
+    return hashlib.blake2b(told.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()

@@ -1,0 +1,107 @@
+"""Questions in SQL: DuckDB views over the store's files, read only."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+
+from agentsignals.catalog import Signal, catalogue
+from agentsignals.errors import QueryError
+from agentsignals.store import tables
+from agentsignals.store.shards import FOLDER
+
+if TYPE_CHECKING:
+    from agentsignals.store import Store
+
+_TYPES = {"int": "BIGINT", "float": "DOUBLE", "bool": "BOOLEAN", "str": "VARCHAR", "enum": "VARCHAR"}
+_ALLOWED = ("SELECT", "EXPLAIN", "RELATION", "PRAGMA")
+
+
+def connect(store: Store) -> duckdb.DuckDBPyConnection:
+    """A connection that sees the store's views and can read nothing else, and write nothing at all."""
+    connection = duckdb.connect(":memory:")
+    for table in tables.NAMES:
+        files = [str(store.folder / FOLDER / shard / f"{table}.parquet") for shard in sorted(store.manifest.shards)]
+        extra = store.folder / "signals.parquet"
+        if table == "signals" and extra.exists():
+            files.append(str(extra))
+        connection.execute(f"CREATE VIEW {table} AS {_over(files, table)}")
+    for name, level, keys in (("session_signals", "session", "session_id"), ("turn_signals", "turn", "session_id, turn")):
+        connection.execute(f"CREATE VIEW {name} AS {_wide(level, keys)}")
+    connection.execute("SET allowed_directories=" + _list([str(store.folder) + os.sep]))
+    connection.execute("SET enable_external_access=false")
+    connection.execute("SET lock_configuration=true")
+    return connection
+
+
+def run(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPyRelation:
+    """The relation of one SELECT. QueryError for anything that is not one, and with DuckDB's words when it refuses."""
+    try:
+        statements = connection.extract_statements(query)
+        if len(statements) != 1:
+            raise QueryError(f"{len(statements)} statements came; one SELECT is allowed.", "Ask one question at a time.")
+        kind = str(statements[0].type).rsplit(".", 1)[-1].upper()
+        if kind not in _ALLOWED:
+            raise QueryError(f"A {kind} statement came; the store is read only.", "Ask with SELECT.")
+        return connection.sql(query)
+    except duckdb.Error as problem:
+        raise QueryError(f"DuckDB refuses the query: {problem}", "The tables: " + ", ".join(view_names()) + ".") from problem
+
+
+def rows(store: Store, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Column names and rows of a query."""
+    relation = run(connect(store), query)
+    try:
+        return list(relation.columns), relation.fetchall()
+    except duckdb.Error as problem:
+        raise QueryError(f"DuckDB refuses the query: {problem}", "`DESCRIBE table` names a table's columns.") from problem
+
+
+def view_names() -> list[str]:
+    """The tables a query sees."""
+    return [*tables.NAMES, "session_signals", "turn_signals"]
+
+
+def _over(files: list[str], table: str) -> str:
+    present = [f for f in files if Path(f).exists()]
+    if present:
+        return f"SELECT * FROM read_parquet({_list(present)}, union_by_name=true)"  # noqa: S608  (quoted by _list)
+    schema = {"sessions": tables.SESSIONS, "artifacts": tables.ARTIFACTS.schema, "signals": tables.SIGNALS.schema}.get(table)
+    if schema is None:
+        schema = tables.TABLES[table].schema
+    columns = ", ".join(f"NULL::{_duck(f.type)} AS {_name(f.name)}" for f in schema)
+    return f"SELECT {columns} WHERE false"  # noqa: S608  (names of our own schema)
+
+
+def _wide(level: str, keys: str) -> str:
+    """One row an entity, one column a signal, typed as declared; lists and objects are JSON text."""
+    wanted = [s for s in catalogue().values() if s.level == level or (level == "session" and s.level in ("attempt", "region"))]
+    columns = ", ".join(_column(s) for s in wanted)
+    return f"SELECT {keys}{', ' if columns else ''}{columns} FROM signals WHERE level = '{level}' GROUP BY {keys}"  # noqa: S608
+
+
+def _column(one: Signal) -> str:
+    path = one.path.replace("'", "''")
+    raw = f"max(value) FILTER (signal = '{path}')"
+    kind = _TYPES.get(one.type)
+    if kind == "VARCHAR":
+        raw = f"json_extract_string({raw}, '$')"
+    elif kind:
+        raw = f"TRY_CAST({raw} AS {kind})"
+    return f"{raw} AS {_name(one.path)}"
+
+
+def _duck(kind: Any) -> str:
+    told = str(kind)
+    return {"int64": "BIGINT", "double": "DOUBLE", "bool": "BOOLEAN", "timestamp[us]": "TIMESTAMP"}.get(told, "VARCHAR")
+
+
+def _list(paths: list[str]) -> str:
+    return "[" + ", ".join("'" + p.replace("'", "''") + "'" for p in paths) + "]"
+
+
+def _name(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

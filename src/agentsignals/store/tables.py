@@ -1,0 +1,198 @@
+"""The columns of every table: taken from the model's structs, so that a field is declared once."""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, Union, get_args, get_origin
+
+import msgspec
+import pyarrow as pa
+from msgspec import Struct
+
+from agentsignals.model import MAIN, Artifact, Checkpoint, Edit, Event, Session, Step, ToolCall, Turn
+
+_TIMES = frozenset(("timestamp", "started_at", "ended_at", "created_at"))
+_HEADER = (
+    "session_id", "context", "format", "agent", "agent_version", "model", "repo", "cwd", "branch", "parent_session_id",
+    "started_at", "ended_at",
+)  # fmt: skip
+
+
+class SignalRow(Struct, gc=False):
+    """One value of one signal, in the long form."""
+
+    level: str
+    session_id: str | None
+    trial_id: str | None
+    attempt_index: int | None
+    turn: int | None
+    signal: str
+    value: str | None
+    """The value as JSON; NULL when absent."""
+    number: float | None
+    """The value when it is a number or a truth value."""
+    absent: str | None
+    absent_detail: str | None
+    version: int
+    detail: str | None
+    """Numerator, denominator, method, confidence, as JSON."""
+
+
+class Table(Struct, frozen=True):
+    """A table: its columns, and how the rows of one session fill them."""
+
+    name: str
+    schema: Any
+    columns: tuple[tuple[str, Callable[[Any], Any] | None], ...]
+    rows: Callable[[Session], Iterable[Any]] | None = None
+
+
+def _arrow(name: str, hint: Any) -> pa.DataType:
+    if name in _TIMES:
+        return pa.timestamp("us")  # UTC, without a zone: DuckDB needs a further package to hand out zoned times
+    kinds = [k for k in (get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)) if k is not type(None)]
+    kind = kinds[0]
+    if get_origin(kind) is Literal or kind is str:
+        return pa.string()
+    if get_origin(kind) is list:
+        return pa.list_(pa.string())
+    if get_origin(kind) is dict:
+        return pa.string()
+    return {int: pa.int64(), float: pa.float64(), bool: pa.bool_()}[kind]
+
+
+def _columns(struct: type[Struct]) -> list[tuple[str, str, pa.DataType]]:
+    """(column, field, type) of a struct; the column is the field's encoded name."""
+    hints = typing.get_type_hints(struct)
+    return [(f.encode_name, f.name, _arrow(f.name, hints[f.name])) for f in msgspec.structs.fields(struct)]
+
+
+def _json(value: Any) -> str | None:
+    return msgspec.json.encode(value).decode() if value is not None else None
+
+
+def _taking(name: str, kind: pa.DataType, hint_is_dict: bool) -> Callable[[Any], Any]:
+    return (lambda row: _json(getattr(row, name))) if hint_is_dict else (lambda row: getattr(row, name))
+
+
+def _rows_table(name: str, struct: type[Struct], rows: Callable[[Session], Iterable[Any]] | None) -> Table:
+    found = _columns(struct)
+    hints = typing.get_type_hints(struct)
+    fields = [pa.field(column, kind) for column, _, kind in found]
+    columns: list[tuple[str, Callable[[Any], Any] | None]] = [
+        (column, _taking(attr, kind, get_origin(hints[attr]) is dict)) for column, attr, kind in found
+    ]
+    if rows is not None:
+        fields.insert(0, pa.field("session_id", pa.string()))
+        columns.insert(0, ("session_id", None))
+    return Table(name, pa.schema(fields), tuple(columns), rows)
+
+
+def totals(session: Session) -> dict[str, Any]:
+    """The counted columns of a session: the main thread's own figures, subagents' beside them."""
+    steps = [s for s in session.steps if s.thread == MAIN]
+    billed = [s for s in steps if s.output_tokens is not None or s.input_tokens is not None]
+    costs = [s.cost_usd for s in billed]
+    known_costs = [c for c in costs if c is not None]
+    calls = sum(1 for c in session.tool_calls if c.thread == MAIN)
+    return {
+        "n_turns": len(session.turns),
+        "n_steps": len(steps),
+        "n_tool_calls": calls,
+        "n_edits": len({(e.seq, e.path) for e in session.edits if e.thread == MAIN}),
+        "input_tokens": _sum(s.input_tokens for s in billed),
+        "output_tokens": _sum(s.output_tokens for s in billed),
+        "cache_read_tokens": _sum(s.cache_read_tokens for s in billed),
+        "cache_write_tokens": _sum(s.cache_write_tokens for s in billed),
+        "cost_usd": sum(known_costs) if known_costs and len(known_costs) == len(costs) else None,
+        "n_subagent_tool_calls": len(session.tool_calls) - calls,
+        "subagent_output_tokens": _sum(s.output_tokens for s in session.steps if s.thread != MAIN),
+    }
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    known = [v for v in values if v is not None]
+    return sum(known) if known else None
+
+
+_COUNTED = (
+    "n_turns", "n_steps", "n_tool_calls", "n_edits", "input_tokens", "output_tokens", "cache_read_tokens",
+    "cache_write_tokens",
+)  # fmt: skip
+SESSIONS = pa.schema(
+    [pa.field(n, pa.timestamp("us") if n in _TIMES else pa.string()) for n in _HEADER]
+    + [pa.field(n, pa.int64()) for n in _COUNTED]
+    + [pa.field("cost_usd", pa.float64()), pa.field("artifact_id", pa.string()), pa.field("title", pa.string())]
+    + [pa.field("n_events", pa.int64()), pa.field("n_subagent_tool_calls", pa.int64())]
+    + [pa.field("subagent_output_tokens", pa.int64())]
+)
+
+TABLES: dict[str, Table] = {
+    t.name: t
+    for t in (
+        _rows_table("turns", Turn, lambda s: s.turns),
+        _rows_table("steps", Step, lambda s: s.steps),
+        _rows_table("events", Event, lambda s: s.events),
+        _rows_table("tool_calls", ToolCall, lambda s: s.tool_calls),
+        _rows_table("edits", Edit, lambda s: s.edits),
+        _rows_table("checkpoints", Checkpoint, lambda s: s.checkpoints),
+    )
+}
+ARTIFACTS = _rows_table("artifacts", Artifact, None)
+SIGNALS = _rows_table("signals", SignalRow, None)
+
+NAMES = ("artifacts", "sessions", *TABLES, "signals")
+
+
+def session_table(sessions: list[Session], counted: list[dict[str, Any]]) -> pa.Table:
+    """The sessions' header rows."""
+    rows: dict[str, list[Any]] = {n: [] for n in SESSIONS.names}
+    for session, figures in zip(sessions, counted, strict=True):
+        for name, column in rows.items():
+            if name in figures:
+                column.append(figures[name])
+            elif name == "n_events":
+                column.append(len(session.events))
+            else:
+                column.append(getattr(session, name))
+    return pa.table([_array(rows[f.name], f.type) for f in SESSIONS], schema=SESSIONS)
+
+
+def table_of(table: Table, sessions: list[Session]) -> pa.Table:
+    """The rows of a table for these sessions, in their order."""
+    assert table.rows is not None
+    rows: list[Any] = []
+    ids: list[str] = []
+    for session in sessions:
+        own = list(table.rows(session))
+        rows += own
+        ids += [session.session_id] * len(own)
+    return _filled(table, rows, ids)
+
+
+def plain_table(table: Table, rows: list[Any]) -> pa.Table:
+    """The rows of a table that carries its own ids."""
+    return _filled(table, rows, [])
+
+
+def _filled(table: Table, rows: list[Any], ids: list[str]) -> pa.Table:
+    arrays = []
+    for (_, take), column in zip(table.columns, table.schema, strict=True):
+        arrays.append(_array(ids if take is None else [take(row) for row in rows], column.type))
+    return pa.table(arrays, schema=table.schema)
+
+
+def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
+    if pa.types.is_timestamp(kind):
+        return pa.array(values, pa.int64()).cast(kind)
+    try:
+        return pa.array(values, kind)
+    except (pa.ArrowInvalid, UnicodeEncodeError):
+        return pa.array([_clean(v) for v in values], kind)
+
+
+def _clean(value: Any) -> Any:
+    """A text without lone surrogates, which no file format of text can hold."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
