@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from functools import cached_property
 
@@ -19,6 +20,14 @@ def fine_class(call: ToolCall) -> str:
             return "shell_write"
         return kind if kind in ("build", "vcs") else "shell"
     return "agent" if call.class_ == "task" else call.class_
+
+
+def target_file(call: ToolCall) -> str | None:
+    """The one file a read, search or edit is about; None for folders, several files, and calls of other classes."""
+    path = call.path
+    if path is None or call.class_ not in FILE_CLASSES or path.endswith(("/", ".")):
+        return None
+    return path if call.class_ != "search" or posixpath.splitext(path)[1] else None
 
 
 class SessionView:
