@@ -25,7 +25,7 @@ def fine_class(call: ToolCall) -> str:
 def target_file(call: ToolCall) -> str | None:
     """The one file a read, search or edit is about; None for folders, several files, and calls of other classes."""
     path = call.path
-    if path is None or call.class_ not in FILE_CLASSES or path.endswith(("/", ".")):
+    if path is None or call.class_ not in FILE_CLASSES or path.endswith("/") or path in (".", ".."):
         return None
     return path if call.class_ != "search" or posixpath.splitext(path)[1] else None
 
