@@ -11,6 +11,7 @@ HEAD_BYTES = 64 * 1024
 """How much of a file is read to recognise it (formats.md section 0)."""
 MAX_RECORDS = 40
 
+_UNREADABLE = (ValueError, RecursionError)
 _decoder = json.JSONDecoder(strict=False)
 _SPACE = re.compile(r"[\s\ufeff]*")
 
@@ -42,7 +43,7 @@ class Head:
                 continue
             try:
                 value = json.loads(line, strict=False)
-            except ValueError:
+            except _UNREADABLE:
                 continue
             if isinstance(value, dict):
                 found.append(value)
@@ -57,7 +58,7 @@ class Head:
         if first.endswith("}"):
             try:
                 json.loads(first, strict=False)
-            except ValueError:
+            except _UNREADABLE:
                 return bool(self.records)
             return True
         return bool(self.records)
@@ -74,7 +75,7 @@ class Head:
         while text[at : at + 1] == '"':
             try:
                 key, at = _decoder.raw_decode(text, at)
-            except ValueError:
+            except _UNREADABLE:
                 break
             at = _space(text, at)
             if text[at : at + 1] != ":":
@@ -82,7 +83,7 @@ class Head:
             at = _space(text, at + 1)
             try:
                 found[key], at = _decoder.raw_decode(text, at)
-            except ValueError:
+            except _UNREADABLE:
                 found[key] = CUT
                 break
             at = _space(text, at)

@@ -13,6 +13,9 @@ from agentsignals.model import Artifact
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """A longer line is skipped and counted: no agent writes one, and decoding it could take all memory."""
 
+UNREADABLE = (msgspec.DecodeError, RecursionError)
+"""What a decoder raises for bytes it can't read: the second for brackets nested a thousand deep."""
+
 T = TypeVar("T")
 Decode = Callable[[memoryview | bytes], T]
 
@@ -40,7 +43,7 @@ def lines(data: bytes, artifact: Artifact, decode: Decode[T]) -> Iterator[tuple[
             continue
         try:
             record = decode(view[start:stop])
-        except msgspec.DecodeError:
+        except UNREADABLE:
             raw = bytes(view[start:stop]).strip()
             if raw:
                 for recovered in _recovered(raw, artifact, decode, "bad_json" if whole else "cut_line"):
@@ -52,9 +55,11 @@ def lines(data: bytes, artifact: Artifact, decode: Decode[T]) -> Iterator[tuple[
 
 def document(data: bytes, artifact: Artifact, decode: Decode[T]) -> T | None:
     """The one JSON document of a file; None, with the reason counted, when it can't be read."""
+    if data[:3] == b"\xef\xbb\xbf":
+        data = data[3:]
     try:
         record = decode(data)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return next(_recovered(bytes(data).strip(), artifact, decode, "cut_document"), None)
     artifact.records += 1
     return record
@@ -84,7 +89,7 @@ def _recovered(raw: bytes, artifact: Artifact, decode: Decode[T], broken: str) -
             return
         try:
             yield decode(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
-        except msgspec.DecodeError:
+        except UNREADABLE:
             skip(artifact, "bad_shape")
         while at < len(text) and text[at] in " \t\r\n,":
             at += 1
