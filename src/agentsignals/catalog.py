@@ -235,3 +235,25 @@ def ratio(num: float, den: float, **detail: Any) -> Measured | Absent:
 def values_over_sessions(one: Signal, values: dict[str, Sequence[Any]]) -> Any:
     """A corpus signal's value from the values its needs have in all sessions that have one."""
     return one.function(**{need: values.get(need, ()) for need in one.needs})
+
+
+def inventory(
+    text: str = "", context: str | None = None, high_value: bool = False, status: str | None = None
+) -> list[dict[str, Any]]:
+    """The catalogue as plain rows, filtered by words, context, mark and status."""
+    wanted = text.lower()
+    rows = [_inventory_row(s) for s in sorted(catalogue().values(), key=lambda s: s.path)]
+    return [
+        r
+        for r in rows
+        if wanted in f"{r['path']} {r['name']} {r['description']}".lower()
+        and (context is None or r["context"] in (context, "both"))
+        and (not high_value or r["high_value"])
+        and (status is None or r["status"] == status)
+    ]
+
+
+def _inventory_row(one: Signal) -> dict[str, Any]:
+    names = ("path", "name", "context", "level", "type", "unit", "version", "source", "description", "pitfalls")
+    more = ("why_it_matters", "origin", "priority", "high_value")
+    return {**{n: getattr(one, n) for n in names}, "status": "computed", **{n: getattr(one, n) for n in more}}

@@ -83,6 +83,10 @@ class Store:
             raise UnknownSession(f"{len(near)} sessions begin with {session_id!r}.", f"For example {', '.join(near[:3])}.")
         raise UnknownSession(f"There is no session {session_id!r} in {self.folder}.", "`agentsignals sessions` lists them.")
 
+    def artifact_paths(self, ids: set[str]) -> dict[str, str]:
+        """The path of each artifact of these ids."""
+        return {found: uri for uri in self.manifest.files if (found := artifact_id(uri)) in ids}
+
     # -- writing -------------------------------------------------------------------------------------------------
 
     def save(self) -> None:
@@ -94,7 +98,8 @@ class Store:
     ) -> None:
         """Takes in a shard just written; the sessions and files it holds anew leave the shards that held them."""
         known = self.manifest
-        families = {s.family for s in sessions.values()} | {f.family for f in files.values()}
+        families = {e.family for e in (*sessions.values(), *files.values())}
+        families |= {known.files[u].family for u in files if u in known.files and known.files[u].family}
         self._drop({s for s, e in known.sessions.items() if s in sessions or e.family in families}, set(files), name)
         known.shards[name] = entry
         known.sessions.update(sessions)

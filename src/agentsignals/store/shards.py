@@ -80,6 +80,19 @@ def read_table(root: Path, name: str, table: str, columns: list[str] | None = No
         raise StoreError(f"{path} can't be read: {problem}.", "Delete the store and analyze again.") from problem
 
 
+def read_header(root: Path, name: str, columns: list[str]) -> list[dict[str, Any]]:
+    """Some columns of a shard's sessions, times in microseconds."""
+    return list(_as_ints(pq.read_table(root / FOLDER / name / "sessions.parquet", columns=columns)))
+
+
+def read_values(root: Path, name: str, paths: list[str] | None) -> list[dict[str, Any]]:
+    """The session-level values of a shard: of these signals, or of all."""
+    columns = ["session_id", "turn", "signal", "value", "absent", "absent_detail"]
+    where = [("signal", "in", paths)] if paths is not None else None
+    rows = pq.read_table(root / FOLDER / name / "signals.parquet", columns=columns, filters=where).to_pylist()
+    return [r for r in rows if r["turn"] is None]
+
+
 def read_sessions(root: Path, name: str, only: str | None = None) -> Iterator[Session]:
     """The sessions of a shard, with all their rows; or the one of that id."""
     where = [("session_id", "=", only)] if only is not None else None

@@ -1,0 +1,75 @@
+"""Turns raw coding-agent traces into facts people act on.
+
+    import agentsignals as sig
+    store = sig.analyze("~/.claude/projects")
+    store.signals().filter(...)          # a Polars frame
+    store.sql("SELECT ... FROM sessions")  # a DuckDB relation
+
+Importing this loads nothing heavy, prints nothing and writes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from agentsignals.store import Store
+
+__version__ = "0.1.0"
+__all__ = ["__version__", "analyze", "explain", "ingest", "inventory", "open_store", "write_report"]
+
+
+def analyze(*sources: str | Path, store: str | Path | None = None, report: str | Path | None = None, **options: Any) -> Store:
+    """Reads sources (none: the agents found here), measures, and opens the store. `report` also writes one.
+
+    Options: jobs, force_format, executor, progress (see `agentsignals.pipeline.ingest`).
+    """
+    from agentsignals import pipeline  # noqa: PLC0415  (importing the package stays light)
+    from agentsignals.store import Store  # noqa: PLC0415
+
+    pipeline.analyze([str(s) for s in sources], store, **options)
+    opened = Store(store)
+    if report is not None:
+        write_report(opened, report)
+    return opened
+
+
+def ingest(*sources: str | Path, store: str | Path | None = None, **options: Any) -> Store:
+    """Reads sources into the store and opens it."""
+    from agentsignals import pipeline  # noqa: PLC0415
+    from agentsignals.store import Store  # noqa: PLC0415
+
+    pipeline.ingest([str(s) for s in sources], store, **options)
+    return Store(store)
+
+
+def open_store(store: str | Path | None = None) -> Store:
+    """The store in that folder; StoreError when there is none."""
+    from agentsignals.store import Store  # noqa: PLC0415
+
+    return Store(store)
+
+
+def inventory(text: str = "", context: str | None = None) -> list[dict[str, Any]]:
+    """The catalogue of signals as plain rows."""
+    from agentsignals import catalog  # noqa: PLC0415
+
+    return catalog.inventory(text, context)
+
+
+def explain(store: Store, session: str, signal: str) -> Any:
+    """One value with the events, lines and rule that made it."""
+    from agentsignals import explaining  # noqa: PLC0415
+
+    return explaining.explain(store, session, signal)
+
+
+def write_report(store: Store, path: str | Path) -> Path:
+    """Writes the report of a store (.html, .md or .json) and gives its path."""
+    from pathlib import Path as _Path  # noqa: PLC0415
+
+    from agentsignals import report as reporting  # noqa: PLC0415
+
+    return reporting.write(store, _Path(path))

@@ -1,0 +1,116 @@
+"""The command line: arguments, and one call into the library for each verb."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from agentsignals import __version__
+from agentsignals.errors import AgentSignalsError, UsageError
+
+_EPILOG = "Every verb has --help with an example, and --json for machines."
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> None:  # type: ignore[override]  # ours raises, argparse's exits: neither returns
+        raise UsageError(f"{message[:1].upper()}{message[1:]}.", f"See `{self.prog} --help`.")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole grammar; `docs/cli.md` is made from it."""
+    parser = _Parser(prog="agentsignals", description="Turns coding-agent traces into facts people act on.", epilog=_EPILOG)
+    parser.add_argument("--version", action="version", version=f"agentsignals {__version__}")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=_Parser)
+    _sources_verbs(verbs)
+    _store_verbs(verbs)
+    _other_verbs(verbs)
+    return parser
+
+
+def _verb(verbs: argparse._SubParsersAction[_Parser], name: str, says: str, example: str) -> _Parser:
+    made: _Parser = verbs.add_parser(
+        name, help=says, description=f"{says[:1].upper()}{says[1:]}.", epilog=f"Example: agentsignals {example}"
+    )
+    made.add_argument("--json", action="store_true", help="one JSON document on stdout, nothing else there")
+    made.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    made.add_argument("--store", metavar="DIR", help="the store's folder (else $AGENTSIGNALS_STORE, else your data folder)")
+    return made
+
+
+def _sources_verbs(verbs: argparse._SubParsersAction[_Parser]) -> None:
+    for name, says, example in (
+        ("analyze", "read traces, measure them, report", "analyze ~/.claude/projects --report report.html"),
+        ("ingest", "read traces into the store; unchanged files cost a stat", "ingest codex git:~/src/project"),
+    ):
+        made = _verb(verbs, name, says, example)
+        made.add_argument(
+            "sources",
+            metavar="SOURCE",
+            nargs="*" if name == "analyze" else "+",
+            help="a file or folder; an agent's name (claude-code, codex, …); git:PATH_OR_URL[#REF]",
+        )
+        made.add_argument("--format", metavar="NAME", help="read every file as this format instead of recognising it")
+        made.add_argument("--jobs", type=int, metavar="N", help="worker processes (default: one a core, at most 8)")
+        made.add_argument("--strict", action="store_true", help="exit 1 when any record was skipped")
+        if name == "analyze":
+            made.add_argument("--report", metavar="FILE", help="also write a report (.html, .md or .json)")
+
+
+def _store_verbs(verbs: argparse._SubParsersAction[_Parser]) -> None:
+    _verb(verbs, "measure", "compute the signals whose version, or whose session, changed", "measure")
+    made = _verb(verbs, "inventory", "the catalogue of signals, with filter", "inventory edit --context product")
+    made.add_argument("text", metavar="TEXT", nargs="?", default="", help="words to find in name, path or meaning")
+    made.add_argument("--context", choices=("eval", "product"), help="only signals of this context")
+    made.add_argument("--high-value", action="store_true", help="only those marked high value")
+    made.add_argument("--status", metavar="STATUS", help="only this status (computed)")
+    made = _verb(verbs, "sessions", "list the sessions", "sessions --where \"n_turns > 10 AND agent = 'codex'\"")
+    made.add_argument("--where", metavar="SQL", default="true", help="a condition over the columns of `sessions`")
+    made.add_argument("--limit", type=int, default=50, metavar="N", help="at most so many (default 50)")
+    made = _verb(verbs, "show", "one session as a readable timeline", "show 3f2a81")
+    made.add_argument("session", metavar="SESSION", help="its id, or a unique beginning of it")
+    made.add_argument("--all", action="store_true", help="also thinking, results, subagents and side notes")
+    made = _verb(verbs, "explain", "one value with the evidence that made it", "explain 3f2a81 dynamics.repetition_rate")
+    made.add_argument("session", metavar="SESSION", help="its id, or a unique beginning of it")
+    made.add_argument("signal", metavar="SIGNAL", help="a dotted path of the inventory")
+    made = _verb(verbs, "query", "DuckDB over the store's tables, read only", 'query "SELECT name, count(*) FROM tool_calls GROUP BY 1"')
+    made.add_argument("sql", metavar="SQL", help="one SELECT")
+    made.add_argument("--csv", action="store_true", help="comma-separated values on stdout")
+    made = _verb(verbs, "report", "studies with charts in one file that opens offline", "report -o report.html")
+    made.add_argument("-o", "--output", metavar="FILE", required=True, help="where to: .html, .md or .json")
+    made.add_argument("--study", metavar="NAME", nargs="+", help="only these studies")
+
+
+def _other_verbs(verbs: argparse._SubParsersAction[_Parser]) -> None:
+    made = _verb(verbs, "demo", "make a small sample corpus in several formats and analyse it, no network", "demo")
+    made.add_argument("--folder", metavar="DIR", default="demo", help="where to put corpus, store and report (default ./demo)")
+    _verb(verbs, "doctor", "what is installed, found, readable; what to do about the rest", "doctor")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command line; gives the exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    as_json = "--json" in given
+    try:
+        options = build_parser().parse_args(given)
+        if options.verb is None:
+            raise UsageError("No verb came.", "See `agentsignals --help`.")
+        from agentsignals.cli import verbs  # noqa: PLC0415  (`--help` loads nothing)
+
+        return verbs.run(options)
+    except AgentSignalsError as problem:
+        from agentsignals.cli.output import json_text, printable  # noqa: PLC0415
+
+        if as_json:
+            print(json_text({"error": {"kind": problem.kind, "message": problem.message, "hint": problem.hint}}))
+            return 1 if problem.exit_code == 1 else problem.exit_code
+        print(f"agentsignals: {printable(problem.message)}", file=sys.stderr)
+        if problem.hint:
+            print(f"  {printable(problem.hint)}", file=sys.stderr)
+        return problem.exit_code
+    except KeyboardInterrupt:
+        print("agentsignals: interrupted; what was finished is kept, run again to go on.", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of our output went away: nobody is left to tell
+        return 0

@@ -1,0 +1,89 @@
+"""What is installed, found and readable here, and what to do about the rest."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from importlib import metadata
+from pathlib import Path
+
+from msgspec import Struct
+
+from agentsignals import __version__, prices
+from agentsignals.errors import StoreError
+from agentsignals.sources.local import HOMES, found_homes
+from agentsignals.store import Store, default_folder
+
+
+class Check(Struct):
+    """One thing looked at."""
+
+    name: str
+    status: str
+    """`ok`, `missing` (nothing wrong, only not there) or `problem`."""
+    found: str
+    advice: str = ""
+
+
+def checks(store_folder: str | None) -> list[Check]:
+    """Every check, in order."""
+    return [*_program(), *_agents(), *_store(store_folder)]
+
+
+def _program() -> list[Check]:
+    needed = {n: metadata.version(n) for n in ("msgspec", "pyarrow", "duckdb", "polars")}
+    told = ", ".join(f"{n} {v}" for n, v in needed.items())
+    return [
+        Check("agentsignals", "ok", f"{__version__} on Python {platform.python_version()} ({sys.platform})"),
+        Check("libraries", "ok", told),
+        Check("price table", "ok", f"version {prices.VERSION}, of {prices.DATE}"),
+    ]
+
+
+def _agents() -> list[Check]:
+    there = found_homes()
+    rows = []
+    for name in HOMES:
+        paths = there.get(name, [])
+        unreadable = [p for p in paths if not os.access(p, os.R_OK | os.X_OK)]
+        if unreadable:
+            rows.append(Check(name, "problem", str(unreadable[0]), "the folder can't be read: check its permissions"))
+        elif paths:
+            rows.append(Check(name, "ok", ", ".join(map(str, paths)), f"agentsignals analyze {name}"))
+        else:
+            rows.append(Check(name, "missing", f"no {HOMES[name][0]}"))
+    return rows
+
+
+def _store(folder: str | None) -> list[Check]:
+    place = Path(folder) if folder else default_folder()
+    try:
+        store = Store(place)
+    except StoreError as problem:
+        return [Check("store", "missing", problem.message, problem.hint)]
+    known = store.manifest
+    skipped: dict[str, int] = {}
+    for entry in known.files.values():
+        if entry.shard:
+            for reason, n in entry.skipped.items():
+                skipped[reason] = skipped.get(reason, 0) + n
+    rows = [Check("store", "ok", f"{place}: {len(known.sessions):,} sessions in {len(known.shards):,} shards")]
+    if not os.access(place, os.W_OK):
+        rows.append(Check("store writable", "problem", str(place), "name another folder with --store to ingest"))
+    for reason, n in sorted(skipped.items(), key=lambda p: -p[1]):
+        rows.append(Check("skipped", "problem", f"{n:,} {reason}", SKIP_ADVICE.get(reason, "")))
+    return rows
+
+
+SKIP_ADVICE = {
+    "cut_line": "the last line of a file is cut: its agent may still be writing; run again later",
+    "cut_document": "the file ends in the middle: it may still be being written",
+    "bad_json": "lines that are no JSON; `query \"SELECT path, skipped_reasons FROM artifacts WHERE skipped > 0\"` names them",
+    "bad_shape": "records of an unexpected shape: a newer version of the agent?",
+    "unrecognised": "JSON files that no format claims; --format NAME forces one",
+    "empty_file": "files of 0 bytes",
+    "no_permission": "files this user may not read",
+    "missing_blob": "transcripts the Git mirror does not hold; fetch it in full",
+    "line_too_long": "a line of over 64 MB was left out",
+}

@@ -1,0 +1,124 @@
+"""What a person sees: aligned tables on stdout, progress on stderr; what a machine sees: one JSON document."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+MAX_CELL = 60
+
+
+def json_text(value: Any) -> str:
+    """One JSON document, indented."""
+    return msgspec.json.format(msgspec.json.encode(value, enc_hook=_plain), indent=2).decode()
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+def table(names: Sequence[str], rows: Iterable[Sequence[Any]], max_cell: int = MAX_CELL) -> str:
+    """Rows in aligned columns: numbers to the right, long texts cut, control characters shown as spaces."""
+    cells = [[_cell(v, max_cell) for v in row] for row in rows]
+    if not cells:
+        return f"{'  '.join(names)}\n(no rows)"
+    numeric = [all(_is_number(row[n]) or not row[n] for row in cells) for n in range(len(names))]
+    widths = [max(len(str(names[n])), *(len(row[n]) for row in cells)) for n in range(len(names))]
+    lines = [_line(list(names), widths, numeric), "  ".join("-" * w for w in widths)]
+    lines += [_line(row, widths, numeric) for row in cells]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def csv_text(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Rows as CSV with a header."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows([["" if v is None else v for v in row] for row in rows])
+    return out.getvalue().rstrip("\n")
+
+
+def printable(text: str) -> str:
+    """Trace text without what could drive a terminal."""
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+def figure(value: float | None) -> str:
+    """A count with thousands apart."""
+    return "unknown" if value is None else f"{value:,}"
+
+
+def _line(cells: list[str], widths: list[int], numeric: list[bool]) -> str:
+    return "  ".join(c.rjust(w) if right else c.ljust(w) for c, w, right in zip(cells, widths, numeric, strict=True))
+
+
+def _cell(value: Any, max_cell: int) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, datetime):
+        return value.isoformat(" ", "seconds")
+    text = printable(value if isinstance(value, str) else str(value))
+    return text if len(text) <= max_cell else text[: max_cell - 1] + "…"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text.replace(",", ""))
+    except ValueError:
+        return False
+    return True
+
+
+class Bar:
+    """Progress on stderr: a live bar on a terminal, a line every few seconds elsewhere, nothing when quiet."""
+
+    EVERY_S = 5.0
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet = quiet
+        self._live = sys.stderr.isatty()
+        self._bar: Any = None
+        self._stage = ""
+        self._said_at = time.monotonic()
+
+    def __call__(self, stage: str, done: int, total: int | None) -> None:
+        if self._quiet:
+            return
+        if self._live:
+            self._draw(stage, done, total)
+        elif time.monotonic() - self._said_at >= self.EVERY_S:
+            self._said_at = time.monotonic()
+            of = f" of {_amount(stage, total)}" if total else ""
+            print(f"{stage}: {_amount(stage, done)}{of}", file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+    def _draw(self, stage: str, done: int, total: int | None) -> None:
+        if self._bar is None or stage != self._stage:
+            from tqdm import tqdm  # noqa: PLC0415  (only on a terminal)
+
+            self.close()
+            self._stage = stage
+            in_bytes = stage == "reading"
+            self._bar = tqdm(
+                desc=stage, total=total, unit="B" if in_bytes else "", unit_scale=in_bytes, leave=False, file=sys.stderr
+            )
+        self._bar.update(done - self._bar.n)
+
+
+def _amount(stage: str, n: int) -> str:
+    return f"{n / 1e6:.0f} MB" if stage == "reading" else f"{n:,}"

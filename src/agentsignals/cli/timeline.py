@@ -1,0 +1,53 @@
+"""One session as a readable timeline."""
+
+from __future__ import annotations
+
+from agentsignals.cli.output import printable
+from agentsignals.model import MAIN, Event, Session, ToolCall
+from agentsignals.times import to_iso
+
+_SAID_CHARS = 400
+_QUIET = frozenset(("thinking", "meta", "tool_result"))
+
+
+def timeline(session: Session, everything: bool = False) -> str:
+    """Header, then what happened in order; with `everything` also thinking, results, subagents and side notes."""
+    calls = {c.seq: c for c in session.tool_calls}
+    lines = [*_header(session), ""]
+    for event in session.events:
+        if not everything and (event.thread != MAIN or event.kind in _QUIET):
+            continue
+        lines.append(_told(event, calls.get(event.seq), session))
+    return "\n".join(lines)
+
+
+def _header(session: Session) -> list[str]:
+    facts = {
+        "session": session.session_id,
+        "agent": f"{session.agent} {session.agent_version or ''}".strip(),
+        "model": session.model,
+        "where": session.repo or session.cwd,
+        "branch": session.branch,
+        "when": f"{to_iso(session.started_at) or 'unknown'} – {to_iso(session.ended_at) or 'unknown'}",
+        "counts": f"{len(session.turns)} turns, {sum(c.thread == MAIN for c in session.tool_calls)} tool calls,"
+        f" {len({(e.seq, e.path) for e in session.edits if e.thread == MAIN})} edits",
+    }
+    return [f"{name:8} {printable(str(value))}" for name, value in facts.items() if value]
+
+
+def _told(event: Event, call: ToolCall | None, session: Session) -> str:
+    clock = (to_iso(event.timestamp) or "")[11:19] or "--:--:--"
+    place = "" if event.thread == MAIN else f"[{event.thread}] "
+    if call is not None:
+        said = f"{call.name} {call.path or call.command or ''}".strip()
+        mark = {"ok": "", "none": " (no result)"}.get(call.status, f" ({call.error_class or call.status})")
+        return f"{event.seq:5} {clock}   {place}→ {_cut(said, 120)}{mark}"
+    if event.kind == "human_turn" and event.turn is not None:
+        kind = session.turns[event.turn].kind
+        return f"\n{event.seq:5} {clock} turn {event.turn} ({kind})\n      {_cut(event.text or '', _SAID_CHARS)}"
+    return f"{event.seq:5} {clock}   {place}{event.kind}: {_cut(event.text or '', _SAID_CHARS if event.kind == 'text' else 120)}"
+
+
+def _cut(text: str, n: int) -> str:
+    flat = printable(" ".join(text.split()))
+    return flat if len(flat) <= n else flat[: n - 1] + "…"

@@ -1,0 +1,205 @@
+"""What each verb does: a call into the library, and its result as text or JSON."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from agentsignals import pipeline
+from agentsignals.cli.output import Bar, csv_text, figure, json_text, printable, table
+from agentsignals.errors import UsageError
+from agentsignals.store import Store
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the verb; gives the exit code."""
+    return _VERBS[options.verb](options)
+
+
+def _analyze(options: argparse.Namespace) -> int:
+    bar = Bar(options.quiet)
+    work = pipeline.analyze if options.verb == "analyze" else pipeline.ingest
+    try:
+        summary = work(
+            options.sources,
+            options.store,
+            jobs=options.jobs,
+            force_format=options.format,
+            progress=bar,
+        )
+    finally:
+        bar.close()
+    if getattr(options, "report", None):
+        from agentsignals import report  # noqa: PLC0415  (only when asked)
+
+        summary.report = str(report.write(Store(options.store), Path(options.report)))
+    _warn(summary)
+    print(json_text(summary) if options.json else _summary_text(summary))
+    return 1 if options.strict and summary.skipped else 0
+
+
+def _summary_text(summary: pipeline.Summary) -> str:
+    skipped = ", ".join(f"{n:,} {reason}" for reason, n in sorted(summary.skipped.items())) or "none"
+    formats = ", ".join(f"{n:,} {name}" for name, n in sorted(summary.formats.items(), key=lambda p: -p[1]))
+    tokens = (
+        f"{summary.input_tokens:,} in, {summary.output_tokens:,} out, {summary.cache_read_tokens:,} cache read,"
+        f" {summary.cache_write_tokens:,} cache write"
+    )
+    cost = f"${summary.cost_usd:,.2f} over {summary.sessions - summary.unpriced_sessions:,} sessions with a known price"
+    rows = [
+        ("artifacts", f"{summary.artifacts:,} ({formats}); {summary.parsed:,} read, {summary.unchanged:,} unchanged"),
+        ("sessions", figure(summary.sessions)),
+        ("turns", figure(summary.turns)),
+        ("tool calls", figure(summary.tool_calls)),
+        ("edits", figure(summary.edits)),
+        ("tokens", tokens),
+        ("cost", cost),
+        ("skipped", skipped + (f"; {summary.other_files:,} files that are no traces" if summary.other_files else "")),
+        ("store", summary.store),
+    ]
+    if summary.report:
+        rows.append(("report", summary.report))
+    return "\n".join(f"{name:10}  {value}" for name, value in rows)
+
+
+def _warn(summary: pipeline.Summary) -> None:
+    for what, n in summary.internal_errors.items():
+        print(f"agentsignals: {n} values could not be computed: {printable(what)}", file=sys.stderr)
+
+
+def _measure(options: argparse.Namespace) -> int:
+    bar = Bar(options.quiet)
+    try:
+        done = pipeline.measure(options.store, bar)
+    finally:
+        bar.close()
+    print(json_text(done) if options.json else f"{done['signals']} signals computed anew for {done['sessions']} sessions")
+    return 0
+
+
+def _inventory(options: argparse.Namespace) -> int:
+    from agentsignals.catalog import inventory  # noqa: PLC0415  (loads every signal)
+
+    rows = inventory(options.text, options.context, options.high_value, options.status)
+    if options.json:
+        print(json_text(rows))
+        return 0
+    shown = [(r["path"], r["context"], r["level"], r["type"], r["unit"], r["status"], r["description"]) for r in rows]
+    print(table(("path", "context", "level", "type", "unit", "status", "meaning"), shown, 70))
+    print(f"{len(rows)} signals")
+    return 0
+
+
+def _sessions(options: argparse.Namespace) -> int:
+    from agentsignals.store.query import rows  # noqa: PLC0415
+
+    columns = "session_id, agent, model, started_at, n_turns, n_tool_calls, n_edits, output_tokens, cost_usd, repo, cwd"
+    if options.limit < 0:
+        raise UsageError(f"--limit {options.limit} came; it counts rows.", "Give 0 or more.")
+    query = f"SELECT {columns} FROM sessions WHERE ({options.where}) ORDER BY started_at, session_id LIMIT {options.limit:d}"  # noqa: S608  (the person's own SQL, over a read-only store)
+    names, found = rows(Store(options.store), query)
+    _print_rows(options, names, found)
+    return 0
+
+
+def _show(options: argparse.Namespace) -> int:
+    session = Store(options.store).session(options.session)
+    if options.json:
+        print(json_text(session))
+        return 0
+    from agentsignals.cli.timeline import timeline  # noqa: PLC0415
+
+    print(timeline(session, options.all))
+    return 0
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from agentsignals.explaining import explain  # noqa: PLC0415
+
+    found = explain(Store(options.store), options.session, options.signal)
+    if options.json:
+        print(json_text(found))
+        return 0
+    told = f"absent: {found.absent['reason']} {found.absent['detail']}".rstrip() if found.absent else json_text(found.value)
+    print(f"{found.signal} = {printable(told) if len(told) < 2000 else printable(told[:2000]) + '…'}")
+    print(f"session    {found.session}")
+    print(f"rule       {printable(found.rule)} (version {found.version})")
+    if found.detail:
+        print(f"detail     {msgspec.json.encode(found.detail).decode()}")
+    rows = [(i.role, i.seq, i.line, i.artifact, i.excerpt) for i in found.evidence]
+    print(table(("role", "seq", "line", "artifact", "excerpt"), rows, 100))
+    for name, path in sorted(found.artifacts.items()):
+        print(f"artifact   {name} = {printable(path)}")
+    return 0
+
+
+def _query(options: argparse.Namespace) -> int:
+    from agentsignals.store.query import rows  # noqa: PLC0415
+
+    names, found = rows(Store(options.store), options.sql)
+    _print_rows(options, names, found)
+    return 0
+
+
+def _print_rows(options: argparse.Namespace, names: list[str], rows: list[tuple[Any, ...]]) -> None:
+    if options.json:
+        print(json_text([dict(zip(names, row, strict=True)) for row in rows]))
+    elif getattr(options, "csv", False):
+        print(csv_text(names, rows))
+    else:
+        print(table(names, rows))
+
+
+def _report(options: argparse.Namespace) -> int:
+    from agentsignals import report  # noqa: PLC0415
+
+    written = report.write(Store(options.store), Path(options.output), options.study)
+    print(json_text({"report": str(written)}) if options.json else f"report      {written}")
+    return 0
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from agentsignals import demo, report  # noqa: PLC0415
+
+    folder = Path(options.folder)
+    bar = Bar(options.quiet)
+    sources = demo.make_corpus(folder / "corpus")
+    store = options.store or folder / "store"
+    try:
+        summary = pipeline.analyze([str(sources)], store, progress=bar)
+    finally:
+        bar.close()
+    summary.report = str(report.write(Store(store), folder / "report.html").resolve())
+    print(json_text(summary) if options.json else _summary_text(summary))
+    return 0
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from agentsignals.cli.doctor import checks  # noqa: PLC0415
+
+    found = checks(options.store)
+    if options.json:
+        print(json_text(found))
+    else:
+        print(table(("check", "status", "found", "what to do"), [(c.name, c.status, c.found, c.advice) for c in found], 90))
+    return 0
+
+
+_VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "analyze": _analyze,
+    "ingest": _analyze,
+    "measure": _measure,
+    "inventory": _inventory,
+    "sessions": _sessions,
+    "show": _show,
+    "explain": _explain,
+    "query": _query,
+    "report": _report,
+    "demo": _demo,
+    "doctor": _doctor,
+}

@@ -1,0 +1,71 @@
+"""One value again, with the events, artifact lines and rule it rests on: the same function, in explaining mode."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from agentsignals import catalog
+from agentsignals.derived import SessionView
+from agentsignals.evidence import Item
+from agentsignals.ingest.across import given_values, history_of
+from agentsignals.model import Absent
+from agentsignals.store import Store
+
+
+class Explanation(Struct):
+    """The contract's document: a value or its absence, the rule, and the evidence."""
+
+    session: str
+    signal: str
+    value: Any
+    absent: dict[str, str] | None
+    rule: str
+    evidence: list[Item]
+    totals: dict[str, int]
+    detail: dict[str, Any]
+    description: str
+    version: int
+    artifacts: dict[str, str]
+    """Path of each artifact the evidence names."""
+
+
+def explain(store: Store, session_id: str, path: str) -> Explanation:
+    """Why a session has the value it has."""
+    one = catalog.by_path(path)
+    session = store.session(session_id)
+    view = SessionView(session)
+    given = given_values(store, session.session_id)
+    history = history_of(store, session.session_id) if "history" in one.wants else None
+    _fill_turn_level(one, view, given)
+    value, detail, collected = catalog.explain(one, view, given, history)
+    if not collected.items and not isinstance(value, Absent):
+        collected.denominator([e for e in session.turns], "searched:")
+    absent = {"reason": value.reason, "detail": value.detail} if isinstance(value, Absent) else None
+    wanted = {i.artifact for i in collected.items if i.artifact}
+    return Explanation(
+        session.session_id,
+        one.path,
+        None if isinstance(value, Absent) else catalog.plain(value),
+        absent,
+        "; ".join(collected.rules) or one.description,
+        collected.items,
+        collected.totals,
+        detail,
+        one.description,
+        one.version,
+        store.artifact_paths(wanted),
+    )
+
+
+def _fill_turn_level(one: catalog.Signal, view: SessionView, given: dict[str, Any]) -> None:
+    """Turn-level needs are lists, which the store keeps a row a turn: computed again here."""
+    known = catalog.catalogue()
+    if any(known[n].level == "turn" for n in one.needs):
+        for need in one.needs:
+            given.pop(need, None)
+        for result in catalog.measure(view):
+            if result.turn is None:
+                given.setdefault(result.signal.name, result.value)
+        given.update(catalog.turn_values(view))

@@ -1,0 +1,234 @@
+"""The flow, stage by stage: sources -> plan -> shards -> values across sessions. The only file that joins them.
+
+Interrupting is safe: each shard is committed when it is done, and the next run reads only what is missing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from msgspec import Struct, field
+
+from agentsignals.errors import StoreError, UsageError
+from agentsignals.ingest import plan as planning
+from agentsignals.sources.local import found_homes
+from agentsignals.store import Store
+from agentsignals.store.manifest import FileEntry, SessionEntry
+
+
+class Progress(Protocol):
+    """Told how far a run is. `total` is None while it is not known."""
+
+    def __call__(self, stage: str, done: int, total: int | None) -> None: ...
+
+
+def silent(stage: str, done: int, total: int | None) -> None:
+    """Says nothing."""
+
+
+class Summary(Struct):
+    """What a run found and did. Figures are of the sources named, as they stand in the store."""
+
+    store: str
+    artifacts: int = 0
+    parsed: int = 0
+    """Files opened and decoded in this run."""
+    unchanged: int = 0
+    other_files: int = 0
+    """Files under the sources that are no traces (not JSON)."""
+    sessions: int = 0
+    turns: int = 0
+    tool_calls: int = 0
+    edits: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    cost_usd: float = 0.0
+    unpriced_sessions: int = 0
+    """Sessions whose cost is not known; they are not in `cost_usd`."""
+    formats: dict[str, int] = field(default_factory=dict)
+    skipped: dict[str, int] = field(default_factory=dict)
+    internal_errors: dict[str, int] = field(default_factory=dict)
+    report: str | None = None
+
+
+def default_sources() -> list[str]:
+    """The agents whose folders are on this machine. UsageError when there is none."""
+    found = sorted(found_homes())
+    if not found:
+        raise UsageError("No agent's session folder was found on this machine.", "Name a file or folder to analyze.")
+    return found
+
+
+def default_jobs() -> int:
+    """One worker a core, at most 8: reading traces soon waits for the disk."""
+    return min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+
+
+def ingest(  # noqa: PLR0913  (each is a choice of the person at the command line)
+    specs: Iterable[str],
+    store_folder: Path | str | None = None,
+    *,
+    jobs: int | None = None,
+    force_format: str | None = None,
+    executor: str = "local",
+    progress: Progress = silent,
+) -> Summary:
+    """Reads sources into the store, and computes the signals of the sessions that changed."""
+    store = Store(store_folder, create=True)
+    with _locked(store.folder):
+        plan = planning.make(specs, store.manifest, force_format, lambda n: progress("looking", n, None))
+        parsed = _read(store, plan, jobs or default_jobs(), executor, progress)
+        _finish(store, plan.other_files)
+    summary = _summary(store, set(plan.seen))
+    summary.parsed = parsed
+    summary.unchanged = plan.unchanged
+    return summary
+
+
+def analyze(specs: Iterable[str] | str = (), store_folder: Path | str | None = None, **options: Any) -> Summary:
+    """The main job: ingest and measure. Without sources: the agents found on this machine."""
+    wanted = [specs] if isinstance(specs, str) else list(specs)
+    summary = ingest(wanted or default_sources(), store_folder, **options)
+    if summary.artifacts and not summary.parsed:
+        measure(store_folder)
+    return summary
+
+
+def measure(store_folder: Path | str | None = None, progress: Progress = silent) -> dict[str, int]:
+    """Computes the values whose signal has a newer version, or is new; {"signals": how many, "sessions": of how many}."""
+    store = Store(store_folder)
+    from agentsignals.ingest.shard import signal_versions  # noqa: PLC0415  (loads every signal)
+
+    now = signal_versions()
+    stale = {n for n, s in store.manifest.shards.items() if s.signals != now}
+    changed: set[str] = set()
+    sessions = 0
+    if stale or store.manifest.history_of != store.fingerprint():
+        with _locked(store.folder):
+            for done, name in enumerate(sorted(stale)):
+                progress("measuring", done, len(stale))
+                known = store.manifest.shards[name].signals
+                changed |= {p for p in {*now, *known} if now.get(p) != known.get(p)}
+                sessions += _measure_shard(store, name, now)
+            _finish(store, {})
+    return {"signals": len(changed), "sessions": sessions}
+
+
+def _measure_shard(store: Store, name: str, now: dict[str, int]) -> int:
+    from agentsignals.catalog import measure as measured  # noqa: PLC0415  (only when something is stale)
+    from agentsignals.derived import SessionView  # noqa: PLC0415
+    from agentsignals.store import shards  # noqa: PLC0415
+
+    rows = []
+    count = 0
+    for session in shards.read_sessions(store.folder, name):
+        rows += shards.signal_rows(session.session_id, measured(SessionView(session)))
+        count += 1
+    shards.write_signals(store.folder / shards.FOLDER / name, rows)
+    store.manifest.shards[name].signals = dict(now)
+    store.manifest.history_of = ""
+    store.save()
+    return count
+
+
+def _read(store: Store, plan: planning.Plan, jobs: int, executor_name: str, progress: Progress) -> int:
+    """Reads the plan's shards and commits each as it comes."""
+    if not plan.shards:
+        return 0
+    from agentsignals.executor import executor  # noqa: PLC0415  (nothing of this is needed when nothing changed)
+    from agentsignals.ingest.shard import Task, read_shard  # noqa: PLC0415
+
+    tasks = [Task(str(store.folder), planning.shard_name(families), families) for families in plan.shards]
+    total = sum(f.bytes for families in plan.shards for f in families)
+    done = parsed = 0
+    progress("reading", 0, total)
+    for report in executor(executor_name).map(read_shard, tasks, jobs):
+        store.add_shard(report.name, report.entry, report.sessions, report.files)
+        done += report.bytes
+        parsed += report.parsed
+        progress("reading", done, total)
+    return parsed
+
+
+def _finish(store: Store, other_files: dict[str, FileEntry]) -> None:
+    """Values across sessions, when any session changed; and what else the index should remember."""
+    known = store.manifest.files
+    new_files = {u: e for u, e in other_files.items() if known.get(u) != e}
+    known.update(new_files)
+    fingerprint = store.fingerprint()
+    if store.manifest.history_of != fingerprint and store.manifest.shards:
+        from agentsignals.ingest.across import measure_across  # noqa: PLC0415  (only when something changed)
+
+        measure_across(store)
+        store.manifest.history_of = fingerprint
+        store.save()
+    elif new_files:
+        store.save()
+
+
+def _summary(store: Store, uris: set[str]) -> Summary:
+    """Adds up what the index says of these files and their sessions."""
+    summary = Summary(str(store.folder))
+    families: set[str] = set()
+    for uri in uris:
+        entry = store.manifest.files.get(uri)
+        if entry is None:
+            continue
+        if not entry.shard:
+            summary.other_files += 1
+            continue
+        families.add(entry.family)
+        summary.artifacts += 1
+        if entry.format:
+            summary.formats[entry.format] = summary.formats.get(entry.format, 0) + 1
+        for reason, n in entry.skipped.items():
+            summary.skipped[reason] = summary.skipped.get(reason, 0) + n
+    for session in store.manifest.sessions.values():
+        if session.family in families:
+            _add(summary, session)
+    for shard in store.manifest.shards.values():
+        summary.internal_errors.update(shard.internal_errors)
+    return summary
+
+
+def _add(summary: Summary, session: SessionEntry) -> None:
+    summary.sessions += 1
+    summary.turns += session.n_turns
+    summary.tool_calls += session.n_tool_calls
+    summary.edits += session.n_edits
+    for name in ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens"):
+        setattr(summary, name, getattr(summary, name) + (getattr(session, name) or 0))
+    if session.cost_usd is None:
+        summary.unpriced_sessions += 1
+    else:
+        summary.cost_usd += session.cost_usd
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Only one program writes a store at a time."""
+    try:
+        import fcntl  # noqa: PLC0415  (not on Windows, where the lock is left out)
+    except ImportError:
+        yield
+        return
+    try:
+        handle = (folder / ".lock").open("w")
+    except OSError as problem:
+        raise StoreError(
+            f"The store {folder} can't be written: {problem.strerror}.", "Name another folder with --store."
+        ) from problem
+    with handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as problem:
+            raise StoreError(f"Another run is writing the store {folder}.", "Wait for it, or name another store.") from problem
+        yield
+
+
