@@ -7,9 +7,12 @@ import re
 from functools import cached_property
 
 from agentsignals.model import MAIN, Edit, Event, EventKind, Session, Step, ToolCall, Turn
+from agentsignals.tracking import Region, track
 
 FILE_CLASSES = ("read", "search", "edit")
 _OUTSIDE = re.compile(r"[/~]|[A-Za-z]:/|\.\./")
+_OF_AGENT = frozenset(("text", "thinking", "tool_call", "tool_result"))
+_COMMITTED = re.compile(r"^\[(?:detached HEAD|[^\s\]]+)(?: \(root-commit\))? [0-9a-f]{7,40}\]", re.M)
 
 
 def fine_class(call: ToolCall) -> str:
@@ -130,6 +133,26 @@ class SessionView:
         for event in self.events:
             found.setdefault(event.turn, []).append(event)
         return found
+
+    @cached_property
+    def responses(self) -> list[list[Event]]:
+        """For each turn what the agent did until the next: main-thread text, thinking, calls and results."""
+        by_turn = self.by_turn
+        return [[e for e in by_turn.get(t.turn, ()) if e.kind in _OF_AGENT] for t in self.turns]
+
+    @cached_property
+    def commits(self) -> list[ToolCall]:
+        """Main-thread calls that made a Git commit: Git printed `[branch sha]`."""
+        return [
+            c
+            for c in self.calls
+            if c.command and "commit" in c.command and "git" in c.command and _COMMITTED.search(self.result_text(c))
+        ]
+
+    @cached_property
+    def regions(self) -> list[Region]:
+        """The line ranges of the repository's files that were edited, each followed through the session."""
+        return track(self.repo_edits)
 
     @cached_property
     def written_chars(self) -> int:
