@@ -41,7 +41,8 @@ def exit_code(text: str) -> int | None:
 def error_class(text: str, class_: ToolClass, shell_kind: ShellKind | None) -> str:
     """The class of a failed call; `exit_nonzero` or `other` when nothing more precise shows."""
     head = text[:_HEAD].lower()
-    failed_command = head.lstrip().startswith(("exit code", "error: exit code")) or "exited with code" in head
+    ends = head if len(text) <= _HEAD else head + text[-_HEAD:].lower()  # Pi states the exit code on the last line
+    failed_command = head.lstrip().startswith(("exit code", "error: exit code")) or "exited with code" in ends
     if failed_command and class_ == "test":
         return "test_failed"
     if failed_command and shell_kind == "build":
