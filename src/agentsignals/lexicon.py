@@ -1,4 +1,4 @@
-"""The person's own words: what is left of a human turn when code, quotes and pasted text are gone.
+"""The person's own words: a human turn without code, quotes and pasted text, and the reactions found in it.
 
 Reactions are looked for in the head only (signals_notes sections 2 and 14): behind it people paste logs, reviews and
 files, and words found there are not theirs.
@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+
+from agentsignals import reactions
+from agentsignals.reactions import Pattern
 
 HEAD_CHARS = 320
 WINDOW_CHARS = 4000
@@ -58,7 +61,9 @@ def clean(text: str) -> str:
         text = _STRAIGHT_QUOTE.sub(BULLET, text)
     if "“" in text:
         text = _CURLY_QUOTE.sub(BULLET, text)
-    return _BLANKS.sub(" ", text).replace("\u2019", "'").strip()
+    if "  " in text or "\t" in text:
+        text = _BLANKS.sub(" ", text)
+    return text.replace("\u2019", "'").strip()
 
 
 @lru_cache(maxsize=1024)
@@ -69,3 +74,83 @@ def head(text: str) -> str:
         kept = clean(text)
     pasted = _PASTED.search(kept, 0, HEAD_CHARS + 80)
     return kept[: min(pasted.start(), HEAD_CHARS)] if pasted else kept[:HEAD_CHARS]
+
+
+_WORD = re.compile(r"[a-z0-9]+")
+_STEMS = (("noo", "no"), ("misunder", "misunder"))
+"""Triggers that are no whole words: "nooo" counts as "no", and "misunderstood" as its stem."""
+_CORRECTING = frozenset().union(*(p.triggers for p in reactions.CORRECTIONS))
+NO_WITHIN_CHARS = 160
+"""A "no" that far behind the start answers something else than the agent."""
+_UNREAD = ("plan_handoff", "attachment")
+"""Turns whose words the person approved or never wrote."""
+
+
+@lru_cache(maxsize=1024)
+def words(text: str) -> frozenset[str]:
+    """The lower-case words of the head of a turn, as the triggers of the patterns name them."""
+    low = head(text).lower()
+    found = set(_WORD.findall(low))
+    found.update(trigger for stem, trigger in _STEMS if stem in low)
+    return frozenset(found)
+
+
+@lru_cache(maxsize=1024)
+def corrections(text: str, kind: str = "prompt") -> tuple[tuple[str, str], ...]:
+    """The corrections in the head of a turn of that kind: (pattern, matched words) each."""
+    said = words(text)
+    if kind in _UNREAD or _CORRECTING.isdisjoint(said):
+        return ()
+    searched = head(text)
+    found: list[tuple[str, str]] = []
+    for pattern in reactions.CORRECTIONS:
+        if pattern.triggers.isdisjoint(said) or (pattern.name in reactions.WEAK and kind != "rejection_feedback"):
+            continue
+        match = pattern.regex.search(searched)
+        if match is None or (pattern.name == "no_initial" and _is_not_a_no(searched, match.start())):
+            continue
+        found.append((pattern.name, match.group().strip()))
+    return tuple(found)
+
+
+def _is_not_a_no(searched: str, at: int) -> bool:
+    return at > NO_WITHIN_CHARS or reactions.QUOTED_DIALOG.search(searched, 0, at) is not None
+
+
+def rejection(text: str, kind: str = "prompt") -> str | None:
+    """The words with which a turn refuses or takes back what was done, without saying what to do instead."""
+    found = _first(reactions.REJECTION, text, kind)
+    if found is None or reactions.NEW_INSTRUCTION.search(head(text).replace(found, " ", 1)):
+        return None
+    return found.strip()
+
+
+def failure_report(text: str, kind: str = "prompt") -> str | None:
+    """The words that say the result does not work."""
+    found = _first(reactions.FAILURE_REPORT, text, kind)
+    return found.strip() if found else None
+
+
+def acceptance(text: str, kind: str = "prompt") -> str | None:
+    """The words of praise, thanks, or a bare order to commit."""
+    found = _first(reactions.ACCEPTANCE, text, kind)
+    return found.strip() if found else None
+
+
+def revert_all(text: str, kind: str = "prompt") -> str | None:
+    """The words that want everything taken back."""
+    found = _first(reactions.REVERT_ALL, text, kind)
+    return found.strip() if found else None
+
+
+def seed_corrections(text: str) -> str | None:
+    """The first of the seed's literal keywords anywhere in the raw text; for comparison only."""
+    found = reactions.SEED_CORRECTION.search(text)
+    return found.group() if found else None
+
+
+def _first(pattern: Pattern, text: str, kind: str) -> str | None:
+    if kind in _UNREAD or pattern.triggers.isdisjoint(words(text)):
+        return None
+    found = pattern.regex.search(head(text))
+    return found.group() if found else None
