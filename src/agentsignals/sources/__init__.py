@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from agentsignals.errors import SourceError
 
-_MODULES = ("local",)
+_MODULES = ("local", "git_ref")
 
 
 class RawFile(Struct, frozen=True):
