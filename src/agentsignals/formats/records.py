@@ -13,8 +13,8 @@ from agentsignals.model import Artifact
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """A longer line is skipped and counted: no agent writes one, and decoding it could take all memory."""
 
-UNREADABLE = (msgspec.DecodeError, RecursionError)
-"""What a decoder raises for bytes it can't read: the second for brackets nested a thousand deep."""
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What a decoder raises for bytes it can't read: no JSON, no UTF-8, brackets nested a thousand deep."""
 
 T = TypeVar("T")
 Decode = Callable[[memoryview | bytes], T]

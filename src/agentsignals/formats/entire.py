@@ -1,0 +1,152 @@
+"""What Entire records beside a transcript (formats.md section 2): session and checkpoint metadata, the compact copy.
+
+It gives checkpoints, never sessions: the transcript itself is the agent's own file, in the agent's own format.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from agentsignals.formats import Claim, Format, Input, Reading
+from agentsignals.formats.head import HEAD_BYTES, Head
+from agentsignals.formats.records import document, lines, saw
+from agentsignals.model import Checkpoint
+from agentsignals.times import from_iso
+
+_Kind = Literal["session", "checkpoint", "task", "compact"]
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}-(?=.)")
+
+
+class Usage(Struct, gc=False):
+    """Of the slice of the transcript since the checkpoint before; input never counts cached tokens."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_tokens: int | None = None
+    cache_creation_tokens: int | None = None
+    api_call_count: int | None = None
+
+
+class Attribution(Struct, gc=False):
+    agent_lines: int | None = None
+    human_added: int | None = None
+    human_modified: int | None = None
+    human_removed: int | None = None
+    total_committed: int | None = None
+    agent_percentage: float | None = None
+
+
+class Metadata(Struct, gc=False):
+    """Any of Entire's JSON documents; which one it is shows in what it has."""
+
+    checkpoint_id: str | None = None
+    session_id: str | None = None
+    created_at: str | None = None
+    branch: str | None = None
+    files_touched: list[str] | None = None
+    checkpoint_transcript_start: int | None = None
+    transcript_lines_at_start: int | None = None
+    """The same figure under its older name."""
+    token_usage: Usage | None = None
+    initial_attribution: Attribution | None = None
+
+
+class Compact(Struct, gc=False):
+    """A line of the compact transcript, Entire's shortened copy for every agent."""
+
+    type: str = ""
+
+
+_metadata = msgspec.json.Decoder(Metadata).decode
+_compact = msgspec.json.Decoder(Compact).decode
+
+
+def claims(head: Head) -> Claim | None:
+    """Documents that name a checkpoint, lines that carry the version of Entire's own command."""
+    kind = _kind(head)
+    if kind is None:
+        return None
+    session_id = head.document.get("session_id") if kind in ("session", "task") else None
+    keys = [f"session:{_without_date(session_id)}"] if isinstance(session_id, str) and session_id else []
+    return Claim(keys, beside=True)
+
+
+def read(inputs: list[Input]) -> Reading:
+    """The checkpoints of each session in order of time, each once however many copies of its record there are."""
+    found: dict[str, dict[str, Checkpoint]] = {}
+    for given in inputs:
+        kind = _kind(Head(given.data[:HEAD_BYTES], given.artifact.path, len(given.data) <= HEAD_BYTES))
+        if kind == "compact":
+            for _, line in lines(given.data, given.artifact, _compact):
+                saw(given.artifact, f"entire.compact.{line.type or 'untyped'}")
+            continue
+        told = document(given.data, given.artifact, _metadata)
+        if told is None:
+            continue
+        saw(given.artifact, f"entire.{kind or 'unknown'}")
+        if kind == "session" and told.session_id and told.checkpoint_id:
+            known = found.setdefault(_without_date(told.session_id), {})
+            known[told.checkpoint_id] = _united(known.get(told.checkpoint_id), _checkpoint(told.checkpoint_id, told))
+    return Reading(checkpoints={session_id: sorted(rows.values(), key=_when) for session_id, rows in found.items()})
+
+
+def _kind(head: Head) -> _Kind | None:
+    if head.is_lines and head.records and {"v", "agent", "cli_version", "ts"} <= head.records[0].keys():
+        return "compact"
+    keys = head.document.keys()
+    if "checkpoint_id" in keys and "session_id" in keys:
+        return "session"
+    if "checkpoint_id" in keys and "sessions" in keys and "strategy" in keys:
+        return "checkpoint"
+    return "task" if {"session_id", "tool_use_id", "checkpoint_uuid"} <= keys else None
+
+
+def _checkpoint(checkpoint_id: str, told: Metadata) -> Checkpoint:
+    usage = told.token_usage or Usage()
+    lines_of = told.initial_attribution or Attribution()
+    start = told.checkpoint_transcript_start
+    return Checkpoint(
+        checkpoint_id,
+        created_at=from_iso(told.created_at),
+        branch=told.branch or None,
+        agent_lines=lines_of.agent_lines,
+        human_added=lines_of.human_added,
+        human_modified=lines_of.human_modified,
+        human_removed=lines_of.human_removed,
+        total_committed=lines_of.total_committed,
+        agent_percentage=lines_of.agent_percentage,
+        files_touched=told.files_touched,
+        transcript_start=start if start is not None else told.transcript_lines_at_start,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cache_read_tokens=usage.cache_read_tokens,
+        cache_write_tokens=usage.cache_creation_tokens,
+        api_calls=usage.api_call_count,
+    )
+
+
+def _united(known: Checkpoint | None, other: Checkpoint) -> Checkpoint:
+    """One record of two copies (two refs of one checkpoint): the earlier one, completed by the later."""
+    if known is None:
+        return other
+    first, second = sorted((known, other), key=_when)
+    pairs: list[tuple[str, Any, Any]] = [
+        (f, getattr(first, f), getattr(second, f)) for f in Checkpoint.__struct_fields__
+    ]
+    return Checkpoint(**{name: a if a is not None else b for name, a, b in pairs})
+
+
+def _when(row: Checkpoint) -> tuple[int, str]:
+    return row.created_at or 0, row.checkpoint_id
+
+
+def _without_date(session_id: str) -> str:
+    """The agent's own session id: before February 2026 Entire put the day in front of it."""
+    return _DATE.sub("", session_id, count=1)
+
+
+FORMAT = Format(name="entire", version=1, claims=claims, read=read)
