@@ -27,7 +27,7 @@ from agentsignals.errors import CatalogError
 from agentsignals.evidence import SILENT, Collected, Evidence
 from agentsignals.model import Absent, Context
 
-_FAMILIES = ("behavior", "tokens", "reasoning", "infra", "anticipation", "user")
+_FAMILIES = ("behavior", "tokens", "reasoning", "infra", "anticipation", "user", "corpus", "carefulness", "first_message")
 
 Level = Literal["attempt", "session", "turn", "region", "corpus"]
 INTERNAL_ERROR = "internal_error"

@@ -95,13 +95,12 @@ def analyze(specs: Iterable[str] | str = (), store_folder: Path | str | None = N
     """The main job: ingest and measure. Without sources: the agents found on this machine."""
     wanted = [specs] if isinstance(specs, str) else list(specs)
     summary = ingest(wanted or default_sources(), store_folder, **options)
-    if summary.artifacts and not summary.parsed:
-        measure(store_folder)
+    measure(store_folder, options.get("progress", silent))
     return summary
 
 
 def measure(store_folder: Path | str | None = None, progress: Progress = silent) -> dict[str, int]:
-    """Computes the values whose signal has a newer version, or is new; {"signals": how many, "sessions": of how many}."""
+    """Computes the values whose signal is new or has a newer version; says how many signals, of how many sessions."""
     store = Store(store_folder)
     from agentsignals.ingest.shard import signal_versions  # noqa: PLC0415  (loads every signal)
 
@@ -228,7 +227,7 @@ def _locked(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as problem:
-            raise StoreError(f"Another run is writing the store {folder}.", "Wait for it, or name another store.") from problem
+            raise StoreError(
+                f"Another run is writing the store {folder}.", "Wait for it, or name another store."
+            ) from problem
         yield
-
-

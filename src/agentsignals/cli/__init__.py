@@ -19,7 +19,9 @@ class _Parser(argparse.ArgumentParser):
 
 def build_parser() -> argparse.ArgumentParser:
     """The whole grammar; `docs/cli.md` is made from it."""
-    parser = _Parser(prog="agentsignals", description="Turns coding-agent traces into facts people act on.", epilog=_EPILOG)
+    parser = _Parser(
+        prog="agentsignals", description="Turns coding-agent traces into facts people act on.", epilog=_EPILOG
+    )
     parser.add_argument("--version", action="version", version=f"agentsignals {__version__}")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=_Parser)
     _sources_verbs(verbs)
@@ -34,7 +36,9 @@ def _verb(verbs: argparse._SubParsersAction[_Parser], name: str, says: str, exam
     )
     made.add_argument("--json", action="store_true", help="one JSON document on stdout, nothing else there")
     made.add_argument("--quiet", action="store_true", help="no progress on stderr")
-    made.add_argument("--store", metavar="DIR", help="the store's folder (else $AGENTSIGNALS_STORE, else your data folder)")
+    made.add_argument(
+        "--store", metavar="DIR", help="the store's folder (else $AGENTSIGNALS_STORE, else your data folder)"
+    )
     return made
 
 
@@ -70,10 +74,17 @@ def _store_verbs(verbs: argparse._SubParsersAction[_Parser]) -> None:
     made = _verb(verbs, "show", "one session as a readable timeline", "show 3f2a81")
     made.add_argument("session", metavar="SESSION", help="its id, or a unique beginning of it")
     made.add_argument("--all", action="store_true", help="also thinking, results, subagents and side notes")
-    made = _verb(verbs, "explain", "one value with the evidence that made it", "explain 3f2a81 dynamics.repetition_rate")
+    made = _verb(
+        verbs, "explain", "one value with the evidence that made it", "explain 3f2a81 dynamics.repetition_rate"
+    )
     made.add_argument("session", metavar="SESSION", help="its id, or a unique beginning of it")
     made.add_argument("signal", metavar="SIGNAL", help="a dotted path of the inventory")
-    made = _verb(verbs, "query", "DuckDB over the store's tables, read only", 'query "SELECT name, count(*) FROM tool_calls GROUP BY 1"')
+    made = _verb(
+        verbs,
+        "query",
+        "DuckDB over the store's tables, read only",
+        'query "SELECT name, count(*) FROM tool_calls GROUP BY 1"',
+    )
     made.add_argument("sql", metavar="SQL", help="one SELECT")
     made.add_argument("--csv", action="store_true", help="comma-separated values on stdout")
     made = _verb(verbs, "report", "studies with charts in one file that opens offline", "report -o report.html")
@@ -83,7 +94,9 @@ def _store_verbs(verbs: argparse._SubParsersAction[_Parser]) -> None:
 
 def _other_verbs(verbs: argparse._SubParsersAction[_Parser]) -> None:
     made = _verb(verbs, "demo", "make a small sample corpus in several formats and analyse it, no network", "demo")
-    made.add_argument("--folder", metavar="DIR", default="demo", help="where to put corpus, store and report (default ./demo)")
+    made.add_argument(
+        "--folder", metavar="DIR", default="demo", help="where to put corpus, store and report (default ./demo)"
+    )
     _verb(verbs, "doctor", "what is installed, found, readable; what to do about the rest", "doctor")
 
 

@@ -79,7 +79,7 @@ def _store(folder: str | None) -> list[Check]:
 SKIP_ADVICE = {
     "cut_line": "the last line of a file is cut: its agent may still be writing; run again later",
     "cut_document": "the file ends in the middle: it may still be being written",
-    "bad_json": "lines that are no JSON; `query \"SELECT path, skipped_reasons FROM artifacts WHERE skipped > 0\"` names them",
+    "bad_json": 'lines that are no JSON; `query "SELECT path FROM artifacts WHERE skipped > 0"` names the files',
     "bad_shape": "records of an unexpected shape: a newer version of the agent?",
     "unrecognised": "JSON files that no format claims; --format NAME forces one",
     "empty_file": "files of 0 bytes",

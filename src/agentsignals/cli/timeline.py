@@ -45,7 +45,8 @@ def _told(event: Event, call: ToolCall | None, session: Session) -> str:
     if event.kind == "human_turn" and event.turn is not None:
         kind = session.turns[event.turn].kind
         return f"\n{event.seq:5} {clock} turn {event.turn} ({kind})\n      {_cut(event.text or '', _SAID_CHARS)}"
-    return f"{event.seq:5} {clock}   {place}{event.kind}: {_cut(event.text or '', _SAID_CHARS if event.kind == 'text' else 120)}"
+    said = _cut(event.text or "", _SAID_CHARS if event.kind == "text" else 120)
+    return f"{event.seq:5} {clock}   {place}{event.kind}: {said}"
 
 
 def _cut(text: str, n: int) -> str:

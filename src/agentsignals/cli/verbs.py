@@ -78,7 +78,9 @@ def _measure(options: argparse.Namespace) -> int:
         done = pipeline.measure(options.store, bar)
     finally:
         bar.close()
-    print(json_text(done) if options.json else f"{done['signals']} signals computed anew for {done['sessions']} sessions")
+    print(
+        json_text(done) if options.json else f"{done['signals']} signals computed anew for {done['sessions']} sessions"
+    )
     return 0
 
 
@@ -101,7 +103,8 @@ def _sessions(options: argparse.Namespace) -> int:
     columns = "session_id, agent, model, started_at, n_turns, n_tool_calls, n_edits, output_tokens, cost_usd, repo, cwd"
     if options.limit < 0:
         raise UsageError(f"--limit {options.limit} came; it counts rows.", "Give 0 or more.")
-    query = f"SELECT {columns} FROM sessions WHERE ({options.where}) ORDER BY started_at, session_id LIMIT {options.limit:d}"  # noqa: S608  (the person's own SQL, over a read-only store)
+    order = f"ORDER BY started_at, session_id LIMIT {options.limit:d}"
+    query = f"SELECT {columns} FROM sessions WHERE ({options.where}) {order}"  # noqa: S608  (the person's own SQL)
     names, found = rows(Store(options.store), query)
     _print_rows(options, names, found)
     return 0
@@ -125,7 +128,11 @@ def _explain(options: argparse.Namespace) -> int:
     if options.json:
         print(json_text(found))
         return 0
-    told = f"absent: {found.absent['reason']} {found.absent['detail']}".rstrip() if found.absent else json_text(found.value)
+    told = (
+        f"absent: {found.absent['reason']} {found.absent['detail']}".rstrip()
+        if found.absent
+        else json_text(found.value)
+    )
     print(f"{found.signal} = {printable(told) if len(told) < 2000 else printable(told[:2000]) + '…'}")
     print(f"session    {found.session}")
     print(f"rule       {printable(found.rule)} (version {found.version})")
@@ -186,7 +193,11 @@ def _doctor(options: argparse.Namespace) -> int:
     if options.json:
         print(json_text(found))
     else:
-        print(table(("check", "status", "found", "what to do"), [(c.name, c.status, c.found, c.advice) for c in found], 90))
+        print(
+            table(
+                ("check", "status", "found", "what to do"), [(c.name, c.status, c.found, c.advice) for c in found], 90
+            )
+        )
     return 0
 
 

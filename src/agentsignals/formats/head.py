@@ -7,11 +7,14 @@ import re
 from functools import cached_property
 from typing import Any
 
+import msgspec
+
 HEAD_BYTES = 64 * 1024
 """How much of a file is read to recognise it (formats.md section 0)."""
-MAX_RECORDS = 40
+MAX_RECORDS = 20
 
 _UNREADABLE = (ValueError, RecursionError)
+_decode = msgspec.json.Decoder().decode
 _decoder = json.JSONDecoder(strict=False)
 _SPACE = re.compile(r"[\s\ufeff]*")
 
@@ -32,36 +35,19 @@ class Head:
     @cached_property
     def records(self) -> list[dict[str, Any]]:
         """The JSON objects of the first lines, when the file is JSON Lines; lines that don't parse are passed over."""
-        lines = self.text.split("\n")
-        if not self.complete and len(lines) > 1:
-            lines = lines[:-1]  # the last one is cut by the window
-        found: list[dict[str, Any]] = []
-        for line in lines[: 4 * MAX_RECORDS]:
-            if len(found) >= MAX_RECORDS:
-                break
-            if not line.lstrip().startswith("{"):
-                continue
-            try:
-                value = json.loads(line, strict=False)
-            except _UNREADABLE:
-                continue
-            if isinstance(value, dict):
-                found.append(value)
-        return found
+        lines = self.data.removeprefix(b"\xef\xbb\xbf").split(b"\n", 2 * MAX_RECORDS)
+        if not self.complete or len(lines) > 2 * MAX_RECORDS:
+            lines = lines[:-1] or lines  # the last one is cut by the window, or is the rest of the file
+        found = [value for line in lines if type(value := _object(line)) is dict]
+        return found[:MAX_RECORDS]
 
     @cached_property
     def is_lines(self) -> bool:
         """Whether the first line is a JSON object by itself, so that the file is JSON Lines (or a one-line document)."""
-        first = self.text.lstrip().split("\n", 1)[0].strip()
-        if not first.startswith("{"):
+        start = self.data.lstrip(b"\xef\xbb\xbf \t\r\n")
+        if start[:1] != b"{":
             return False
-        if first.endswith("}"):
-            try:
-                json.loads(first, strict=False)
-            except _UNREADABLE:
-                return bool(self.records)
-            return True
-        return bool(self.records)
+        return _object(start.split(b"\n", 1)[0]) is not None or bool(self.records)
 
     @cached_property
     def document(self) -> dict[str, Any]:
@@ -81,6 +67,9 @@ class Head:
             if text[at : at + 1] != ":":
                 break
             at = _space(text, at + 1)
+            if not self.complete and text[at : at + 1] == "[":
+                found[key] = CUT  # a list in a longer file: too much to decode for what follows it
+                break
             try:
                 found[key], at = _decoder.raw_decode(text, at)
             except _UNREADABLE:
@@ -106,6 +95,20 @@ class _Cut:
 
 
 CUT = _Cut()
+
+
+def _object(line: bytes) -> dict[str, Any] | None:
+    """The JSON object of a line, however sloppy; None when it is something else."""
+    if line.lstrip()[:1] != b"{":
+        return None
+    try:
+        value = _decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        try:
+            value = _decoder.decode(line.decode("utf-8", "replace").strip())
+        except _UNREADABLE:
+            return None
+    return value if isinstance(value, dict) else None
 
 
 def _space(text: str, at: int) -> int:

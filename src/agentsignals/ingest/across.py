@@ -13,7 +13,8 @@ from agentsignals.model import Absent, Session
 from agentsignals.store import Store, shards
 
 _HEADER = [
-    "session_id", "context", "format", "agent", "artifact_id", "repo", "cwd", "parent_session_id", "started_at", "ended_at",
+    "session_id", "context", "format", "agent", "artifact_id", "repo", "cwd", "parent_session_id",
+    "started_at", "ended_at",
 ]  # fmt: skip
 
 
@@ -33,8 +34,7 @@ def measure_across(store: Store) -> None:
 
 def given_values(store: Store, session_id: str) -> dict[str, Any]:
     """All values of one session by function name, as the second pass and `explain` are given them."""
-    values = _values(store, store.manifest.sessions[session_id].shard).get(session_id, {})
-    return values
+    return _values(store, store.manifest.sessions[session_id].shard).get(session_id, {})
 
 
 def history_of(store: Store, session_id: str) -> History | None:
@@ -61,7 +61,11 @@ def _values(store: Store, only_shard: str | None = None) -> dict[str, dict[str, 
             name = names.get(row["signal"]) or _name_of(row["signal"])
             if name is None:
                 continue
-            value = Absent(row["absent"], row["absent_detail"] or "") if row["absent"] else msgspec.json.decode(row["value"])
+            value = (
+                Absent(row["absent"], row["absent_detail"] or "")
+                if row["absent"]
+                else msgspec.json.decode(row["value"])
+            )
             found.setdefault(row["session_id"], {})[name] = value
     return found
 
@@ -102,5 +106,11 @@ def _corpus_results(values: dict[str, dict[str, Any]]) -> list[Result]:
     results = []
     for one in plan("product", "corpus"):
         value = values_over_sessions(one, lists)
-        results.append(Result(one, getattr(value, "value", value), getattr(value, "detail", None) if type(value) is not Absent else None))
+        results.append(
+            Result(
+                one,
+                getattr(value, "value", value),
+                getattr(value, "detail", None) if type(value) is not Absent else None,
+            )
+        )
     return results

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import posixpath
+import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -18,8 +19,12 @@ from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.sources import RawFile, Unreadable, open_source, read
 from agentsignals.store.manifest import FileEntry, Manifest
 
-SHARD_BYTES = 24 * 1024 * 1024
+SHARD_BYTES = 48 * 1024 * 1024
 """Raw bytes a shard aims at: memory stays under some 250 MB a worker (perf.md 3.3), and a lost worker loses little."""
+
+
+_JSON_START = re.compile(rb"\{\s*[\"}]|\[\s*[\[{\"\]]|PK\x03\x04")
+"""What the first bytes of a file look like that may be a trace: a JSON object or list, a ZIP archive."""
 
 
 class Member(Struct, frozen=True):
@@ -95,7 +100,7 @@ def _unchanged(file: RawFile, entry: FileEntry | None, force: str | None) -> boo
 
 
 def parser_version(name: str | None) -> int:
-    """The version of the parser a file of that format is read with now; for unclaimed files, of all parsers together."""
+    """The version of the parser that reads a file of that format now; for unclaimed files, of all parsers."""
     if name is None:
         return sum(f.version for f in formats().values()) * 100 + len(formats())
     return formats()[name].version if name in formats() else -1
@@ -146,9 +151,7 @@ def _why_not(data: bytes) -> str:
         return "empty_file"
     if not start:
         return "blank_file"
-    if start[:1] in (b"{", b"["):
-        return "unrecognised"
-    return "not_a_trace"
+    return "unrecognised" if _JSON_START.match(start) else "not_a_trace"
 
 
 def _families(members: list[Member], manifest: Manifest) -> list[Family]:
@@ -218,9 +221,10 @@ def _packed(families: list[Family]) -> Iterator[list[Family]]:
 def entry_of(member: Member, family: str, shard: str, skipped: dict[str, int] | None = None) -> FileEntry:
     """The manifest's entry for a file just read."""
     f = member.file
+    counted = skipped if skipped is not None else {member.reason: 1}
     return FileEntry(
         f.source, f.spec, f.bytes, f.stamp, f.container, f.key, f.session_hint, f.repo_hint, member.format,
-        parser_version(member.format), family, list(member.keys), shard, skipped if skipped is not None else {member.reason: 1},
+        parser_version(member.format), family, list(member.keys), shard, counted,
     )  # fmt: skip
 
 

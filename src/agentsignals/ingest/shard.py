@@ -86,7 +86,15 @@ def _read_shard(task: Task) -> Report:
 
 def session_entry(shard: str, family: str, context: str, figures: dict[str, Any]) -> SessionEntry:
     """The manifest's entry for a session."""
-    names = ("n_turns", "n_tool_calls", "n_edits", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+    names = (
+        "n_turns",
+        "n_tool_calls",
+        "n_edits",
+        "input_tokens",
+        "output_tokens",
+        "cache_read_tokens",
+        "cache_write_tokens",
+    )
     return SessionEntry(shard, family, context, *(figures[n] for n in names), figures["cost_usd"])
 
 

@@ -80,8 +80,12 @@ class Store:
         if len(near) == 1:
             return near[0]
         if near:
-            raise UnknownSession(f"{len(near)} sessions begin with {session_id!r}.", f"For example {', '.join(near[:3])}.")
-        raise UnknownSession(f"There is no session {session_id!r} in {self.folder}.", "`agentsignals sessions` lists them.")
+            raise UnknownSession(
+                f"{len(near)} sessions begin with {session_id!r}.", f"For example {', '.join(near[:3])}."
+            )
+        raise UnknownSession(
+            f"There is no session {session_id!r} in {self.folder}.", "`agentsignals sessions` lists them."
+        )
 
     def artifact_paths(self, ids: set[str]) -> dict[str, str]:
         """The path of each artifact of these ids."""
@@ -162,5 +166,3 @@ class Store:
 def artifact_id(uri: str) -> str:
     """The id of the file of that address: stable while the file grows."""
     return hashlib.blake2b(uri.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
-
-

@@ -29,7 +29,10 @@ def connect(store: Store) -> duckdb.DuckDBPyConnection:
         if table == "signals" and extra.exists():
             files.append(str(extra))
         connection.execute(f"CREATE VIEW {table} AS {_over(files, table)}")
-    for name, level, keys in (("session_signals", "session", "session_id"), ("turn_signals", "turn", "session_id, turn")):
+    for name, level, keys in (
+        ("session_signals", "session", "session_id"),
+        ("turn_signals", "turn", "session_id, turn"),
+    ):
         connection.execute(f"CREATE VIEW {name} AS {_wide(level, keys)}")
     connection.execute("SET allowed_directories=" + _list([str(store.folder) + os.sep]))
     connection.execute("SET enable_external_access=false")
@@ -42,13 +45,17 @@ def run(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPyRel
     try:
         statements = connection.extract_statements(query)
         if len(statements) != 1:
-            raise QueryError(f"{len(statements)} statements came; one SELECT is allowed.", "Ask one question at a time.")
+            raise QueryError(
+                f"{len(statements)} statements came; one SELECT is allowed.", "Ask one question at a time."
+            )
         kind = str(statements[0].type).rsplit(".", 1)[-1].upper()
         if kind not in _ALLOWED:
             raise QueryError(f"A {kind} statement came; the store is read only.", "Ask with SELECT.")
         return connection.sql(query)
     except duckdb.Error as problem:
-        raise QueryError(f"DuckDB refuses the query: {problem}", "The tables: " + ", ".join(view_names()) + ".") from problem
+        raise QueryError(
+            f"DuckDB refuses the query: {problem}", "The tables: " + ", ".join(view_names()) + "."
+        ) from problem
 
 
 def rows(store: Store, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
@@ -57,7 +64,9 @@ def rows(store: Store, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
     try:
         return list(relation.columns), relation.fetchall()
     except duckdb.Error as problem:
-        raise QueryError(f"DuckDB refuses the query: {problem}", "`DESCRIBE table` names a table's columns.") from problem
+        raise QueryError(
+            f"DuckDB refuses the query: {problem}", "`DESCRIBE table` names a table's columns."
+        ) from problem
 
 
 def view_names() -> list[str]:
@@ -69,16 +78,20 @@ def _over(files: list[str], table: str) -> str:
     present = [f for f in files if Path(f).exists()]
     if present:
         return f"SELECT * FROM read_parquet({_list(present)}, union_by_name=true)"  # noqa: S608  (quoted by _list)
-    schema = {"sessions": tables.SESSIONS, "artifacts": tables.ARTIFACTS.schema, "signals": tables.SIGNALS.schema}.get(table)
+    schema = {"sessions": tables.SESSIONS, "artifacts": tables.ARTIFACTS.schema, "signals": tables.SIGNALS.schema}.get(
+        table
+    )
     if schema is None:
         schema = tables.TABLES[table].schema
     columns = ", ".join(f"NULL::{_duck(f.type)} AS {_name(f.name)}" for f in schema)
-    return f"SELECT {columns} WHERE false"  # noqa: S608  (names of our own schema)
+    return f"SELECT {columns} WHERE false"
 
 
 def _wide(level: str, keys: str) -> str:
     """One row an entity, one column a signal, typed as declared; lists and objects are JSON text."""
-    wanted = [s for s in catalogue().values() if s.level == level or (level == "session" and s.level in ("attempt", "region"))]
+    wanted = [
+        s for s in catalogue().values() if s.level == level or (level == "session" and s.level in ("attempt", "region"))
+    ]
     columns = ", ".join(_column(s) for s in wanted)
     return f"SELECT {keys}{', ' if columns else ''}{columns} FROM signals WHERE level = '{level}' GROUP BY {keys}"  # noqa: S608
 

@@ -20,8 +20,8 @@ from agentsignals.store.tables import SignalRow
 
 FOLDER = "shards"
 _TEXTS = frozenset(("text", "arguments", "command", "value", "detail"))
-_LEVEL = 3
-"""zstd level: perf.md section 5 (half the write time of 6 for 11 % more bytes)."""
+_LEVEL = 1
+"""zstd level: over this corpus 3 takes 1.3 times as long for 10 % fewer bytes (docs/decisions/003)."""
 
 
 def write(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, Union, get_args, get_origin
 
 import msgspec
@@ -13,6 +13,8 @@ from msgspec import Struct
 
 from agentsignals.model import MAIN, Artifact, Checkpoint, Edit, Event, Session, Step, ToolCall, Turn
 
+pa.set_memory_pool(pa.system_memory_pool())  # a shard's buffers are made once: mimalloc costs 50 ms more on this corpus
+_TIME = pa.timestamp("us")
 _TIMES = frozenset(("timestamp", "started_at", "ended_at", "created_at"))
 _HEADER = (
     "session_id", "context", "format", "agent", "agent_version", "model", "repo", "cwd", "branch", "parent_session_id",
@@ -45,15 +47,15 @@ class Table(Struct, frozen=True):
 
     name: str
     schema: Any
-    columns: tuple[tuple[str, Callable[[Any], Any] | None], ...]
-    rows: Callable[[Session], Iterable[Any]] | None = None
+    rows: Callable[[Session], list[Any]] | None = None
+    """The session's rows; None for a table whose rows carry their own ids."""
 
 
 def _arrow(name: str, hint: Any) -> pa.DataType:
     if name in _TIMES:
-        return pa.timestamp("us")  # UTC, without a zone: DuckDB needs a further package to hand out zoned times
-    kinds = [k for k in (get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)) if k is not type(None)]
-    kind = kinds[0]
+        return _TIME  # UTC, without a zone: DuckDB needs a further package to hand out zoned times
+    given = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    kind = next(k for k in given if k is not type(None))
     if get_origin(kind) is Literal or kind is str:
         return pa.string()
     if get_origin(kind) is list:
@@ -63,31 +65,13 @@ def _arrow(name: str, hint: Any) -> pa.DataType:
     return {int: pa.int64(), float: pa.float64(), bool: pa.bool_()}[kind]
 
 
-def _columns(struct: type[Struct]) -> list[tuple[str, str, pa.DataType]]:
-    """(column, field, type) of a struct; the column is the field's encoded name."""
+def _rows_table(name: str, struct: type[Struct], rows: Callable[[Session], list[Any]] | None) -> Table:
+    """The table of a struct: a column a field, named as the field is encoded."""
     hints = typing.get_type_hints(struct)
-    return [(f.encode_name, f.name, _arrow(f.name, hints[f.name])) for f in msgspec.structs.fields(struct)]
-
-
-def _json(value: Any) -> str | None:
-    return msgspec.json.encode(value).decode() if value is not None else None
-
-
-def _taking(name: str, kind: pa.DataType, hint_is_dict: bool) -> Callable[[Any], Any]:
-    return (lambda row: _json(getattr(row, name))) if hint_is_dict else (lambda row: getattr(row, name))
-
-
-def _rows_table(name: str, struct: type[Struct], rows: Callable[[Session], Iterable[Any]] | None) -> Table:
-    found = _columns(struct)
-    hints = typing.get_type_hints(struct)
-    fields = [pa.field(column, kind) for column, _, kind in found]
-    columns: list[tuple[str, Callable[[Any], Any] | None]] = [
-        (column, _taking(attr, kind, get_origin(hints[attr]) is dict)) for column, attr, kind in found
-    ]
+    fields = [pa.field(f.encode_name, _arrow(f.name, hints[f.name])) for f in msgspec.structs.fields(struct)]
     if rows is not None:
         fields.insert(0, pa.field("session_id", pa.string()))
-        columns.insert(0, ("session_id", None))
-    return Table(name, pa.schema(fields), tuple(columns), rows)
+    return Table(name, pa.schema(fields), rows)
 
 
 def totals(session: Session) -> dict[str, Any]:
@@ -157,36 +141,38 @@ def session_table(sessions: list[Session], counted: list[dict[str, Any]]) -> pa.
                 column.append(len(session.events))
             else:
                 column.append(getattr(session, name))
-    return pa.table([_array(rows[f.name], f.type) for f in SESSIONS], schema=SESSIONS)
+    return _filled(SESSIONS, [rows[name] for name in SESSIONS.names])
 
 
 def table_of(table: Table, sessions: list[Session]) -> pa.Table:
     """The rows of a table for these sessions, in their order."""
-    assert table.rows is not None
+    take = table.rows or (lambda _: [])
     rows: list[Any] = []
     ids: list[str] = []
     for session in sessions:
-        own = list(table.rows(session))
+        own = take(session)
         rows += own
         ids += [session.session_id] * len(own)
-    return _filled(table, rows, ids)
+    return _filled(table.schema, [ids, *_transposed(rows, len(table.schema) - 1)])
 
 
 def plain_table(table: Table, rows: list[Any]) -> pa.Table:
     """The rows of a table that carries its own ids."""
-    return _filled(table, rows, [])
+    return _filled(table.schema, _transposed(rows, len(table.schema)))
 
 
-def _filled(table: Table, rows: list[Any], ids: list[str]) -> pa.Table:
-    arrays = []
-    for (_, take), column in zip(table.columns, table.schema, strict=True):
-        arrays.append(_array(ids if take is None else [take(row) for row in rows], column.type))
-    return pa.table(arrays, schema=table.schema)
+def _transposed(rows: list[Any], n_columns: int) -> list[Sequence[Any]]:
+    return list(zip(*map(msgspec.structs.astuple, rows), strict=True)) if rows else [()] * n_columns
 
 
-def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
-    if pa.types.is_timestamp(kind):
-        return pa.array(values, pa.int64()).cast(kind)
+def _filled(schema: pa.Schema, columns: list[Sequence[Any]]) -> pa.Table:
+    arrays = [_array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    if values and type(values[0]) is dict:
+        values = [None if v is None else msgspec.json.encode(v).decode() for v in values]
     try:
         return pa.array(values, kind)
     except (pa.ArrowInvalid, UnicodeEncodeError):
