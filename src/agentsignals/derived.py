@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections import Counter
 from functools import cached_property
+from itertools import groupby
+from operator import attrgetter
+
+from msgspec import Struct
 
 from agentsignals.model import MAIN, Edit, Event, EventKind, Session, Step, ToolCall, Turn
 from agentsignals.tracking import Region, track
 
 FILE_CLASSES = ("read", "search", "edit")
 _OUTSIDE = re.compile(r"[/~]|[A-Za-z]:/|\.\./")
+_TURN_OF = attrgetter("turn")
+_USAGE = tuple(map(attrgetter, ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")))
 _OF_AGENT = frozenset(("text", "thinking", "tool_call", "tool_result"))
 _COMMITTED = re.compile(r"^\[(?:detached HEAD|[^\s\]]+)(?: \(root-commit\))? [0-9a-f]{7,40}\]", re.M)
 
@@ -31,6 +38,25 @@ def target_file(call: ToolCall) -> str | None:
     if path is None or call.class_ not in FILE_CLASSES or path.endswith("/") or path in (".", ".."):
         return None
     return path if call.class_ != "search" or posixpath.splitext(path)[1] else None
+
+
+class Usage(Struct, frozen=True, gc=False):
+    """Tokens of several model calls together; None where no call says."""
+
+    input_tokens: int | None
+    output_tokens: int | None
+    cache_read_tokens: int | None
+    cache_write_tokens: int | None
+
+    @property
+    def all_input(self) -> int:
+        """Tokens that went in, cached or not."""
+        return (self.input_tokens or 0) + (self.cache_read_tokens or 0) + (self.cache_write_tokens or 0)
+
+
+def _total(values: list[int | None]) -> int | None:
+    known = [n for n in values if n is not None]
+    return sum(known) if known else None
 
 
 class SessionView:
@@ -56,6 +82,11 @@ class SessionView:
     def classes(self) -> list[str]:
         """The fine class of each main-thread call."""
         return [fine_class(c) for c in self.calls]
+
+    @cached_property
+    def class_counts(self) -> Counter[str]:
+        """How many main-thread calls each fine class has."""
+        return Counter(self.classes)
 
     @cached_property
     def steps(self) -> list[Step]:
@@ -130,8 +161,8 @@ class SessionView:
     def by_turn(self) -> dict[int | None, list[Event]]:
         """Main-thread events by the turn they follow."""
         found: dict[int | None, list[Event]] = {}
-        for event in self.events:
-            found.setdefault(event.turn, []).append(event)
+        for turn, events in groupby(self.events, _TURN_OF):
+            found.setdefault(turn, []).extend(events)
         return found
 
     @cached_property
@@ -153,6 +184,12 @@ class SessionView:
     def regions(self) -> list[Region]:
         """The line ranges of the repository's files that were edited, each followed through the session."""
         return track(self.repo_edits)
+
+    @cached_property
+    def usage(self) -> Usage:
+        """What the main thread's model calls used."""
+        steps = self.billed_steps
+        return Usage(*(_total([field(s) for s in steps]) for field in _USAGE))
 
     @cached_property
     def written_chars(self) -> int:

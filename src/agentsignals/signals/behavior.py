@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections import Counter
+from itertools import pairwise
 
 from agentsignals.catalog import Measured, ratio, signal
-from agentsignals.derived import SessionView
+from agentsignals.derived import SessionView, target_file
 from agentsignals.evidence import Evidence
-from agentsignals.model import Absent
+from agentsignals.model import Absent, ToolCall
 
 
 @signal(
@@ -41,21 +42,144 @@ def tool_call_count(view: SessionView, why: Evidence) -> Measured:
 
 
 @signal(
+    "behavior.edit_calls",
+    type="int",
+    unit="tool_calls",
+    context="both",
+    level="attempt",
+    origin="seed 003",
+    pitfalls="Blind to files changed through the shell: see behavior.bash_mediated_edits.",
+    why="Says more about the work done than all tool calls together do.",
+)
+def edit_calls(view: SessionView, why: Evidence) -> Measured:
+    """Calls to edit tools on the main thread, failed and rejected ones included; `succeeded` counts the others."""
+    why.support(view.edit_calls)
+    return Measured(len(view.edit_calls), {"succeeded": sum(c.status == "ok" for c in view.edit_calls)})
+
+
+@signal(
+    "behavior.bash_mediated_edits",
+    type="bool",
+    unit="flag",
+    context="both",
+    level="attempt",
+    origin="seed 003",
+    pitfalls="Only the pure case is true; edit tools and shell writes together are false with `mixed`.",
+    why="Such patches leave no diff at call time: a cluster of its own.",
+)
+def bash_mediated_edits(view: SessionView, why: Evidence, edit_calls: int, touched_files: list[str]) -> Measured:
+    """Whether files of the repository changed without any call to an edit tool: through the shell alone."""
+    writes = [c for c in view.calls if c.shell_kind == "write"]
+    why.support(writes, "shell write")
+    why.counter(view.edit_calls, "edit tool")
+    why.rule("no edit calls, and touched files")
+    touched = any(view.in_repo(path) for path in touched_files)
+    detail = {"shell_write_calls": len(writes), "mixed": edit_calls > 0 and bool(writes)}
+    return Measured(edit_calls == 0 and touched, detail)
+
+
+@signal(
+    "behavior.touched_files[]",
+    type="list[str]",
+    unit="repo-relative path",
+    context="both",
+    level="attempt",
+    origin="seed 003",
+    pitfalls="A log of writes: an edit undone later stays, where an eval harness reports the net diff. Sorted, so the"
+    " first element is not the first edit. Paths out of the shell are read off the command's text.",
+)
+def touched_files(view: SessionView, why: Evidence) -> Measured:
+    """Files that successful edit calls changed or shell commands say they write; absolute outside the repository."""
+    why.support(view.edits)
+    by_tool = {e.path for e in view.edits if e.via == "edit_tool"}
+    paths = sorted({e.path for e in view.edits})
+    return Measured(
+        paths,
+        {
+            "outside": sum(not view.in_repo(path) for path in paths),
+            "shell_only": len(paths) - len(by_tool),
+            "confidence": "high" if len(paths) == len(by_tool) else "medium",
+        },
+    )
+
+
+@signal(
+    "behavior.diff_lines",
+    type="int",
+    unit="lines",
+    context="both",
+    level="attempt",
+    origin="seed 003",
+    priority="P1",
+    pitfalls="Sums every edit, so rework counts each time; reformatting inflates it. Compare within one method only.",
+)
+def diff_lines(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Lines added plus lines removed by all successful edits of the repository's files (method edit_log)."""
+    known = [e for e in view.repo_edits if e.added is not None or e.removed is not None]
+    unknown = len(view.repo_edits) - len(known)
+    why.support(known)
+    why.counter((e for e in view.repo_edits if e.added is None and e.removed is None), "lines unknown")
+    if unknown and not known:
+        return Absent("missing_field", "line_counts")
+    added, removed = sum(e.added or 0 for e in known), sum(e.removed or 0 for e in known)
+    detail = {"method": "edit_log", "added": added, "removed": removed, "edits_without_lines": unknown}
+    return Measured(added + removed, detail)
+
+
+@signal(
     "behavior.tool_sequence[]",
     type="list[obj]",
     unit="ordered calls",
     context="both",
     level="attempt",
     origin="seed 003",
+    high_value=True,
     pitfalls="Names differ between agents, so n-grams across agents use class.",
+    why="The order tells styles apart: read then edit, shell after shell (stuck), edit then test (checks its work).",
 )
-def tool_sequence(view: SessionView, why: Evidence) -> list[dict[str, Any]]:
+def tool_sequence(view: SessionView, why: Evidence) -> Measured:
     """Main-thread tool calls in transcript order: number, name, class, file, status."""
     why.support(view.calls)
-    return [
+    classes = view.classes
+    pairs = Counter(pairwise(classes))
+    sequence = [
         {"i": i, "name": c.name, "class": k, "file": c.path, "status": c.status}
-        for i, (c, k) in enumerate(zip(view.calls, view.classes, strict=True))
+        for i, (c, k) in enumerate(zip(view.calls, classes, strict=True))
     ]
+    return Measured(sequence, {"class_bigrams": {f"{a}>{b}": n for (a, b), n in pairs.items()}})
+
+
+@signal(
+    "behavior.files_searched_before_edit",
+    type="int",
+    unit="files",
+    context="both",
+    level="attempt",
+    origin="seed 003",
+    pitfalls="Both extremes are bad. What a search of a whole folder finds does not count. Without an edit the whole"
+    " session counts and the value is `censored`.",
+    why="How thoroughly the place was located before the first change; 0 is a blind patch.",
+)
+def files_searched_before_edit(view: SessionView, why: Evidence) -> Measured:
+    """Different files of the repository that a read or a search named as its target before the first change."""
+    return _looked_at(view, why, ("read", "search"))
+
+
+@signal(
+    "behavior.files_read_before_edit",
+    type="int",
+    unit="files",
+    context="both",
+    level="attempt",
+    origin="seed 003",
+    pitfalls="Claude Code refuses to edit an unread file, so 0 is rare there by construction.",
+)
+def files_read_before_edit(view: SessionView, why: Evidence) -> Measured:
+    """Different files of the repository read, by a read tool or a shell reader, before the first change."""
+    found = _looked_at(view, why, ("read",))
+    before = view.calls[: view.first_edit_index]
+    found.detail["shell_reads"] = sum(c.class_ == "read" and c.command is not None for c in before)
+    return found
 
 
 @signal(
@@ -74,3 +198,26 @@ def edit_to_read_ratio(view: SessionView, why: Evidence) -> Measured | Absent:
     why.support(changed)
     why.denominator(reads)
     return ratio(len(changed), len(reads))
+
+
+def _looked_at(view: SessionView, why: Evidence, classes: tuple[str, ...]) -> Measured:
+    """How many files of the repository calls of these classes were about before the first change, each once."""
+    first = view.first_edit_index
+    found: dict[str, ToolCall] = {}
+    outside = 0
+    for call in view.calls[:first]:
+        if call.class_ not in classes:
+            continue
+        path = target_file(call)
+        if path is None or path in found:
+            continue
+        if view.in_repo(path):
+            found[path] = call
+        else:
+            outside += 1
+    why.support(found.values())
+    if first is None:
+        why.rule("nothing was changed: the whole session counts")
+    else:
+        why.counter([view.calls[first]], "first change")
+    return Measured(len(found), {"censored": first is None, "outside": outside})

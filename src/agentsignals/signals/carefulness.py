@@ -1,0 +1,134 @@
+"""Carefulness, after seed 000: looking before changing, and making failures good."""
+
+from __future__ import annotations
+
+from agentsignals.catalog import Measured, ratio, signal
+from agentsignals.derived import SessionView
+from agentsignals.evidence import Evidence
+from agentsignals.model import Absent, ToolCall
+
+RECOVERY_CALLS = 5
+
+
+@signal(
+    "corpus.read_before_edit_rate",
+    type="float",
+    unit="ratio",
+    context="both",
+    origin="seed 000",
+    pitfalls="Claude Code enforces it, so it says something only of agents without that guard. A file shown by a search"
+    " or attached by the person does not count as read.",
+)
+def read_before_edit_rate(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Edit attempts on existing files the agent had read or changed before / all edit attempts on existing files."""
+    seen = _Seen(view)
+    attempts = len(seen.informed) + len(seen.blind)
+    if not attempts:
+        return Absent("not_applicable", "no_edit")
+    why.support(seen.informed, "known file")
+    why.counter(seen.blind, "unknown file")
+    blocked = sum(c.error_class == "not_read_first" for c in (*seen.informed, *seen.blind))
+    return ratio(len(seen.informed), attempts, blocked=blocked, lost_by_compaction=seen.lost)
+
+
+@signal(
+    "corpus.error_recovery_rate",
+    type="float",
+    unit="ratio",
+    context="both",
+    origin="this project",
+    priority="P1",
+    pitfalls="Seed 000 names error recovery as the better lens without a formula: this one is ours.",
+    why="How an agent handles failure says more than how pleased the person sounds.",
+)
+def error_recovery_rate(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Failed calls soon made good, by the same tool on the same target within five calls and the same turn / all."""
+    failed = [(i, c) for i, c in enumerate(view.calls) if c.status == "error" and c.error_class != "sibling_cancelled"]
+    if not failed:
+        return Absent("not_applicable", "no_errors")
+    recovered = []
+    episodes = 0
+    for i, call in failed:
+        target = _target(call)
+        following = view.calls[i + 1 : i + 1 + RECOVERY_CALLS]
+        if any(c.status == "ok" and c.turn == call.turn and _target(c) == target for c in following):
+            recovered.append(call)
+        before = view.calls[i - 1] if i else None
+        episodes += before is None or before.status != "error" or _target(before) != target
+    why.support(recovered)
+    why.denominator(c for _, c in failed)
+    return ratio(len(recovered), len(failed), episodes=episodes)
+
+
+class _Seen:
+    """Edit attempts on existing files, by whether the agent knew the file: it had read, made or changed it."""
+
+    def __init__(self, view: SessionView) -> None:
+        self.informed: list[ToolCall] = []
+        self.blind: list[ToolCall] = []
+        self.lost = 0
+        """Attempts whose file was last seen before a compaction of the context."""
+        self._known: dict[str, int] = {}
+        self._readers_of_many: list[str] = []
+        self._compactions = [e.seq for e in view.by_kind.get("compaction", ())]
+        created: dict[int, dict[str, bool]] = {}
+        for edit in view.edits:
+            files = created.setdefault(edit.seq, {})
+            files[edit.path] = files.get(edit.path, False) or edit.op == "create"
+        self._follow(view.calls, created)
+
+    def _follow(self, calls: list[ToolCall], created: dict[int, dict[str, bool]]) -> None:
+        for call in calls:
+            if call.class_ == "read":
+                if call.path is not None:
+                    self._known[call.path] = call.seq
+                elif call.command:
+                    self._readers_of_many.append(call.command)
+                continue
+            changed = created.get(call.seq)
+            if call.class_ == "edit" and call.status not in ("rejected", "cancelled"):
+                self._attempt(call, changed or ({call.path: _creates(call)} if call.path else {}))
+            for path in changed or ():
+                self._known[path] = call.seq
+
+    def _attempt(self, call: ToolCall, files: dict[str, bool]) -> None:
+        existing = [path for path, created in files.items() if path in self._known or not created]
+        if not existing:
+            return
+        if not all(path in self._known or self._read_among_many(path) for path in existing):
+            self.blind.append(call)
+            return
+        self.informed.append(call)
+        last = max(self._known.get(path, 0) for path in existing)
+        self.lost += any(last < seq < call.seq for seq in self._compactions)
+
+    def _read_among_many(self, path: str) -> bool:
+        return any(path in command for command in self._readers_of_many)
+
+
+def _creates(call: ToolCall) -> bool:
+    """Whether a call that changed nothing would have made a new file, as far as its name and its error tell."""
+    if call.error_class == "not_read_first":
+        return False
+    return call.error_class == "not_found" or any(word in call.name.lower() for word in ("write", "create"))
+
+
+def _target(call: ToolCall) -> tuple[str, str]:
+    """Tool and what it was used on: a file, or for a shell command its first word."""
+    if call.command is not None:
+        return call.name, _first_word(call.command)
+    return call.name, call.path or ""
+
+
+def _first_word(command: str) -> str:
+    """The first command of a line, after `cd …` and assignments."""
+    words = command.split(maxsplit=12)
+    n = 0
+    while n < len(words):
+        if words[n] == "cd" and n + 2 < len(words):
+            n += 3 if words[n + 2] in ("&&", ";") else 2
+        elif "=" in words[n].split("/", 1)[0] or words[n] in ("sudo", "time", "&&", ";"):
+            n += 1
+        else:
+            return words[n]
+    return words[0] if words else ""

@@ -1,0 +1,238 @@
+"""The behavioural metrics of seed 000: of a session, and of all sessions together.
+
+Values of a data set follow from the sessions' (`num`/`den`: sum over sum); only what has no value of its own in a
+session is a signal of the corpus.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
+from statistics import fmean, median
+from typing import Any
+
+from agentsignals.catalog import Measured, ratio, signal
+from agentsignals.derived import SessionView
+from agentsignals.evidence import Evidence
+from agentsignals.model import MAIN, Absent, EventKind
+from agentsignals.text import estimate_tokens
+
+SHORT_CHARS = 20
+_NAME = attrgetter("name")
+_CANONICAL: tuple[EventKind, ...] = (
+    "human_turn", "interrupt", "thinking", "text", "tool_call", "tool_result", "compaction", "model_change",
+)  # fmt: skip
+_UNSPOKEN = frozenset(("plan_handoff", "attachment"))
+
+
+@signal(
+    "corpus.autonomy_ratio",
+    type="float",
+    unit="tool calls per user message",
+    origin="seed 000",
+    pitfalls="What counts as a call differs by client. A data set has two values: the median of its sessions, and all"
+    " calls over all messages.",
+    why="Most of a session is not the person: collections differ from 11 to 40 calls a message.",
+)
+def autonomy_ratio(view: SessionView, why: Evidence, tool_call_count: int, user_turn_count: int) -> Measured | Absent:
+    """Main-thread tool calls for each human turn."""
+    why.support(view.calls)
+    why.denominator(view.turns)
+    if not user_turn_count:
+        return Absent("not_computable", "zero_denominator")
+    with_subagents = len(view.session.tool_calls) / user_turn_count
+    return ratio(tool_call_count, user_turn_count, with_subagents=with_subagents)
+
+
+@signal(
+    "corpus.error_rate",
+    type="float",
+    unit="ratio",
+    origin="seed 000",
+    pitfalls="Error flags mean different things in different clients. The person's refusals count on neither side.",
+)
+def error_rate(view: SessionView, why: Evidence, tool_error_rate: float) -> Measured:
+    """Failed tool calls / answered tool calls: a session's user.tool_error_rate."""
+    why.support(view.errors)
+    why.denominator(view.answered)
+    return Measured(tool_error_rate, {"num": len(view.errors), "den": len(view.answered)})
+
+
+@signal(
+    "corpus.tool_mix_entropy",
+    type="float",
+    unit="bits",
+    context="both",
+    origin="seed 000",
+    pitfalls="MCP tools have many names, which inflates it: compare `class_entropy` across agents.",
+)
+def tool_mix_entropy(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Shannon entropy of the tool names of main-thread calls; `norm` is the share of the most it could be."""
+    if not view.calls:
+        return Absent("not_applicable", "no_calls")
+    why.support(view.calls)
+    names = Counter(map(_NAME, view.calls))
+    bits = _entropy(names.values())
+    norm = bits / math.log2(len(names)) if len(names) > 1 else 0.0
+    return Measured(bits, {"norm": norm, "class_entropy": _entropy(view.class_counts.values())})
+
+
+@signal(
+    "corpus.tool_class_mix",
+    type="obj",
+    unit="shares",
+    context="both",
+    origin="seed 000",
+    priority="P1",
+    pitfalls="Shares hide how few calls there may be: `n`.",
+    why="Agents group by working style: read-heavy, shell-heavy, edit-first.",
+)
+def tool_class_mix(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Share of each class among the main-thread tool calls."""
+    if not view.calls:
+        return Absent("not_applicable", "no_calls")
+    why.support(view.calls)
+    n = len(view.calls)
+    return Measured({class_: k / n for class_, k in sorted(view.class_counts.items())}, {"n": n})
+
+
+@signal(
+    "corpus.session_length_events",
+    type="int",
+    unit="events",
+    context="both",
+    origin="this project",
+    pitfalls="Events, not lines of the file: of those a third may be progress ticks and half repeats.",
+)
+def session_length_events(view: SessionView, why: Evidence) -> Measured:
+    """Main-thread events that say something: human turns, interrupts, thinking, text, calls, results, compactions,
+    changes of model."""
+    why.support(e for e in view.events if e.kind in _CANONICAL)
+    kinds = view.by_kind
+    others = len(view.session.events) - len(view.events)
+    return Measured(sum(len(kinds.get(kind, ())) for kind in _CANONICAL), {"subagent_events": others})
+
+
+@signal(
+    "corpus.median_session_length_events",
+    type="float",
+    unit="events",
+    context="both",
+    level="corpus",
+    origin="seed 000",
+    pitfalls="Raw line counts are another thing: see corpus.session_length_events.",
+)
+def median_session_length_events(session_length_events: Sequence[int]) -> Measured | Absent:
+    """Median over sessions of the number of events."""
+    if not session_length_events:
+        return Absent("not_applicable", "no_sessions")
+    return Measured(float(median(session_length_events)), {"n": len(session_length_events)})
+
+
+@signal(
+    "corpus.session_cost_usd",
+    type="float",
+    unit="USD",
+    context="both",
+    origin="this project",
+    pitfalls="As tokens.cost_usd, with the subagents' model calls.",
+)
+def session_cost_usd(view: SessionView, why: Evidence, cost_usd: float) -> Measured | Absent:
+    """Cost of all model calls of a session, its subagents' included."""
+    others = [s for s in view.session.steps if s.thread != MAIN]
+    if any(s.cost_usd is None and (s.input_tokens or s.output_tokens or s.cache_read_tokens) for s in others):
+        return Absent("missing_field", "unpriced subagent")
+    why.support(s for s in view.session.steps if s.cost_usd is not None)
+    subagent = sum(s.cost_usd or 0.0 for s in others)
+    return Measured(cost_usd + subagent, {"subagent": subagent})
+
+
+@signal(
+    "corpus.cost_per_session",
+    type="float",
+    unit="USD per session",
+    context="both",
+    level="corpus",
+    origin="seed 000",
+    pitfalls="Sessions without a price are left out (`n_null`); where output is logged too low, so is this.",
+)
+def cost_per_session(
+    session_cost_usd: Sequence[float], cost_usd: Sequence[float], session_length_events: Sequence[int]
+) -> Measured | Absent:
+    """Mean cost of the sessions whose cost is known, subagents included."""
+    if not session_cost_usd:
+        return Absent("not_computable", "no_costs")
+    detail = {
+        "median": median(session_cost_usd),
+        "n": len(session_cost_usd),
+        "n_null": max(len(session_length_events) - len(session_cost_usd), 0),
+        "main_thread_mean": fmean(cost_usd) if cost_usd else None,
+    }
+    return Measured(fmean(session_cost_usd), detail)
+
+
+@signal(
+    "corpus.output_input_token_ratio",
+    type="float",
+    unit="ratio",
+    context="both",
+    origin="seed 000",
+    pitfalls="`literal` leaves cached input out, as the providers' field does, and spans four orders of magnitude.",
+)
+def output_input_token_ratio(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Output tokens / (uncached input + cache reads + cache writes) of the main thread's model calls."""
+    output, uncached, everything = view.usage.output_tokens, view.usage.input_tokens, view.usage.all_input
+    if output is None or uncached is None:
+        return Absent("missing_field", "usage")
+    why.support(view.billed_steps)
+    detail: dict[str, Any] = {"literal": output / uncached if uncached else None}
+    if view.undercounted and everything:
+        detail.update(confidence="low", estimated=estimate_tokens(view.written_chars) / everything)
+    return ratio(output, everything, **detail)
+
+
+@signal(
+    "corpus.short_messages",
+    type="obj",
+    unit="messages",
+    origin="this project",
+    pitfalls="Depends on what counts as a human message: interrupts or /exit would inflate it.",
+)
+def short_messages(view: SessionView, why: Evidence) -> dict[str, int] | Absent:
+    """Human messages of at most 20 characters, of under 20, and of any length; plan hand-offs and bare attachments
+    excluded."""
+    said = [(t, len(t.text.strip())) for t in view.turns if t.kind not in _UNSPOKEN]
+    said = [(t, n) for t, n in said if n]
+    if not said:
+        return Absent("not_applicable", "no_messages")
+    why.support((t for t, n in said if n <= SHORT_CHARS), "short")
+    why.denominator(t for t, _ in said)
+    return {
+        "le_20": sum(n <= SHORT_CHARS for _, n in said),
+        "lt_20": sum(n < SHORT_CHARS for _, n in said),
+        "n": len(said),
+    }
+
+
+@signal(
+    "corpus.share_messages_le_20_chars",
+    type="float",
+    unit="ratio",
+    level="corpus",
+    origin="seed 000",
+    pitfalls="The seed says both at most 20 and under 20: `lt_20` is the other.",
+)
+def share_messages_le_20_chars(short_messages: Sequence[dict[str, int]]) -> Measured | Absent:
+    """Human messages of at most 20 characters / all human messages."""
+    total = {key: sum(one[key] for one in short_messages) for key in ("le_20", "lt_20", "n")}
+    lt_20 = total["lt_20"] / total["n"] if total["n"] else None
+    return ratio(total["le_20"], total["n"], lt_20=lt_20)
+
+
+def _entropy(counts: Iterable[int]) -> float:
+    """Shannon entropy in bits."""
+    known = list(counts)
+    total = sum(known)
+    return -sum(n / total * math.log2(n / total) for n in known) + 0.0

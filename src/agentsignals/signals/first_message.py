@@ -1,0 +1,116 @@
+"""How a session begins: the pattern of its first human message (signals_notes section 13)."""
+
+from __future__ import annotations
+
+import re
+
+from agentsignals.catalog import signal
+from agentsignals.derived import SessionView
+from agentsignals.evidence import Evidence
+from agentsignals.lexicon import clean, head
+from agentsignals.model import Absent, TurnKind
+
+_BY_KIND: dict[TurnKind, str] = {
+    "plan_handoff": "plan_handoff",
+    "slash_command": "slash_command",
+    "attachment": "attachment_only",
+}
+_SEARCHED = 400
+_ACTIONS = (
+    "add adjust align allow analy[sz]e apply ask audit build change check clean commit compare configure"
+    " convert create debug delete deploy describe design disable display document draft drop edit enable ensure"
+    " examine execute explain explore extend extract fetch find fix generate give go handle hide identify"
+    " implement improve inspect install integrate introduce investigate invoke list locate look make merge"
+    " migrate modify move open optimi[sz]e port prepare print push put read rebase redo reduce refactor remove"
+    " rename render replace reproduce research rework rewrite run scan search set setup show simplify split"
+    " start summari[sz]e support swap switch take tell test tidy trace translate try turn understand update"
+    " upgrade use validate verify wire wrap write"
+)
+_PATTERNS: tuple[tuple[str, int, re.Pattern[str]], ...] = (
+    (
+        "greeting",
+        60,
+        re.compile(
+            r"\A(?:hi|hiya|hello|hey|yo|howdy|greetings|good (?:morning|afternoon|evening|day))"
+            r"(?: (?:there|again|all|claude|codex|gemini|copilot))?\W*\Z",
+            re.I,
+        ),
+    ),
+    (
+        "bug_report",
+        _SEARCHED,
+        re.compile(
+            r"\b(?:bugs?|buggy|broken|crash\w*|errors?|errored|exceptions?|fail\w*"
+            r"|(?:doesn't|does not|don't|didn't) work|not working|regressions?|panic\w*|flak[ey]\w*"
+            r"|wrong|incorrect\w*|missing|stuck|hangs?|hanging)\b",
+            re.I,
+        ),
+    ),
+    ("review_request", 200, re.compile(r"\b(?:review\w*|feedback|comments?|prs?|pull requests?)\b", re.I)),
+    (
+        "task_request",
+        _SEARCHED,
+        re.compile(
+            r"\b(?:(?:can|could|would|will) (?:you|we)|please|pls|i(?:'d| would| do)? (?:want|like|need) to"
+            r"|we (?:need|should|want)|let's|lets|help me)\b",
+            re.I,
+        ),
+    ),
+    ("task_imperative", 40, re.compile(rf"\A\W*(?:{'|'.join(_ACTIONS.split())})\b", re.I)),
+    (
+        "question",
+        _SEARCHED,
+        re.compile(
+            r"\A\W*(?:who|what|what's|when|where|why|how|how's|which|whose|is|are|am|was|were|do|does|did|can|could|should"
+            r"|would|will|has|have|had|shall)\b|\A[^.!?\n]*\?",
+            re.I,
+        ),
+    ),
+)
+_CONTINUES = re.compile(
+    r"\A(?:(?:y|yes|yep|yeah|ok|okay|continue|proceed|go ahead|do it)\b|[1-3]\W*\Z"
+    r"|(?:commit|push)\b(?=\W*\Z| (?:it|this|that|these|everything|all|and|to|now|please|the changes?)\b))",
+    re.I,
+)
+_CONTINUATION_CHARS = 40
+_LETTER = re.compile(r"[A-Za-z]")
+
+
+@signal(
+    "corpus.first_message_pattern",
+    type="enum",
+    unit="label",
+    origin="seed 000",
+    pitfalls="English words only. Also a proxy for the kind of task: who opens with a bug report is not angry but"
+    " has a bug.",
+)
+def first_message_pattern(view: SessionView, why: Evidence) -> str | Absent:
+    """The first rule the first human turn meets: by its kind, then by its words in a fixed order, else `statement`."""
+    if not view.turns:
+        return Absent("not_applicable", "no_turns")
+    first = view.turns[0]
+    why.support([first])
+    label = _BY_KIND.get(first.kind) or ("attachment_only" if not first.text.strip() else None)
+    if label:
+        why.rule(f"turn of kind {first.kind}")
+        return label
+    text = clean(first.text)
+    if not head(first.text).strip(" \u2022\n"):
+        return "paste_only"
+    if not text.isascii() and not _LETTER.search(text):
+        return Absent("not_computable", "language")
+    found = _pattern(text)
+    if found is None:
+        return "statement"
+    why.match(first, *found)
+    return found[0]
+
+
+def _pattern(text: str) -> tuple[str, str] | None:
+    """The first pattern that matches, and the words it matched. A greeting stands alone, a continuation is short."""
+    for label, chars, pattern in _PATTERNS:
+        if label == "bug_report" and len(text) <= _CONTINUATION_CHARS and (said := _CONTINUES.search(text)):
+            return "continuation", said.group()
+        if (said := pattern.search(text[:chars])) and (label != "greeting" or len(text) <= chars):
+            return label, said.group()
+    return None

@@ -1,0 +1,52 @@
+"""Infrastructure: how long it took."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+
+from agentsignals.catalog import Measured, signal
+from agentsignals.derived import SessionView
+from agentsignals.evidence import Evidence
+from agentsignals.model import Absent, Event
+
+_AGENT_KINDS = frozenset(("text", "thinking", "tool_call", "tool_result"))
+SECOND = 1_000_000
+_AT = attrgetter("timestamp")
+
+
+@signal(
+    "infra.wall_time_s",
+    type="float",
+    unit="seconds",
+    context="both",
+    level="attempt",
+    origin="seed 003",
+    pitfalls="The person's pauses count (left open overnight, a session is a day long): `active_s` leaves them out."
+    " Cold start and server load count too: compare within a run only.",
+)
+def wall_time_s(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Time from the first to the last event of the main thread; `active_s` is the time the agent was answering."""
+    times = [at for at in map(_AT, view.events) if at is not None]
+    if not times:
+        return Absent("missing_field", "timestamps")
+    first, last = min(times), max(times)
+    why.support((e for e in view.events if e.timestamp == first), "first")
+    why.support((e for e in view.events if e.timestamp == last), "last")
+    return Measured((last - first) / SECOND, {"method": "timestamps", "active_s": _active(view)})
+
+
+def _active(view: SessionView) -> float | None:
+    """Seconds from each human turn to the agent's last sign of life before the next; None when no response is timed."""
+    if not view.turns:
+        times = [e.timestamp for e in view.events if e.timestamp is not None and e.kind in _AGENT_KINDS]
+        return (max(times) - min(times)) / SECOND if times else None
+    spans = [
+        max(end - turn.timestamp, 0)
+        for turn, done in zip(view.turns, view.responses, strict=True)
+        if turn.timestamp is not None and (end := _last_time(done)) is not None
+    ]
+    return sum(spans) / SECOND if spans else None
+
+
+def _last_time(events: list[Event]) -> int | None:
+    return next((e.timestamp for e in reversed(events) if e.timestamp is not None), None)

@@ -1,0 +1,188 @@
+"""Tokens and money: what the main thread's model calls used, as the trace reports it (formats.md section 0b)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from agentsignals.catalog import Measured, ratio, signal
+from agentsignals.derived import SessionView
+from agentsignals.evidence import Evidence
+from agentsignals.model import MAIN, Absent, Step
+from agentsignals.text import estimate_tokens
+
+
+@signal(
+    "tokens.input_tokens_total",
+    type="int",
+    unit="tokens",
+    context="both",
+    level="attempt",
+    origin="seed 003",
+    pitfalls="With prompt caching this is a tiny remainder: ratios want `all_input`, which counts cached tokens too.",
+)
+def input_tokens_total(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Input tokens of the main thread's model calls that came from no cache, each call once."""
+    found = _total(view, why, "input_tokens")
+    if isinstance(found, Measured):
+        found.detail["all_input"] = view.usage.all_input
+    return found
+
+
+@signal(
+    "tokens.output_tokens_total",
+    type="int",
+    unit="tokens",
+    context="both",
+    level="attempt",
+    origin="seed 003",
+    pitfalls="Older Claude Code logs a mid-stream count: with `undercount` the number is far too low (2.4 times in one"
+    " corpus); never compare such versions with others. `estimated` is characters / 4.",
+)
+def output_tokens_total(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Output tokens of the main thread's model calls, reasoning included where the provider counts it so."""
+    found = _total(view, why, "output_tokens")
+    if isinstance(found, Measured):
+        found.detail["estimated"] = estimate_tokens(view.written_chars)
+        found.detail["final_share"] = view.final_share
+        if view.undercounted:
+            found.detail.update(undercount=True, confidence="low")
+            why.rule("fewer than half of the model calls have a stop reason: their counts are from mid-stream")
+    return found
+
+
+@signal(
+    "tokens.cache_read_tokens",
+    type="int",
+    unit="tokens",
+    context="both",
+    level="attempt",
+    origin="seed 003",
+    pitfalls="Dominates volume and often cost.",
+)
+def cache_read_tokens(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Input tokens that the main thread's model calls had read from a cache."""
+    return _total(view, why, "cache_read_tokens")
+
+
+@signal(
+    "tokens.cache_write_tokens",
+    type="int",
+    unit="tokens",
+    context="both",
+    level="attempt",
+    origin="seed 003",
+    priority="P1",
+    pitfalls="Priced above plain input, and forgotten by many cost tools. Absent where the provider has no such thing.",
+)
+def cache_write_tokens(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Input tokens that the main thread's model calls wrote to a cache."""
+    return _total(view, why, "cache_write_tokens")
+
+
+@signal(
+    "tokens.cache_read_ratio",
+    type="float",
+    unit="ratio",
+    context="both",
+    level="attempt",
+    origin="seed 003",
+    priority="P1",
+    pitfalls="Saturates near 1, because new text is logged as a cache write: `incl_write` tells sessions apart.",
+)
+def cache_read_ratio(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Cache reads / (uncached input + cache reads) over all model calls of the main thread."""
+    used = view.usage
+    if used.cache_read_tokens is None:
+        return Absent("missing_field", "usage")
+    why.support(s for s in view.billed_steps if s.cache_read_tokens)
+    why.denominator(view.billed_steps)
+    incl_write = used.cache_read_tokens / used.all_input if used.all_input else None
+    read_or_new = used.cache_read_tokens + (used.input_tokens or 0)
+    return ratio(used.cache_read_tokens, read_or_new, incl_write=incl_write)
+
+
+@signal(
+    "tokens.context_growth_curve[]",
+    type="list[int]",
+    unit="tokens per step",
+    context="both",
+    level="attempt",
+    origin="seed 003",
+    pitfalls="A drop is a compaction (user.compaction_events) or an aborted call, which reports zeros.",
+    why="Fast growth is code read in bulk, a plateau is economy; tells more than totals.",
+)
+def context_growth_curve(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Size of the context at each model call of the main thread: uncached input + cache reads + cache writes."""
+    sized = [s for s in view.billed_steps if s.input_tokens is not None or s.cache_read_tokens is not None]
+    if view.steps and not sized:
+        return Absent("missing_field", "usage")
+    why.support(sized)
+    curve = [_context(step) for step in sized]
+    return Measured(curve, {"first": curve[0], "max": max(curve), "last": curve[-1]} if curve else {})
+
+
+@signal(
+    "tokens.cost_usd",
+    type="float",
+    unit="USD",
+    context="both",
+    level="attempt",
+    origin="seed 003",
+    pitfalls="List prices where the trace recorded none; too low where output is undercounted. Means little alone.",
+)
+def cost_usd(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Cost of the main thread's model calls: as the trace recorded it, else tokens times a versioned price table."""
+    if view.steps and not view.billed_steps and all(s.cost_usd is None for s in view.steps):
+        return Absent("missing_field", "usage")
+    unpriced = [s for s in view.steps if s.cost_usd is None and _used(s)]
+    if unpriced:
+        why.counter(unpriced, "no price")
+        return Absent("missing_field", f"unpriced: {_models(unpriced)}")
+    priced = [s for s in view.steps if s.cost_usd is not None]
+    why.support(priced)
+    detail = _method(priced)
+    if len(view.steps) < len(view.session.steps):
+        detail["subagent"] = sum(s.cost_usd or 0.0 for s in view.session.steps if s.thread != MAIN)
+    silent = sum(s.cost_usd is None and s.input_tokens is None and s.output_tokens is None for s in view.steps)
+    if silent:
+        detail["steps_without"] = silent
+    if view.undercounted:
+        detail["confidence"] = "low"
+    return Measured(float(sum(s.cost_usd or 0.0 for s in priced)), detail)
+
+
+def _method(priced: list[Step]) -> dict[str, Any]:
+    """Where costs came from: recorded, or which version of the price table."""
+    tables = {s.cost_source for s in priced} - {"recorded", None}
+    if not tables:
+        return {"method": "recorded" if priced else "no_usage"}
+    mixed = any(s.cost_source in ("recorded", None) for s in priced)
+    return {"method": "mixed" if mixed else "price_table", "price_table": ", ".join(sorted(map(str, tables)))}
+
+
+def _total(view: SessionView, why: Evidence, field: str) -> Measured | Absent:
+    """The sum of one usage field over the main thread; `subagent` is the sum over the others."""
+    total = getattr(view.usage, field)
+    if total is None:
+        return Absent("missing_field", "usage")
+    why.support(view.billed_steps)
+    detail: dict[str, Any] = {}
+    silent = sum(getattr(s, field) is None for s in view.steps)
+    if silent:
+        detail["steps_without"] = silent
+    if len(view.steps) < len(view.session.steps):
+        detail["subagent"] = sum(getattr(s, field) or 0 for s in view.session.steps if s.thread != MAIN)
+    return Measured(total, detail)
+
+
+def _context(step: Step) -> int:
+    return (step.input_tokens or 0) + (step.cache_read_tokens or 0) + (step.cache_write_tokens or 0)
+
+
+def _used(step: Step) -> bool:
+    return _context(step) + (step.output_tokens or 0) > 0
+
+
+def _models(steps: Iterable[Step]) -> str:
+    return ", ".join(sorted({s.model or "unknown model" for s in steps}))
