@@ -21,7 +21,9 @@ __version__ = "0.1.0"
 __all__ = ["__version__", "analyze", "explain", "ingest", "inventory", "open_store", "write_report"]
 
 
-def analyze(*sources: str | Path, store: str | Path | None = None, report: str | Path | None = None, **options: Any) -> Store:
+def analyze(
+    *sources: str | Path, store: str | Path | None = None, report: str | Path | None = None, **options: Any
+) -> Store:
     """Reads sources (none: the agents found here), measures, and opens the store. `report` also writes one.
 
     Options: jobs, force_format, executor, progress (see `agentsignals.pipeline.ingest`).

@@ -1,4 +1,4 @@
-"""The catalogue of signals: each declared once, computed in the order its needs dictate, explained by the same function.
+"""The catalogue of signals: each declared once, computed in the order of its needs, explained by the same function.
 
 A signal is a function of a `SessionView`, of an `Evidence` collector named `why`, and of other signals, which it asks
 for by the name of their function. Its first docstring line is its meaning in `inventory` and `docs/catalog.md`.
@@ -14,7 +14,7 @@ annotation admits `Absent`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any, Literal
@@ -111,8 +111,8 @@ def signal(  # noqa: PLR0913  (a declaration is a record; every field is named a
         if not meaning:
             raise CatalogError(f"{path} has no docstring.", "Its first paragraph is its meaning in the inventory.")
         _declared[name] = Signal(
-            path, name, context, level, type, unit, version, meaning, pitfalls, why, origin, source, priority, high_value,
-            scope, needs, frozenset(p for p in needs if "Absent" in str(parameters[p].annotation)), wants, function,
+            path, name, context, level, type, unit, version, meaning, pitfalls, why, origin, source, priority,
+            high_value, scope, needs, frozenset(p for p in needs if "Absent" in str(parameters[p].annotation)), wants, function,
         )  # fmt: skip
         return function
 
@@ -180,6 +180,24 @@ def measure(view: SessionView, given: dict[str, Any] | None = None, history: Any
     return results
 
 
+def turn_values(view: SessionView) -> dict[str, Any]:
+    """The turn-level signals of a session, each as its list over turns."""
+    found: dict[str, list[Any]] = {}
+    for result in measure(view):
+        if result.turn is not None:
+            found.setdefault(result.signal.name, []).append(result.value)
+    return dict(found)
+
+
+def plain(value: Any) -> Any:
+    """A value as plain data: lists per turn without their wrappers."""
+    if isinstance(value, list):
+        return [plain(v) for v in value]
+    if isinstance(value, Measured):
+        return value.value
+    return {"absent": value.reason, "detail": value.detail} if isinstance(value, Absent) else value
+
+
 def explain(
     one: Signal, view: SessionView, given: dict[str, Any], history: Any = None
 ) -> tuple[Any, dict[str, Any], Collected]:
@@ -232,7 +250,7 @@ def ratio(num: float, den: float, **detail: Any) -> Measured | Absent:
     return Measured(num / den, {"num": num, "den": den, **detail})
 
 
-def values_over_sessions(one: Signal, values: dict[str, Sequence[Any]]) -> Any:
+def values_over_sessions(one: Signal, values: Mapping[str, Sequence[Any]]) -> Any:
     """A corpus signal's value from the values its needs have in all sessions that have one."""
     return one.function(**{need: values.get(need, ()) for need in one.needs})
 

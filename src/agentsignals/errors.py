@@ -1,4 +1,4 @@
-"""Everything that can go wrong with the machine or the request. A bad *record* is never an exception: it is counted data.
+"""What can go wrong with the machine or the request. A bad *record* is never an exception: it is counted data.
 
 AgentSignalsError
  ├── UsageError            wrong words on the command line                     (exit 2)

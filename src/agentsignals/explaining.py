@@ -41,7 +41,7 @@ def explain(store: Store, session_id: str, path: str) -> Explanation:
     _fill_turn_level(one, view, given)
     value, detail, collected = catalog.explain(one, view, given, history)
     if not collected.items and not isinstance(value, Absent):
-        collected.denominator([e for e in session.turns], "searched:")
+        collected.denominator(session.turns, "searched:")
     absent = {"reason": value.reason, "detail": value.detail} if isinstance(value, Absent) else None
     wanted = {i.artifact for i in collected.items if i.artifact}
     return Explanation(

@@ -17,7 +17,8 @@ Context = Literal["product", "eval"]
 TurnKind = Literal["prompt", "queued_prompt", "rejection_feedback", "slash_command", "plan_handoff", "attachment"]
 EventKind = Literal[
     "human_turn", "interrupt", "thinking", "text", "tool_call", "tool_result", "compaction", "model_change",
-    "command_output", "notification", "hook_block", "user_shell", "external_edit", "api_error", "phase", "meta", "unknown",
+    "command_output", "notification", "hook_block", "user_shell", "external_edit", "api_error", "phase", "meta",
+    "unknown",
 ]  # fmt: skip
 """`unknown` is a record that was readable but is not understood: kept whole as text, and counted."""
 

@@ -86,16 +86,11 @@ def _read_shard(task: Task) -> Report:
 
 def session_entry(shard: str, family: str, context: str, figures: dict[str, Any]) -> SessionEntry:
     """The manifest's entry for a session."""
-    names = (
-        "n_turns",
-        "n_tool_calls",
-        "n_edits",
-        "input_tokens",
-        "output_tokens",
-        "cache_read_tokens",
-        "cache_write_tokens",
-    )
-    return SessionEntry(shard, family, context, *(figures[n] for n in names), figures["cost_usd"])
+    f = figures
+    return SessionEntry(
+        shard, family, context, f["n_turns"], f["n_tool_calls"], f["n_edits"], f["input_tokens"], f["output_tokens"],
+        f["cache_read_tokens"], f["cache_write_tokens"], f["cost_usd"],
+    )  # fmt: skip
 
 
 def signal_versions() -> dict[str, int]:

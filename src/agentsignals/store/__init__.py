@@ -102,7 +102,7 @@ class Store:
     ) -> None:
         """Takes in a shard just written; the sessions and files it holds anew leave the shards that held them."""
         known = self.manifest
-        families = {e.family for e in (*sessions.values(), *files.values())}
+        families = {e.family for e in sessions.values()} | {e.family for e in files.values()}
         families |= {known.files[u].family for u in files if u in known.files and known.files[u].family}
         self._drop({s for s, e in known.sessions.items() if s in sessions or e.family in families}, set(files), name)
         known.shards[name] = entry

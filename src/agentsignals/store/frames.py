@@ -17,4 +17,5 @@ def frame(store: Store, table: str) -> pl.DataFrame:
     """A table or view, whole. QueryError when there is no such table."""
     if table not in view_names():
         raise QueryError(f"There is no table {table!r}.", f"The tables are: {', '.join(view_names())}.")
-    return connect(store).table(table).pl()
+    found: pl.DataFrame = connect(store).table(table).pl()
+    return found

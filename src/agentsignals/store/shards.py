@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from agentsignals.catalog import Result
 from agentsignals.errors import StoreError
-from agentsignals.model import Absent, Artifact, Session
+from agentsignals.model import Absent, Artifact, Checkpoint, Edit, Event, Session, Step, ToolCall, Turn
 from agentsignals.store import tables
 from agentsignals.store.tables import SignalRow
 
@@ -108,8 +108,8 @@ def read_sessions(root: Path, name: str, only: str | None = None) -> Iterator[Se
     header = {f.name for f in msgspec.structs.fields(Session)} - set(tables.TABLES)
     for row in _as_ints(pq.read_table(folder / "sessions.parquet", filters=where)):
         session_id = row["session_id"]
-        facts = {k: v for k, v in row.items() if k in header}
-        yield Session(**facts, **{t: by.get(session_id, []) for t, by in rows.items()})
+        facts: dict[str, Any] = {k: v for k, v in row.items() if k in header}
+        yield Session(**facts | {t: by.get(session_id, []) for t, by in rows.items()})
 
 
 def _as_ints(table: pa.Table) -> Iterator[dict[str, Any]]:
@@ -121,12 +121,12 @@ def _as_ints(table: pa.Table) -> Iterator[dict[str, Any]]:
 
 
 _STRUCTS: dict[str, Any] = {
-    "turns": tables.Turn,
-    "steps": tables.Step,
-    "events": tables.Event,
-    "tool_calls": tables.ToolCall,
-    "edits": tables.Edit,
-    "checkpoints": tables.Checkpoint,
+    "turns": Turn,
+    "steps": Step,
+    "events": Event,
+    "tool_calls": ToolCall,
+    "edits": Edit,
+    "checkpoints": Checkpoint,
 }
 
 
