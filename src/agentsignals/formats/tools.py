@@ -7,6 +7,7 @@ import shlex
 import msgspec
 from msgspec import Struct
 
+from agentsignals.formats.records import UNREADABLE
 from agentsignals.formats.shell import classify
 from agentsignals.model import ShellKind, ToolClass
 
@@ -64,7 +65,7 @@ def describe(tool: Tool, name: str, arguments: bytes | str) -> Described:
         return Described(class_)
     try:
         given = _decode(arguments)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return Described(class_)
     path = _first_text(given, tool.path)
     command = _first_text(given, tool.command)
