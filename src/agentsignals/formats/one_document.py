@@ -1,0 +1,127 @@
+"""Formats whose file is one JSON document a session: read as far as it can be read, and only its last snapshot."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Generic, TypeVar
+
+from msgspec import Raw, Struct
+
+from agentsignals.formats import Input
+from agentsignals.formats import records as recs
+from agentsignals.formats.records import UNREADABLE, Decode, saw
+from agentsignals.model import Artifact
+
+T = TypeVar("T")
+
+REDACTED = "REDACTED"
+"""What a collector leaves of an id it took for a secret (formats.md section 2): names nothing, and is not unique."""
+
+_lenient = json.JSONDecoder(strict=False, parse_constant=lambda _: None)
+_SPACE = re.compile(r"[\s\ufeff]*")
+
+
+class Snapshot(Struct, Generic[T]):
+    """What one file said about a session at the time it was written."""
+
+    given: Input
+    document: T
+    session_id: str
+    messages: int
+
+
+def largest(snapshots: Iterable[Snapshot[T]]) -> list[Snapshot[T]]:
+    """The fullest snapshot of each session: most messages, then most bytes. The others are noted as superseded."""
+    best: dict[str, Snapshot[T]] = {}
+    for one in sorted(snapshots, key=_fullness, reverse=True):
+        kept = best.setdefault(one.session_id, one)
+        if kept is not one:
+            one.given.artifact.note = f"superseded by {kept.given.artifact.artifact_id}"
+            saw_again(one.given.artifact)
+    return [best[session_id] for session_id in sorted(best)]
+
+
+def saw_again(artifact: Artifact) -> None:
+    """Every record of the file stands in a fuller file too."""
+    artifact.record_kinds["repeated"] = artifact.records - artifact.skipped
+
+
+def read(given: Input, decode: Decode[T], key: str) -> T | None:
+    """The document of a file. One that breaks off gives the records of its list `key` that came before the break."""
+    document = recs.document(given.data, given.artifact, decode)
+    if document is not None:
+        saw(given.artifact, "document")
+        return document
+    rest = _salvaged(bytes(given.data).decode("utf-8", "replace"), key)
+    try:
+        return decode(rest) if rest else None
+    except UNREADABLE:
+        return None
+
+
+def each(raws: list[Raw], decode: Decode[T]) -> list[T | None]:
+    """Every record decoded by itself; None for one that is not what it should be."""
+    return [_one(raw, decode) for raw in raws]
+
+
+def as_count(value: object) -> int | None:
+    """A number of tokens; None for anything that is no number."""
+    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def as_text(value: object) -> str:
+    """A value that is usually a string, as text; nothing for None."""
+    if isinstance(value, str):
+        return value
+    return "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def _fullness(one: Snapshot[Any]) -> tuple[int, int, str, str]:
+    artifact = one.given.artifact
+    return one.messages, len(one.given.data), artifact.sha256, artifact.artifact_id
+
+
+def _one(raw: Raw, decode: Decode[T]) -> T | None:
+    try:
+        return decode(memoryview(raw))
+    except UNREADABLE:
+        return None
+
+
+def _salvaged(text: str, key: str) -> bytes | None:
+    """A whole document made of what a broken one still says; None when its list `key` holds nothing."""
+    kept: dict[str, Any] = {}
+    at = _space(text, 0)
+    if text[at : at + 1] != "{":
+        return None
+    at = _space(text, at + 1)
+    try:
+        while text[at : at + 1] == '"' and key not in kept:
+            name, at = _lenient.raw_decode(text, at)
+            at = _space(text, _space(text, at) + 1)  # over the colon
+            if name == key and text[at : at + 1] == "[":
+                kept[key] = list(_items(text, at + 1))
+            else:
+                kept[name], at = _lenient.raw_decode(text, at)
+                at = _space(text, _space(text, at) + 1)  # over the comma
+    except (ValueError, RecursionError):
+        pass
+    return json.dumps(kept, ensure_ascii=False).encode("utf-8", "replace") if kept.get(key) else None
+
+
+def _items(text: str, at: int) -> Iterator[Any]:
+    at = _space(text, at)
+    while at < len(text) and text[at] != "]":
+        try:
+            item, at = _lenient.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            return
+        yield item
+        at = _space(text, _space(text, at) + 1)
+
+
+def _space(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return found.end() if found else at
