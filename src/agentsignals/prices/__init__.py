@@ -1,0 +1,203 @@
+"""What model calls cost at list price, for traces that do not say. A model that is not in the table has no price.
+
+The table is `<VERSION>.json` beside this file: USD per million tokens, each model with its source. A new table is a new
+file with a new version; steps keep the version they were priced with in `cost_source`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from functools import lru_cache
+from importlib.resources import files
+from math import inf, isnan, nan
+from typing import NamedTuple
+
+import msgspec
+from msgspec import Struct, field
+
+from agentsignals.model import Session
+from agentsignals.prices.names import candidates
+
+VERSION = "2026-11"
+DATE = "2026-11-20"
+"""The day the table's sources were looked at."""
+
+_EPOCH = date(1970, 1, 1).toordinal()
+_US_A_DAY = 86_400_000_000
+
+
+class Tier(Struct, frozen=True):
+    """Prices of a whole request whose prompt, cached tokens included, is longer than so many tokens."""
+
+    tokens: int
+    input: float | None = None
+    output: float | None = None
+    cache_read: float | None = None
+    cache_write: float | None = None
+    cache_write_1h: float | None = None
+
+
+class Rate(Struct, frozen=True):
+    """Prices in USD per million tokens from one day (`since`, included) to another (`until`, not included)."""
+
+    input: float | None = None
+    output: float | None = None
+    cache_read: float | None = None
+    cache_write: float | None = None
+    """Of writing to a cache that lasts minutes; None: not charged apart, or not known."""
+    cache_write_1h: float | None = None
+    since: date | None = None
+    until: date | None = None
+    above: list[Tier] = field(default_factory=list)
+    """Long prompts, ascending. A tier without prices says that they differ and are not known."""
+
+
+class ModelPrice(Struct, frozen=True):
+    """What is known of one model's prices; `rates` are newest first."""
+
+    source: str
+    rates: list[Rate]
+    aliases: list[str] = field(default_factory=list)
+    note: str = ""
+
+    def rate(self, day: date) -> Rate | None:
+        """The rate of a day; None when it is not known."""
+        for rate in self.rates:
+            if rate.since is None or rate.since <= day:
+                return rate if rate.until is None or day < rate.until else None
+        return None
+
+
+class Table(Struct, frozen=True):
+    """A price table as it lies in its file."""
+
+    version: str
+    date: date
+    unit: str
+    checked: str
+    models: dict[str, ModelPrice]
+
+
+@lru_cache(maxsize=1)
+def table() -> Table:
+    """The price table of this version."""
+    return msgspec.json.decode((files(__name__) / f"{VERSION}.json").read_bytes(), type=Table)
+
+
+@lru_cache(maxsize=1)
+def _by_name() -> dict[str, ModelPrice]:
+    return {name: price for model, price in table().models.items() for name in (model, *price.aliases)}
+
+
+@lru_cache(maxsize=1024)
+def price(model: str) -> ModelPrice | None:
+    """The prices of a model, by its name as logged; None when the table does not know exactly this model."""
+    return next((found for name in candidates(model) if (found := _by_name().get(name))), None)
+
+
+def cost_usd(  # noqa: PLR0913  (the kinds of tokens a call is billed for)
+    model: str | None,
+    input_tokens: int,
+    output_tokens: int,
+    cache_read_tokens: int = 0,
+    cache_write_tokens: int = 0,
+    *,
+    cache_write_1h_tokens: int = 0,
+    at: int | None = None,
+) -> float | None:
+    """What a call costs; None when a price it needs is not known. Of no tokens: 0.0.
+
+    Input excludes cached tokens, output includes reasoning; `cache_write_tokens` includes those written for an hour.
+    `at` is the time of the call in microseconds since 1970 UTC; without it, the table's date counts.
+    """
+    terms = _terms(model, None if at is None else at // _US_A_DAY)
+    prompt = input_tokens + cache_read_tokens + cache_write_tokens
+    if prompt > terms.limit:
+        terms = terms.longer(prompt)
+    cost = _cost(
+        terms, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, for_an_hour=cache_write_1h_tokens
+    )
+    return None if isnan(cost) else cost
+
+
+def apply(session: Session) -> None:
+    """Gives the steps whose cost was not recorded, and whose tokens are known, their list price.
+
+    A format without a concept of caching leaves the cached tokens absent; then there are none to bill.
+    """
+    model: str | None = None
+    day: int | None = None
+    terms = _terms(model, day)
+    for step in session.steps:
+        fresh, said = step.input_tokens, step.output_tokens
+        if fresh is None or said is None or step.cost_usd is not None:
+            continue
+        today = None if step.timestamp is None else step.timestamp // _US_A_DAY
+        if step.model != model or today != day:  # neighbours mostly share both, and a look-up costs as much as the sum
+            model, day = step.model, today
+            terms = _terms(model, day)
+        read, written = step.cache_read_tokens or 0, step.cache_write_tokens or 0
+        prompt = fresh + read + written
+        cost = _cost(terms if prompt <= terms.limit else terms.longer(prompt), fresh, said, read, written)
+        if not isnan(cost):
+            step.cost_usd = cost
+            step.cost_source = VERSION
+
+
+class _Terms(NamedTuple):
+    """Prices a token, nan where not known, so that whatever needs them is nan too."""
+
+    input: float = nan
+    output: float = nan
+    cache_read: float = nan
+    cache_write: float = nan
+    cache_write_1h: float = nan
+    limit: float = inf
+    """The longest prompt they hold for."""
+    above: tuple[Tier, ...] = ()
+
+    def longer(self, prompt: int) -> _Terms:
+        """The terms of a prompt beyond the limit."""
+        return _a_token([tier for tier in self.above if prompt > tier.tokens][-1])
+
+
+def _cost(  # noqa: PLR0913  (the kinds of tokens)
+    terms: _Terms, fresh: int, said: int, read: int, written: int, *, for_an_hour: int = 0
+) -> float:
+    """Tokens times prices; nan when a price is missing of which there are tokens."""
+    cost = 0.0
+    if fresh:
+        cost += fresh * terms.input
+    if said:
+        cost += said * terms.output
+    if read:
+        cost += read * terms.cache_read
+    if for_an_hour:
+        cost += for_an_hour * terms.cache_write_1h
+        written -= for_an_hour
+    if written:
+        cost += written * terms.cache_write
+    return cost
+
+
+@lru_cache(maxsize=4096)
+def _terms(model: str | None, day: int | None) -> _Terms:
+    known = price(model) if model else None
+    rate = known.rate(table().date if day is None else date.fromordinal(_EPOCH + day)) if known else None
+    return _a_token(rate, rate.above) if rate else _Terms()
+
+
+def _a_token(prices: Rate | Tier, above: Sequence[Tier] = ()) -> _Terms:
+    def one(million: float | None) -> float:
+        return nan if million is None else million / 1_000_000
+
+    return _Terms(
+        one(prices.input),
+        one(prices.output),
+        one(prices.cache_read),
+        one(prices.cache_write),
+        one(prices.cache_write_1h),
+        above[0].tokens if above else inf,
+        tuple(above),
+    )
