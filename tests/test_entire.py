@@ -112,6 +112,12 @@ def test_a_record_that_cannot_be_used_is_counted(text: str, reason: str) -> None
     assert (artifact.records, artifact.skipped_reasons, artifact.record_kinds) == (1, {reason: 1}, {})
 
 
+def test_a_compact_copy_of_an_agent_that_keeps_no_times_is_recognised() -> None:
+    line = '{"v":1,"agent":"Cursor","cli_version":"0.8.0","type":"user","content":[{"text":"fix it"}]}\n'
+    assert entire.claims(head(line)) == Claim([], beside=True)
+    assert entire.claims(head(line.replace('"v":1,', ""))) is None
+
+
 def test_the_compact_copy_gives_no_session_and_every_line_is_counted() -> None:
     line = '{"v":1,"agent":"pi","cli_version":"0.8.0","type":"user","ts":"2026-01-01T00:00:00Z","content":[]}\n'
     found, (artifact,) = reading(line * 3 + '{"v":1,"type"')

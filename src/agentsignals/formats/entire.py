@@ -95,7 +95,7 @@ def read(inputs: list[Input]) -> Reading:
 
 
 def _kind(head: Head) -> _Kind | None:
-    if head.is_lines and head.records and {"v", "agent", "cli_version", "ts"} <= head.records[0].keys():
+    if head.is_lines and head.records and {"v", "agent", "cli_version", "type"} <= head.records[0].keys():
         return "compact"
     keys = head.document.keys()
     if "checkpoint_id" in keys and "session_id" in keys:
