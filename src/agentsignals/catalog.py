@@ -27,7 +27,21 @@ from agentsignals.errors import CatalogError
 from agentsignals.evidence import SILENT, Collected, Evidence
 from agentsignals.model import Absent, Context
 
-_FAMILIES = ("behavior", "tokens", "reasoning", "infra", "anticipation", "user", "corpus", "carefulness", "first_message")
+_FAMILIES = (
+    "behavior",
+    "tokens",
+    "reasoning",
+    "infra",
+    "anticipation",
+    "user",
+    "corpus",
+    "carefulness",
+    "first_message",
+    "chat",
+    "dynamics",
+    "outcome",
+    "regions",
+)
 
 Level = Literal["attempt", "session", "turn", "region", "corpus"]
 INTERNAL_ERROR = "internal_error"
@@ -167,26 +181,26 @@ def plan(context: Context, scope: Scope) -> tuple[Signal, ...]:
 
 def measure(view: SessionView, given: dict[str, Any] | None = None, history: Any = None) -> list[Result]:
     """All signals of one session; with `history`, those that look at the other sessions too (`given`: the rest)."""
-    known: dict[str, Any] = dict(given or {})
+    return _measured(view, dict(given or {}), history)
+
+
+def values(view: SessionView) -> dict[str, Any]:
+    """What the signals of one session give each other: values by function name, a list over turns for turn-level ones."""
+    known: dict[str, Any] = {}
+    _measured(view, known, None)
+    return known
+
+
+def _measured(view: SessionView, known: dict[str, Any], history: Any) -> list[Result]:
     results: list[Result] = []
     for one in plan(view.session.context, "history" if history is not None else "session"):
         value, detail = _value(one, view, SILENT, known, history)
+        known[one.name] = value
         if one.level == "turn":
-            known[one.name] = value
             results.extend(_by_turn(one, value, detail))
         else:
-            known[one.name] = value
             results.append(Result(one, value, detail))
     return results
-
-
-def turn_values(view: SessionView) -> dict[str, Any]:
-    """The turn-level signals of a session, each as its list over turns."""
-    found: dict[str, list[Any]] = {}
-    for result in measure(view):
-        if result.turn is not None:
-            found.setdefault(result.signal.name, []).append(result.value)
-    return dict(found)
 
 
 def plain(value: Any) -> Any:

@@ -36,9 +36,8 @@ def explain(store: Store, session_id: str, path: str) -> Explanation:
     one = catalog.by_path(path)
     session = store.session(session_id)
     view = SessionView(session)
-    given = given_values(store, session.session_id)
-    history = history_of(store, session.session_id) if "history" in one.wants else None
-    _fill_turn_level(one, view, given)
+    given = {**given_values(store, session.session_id), **catalog.values(view)}
+    history = history_of(store, session.session_id) if one.scope == "history" else None
     value, detail, collected = catalog.explain(one, view, given, history)
     if not collected.items and not isinstance(value, Absent):
         collected.denominator(session.turns, "searched:")
@@ -57,15 +56,3 @@ def explain(store: Store, session_id: str, path: str) -> Explanation:
         one.version,
         store.artifact_paths(wanted),
     )
-
-
-def _fill_turn_level(one: catalog.Signal, view: SessionView, given: dict[str, Any]) -> None:
-    """Turn-level needs are lists, which the store keeps a row a turn: computed again here."""
-    known = catalog.catalogue()
-    if any(known[n].level == "turn" for n in one.needs):
-        for need in one.needs:
-            given.pop(need, None)
-        for result in catalog.measure(view):
-            if result.turn is None:
-                given.setdefault(result.signal.name, result.value)
-        given.update(catalog.turn_values(view))

@@ -77,12 +77,17 @@ def ingest(  # noqa: PLR0913  (each is a choice of the person at the command lin
     jobs: int | None = None,
     force_format: str | None = None,
     executor: str = "local",
+    shard_bytes: int = planning.SHARD_BYTES,
     progress: Progress = silent,
 ) -> Summary:
-    """Reads sources into the store, and computes the signals of the sessions that changed."""
+    """Reads sources into the store, and computes the signals of the sessions that changed.
+
+    `jobs`: worker processes. `force_format`: read every file as this format. `shard_bytes`: raw bytes a shard aims at;
+    more means fewer files and more memory. `progress` is told how far the run is.
+    """
     store = Store(store_folder, create=True)
     with _locked(store.folder):
-        plan = planning.make(specs, store.manifest, force_format, lambda n: progress("looking", n, None))
+        plan = planning.make(specs, store.manifest, force_format, lambda n: progress("looking", n, None), shard_bytes)
         parsed = _read(store, plan, jobs or default_jobs(), executor, progress)
         _finish(store, plan.other_files)
     summary = _summary(store, set(plan.seen))
@@ -152,6 +157,7 @@ def _read(store: Store, plan: planning.Plan, jobs: int, executor_name: str, prog
         done += report.bytes
         parsed += report.parsed
         progress("reading", done, total)
+    store.sweep()
     return parsed
 
 

@@ -60,9 +60,15 @@ class Plan(Struct):
 
 
 def make(
-    specs: Iterable[str], manifest: Manifest, force: str | None = None, tick: Callable[[int], None] = lambda _: None
+    specs: Iterable[str],
+    manifest: Manifest,
+    force: str | None = None,
+    tick: Callable[[int], None] = lambda _: None,
+    shard_bytes: int = SHARD_BYTES,
 ) -> Plan:
-    """The plan of a run over these sources. `force` names a format instead of recognising it."""
+    """The plan of a run over these sources. `force` names a format instead of recognising it; `tick` is told how many
+    files were found so far.
+    """
     plan = Plan()
     changed: list[RawFile] = []
     members: list[Member] = []
@@ -77,7 +83,7 @@ def make(
                 changed.append(found)
             tick(len(plan.seen))
     members += _recognised(_once(changed), force, plan)
-    plan.shards = list(_packed(_families(_new(members, manifest), manifest)))
+    plan.shards = list(_packed(_families(_new(members, manifest), manifest), shard_bytes))
     return plan
 
 
@@ -204,12 +210,12 @@ def _still_there(group: list[Member], fresh: dict[str, Member]) -> tuple[Member,
     return tuple(here)
 
 
-def _packed(families: list[Family]) -> Iterator[list[Family]]:
+def _packed(families: list[Family], shard_bytes: int) -> Iterator[list[Family]]:
     """Shards of whole families, in order of name, so that the same files make the same shards."""
     shard: list[Family] = []
     size = 0
     for family in sorted(families, key=lambda f: f.name):
-        if shard and size + family.bytes > SHARD_BYTES:
+        if shard and size + family.bytes > shard_bytes:
             yield shard
             shard, size = [], 0
         shard.append(family)

@@ -110,7 +110,6 @@ class Store:
         known.files.update(files)
         known.history_of = ""
         self.save()
-        self._sweep()
 
     def fingerprint(self) -> str:
         """Names the state of all shards and of the signals in them."""
@@ -141,10 +140,12 @@ class Store:
             for uri in files - uris:
                 known.files[uri].shard = name
 
-    def _sweep(self) -> None:
-        """Removes shards the index doesn't name: superseded ones, and drafts of a run that was killed."""
+    def sweep(self) -> None:
+        """Removes shards the index doesn't name: superseded ones, and drafts of a run that was killed. Only while no
+        worker writes: a shard is renamed into place before it is named in the index.
+        """
         for path in (self.folder / "shards").iterdir():
-            if path.name not in self.manifest.shards and not path.name.startswith(".tmp-"):
+            if path.name not in self.manifest.shards:
                 shutil.rmtree(path, ignore_errors=True)
 
     def _create(self) -> None:

@@ -1,0 +1,251 @@
+"""The command line as a person and a program meet it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from agentsignals import demo, pipeline
+from agentsignals.catalog import catalogue
+from agentsignals.cli import build_parser, main
+from agentsignals.store import Store
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cli")
+    demo.make_corpus(folder / "corpus")
+    pipeline.analyze([str(folder / "corpus")], folder / "store", jobs=1)
+    return folder / "store"
+
+
+def ask(capsys: pytest.CaptureFixture[str], *arguments: object) -> Any:
+    """A verb's JSON document; nothing else may be on stdout."""
+    assert main([*map(str, arguments), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def say(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    assert main([*map(str, arguments)]) == 0
+    return capsys.readouterr().out
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, dict[str, str]]:
+    code = main([*map(str, arguments), "--json"])
+    return code, json.loads(capsys.readouterr().out)["error"]
+
+
+def any_session(store: Path, where: str = "true") -> str:
+    query = f"SELECT session_id FROM sessions WHERE {where} ORDER BY n_tool_calls DESC, session_id LIMIT 1"
+    return str(Store(store).sql(query).fetchall()[0][0])
+
+
+def test_every_verb_has_help_with_an_example(capsys: pytest.CaptureFixture[str]) -> None:
+    verbs = [a for a in build_parser()._subparsers._group_actions[0].choices]  # type: ignore[union-attr]
+    assert set(verbs) == {
+        "analyze", "ingest", "measure", "inventory", "sessions", "show", "explain", "query", "report", "demo", "doctor",
+    }  # fmt: skip
+    for verb in verbs:
+        with pytest.raises(SystemExit) as done:
+            main([verb, "--help"])
+        assert done.value.code == 0
+        told = capsys.readouterr().out
+        assert "Example: agentsignals " + verb in told and "--json" in told
+
+
+def test_analyze_gives_the_documents_keys(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = ask(capsys, "analyze", store.parent / "corpus", "--store", store)
+    assert {"artifacts", "sessions", "turns", "tool_calls", "skipped", "unchanged", "store", "report"} <= set(found)
+    assert found["unchanged"] == found["artifacts"] == found["sessions"] == demo.story.SESSIONS
+
+
+def test_query_gives_rows_as_objects_a_table_and_csv(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sql = "SELECT agent, count(*) AS n, max(started_at) AS latest FROM sessions GROUP BY agent ORDER BY agent"
+    rows = ask(capsys, "query", sql, "--store", store)
+    assert [r["agent"] for r in rows] == ["claude-code", "codex", "gemini-cli", "pi"]
+    assert sum(r["n"] for r in rows) == demo.story.SESSIONS
+    assert "claude-code" in say(capsys, "query", sql, "--store", store)
+    table = list(csv.DictReader(io.StringIO(say(capsys, "query", sql, "--store", store, "--csv"))))
+    assert [int(r["n"]) for r in table] == [r["n"] for r in rows]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DELETE FROM sessions",
+        "COPY sessions TO 'out.csv'",
+        "CREATE TABLE x AS SELECT 1",
+        "SELECT 1; SELECT 2",
+        "ATTACH 'x.db'",
+        "SET enable_external_access=true",
+        "SELECT * FROM read_text('/etc/hostname')",
+        "SELECT * FROM '/etc/passwd'",
+        "SELECT * FROM nowhere",
+        "SELEKT 1",
+        "INSTALL httpfs",
+    ],
+)
+def test_query_reads_the_store_and_nothing_else(store: Path, capsys: pytest.CaptureFixture[str], sql: str) -> None:
+    code, error = refused(capsys, "query", sql, "--store", store)
+    assert (code, error["kind"]) == (1, "query")
+
+
+def test_the_contracts_columns_are_there(store: Path) -> None:
+    expected = {
+        "artifacts": "artifact_id source path format sha256 bytes records skipped skipped_reasons",
+        "sessions": "session_id context format agent agent_version model repo cwd branch parent_session_id started_at ended_at"
+        " n_turns n_steps n_tool_calls n_edits input_tokens output_tokens cache_read_tokens cache_write_tokens cost_usd artifact_id",
+        "turns": "session_id turn kind text n_tokens timestamp model",
+        "steps": "session_id step turn message_id model timestamp input_tokens output_tokens cache_read_tokens cache_write_tokens"
+        " reasoning_tokens cost_usd",
+        "events": "session_id seq turn step thread kind text timestamp artifact_id line",
+        "tool_calls": "session_id seq turn step thread call_id name class path command arguments status error_class exit_code"
+        " started_at ended_at result_tokens",
+        "edits": "session_id seq turn call_id path op start_line end_line added removed via",
+        "signals": "level session_id trial_id attempt_index turn signal value number absent absent_detail version",
+        "session_signals": "session_id",
+        "turn_signals": "session_id turn",
+    }
+    for name, columns in expected.items():
+        assert set(columns.split()) <= set(Store(store).frame(name).columns), name
+
+
+def test_an_empty_store_answers_with_no_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "corpus").mkdir()
+    assert ask(capsys, "analyze", tmp_path / "corpus", "--store", tmp_path / "s")["sessions"] == 0
+    assert ask(capsys, "query", "SELECT * FROM sessions", "--store", tmp_path / "s") == []
+    assert ask(capsys, "query", "SELECT * FROM session_signals", "--store", tmp_path / "s") == []
+
+
+def test_inventory_filters(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = ask(capsys, "inventory")
+    keys = {
+        "path",
+        "name",
+        "context",
+        "level",
+        "type",
+        "unit",
+        "status",
+        "description",
+        "pitfalls",
+        "origin",
+        "high_value",
+    }
+    assert len(rows) == len(catalogue()) and all(keys <= set(r) for r in rows)
+    assert {r["path"] for r in ask(capsys, "inventory", "repetition")} >= {"dynamics.repetition_rate"}
+    assert all(r["context"] in ("eval", "both") for r in ask(capsys, "inventory", "--context", "eval"))
+    assert all(r["high_value"] for r in ask(capsys, "inventory", "--high-value"))
+    assert ask(capsys, "inventory", "--status", "nonsense") == []
+
+
+def test_sessions_takes_a_condition_and_a_limit(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = ask(capsys, "sessions", "--where", "agent = 'pi'", "--limit", "2", "--store", store)
+    assert len(rows) == 2 and {r["agent"] for r in rows} == {"pi"}
+    assert refused(capsys, "sessions", "--limit", "-1", "--store", store)[0] == 2
+
+
+def test_show_tells_a_session_by_the_beginning_of_its_id(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    session_id = any_session(store)
+    told = say(capsys, "show", session_id[:12], "--store", store)
+    assert session_id in told and "turn 0 (prompt)" in told and "→ " in told
+    more = say(capsys, "show", session_id, "--all", "--store", store)
+    assert "tool_result" in more and "tool_result" not in told
+    code, error = refused(capsys, "show", "nobody", "--store", store)
+    assert (code, error["kind"]) == (1, "unknown_session")
+
+
+def test_every_signal_of_every_session_explains_itself(store: Path) -> None:
+    """Same value as stored, and at least one piece of evidence for every value that is there."""
+    from agentsignals.explaining import explain
+
+    opened = Store(store)
+    for session_id in (any_session(store), any_session(store, "agent = 'codex'"), any_session(store, "n_turns = 1")):
+        stored = dict(
+            opened.sql(
+                f"SELECT signal, value FROM signals WHERE session_id = '{session_id}' AND turn IS NULL"
+            ).fetchall()
+        )
+        for path, value in stored.items():
+            found = explain(opened, session_id, path)
+            if value is None:
+                assert found.absent is not None, path
+            else:
+                assert json.loads(msgspec.json.encode(found.value)) == json.loads(value), path
+                assert found.evidence, path
+
+
+def test_explain_names_events_and_lines(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    session_id = any_session(store, "agent = 'claude-code'")
+    found = ask(capsys, "explain", session_id, "behavior.edit_calls", "--store", store)
+    assert {"session", "signal", "value", "absent", "rule", "evidence"} <= set(found)
+    assert found["value"] == len([e for e in found["evidence"] if e["role"] == "support"])
+    for item in found["evidence"]:
+        assert {"seq", "artifact", "line", "excerpt", "role"} <= set(item)
+        path = Path(found["artifacts"][item["artifact"]])
+        assert "tool_use" in path.read_text().splitlines()[item["line"] - 1]
+    code, error = refused(capsys, "explain", session_id, "behavior.no_such", "--store", store)
+    assert (code, error["kind"]) == (1, "catalog")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["nonsense"], [], ["query"], ["analyze", "--jobs", "many"], ["sessions", "--limit", "x"]]
+)
+def test_wrong_usage_exits_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and "agentsignals: " in captured.err and "--help" in captured.err
+
+
+def test_no_store_is_a_clear_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, error = refused(capsys, "sessions", "--store", tmp_path / "none")
+    assert (code, error["kind"]) == (1, "store") and "analyze" in error["hint"]
+
+
+def test_the_store_can_be_named_by_the_environment(store: Path) -> None:
+    command = [sys.executable, "-m", "agentsignals", "query", "SELECT count(*) AS n FROM sessions", "--json"]
+    env = {**os.environ, "AGENTSIGNALS_STORE": str(store)}
+    found = subprocess.run(command, capture_output=True, text=True, check=True, env=env)
+    assert json.loads(found.stdout) == [{"n": demo.story.SESSIONS}]
+    assert found.stderr == ""
+
+
+def test_doctor_says_what_is_there(
+    store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".codex" / "sessions").mkdir(parents=True)
+    rows = {r["name"]: r for r in ask(capsys, "doctor", "--store", store)}
+    assert rows["codex"]["status"] == "ok" and rows["claude-code"]["status"] == "missing"
+    assert f"{demo.story.SESSIONS} sessions" in rows["store"]["found"]
+
+
+def test_hostile_text_stays_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Terminal escapes are not passed on; quotes in ids and paths do not reach SQL."""
+    nasty = "\x1b[31mred\x1b[0m '; DROP TABLE sessions; --"
+    record = {
+        "type": "user",
+        "uuid": "u1",
+        "parentUuid": None,
+        "sessionId": 'it\'s "odd"',
+        "timestamp": "2026-01-01T00:00:00Z",
+    }
+    folder = tmp_path / "it's a 'corpus'"
+    folder.mkdir()
+    (folder / "a.jsonl").write_text(
+        json.dumps({**record, "cwd": "/x", "message": {"role": "user", "content": nasty}}) + "\n"
+    )
+    store = tmp_path / "it's a 'store'"
+    assert ask(capsys, "analyze", folder, "--store", store)["sessions"] == 1
+    assert "\x1b" not in say(capsys, "show", "it's", "--store", store)
+    assert "\x1b" not in say(capsys, "query", "SELECT text FROM turns", "--store", store)
+    assert ask(capsys, "query", "SELECT text FROM turns", "--store", store) == [{"text": nasty}]

@@ -1,0 +1,259 @@
+"""The main job through its public door: order, processes, growth, interruption and damage."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from agentsignals import demo, pipeline
+from agentsignals.errors import StoreError
+from agentsignals.store import Store
+from agentsignals.store.query import view_names
+
+SMALL_SHARDS = 40_000
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return demo.make_corpus(tmp_path_factory.mktemp("corpus"))
+
+
+def tables(folder: Path) -> dict[str, pl.DataFrame]:
+    """Every table of a store in one canonical order."""
+    store = Store(folder)
+    frames = {name: store.frame(name) for name in view_names()}
+    return {name: frame.sort(frame.columns) for name, frame in frames.items()}
+
+
+def assert_same(one: dict[str, pl.DataFrame], two: dict[str, pl.DataFrame]) -> None:
+    for name, frame in one.items():
+        assert frame.height == two[name].height, name
+        assert frame.equals(two[name]), name
+
+
+def run(*arguments: object, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "agentsignals", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **(env or {})})
+
+
+def test_the_demo_corpus_becomes_sessions_in_every_format(corpus: Path, tmp_path: Path) -> None:
+    summary = pipeline.analyze([str(corpus)], tmp_path / "s", jobs=1)
+    assert summary.sessions == demo.story.SESSIONS
+    assert set(summary.formats) == {"claude-code", "codex", "pi", "gemini-cli"}
+    assert summary.skipped == {}
+    assert summary.internal_errors == {}
+    prompts = sum(beat.kind == "prompt" for story in demo.stories() for beat in story.beats)
+    assert summary.turns >= prompts
+
+
+def test_order_processes_and_shard_size_do_not_change_the_tables(corpus: Path, tmp_path: Path) -> None:
+    folders = [str(p) for p in sorted(corpus.iterdir())]
+    pipeline.analyze(folders, tmp_path / "a", jobs=1)
+    pipeline.analyze(list(reversed(folders)), tmp_path / "b", jobs=2, shard_bytes=SMALL_SHARDS)
+    assert len(Store(tmp_path / "a").manifest.shards) == 1
+    assert len(Store(tmp_path / "b").manifest.shards) > 3
+    one, two = tables(tmp_path / "a"), tables(tmp_path / "b")
+    # the artifact's source is what the person typed, the same here
+    assert_same(one, two)
+
+
+def test_a_second_run_reads_no_file(corpus: Path, tmp_path: Path) -> None:
+    first = pipeline.analyze([str(corpus)], tmp_path / "s", jobs=1)
+    again = pipeline.analyze([str(corpus)], tmp_path / "s", jobs=1)
+    assert (first.parsed, again.parsed) == (demo.story.SESSIONS, 0)
+    assert again.unchanged == demo.story.SESSIONS
+    assert (again.sessions, again.turns, again.output_tokens) == (first.sessions, first.turns, first.output_tokens)
+
+
+def test_a_file_that_did_not_change_is_not_even_opened(corpus: Path, tmp_path: Path) -> None:
+    mine = shutil.copytree(corpus, tmp_path / "corpus")
+    pipeline.analyze([str(mine)], tmp_path / "s", jobs=1)
+    for path in mine.rglob("*.json*"):
+        stamp = path.stat().st_mtime_ns
+        path.write_bytes(b"x" * path.stat().st_size)  # what a reader would stumble over
+        os.utime(path, ns=(stamp, stamp))
+    again = pipeline.analyze([str(mine)], tmp_path / "s", jobs=1)
+    assert (again.parsed, again.sessions, again.skipped) == (0, demo.story.SESSIONS, {})
+
+
+def test_appended_lines_change_that_session_alone(corpus: Path, tmp_path: Path) -> None:
+    mine = shutil.copytree(corpus, tmp_path / "corpus")
+    pipeline.analyze([str(mine)], tmp_path / "s", jobs=1, shard_bytes=SMALL_SHARDS)
+    before = tables(tmp_path / "s")
+    path = sorted((mine / "claude-code").iterdir())[0]
+    last = json.loads(path.read_text().splitlines()[-1])
+    more = {**last, "uuid": "new-1", "type": "user", "message": {"role": "user", "content": "one more thing"}}
+    more.pop("toolUseResult", None)
+    with path.open("a") as handle:
+        handle.write(json.dumps(more) + "\n")
+    again = pipeline.analyze([str(mine)], tmp_path / "s", jobs=1)
+    assert again.parsed == 1
+    after = tables(tmp_path / "s")
+    grown = last["sessionId"]
+    assert after["turns"].height == before["turns"].height + 1
+    for name in ("sessions", "turns", "steps", "events", "tool_calls", "edits"):
+        others = [t[name].filter(pl.col("session_id") != grown) for t in (before, after)]
+        assert others[0].equals(others[1]), name
+    fresh = tmp_path / "fresh"
+    pipeline.analyze([str(mine)], fresh, jobs=1)
+    assert_same(after, tables(fresh))
+
+
+def test_an_interrupted_run_keeps_what_it_finished_and_goes_on(corpus: Path, tmp_path: Path) -> None:
+    def interrupt(stage: str, done: int, total: int | None) -> None:
+        if stage == "reading" and total and done > total // 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        pipeline.ingest([str(corpus)], tmp_path / "s", jobs=1, shard_bytes=SMALL_SHARDS, progress=interrupt)
+    kept = len(Store(tmp_path / "s").manifest.sessions)
+    assert 0 < kept < demo.story.SESSIONS
+    assert Store(tmp_path / "s").sql("SELECT count(*) FROM sessions").fetchall() == [(kept,)]
+    summary = pipeline.analyze([str(corpus)], tmp_path / "s", jobs=1)
+    assert 0 < summary.parsed < demo.story.SESSIONS
+    pipeline.analyze([str(corpus)], tmp_path / "fresh", jobs=1)
+    assert_same(tables(tmp_path / "s"), tables(tmp_path / "fresh"))
+
+
+def test_the_index_can_be_thrown_away(corpus: Path, tmp_path: Path) -> None:
+    pipeline.analyze([str(corpus)], tmp_path / "s", jobs=1, shard_bytes=SMALL_SHARDS)
+    before = tables(tmp_path / "s")
+    (tmp_path / "s" / "manifest.json").unlink()
+    assert_same(before, tables(tmp_path / "s"))
+    again = pipeline.analyze([str(corpus)], tmp_path / "s", jobs=1)
+    assert again.sessions == demo.story.SESSIONS
+    assert_same(before, tables(tmp_path / "s"))
+
+
+def test_a_file_its_agent_deleted_stays_in_the_store(corpus: Path, tmp_path: Path) -> None:
+    mine = shutil.copytree(corpus, tmp_path / "corpus")
+    pipeline.analyze([str(mine)], tmp_path / "s", jobs=1)
+    shutil.rmtree(mine / "codex")
+    again = pipeline.analyze([str(mine)], tmp_path / "s", jobs=1)
+    assert again.parsed == 0
+    assert len(Store(tmp_path / "s").manifest.sessions) == demo.story.SESSIONS
+
+
+def test_two_copies_of_one_session_are_one_session(corpus: Path, tmp_path: Path) -> None:
+    mine = shutil.copytree(corpus, tmp_path / "corpus")
+    path = sorted((mine / "claude-code").iterdir())[0]
+    lines = path.read_text().splitlines(keepends=True)
+    (mine / "earlier-snapshot.jsonl").write_text("".join(lines[: len(lines) // 2]))
+    summary = pipeline.analyze([str(mine)], tmp_path / "s", jobs=1)
+    assert summary.sessions == demo.story.SESSIONS
+    assert summary.artifacts == demo.story.SESSIONS + 1
+    notes = Store(tmp_path / "s").sql("SELECT note FROM artifacts WHERE note IS NOT NULL").fetchall()
+    assert len(notes) == 1 and notes[0][0].startswith("prefix of ")
+
+
+def _damage(folder: Path) -> dict[str, bytes]:
+    good = (folder / "claude-code").iterdir()
+    text = sorted(good)[1].read_bytes()
+    lines = text.split(b"\n")
+    tenth = b"\n".join(line[: len(line) // 2] if n % 10 == 9 else line for n, line in enumerate(lines))
+    return {
+        "empty.jsonl": b"",
+        "blank.jsonl": b"\n\n  \n",
+        "binary.jsonl": bytes(range(256)) * 400,
+        "cut.jsonl.gz": gzip.compress(text)[: len(gzip.compress(text)) // 2],
+        "nothing.gz": b"\x1f\x8b\x08junk",
+        "tenth.jsonl": tenth,
+        "unknown.json": b'{"what": "is this"}',
+        "deep.json": b"[" * 200_000,
+        "half.json": (sorted((folder / "gemini-cli").iterdir())[0]).read_bytes()[:-700],
+    }
+
+
+def test_damaged_files_are_counted_and_cost_their_neighbours_nothing(corpus: Path, tmp_path: Path) -> None:
+    mine = shutil.copytree(corpus, tmp_path / "corpus")
+    for name, data in _damage(mine).items():
+        (mine / name).write_bytes(data)
+    (mine / "gone.jsonl").symlink_to(tmp_path / "nowhere")
+    found = run("analyze", mine, "--store", tmp_path / "s", "--jobs", "1", "--json")
+    assert found.returncode == 0, found.stderr
+    assert "Traceback" not in found.stderr
+    summary: dict[str, Any] = json.loads(found.stdout)
+    assert summary["sessions"] >= demo.story.SESSIONS
+    skipped = summary["skipped"]
+    assert skipped["empty_file"] == 1
+    assert skipped["unrecognised"] >= 1
+    assert skipped["bad_json"] >= 1
+    assert skipped["bad_gzip"] == 1
+    assert summary["other_files"] >= 1
+    strict = run("analyze", mine, "--store", tmp_path / "s", "--strict", "--json")
+    assert strict.returncode == 1 and json.loads(strict.stdout)["skipped"] == skipped
+
+
+@pytest.mark.slow
+def test_a_huge_line_is_skipped_and_counted(tmp_path: Path, corpus: Path) -> None:
+    path = tmp_path / "corpus" / "huge.jsonl"
+    path.parent.mkdir()
+    shutil.copy(sorted((corpus / "claude-code").iterdir())[0], path)
+    with path.open("ab") as handle:
+        handle.write(b'{"type":"user","message":{"content":"' + b"a" * (65 << 20) + b'"}}\n')
+    summary = pipeline.analyze([str(path)], tmp_path / "s", jobs=1)
+    assert (summary.sessions, summary.skipped) == (1, {"line_too_long": 1})
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_folder_without_permission_is_counted(corpus: Path, tmp_path: Path) -> None:
+    mine = shutil.copytree(corpus, tmp_path / "corpus")
+    (mine / "codex").chmod(0)
+    try:
+        summary = pipeline.analyze([str(mine)], tmp_path / "s", jobs=1)
+    finally:
+        (mine / "codex").chmod(0o700)
+    assert summary.skipped == {"no_permission": 1}
+
+
+def test_a_store_that_can_not_be_made_is_a_clear_error(corpus: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(StoreError, match="can't be made"):
+        pipeline.analyze([str(corpus)], tmp_path / "file" / "store")
+
+
+def test_a_disk_that_takes_no_more_is_a_clear_error(corpus: Path, tmp_path: Path) -> None:
+    """The operating system refuses to write beyond 4 KB a file, as a full disk would."""
+    code = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096));"
+        f"from agentsignals.cli import main; sys.exit(main(['analyze', {str(corpus)!r}, '--store', {str(tmp_path / 's')!r}, '--jobs', '1']))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert found.returncode == 1
+    assert "can't be written" in found.stderr and "Traceback" not in found.stderr
+    again = pipeline.analyze([str(corpus)], tmp_path / "s", jobs=1)
+    assert again.sessions == demo.story.SESSIONS
+
+
+def test_an_unknown_source_names_what_there_is(tmp_path: Path) -> None:
+    found = run("analyze", tmp_path / "nowhere", "--store", tmp_path / "s", "--json")
+    assert found.returncode == 1
+    error = json.loads(found.stdout)["error"]
+    assert error["kind"] == "source" and "claude-code" in error["hint"]
+
+
+def test_forcing_a_format_reads_with_it(corpus: Path, tmp_path: Path) -> None:
+    path = sorted((corpus / "codex").iterdir())[0]
+    summary = pipeline.analyze([str(path)], tmp_path / "s", jobs=1, force_format="codex")
+    assert summary.formats == {"codex": 1}
+    other = pipeline.analyze([str(path)], tmp_path / "t", jobs=1, force_format="pi")
+    assert other.formats == {"pi": 1}
+    assert other.tool_calls == 0
+
+
+def test_only_one_run_writes_a_store(corpus: Path, tmp_path: Path) -> None:
+    def meanwhile(stage: str, done: int, total: int | None) -> None:
+        if stage == "reading":
+            with pytest.raises(StoreError, match="Another run"):
+                pipeline.ingest([str(corpus)], tmp_path / "s", jobs=1)
+
+    pipeline.ingest([str(corpus)], tmp_path / "s", jobs=1, progress=meanwhile)
