@@ -26,6 +26,7 @@ _ACTIONS = (
     " start summari[sz]e support swap switch take tell test tidy trace translate try turn understand update"
     " upgrade use validate verify wire wrap write"
 )
+_OPENING = r"\A\W*(?:(?:hi|hello|hey|ok|okay|so|now|then|first|also|and|claude)\b\W*){0,3}"
 _PATTERNS: tuple[tuple[str, int, re.Pattern[str]], ...] = (
     (
         "greeting",
@@ -56,12 +57,13 @@ _PATTERNS: tuple[tuple[str, int, re.Pattern[str]], ...] = (
             re.I,
         ),
     ),
-    ("task_imperative", 40, re.compile(rf"\A\W*(?:{'|'.join(_ACTIONS.split())})\b", re.I)),
+    ("task_imperative", 60, re.compile(rf"{_OPENING}(?:{'|'.join(_ACTIONS.split())})\b", re.I)),
     (
         "question",
         _SEARCHED,
         re.compile(
-            r"\A\W*(?:who|what|what's|when|where|why|how|how's|which|whose|is|are|am|was|were|do|does|did|can|could|should"
+            _OPENING
+            + r"(?:who|what|what's|when|where|why|how|how's|which|whose|is|are|am|was|were|do|does|did|can|could|should"
             r"|would|will|has|have|had|shall)\b|\A[^.!?\n]*\?",
             re.I,
         ),

@@ -59,11 +59,11 @@ _decode = msgspec.json.Decoder(_State).decode
 )
 def plannotator_phases(view: SessionView, why: Evidence) -> Measured | Absent:
     """Phase events in order: the word used, the phase it means, time, line, and where it came from."""
-    events = view.by_kind.get("phase", [])
-    if not events and view.session.format not in _KEEPS_EXTENSION_STATE:
+    rows = [(event, row) for event in view.by_kind.get("phase", []) if (row := _announced(event)) is not None]
+    if not rows and view.session.format not in _KEEPS_EXTENSION_STATE:
         return Absent("missing_artifact", "stdout")
-    why.support(events)
-    return Measured([_announced(event) for event in events], {"instrumented": bool(events)})
+    why.support(event for event, _ in rows)
+    return Measured([row for _, row in rows], {"instrumented": bool(rows)})
 
 
 @signal(
@@ -146,16 +146,18 @@ def reasoning_tokens_total(view: SessionView, why: Evidence) -> Measured | Absen
     return Measured(estimate_tokens(chars), {"method": "chars4", "redacted_blocks": redacted})
 
 
-def _announced(event: Event) -> dict[str, Any]:
+def _announced(event: Event) -> dict[str, Any] | None:
+    """What a phase event announces; None when it is of another kind, such as a client's switch of modes."""
     try:
         said = _decode(event.text or "")
     except msgspec.DecodeError:
-        said = _State(phase=event.text)
+        return None
     phase = said.data.get("phase") if isinstance(said.data, dict) and said.phase is None else said.phase
-    raw = phase if isinstance(phase, str) else None
+    if not isinstance(phase, str):
+        return None
     return {
-        "phase_raw": raw,
-        "phase": PHASE_MAP.get((raw or "").strip().lower()),
+        "phase_raw": phase,
+        "phase": PHASE_MAP.get(phase.strip().lower()),
         "ts": to_iso(event.timestamp),
         "line_no": event.line,
         "source": "stdout" if said.event == "plannotator-phase" else "custom_message",

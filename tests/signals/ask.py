@@ -1,0 +1,40 @@
+"""One signal's value, detail and evidence of a tiny session, by its path."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agentsignals.catalog import by_path, explain, measure
+from agentsignals.derived import SessionView
+from agentsignals.evidence import Collected
+from agentsignals.model import Absent
+
+
+def value(view: SessionView, path: str) -> Any:
+    return _result(view, path).value
+
+
+def detail(view: SessionView, path: str) -> dict[str, Any]:
+    return _result(view, path).detail or {}
+
+
+def absent(view: SessionView, path: str) -> tuple[str, str]:
+    """Reason and detail; an assertion error when there is a value."""
+    found = value(view, path)
+    assert isinstance(found, Absent), found
+    return found.reason, found.detail
+
+
+def evidence(view: SessionView, path: str) -> Collected:
+    known = {r.signal.name: r.value for r in measure(view)}
+    return explain(by_path(path), view, known)[2]
+
+
+def lines(view: SessionView, path: str, role: str = "support") -> list[int]:
+    """The lines of the artifact that speak for a value: the parts of the tiny session, counted from 1."""
+    return [i.line for i in evidence(view, path).items if i.role == role and i.line is not None]
+
+
+def _result(view: SessionView, path: str) -> Any:
+    wanted = by_path(path)
+    return next(r for r in measure(view) if r.signal is wanted)

@@ -1,0 +1,173 @@
+"""reasoning.*: announced and guessed phases, thinking."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agentsignals.derived import SessionView
+from tests.build import Part, call, event, say, think, user, view
+from tests.signals.ask import absent, detail, evidence, lines, value
+
+PHASES = "reasoning.plannotator_phases[]"
+TRANSITIONS = "reasoning.phase_transitions[]"
+BLOCKS = "reasoning.has_reasoning_blocks"
+TOKENS = "reasoning.reasoning_tokens_total"
+
+READ_A, READ_B = call("Read", path="a.py"), call("Read", path="b.py")
+EDIT_A = call("Edit", path="a.py")
+TEST, BUILD = call("Bash", command="pytest -q"), call("Bash", command="tsc --noEmit")
+STATUS = call("Bash", command="git status")
+
+
+def announced(phase: str) -> Part:
+    return event("phase", f'{{"event":"plannotator-phase","phase":"{phase}"}}')
+
+
+def of_format(name: str, *parts: Part) -> SessionView:
+    made = view(*parts)
+    made.session.format = name
+    return made
+
+
+def test_phase_events_keep_the_word_the_line_and_the_time() -> None:
+    one = view(user("go"), announced("implement"), announced("Verify"), announced("ponder"))
+    rows = value(one, PHASES)
+    assert rows[0] == {
+        "phase_raw": "implement",
+        "phase": "implement",
+        "ts": "2026-01-01T00:00:01.000Z",
+        "line_no": 2,
+        "source": "stdout",
+    }
+    assert [(r["phase_raw"], r["phase"]) for r in rows[1:]] == [("Verify", "verify"), ("ponder", None)]
+    assert lines(one, PHASES) == [2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("text", "raw", "phase"),
+    [
+        ('{"phase":"planning","lastSubmittedPath":null}', "planning", "localize"),
+        ('{"phase":"executing"}', "executing", "implement"),
+        ('{"customType":"plannotator","data":{"phase":"reviewing"}}', "reviewing", "verify"),
+        ('{"phase":"idle"}', "idle", None),
+    ],
+)
+def test_the_public_extensions_state_is_a_phase_too(text: str, raw: str, phase: str | None) -> None:
+    row = value(of_format("pi", event("phase", text)), PHASES)[0]
+    assert (row["phase_raw"], row["phase"], row["source"]) == (raw, phase, "custom_message")
+
+
+@pytest.mark.parametrize("text", ["plan", "", '{"savedState":1}', "[1]", '{"phase":3}'])
+def test_what_announces_no_phase_is_none(text: str) -> None:
+    assert absent(view(user("go"), event("phase", text)), PHASES) == ("missing_artifact", "stdout")
+
+
+def test_no_phase_events_are_an_empty_list_only_where_they_would_have_been_seen() -> None:
+    assert absent(view(user("go")), PHASES) == ("missing_artifact", "stdout")
+    bare = of_format("pi", user("go"))
+    assert (value(bare, PHASES), detail(bare, PHASES)) == ([], {"instrumented": False})
+
+
+def test_announced_phases_collapse_and_the_calls_are_not_asked() -> None:
+    one = view(
+        user("go"), announced("explore"), announced("explore"), EDIT_A, announced("ponder"), announced("implement")
+    )
+    assert value(one, TRANSITIONS) == ["explore", "implement"]
+    assert detail(one, TRANSITIONS) == {"method": "plannotator"}
+
+
+def test_an_extension_that_stayed_idle_leaves_the_calls_to_tell() -> None:
+    one = of_format("pi", user("go"), event("phase", '{"phase":"idle"}'), EDIT_A)
+    assert value(one, TRANSITIONS) == ["implement"]
+    assert detail(one, TRANSITIONS)["method"] == "heuristic"
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ([READ_B, READ_A, EDIT_A, TEST], ["explore", "localize", "implement", "verify"]),
+        ([TEST, READ_A, EDIT_A], ["explore", "localize", "implement"]),
+        ([READ_A, EDIT_A, BUILD, READ_B, TEST], ["localize", "implement", "verify"]),
+        ([STATUS, READ_A, STATUS, EDIT_A], ["localize", "implement"]),
+        ([READ_A, READ_B, EDIT_A], ["localize", "implement"]),
+        ([READ_A, call("Grep", path="src"), call("Grep", path="src"), EDIT_A], ["localize", "explore", "implement"]),
+        ([EDIT_A, READ_B, EDIT_A], ["implement"]),
+        ([EDIT_A, READ_B, READ_B, EDIT_A], ["implement", "explore", "implement"]),
+        ([EDIT_A, TEST, EDIT_A], ["implement", "verify", "implement"]),
+        ([READ_B, call("Edit", path="a.py", status="error"), TEST], ["explore", "implement", "explore"]),
+        ([call("Bash", command="sed -i s/a/b/ a.py"), TEST], ["implement", "verify"]),
+        ([READ_B], ["explore"]),
+        ([STATUS], []),
+    ],
+)
+def test_phases_are_guessed_from_the_calls(parts: list[Part], expected: list[str]) -> None:
+    one = view(user("go"), *parts)
+    assert value(one, TRANSITIONS) == expected
+
+
+def test_a_plan_written_outside_the_repository_is_no_implementation() -> None:
+    plan = call("Write", path="/home/me/.claude/plans/p.md", creates=True)
+    one = view(user("go"), READ_B, plan, TEST, EDIT_A, cwd="/home/me/app")
+    assert value(one, TRANSITIONS) == ["explore", "implement"]
+
+
+def test_guessed_phases_count_their_calls_and_name_where_each_begins() -> None:
+    one = view(user("go"), READ_B, READ_A, EDIT_A, STATUS, TEST)
+    assert detail(one, TRANSITIONS) == {
+        "method": "heuristic",
+        "calls": {"explore": 1, "localize": 1, "implement": 2, "verify": 1},
+    }
+    assert lines(one, TRANSITIONS) == [2, 3, 4, 6]
+    assert "section 9" in evidence(one, TRANSITIONS).rules[0]
+
+
+def test_without_phases_and_calls_there_is_nothing_to_tell_from() -> None:
+    assert absent(view(user("go"), say("hello")), TRANSITIONS) == ("missing_artifact", "no_phases_and_no_calls")
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected", "blocks", "redacted"),
+    [
+        ([think("hm"), think("")], True, 2, False),
+        ([think("")], True, 1, True),
+        ([say("<think>hm</think>done")], True, 1, False),
+        ([say("done")], False, 0, False),
+    ],
+)
+def test_thinking_blocks_count_even_without_their_text(
+    parts: list[Any], expected: bool, blocks: int, redacted: bool
+) -> None:
+    one = view(user("go"), *parts)
+    assert value(one, BLOCKS) is expected
+    assert detail(one, BLOCKS) == {"blocks": blocks, "redacted": redacted}
+    assert len(lines(one, BLOCKS)) == blocks
+
+
+@pytest.mark.parametrize("path", [BLOCKS, TOKENS])
+def test_a_format_that_never_records_thinking_leaves_it_unknown(path: str) -> None:
+    assert absent(of_format("kiro", user("go"), say("done")), path)[0] == "missing_field"
+
+
+def test_reported_reasoning_tokens_win_over_the_estimate() -> None:
+    one = view(user("go"), think("x" * 400), say("a", reasoning_tokens=30), say("b", reasoning_tokens=12))
+    assert (value(one, TOKENS), detail(one, TOKENS)) == (42, {"method": "usage"})
+    assert lines(one, TOKENS) == [3, 4]
+
+
+@pytest.mark.parametrize(
+    ("parts", "tokens", "redacted"),
+    [
+        ([think("x" * 9), think("")], 3, 1),
+        ([say("<think>abcdefgh</think>and the answer")], 2, 0),
+        ([say("done")], 0, 0),
+    ],
+)
+def test_reasoning_is_estimated_from_its_text(parts: list[Part], tokens: int, redacted: int) -> None:
+    one = view(user("go"), *parts)
+    assert (value(one, TOKENS), detail(one, TOKENS)) == (tokens, {"method": "chars4", "redacted_blocks": redacted})
+
+
+def test_thinking_of_which_no_text_was_kept_is_unknown_and_not_zero() -> None:
+    assert absent(view(user("go"), think(""), think("")), TOKENS) == ("missing_field", "all_blocks_redacted")
