@@ -9,11 +9,11 @@ import re
 from typing import Any, Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from agentsignals.formats import Claim, Format, Input, Reading
-from agentsignals.formats.head import HEAD_BYTES, Head
-from agentsignals.formats.records import document, lines, saw
+from agentsignals.formats.head import Head
+from agentsignals.formats.records import UNREADABLE, document, lines, saw
 from agentsignals.model import Checkpoint
 from agentsignals.times import from_iso
 
@@ -45,6 +45,10 @@ class Metadata(Struct, gc=False):
 
     checkpoint_id: str | None = None
     session_id: str | None = None
+    strategy: str | None = None
+    sessions: Raw = Raw()
+    tool_use_id: str | None = None
+    checkpoint_uuid: str | None = None
     created_at: str | None = None
     branch: str | None = None
     files_touched: list[str] | None = None
@@ -59,6 +63,9 @@ class Compact(Struct, gc=False):
     """A line of the compact transcript, Entire's shortened copy for every agent."""
 
     type: str = ""
+    v: int | None = None
+    agent: str | None = None
+    cli_version: str | None = None
 
 
 _metadata = msgspec.json.Decoder(Metadata).decode
@@ -79,14 +86,14 @@ def read(inputs: list[Input]) -> Reading:
     """The checkpoints of each session in order of time, each once however many copies of its record there are."""
     found: dict[str, dict[str, Checkpoint]] = {}
     for given in inputs:
-        kind = _kind(Head(given.data[:HEAD_BYTES], given.artifact.path, len(given.data) <= HEAD_BYTES))
-        if kind == "compact":
+        if _is_compact(given.data):
             for _, line in lines(given.data, given.artifact, _compact):
                 saw(given.artifact, f"entire.compact.{line.type or 'untyped'}")
             continue
         told = document(given.data, given.artifact, _metadata)
         if told is None:
             continue
+        kind = _kind_of(told)
         saw(given.artifact, f"entire.{kind or 'unknown'}")
         if kind == "session" and told.session_id and told.checkpoint_id:
             known = found.setdefault(_without_date(told.session_id), {})
@@ -95,7 +102,7 @@ def read(inputs: list[Input]) -> Reading:
 
 
 def _kind(head: Head) -> _Kind | None:
-    if head.is_lines and head.records and {"v", "agent", "cli_version", "type"} <= head.records[0].keys():
+    if _is_compact(head.data):
         return "compact"
     keys = head.document.keys()
     if "checkpoint_id" in keys and "session_id" in keys:
@@ -103,6 +110,24 @@ def _kind(head: Head) -> _Kind | None:
     if "checkpoint_id" in keys and "sessions" in keys and "strategy" in keys:
         return "checkpoint"
     return "task" if {"session_id", "tool_use_id", "checkpoint_uuid"} <= keys else None
+
+
+def _kind_of(told: Metadata) -> _Kind | None:
+    """The same, of a document read whole."""
+    if told.checkpoint_id is not None and told.session_id is not None:
+        return "session"
+    if told.checkpoint_id is not None and bytes(told.sessions) and told.strategy is not None:
+        return "checkpoint"
+    return "task" if told.session_id and told.tool_use_id and told.checkpoint_uuid else None
+
+
+def _is_compact(data: bytes) -> bool:
+    end = data.find(b"\n")
+    try:
+        first = _compact(data[: end if end >= 0 else len(data)])
+    except UNREADABLE:
+        return False
+    return first.v is not None and first.agent is not None and first.cli_version is not None and bool(first.type)
 
 
 def _checkpoint(checkpoint_id: str, told: Metadata) -> Checkpoint:
