@@ -154,3 +154,27 @@ def _first(pattern: Pattern, text: str, kind: str) -> str | None:
         return None
     found = pattern.regex.search(head(text))
     return found.group() if found else None
+
+
+_SMALL_WORDS = (
+    "the and is it of for this that you to with be are not have should can we my your please what how why when from if"
+    " but just there now than through without into then does which or at by"
+)
+"""Words that hardly another language in Latin letters shares."""
+_ENGLISH = frozenset(_SMALL_WORDS.split())
+FEW_LETTERS = 4
+ENOUGH_WORDS = 12
+"""A text of fewer words may do without any of the small words of its language."""
+
+
+@lru_cache(maxsize=1024)
+def is_english(text: str) -> bool:
+    """False when the head is mostly in another script, or long without one of English's small words."""
+    searched = head(text)
+    if not searched.isascii():
+        letters = [c for c in searched if c.isalpha()]
+        # U+024F ends the Latin blocks.
+        if sum(c > "\u024f" for c in letters) * 2 > len(letters) >= FEW_LETTERS:
+            return False
+    said = words(text)
+    return len(said) < ENOUGH_WORDS or not said.isdisjoint(_ENGLISH)

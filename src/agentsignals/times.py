@@ -32,5 +32,5 @@ def to_iso(at: int | None) -> str | None:
     """RFC 3339 UTC with milliseconds."""
     if at is None:
         return None
-    moment = datetime.fromtimestamp(at // 1_000_000, UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{at // 1000 % 1000:03d}Z"
+    moment = datetime.fromtimestamp(at // 1_000_000, UTC).isoformat()
+    return f"{moment[:19]}.{at // 1000 % 1000:03d}Z"

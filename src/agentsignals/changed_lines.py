@@ -1,0 +1,69 @@
+"""Which lines an edit removed and added, read off the arguments of the call: what its structured result leaves out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+TRIVIAL_CHARS = 3
+"""Lines no longer than this (brackets, `end`) come and go without meaning (signals.yaml, region_edit_convergence)."""
+
+_PAIRS = (("old_string", "new_string"), ("oldText", "newText"), ("old_str", "new_str"), ("oldString", "newString"))
+_PATCHES = ("patch", "patchText", "input", "diff")
+
+
+class Changed(NamedTuple):
+    """Lines without their indentation, trivial ones left out."""
+
+    removed: frozenset[str]
+    added: frozenset[str]
+
+
+NOTHING = Changed(frozenset(), frozenset())
+
+
+def changed_lines(arguments: str) -> Changed:
+    """The lines that a call with these arguments (JSON) changes; nothing when they don't say."""
+    try:
+        given = msgspec.json.decode(arguments)
+    except msgspec.DecodeError:
+        given = arguments
+    removed: set[str] = set()
+    added: set[str] = set()
+    for old, new in _texts(given):
+        before, after = _lines(old), _lines(new)
+        removed |= before - after
+        added |= after - before
+    return Changed(frozenset(removed), frozenset(added)) if removed or added else NOTHING
+
+
+def _texts(given: Any) -> Iterator[tuple[str, str]]:
+    """Old and new text of each replacement in the arguments."""
+    if isinstance(given, str):
+        yield _sides(given)
+        return
+    if not isinstance(given, dict):
+        return
+    for old, new in _PAIRS:
+        if isinstance(given.get(old), str) and isinstance(given.get(new), str):
+            yield given[old], given[new]
+    for name in _PATCHES:
+        if isinstance(given.get(name), str):
+            yield _sides(given[name])
+    edits = given.get("edits")
+    if isinstance(edits, list):
+        for one in edits:
+            yield from _texts(one)
+
+
+def _sides(patch: str) -> tuple[str, str]:
+    lines = patch.split("\n")
+    old = [x[1:] for x in lines if x.startswith("-") and not x.startswith("---")]
+    new = [x[1:] for x in lines if x.startswith("+") and not x.startswith("+++")]
+    return "\n".join(old), "\n".join(new)
+
+
+def _lines(text: str) -> set[str]:
+    return {kept for line in text.split("\n") if len(kept := line.strip()) > TRIVIAL_CHARS}

@@ -1,0 +1,141 @@
+"""How a session moves: corrections by the person, repetitions by the agent."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import Counter
+
+import msgspec
+
+from agentsignals.catalog import Measured, ratio, signal
+from agentsignals.derived import SessionView
+from agentsignals.evidence import Evidence
+from agentsignals.lexicon import corrections, is_english, seed_corrections
+from agentsignals.model import Absent, ToolCall, Turn
+
+_UNREPEATABLE = ("plan", "task", "ask")
+"""Classes whose calls are the same by nature: a to-do list is rewritten, a question asked again."""
+_HOW_TO_RUN = frozenset(
+    ("description", "timeout", "timeout_ms", "run_in_background", "background", "is_background", "isBackground")
+)
+"""Arguments of a command that say how to run it, not what."""
+_STATUS = re.compile(r"(?:cd \S+ *(?:&&|;) *)?(?:git (?:-\S+ )*(?:status|log|diff)|ls|pwd)\b")
+
+
+@signal(
+    "dynamics.correction_ratio",
+    type="float",
+    unit="ratio",
+    origin="seed 003",
+    source="regex",
+    why="How often the person had to set the agent right.",
+    pitfalls="A lower bound: patterns find about a third of what a reader finds. Aggregate as sum over sum.",
+)
+def correction_ratio(view: SessionView, why: Evidence, user_turn_count: int) -> Measured | Absent:
+    """Human turns, the first left out, whose head matches a correction pattern, out of all human turns."""
+    if _not_english(view.turns):
+        return Absent("not_computable", "language")
+    corrected: list[int] = []
+    for turn in view.turns[1:]:
+        found = corrections(turn.text, turn.kind)
+        if found:
+            corrected.append(turn.turn)
+        for pattern, matched in found:
+            why.match(turn, pattern, matched)
+    why.denominator(view.turns)
+    literal = sum(1 for t in view.turns if t.kind != "plan_handoff" and seed_corrections(t.text))
+    raw = literal / user_turn_count if user_turn_count else None
+    return ratio(len(corrected), user_turn_count, turns=corrected, raw_seed=raw)
+
+
+def _not_english(turns: list[Turn]) -> bool:
+    """Most turns are in a language the patterns don't know."""
+    foreign = sum(1 for t in turns if not is_english(t.text))
+    return 2 * foreign > len(turns)
+
+
+@signal(
+    "dynamics.repetition_rate",
+    type="float",
+    unit="ratio",
+    origin="seed 003",
+    source="derived",
+    why="Repeating a call without progress is the mark of a loop.",
+    pitfalls="For loops look at stale_max; the rate tells the cost. A test run again after an edit is a repeat too.",
+)
+def repetition_rate(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Calls whose tool and arguments repeat an earlier call's, out of all calls but planning, delegating and asking."""
+    calls = [c for c in view.calls if c.class_ not in _UNREPEATABLE]
+    repeated = [same for same in _alike(calls) if len(same) > 1]
+    why.support([c for same in repeated for c in same[1:]], "repeats an earlier call:")
+    why.denominator(calls)
+    stale, worst = _stale_max(view, repeated)
+    why.rule(f"stale_max: {stale} equal calls with no successful edit in between")
+    near = sum(len(same) - 1 for same in repeated)
+    detail = {"method": "signature", "stale_max": stale if calls else 0}
+    return ratio(near, len(calls), **detail, **({"stale_call": worst.name} if worst is not None and stale > 1 else {}))
+
+
+def _alike(calls: list[ToolCall]) -> list[list[ToolCall]]:
+    """Calls with the same tool and arguments, together. Arguments are only decoded where something else is equal."""
+    rough: dict[tuple[str, str | None, str | None], list[ToolCall]] = {}
+    for call in calls:
+        rough.setdefault((call.name, call.path, _folded(call.command)), []).append(call)
+    found: list[list[ToolCall]] = []
+    for group in rough.values():
+        if len(group) == 1:
+            found.append(group)
+            continue
+        exact: dict[object, list[ToolCall]] = {}
+        for call, key in zip(group, _signatures(group), strict=True):
+            exact.setdefault(key, []).append(call)
+        found += exact.values()
+    return found
+
+
+def _folded(command: str | None) -> str | None:
+    if not command or not ("  " in command or "\n" in command or "\t" in command):
+        return command
+    return " ".join(command.split())
+
+
+def _signatures(group: list[ToolCall]) -> list[object]:
+    """A key for each call: equal where the arguments are. Long arguments are not even hashed without need."""
+    if group[0].command is not None:
+        raw = [c.arguments for c in group]
+        return [0] * len(raw) if len(set(raw)) == 1 else [_canonical(a) for a in raw]
+    # The same arguments, in whatever order the model gave them, are equally long.
+    lengths = Counter(len(c.arguments) for c in group)
+    return [n if lengths[n := len(c.arguments)] == 1 else _canonical(c.arguments) for c in group]
+
+
+def _canonical(arguments: str) -> object:
+    """The arguments as sorted JSON; a command's without how it is run. As logged when they are no object."""
+    try:
+        given = msgspec.json.decode(arguments)
+    except msgspec.DecodeError:
+        return arguments
+    if not isinstance(given, dict):
+        return arguments
+    if "command" in given or "cmd" in given:
+        given = {k: _folded(v) if isinstance(v, str) else v for k, v in given.items() if k not in _HOW_TO_RUN}
+    return msgspec.json.encode(given, order="sorted")
+
+
+def _stale_max(view: SessionView, repeated: list[list[ToolCall]]) -> tuple[int, ToolCall | None]:
+    """The most equal calls in a row of the session that holds no successful edit, and one of them."""
+    edits = sorted(view.edited_seqs)
+    best, worst = 1, None
+    for same in repeated:
+        if same[0].command is not None and _STATUS.match(same[0].command):
+            continue
+        run = 0
+        before = None
+        for call in same:
+            done = bisect_left(edits, call.seq)
+            run = run + 1 if done == before else 1
+            before = done
+            if run > best:
+                best, worst = run, call
+    return best, worst

@@ -1,0 +1,262 @@
+"""How a session ended: was the work kept, taken back, praised, begun again."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from agentsignals.catalog import Measured, signal
+from agentsignals.derived import SessionView
+from agentsignals.evidence import Evidence
+from agentsignals.history import History
+from agentsignals.lexicon import acceptance, rejection, revert_all
+from agentsignals.model import Absent, Event, ToolCall
+from agentsignals.times import to_iso
+
+REOPENED_SOON_S = 1800
+REOPENED_AT_MOST_S = 86_400
+SAME_TASK_SIMILARITY = 0.6
+SECOND = 1_000_000
+
+_ALL_FILES = r"(?:-- +)?(?:\.|:/|\*)(?=\s|$|[;&|)])"
+_REVERTS = re.compile(
+    r"(?:^|[;&|(\n>])\s*git (?:-\S+ )*(?:"
+    rf"checkout (?:HEAD )?{_ALL_FILES}|restore (?!--staged\b(?!.*--worktree))(?:-\S+ )*{_ALL_FILES}"
+    r"|reset (?:-\S+ )*--hard(?P<target> +(?!HEAD(?:\s|$|[;&|)]))[^\s;&|)<>]+)?|clean -\w*f"
+    r"|(?P<stash>stash)(?= *$| *[;&|)\n]| +(?:push|save|-))(?![^\n;&|]* -- ))",
+)
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+_UNSTASHES = re.compile(r"\bgit stash (?:pop|apply)\b")
+
+
+@signal(
+    "user.output_applied",
+    type="bool",
+    unit="flag",
+    origin="seed 003",
+    source="git",
+    why="The strongest cheap sign of quality: nobody has to be asked.",
+    pitfalls="Committed is not merged. Without attribution only commits made inside the session are seen.",
+)
+def output_applied(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Whether lines the agent wrote were committed: by recorded attribution, else by a commit after the last edit."""
+    edits = view.repo_edits
+    if not edits:
+        return Absent("not_applicable", "no_edit")
+    why.denominator(edits)
+    commits = view.commits
+    late = [c for c in commits if c.seq >= edits[-1].seq]
+    recorded = [c for c in view.session.checkpoints if c.agent_lines is not None and c.total_committed is not None]
+    lines = sum(c.agent_lines or 0 for c in recorded)
+    share = max((c.agent_percentage or 0.0 for c in recorded), default=0.0)
+    if lines > 0 or share > 0:
+        why.rule(f"attribution recorded with the session: {lines} lines of the agent were committed")
+        return Measured(True, {"method": "attribution", "agent_lines": lines})
+    if any(c.total_committed for c in recorded):
+        why.rule("attribution recorded with the session: what was committed holds no line of the agent")
+        return Measured(False, {"method": "attribution", "agent_lines": 0, "commits_in_transcript": len(commits)})
+    if not commits:
+        return Absent("missing_artifact", "git")
+    why.support(late)
+    why.counter([c for c in commits if c.seq < edits[-1].seq], "committed before the last edit:")
+    why.rule("a commit after the last edit whose output names branch and sha")
+    detail = {"method": "transcript", "commits": len(commits), "commits_after_last_edit": len(late)}
+    return Measured(bool(late), detail if late else {**detail, "confidence": "low"})
+
+
+@signal(
+    "user.changes_reverted",
+    type="bool",
+    unit="flag",
+    origin="seed 003",
+    source="git",
+    priority="P1",
+    why="The complement of output_applied: the work was thrown away.",
+    pitfalls="An agent that replaces its own code reverts nothing. A revert outside the session is not seen.",
+)
+def changes_reverted(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Whether a command that resets the whole working tree came after the last edit, and nothing brought it back."""
+    edits = view.repo_edits
+    if not edits:
+        return Absent("not_applicable", "no_edit")
+    last_edit = edits[-1].seq
+    reverts = _revert_commands(view)
+    after_edits = [(row, name) for row, name in reverts if row.seq > last_edit]
+    kept = [row for row, name in after_edits if _dropped_all(view, row, name, last_edit)]
+    why.support(kept)
+    why.counter([row for row, _ in reverts if row not in kept], "no revert of the session's work:")
+    if not reverts:
+        return Absent("missing_artifact", "git_or_snapshots")
+    why.rule("git checkout . / restore . / reset --hard / clean -f / stash (not popped) with no later edit")
+    return Measured(bool(kept), {"method": "transcript", "commands": len(reverts)})
+
+
+def _revert_commands(view: SessionView) -> list[tuple[ToolCall | Event, str]]:
+    """Whole-tree revert commands that ran, the agent's and those the person typed; each with the kind of command."""
+    rows: list[tuple[ToolCall | Event, str]] = [(e, e.text or "") for e in view.by_kind.get("user_shell", ())]
+    rows += [(c, c.command) for c in view.calls if c.status == "ok" and c.command and "git " in c.command]
+    found: list[tuple[ToolCall | Event, str]] = []
+    for row, text in rows:
+        # In quotes it is a message, or what somebody searches for.
+        match = _REVERTS.search(_QUOTED.sub("''", text) if "'" in text or '"' in text else text)
+        if match:
+            found.append((row, "stash" if match["stash"] else "reset_to" if match["target"] else "tree"))
+    return sorted(found, key=lambda pair: pair[0].seq)
+
+
+def _dropped_all(view: SessionView, row: ToolCall | Event, kind: str, last_edit: int) -> bool:
+    if kind == "stash":
+        return not any(
+            c.seq >= row.seq and c.status == "ok" and c.command and _UNSTASHES.search(c.command) for c in view.calls
+        )
+    # What was committed survives, unless the branch itself is moved.
+    return kind == "reset_to" or not any(last_edit <= c.seq <= row.seq for c in view.commits)
+
+
+@signal(
+    "user.closing_reaction",
+    type="obj",
+    unit="label",
+    origin="agentsignals",
+    why="The raw end of a session, from which the outcome is derived and can be derived anew.",
+    pitfalls="Silence is no reaction of either kind: most sessions end without a word about the result.",
+)
+def closing_reaction(view: SessionView, why: Evidence) -> dict[str, Any] | Absent:
+    """What the last human turn says of the work (revert_all, rejection, accept or none), and what still followed."""
+    if not view.turns:
+        return Absent("not_applicable", "no_turn")
+    last = view.turns[-1]
+    kind, matched = _reaction(last.text, last.kind, last.turn)
+    if matched:
+        why.match(last, kind, matched)
+    else:
+        why.denominator([last], "no pattern matches:")
+    edits = {e.seq for e in view.repo_edits if e.seq > last.seq}
+    commits = [c for c in view.commits if c.seq > last.seq]
+    cut = [e for e in view.interrupts if e.seq > last.seq] + [c for c in view.rejected if c.seq > last.seq]
+    why.counter(commits, "commits after it:")
+    why.counter(cut, "cut short after it:")
+    return {
+        "kind": kind,
+        "turn": last.turn,
+        "edits_after": len(edits),
+        "commits_after": len(commits),
+        "interrupted_after": bool(cut),
+    }
+
+
+def _reaction(text: str, kind: str, turn: int) -> tuple[str, str | None]:
+    for name, look in (("revert_all", revert_all), ("rejection", rejection), ("accept", acceptance)):
+        # The first turn has nothing to praise yet; it can still order a revert of older work.
+        matched = look(text, kind) if turn or name != "accept" else None
+        if matched:
+            return name, matched
+    return "none", None
+
+
+@signal(
+    "user.session_outcome",
+    type="enum",
+    unit="label",
+    origin="seed 003",
+    why="The label without which no other sign of satisfaction can be read.",
+    pitfalls="Abandoned is not failure. Publish evidence_kind with every rate: without git most sessions fall there.",
+)
+def session_outcome(  # noqa: PLR0913, PLR0917  (the parameters are the needs of the signal)
+    why: Evidence,
+    view: SessionView,
+    history: History,
+    closing_reaction: dict[str, Any] | Absent,
+    output_applied: bool | Absent,
+    changes_reverted: bool | Absent,
+    session_reopened_within_s: float | Absent,
+) -> Measured | Absent:
+    """explicitly_rejected, accepted, restarted_same_task or abandoned_mid_session: the first that holds."""
+    said = closing_reaction if isinstance(closing_reaction, dict) else {"kind": "none"}
+    gap = session_reopened_within_s
+    reopened = not isinstance(gap, Absent) and gap <= REOPENED_SOON_S
+    detail: dict[str, Any] = {"reopened": reopened}
+    if isinstance(output_applied, Absent) and output_applied.detail == "no_edit":
+        detail["no_edits"] = True
+    applied = output_applied is True
+    label, evidence, rule = _judged(said, applied, changes_reverted is True)
+    if label is None:
+        label, evidence, rule = _unsaid(history, reopened)
+        if evidence == "none" and _still_open(view, history):
+            return Absent("censored", "session_may_go_on")
+    why.rule(rule)
+    return Measured(label, {"evidence_kind": evidence, **detail})
+
+
+def _judged(said: dict[str, Any], applied: bool, reverted: bool) -> tuple[str | None, str, str]:
+    """Rules 1 and 2 of signals_notes section 10: what has direct evidence."""
+    kind = said["kind"]
+    if reverted and not applied:
+        return "explicitly_rejected", "git", "rule 1: the changes were reverted and not committed"
+    if kind == "revert_all":
+        return "explicitly_rejected", "text", "rule 1: the last human turn takes everything back"
+    if kind == "rejection" and not said["edits_after"] and not said["commits_after"]:
+        return "explicitly_rejected", "text", "rule 1: the last human turn refuses, and no edit or commit followed"
+    if applied:
+        return "accepted", "git", "rule 2: the output was committed"
+    if kind == "accept" and not said["interrupted_after"]:
+        return "accepted", "text", "rule 2: the last human turn accepts"
+    return None, "none", ""
+
+
+def _unsaid(history: History, reopened: bool) -> tuple[str, str, str]:
+    """Rules 3 and 4: what only the next session tells, and the rest."""
+    alike = history.next_similarity is not None and history.next_similarity >= SAME_TASK_SIMILARITY
+    if reopened and (history.next_shares_file or alike):
+        how = "touches the same files" if history.next_shares_file else "asks for the same"
+        return "restarted_same_task", "reopen", f"rule 3: session {history.next_id} began within 30 minutes and {how}"
+    return "abandoned_mid_session", "none", "rule 4: neither accepted, nor rejected, nor begun again"
+
+
+def _still_open(view: SessionView, history: History) -> bool:
+    ended = view.session.ended_at
+    return ended is not None and history.known_until - ended < REOPENED_SOON_S * SECOND
+
+
+@signal(
+    "user.session_reopened_within_s",
+    type="float",
+    unit="seconds",
+    origin="seed 003",
+    priority="P1",
+    why="Coming back at once may mean that the first session did not deliver.",
+    pitfalls="A quick return is no failure: a third of all sessions is followed by another within half an hour.",
+)
+def session_reopened_within_s(view: SessionView, why: Evidence, history: History) -> Measured | Absent:
+    """Seconds from the end of this session to the start of the person's next in the same place, within a day."""
+    ended = view.session.ended_at
+    if history.place is None:
+        return Absent("not_applicable", "repo_unknown")
+    if ended is None:
+        return Absent("missing_field", "timestamp")
+    why.rule("the first session of the same place and user to start after this one ended; parallel ones don't count")
+    began = history.next_started_at
+    if began is not None and began - ended <= REOPENED_AT_MOST_S * SECOND:
+        detail = {"next_session": history.next_id, "shares_file": history.next_shares_file}
+        return Measured((began - ended) / SECOND, {**detail, "similarity": history.next_similarity})
+    covered = history.known_until - ended >= REOPENED_AT_MOST_S * SECOND
+    return Absent("none_found", "within_24h") if covered else Absent("censored", "store_ends_within_24h")
+
+
+@signal(
+    "user.prior_sessions_same_repo",
+    type="int",
+    unit="sessions",
+    origin="seed 003",
+    priority="P1",
+    why="How much of the work on this repository the store has seen before.",
+    pitfalls="Only what was collected counts: see store_start.",
+)
+def prior_sessions_same_repo(why: Evidence, history: History) -> Measured | Absent:
+    """Sessions of the same repository in the store that started earlier and have a human turn."""
+    if history.place is None:
+        return Absent("not_applicable", "repo_unknown")
+    why.rule(f"sessions of {history.place} with a human turn that started before this one")
+    return Measured(
+        history.n_prior, {"same_user": history.n_prior_same_user, "store_start": to_iso(history.known_since)}
+    )

@@ -1,0 +1,157 @@
+"""Line ranges that were edited, and edited again. Only the repository's files: a plan or scratch file is no code."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from typing import Any
+
+from agentsignals.catalog import Measured, signal
+from agentsignals.changed_lines import Changed, changed_lines
+from agentsignals.derived import SessionView
+from agentsignals.evidence import Evidence
+from agentsignals.model import Absent, Edit
+from agentsignals.times import to_iso
+from agentsignals.tracking import Region, records
+
+OSCILLATES_AT = 2 / 3
+STEADY_REL = 0.5
+READDED_SHARE = 0.5
+
+
+@signal(
+    "user.region_edit_history[]",
+    type="list[obj]",
+    unit="records",
+    level="region",
+    origin="seed 003",
+    why="The foundation of every question about work on the same place: a file is too coarse for it.",
+    pitfalls="Line numbers of different moments are not comparable: use region_id.",
+)
+def region_edit_history(view: SessionView, why: Evidence) -> Measured:
+    """Each changed place of each successful edit in order of time; lines as the file was right after that edit."""
+    why.support(view.repo_edits)
+    events = view.session.events
+    unplaced = sum(1 for e in view.repo_edits if e.start_line is None)
+    found = [
+        {
+            "file": e.path,
+            "start_line": e.start_line,
+            "end_line": e.end_line,
+            "turn_index": e.turn,
+            "timestamp": to_iso(events[e.seq].timestamp),
+            "added": e.added,
+            "removed": e.removed,
+            "event_id": e.seq,
+            "region_id": f"r{region}",
+        }
+        for region, e in records(view.regions)
+    ]
+    return Measured(found, {"regions": len(view.regions), **({"lines_unknown": unplaced} if unplaced else {})})
+
+
+@signal(
+    "user.region_re_edit_count",
+    type="int",
+    unit="regions",
+    origin="seed 003",
+    source="derived",
+    priority="P1",
+    why="The direct answer to: was the same place edited again and again?",
+    pitfalls="Editing again is not bad in itself: see convergence.",
+)
+def region_re_edit_count(view: SessionView, why: Evidence) -> Measured | Absent:
+    """Tracked regions that a later call edited again; hunks of one call never count as that."""
+    if not view.repo_edits:
+        return Absent("not_applicable", "no_edit")
+    placed = [e for e in view.repo_edits if e.old_start is not None and e.start_line is not None]
+    by_tool = any(e.via == "edit_tool" for e in view.repo_edits)
+    if not placed and by_tool:
+        return Absent("missing_field", "line_numbers")
+    again = _edited_again(view)
+    why.support([e for r in again for e in r.edits])
+    why.denominator(view.repo_edits)
+    return Measured(len(again), {"regions": len(view.regions), "lines_unknown": len(view.repo_edits) - len(placed)})
+
+
+@signal(
+    "user.region_edit_convergence[]",
+    type="list[str]",
+    unit="labels",
+    level="region",
+    origin="seed 003",
+    source="derived",
+    priority="P1",
+    why="Shrinking edits refine; edits that go back and forth are the failure.",
+    pitfalls="Two edits of a place say little: half of all re-edited regions have no more.",
+)
+def region_edit_convergence(view: SessionView, why: Evidence) -> Measured | Absent:
+    """For each region edited again, by first edit: converging, oscillating or expanding."""
+    if not view.repo_edits:
+        return Absent("not_applicable", "no_edit")
+    numbers = {id(r): n for n, r in enumerate(view.regions)}
+    arguments = {c.seq: c.arguments for c in view.calls}
+    labels: list[str] = []
+    told: list[dict[str, Any]] = []
+    for region in _edited_again(view):
+        label, sizes, rel = _convergence(region, arguments)
+        why.support(region.edits, f"r{numbers[id(region)]} {label}:")
+        labels.append(label)
+        told.append({"region_id": f"r{numbers[id(region)]}", "file": region.path, "sizes": sizes, "rel": rel})
+    return Measured(labels, {"regions": told})
+
+
+def _edited_again(view: SessionView) -> list[Region]:
+    return [r for r in view.regions if len(r.edits) > 1 and r.n_calls > 1]
+
+
+def _convergence(region: Region, arguments: dict[int, str]) -> tuple[str, list[int], float]:
+    """The label, the changed lines of each call in order, and how they trend (-1: to nothing)."""
+    by_call: dict[int, list[Edit]] = {}
+    for edit in region.edits:
+        by_call.setdefault(edit.seq, []).append(edit)
+    sizes = [sum((e.added or 0) + (e.removed or 0) for e in edits) for edits in by_call.values()]
+    rel = trend(sizes)
+    if _may_go_back(by_call) and _goes_back([changed_lines(arguments.get(seq, "")) for seq in by_call]):
+        return "oscillating", sizes, rel
+    if len(sizes) >= 4 and abs(rel) < STEADY_REL:
+        steps = [b - a for a, b in pairwise(sizes)]
+        turns = sum(1 for a, b in pairwise(steps) if a * b < 0)
+        if turns >= OSCILLATES_AT * (len(steps) - 1):
+            return "oscillating", sizes, rel
+    return ("converging" if rel <= 0 else "expanding"), sizes, rel
+
+
+def trend(sizes: list[int]) -> float:
+    """Least-squares slope over the whole series, as a share of its mean; 0 when nothing changed at all."""
+    n = len(sizes)
+    total = sum(sizes)
+    if n < 2 or not total:
+        return 0.0
+    middle = (n - 1) / 2
+    slope = sum((x - middle) * y for x, y in enumerate(sizes)) / sum((x - middle) ** 2 for x in range(n))
+    return round(slope * (n - 1) * n / total, 4)
+
+
+def _may_go_back(by_call: dict[int, list[Edit]]) -> bool:
+    """Something was removed before a call that both adds and removes. Spares reading the arguments of the others."""
+    removed_before = False
+    for edits in by_call.values():
+        removes = any(e.removed for e in edits)
+        if removed_before and removes and any(e.added for e in edits):
+            return True
+        removed_before = removed_before or removes
+    return False
+
+
+def _goes_back(changes: list[Changed]) -> bool:
+    """A later edit brings back half of what an earlier one removed, and removes what was added since."""
+    for later in range(1, len(changes)):
+        since: Counter[str] = Counter()
+        for earlier in range(later - 1, -1, -1):
+            since.update(changes[earlier].added)
+            gone = changes[earlier].removed
+            back = len(gone & changes[later].added)
+            if gone and back >= READDED_SHARE * len(gone) and not changes[later].removed.isdisjoint(since):
+                return True
+    return False
