@@ -6,9 +6,12 @@ A format calls `turn`, `step`, `event`, `call`, `result`, `edit` as it meets rec
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from agentsignals.formats.edits import Hunk, shell_edits
 from agentsignals.formats.outcome import error_class
 from agentsignals.formats.paths import Paths
+from agentsignals.formats.shell import written_paths
 from agentsignals.formats.tools import OTHER, Tool, describe
 from agentsignals.model import MAIN, CallStatus, Edit, EditOp, Event, EventKind, Session, Step, ToolCall, Turn, TurnKind
 from agentsignals.text import count_tokens
@@ -33,6 +36,7 @@ class SessionBuilder:
         self._calls: dict[str, list[ToolCall]] = {}
         self._folders: dict[int, str] = {}
         self._paths = Paths()
+        self._shell_writes: list[tuple[ToolCall, list[tuple[str, EditOp]]]] = []
         self._last_agent_seq = -1
 
     # -- records -------------------------------------------------------------------------------------------------
@@ -133,6 +137,8 @@ class SessionBuilder:
         )
         self.session.tool_calls.append(call)
         self._calls.setdefault(call_id, []).append(call)
+        if what.shell_kind is not None and what.command and (writes := written_paths(what.command)):
+            self._shell_writes.append((call, [(self._paths.clean(p, folder), op) for p, op in writes]))
         return call
 
     def result(
@@ -210,6 +216,10 @@ class SessionBuilder:
         if branch and session.branch is None:
             session.branch = branch
 
+    def visits(self, cwds: Iterable[str]) -> None:
+        """The working folders of records to come, where a format knows them: paths are then relative to one root."""
+        self._paths.visit(cwds)
+
     def answered(self, call_id: str) -> bool:
         """Whether every call of that id has its result."""
         return self._unanswered(call_id) is None
@@ -224,9 +234,9 @@ class SessionBuilder:
         if session.model is None:
             session.model = _most_used_model(session.steps)
         recorded = {edit.seq for edit in session.edits}
-        for call in session.tool_calls:
-            if call.shell_kind == "write" and call.status == "ok" and call.command and call.seq not in recorded:
-                session.edits.extend(shell_edits(call, self._paths, self._folders.get(call.seq)))
+        for call, writes in self._shell_writes:
+            if call.status == "ok" and call.seq not in recorded:
+                session.edits.extend(shell_edits(call, writes))
         session.edits.sort(key=lambda e: (e.seq, e.hunk))
         return session
 

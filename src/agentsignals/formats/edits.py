@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from agentsignals.formats.paths import Paths
-from agentsignals.formats.shell import written_paths
-from agentsignals.model import Edit, ToolCall
+from agentsignals.model import Edit, EditOp, ToolCall
 
 _AT = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
@@ -98,9 +96,9 @@ def replaced(old: str, new: str) -> Hunk:
     return Hunk(added=len(after) - head - tail, removed=len(before) - head - tail)
 
 
-def shell_edits(call: ToolCall, paths: Paths, folder: str | None = None) -> list[Edit]:
+def shell_edits(call: ToolCall, writes: Iterable[tuple[str, EditOp]]) -> list[Edit]:
     """The files a shell command writes, one whole-file record each: lines unknown, so regions of the file close."""
     return [
-        Edit(call.seq, call.turn, call.thread, call.call_id, paths.clean(path, folder), op, "shell", n, whole_file=True)
-        for n, (path, op) in enumerate(written_paths(call.command or ""))
+        Edit(call.seq, call.turn, call.thread, call.call_id, path, op, "shell", n, whole_file=True)
+        for n, (path, op) in enumerate(writes)
     ]

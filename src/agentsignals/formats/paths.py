@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Iterable
 
 _WORKTREE = re.compile(r"^(?:\.worktrees|\.claude/worktrees|worktrees|\.git/worktrees)/[^/]+/")
-_ABSOLUTE = re.compile(r"[/\\~@]|[A-Za-z]:[\\/]")
+_ABSOLUTE = re.compile(r"[/\\~]|[A-Za-z]:[\\/]")
 _DRIVE = re.compile(r"^[A-Za-z]:[\\/]")
+_NO_REPOSITORY = re.compile(
+    r"(?:/private)?/(?:tmp|var/folders)(?:/|$)|(?:(?:[A-Za-z]:)?/(?:Users|home)/[^/]+|/root|/)$"
+)
+"""Scratch and home folders: passing through one does not make it what paths are relative to."""
 
 
 class Paths:
@@ -15,39 +20,53 @@ class Paths:
 
     def __init__(self) -> None:
         self.current: str | None = None
-        self._root: str | None = None
+        self._folder = ""
+        self._roots: list[str] = []
         self._cleaned: dict[str, str] = {}
 
     def enter(self, cwd: str) -> None:
-        """The agent works in `cwd` now. The root is the first folder, or an ancestor of it visited later."""
+        """The agent works in `cwd` now."""
+        self.visit((cwd,))
         self.current = cwd
-        folder = _slashes(cwd).rstrip("/")
-        if self._root is None or self._root.startswith(folder + "/"):
-            self._root = folder
-            self._cleaned.clear()
+        self._folder = _slashes(cwd).rstrip("/")
+        self._cleaned.clear()
+
+    def visit(self, folders: Iterable[str]) -> None:
+        """Folders of the session: a root is the first one, an ancestor of it, or another checkout of the repository."""
+        for cwd in folders:
+            folder = _slashes(cwd).rstrip("/")
+            if not folder or any(folder == root or folder.startswith(f"{root}/") for root in self._roots):
+                continue
+            if not self._roots or not _NO_REPOSITORY.match(folder):
+                self._roots = [*(r for r in self._roots if not r.startswith(f"{folder}/")), folder]
 
     def clean(self, path: str, folder: str | None = None) -> str:
-        """The path relative to the root; absolute when it lies outside; as given when already relative.
+        """The path relative to its root; absolute when it lies outside all roots.
 
-        `folder` is where the command ran, when that is known: a relative path is relative to it.
+        A relative path is relative to `folder`, where the call ran, or else to the folder the agent works in now.
         """
-        if folder and not _ABSOLUTE.match(path.strip()):
-            path = posixpath.normpath(posixpath.join(_slashes(folder), path.strip()))
-        known = self._cleaned.get(path)
+        key = path if not folder else f"{folder}\0{path}"
+        known = self._cleaned.get(key)
         if known is None:
-            known = self._cleaned[path] = self._clean(path)
+            known = self._cleaned[key] = self._clean(
+                path.strip(), _slashes(folder).rstrip("/") if folder else self._folder
+            )
         return known
 
-    def _clean(self, path: str) -> str:
-        given = _slashes(path.strip())
-        if given.startswith("@"):
-            given = given[1:]
-        if self._root and given.startswith(self._root + "/"):
-            given = given[len(self._root) + 1 :]
-        elif self._root and given == self._root:
-            return "."
-        while given.startswith("./"):
-            given = given[2:]
+    def _clean(self, path: str, folder: str) -> str:
+        given = _slashes(path).removeprefix("@")
+        if folder and not _ABSOLUTE.match(given):
+            if _DRIVE.match(folder):
+                given = given.replace("\\", "/")
+            given = f"{folder}/{given}"
+        if "./" in given or given.endswith(("/.", "/..")):
+            given = posixpath.normpath(given)
+        for root in self._roots:
+            if given.startswith(f"{root}/"):
+                given = given[len(root) + 1 :]
+                break
+            if given == root:
+                return "."
         return _WORKTREE.sub("", given) or "."
 
 
