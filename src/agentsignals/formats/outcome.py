@@ -16,19 +16,38 @@ EXIT_CODE = re.compile(
 """How Claude Code, Codex, Copilot CLI, Pi and others print the exit code of a shell command."""
 
 _HEAD = 2_000
-_BY_WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("sibling_cancelled", ("sibling tool call errored",)),
+_BEGINNING = 400
+_SHELL_SAYS = re.compile(
+    r"^(?:\(eval\)|(?:/\S+/)?[a-z]*sh):[^\n]*(?:no such file or directory|not found)", re.MULTILINE
+)
+"""The shell itself found no folder or program, so that what was to be run never ran; in lower case."""
+
+Classes = tuple[tuple[str, tuple[str, ...]], ...]
+_TOOL_SAYS: Classes = (
+    ("sibling_cancelled", ("sibling tool call errored", "cancelled: parallel tool call")),
     ("not_read_first", ("has not been read yet", "must read the file", "must first read")),
-    ("edit_mismatch", ("string to replace not found", "no changes to make", "verification failed", "could not find the exact text",
-                       "oldstring not found", "old_string not found", "did not match", "failed to find expected lines",
-                       "has been modified since read", "occurrences of the text", "matches of the string")),
-    ("not_found", ("file does not exist", "path does not exist", "no such file or directory", "enoent", "file not found",
-                   "does not exist", "404", "command not found")),
-    ("permission", ("permission denied", "operation not permitted", "eacces", "requested permissions", "not allowed", "eperm")),
+    ("edit_mismatch", ("string to replace not found", "no changes to make", "verification failed",
+                       "could not find the exact text", "oldstring not found", "old_string not found", "did not match",
+                       "failed to find expected lines", "has been modified since read", "unexpectedly modified",
+                       "occurrences of the text", "matches of the string")),
+    ("not_found", ("file does not exist", "path does not exist", "no such file or directory", "enoent",
+                   "file not found", "does not exist", "404", "command not found")),
+    ("permission", ("permission denied", "operation not permitted", "eacces", "requested permissions", "not allowed",
+                    "eperm")),
     ("timeout", ("timed out", "timeout", "etimedout", "deadline exceeded")),
-    ("network", ("econnrefused", "could not resolve host", "getaddrinfo", "connection refused", "network is unreachable",
-                 "connection reset", "socket hang up")),
+    ("network", ("econnrefused", "could not resolve host", "getaddrinfo", "connection refused",
+                 "network is unreachable", "connection reset", "socket hang up")),
 )  # fmt: skip
+_COMMAND_SAYS: Classes = (
+    ("edit_mismatch", ("failed to find expected lines", "patch does not apply")),
+    ("not_found", ("no such file or directory", "enoent", "command not found", "did not match any file", "http 404",
+                   "error 404", "404 not found", "e404", '"status":"404"')),
+    ("permission", ("permission denied", "operation not permitted", "eacces", "eperm")),
+    ("timeout", ("timed out", "etimedout", "deadline exceeded")),
+    ("network", ("econnrefused", "could not resolve host", "getaddrinfo", "connection refused",
+                 "network is unreachable", "connection reset", "socket hang up")),
+)  # fmt: skip
+"""Stricter than for a tool: a command's output is any text, and much of it names a timeout or a 404 in passing."""
 
 
 def exit_code(text: str) -> int | None:
@@ -43,11 +62,21 @@ def error_class(text: str, class_: ToolClass, shell_kind: ShellKind | None) -> s
     head = text[:_HEAD].lower()
     ends = head if len(text) <= _HEAD else head + text[-_HEAD:].lower()  # Pi states the exit code on the last line
     failed_command = head.lstrip().startswith(("exit code", "error: exit code")) or "exited with code" in ends
-    if failed_command and class_ == "test":
+    if not failed_command:
+        return _said(head, _TOOL_SAYS) or "other"
+    if "command timed out after" in ends:
+        return "timeout"
+    if _SHELL_SAYS.search(head[:_BEGINNING]):
+        return "not_found"
+    if class_ == "test":
         return "test_failed"
-    if failed_command and shell_kind == "build":
+    if shell_kind == "build":
         return "lint_failed"
-    for name, words in _BY_WORDS:
-        if any(word in head for word in words):
+    return _said(head, _COMMAND_SAYS) or "exit_nonzero"
+
+
+def _said(text: str, classes: Classes) -> str | None:
+    for name, words in classes:
+        if any(word in text for word in words):
             return name
-    return "exit_nonzero" if failed_command else "other"
+    return None
