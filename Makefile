@@ -1,0 +1,71 @@
+# Needs Python 3.11 or newer with pip, and make. Everything goes into .venv; another Python: make PYTHON=python3.12 test
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+CODE := src tests docs benchmarks
+
+.PHONY: help demo test check format-check lint types docs-check docs golden bench clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make demo     a small sample corpus, analysed; writes demo/report.html"
+	@echo "make test     the tests"
+	@echo "make check    format, lint, types, generated pages, tests"
+	@echo "make docs     writes the generated pages anew"
+	@echo "make golden   reads the format samples anew; then READ the diff"
+	@echo "make bench    the program against a bare JSON loop; FOLDER=traces to measure"
+	@echo "make clean    removes everything made here, .venv included"
+
+demo: $(VENV)/.core
+	$(BIN)/agentsignals demo
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest $(ARGS)
+
+check: format-check lint types docs-check test
+
+format-check: $(VENV)/.dev
+	$(BIN)/ruff format --check $(CODE)
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check $(CODE)
+
+types: $(VENV)/.dev
+	$(BIN)/mypy -p agentsignals
+
+docs-check: $(VENV)/.dev
+	$(BIN)/python -m docs.generate --check
+
+docs: $(VENV)/.core
+	$(BIN)/python -m docs.generate
+
+golden: $(VENV)/.core
+	$(BIN)/python -m tests.golden
+
+bench: $(VENV)/.dev
+	@test -n "$(FOLDER)" || { echo "Name a folder of traces: make bench FOLDER=~/.claude/projects"; exit 2; }
+	$(BIN)/python -m benchmarks.analyze $(FOLDER)
+
+clean:
+	rm -rf $(VENV) build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Stamps: installed again only when pyproject.toml changed. An editable install follows the sources by itself.
+$(VENV)/.core: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $(VENV)/.core $@
+
+$(BIN)/python:
+	@command -v $(PYTHON) >/dev/null || { \
+	  echo "There is no $(PYTHON) here. Name one: make PYTHON=/path/to/python3.11 ..."; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "$(PYTHON) is $$($(PYTHON) -V 2>&1); 3.11 or newer is needed. Name one: make PYTHON=python3.12 ..."; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "$(PYTHON) can make no virtual environment: its venv or ensurepip module is not installed."; \
+	  echo "On Debian or Ubuntu: apt install python3-venv. Or name another Python: make PYTHON=... ..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)

@@ -1,0 +1,126 @@
+"""Writes the pages that say what the code says: `python -m docs.generate`; `--check` only tells which are stale.
+
+docs/catalog.md comes from the declared signals, docs/cli.md from the grammar of the command line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import sys
+from collections.abc import Callable, Iterator
+from itertools import groupby
+from pathlib import Path
+
+from agentsignals.catalog import Signal, catalogue
+from agentsignals.cli import build_parser
+
+HERE = Path(__file__).parent
+_MADE = "<!-- made by `python -m docs.generate`; do not edit -->"
+_MARKDOWN = str.maketrans({c: f"\\{c}" for c in "|*<>[]"})
+
+
+def catalog_page() -> str:
+    """Every signal by family: how to name it, what it means, where it misleads."""
+    signals = sorted(catalogue().values(), key=lambda s: s.path)
+    marked = sum(s.high_value for s in signals)
+    lines = [
+        _MADE,
+        "",
+        "# Catalogue of signals",
+        "",
+        f"{len(signals)} signals, {marked} of them marked ★ as high value. A value that is missing says why.",
+        "`agentsignals inventory` lists and filters them; `agentsignals explain SESSION SIGNAL` shows the evidence.",
+    ]
+    for family, found in groupby(signals, key=lambda s: s.path.split(".")[0]):
+        lines += ["", f"## {family}"]
+        for one in found:
+            lines += _entry(one)
+    return "\n".join(lines) + "\n"
+
+
+def _entry(one: Signal) -> Iterator[str]:
+    context = "product and eval" if one.context == "both" else one.context
+    yield from ("", f"### `{one.path}`{' ★' if one.high_value else ''}", "", _text(one.description), "")
+    yield f"* `{one.type}`, {_text(one.unit)}; per {one.level}; {context}; version {one.version}"
+    yield f"* From {_text(one.origin)}"
+    if one.why_it_matters:
+        yield f"* Why: {_text(one.why_it_matters)}"
+    if one.pitfalls:
+        yield f"* Mind: {_text(one.pitfalls)}"
+    if one.needs:
+        yield "* Needs: " + ", ".join(f"`{catalogue()[need].path}`" for need in one.needs)
+
+
+def cli_page() -> str:
+    """Every verb with its arguments."""
+    parser = build_parser()
+    lines = [_MADE, "", "# Command line", "", _text(parser.description or ""), "", _text(parser.epilog or ""), ""]
+    for name, verb in _verbs(parser).items():
+        usage = " ".join(verb.format_usage().removeprefix("usage:").split())
+        lines += [f"## {name}", "", _text(verb.description or ""), "", "```", usage, "```", ""]
+        lines += [f"* {_argument(a)}" for a in verb._actions if not isinstance(a, argparse._HelpAction)]
+        lines += ["", f"{_example(verb.epilog)}", ""] if verb.epilog else [""]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _verbs(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """The verbs of a parser, and of verbs that have verbs, by the words to type."""
+    found: dict[str, argparse.ArgumentParser] = {}
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, verb in action.choices.items():
+                found[name] = verb
+                found.update({f"{name} {inner}": one for inner, one in _verbs(verb).items()})
+    return found
+
+
+def _argument(action: argparse.Action) -> str:
+    value = action.metavar or ("{" + ",".join(map(str, action.choices)) + "}" if action.choices else None)
+    shown = ", ".join(action.option_strings) or str(value or action.dest)
+    if action.option_strings and action.nargs != 0:
+        shown += f" {value or action.dest.upper()}"
+    return f"`{shown}`: {_text((action.help or '') % {**vars(action), 'prog': 'agentsignals'})}"
+
+
+def _example(epilog: str) -> str:
+    before, colon, command = epilog.partition(": ")
+    return f"{before}: `{command}`" if colon and "agentsignals" in command else _text(epilog)
+
+
+def _text(words: str) -> str:
+    """Words of a docstring as Markdown that shows them as they are; what stands in backticks is code already."""
+    parts = words.split("`")
+    return "`".join(part if n % 2 else part.translate(_MARKDOWN) for n, part in enumerate(parts))
+
+
+PAGES: dict[str, Callable[[], str]] = {"catalog.md": catalog_page, "cli.md": cli_page}
+
+
+def main() -> int:
+    """0: everything is fresh, or was written; 1: `--check` found a stale page."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--check", action="store_true", help="write nothing; exit 1 when a page is stale")
+    check = options.parse_args().check
+    stale = 0
+    for name, page in PAGES.items():
+        path, wanted = HERE / name, page()
+        found = path.read_text("utf-8") if path.exists() else ""
+        if found == wanted:
+            continue
+        stale += 1
+        if check:
+            changes = difflib.unified_diff(
+                found.splitlines(), wanted.splitlines(), f"docs/{name}", "as the code says", n=0
+            )
+            print("\n".join(list(changes)[:20]))
+        else:
+            path.write_text(wanted, "utf-8")
+            print(f"docs/{name} written")
+    if check and stale:
+        print("Stale pages: run `make docs` and commit the result.", file=sys.stderr)
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+"""The pages lead somewhere, and the generated ones show what the code says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from docs import generate
+
+from agentsignals.catalog import catalogue
+from agentsignals.cli import build_parser
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+
+def anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", h.lower()).strip().replace(" ", "-") for h in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_links_lead_to_pages_and_headings_that_exist(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)]+)\)", page.read_text("utf-8")):
+        if "://" in target:
+            continue
+        path, _, heading = target.partition("#")
+        linked = page.parent / path if path else page
+        assert linked.exists(), target
+        assert not heading or heading in anchors(linked), target
+
+
+def test_every_page_is_reached_from_the_readme() -> None:
+    seen, todo = set(), [ROOT / "README.md"]
+    while todo:
+        page = todo.pop().resolve()
+        if page in seen or page.suffix != ".md":
+            continue
+        seen.add(page)
+        targets = re.findall(r"\]\(([^)#:]+\.md)", page.read_text("utf-8"))
+        todo += [page.parent / t for t in targets]
+    decisions = {p for p in PAGES if p.parent.name == "decisions"}
+    assert {p for p in PAGES if p not in decisions} - seen == set()
+
+
+def test_the_catalogue_page_has_every_signal_with_its_meaning() -> None:
+    page = generate.catalog_page()
+    for one in catalogue().values():
+        assert page.count(f"\n### `{one.path}`") == 1
+    explained = re.findall(r"^### `[^`]+`(?: ★)?\n\n(\S.+)$", page, re.MULTILINE)
+    assert len(explained) == len(catalogue())
+
+
+def test_the_command_line_page_has_every_verb_and_option() -> None:
+    page = generate.cli_page()
+    verbs = next(a for a in build_parser()._actions if a.dest == "verb").choices
+    assert isinstance(verbs, dict)
+    for name, verb in verbs.items():
+        section = page.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+        assert section, name
+        assert all(o in section for a in verb._actions for o in a.option_strings if a.dest != "help"), name
+        assert f"`agentsignals {name}" in section, "an example"
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [("a <b> & *c*", r"a \<b\> & \*c\*"), ("`<b>` <c>", r"`<b>` \<c\>"), ("list[int] | None", r"list\[int\] \| None")],
+)
+def test_markup_in_words_is_shown_and_code_left_alone(words: str, shown: str) -> None:
+    assert generate._text(words) == shown

@@ -1,0 +1,67 @@
+"""`import agentsignals` is light and silent, and the face is what it says."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import agentsignals
+
+HEAVY = ("duckdb", "jinja2", "msgspec", "numpy", "platformdirs", "polars", "pyarrow", "ray", "torch", "tqdm")
+
+
+def python(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Runs code in a new Python whose current folder and home are an empty folder."""
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=folder,
+        env={"HOME": str(folder), "PYTHONDONTWRITEBYTECODE": "1", "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+
+def loaded(code: str, folder: Path) -> set[str]:
+    done = python(f"{code}\nimport sys, json\nprint(json.dumps([m for m in {HEAVY!r} if m in sys.modules]))", folder)
+    return set(json.loads(done.stdout))
+
+
+def test_importing_loads_nothing_heavy(tmp_path: Path) -> None:
+    assert loaded("import agentsignals", tmp_path) == set()
+
+
+def test_importing_says_nothing_and_writes_nothing(tmp_path: Path) -> None:
+    done = python("import agentsignals", tmp_path)
+    assert (done.stdout, done.stderr) == ("", "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_help_loads_nothing_heavy_and_writes_nothing(tmp_path: Path) -> None:
+    code = "from agentsignals.cli import build_parser\nbuild_parser().format_help()"
+    assert loaded(code, tmp_path) == set()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_reading_the_catalogue_needs_no_store(tmp_path: Path) -> None:
+    code = "import agentsignals\nassert agentsignals.inventory()"
+    assert loaded(code, tmp_path) & {"duckdb", "polars", "pyarrow", "numpy"} == set()
+
+
+def test_what_the_face_names_is_there_and_explained() -> None:
+    assert agentsignals.__all__ == sorted(agentsignals.__all__)
+    for name in agentsignals.__all__:
+        found = getattr(agentsignals, name)
+        assert isinstance(found, str) or found.__doc__, name
+
+
+def test_the_face_names_all_it_shows() -> None:
+    shown = {n for n, v in vars(agentsignals).items() if callable(v) and getattr(v, "__module__", "") == "agentsignals"}
+    assert shown <= set(agentsignals.__all__)
+
+
+def test_the_version_is_the_one_of_the_project() -> None:
+    text = (Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8")
+    assert f'\nversion = "{agentsignals.__version__}"\n' in text
