@@ -1,0 +1,74 @@
+"""What Pi's `edit` and `write` changed: from the diff in the result's details, else from the arguments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+from msgspec import Raw, Struct
+
+from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.edit_arguments import record_arguments
+from agentsignals.formats.edits import Hunk, trimmed, unified
+from agentsignals.formats.records import UNREADABLE
+from agentsignals.model import ToolCall
+
+_NUMBERED = re.compile(r"[+-] *(\d+)(?: |$)")
+
+
+class Details(Struct, gc=False):
+    diff: str | None = None
+    patch: str | None = None
+
+
+_details = msgspec.json.Decoder(Details).decode
+
+
+def record(builder: SessionBuilder, call: ToolCall, details: Raw, touched: set[str]) -> None:
+    """The change a successful call made. `touched` holds the paths this session has read or changed before."""
+    hunks = _from_details(details) if details else []
+    if hunks:
+        builder.edit(call, None, "modify", hunks)
+    else:
+        record_arguments(builder, call, touched)
+
+
+def _from_details(raw: Raw) -> list[Hunk]:
+    """`patch` is a unified diff (newer); `diff` numbers every line (all versions)."""
+    try:
+        details = _details(raw)
+    except UNREADABLE:
+        return []
+    hunks = unified(details.patch) if details.patch else []
+    return hunks or (list(_of_numbered(details.diff)) if details.diff else [])
+
+
+def _hunk(starts: tuple[int, int] | None, marks: list[str]) -> Iterator[Hunk]:
+    hunk = trimmed(*starts, marks) if starts is not None else None
+    if hunk is not None:
+        yield hunk
+
+
+def _of_numbered(diff: str) -> Iterator[Hunk]:
+    """Lines `-  32 text`, `+  32 text`, ` 33 text` in runs set apart by `...`.
+
+    A `+` line has its new number, a `-` line its old one; the number in the other file follows from the lines added and
+    removed so far. Context lines are only counted: the first versions number them wrongly after a gap.
+    """
+    shift = 0
+    starts: tuple[int, int] | None = None
+    marks: list[str] = []
+    for line in [*diff.split("\n"), ""]:
+        mark = line[:1]
+        if not mark or line[1:].lstrip(" ")[:3] == "...":
+            yield from _hunk(starts, marks)
+            shift += marks.count("+") - marks.count("-")
+            starts, marks = None, []
+            continue
+        if starts is None and mark in "+-":
+            found = _NUMBERED.match(line)
+            if found is not None:
+                first = int(found.group(1)) - len(marks)
+                starts = (first - shift, first) if mark == "+" else (first, first + shift)
+        marks.append(mark)

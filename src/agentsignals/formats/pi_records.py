@@ -1,0 +1,154 @@
+"""The records of Pi as typed structs (formats.md section 7): only what is read; the rest is skipped undecoded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Raw, Struct
+
+from agentsignals.model import Step
+from agentsignals.times import from_epoch_ms, from_iso
+
+_SESSION_FILE = re.compile(r"_([^_/\\]+)\.jsonl$")
+
+
+class Cost(Struct, gc=False):
+    total: object = None
+
+
+class Usage(Struct, gc=False):
+    """`input` excludes the cached tokens, `output` includes `reasoning` (formats.md 0b)."""
+
+    input: object = None
+    output: object = None
+    cacheRead: object = None  # noqa: N815  (the file's own spelling, here and below)
+    cacheWrite: object = None  # noqa: N815
+    reasoning: object = None
+    cost: Cost | None = None
+
+
+class Block(Struct, gc=False):
+    """A content block: text, thinking, toolCall, image."""
+
+    type: str = ""
+    text: str | None = None
+    thinking: str | None = None
+    id: str | None = None
+    name: str | None = None
+    arguments: Raw = Raw()
+
+
+class Message(Struct, gc=False):
+    """What a `message` entry holds, whatever its role."""
+
+    role: str = ""
+    content: str | list[Block] | None = None
+    model: str | None = None
+    usage: Usage | None = None
+    stopReason: str | None = None  # noqa: N815
+    errorMessage: str | None = None  # noqa: N815
+    responseId: str | None = None  # noqa: N815
+    toolCallId: str | None = None  # noqa: N815
+    toolName: str | None = None  # noqa: N815
+    isError: bool | None = None  # noqa: N815
+    details: Raw = Raw()
+    command: str | None = None
+    output: str | None = None
+    customType: str | None = None  # noqa: N815
+
+
+class Entry(Struct, gc=False):
+    """A record of the file, of any type: v3 entries are nodes of a tree, v1 entries have neither id nor parent."""
+
+    type: str = ""
+    id: str | None = None
+    parentId: str | None = None  # noqa: N815
+    timestamp: object = None
+    cwd: str | None = None
+    parentSession: str | None = None  # noqa: N815
+    branchedFrom: str | None = None  # noqa: N815
+    modelId: str | None = None  # noqa: N815
+    thinkingLevel: str | None = None  # noqa: N815
+    message: Message | None = None
+    customType: str | None = None  # noqa: N815
+    content: str | list[Block] | None = None
+    data: Raw = Raw()
+    details: Raw = Raw()
+    summary: str | None = None
+    tokensBefore: object = None  # noqa: N815
+    firstKeptEntryId: object = None  # noqa: N815
+    firstKeptEntryIndex: object = None  # noqa: N815
+    fromHook: object = None  # noqa: N815
+    usage: Raw = Raw()
+    name: str | None = None
+    label: str | None = None
+
+
+decode = msgspec.json.Decoder(Entry).decode
+
+
+def at_of(entry: Entry) -> int | None:
+    """When the entry was written, microseconds UTC."""
+    stamp = entry.timestamp
+    return from_iso(stamp) if isinstance(stamp, str) else from_epoch_ms(stamp)
+
+
+def kind_of(entry: Entry) -> str:
+    """The record's type with the role or extension it is about, as counted in the artifact."""
+    if entry.type == "message" and entry.message is not None:
+        return f"message.{entry.message.role}"[:80]
+    if entry.type in ("custom", "custom_message"):
+        return f"{entry.type}.{entry.customType}"[:80]
+    return entry.type[:80] or "untyped"
+
+
+def parent_of(header: Entry) -> str | None:
+    """The id of the session this one was forked from, off the name of its file (`<time>_<id>.jsonl`)."""
+    found = _SESSION_FILE.search(header.parentSession or header.branchedFrom or "")
+    return found.group(1) if found else None
+
+
+def blocks(content: str | list[Block] | None) -> Sequence[Block]:
+    """The content as blocks, also when it is a bare string."""
+    if isinstance(content, str):
+        return [Block("text", content)]
+    return content or ()
+
+
+def text_of(content: str | list[Block] | None) -> str:
+    """The text blocks joined."""
+    if isinstance(content, str):
+        return content
+    if content and len(content) == 1:
+        return content[0].text or ""
+    return "\n".join(b.text for b in content or () if b.type == "text" and b.text)
+
+
+def count_usage(step: Step, usage: Usage | None) -> None:
+    """Tokens and recorded cost of one call. All zero means that nothing was reported (aborted and failed calls).
+
+    A cost of zero beside tokens is a provider without prices, not a call that cost nothing.
+    """
+    if usage is None:
+        return
+    new, out, read, written = (
+        _count(usage.input),
+        _count(usage.output),
+        _count(usage.cacheRead),
+        _count(usage.cacheWrite),
+    )
+    if not (new or out or read or written):
+        return
+    step.input_tokens, step.output_tokens, step.cache_read_tokens, step.cache_write_tokens = new, out, read, written
+    step.reasoning_tokens = _count(usage.reasoning)
+    total = usage.cost.total if usage.cost is not None else None
+    if isinstance(total, int | float) and total > 0:
+        step.cost_usd, step.cost_source = float(total), "recorded"
+
+
+def _count(value: object) -> int | None:
+    if type(value) is int:
+        return value
+    return int(value) if isinstance(value, float) else None
