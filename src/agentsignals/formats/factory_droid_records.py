@@ -1,0 +1,81 @@
+"""The records of Factory Droid as typed structs, and its tools in shared words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Raw, Struct
+
+from agentsignals.formats.tools import ASK, EDIT, PLAN, READ, SEARCH, SHELL, TASK, WEB, Tool
+
+TOOLS: dict[str, Tool] = {
+    "Read": READ,
+    **dict.fromkeys(("Grep", "Glob", "LS"), SEARCH),
+    **dict.fromkeys(("Create", "Edit", "MultiEdit", "ApplyPatch", "Write"), EDIT),
+    "Execute": SHELL,
+    **dict.fromkeys(("TodoWrite", "ExitSpecMode", "ProposeMission"), PLAN),
+    **dict.fromkeys(("Task", "Skill"), TASK),
+    **dict.fromkeys(("WebSearch", "FetchUrl"), WEB),
+    "AskUser": ASK,
+}
+
+
+class Block(Struct, gc=False):
+    type: str = ""
+    text: str | None = None
+    thinking: str | None = None
+    id: str | None = None
+    name: str | None = None
+    input: Raw = Raw()
+    tool_use_id: str | None = None
+    content: str | list[Block] | None = None
+    is_error: bool | None = None
+
+
+class Message(Struct, gc=False):
+    role: str = ""
+    content: str | list[Block] | None = None
+    visibility: str | None = None
+    modelId: str | None = None  # noqa: N815  (the file's own spelling, here and below)
+
+
+class Record(Struct, gc=False):
+    type: str = ""
+    id: str | None = None
+    timestamp: str | None = None
+    message: Message | None = None
+    title: str | None = None
+    cwd: str | None = None
+    callingSessionId: str | None = None  # noqa: N815
+    chatCompletionReasoningContent: str | None = None  # noqa: N815
+    summaryText: str | None = None  # noqa: N815
+    summaryKind: object = None  # noqa: N815
+    summaryTokens: object = None  # noqa: N815
+    removedCount: object = None  # noqa: N815
+    reason: str | None = None
+
+
+decode = msgspec.json.Decoder(Record).decode
+
+
+def kind_of(record: Record) -> str:
+    return f"message.{record.message.role}"[:80] if record.message is not None else record.type[:80] or "untyped"
+
+
+def key_of(record: Record) -> str | None:
+    """What tells a record from another: its id, or, for results that have none, the call it answers."""
+    if record.id is not None:
+        return record.id
+    answers = [block.tool_use_id for block in blocks(record.message) if block.tool_use_id]
+    return f"answers {answers[0]}" if answers else None
+
+
+def blocks(message: Message | None) -> Sequence[Block]:
+    if message is None or message.content is None:
+        return ()
+    return [Block("text", message.content)] if isinstance(message.content, str) else message.content
+
+
+def words_of(message: Message) -> str:
+    return "\n".join(block.text for block in blocks(message) if block.type == "text" and block.text)

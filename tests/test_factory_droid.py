@@ -1,0 +1,180 @@
+"""Factory Droid (formats.md section 8): reminders around the words, notices in the person's name, snapshots."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentsignals.formats import Input, identify
+from agentsignals.formats.factory_droid import FORMAT
+from agentsignals.formats.head import HEAD_BYTES, Head
+from agentsignals.model import Artifact, Session
+
+CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
+ROW = dict[str, Any]
+START: ROW = {"type": "session_start", "id": "s1", "title": "t", "owner": "me", "version": 2, "cwd": "/w"}
+REMINDER = "<system-reminder>\nSystem info\nModel: Claude Opus 4.6\n</system-reminder>"
+COMPACTED: ROW = {"type": "compaction_state", "summaryText": "so far", "removedCount": 3}
+NAG = "<system-reminder>IMPORTANT: no plan yet</system-reminder>"
+
+
+def message(id_: str | None, role: str, *blocks: ROW | str, **more: object) -> ROW:
+    content = [{"type": "text", "text": b} if isinstance(b, str) else b for b in blocks]
+    row = {
+        "type": "message",
+        "id": id_,
+        "timestamp": "2026-03-01T10:00:00Z",
+        "message": {"role": role, "content": content, **more},
+    }
+    return {key: value for key, value in row.items() if value is not None}
+
+
+def use(call_id: str, name: str, **given: object) -> ROW:
+    return {"type": "tool_use", "id": call_id, "name": name, "input": given}
+
+
+def answer(call_id: str, content: object, error: bool = False) -> ROW:
+    return {"type": "tool_result", "tool_use_id": call_id, "content": content, "is_error": error}
+
+
+def file(name: str, *rows: ROW) -> Input:
+    data = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    return Input(data, Artifact(name, "t", name, "factory-droid", name, len(data)))
+
+
+def talk(*rows: ROW, start: ROW = START) -> Session:
+    (session,) = FORMAT.read([file("f", start, *rows)]).sessions
+    return session
+
+
+def events(session: Session) -> list[tuple[str, str | None]]:
+    return [(e.kind, e.text) for e in session.events]
+
+
+@pytest.mark.parametrize(
+    ("rows", "claimed"),
+    [
+        ([START], True),
+        ([{"type": "session_start", "id": "s1", "cwd": "/w"}, message("m", "user", "hi")], True),
+        (
+            [
+                {"type": "session_start", "id": "s1", "cwd": "/w", "model": "q"},
+                {"type": "user_message", "content": "hi"},
+            ],
+            False,
+        ),
+        ([{"type": "session.start", "data": {"sessionId": "s1"}, "id": "e", "parentId": None}], False),  # Copilot CLI
+        ([{"type": "session", "id": "s1", "cwd": "/w", "timestamp": "2026-03-01T10:00:00Z"}], False),  # Pi
+        ([{**START, "id": 7}], False),
+    ],
+)
+def test_a_session_start_with_an_owner_or_messages_is_droids(rows: list[ROW], claimed: bool) -> None:
+    claim = FORMAT.claims(Head("\n".join(json.dumps(r) for r in rows).encode(), "x.jsonl", True))
+    assert (claim.keys if claim else None) == (["session:s1"] if claimed else None)
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        (message("m", "user", REMINDER, NAG, "fix it"), [("meta", REMINDER), ("meta", NAG), ("human_turn", "fix it")]),
+        (message("m", "user", f"{NAG}\nfix it"), [("meta", f"{NAG}\nfix it"), ("human_turn", "fix it")]),
+        (message("m", "user", "why <system-reminder>?"), [("human_turn", "why <system-reminder>?")]),
+        (message("m", "user", NAG), [("meta", NAG)]),
+        (
+            message("m", "user", "Token limit reached.", visibility="user_only"),
+            [("notification", "Token limit reached.")],
+        ),
+        (message("m", "user", "context", visibility="llm_only"), [("meta", "context")]),
+        (message("m", "user", {"type": "image"}), [("human_turn", "")]),
+        (message("m", "system", "rules"), [("unknown", "message.system")]),
+    ],
+)
+def test_which_user_records_are_the_person(row: ROW, expected: list[tuple[str, str]]) -> None:
+    assert sorted(events(talk(row))) == sorted(expected)
+
+
+def test_a_subagent_is_told_its_task_by_the_agent_that_called_it() -> None:
+    session = talk(message("m", "user", "review the parser"), start={**START, "callingSessionId": "s0"})
+    assert (session.turns, session.parent_session_id) == ([], "s0")
+    assert events(session) == [("meta", "review the parser")]
+
+
+@pytest.mark.parametrize(
+    ("named", "model"), [({"modelId": "claude-opus-4-6"}, "claude-opus-4-6"), ({}, "Claude Opus 4.6")]
+)
+def test_the_model_is_the_calls_else_the_one_the_reminder_names(named: ROW, model: str) -> None:
+    assert talk(message("m", "user", REMINDER, "hi"), message("n", "assistant", "hello", **named)).model == model
+
+
+def test_results_come_in_the_persons_name_and_edits_follow_from_what_succeeded() -> None:
+    session = talk(
+        message("a", "assistant", use("c1", "Edit", file_path="/w/a.py", old_str="1\n2", new_str="1\n3\n4")),
+        message("b", "assistant", use("c2", "Create", file_path="/w/b.py", content="x\n")),
+        message("c", "assistant", use("c3", "Execute", command="pytest -q")),
+        message(
+            "d", "user", answer("c3", "Exit code: 1\n1 failed", True), answer("c1", [{"type": "text", "text": "ok"}])
+        ),
+        message(None, "user", answer("c2", "no such directory", True), NAG),
+    )
+    assert session.turns == []
+    made = [(c.name, c.class_, c.status, c.exit_code) for c in session.tool_calls]
+    assert made == [("Edit", "edit", "ok", None), ("Create", "edit", "error", None), ("Execute", "test", "error", 1)]
+    assert [(e.path, e.op, e.added, e.removed) for e in session.edits] == [("a.py", "modify", 2, 1)]
+
+
+def test_snapshots_are_united_by_record_id_also_where_a_result_has_none() -> None:
+    rows = [
+        message("m1", "user", "one"),
+        message("m2", "assistant", use("c1", "Read", file_path="/w/a")),
+        message(None, "user", answer("c1", "x")),
+    ]
+    files = [file("early", START, *rows), file("late", START, *rows, message("m3", "user", "two"))]
+    (session,) = FORMAT.read(files).sessions
+    assert [t.text for t in session.turns] == ["one", "two"]
+    assert (len(session.tool_calls), [e.kind for e in session.events].count("tool_result")) == (1, 1)
+    assert files[1].artifact.record_kinds["repeated"] == 4
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ({"type": "agent_turn_outcome", "reason": "completed"}, []),
+        ({"type": "agent_turn_outcome", "reason": "cancelled"}, [("interrupt", "cancelled")]),
+        ({"type": "agent_turn_outcome", "reason": "error"}, [("api_error", "error")]),
+        ({"type": "todo_state", "todos": "1. x"}, []),
+        (COMPACTED, [("compaction", '{"removedCount":3}'), ("meta", "so far")]),
+        ({"type": "brand_new"}, [("unknown", "brand_new")]),
+    ],
+)
+def test_records_that_are_no_message(row: ROW, expected: list[tuple[str, str]]) -> None:
+    assert events(talk(row)) == expected
+
+
+def test_reasoning_logged_beside_the_message_is_thinking() -> None:
+    row = {**message("m", "assistant", "hello"), "chatCompletionReasoningContent": "greet back"}
+    assert events(talk(row)) == [("thinking", "greet back"), ("text", "hello")]
+
+
+@pytest.mark.corpus
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of real traces is not there")
+def test_real_sessions_end_in_a_notice_that_is_no_turn() -> None:
+    got = {}
+    for path in sorted(CORPUS.glob("sessions/factory-droid/*/*/transcript.jsonl")):
+        data = path.read_bytes()
+        found = identify(Head(data[:HEAD_BYTES], path.name, len(data) <= HEAD_BYTES))
+        assert found is not None and found[0] is FORMAT
+        artifact = Artifact(str(path), "corpus", str(path), "factory-droid", "", len(data))
+        (session,) = FORMAT.read([Input(data, artifact)]).sessions
+        got[session.session_id[:8]] = (
+            artifact.records,
+            [len(t.text) for t in session.turns],
+            session.events[-1].kind,
+            session.model,
+        )
+    assert got == {
+        "992853e5": (3, [11], "notification", "Claude Opus 4.6"),
+        "a31fbbb0": (3, [70], "notification", "Claude Opus 4.6"),
+    }
