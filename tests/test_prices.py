@@ -146,6 +146,11 @@ def test_without_a_time_the_day_of_the_table_counts() -> None:
     assert cost_usd("deepseek-chat", 10_000, 0) is None
 
 
+@pytest.mark.parametrize("at", [10**30, -(10**30)])
+def test_a_time_that_is_no_time_counts_as_none(at: int) -> None:
+    assert cost_usd("gpt-5.6-sol", 10_000, 0, at=at) == pytest.approx(0.04)
+
+
 def test_a_long_prompt_reprices_the_whole_request_cached_tokens_included() -> None:
     short, over = (200_000, 1000, 72_000), (200_000, 1000, 72_001)
     assert cost_usd("gpt-5.5", *short) == pytest.approx((200_000 * 5 + 1000 * 30 + 72_000 * 0.5) / MILLION)

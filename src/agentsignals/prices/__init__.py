@@ -184,8 +184,14 @@ def _cost(  # noqa: PLR0913  (the kinds of tokens)
 @lru_cache(maxsize=4096)
 def _terms(model: str | None, day: int | None) -> _Terms:
     known = price(model) if model else None
-    rate = known.rate(table().date if day is None else date.fromordinal(_EPOCH + day)) if known else None
+    rate = known.rate(_date(day)) if known else None
     return _a_token(rate, rate.above) if rate else _Terms()
+
+
+def _date(day: int | None) -> date:
+    """The date of a day since 1970; the table's for none, and for a number that is no day (a trace may log any)."""
+    ordinal = 0 if day is None else _EPOCH + day
+    return date.fromordinal(ordinal) if 0 < ordinal <= date.max.toordinal() else table().date
 
 
 def _a_token(prices: Rate | Tier, above: Sequence[Tier] = ()) -> _Terms:
