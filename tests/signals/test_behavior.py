@@ -140,6 +140,7 @@ def test_diff_lines_are_absent_when_no_edit_tells_its_lines_and_flagged_when_som
     some = view(user("go"), bash("touch a.py"), call("Edit", path="a.py", hunks=[Hunk(1, 1, 1, 0)]))
     assert value(some, "behavior.diff_lines") == 1
     assert detail(some, "behavior.diff_lines")["edits_without_lines"] == 1
+    assert (lines(some, "behavior.diff_lines"), lines(some, "behavior.diff_lines", "counter")) == ([3], [2])
 
 
 def test_the_tool_sequence_has_the_finer_classes_and_their_bigrams() -> None:
@@ -207,10 +208,10 @@ def test_without_a_change_the_whole_session_counts_and_is_censored() -> None:
 
 
 def test_files_read_tells_the_shell_readers_and_the_first_change() -> None:
-    one = view(user("go"), READ, bash("head -20 b.py"), EDITED, cwd=REPO)
+    one = view(user("go"), READ, READ, bash("head -20 b.py"), EDITED, bash("cat late.py"), cwd=REPO)
     assert detail(one, READ_BEFORE) == {"censored": False, "outside": 0, "shell_reads": 1}
-    assert lines(one, READ_BEFORE) == [2, 3]
-    assert lines(one, READ_BEFORE, "counter") == [4]
+    assert lines(one, READ_BEFORE) == [2, 4]
+    assert lines(one, READ_BEFORE, "counter") == [5]
 
 
 @pytest.mark.parametrize(

@@ -120,10 +120,13 @@ def test_a_sessions_cost_includes_its_subagents() -> None:
     assert lines(one, "corpus.session_cost_usd") == [2, 3]
 
 
-def test_a_sessions_cost_is_unknown_when_any_part_of_it_is() -> None:
-    assert (
-        absent(view(user("go"), priced(1.5), priced(None, "agent-1")), "corpus.session_cost_usd")[0] == "missing_field"
-    )
+@pytest.mark.parametrize("usage", [{"output_tokens": 5}, {"input_tokens": 5}, {"cache_read_tokens": 5}])
+def test_a_sessions_cost_is_unknown_when_a_subagents_is(usage: dict[str, int]) -> None:
+    one = view(user("go"), priced(1.5), say("x", thread="agent-1", **usage))
+    assert absent(one, "corpus.session_cost_usd") == ("missing_field", "unpriced subagent")
+
+
+def test_a_sessions_cost_is_unknown_when_the_main_threads_is() -> None:
     assert absent(view(user("go"), priced(None)), "corpus.session_cost_usd") == ("dependency_null", "tokens.cost_usd")
 
 
@@ -165,6 +168,7 @@ def test_output_counted_in_mid_stream_brings_an_estimate() -> None:
 
 def test_the_token_ratio_needs_usage_and_something_to_divide_by() -> None:
     assert absent(view(user("go"), say("a")), RATIO) == ("missing_field", "usage")
+    assert absent(view(user("go"), say("a", output_tokens=3)), RATIO) == ("missing_field", "usage")
     assert absent(view(user("go"), say("a", input_tokens=0, output_tokens=0)), RATIO) == (
         "not_computable",
         "zero_denominator",

@@ -98,6 +98,7 @@ def test_an_extension_that_stayed_idle_leaves_the_calls_to_tell() -> None:
         ([EDIT_A, TEST, EDIT_A], ["implement", "verify", "implement"]),
         ([READ_B, call("Edit", path="a.py", status="error"), TEST], ["explore", "implement", "explore"]),
         ([call("Bash", command="sed -i s/a/b/ a.py"), TEST], ["implement", "verify"]),
+        ([READ_B, call("apply_patch"), call("Edit")], ["explore", "implement"]),
         ([READ_B], ["explore"]),
         ([STATUS], []),
     ],

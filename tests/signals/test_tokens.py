@@ -53,6 +53,20 @@ def test_calls_that_report_nothing_are_counted_beside_those_that_do() -> None:
     assert detail(one, "tokens.output_tokens_total")["steps_without"] == 1
 
 
+def test_without_subagents_nothing_is_said_of_them() -> None:
+    one = view(user("go"), *TWO)
+    assert "subagent" not in detail(one, TOTALS[0])
+    assert "subagent" not in detail(view(user("go"), step("m1", 0, 0, 0, 0)), "tokens.cost_usd")
+
+
+def test_a_call_that_only_reports_its_output_has_no_context_size() -> None:
+    one = view(user("go"), step("m1", None, 7, None, None), step("m2", 5, 7, None, None), step("m3", None, 7, 9, None))
+    assert value(one, "tokens.context_growth_curve[]") == [5, 9]
+    assert (
+        absent(view(user("go"), step("m1", None, 7, None, None)), "tokens.context_growth_curve[]")[0] == "missing_field"
+    )
+
+
 def test_all_zero_usage_is_zero_and_no_denominator() -> None:
     one = view(user("go"), step("m1", 0, 0, 0, 0))
     assert [value(one, path) for path in TOTALS] == [0, 0, 0, 0]
@@ -127,6 +141,16 @@ def test_a_call_with_tokens_and_no_price_leaves_the_cost_unknown_and_names_the_m
     one = view(user("go"), step("m1", 1, 2, 3, 4, cost_usd=0.25), step("m2", 1, 2, 3, 4, model="new-model"))
     assert absent(one, "tokens.cost_usd") == ("missing_field", "unpriced: new-model")
     assert lines(one, "tokens.cost_usd", "counter") == [3]
+
+
+def test_output_alone_needs_a_price_too() -> None:
+    assert absent(view(user("go"), step("m1", 0, 9, 0, 0)), "tokens.cost_usd")[0] == "missing_field"
+
+
+def test_a_call_that_reports_neither_tokens_nor_cost_is_counted_beside_the_cost() -> None:
+    one = view(user("go"), step("m1", 1, 2, 3, 4, cost_usd=0.25), say("aborted", "m2"))
+    assert value(one, "tokens.cost_usd") == 0.25
+    assert detail(one, "tokens.cost_usd")["steps_without"] == 1
 
 
 def test_a_subagent_without_a_price_does_not_hide_the_main_threads_cost() -> None:

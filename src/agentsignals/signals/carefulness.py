@@ -125,8 +125,8 @@ def _first_word(command: str) -> str:
     words = command.split(maxsplit=12)
     n = 0
     while n < len(words):
-        if words[n] == "cd" and n + 2 < len(words):
-            n += 3 if words[n + 2] in ("&&", ";") else 2
+        if words[n] == "cd":
+            n += 2
         elif "=" in words[n].split("/", 1)[0] or words[n] in ("sudo", "time", "&&", ";"):
             n += 1
         else:

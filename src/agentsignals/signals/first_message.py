@@ -16,6 +16,7 @@ _BY_KIND: dict[TurnKind, str] = {
     "attachment": "attachment_only",
 }
 _SEARCHED = 400
+_WHOLE = 1 << 20
 _ACTIONS = (
     "add adjust align allow analy[sz]e apply ask audit build change check clean commit compare configure"
     " convert create debug delete deploy describe design disable display document draft drop edit enable ensure"
@@ -30,7 +31,7 @@ _OPENING = r"\A\W*(?:(?:hi|hello|hey|ok|okay|so|now|then|first|also|and|claude)\
 _PATTERNS: tuple[tuple[str, int, re.Pattern[str]], ...] = (
     (
         "greeting",
-        60,
+        _WHOLE,
         re.compile(
             r"\A(?:hi|hiya|hello|hey|yo|howdy|greetings|good (?:morning|afternoon|evening|day))"
             r"(?: (?:there|again|all|claude|codex|gemini|copilot))?\W*\Z",
@@ -113,6 +114,6 @@ def _pattern(text: str) -> tuple[str, str] | None:
     for label, chars, pattern in _PATTERNS:
         if label == "bug_report" and len(text) <= _CONTINUATION_CHARS and (said := _CONTINUES.search(text)):
             return "continuation", said.group()
-        if (said := pattern.search(text[:chars])) and (label != "greeting" or len(text) <= chars):
+        if said := pattern.search(text[:chars]):
             return label, said.group()
     return None
