@@ -119,28 +119,28 @@ def _is_not_a_no(searched: str, at: int) -> bool:
 
 def rejection(text: str, kind: str = "prompt") -> str | None:
     """The words with which a turn refuses or takes back what was done, without saying what to do instead."""
-    found = _first(reactions.REJECTION, text, kind)
-    if found is None or reactions.NEW_INSTRUCTION.search(head(text).replace(found, " ", 1)):
+    found = _search(reactions.REJECTION, text, kind)
+    if found is None:
         return None
-    return found.strip()
+    searched = head(text)
+    named = reactions.REJECTED_THING.match(searched, found.end())
+    rest = searched[: found.start()] + " " + searched[named.end() if named else found.end() :]
+    return None if reactions.NEW_INSTRUCTION.search(rest) else found.group().strip()
 
 
 def failure_report(text: str, kind: str = "prompt") -> str | None:
     """The words that say the result does not work."""
-    found = _first(reactions.FAILURE_REPORT, text, kind)
-    return found.strip() if found else None
+    return _matched(reactions.FAILURE_REPORT, text, kind)
 
 
 def acceptance(text: str, kind: str = "prompt") -> str | None:
     """The words of praise, thanks, or a bare order to commit."""
-    found = _first(reactions.ACCEPTANCE, text, kind)
-    return found.strip() if found else None
+    return _matched(reactions.ACCEPTANCE, text, kind)
 
 
 def revert_all(text: str, kind: str = "prompt") -> str | None:
     """The words that want everything taken back."""
-    found = _first(reactions.REVERT_ALL, text, kind)
-    return found.strip() if found else None
+    return _matched(reactions.REVERT_ALL, text, kind)
 
 
 def seed_corrections(text: str) -> str | None:
@@ -149,11 +149,15 @@ def seed_corrections(text: str) -> str | None:
     return found.group() if found else None
 
 
-def _first(pattern: Pattern, text: str, kind: str) -> str | None:
+def _matched(pattern: Pattern, text: str, kind: str) -> str | None:
+    found = _search(pattern, text, kind)
+    return found.group().strip() if found else None
+
+
+def _search(pattern: Pattern, text: str, kind: str) -> re.Match[str] | None:
     if kind in _UNREAD or pattern.triggers.isdisjoint(words(text)):
         return None
-    found = pattern.regex.search(head(text))
-    return found.group() if found else None
+    return pattern.regex.search(head(text))
 
 
 _SMALL_WORDS = (

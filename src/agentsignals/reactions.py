@@ -1,7 +1,7 @@
 """How people react to an agent's work, as word patterns over the head of a turn (signals_notes section 14).
 
 English only. Each pattern is guarded by words of which at least one must occur; a head without any costs a set lookup.
-They find about a third of the corrections a reader finds; nine of ten that they find are corrections.
+They find a tenth to a third of the corrections a reader finds; of those they find most are corrections.
 """
 
 from __future__ import annotations
@@ -240,11 +240,14 @@ REVERT_ALL = _pattern(
     r"\b(?:undo|revert|discard|throw away|roll ?back|scrap|drop)\s+"
     r"(?:all|everything|the whole|all (?:of )?(?:the|your|these|those) changes|your changes|the entire)\b",
     r"\bstart (?:over|from scratch|again from)\b",
-    r"\bgit (?:reset --hard|checkout -- ?\.|checkout \.|restore \.)(?!\w)",
+    r"\bgit (?:reset --hard|checkout -- ?\.|checkout \.|restore \.)(?![\w/])",
 )
 
 SEED_CORRECTION = re.compile(r"\b(?:no|that's not|wrong|undo|revert|actually|wait|stop)\b", I)
 """The keyword list as seed 003 has it: a quarter of its hits are corrections. Kept for comparison only."""
+
+REJECTED_THING = re.compile(r"\s*(?:commits?|changes?|edits?|one|thing)\b", I)
+"""What is taken back, named behind the words that take it back: "revert the last" *change*."""
 
 QUOTED_DIALOG = re.compile(r"^\s*(?:\d[.)] )?yes\b", I | re.MULTILINE)
 """A dialog's "Yes" line: a "No." behind it is the dialog's, not the person's."""

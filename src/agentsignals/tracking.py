@@ -15,6 +15,9 @@ from agentsignals.model import Edit
 GAP_LINES = 3
 """A hunk so near a region, or nearer, edits that region again."""
 
+WHOLE_TREE = "."
+"""The path of an edit that resets all files at once (`git restore .`)."""
+
 
 class Region(Struct, eq=False):
     """A line range and the edits that made it, in time order. `start` and `end` are as the file is at the end."""
@@ -38,6 +41,9 @@ def track(edits: Iterable[Edit]) -> list[Region]:
     in_order = sorted(edits, key=lambda e: (e.seq, e.path))
     for (_, path), hunks in groupby(in_order, key=lambda e: (e.seq, e.path)):
         of_call = list(hunks)
+        if path == WHOLE_TREE:
+            done += [r for regions in live.values() for r in regions]
+            live.clear()
         here = live.setdefault(path, [])
         if any(e.whole_file or e.op in ("delete", "rename") for e in of_call):
             # What was followed so far is gone; a new file is not yet a place that somebody came back to.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentsignals.catalog import by_path, explain, measure
+from agentsignals.catalog import by_path, explain, measure, values
 from agentsignals.derived import SessionView
 from agentsignals.evidence import Collected
 from agentsignals.model import Absent
@@ -26,8 +26,7 @@ def absent(view: SessionView, path: str) -> tuple[str, str]:
 
 
 def evidence(view: SessionView, path: str) -> Collected:
-    known = {r.signal.name: r.value for r in measure(view)}
-    return explain(by_path(path), view, known)[2]
+    return explain(by_path(path), view, values(view))[2]
 
 
 def lines(view: SessionView, path: str, role: str = "support") -> list[int]:

@@ -55,7 +55,7 @@ def tool_calls_per_turn(view: SessionView, why: Evidence) -> list[int]:
     source="regex",
     priority="P1",
     why="What kind of objection a turn makes to the work before it.",
-    pitfalls="Patterns find about a third of what a reader finds; never compare with labels by a model.",
+    pitfalls="Patterns find a tenth to a third of what a reader finds; never compare with labels by a model.",
 )
 def pushback_type(view: SessionView, why: Evidence) -> list[Measured | Absent]:
     """rejection, correction, failure_report or non_pushback, by word patterns over the head of the turn."""

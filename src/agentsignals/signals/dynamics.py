@@ -30,7 +30,7 @@ _STATUS = re.compile(r"(?:cd \S+ *(?:&&|;) *)?(?:git (?:-\S+ )*(?:status|log|dif
     origin="seed 003",
     source="regex",
     why="How often the person had to set the agent right.",
-    pitfalls="A lower bound: patterns find about a third of what a reader finds. Aggregate as sum over sum.",
+    pitfalls="A lower bound: patterns find a tenth to a third of what a reader finds. Aggregate as sum over sum.",
 )
 def correction_ratio(view: SessionView, why: Evidence, user_turn_count: int) -> Measured | Absent:
     """Human turns, the first left out, whose head matches a correction pattern, out of all human turns."""

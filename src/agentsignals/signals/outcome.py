@@ -10,17 +10,18 @@ from agentsignals.derived import SessionView
 from agentsignals.evidence import Evidence
 from agentsignals.history import History
 from agentsignals.lexicon import acceptance, rejection, revert_all
-from agentsignals.model import Absent, Event, ToolCall
+from agentsignals.model import Absent, Edit, Event, ToolCall
 from agentsignals.times import to_iso
+from agentsignals.tracking import WHOLE_TREE
 
 REOPENED_SOON_S = 1800
 REOPENED_AT_MOST_S = 86_400
 SAME_TASK_SIMILARITY = 0.6
 SECOND = 1_000_000
 
-_ALL_FILES = r"(?:-- +)?(?:\.|:/|\*)(?=\s|$|[;&|)])"
+_ALL_FILES = r"(?:-- +)?(?:\.|:/|\*)(?=\s|$|[;&|)<])"
 _REVERTS = re.compile(
-    r"(?:^|[;&|(\n>])\s*git (?:-\S+ )*(?:"
+    r"(?:^|[;&|(\n>])\s*git (?:-C \S+ |-\S+ )*(?:"
     rf"checkout (?:HEAD )?{_ALL_FILES}|restore (?!--staged\b(?!.*--worktree))(?:-\S+ )*{_ALL_FILES}"
     r"|reset (?:-\S+ )*--hard(?P<target> +(?!HEAD(?:\s|$|[;&|)]))[^\s;&|)<>]+)?|clean -\w*f"
     r"|(?P<stash>stash)(?= *$| *[;&|)\n]| +(?:push|save|-))(?![^\n;&|]* -- ))",
@@ -40,7 +41,7 @@ _UNSTASHES = re.compile(r"\bgit stash (?:pop|apply)\b")
 )
 def output_applied(view: SessionView, why: Evidence) -> Measured | Absent:
     """Whether lines the agent wrote were committed: by recorded attribution, else by a commit after the last edit."""
-    edits = view.repo_edits
+    edits = _work(view)
     if not edits:
         return Absent("not_applicable", "no_edit")
     why.denominator(edits)
@@ -76,7 +77,7 @@ def output_applied(view: SessionView, why: Evidence) -> Measured | Absent:
 )
 def changes_reverted(view: SessionView, why: Evidence) -> Measured | Absent:
     """Whether a command that resets the whole working tree came after the last edit, and nothing brought it back."""
-    edits = view.repo_edits
+    edits = _work(view)
     if not edits:
         return Absent("not_applicable", "no_edit")
     last_edit = edits[-1].seq
@@ -89,6 +90,11 @@ def changes_reverted(view: SessionView, why: Evidence) -> Measured | Absent:
         return Absent("missing_artifact", "git_or_snapshots")
     why.rule("git checkout . / restore . / reset --hard / clean -f / stash (not popped) with no later edit")
     return Measured(bool(kept), {"method": "transcript", "commands": len(reverts)})
+
+
+def _work(view: SessionView) -> list[Edit]:
+    """The edits of the repository; resetting the whole tree changes files too, but is no work on them."""
+    return [e for e in view.repo_edits if e.path != WHOLE_TREE]
 
 
 def _revert_commands(view: SessionView) -> list[tuple[ToolCall | Event, str]]:
@@ -131,7 +137,7 @@ def closing_reaction(view: SessionView, why: Evidence) -> dict[str, Any] | Absen
         why.match(last, kind, matched)
     else:
         why.denominator([last], "no pattern matches:")
-    edits = {e.seq for e in view.repo_edits if e.seq > last.seq}
+    edits = {e.seq for e in _work(view) if e.seq > last.seq}
     commits = [c for c in view.commits if c.seq > last.seq]
     cut = [e for e in view.interrupts if e.seq > last.seq] + [c for c in view.rejected if c.seq > last.seq]
     why.counter(commits, "commits after it:")

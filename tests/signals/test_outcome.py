@@ -1,0 +1,316 @@
+"""user.session_outcome and what it is derived from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agentsignals.catalog import by_path, catalogue, explain, measure
+from agentsignals.derived import SessionView
+from agentsignals.history import History
+from agentsignals.model import Absent, Checkpoint, Session
+from tests.build import Part, call, event, say, user, view
+from tests.signals.ask import absent, detail, evidence, lines, value
+
+APPLIED, REVERTED, CLOSING = "user.output_applied", "user.changes_reverted", "user.closing_reaction"
+EDIT = call("Edit", path="a.py")
+INTERRUPT = event("interrupt", "[Request interrupted by user]")
+MINUTE = 60_000_000
+
+
+def bash(command: str, result: str = "ok", **more: Any) -> Part:
+    return call("Bash", command=command, result=result, **more)
+
+
+COMMIT = bash("git add -A && git commit -m 'x'", "[main 1a2b3c4] x\n 1 file changed")
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        "[main 1a2b3c4] x",
+        "[main (root-commit) 1a2b3c4] x",
+        "[detached HEAD 1a2b3c4d5e] x",
+        "hook ok\n[feat/a-b 1a2b3c4] x",
+    ],
+)
+def test_a_commit_after_the_last_edit_applies_the_output(printed: str) -> None:
+    one = view(user("go"), EDIT, bash("git commit -am x", printed))
+    assert value(one, APPLIED) is True
+    assert detail(one, APPLIED) == {"method": "transcript", "commits": 1, "commits_after_last_edit": 1}
+    assert lines(one, APPLIED) == [3]
+    assert lines(one, APPLIED, "denominator") == [2]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        bash("git commit -m x", "nothing to commit, working tree clean"),
+        bash("git log --grep commit", "commit 1a2b3c4d5e6f\nAuthor: x"),
+        bash("cat notes.md", "[main 1a2b3c4] x"),
+        call("Bash", command="git commit -m x", result=None),
+        call("Bash", command="git commit -m x", result="[main 1a2b3c4] x", thread="agent-1"),
+    ],
+)
+def test_what_printed_no_branch_and_sha_is_no_commit(other: Part) -> None:
+    assert absent(view(user("go"), EDIT, other), APPLIED) == ("missing_artifact", "git")
+
+
+def test_a_commit_before_the_last_edit_is_weak_evidence_against() -> None:
+    one = view(user("go"), EDIT, COMMIT, EDIT)
+    assert value(one, APPLIED) is False
+    assert detail(one, APPLIED)["confidence"] == "low"
+    assert lines(one, APPLIED, "counter") == [3]
+
+
+def test_without_an_edit_of_the_repository_nothing_can_be_applied() -> None:
+    plan = call("Write", path="/home/me/.claude/plans/p.md")
+    for one in (view(user("go"), COMMIT), view(user("go"), plan, COMMIT, cwd="/r")):
+        assert absent(one, APPLIED) == ("not_applicable", "no_edit")
+        assert absent(one, REVERTED) == ("not_applicable", "no_edit")
+
+
+@pytest.mark.parametrize(
+    ("recorded", "applied"),
+    [
+        ([Checkpoint("c", agent_lines=3, total_committed=9)], True),
+        ([Checkpoint("c", agent_lines=0, total_committed=9), Checkpoint("d", agent_lines=1, total_committed=1)], True),
+        ([Checkpoint("c", agent_lines=0, total_committed=0, agent_percentage=100.0)], True),
+        ([Checkpoint("c", agent_lines=0, total_committed=9)], False),
+    ],
+)
+def test_recorded_attribution_comes_first(recorded: list[Checkpoint], applied: bool) -> None:
+    one = view(user("go"), EDIT, COMMIT, checkpoints=recorded)
+    assert value(one, APPLIED) is applied
+    assert detail(one, APPLIED)["method"] == "attribution"
+    assert "attribution" in evidence(one, APPLIED).rules[0]
+
+
+@pytest.mark.parametrize(
+    "recorded", [[Checkpoint("c")], [Checkpoint("c", agent_lines=0, total_committed=0, agent_percentage=0.0)]]
+)
+def test_attribution_of_nothing_leaves_it_to_the_transcript(recorded: list[Checkpoint]) -> None:
+    assert detail(view(user("go"), EDIT, COMMIT, checkpoints=recorded), APPLIED)["method"] == "transcript"
+
+
+@pytest.mark.parametrize(
+    ("parts", "reverted"),
+    [
+        ([EDIT, bash("git checkout .")], True),
+        ([EDIT, bash("git checkout -- .")], True),
+        ([EDIT, bash("git checkout HEAD -- .")], True),
+        ([EDIT, bash("git restore .")], True),
+        ([EDIT, bash("git restore --staged --worktree .")], True),
+        ([EDIT, bash("cd app && git reset --hard && ls")], True),
+        ([EDIT, bash("git reset --hard HEAD")], True),
+        ([EDIT, bash("git -C app clean -fd")], True),
+        ([EDIT, bash("git stash")], True),
+        ([EDIT, bash("git stash push -m later")], True),
+        ([EDIT, event("user_shell", "<bash-input>git checkout .</bash-input>")], True),
+        # Brought back, edited again, or about something else: seen, but no revert.
+        ([EDIT, bash("git stash"), bash("git stash pop")], False),
+        ([EDIT, bash("git stash && git pull && git stash pop")], False),
+        ([EDIT, bash("git checkout ."), EDIT], False),
+        ([bash("git reset --hard"), EDIT], False),
+        # What was committed before survives, unless the branch itself is moved.
+        ([EDIT, COMMIT, bash("git reset --hard")], False),
+        ([EDIT, COMMIT, bash("git reset --hard HEAD~1")], True),
+        ([EDIT, COMMIT, bash("git reset --hard origin/main")], True),
+    ],
+)
+def test_a_revert_of_the_whole_tree(parts: list[Part], reverted: bool) -> None:
+    one = view(user("go"), *parts)
+    assert value(one, REVERTED) is reverted
+    assert detail(one, REVERTED) == {"method": "transcript", "commands": 1}
+    assert bool(lines(one, REVERTED)) is reverted
+    assert bool(lines(one, REVERTED, "counter")) is not reverted
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        say("done"),
+        bash("git checkout main"),
+        bash("git checkout ./a.py"),
+        bash("git checkout -b fix.it"),
+        bash("git restore --staged ."),
+        bash("git reset --soft HEAD~1"),
+        bash("git stash list"),
+        bash("git stash push -m x -- a.py"),
+        bash("git commit -m 'then git checkout . again'"),
+        bash('grep -rn "git reset --hard" docs'),
+        bash("git checkout .", status="error"),
+        bash("git checkout .", status="rejected"),
+        bash("git checkout .", thread="agent-1"),
+    ],
+)
+def test_without_a_revert_command_nobody_saw_the_tree(other: Part) -> None:
+    assert absent(view(user("go"), EDIT, other), REVERTED) == ("missing_artifact", "git_or_snapshots")
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ([user("go"), say("x"), user("thanks!")], ("accept", 1, 0, 0, False)),
+        ([user("go"), EDIT, user("commit this"), COMMIT], ("accept", 1, 0, 1, False)),
+        ([user("go"), EDIT, user("great, now B"), EDIT, EDIT, INTERRUPT], ("accept", 1, 2, 0, True)),
+        ([user("go"), EDIT, user("revert everything")], ("revert_all", 1, 0, 0, False)),
+        ([user("go"), EDIT, user("No.")], ("rejection", 1, 0, 0, False)),
+        ([user("commit this"), COMMIT], ("none", 0, 0, 1, False)),
+        ([user("git reset --hard please")], ("revert_all", 0, 0, 0, False)),
+        ([user("go"), EDIT, user("and B")], ("none", 1, 0, 0, False)),
+        (
+            [user("go"), user("thanks"), call("Edit", path="a", status="rejected", result="no")],
+            ("accept", 1, 0, 0, True),
+        ),
+    ],
+)
+def test_what_the_last_human_turn_says(parts: list[Part], expected: tuple[Any, ...]) -> None:
+    found = value(view(*parts), CLOSING)
+    assert tuple(found.values()) == expected
+    assert list(found) == ["kind", "turn", "edits_after", "commits_after", "interrupted_after"]
+
+
+def test_the_closing_words_are_its_evidence() -> None:
+    collected = evidence(view(user("go"), say("x"), user("thanks!"), COMMIT), CLOSING)
+    assert [(i.line, i.role, i.excerpt) for i in collected.items] == [
+        (3, "support", "accept: “thanks!” thanks!"),
+        (4, "counter", "commits after it: Bash git add -A && git commit -m 'x'"),
+    ]
+
+
+ENDED = 1000 * MINUTE
+DAY = 1440
+
+
+def judged(given: dict[str, Any], **history: Any) -> tuple[Any, dict[str, Any], Any]:
+    """The outcome, its detail, and the collected evidence; `given` as it comes back from the store."""
+    session = Session("s1", "product", "claude-code", "claude-code", "a1", ended_at=ENDED)
+    known = {
+        "closing_reaction": {
+            "kind": "none",
+            "turn": 2,
+            "edits_after": 0,
+            "commits_after": 0,
+            "interrupted_after": False,
+        },
+        "output_applied": Absent("missing_artifact", "git"),
+        "changes_reverted": Absent("missing_artifact", "git_or_snapshots"),
+        **given,
+    }
+    past = History("me/app", ENDED + 2 * DAY * MINUTE, 0)
+    for name, fact in history.items():
+        setattr(past, name, fact)
+    one = SessionView(session)
+    results = measure(one, known, past)
+    known.update({r.signal.name: r.value for r in results})
+    return explain(by_path("user.session_outcome"), one, known, past)
+
+
+def said(kind: str, edits: int = 0, commits: int = 0, cut: bool = False) -> dict[str, Any]:
+    told = {"kind": kind, "turn": 2, "edits_after": edits, "commits_after": commits, "interrupted_after": cut}
+    return {"closing_reaction": told}
+
+
+SOON = {"next_id": "s2", "next_started_at": ENDED + 10 * MINUTE}
+LATE = {"next_id": "s2", "next_started_at": ENDED + 40 * MINUTE}
+
+
+@pytest.mark.parametrize(
+    ("given", "history", "label", "kind", "rule"),
+    [
+        ({"changes_reverted": True}, {}, "explicitly_rejected", "git", "rule 1"),
+        ({"changes_reverted": True, "output_applied": False}, {}, "explicitly_rejected", "git", "rule 1"),
+        ({"changes_reverted": True, "output_applied": True}, {}, "accepted", "git", "rule 2"),
+        (said("revert_all"), {}, "explicitly_rejected", "text", "rule 1"),
+        ({**said("revert_all"), "output_applied": True}, {}, "explicitly_rejected", "text", "rule 1"),
+        (said("rejection"), {}, "explicitly_rejected", "text", "rule 1"),
+        (said("rejection", edits=1), {}, "abandoned_mid_session", "none", "rule 4"),
+        (said("rejection", commits=1), {}, "abandoned_mid_session", "none", "rule 4"),
+        ({"output_applied": True}, {}, "accepted", "git", "rule 2"),
+        (said("accept"), {}, "accepted", "text", "rule 2"),
+        (said("accept", cut=True), {}, "abandoned_mid_session", "none", "rule 4"),
+        ({"output_applied": False}, {}, "abandoned_mid_session", "none", "rule 4"),
+        ({}, {**SOON, "next_shares_file": True}, "restarted_same_task", "reopen", "rule 3"),
+        ({}, {**SOON, "next_shares_file": False, "next_similarity": 0.6}, "restarted_same_task", "reopen", "rule 3"),
+        ({}, {**SOON, "next_shares_file": False, "next_similarity": 0.5}, "abandoned_mid_session", "none", "rule 4"),
+        ({}, {**LATE, "next_shares_file": True}, "abandoned_mid_session", "none", "rule 4"),
+        ({"closing_reaction": Absent("not_applicable", "no_turn")}, {}, "abandoned_mid_session", "none", "rule 4"),
+    ],
+)
+def test_the_first_rule_that_holds_names_the_outcome(
+    given: dict[str, Any], history: dict[str, Any], label: str, kind: str, rule: str
+) -> None:
+    found, told, collected = judged(given, **history)
+    assert (found, told["evidence_kind"]) == (label, kind)
+    assert collected.rules[0].startswith(rule)
+    assert {i.excerpt.split(" = ")[0] for i in collected.items} == {
+        "user.closing_reaction",
+        "user.output_applied",
+        "user.changes_reverted",
+        "user.session_reopened_within_s",
+    }
+
+
+def test_accepted_and_begun_again_is_accepted_and_says_so() -> None:
+    found, told, _ = judged({"output_applied": True}, **SOON, next_shares_file=True)
+    assert (found, told) == ("accepted", {"evidence_kind": "git", "reopened": True})
+
+
+def test_a_session_that_only_read_is_marked() -> None:
+    found, told, _ = judged({**said("accept"), "output_applied": Absent("not_applicable", "no_edit")})
+    assert (found, told["no_edits"]) == ("accepted", True)
+
+
+@pytest.mark.parametrize(
+    ("given", "seen_minutes", "expected"),
+    [
+        ({}, 29, Absent("censored", "session_may_go_on")),
+        ({}, 30, "abandoned_mid_session"),
+        (said("accept"), 5, "accepted"),
+        (said("rejection"), 5, "explicitly_rejected"),
+    ],
+)
+def test_a_session_that_may_still_go_on_is_not_abandoned(
+    given: dict[str, Any], seen_minutes: int, expected: Any
+) -> None:
+    assert judged(given, known_until=ENDED + seen_minutes * MINUTE)[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("history", "ended", "expected"),
+    [
+        ({"next_started_at": ENDED + MINUTE, "next_id": "s2"}, ENDED, 60.0),
+        ({"next_started_at": ENDED + DAY * MINUTE}, ENDED, 86_400.0),
+        ({"next_started_at": ENDED + DAY * MINUTE + 1}, ENDED, Absent("none_found", "within_24h")),
+        ({}, ENDED, Absent("none_found", "within_24h")),
+        ({"known_until": ENDED + DAY * MINUTE - 1}, ENDED, Absent("censored", "store_ends_within_24h")),
+        ({"place": None}, ENDED, Absent("not_applicable", "repo_unknown")),
+        ({}, None, Absent("missing_field", "timestamp")),
+    ],
+)
+def test_seconds_until_the_person_came_back(history: dict[str, Any], ended: int | None, expected: Any) -> None:
+    past = History("me/app", ENDED + 2 * DAY * MINUTE, 0)
+    for name, fact in history.items():
+        setattr(past, name, fact)
+    one = SessionView(Session("s1", "product", "claude-code", "claude-code", "a1", ended_at=ended))
+    found = explain(by_path("user.session_reopened_within_s"), one, {}, past)
+    assert found[0] == expected
+    if expected == 60.0:
+        assert found[1] == {"next_session": "s2", "shares_file": None, "similarity": None}
+
+
+def test_prior_sessions_of_the_repository() -> None:
+    one = SessionView(Session("s1", "product", "claude-code", "claude-code", "a1"))
+    path = by_path("user.prior_sessions_same_repo")
+    found, told, collected = explain(path, one, {}, History("me/app", 9, 0, 3, 2))
+    assert (found, told) == (3, {"same_user": 2, "store_start": "1970-01-01T00:00:00.000Z"})
+    assert "me/app" in collected.rules[0]
+    assert explain(path, one, {}, History(None, 9, 0))[0] == Absent("not_applicable", "repo_unknown")
+
+
+def test_what_looks_at_other_sessions_is_computed_in_the_second_pass() -> None:
+    scopes = {s.path: s.scope for s in catalogue().values()}
+    assert scopes["user.session_outcome"] == scopes["user.session_reopened_within_s"] == "history"
+    assert scopes["user.closing_reaction"] == scopes["user.output_applied"] == "session"

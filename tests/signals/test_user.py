@@ -1,0 +1,221 @@
+"""user.*: turns, lengths, clocks, errors, compactions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agentsignals.formats.builder import SessionBuilder
+from tests.build import Part, call, event, say, think, user, view
+from tests.signals.ask import absent, detail, evidence, lines, value
+
+
+def timeless(text: str) -> Part:
+    return lambda b, at: b.turn("prompt", text, None) and None
+
+
+def later(seconds: int, part: Part) -> Part:
+    """The part, that long after its place in the row."""
+    return lambda b, at: part(b, at + seconds * 1_000_000)
+
+
+def test_every_kind_of_human_turn_counts_and_nothing_else_does() -> None:
+    one = view(
+        user("go"),
+        say("hm"),
+        event("interrupt", "[Request interrupted by user]"),
+        event("compaction", "{}"),
+        event("user_shell", "ls"),
+        user("stop", "queued_prompt"),
+        user("no", "rejection_feedback"),
+        user("/review", "slash_command"),
+        user("Implement the following plan: x", "plan_handoff"),
+        user("", "attachment"),
+    )
+    assert value(one, "user.user_turn_count") == 6
+    assert lines(one, "user.user_turn_count") == [1, 6, 7, 8, 9, 10]
+
+
+def test_a_session_nobody_spoke_in_has_no_turns() -> None:
+    silent = view(say("warm-up"))
+    assert value(silent, "user.user_turn_count") == 0
+    assert value(silent, "user.user_msg_lengths[]") == []
+    assert absent(silent, "user.turn_timestamps[]") == ("missing_field", "timestamp")
+    assert absent(silent, "dynamics.correction_ratio") == ("not_computable", "zero_denominator")
+    assert absent(silent, "chat.pushback_rate") == ("not_computable", "zero_denominator")
+    assert absent(silent, "user.closing_reaction") == ("not_applicable", "no_turn")
+
+
+def test_lengths_are_words_and_marks_of_the_raw_text() -> None:
+    one = view(
+        user("fix it, now"),
+        say("ok"),
+        user("", "attachment"),
+        say("ok"),
+        user("see ```\nx = 1\n``` there"),
+    )
+    assert value(one, "user.user_msg_lengths[]") == [4, 0, 11]
+    assert detail(one, "user.user_msg_lengths[]") == {
+        "cleaned": [4, 0, 2],
+        "chars": [11, 0, 23],
+        "kinds": {1: "attachment"},
+    }
+
+
+def test_stamps_tell_when_each_turn_came_and_its_response_began_and_ended() -> None:
+    one = view(user("go"), think("hm"), say("ok"), user("and?"), user("hello?"))
+    assert value(one, "user.turn_timestamps[]") == [f"2026-01-01T00:00:0{s}.000Z" for s in (0, 1, 2, 3, 4)]
+    assert detail(one, "user.turn_timestamps[]") == {"marks": "hflhh", "non_monotonic": 0}
+
+
+def test_a_clock_that_jumps_back_is_kept_and_counted() -> None:
+    one = view(user("go"), later(-10, say("ok")))
+    assert value(one, "user.turn_timestamps[]")[1] == "2025-12-31T23:59:51.000Z"
+    assert detail(one, "user.turn_timestamps[]")["non_monotonic"] == 1
+
+
+def test_a_turn_without_a_time_leaves_no_stamp_but_its_response_does() -> None:
+    one = view(timeless("go"), say("ok"))
+    assert detail(one, "user.turn_timestamps[]")["marks"] == "fl"
+    assert absent(one, "user.per_turn_latency_s[]") == ("missing_field", "timestamp")
+
+
+def test_turn_ratio_divides_by_model_messages() -> None:
+    one = view(user("go"), say("a", "m1"), say("b", "m1"), think("c"), say("", "m2"), user("thanks"))
+    assert value(one, "user.turn_ratio") == pytest.approx(2 / 3)
+    assert detail(one, "user.turn_ratio") == {"num": 2, "den": 3, "by_response": 2.0, "by_text": 2.0}
+    assert lines(one, "user.turn_ratio", "denominator") == [2, 4, 5]
+
+
+def test_turn_ratio_is_absent_without_a_message() -> None:
+    assert absent(view(user("go")), "user.turn_ratio") == ("not_computable", "zero_denominator")
+
+
+def test_a_refusal_is_no_error_and_an_unanswered_call_is_no_result() -> None:
+    one = view(
+        user("go"),
+        call("Read", path="a"),
+        call("Read", path="b", status="error", result="ENOENT"),
+        call("Edit", path="a", status="rejected", result="no"),
+        call("Bash", command="ls", status="cancelled", result="Sibling tool call errored"),
+        call("Bash", command="ls", result=None),
+        call("Read", path="c", status="error", result="x", thread="agent-1"),
+    )
+    assert value(one, "user.tool_error_rate") == 0.5
+    assert detail(one, "user.tool_error_rate") == {"num": 1, "den": 2, "rejected": 1, "raw": 2 / 3}
+    assert lines(one, "user.tool_error_rate") == [3]
+    assert lines(one, "user.tool_error_rate", "counter") == [4]
+
+
+def test_the_error_rate_is_absent_without_a_result() -> None:
+    one = view(user("go"), call("Bash", command="ls", result=None))
+    assert absent(one, "user.tool_error_rate") == ("not_computable", "zero_denominator")
+
+
+USAGE = {"input_tokens": 5, "cache_read_tokens": 40_000, "cache_write_tokens": 2_000}
+
+
+@pytest.mark.parametrize(
+    ("logged", "before", "trigger", "kind"),
+    [
+        ('{"trigger":"auto","preTokens":167361}', 167_361, "auto", "full"),
+        ('{"tokensBefore":90000,"firstKeptEntryId":"x"}', 90_000, None, "full"),
+        ('{"kind":"micro"}', None, None, "micro"),
+        ("{}", None, None, "full"),
+        ("This session is being continued from a previous conversation", None, None, "full"),
+        ('{"preTokens":"12"}', 12, None, "full"),
+    ],
+)
+def test_a_compaction_tells_the_context_before_and_after(
+    logged: str, before: int | None, trigger: str | None, kind: str
+) -> None:
+    one = view(user("go"), say("a"), event("compaction", logged), say("b", **USAGE))
+    assert value(one, "user.compaction_events[]") == [
+        {
+            "turn_index": 0,
+            "step_index": 0,
+            "tokens_before": before,
+            "tokens_after": 42_005,
+            "trigger": trigger,
+            "kind": kind,
+            "timestamp": "2026-01-01T00:00:02.000Z",
+        }
+    ]
+    assert lines(one, "user.compaction_events[]") == [3]
+
+
+def test_the_summary_behind_a_boundary_is_not_a_second_compaction() -> None:
+    boundary = event("compaction", '{"trigger":"manual","preTokens":9}')
+    summary = event("compaction", "This session is being continued from a previous conversation")
+    one = view(user("go"), say("a"), boundary, summary)
+    found = value(one, "user.compaction_events[]")
+    assert [(c["trigger"], c["tokens_after"]) for c in found] == [("manual", None)]
+    twice = view(user("go"), say("a"), boundary, summary, say("b"), summary)
+    assert [c["step_index"] for c in value(twice, "user.compaction_events[]")] == [0, 1]
+
+
+def test_a_session_that_was_never_compacted_has_an_empty_list() -> None:
+    assert value(view(user("go"), say("a")), "user.compaction_events[]") == []
+
+
+EDIT = call("Edit", path="a.py")
+
+
+def test_the_first_edit_is_the_first_that_succeeded() -> None:
+    one = view(user("go"), call("Edit", path="a.py", status="error", result="x"), say("hm"), EDIT, EDIT)
+    assert value(one, "user.time_to_first_edit_s") == 3.5
+    assert detail(one, "user.time_to_first_edit_s") == {"active_s": 3.5}
+    assert lines(one, "user.time_to_first_edit_s") == [1, 4]
+
+
+def test_a_file_written_by_the_shell_is_an_edit() -> None:
+    one = view(user("go"), call("Bash", command="echo x > a.txt"))
+    assert value(one, "user.time_to_first_edit_s") == 1.5
+
+
+def test_active_time_leaves_out_how_long_the_person_took_to_answer() -> None:
+    one = view(user("go"), say("which one?"), later(100, user("the left")), later(100, EDIT))
+    assert value(one, "user.time_to_first_edit_s") == 103.5
+    assert detail(one, "user.time_to_first_edit_s") == {"active_s": 2.5}
+
+
+@pytest.mark.parametrize(
+    ("parts", "why"),
+    [
+        ([user("go"), say("no idea")], ("not_applicable", "no_edit")),
+        ([timeless("go"), EDIT], ("missing_field", "timestamp")),
+        ([EDIT], ("missing_field", "timestamp")),
+    ],
+)
+def test_without_an_edit_or_a_clock_there_is_no_time_to_it(parts: list[Part], why: tuple[str, str]) -> None:
+    assert absent(view(*parts), "user.time_to_first_edit_s") == why
+
+
+def test_latency_ends_with_the_last_thing_the_agent_did() -> None:
+    one = view(user("go"), say("a"), call("Read", path="a"), event("interrupt", "x"), user("again"), user("hello?"))
+    assert value(one, "user.per_turn_latency_s[]") == [2.5, None, None]
+    assert detail(one, "user.per_turn_latency_s[]") == {"turns_with_gap": []}
+
+
+def test_a_pause_of_ten_minutes_within_a_response_is_told() -> None:
+    asleep = view(user("go"), say("a"), later(700, say("b")))
+    assert value(asleep, "user.per_turn_latency_s[]") == [702.0]
+    assert detail(asleep, "user.per_turn_latency_s[]") == {"turns_with_gap": [0]}
+    busy: list[Any] = [later(300 * n, say("x")) for n in range(4)]
+    assert detail(view(user("go"), *busy), "user.per_turn_latency_s[]") == {"turns_with_gap": []}
+
+
+@pytest.mark.parametrize(
+    "path", ["user.user_turn_count", "user.user_msg_lengths[]", "user.turn_timestamps[]", "user.per_turn_latency_s[]"]
+)
+def test_every_value_names_the_turns_it_rests_on(path: str) -> None:
+    assert evidence(view(user("go"), say("a")), path).totals["support"] == 1
+
+
+def test_a_resend_within_a_minute_is_one_turn() -> None:
+    def twice(b: SessionBuilder, at: int) -> None:
+        b.turn("prompt", "fix the parser", at)
+        b.turn("prompt", "fix the parser", at + 5_000_000)
+
+    assert value(view(twice), "user.user_turn_count") == 1
