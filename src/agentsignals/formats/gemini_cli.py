@@ -12,9 +12,8 @@ from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.gemini_records import Chat, Content, Message, Tokens, decode, parts_of, text_of
 from agentsignals.formats.gemini_tools import project_folder, run
 from agentsignals.formats.head import Head
-from agentsignals.formats.one_document import Snapshot, as_count, largest
+from agentsignals.formats.one_document import Snapshot, as_count, largest, tally
 from agentsignals.formats.one_document import read as read_document
-from agentsignals.formats.records import saw, skip
 from agentsignals.model import Artifact, EventKind, Session, Step
 from agentsignals.times import from_iso
 
@@ -59,12 +58,7 @@ def _snapshots(inputs: list[Input]) -> Iterator[Snapshot[Chat]]:
 
 
 def _count(artifact: Artifact, chat: Chat) -> None:
-    for message in chat.messages:
-        artifact.records += 1
-        if message is None:
-            skip(artifact, "bad_shape")
-        else:
-            saw(artifact, f"message.{message.type or 'untyped'}")
+    tally(artifact, "message", [None if m is None else m.type for m in chat.messages])
 
 
 class _Reader:

@@ -13,9 +13,8 @@ from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.kiro_records import Answer, Conversation, Entry, Result, Results, User, decode
 from agentsignals.formats.kiro_tools import Runs
-from agentsignals.formats.one_document import Snapshot, largest
+from agentsignals.formats.one_document import Snapshot, largest, tally
 from agentsignals.formats.one_document import read as read_document
-from agentsignals.formats.records import saw, skip
 from agentsignals.model import Artifact, Session, Step
 from agentsignals.times import from_epoch_ms, from_iso
 
@@ -68,12 +67,11 @@ def _snapshots(inputs: list[Input]) -> Iterator[Snapshot[Conversation]]:
 
 
 def _count(artifact: Artifact, conversation: Conversation) -> None:
-    for entry in conversation.history:
-        artifact.records += 1
-        if entry is None:
-            skip(artifact, "bad_shape")
-        else:
-            saw(artifact, f"{_kind_of_user(entry.user)}+{_kind_of_answer(entry.assistant)}")
+    tally(artifact, "entry", [None if e is None else _kind(e) for e in conversation.history])
+
+
+def _kind(entry: Entry) -> str:
+    return f"{_kind_of_user(entry.user)}+{_kind_of_answer(entry.assistant)}"
 
 
 def _kind_of_user(user: User | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
@@ -59,6 +60,18 @@ def read(given: Input, decode: Decode[T], key: str) -> T | None:
         return decode(rest) if rest else None
     except UNREADABLE:
         return None
+
+
+def tally(artifact: Artifact, group: str, types: list[str | None]) -> None:
+    """Counts records of a group by type; None stands for one that could not be read."""
+    artifact.records += len(types)
+    for type_, n in Counter(types).items():
+        if type_ is None:
+            artifact.skipped += n
+            artifact.skipped_reasons["bad_shape"] = artifact.skipped_reasons.get("bad_shape", 0) + n
+        else:
+            kind = f"{group}.{type_ or 'untyped'}"
+            artifact.record_kinds[kind] = artifact.record_kinds.get(kind, 0) + n
 
 
 def each(raws: list[Raw], decode: Decode[T]) -> list[T | None]:

@@ -12,11 +12,10 @@ from collections.abc import Iterator
 from agentsignals.formats import Claim, Format, Input, Reading
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.head import CUT, Head
-from agentsignals.formats.one_document import Snapshot, largest
+from agentsignals.formats.one_document import Snapshot, largest, tally
 from agentsignals.formats.one_document import read as read_document
 from agentsignals.formats.opencode_assistant import AgentSide
 from agentsignals.formats.opencode_records import UNNAMED, Export, Message, Part, SessionInfo, decode
-from agentsignals.formats.records import saw, skip
 from agentsignals.model import Artifact, Session
 from agentsignals.times import from_epoch_ms
 
@@ -60,18 +59,9 @@ def _snapshots(inputs: list[Input]) -> Iterator[Snapshot[Export]]:
 
 def _count(artifact: Artifact, export: Export) -> None:
     """Every message and every part is a record."""
-    for message in export.messages:
-        artifact.records += 1
-        if message is None:
-            skip(artifact, "bad_shape")
-            continue
-        saw(artifact, f"message.{message.info.role or 'untyped'}")
-        for part in message.parts:
-            artifact.records += 1
-            if part is None:
-                skip(artifact, "bad_shape")
-            else:
-                saw(artifact, f"part.{part.type or 'untyped'}")
+    messages = [m for m in export.messages if m is not None]
+    tally(artifact, "message", [None if m is None else m.info.role for m in export.messages])
+    tally(artifact, "part", [None if p is None else p.type for m in messages for p in m.parts])
 
 
 class _Reader:

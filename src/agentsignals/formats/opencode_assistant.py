@@ -34,6 +34,7 @@ class AgentSide:
         self.trigger: str | None = None
         """What asked for the next compaction."""
         self._model: str | None = None
+        self._place: tuple[str | None, str | None] = None, None
 
     def message(self, message: Message) -> None:
         info = message.info
@@ -110,12 +111,14 @@ class AgentSide:
             self._model = step.model
 
     def _where(self, info: MessageInfo) -> None:
-        """The folder of the call, and the working tree's root (`/` when there is none) for paths relative to it."""
-        if info.path is None:
+        """The working tree's root (`/` when there is none), which paths are relative to, and the folder of the call."""
+        place = info.path
+        if place is None or (place.cwd, place.root) == self._place:
             return
-        self.builder.where(info.path.cwd)
-        if info.path.root and info.path.root != "/":
-            self.builder.where(info.path.root)
+        self._place = place.cwd, place.root
+        if place.root and place.root != "/":
+            self.builder.where(place.root)
+        self.builder.where(place.cwd)
 
 
 def count(step: Step, tokens: Tokens, reasoning_beside: bool) -> None:

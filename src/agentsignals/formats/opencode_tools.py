@@ -47,7 +47,7 @@ _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE
 _OPS: dict[str, EditOp] = {"add": "create", "update": "modify", "delete": "delete", "move": "rename"}
 
 
-class Metadata(Struct, gc=False):
+class Metadata(Struct, frozen=True, gc=False):
     """What tools say about a run beside its output."""
 
     exit: object = None
@@ -68,11 +68,10 @@ class PatchedFile(Struct, gc=False):
     patch: str | None = None
 
 
-class Arguments(Struct, gc=False):
+class Arguments(Struct, frozen=True, gc=False):
     """The arguments of edit tools and shells that say more than their path and command."""
 
     patchText: str | None = None  # noqa: N815
-    oldString: str | None = None  # noqa: N815
     content: str | None = None
     workdir: str | None = None
     command: str | None = None
@@ -82,6 +81,7 @@ _metadata = msgspec.json.Decoder(Metadata).decode
 _patched_files = msgspec.json.Decoder(list[PatchedFile]).decode
 _results = msgspec.json.Decoder(list[Metadata]).decode
 _arguments = msgspec.json.Decoder(Arguments).decode
+_NO_METADATA, _NO_ARGUMENTS = Metadata(), Arguments()
 
 
 class Runs:
@@ -97,13 +97,14 @@ class Runs:
         """A tool part: the call, and in the same record its result."""
         name = part.tool or ""
         state = part.state if part.state is not None else State()
-        given = arguments(state) if TOOLS.get(name) in (EDIT, SHELL) else Arguments()
+        tool = TOOLS.get(name)
+        given = arguments(state) if tool is EDIT or tool is SHELL else _NO_ARGUMENTS
         began = from_epoch_ms(state.time.start) if state.time is not None else None
         call = self._builder.call(
             self._unique_id(part.callID),
             name,
             _compact(state.input),
-            TOOLS.get(name),
+            tool,
             began if began is not None else at,
             step,
             path=_patched_path(given),
@@ -125,7 +126,8 @@ class Runs:
 
     def _answer(self, call: ToolCall, state: State, given: Arguments) -> None:
         ended = from_epoch_ms(state.time.end) if state.time is not None else None
-        metadata = _decoded(state.metadata)
+        telling = call.shell_kind is not None or call.class_ == "edit" or state.status == "error"
+        metadata = _decoded(state.metadata) if telling else _NO_METADATA
         text = as_text(state.output if state.status == "completed" else state.error)
         status, error = outcome(state.status, text, metadata)
         self._builder.result(call.call_id, text, status, ended, call.thread, as_count(metadata.exit), error)
@@ -153,9 +155,9 @@ class Runs:
 def arguments(state: State) -> Arguments:
     """The arguments of a run; none of them when they are no object of the expected kind."""
     try:
-        return _arguments(state.input) if state.input else Arguments()
+        return _arguments(state.input) if state.input else _NO_ARGUMENTS
     except UNREADABLE:
-        return Arguments()
+        return _NO_ARGUMENTS
 
 
 def outcome(status: str, text: str, metadata: Metadata) -> tuple[CallStatus, str | None]:
@@ -178,8 +180,8 @@ def _edits(builder: SessionBuilder, call: ToolCall, metadata: Metadata, given: A
     else:
         for path, diff in _diffs(metadata):
             hunks = unified(diff)
-            op: EditOp = "create" if given.oldString == "" and all(h.removed == 0 for h in hunks) else "modify"
-            builder.edit(call, path, op, _whole(hunks) if op == "create" else hunks)
+            op: EditOp = "create" if "\n@@ -0,0 " in diff else "delete" if " +0,0 @@" in diff else "modify"
+            builder.edit(call, path, op, hunks if op == "modify" else _whole(hunks))
 
 
 def _patch_edits(builder: SessionBuilder, call: ToolCall, raw: Raw) -> None:
@@ -230,9 +232,9 @@ def _whole(hunks: list[Hunk]) -> list[Hunk]:
 
 def _decoded(raw: Raw) -> Metadata:
     try:
-        return _metadata(raw) if raw else Metadata()
+        return _metadata(raw) if raw else _NO_METADATA
     except UNREADABLE:
-        return Metadata()
+        return _NO_METADATA
 
 
 def _patched_path(given: Arguments) -> str | None:

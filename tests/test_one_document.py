@@ -1,0 +1,121 @@
+"""One document a session: snapshots, breaks, odd records, for every format of that kind."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+import pytest
+
+from agentsignals.formats import Input, Reading, by_name, identify
+from agentsignals.formats.head import HEAD_BYTES, Head
+from agentsignals.model import Artifact
+
+NAMES = ("opencode", "gemini-cli", "kiro")
+
+
+def document(name: str, prompts: list[Any]) -> dict[str, Any]:
+    """A session of so many prompts; a prompt that is no text stands in the place of its message as it is."""
+    if name == "opencode":
+        messages = [_opencode(n, p) if isinstance(p, str) else p for n, p in enumerate(prompts)]
+        return {"info": {"id": "ses_1", "projectID": "p", "directory": "/w", "version": "1.2.20"}, "messages": messages}
+    if name == "gemini-cli":
+        messages = [{"type": "user", "content": p} if isinstance(p, str) else p for p in prompts]
+        return {"sessionId": "s-1", "projectHash": "h", "messages": messages}
+    history = [
+        {"user": {"content": {"Prompt": {"prompt": p}}}, "assistant": None} if isinstance(p, str) else p
+        for p in prompts
+    ]
+    return {"conversation_id": "c-1", "history": history}
+
+
+def _opencode(n: int, prompt: str) -> dict[str, Any]:
+    info = {"role": "user", "id": f"msg_{n}", "time": {"created": 1_775_000_000_000 + 60_000 * n}}
+    return {"info": info, "parts": [{"type": "text", "text": prompt}]}
+
+
+def read(name: str, *contents: bytes) -> tuple[list[Artifact], Reading]:
+    artifacts = [
+        Artifact(f"a{n}", "t", f"a{n}", name, hashlib.sha256(c).hexdigest(), len(c)) for n, c in enumerate(contents)
+    ]
+    return artifacts, by_name(name).read([Input(c, a) for c, a in zip(contents, artifacts, strict=True)])
+
+
+def prompts(reading: Reading) -> list[str]:
+    return [turn.text for session in reading.sessions for turn in session.turns]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_fullest_snapshot_of_a_session_is_kept_whatever_the_order(name: str) -> None:
+    short, long = (json.dumps(document(name, p)).encode() for p in (["one"], ["one", "two"]))
+    for contents, kept in (((short, long), "a1"), ((long, short), "a0")):
+        artifacts, reading = read(name, *contents)
+        assert prompts(reading) == ["one", "two"]
+        notes = {a.artifact_id: a.note for a in artifacts}
+        assert notes.pop(kept) is None
+        assert list(notes.values()) == [f"superseded by {kept}"]
+        assert [s.artifact_id for s in reading.sessions] == [kept]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_of_two_snapshots_with_as_many_messages_the_longer_file_counts(name: str) -> None:
+    artifacts, reading = read(name, *(json.dumps(document(name, [p])).encode() for p in ("a longer text", "short")))
+    assert prompts(reading) == ["a longer text"]
+    assert artifacts[1].note == "superseded by a0"
+    assert artifacts[1].record_kinds["repeated"] == artifacts[1].records
+    assert "repeated" not in artifacts[0].record_kinds
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_more_messages_count_for_more_than_a_longer_file(name: str) -> None:
+    _, reading = read(name, *(json.dumps(document(name, p)).encode() for p in (["x" * 5_000], ["one", "two"])))
+    assert prompts(reading) == ["one", "two"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_document_that_breaks_off_gives_the_messages_before_the_break(name: str, indent: int | None) -> None:
+    data = json.dumps(document(name, ["one", "two", "three"]), indent=indent).encode()
+    cut = data[: data.index(b"three") + 2]
+    (artifact,), reading = read(name, cut)
+    assert prompts(reading) == ["one", "two"]
+    assert artifact.skipped_reasons == {"cut_document": 1}
+    assert sum(artifact.record_kinds.values()) + artifact.skipped == artifact.records
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("odd", [7, None, "text", [], {"info": 3, "type": 3, "user": 3, "parts": 1}], ids=repr)
+def test_an_odd_message_costs_only_itself(name: str, odd: Any) -> None:
+    made = document(name, ["one", "two"])
+    made["history" if name == "kiro" else "messages"].insert(1, odd)
+    (artifact,), reading = read(name, json.dumps(made).encode())
+    assert prompts(reading) == ["one", "two"]
+    # an empty list is an entry of nothing, in the pair spelling of Kiro
+    assert artifact.skipped_reasons == ({} if name == "kiro" and odd == [] else {"bad_shape": 1})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_without_its_messages_is_no_session_and_is_counted(name: str) -> None:
+    for content, reason in ((b'{"info": {', "cut_document"), (b'{"messages": 3, "history": 3}', "bad_shape")):
+        (artifact,), reading = read(name, content)
+        assert reading.sessions == []
+        assert artifact.skipped_reasons == {reason: 1}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_lone_surrogates_and_byte_order_marks_are_read(name: str) -> None:
+    marked = b"\xef\xbb\xbf" + json.dumps(document(name, ["half a \ud83d face"])).encode()
+    _, reading = read(name, marked)
+    assert prompts(reading) == ["half a ? face"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_document_is_recognised_when_it_is_longer_than_the_head(name: str, indent: int | None) -> None:
+    data = json.dumps(document(name, ["x" * 900] * 100), indent=indent).encode()
+    assert len(data) > HEAD_BYTES
+    found = identify(Head(data[:HEAD_BYTES], "transcript.jsonl", False))
+    assert found is not None
+    assert found[0].name == name
+    assert found[1].keys == [{"opencode": "session:ses_1", "gemini-cli": "session:s-1", "kiro": "session:c-1"}[name]]
