@@ -17,7 +17,6 @@ from agentsignals.tracking import Region, track
 FILE_CLASSES = ("read", "search", "edit")
 _OUTSIDE = re.compile(r"[/~]|[A-Za-z]:/|\.\./")
 _TURN_OF = attrgetter("turn")
-_USAGE = tuple(map(attrgetter, ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")))
 _OF_AGENT = frozenset(("text", "thinking", "tool_call", "tool_result"))
 _COMMITTED = re.compile(r"^\[(?:detached HEAD|[^\s\]]+)(?: \(root-commit\))? [0-9a-f]{7,40}\]", re.M)
 
@@ -54,8 +53,7 @@ class Usage(Struct, frozen=True, gc=False):
         return (self.input_tokens or 0) + (self.cache_read_tokens or 0) + (self.cache_write_tokens or 0)
 
 
-def _total(values: list[int | None]) -> int | None:
-    known = [n for n in values if n is not None]
+def _total(known: list[int]) -> int | None:
     return sum(known) if known else None
 
 
@@ -114,6 +112,18 @@ class SessionView:
         return [e for e in self.edits if self.in_repo(e.path)]
 
     @cached_property
+    def changed_files(self) -> dict[int, set[str]]:
+        """For each call that changed files of the repository, by event number: which."""
+        found: dict[int, set[str]] = {}
+        for edit in self.repo_edits:
+            files = found.get(edit.seq)
+            if files is None:
+                found[edit.seq] = {edit.path}
+            else:
+                files.add(edit.path)
+        return found
+
+    @cached_property
     def edit_calls(self) -> list[ToolCall]:
         return [c for c in self.calls if c.class_ == "edit"]
 
@@ -125,7 +135,7 @@ class SessionView:
     @cached_property
     def first_edit_index(self) -> int | None:
         """Position among main-thread calls of the first that changed a file of the repository; None when none did."""
-        changed = {e.seq for e in self.repo_edits}
+        changed = self.changed_files
         return next((i for i, c in enumerate(self.calls) if c.seq in changed), None)
 
     @cached_property
@@ -189,13 +199,22 @@ class SessionView:
     def usage(self) -> Usage:
         """What the main thread's model calls used."""
         steps = self.billed_steps
-        return Usage(*(_total([field(s) for s in steps]) for field in _USAGE))
+        return Usage(
+            _total([n for s in steps if (n := s.input_tokens) is not None]),
+            _total([n for s in steps if (n := s.output_tokens) is not None]),
+            _total([n for s in steps if (n := s.cache_read_tokens) is not None]),
+            _total([n for s in steps if (n := s.cache_write_tokens) is not None]),
+        )
 
     @cached_property
     def written_chars(self) -> int:
         """Characters the model wrote on the main thread: visible text, thinking, tool arguments."""
-        written = [*self.by_kind.get("text", []), *self.by_kind.get("thinking", [])]
-        return sum(e.n_chars for e in written) + sum(len(c.arguments) for c in self.calls)
+        text, thinking = self.by_kind.get("text", []), self.by_kind.get("thinking", [])
+        return (
+            sum([e.n_chars for e in text])
+            + sum([e.n_chars for e in thinking])
+            + sum([len(c.arguments) for c in self.calls])
+        )
 
     @cached_property
     def final_share(self) -> float | None:

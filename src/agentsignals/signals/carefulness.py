@@ -71,36 +71,37 @@ class _Seen:
         self._known: dict[str, int] = {}
         self._readers_of_many: list[str] = []
         self._compactions = [e.seq for e in view.by_kind.get("compaction", ())]
-        created: dict[int, dict[str, bool]] = {}
-        for edit in view.edits:
-            files = created.setdefault(edit.seq, {})
-            files[edit.path] = files.get(edit.path, False) or edit.op == "create"
-        self._follow(view.calls, created)
+        self._created = {(e.seq, e.path) for e in view.repo_edits if e.op == "create"}
+        self._follow(view)
 
-    def _follow(self, calls: list[ToolCall], created: dict[int, dict[str, bool]]) -> None:
-        for call in calls:
+    def _follow(self, view: SessionView) -> None:
+        known, changed_files = self._known, view.changed_files
+        for call in view.calls:
             if call.class_ == "read":
                 if call.path is not None:
-                    self._known[call.path] = call.seq
+                    known[call.path] = call.seq
                 elif call.command:
                     self._readers_of_many.append(call.command)
                 continue
-            changed = created.get(call.seq)
+            changed = changed_files.get(call.seq, ())
             if call.class_ == "edit" and call.status not in ("rejected", "cancelled"):
-                self._attempt(call, changed or ({call.path: _creates(call)} if call.path else {}))
-            for path in changed or ():
-                self._known[path] = call.seq
+                if changed:
+                    self._attempt(call, [p for p in changed if p in known or (call.seq, p) not in self._created])
+                elif call.path and view.in_repo(call.path) and (call.path in known or not _creates(call)):
+                    self._attempt(call, [call.path])
+            for path in changed:
+                known[path] = call.seq
 
-    def _attempt(self, call: ToolCall, files: dict[str, bool]) -> None:
-        existing = [path for path, created in files.items() if path in self._known or not created]
+    def _attempt(self, call: ToolCall, existing: list[str]) -> None:
         if not existing:
             return
         if not all(path in self._known or self._read_among_many(path) for path in existing):
             self.blind.append(call)
             return
         self.informed.append(call)
-        last = max(self._known.get(path, 0) for path in existing)
-        self.lost += any(last < seq < call.seq for seq in self._compactions)
+        if self._compactions:
+            last = max(self._known.get(path, 0) for path in existing)
+            self.lost += any(last < seq < call.seq for seq in self._compactions)
 
     def _read_among_many(self, path: str) -> bool:
         return any(path in command for command in self._readers_of_many)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from operator import attrgetter
-
 from agentsignals.catalog import Measured, signal
 from agentsignals.derived import SessionView
 from agentsignals.evidence import Evidence
@@ -11,7 +9,6 @@ from agentsignals.model import Absent, Event
 
 _AGENT_KINDS = frozenset(("text", "thinking", "tool_call", "tool_result"))
 SECOND = 1_000_000
-_AT = attrgetter("timestamp")
 
 
 @signal(
@@ -26,7 +23,7 @@ _AT = attrgetter("timestamp")
 )
 def wall_time_s(view: SessionView, why: Evidence) -> Measured | Absent:
     """Time from the first to the last event of the main thread; `active_s` is the time the agent was answering."""
-    times = [at for at in map(_AT, view.events) if at is not None]
+    times = [e.timestamp for e in view.events if e.timestamp is not None]
     if not times:
         return Absent("missing_field", "timestamps")
     first, last = min(times), max(times)

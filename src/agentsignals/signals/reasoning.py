@@ -170,13 +170,10 @@ def _collapsed(labels: Sequence[str]) -> list[str]:
 
 def _labels(view: SessionView) -> list[str | None]:
     """A phase for each main-thread call; None before the first call that has one (signals_notes section 9)."""
-    changed: dict[int, set[str]] = {}
-    for edit in view.repo_edits:
-        changed.setdefault(edit.seq, set()).add(edit.path)
     labels: list[str | None] = []
     current: str | None = None
     edited = False
-    for call, class_, files in zip(view.calls, view.classes, _next_edited(view, changed), strict=True):
+    for call, class_, files in zip(view.calls, view.classes, _next_edited(view), strict=True):
         if class_ in ("read", "search"):
             if call.path is not None and call.path in files:
                 current = "localize"
@@ -185,15 +182,16 @@ def _labels(view: SessionView) -> list[str | None]:
         elif class_ in ("edit", "shell_write"):
             # A plan written to the home folder is no implementation: it opens no phase.
             current = "implement" if call.path is None or view.in_repo(call.path) else current
-            edited = edited or call.seq in changed
+            edited = edited or call.seq in view.changed_files
         elif class_ in ("test", "build"):
             current = "verify" if edited else "explore"
         labels.append(current)
     return labels
 
 
-def _next_edited(view: SessionView, changed: dict[int, set[str]]) -> list[set[str]]:
+def _next_edited(view: SessionView) -> list[set[str]]:
     """For each call the files of the next call that changed the repository, which may be the call itself."""
+    changed = view.changed_files
     following: set[str] = set()
     found = []
     for call in reversed(view.calls):
@@ -208,7 +206,7 @@ def _segments(labels: list[str | None]) -> list[tuple[str, int, int]]:
     runs: list[tuple[str, int, int]] = []
     start = 0
     for label, members in groupby(labels):
-        end = start + sum(1 for _ in members)
+        end = start + len(list(members))
         if label is not None:
             runs.append((label, start, end - 1))
             while len(runs) > 2 and _is_glance(runs[-2]) and runs[-3][0] == label:
