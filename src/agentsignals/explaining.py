@@ -9,7 +9,7 @@ from msgspec import Struct
 from agentsignals import catalog
 from agentsignals.derived import SessionView
 from agentsignals.evidence import Item
-from agentsignals.ingest.across import given_values, history_of
+from agentsignals.ingest.across import history_of
 from agentsignals.model import Absent
 from agentsignals.store import Store
 
@@ -36,8 +36,10 @@ def explain(store: Store, session_id: str, path: str) -> Explanation:
     one = catalog.by_path(path)
     session = store.session(session_id)
     view = SessionView(session)
-    given = {**given_values(store, session.session_id), **catalog.values(view)}
-    history = history_of(store, session.session_id) if one.scope == "history" else None
+    given, history = catalog.values(view), None
+    if one.scope == "history":
+        history, across = history_of(store, session.session_id)
+        given |= across
     value, detail, collected = catalog.explain(one, view, given, history)
     if not collected.items and not isinstance(value, Absent):
         collected.denominator(session.turns, "searched:")

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct, field
 
@@ -18,6 +18,9 @@ from agentsignals.ingest import plan as planning
 from agentsignals.sources.local import found_homes
 from agentsignals.store import Store
 from agentsignals.store.manifest import FileEntry, SessionEntry
+
+if TYPE_CHECKING:
+    from agentsignals.ingest.across import Gist
 
 
 class Progress(Protocol):
@@ -57,6 +60,14 @@ class Summary(Struct):
     report: str | None = None
 
 
+class _Way(Struct, frozen=True):
+    """How shards are read: by how many workers, of which executor, telling whom."""
+
+    jobs: int
+    executor: str
+    progress: Progress
+
+
 def default_sources() -> list[str]:
     """The agents whose folders are on this machine. UsageError when there is none."""
     found = sorted(found_homes())
@@ -88,8 +99,9 @@ def ingest(  # noqa: PLR0913  (each is a choice of the person at the command lin
     store = Store(store_folder, create=True)
     with _locked(store.folder):
         plan = planning.make(specs, store.manifest, force_format, lambda n: progress("looking", n, None), shard_bytes)
-        parsed = _read(store, plan, jobs or default_jobs(), executor, progress)
-        _finish(store, plan.other_files)
+        fresh: dict[str, list[Gist]] = {}
+        parsed = _read(store, plan, _Way(jobs or default_jobs(), executor, progress), fresh)
+        _finish(store, plan.other_files, fresh)
     summary = _summary(store, set(plan.seen))
     summary.parsed = parsed
     summary.unchanged = plan.unchanged
@@ -120,7 +132,7 @@ def measure(store_folder: Path | str | None = None, progress: Progress = silent)
                 known = store.manifest.shards[name].signals
                 changed |= {p for p in {*now, *known} if now.get(p) != known.get(p)}
                 sessions += _measure_shard(store, name, now)
-            _finish(store, {})
+            _finish(store, {}, {})
     return {"signals": len(changed), "sessions": sessions}
 
 
@@ -141,8 +153,8 @@ def _measure_shard(store: Store, name: str, now: dict[str, int]) -> int:
     return count
 
 
-def _read(store: Store, plan: planning.Plan, jobs: int, executor_name: str, progress: Progress) -> int:
-    """Reads the plan's shards and commits each as it comes."""
+def _read(store: Store, plan: planning.Plan, way: _Way, fresh: dict[str, list[Gist]]) -> int:
+    """Reads the plan's shards and commits each as it comes; leaves in `fresh` what the second pass needs of them."""
     if not plan.shards:
         return 0
     from agentsignals.executor import executor  # noqa: PLC0415  (nothing of this is needed when nothing changed)
@@ -151,17 +163,18 @@ def _read(store: Store, plan: planning.Plan, jobs: int, executor_name: str, prog
     tasks = [Task(str(store.folder), planning.shard_name(families), families) for families in plan.shards]
     total = sum(f.bytes for families in plan.shards for f in families)
     done = parsed = 0
-    progress("reading", 0, total)
-    for report in executor(executor_name).map(read_shard, tasks, jobs):
+    way.progress("reading", 0, total)
+    for report in executor(way.executor).map(read_shard, tasks, way.jobs):
         store.add_shard(report.name, report.entry, report.sessions, report.files)
+        fresh[report.name] = report.gists
         done += report.bytes
         parsed += report.parsed
-        progress("reading", done, total)
+        way.progress("reading", done, total)
     store.sweep()
     return parsed
 
 
-def _finish(store: Store, other_files: dict[str, FileEntry]) -> None:
+def _finish(store: Store, other_files: dict[str, FileEntry], fresh: dict[str, list[Gist]]) -> None:
     """Values across sessions, when any session changed; and what else the index should remember."""
     known = store.manifest.files
     new_files = {u: e for u, e in other_files.items() if known.get(u) != e}
@@ -170,7 +183,7 @@ def _finish(store: Store, other_files: dict[str, FileEntry]) -> None:
     if store.manifest.history_of != fingerprint and store.manifest.shards:
         from agentsignals.ingest.across import measure_across  # noqa: PLC0415  (only when something changed)
 
-        measure_across(store)
+        measure_across(store, fresh)
         store.manifest.history_of = fingerprint
         store.save()
     elif new_files:

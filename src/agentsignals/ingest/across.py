@@ -5,112 +5,130 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
-from agentsignals.catalog import Result, measure, plan, values_over_sessions
+from agentsignals.catalog import Measured, Result, Signal, catalogue, measure, plan, values_over_sessions
 from agentsignals.derived import SessionView
-from agentsignals.history import History, Outline, histories
+from agentsignals.history import History, Outline, histories, place_of, user_of
 from agentsignals.model import Absent, Session
 from agentsignals.store import Store, shards
 
 _HEADER = [
-    "session_id", "context", "format", "agent", "artifact_id", "repo", "cwd", "parent_session_id",
-    "started_at", "ended_at",
+    "session_id", "context", "format", "agent", "artifact_id", "repo", "cwd", "parent_session_id", "started_at",
+    "ended_at", "n_turns",
 ]  # fmt: skip
+FILES = "touched_files"
+"""The signal whose value says which files a session touched."""
 
 
-def measure_across(store: Store) -> None:
-    """Computes the history and corpus signals from what the shards hold, and writes them beside the shards."""
-    sessions, values = _headers(store), _values(store)
-    found = histories([_outline(s, values.get(s.session_id, {})) for s in sessions])
+class Gist(Struct):
+    """What the second pass needs of a session: its header without rows, and the values others ask for."""
+
+    header: Session
+    values: dict[str, Any]
+    n_turns: int
+    first_prompt: str | None
+
+
+def gist(session: Session, results: list[Result]) -> Gist:
+    """The gist of a session just measured."""
+    wanted = needed()
+    header = Session(
+        session.session_id,
+        session.context,
+        session.format,
+        session.agent,
+        session.artifact_id,
+        repo=session.repo,
+        cwd=session.cwd,
+        parent_session_id=session.parent_session_id,
+        started_at=session.started_at,
+        ended_at=session.ended_at,
+    )
+    values = {r.signal.name: r.value for r in results if r.turn is None and r.signal.name in wanted}
+    return Gist(header, values, len(session.turns), session.turns[0].text if session.turns else None)
+
+
+def measure_across(store: Store, fresh: dict[str, list[Gist]]) -> None:
+    """Computes the history and corpus signals and writes them beside the shards. `fresh` holds the gists of shards read
+    in this run, by name; those of the others are read back from the store.
+    """
+    gists = [g for name in store.manifest.shards for g in (fresh.get(name) or gists_of(store, name))]
+    gists.sort(key=lambda g: g.header.session_id)
+    found = histories([_outline(g) for g in gists])
     rows = []
-    for session in sessions:
-        given = values.get(session.session_id, {})
-        results = _history_results(session, given, found.get(session.session_id))
-        given.update({r.signal.name: r.value for r in results})
-        rows += shards.signal_rows(session.session_id, results)
-    rows += shards.signal_rows(None, _corpus_results(values))
+    for one in gists:
+        results = _history_results(one, found.get(one.header.session_id))
+        one.values.update({r.signal.name: r.value for r in results})
+        rows += shards.signal_rows(one.header.session_id, results)
+    rows += shards.signal_rows(None, _corpus_results(gists))
     shards.write_signals(store.folder, rows)
 
 
-def given_values(store: Store, session_id: str) -> dict[str, Any]:
-    """All values of one session by function name, as the second pass and `explain` are given them."""
-    return _values(store, store.manifest.sessions[session_id].shard).get(session_id, {})
+def history_of(store: Store, session_id: str) -> tuple[History, dict[str, Any]]:
+    """How one session lies among the others, and the values that signals across sessions have for it."""
+    gists = [g for name in store.manifest.shards for g in gists_of(store, name)]
+    history = histories([_outline(g) for g in gists])[session_id]
+    own = next(g for g in gists if g.header.session_id == session_id)
+    return history, {r.signal.name: r.value for r in _history_results(own, history)}
 
 
-def history_of(store: Store, session_id: str) -> History | None:
-    """How one session lies among the others."""
-    values = _values(store)
-    return histories([_outline(s, values.get(s.session_id, {})) for s in _headers(store)]).get(session_id)
+def gists_of(store: Store, shard: str) -> list[Gist]:
+    """The gists of a shard's sessions, read back."""
+    names = {catalogue()[name].path: name for name in needed()}
+    values: dict[str, dict[str, Any]] = {}
+    for row in shards.read_values(store.folder, shard, set(names)):
+        value = (
+            Absent(row["absent"], row["absent_detail"] or "") if row["absent"] else msgspec.json.decode(row["value"])
+        )
+        values.setdefault(row["session_id"], {})[names[row["signal"]]] = value
+    prompts = shards.first_prompts(store.folder, shard)
+    return [
+        Gist(Session(**row), values.get(row["session_id"], {}), n_turns, prompts.get(row["session_id"]))
+        for row in shards.read_header(store.folder, shard, _HEADER)
+        for n_turns in [row.pop("n_turns")]
+    ]
 
 
-def _history_results(session: Session, given: dict[str, Any], history: History | None) -> list[Result]:
-    return measure(SessionView(session), given, history) if history is not None else []
-
-
-def _headers(store: Store) -> list[Session]:
-    rows = [r for name in store.manifest.shards for r in shards.read_header(store.folder, name, _HEADER)]
-    return sorted((Session(**r) for r in rows), key=lambda s: s.session_id)
-
-
-def _values(store: Store, only_shard: str | None = None) -> dict[str, dict[str, Any]]:
-    """Session-level values that the second pass needs, by session and function name."""
-    names = {s.path: s.name for s in _needed()}
-    found: dict[str, dict[str, Any]] = {}
-    for shard in [only_shard] if only_shard else store.manifest.shards:
-        for row in shards.read_values(store.folder, shard, list(names) if only_shard is None else None):
-            name = names.get(row["signal"]) or _name_of(row["signal"])
-            if name is None:
-                continue
-            value = (
-                Absent(row["absent"], row["absent_detail"] or "")
-                if row["absent"]
-                else msgspec.json.decode(row["value"])
-            )
-            found.setdefault(row["session_id"], {})[name] = value
-    return found
-
-
-def _name_of(path: str) -> str | None:
-    from agentsignals.catalog import catalogue  # noqa: PLC0415  (only for one session)
-
-    return next((s.name for s in catalogue().values() if s.path == path), None)
-
-
-def _needed() -> list[Any]:
-    from agentsignals.catalog import catalogue  # noqa: PLC0415
-
+def needed() -> set[str]:
+    """The session-level signals that the second pass asks for, by function name."""
     known = catalogue()
-    wanted = {n for c in ("product", "eval") for s in (*plan(c, "history"), *plan(c, "corpus")) for n in s.needs}
-    wanted |= {"touched_files"}
-    return [known[n] for n in wanted if n in known and known[n].scope == "session"]
+    later = [s for context in ("product", "eval") for scope in ("history", "corpus") for s in _plan(context, scope)]
+    return {n for s in later for n in s.needs if known[n].scope == "session"} | {FILES}
 
 
-def _outline(session: Session, values: dict[str, Any]) -> Outline:
-    touched = values.get("touched_files")
+def _plan(context: Any, scope: Any) -> tuple[Signal, ...]:
+    return plan(context, scope)
+
+
+def _history_results(one: Gist, history: History | None) -> list[Result]:
+    return measure(SessionView(one.header), one.values, history) if history is not None else []
+
+
+def _outline(one: Gist) -> Outline:
+    h, files = one.header, one.values.get(FILES)
     return Outline(
-        session.session_id,
-        session.repo or session.cwd,
-        session.started_at,
-        session.ended_at,
-        touched if isinstance(touched, list) else [],
-        session.parent_session_id,
+        h.session_id,
+        place_of(h.repo, h.cwd),
+        h.started_at,
+        h.ended_at,
+        files if isinstance(files, list) else [],
+        h.parent_session_id,
+        one.first_prompt,
+        user_of(h.cwd),
+        one.n_turns,
     )
 
 
-def _corpus_results(values: dict[str, dict[str, Any]]) -> list[Result]:
+def _corpus_results(gists: list[Gist]) -> list[Result]:
     lists: dict[str, list[Any]] = {}
-    for session_id in sorted(values):
-        for name, value in values[session_id].items():
+    for one in gists:
+        for name, value in one.values.items():
             if type(value) is not Absent:
                 lists.setdefault(name, []).append(value)
     results = []
-    for one in plan("product", "corpus"):
-        value = values_over_sessions(one, lists)
-        results.append(
-            Result(
-                one,
-                getattr(value, "value", value),
-                getattr(value, "detail", None) if type(value) is not Absent else None,
-            )
-        )
+    for declared in plan("product", "corpus"):
+        value = values_over_sessions(declared, lists)
+        detail = value.detail if isinstance(value, Measured) else None
+        results.append(Result(declared, value.value if isinstance(value, Measured) else value, detail))
     return results

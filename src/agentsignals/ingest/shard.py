@@ -14,6 +14,7 @@ from agentsignals import prices
 from agentsignals.catalog import INTERNAL_ERROR, Result, catalogue, measure
 from agentsignals.derived import SessionView
 from agentsignals.formats import Input, Reading, formats
+from agentsignals.ingest.across import Gist, gist
 from agentsignals.ingest.plan import Family, Member, entry_of
 from agentsignals.model import Absent, Artifact, Checkpoint, Session
 from agentsignals.sources import Unreadable, read
@@ -40,6 +41,8 @@ class Report(Struct):
     bytes: int = 0
     parsed: int = 0
     """Files that were opened and decoded."""
+    gists: list[Gist] = field(default_factory=list)
+    """What the second pass needs of the sessions."""
 
 
 class _Work(Struct):
@@ -77,6 +80,7 @@ def _read_shard(task: Task) -> Report:
         results = measure(SessionView(session))
         _count_errors(results, report.entry)
         rows += shards.signal_rows(session.session_id, results)
+        report.gists.append(gist(session, results))
     artifacts.sort(key=lambda a: a.artifact_id)
     counted = shards.write(Path(task.root), task.name, [s for _, s in sessions], artifacts, rows)
     for (family_name, session), figures in zip(sessions, counted, strict=True):

@@ -75,7 +75,8 @@ def read_table(root: Path, name: str, table: str, columns: list[str] | None = No
     """The rows of one table of one shard."""
     path = root / FOLDER / name / f"{table}.parquet"
     try:
-        return list(pq.read_table(path, columns=columns).to_pylist())
+        with pq.ParquetFile(path) as file:
+            return list(file.read(columns).to_pylist())
     except (OSError, pa.ArrowInvalid) as problem:
         raise StoreError(f"{path} can't be read: {problem}.", "Delete the store and analyze again.") from problem
 
@@ -85,12 +86,16 @@ def read_header(root: Path, name: str, columns: list[str]) -> list[dict[str, Any
     return list(_as_ints(pq.read_table(root / FOLDER / name / "sessions.parquet", columns=columns)))
 
 
-def read_values(root: Path, name: str, paths: list[str] | None) -> list[dict[str, Any]]:
-    """The session-level values of a shard: of these signals, or of all."""
+def read_values(root: Path, name: str, paths: set[str]) -> list[dict[str, Any]]:
+    """The session-level values of a shard, of these signals."""
     columns = ["session_id", "turn", "signal", "value", "absent", "absent_detail"]
-    where = [("signal", "in", paths)] if paths is not None else None
-    rows = pq.read_table(root / FOLDER / name / "signals.parquet", columns=columns, filters=where).to_pylist()
-    return [r for r in rows if r["turn"] is None]
+    return [r for r in read_table(root, name, "signals", columns) if r["turn"] is None and r["signal"] in paths]
+
+
+def first_prompts(root: Path, name: str) -> dict[str, str]:
+    """The first human turn of each session of a shard that has one."""
+    rows = read_table(root, name, "turns", ["session_id", "turn", "text"])
+    return {r["session_id"]: r["text"] for r in rows if r["turn"] == 0}
 
 
 def read_sessions(root: Path, name: str, only: str | None = None) -> Iterator[Session]:
