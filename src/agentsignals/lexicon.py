@@ -145,7 +145,7 @@ def revert_all(text: str, kind: str = "prompt") -> str | None:
 
 def seed_corrections(text: str) -> str | None:
     """The first of the seed's literal keywords anywhere in the raw text; for comparison only."""
-    found = reactions.SEED_CORRECTION.search(text)
+    found = reactions.SEED_CORRECTION.search(text.lower())
     return found.group() if found else None
 
 
@@ -175,7 +175,7 @@ ENOUGH_WORDS = 12
 def is_english(text: str) -> bool:
     """False when the head is mostly in another script, or long without one of English's small words."""
     searched = head(text)
-    if not searched.isascii():
+    if not searched.replace(BULLET.strip(), "").isascii():
         letters = [c for c in searched if c.isalpha()]
         # U+024F ends the Latin blocks.
         if sum(c > "\u024f" for c in letters) * 2 > len(letters) >= FEW_LETTERS:

@@ -243,8 +243,8 @@ REVERT_ALL = _pattern(
     r"\bgit (?:reset --hard|checkout -- ?\.|checkout \.|restore \.)(?![\w/])",
 )
 
-SEED_CORRECTION = re.compile(r"\b(?:no|that's not|wrong|undo|revert|actually|wait|stop)\b", I)
-"""The keyword list as seed 003 has it: a quarter of its hits are corrections. Kept for comparison only."""
+SEED_CORRECTION = re.compile(r"\b(?:no|that's not|wrong|undo|revert|actually|wait|stop)\b")
+"""For lower-case text: the seed's own keywords, kept for comparison. A quarter of their hits are corrections."""
 
 REJECTED_THING = re.compile(r"\s*(?:commits?|changes?|edits?|one|thing)\b", I)
 """What is taken back, named behind the words that take it back: "revert the last" *change*."""
