@@ -298,3 +298,26 @@ def test_of_the_real_corpus_only_names_without_a_list_price_are_unpriced() -> No
     logged = {m.decode() for path in corpus.rglob("transcript.json*") for m in named.findall(path.read_bytes())}
     assert {name for name in logged if price(name) is None} == {"<synthetic>", "sonnet", "gpt-5.3-codex-spark"}
     assert len(logged) > 20
+
+
+@pytest.mark.corpus
+def test_what_pi_recorded_as_cost_is_what_the_table_says() -> None:
+    """A second opinion on six models, before and after a price cut, from a program with a table of its own."""
+    corpus = Path(__file__).parents[2] / "shared" / "corpus"
+    if not corpus.is_dir():
+        pytest.skip("the real corpus is not beside this checkout")
+    models: set[str] = set()
+    compared = 0
+    for path in (*corpus.glob("sessions/pi/*/*/transcript.jsonl"), *corpus.glob("pi-v1/*.jsonl")):
+        for line in path.read_bytes().splitlines():
+            said = json.loads(line).get("message", {}) if b'"usage"' in line else {}
+            used = said.get("usage") or {}
+            if not used.get("cost", {}).get("total"):
+                continue
+            tokens = [used[kind] for kind in ("input", "output", "cacheRead", "cacheWrite")]
+            at = int(said["timestamp"] * 1000)
+            assert cost_usd(said["model"], *tokens, at=at) == pytest.approx(used["cost"]["total"], abs=1e-9), line[:80]
+            models.add(said["model"])
+            compared += 1
+    assert compared > 1400
+    assert len(models) == 6
