@@ -23,7 +23,7 @@ SHARD_BYTES = 48 * 1024 * 1024
 """Raw bytes a shard aims at: memory stays under some 250 MB a worker (perf.md 3.3), and a lost worker loses little."""
 
 
-_JSON_START = re.compile(rb"\{\s*[\"}]|\[\s*[\[{\"\]]|PK\x03\x04")
+_JSON_START = re.compile(rb"\{\s*[\"}]|\[\s*(?:[\[{]\s*[\[{\"\]}]|[\"\]])|PK\x03\x04")
 """What the first bytes of a file look like that may be a trace: a JSON object or list, a ZIP archive."""
 
 
