@@ -8,6 +8,8 @@ from collections.abc import Iterable
 
 _WORKTREE = re.compile(r"^(?:\.worktrees|\.claude/worktrees|worktrees|\.git/worktrees)/[^/]+/")
 _ABSOLUTE = re.compile(r"[/\\~]|[A-Za-z]:[\\/]")
+_BESIDE = re.compile(r"(?:__|[.-])worktrees/[^/]+/")
+"""Where worktree managers put the checkouts of `<root>`: `<root>__worktrees/<name>/`, `<root>.worktrees/<name>/`."""
 _DRIVE = re.compile(r"^[A-Za-z]:[\\/]")
 _NO_REPOSITORY = re.compile(
     r"(?:/private)?/(?:tmp|var/folders)(?:/|$)|(?:(?:[A-Za-z]:)?/(?:Users|home)/[^/]+|/root|/)$"
@@ -67,6 +69,9 @@ class Paths:
                 break
             if given == root:
                 return "."
+            if given.startswith(root) and (beside := _BESIDE.match(given, len(root))):
+                given = given[beside.end() :]
+                break
         return _WORKTREE.sub("", given) or "."
 
 

@@ -71,9 +71,9 @@ def skip(artifact: Artifact, reason: str) -> None:
     artifact.skipped_reasons[reason] = artifact.skipped_reasons.get(reason, 0) + 1
 
 
-def saw(artifact: Artifact, kind: str) -> None:
-    """One record of that kind was read."""
-    artifact.record_kinds[kind] = artifact.record_kinds.get(kind, 0) + 1
+def saw(artifact: Artifact, kind: str, times: int = 1) -> None:
+    """A record of that kind was read, or so many."""
+    artifact.record_kinds[kind] = artifact.record_kinds.get(kind, 0) + times
 
 
 def _recovered(raw: bytes, artifact: Artifact, decode: Decode[T], broken: str) -> Iterator[T]:
