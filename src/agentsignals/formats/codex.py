@@ -1,0 +1,172 @@
+"""Codex rollout JSONL (formats.md section 3): `~/.codex/sessions/YYYY/MM/DD/rollout-*.jsonl`."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from agentsignals.formats import Claim, Format, Input, Reading
+from agentsignals.formats.codex_decode import decode
+from agentsignals.formats.codex_records import SessionMeta, Task, TurnContext
+from agentsignals.formats.codex_session import Logged, Reader, parent_of
+from agentsignals.formats.head import Head
+from agentsignals.formats.records import lines, saw
+from agentsignals.model import Session
+from agentsignals.times import from_epoch_ms, from_iso
+
+_TYPES = frozenset(("session_meta", "turn_context", "response_item", "event_msg", "compacted"))
+_ID = re.compile(r'"id"\s*:\s*"([^"]+)"')
+_BURST_US = 2_000_000
+"""A fork copies its parent's history in one go; records this much later than the first are its own."""
+
+
+def claims(head: Head) -> Claim | None:
+    """Records of `timestamp`, `type` and `payload`; the first header names the session, later ones its parents."""
+    found = [
+        r for r in head.records if r.get("type") in _TYPES and isinstance(r.get("payload"), dict) and "timestamp" in r
+    ]
+    ids = [r["payload"].get("id") for r in found if r["type"] == "session_meta"]
+    keys = [f"session:{one}" for one in ids if isinstance(one, str)]
+    parents = [r["payload"].get("forked_from_id") for r in found if r["type"] == "session_meta"]
+    keys += [f"session:{one}" for one in parents if isinstance(one, str)]
+    if not found:
+        key = _cut_header(head)
+        return Claim([key]) if key else None
+    return Claim(list(dict.fromkeys(keys)), beside=not keys)
+
+
+def _cut_header(head: Head) -> str | None:
+    """The session of a header too long for the window: instructions and tool definitions can fill it."""
+    leading = head.document
+    if leading.get("type") != "session_meta" or "payload" not in leading or "timestamp" not in leading:
+        return None
+    found = _ID.search(head.text, head.text.find('"payload"'), 4_000)
+    return f"session:{found.group(1)}" if found else None
+
+
+def read(inputs: list[Input]) -> Reading:
+    """Snapshots of a session are united; history that a fork copied counts for the parent, if the parent is there."""
+    sessions: dict[str, list[_File]] = {}
+    for file in sorted((_File(given) for given in inputs), key=lambda f: f.order):
+        sessions.setdefault(file.session_id, []).append(file)
+    copies = _copies({session_id: files[0] for session_id, files in sessions.items()})
+    return Reading([_session(session_id, files, copies.get(session_id, 0)) for session_id, files in sessions.items()])
+
+
+class _File:
+    """The records of one file."""
+
+    def __init__(self, given: Input) -> None:
+        self.given = given
+        self.logged = list(_logged(given))
+        self.kinds = Counter([one.kind for one in self.logged])
+        for kind, times in self.kinds.items():
+            saw(given.artifact, kind, times)
+        headers = [one.body for one in self.logged if one.kind == "session_meta" and isinstance(one.body, SessionMeta)]
+        self.meta = headers[0] if headers else None
+        named = self.meta.id if self.meta is not None else ""
+        self.session_id = named or given.session_hint or given.artifact.artifact_id
+        self.parents = {h.id for h in headers if h.id and h.id != self.session_id}
+        if self.meta is not None and self.meta.forked_from_id:
+            self.parents.add(self.meta.forked_from_id)
+        first = next((one.timestamp for one in self.logged if one.timestamp), "")
+        # Of two snapshots that begin together the longer comes first, so that most of a session points into one file.
+        self.order = (first, -len(self.logged), given.artifact.sha256, given.artifact.artifact_id)
+
+    @property
+    def copied(self) -> int:
+        """How many records at the top were copied from another session."""
+        if self.meta is None or not self.parents:
+            return 0
+        began = _minted(self.session_id)
+        for n, one in enumerate(self.logged):
+            if isinstance(one.body, Task | TurnContext) and _is_own(one.body, began):
+                return n
+        first = from_iso(self.logged[0].timestamp)
+        for n, one in enumerate(self.logged):
+            at = from_iso(one.timestamp)
+            if at is not None and first is not None and at > first + _BURST_US:
+                return n
+        return len(self.logged)
+
+
+def _logged(given: Input) -> Iterator[Logged]:
+    for number, record in lines(given.data, given.artifact, decode):
+        yield Logged(number, record.timestamp, record.kind, record.body)
+
+
+def _copies(first_files: dict[str, _File]) -> dict[str, int]:
+    """By session, how many leading records are left to another session.
+
+    Where the parent itself is missing, the fork that copied most of it keeps the copy.
+    """
+    copied = {session_id: file.copied for session_id, file in first_files.items()}
+    orphans: dict[str, str] = {}
+    for session_id, file in first_files.items():
+        parent = parent_of(file.meta) if file.meta is not None else None
+        if not copied[session_id] or file.parents & first_files.keys():
+            continue
+        best = orphans.get(parent or session_id)
+        if best is None or copied[session_id] > copied[best]:
+            orphans[parent or session_id] = session_id
+    return {session_id: n for session_id, n in copied.items() if session_id not in orphans.values()}
+
+
+def _session(session_id: str, files: list[_File], copied: int) -> Session:
+    first = files[0]
+    session = Session(session_id, "product", "codex", "codex", first.given.artifact.artifact_id)
+    session.repo = first.given.repo_hint
+    logged = [one for file in files for one in file.logged[copied:]]
+    reader = Reader(session, first.meta, logged, inherits=bool(first.parents))
+    seen: set[tuple[str | None, str, int]] = set()
+    for file in files:
+        reader.builder.artifact_id = file.given.artifact.artifact_id
+        nth: Counter[tuple[str | None, str]] = Counter()
+        for n, one in enumerate(file.logged):
+            if n < copied and n > 0:
+                saw(file.given.artifact, "repeated")
+                if file is first:
+                    reader.copied(one)
+                continue
+            if len(files) > 1:
+                key = (one.timestamp, one.kind)
+                nth[key] += 1
+                if (*key, nth[key]) in seen:
+                    saw(file.given.artifact, "repeated")
+                    continue
+                seen.add((*key, nth[key]))
+            reader.take(one)
+    return reader.finish()
+
+
+def _minted(uuid: str) -> int | None:
+    """When a version 7 UUID was made, in microseconds UTC; None for another id."""
+    digits = uuid.replace("-", "")
+    if len(digits) != 32 or digits[12] != "7":
+        return None
+    try:
+        return int(digits[:12], 16) * 1000
+    except ValueError:
+        return None
+
+
+def _is_own(body: Task | TurnContext, began: int | None) -> bool:
+    """Whether a turn of this id, or begun then, can be the session's own: copied turns are older than the session."""
+    minted = _minted(body.turn_id or "")
+    if began is None:
+        return False
+    if minted is not None:
+        return minted >= began
+    started = from_epoch_ms(body.started_at * 1000) if isinstance(body, Task) and body.started_at is not None else None
+    return started is not None and started >= began - began % 1_000_000
+
+
+FORMAT = Format(
+    name="codex",
+    version=1,
+    claims=claims,
+    read=read,
+    agent="codex",
+    home=("~/.codex/sessions", "~/.codex/archived_sessions"),
+)

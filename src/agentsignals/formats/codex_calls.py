@@ -1,0 +1,155 @@
+"""Tool calls of a Codex session and what became of them, read off up to four records each."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Raw
+
+from agentsignals.formats import codex_patch as patches
+from agentsignals.formats import codex_tools as tools
+from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.codex_records import (
+    CustomCall,
+    ExecEnd,
+    FunctionCall,
+    HostedCall,
+    McpEnd,
+    Output,
+    PatchEnd,
+    ToolsFound,
+)
+from agentsignals.formats.codex_usage import ModelCalls
+from agentsignals.formats.records import UNREADABLE
+from agentsignals.formats.tools import EDIT, SHELL
+from agentsignals.model import ToolCall
+
+
+class _McpResult(msgspec.Struct, gc=False):
+    class _Ok(msgspec.Struct, gc=False):
+        isError: bool | None = None  # noqa: N815  (the file's own spelling)
+
+    Ok: _Ok | None = None
+    Err: Raw = Raw()
+
+
+class _Begun(msgspec.Struct, gc=False):
+    """A call as one of the kinds of records tells of it; `folder` is where a command runs, when it says so."""
+
+    name: str
+    call_id: str
+    arguments: bytes | str
+    patch: str | None = None
+    folder: str | None = None
+
+
+_decode_mcp = msgspec.json.Decoder(_McpResult).decode
+
+
+class Calls:
+    """Pairs calls with their outputs, and with what other records say of them before or after."""
+
+    def __init__(self, builder: SessionBuilder, models: ModelCalls, thread: str) -> None:
+        self._builder = builder
+        self._models = models
+        self._thread = thread
+        self._by_id: dict[str, ToolCall] = {}
+        self._patches: list[tuple[ToolCall, str]] = []
+        self._failed: set[str] = set()
+        self._codes: dict[str, int] = {}
+        self._polls: dict[str, str] = {}
+        self._running: dict[str, ToolCall] = {}
+        """Processes left running, by the number that later `write_stdin` calls name."""
+
+    def function(self, body: FunctionCall, at: int | None) -> None:
+        name = tools.full_name(body.name, body.namespace)
+        known = tools.tool(name)
+        given = tools.more_arguments(body.arguments) if known in (SHELL, EDIT) else tools.NO_ARGUMENTS
+        call = self._begin(_Begun(name, body.call_id or "", body.arguments, tools.patch_of(given), given.workdir), at)
+        if name == "write_stdin" and given.session_id is not None:
+            self._polls[call.call_id] = str(given.session_id)
+
+    def custom(self, body: CustomCall, at: int | None) -> None:
+        patch = body.input if body.name == "apply_patch" else None
+        self._begin(_Begun(body.name, body.call_id or "", msgspec.json.encode({"input": body.input}), patch), at)
+
+    def hosted(self, name: str, body: HostedCall, at: int | None) -> None:
+        """A tool that the model's provider runs: the rollout holds the call, and of most no result."""
+        call_id = body.call_id or body.id or f"line:{self._builder.line}"
+        call = self._begin(_Begun(name, call_id, bytes(body.arguments or body.action) or b"{}"), at)
+        if body.call_id is None and body.status == "completed":
+            self._builder.result(call_id, "", "ok", at, self._thread)
+            call.result_tokens = None  # what was found went to the model, not to the log
+
+    def output(self, body: Output, at: int | None) -> None:
+        self._result(body.call_id or "", tools.read_result(body.output, body.call_id in self._failed), at)
+
+    def tools_found(self, body: ToolsFound, at: int | None) -> None:
+        self._result(body.call_id or "", tools.Result(bytes(body.tools).decode("utf-8", "replace")), at)
+
+    def patch_end(self, body: PatchEnd, at: int | None) -> None:
+        call = self._by_id.get(body.call_id or "")
+        if call is not None and body.success and body.changes:
+            patches.record_changes(self._builder, call, body.changes)
+
+    def mcp_end(self, body: McpEnd, at: int | None) -> None:
+        if body.call_id and _is_mcp_error(body.result):
+            self._failed.add(body.call_id)
+
+    def process_end(self, end: ExecEnd, at: int | None) -> None:
+        """The end of a command, logged by some versions: before its output, or long after for one left running."""
+        call = self._by_id.get(end.call_id or "")
+        if call is None or end.exit_code is None:
+            return
+        if call.result_seq is None:
+            self._codes[call.call_id] = end.exit_code
+        elif call.exit_code is None:
+            self._builder.exited(call, end.exit_code, at=at)
+
+    def finish(self) -> None:
+        """Patches that no record gives the lines of are read off their text."""
+        recorded = {edit.seq for edit in self._builder.session.edits}
+        for call, patch in self._patches:
+            if call.status == "ok" and call.seq not in recorded:
+                patches.record_patch(self._builder, call, patch)
+
+    def _begin(self, begun: _Begun, at: int | None) -> ToolCall:
+        patch = begun.patch
+        call = self._builder.call(
+            begun.call_id,
+            begun.name,
+            begun.arguments,
+            EDIT if patch is not None else tools.tool(begun.name),
+            at,
+            self._models.item(at),
+            self._thread,
+            path=patches.first_file(patch) if patch is not None else None,
+            folder=begun.folder,
+        )
+        self._by_id[call.call_id] = call
+        if patch is not None:
+            self._patches.append((call, patch))
+        return call
+
+    def _result(self, call_id: str, result: tools.Result, at: int | None) -> None:
+        status, code = result.status, result.exit_code
+        if code is None and result.running is None and call_id in self._codes:
+            code = self._codes.pop(call_id)
+            status = "error" if code else status
+        process = self._polls.get(call_id)
+        begun = self._running.get(process) if process is not None else None
+        if process is not None and begun is not None and code is not None:
+            self._builder.exited(begun, code, result.text, at)
+            del self._running[process]
+            status, code = "ok", None  # the code is the command's; the poll that saw it end did what it should
+        call = self._builder.result(call_id, result.text, status, at, self._thread, code)
+        self._models.result(call)
+        if call is not None and result.running is not None and begun is None:
+            self._running[result.running] = call
+
+
+def _is_mcp_error(raw: Raw) -> bool:
+    try:
+        result = _decode_mcp(raw)
+    except UNREADABLE:
+        return False
+    return bool(result.Err) or (result.Ok is not None and result.Ok.isError is True)
