@@ -43,9 +43,9 @@ def read_before_edit_rate(view: SessionView, why: Evidence) -> Measured | Absent
 )
 def error_recovery_rate(view: SessionView, why: Evidence) -> Measured | Absent:
     """Failed calls soon made good, by the same tool on the same target within five calls and the same turn / all."""
-    failed = [(i, c) for i, c in enumerate(view.calls) if c.status == "error" and c.error_class != "sibling_cancelled"]
-    if not failed:
+    if all(c.error_class == "sibling_cancelled" for c in view.errors):
         return Absent("not_applicable", "no_errors")
+    failed = [(i, c) for i, c in enumerate(view.calls) if c.status == "error" and c.error_class != "sibling_cancelled"]
     recovered = []
     episodes = 0
     for i, call in failed:

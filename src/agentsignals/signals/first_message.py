@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from msgspec import Struct
+
 from agentsignals.catalog import signal
 from agentsignals.derived import SessionView
 from agentsignals.evidence import Evidence
@@ -28,46 +30,56 @@ _ACTIONS = (
     " upgrade use validate verify wire wrap write"
 )
 _OPENING = r"\A\W*(?:(?:hi|hello|hey|ok|okay|so|now|then|first|also|and|claude)\b\W*){0,3}"
-_PATTERNS: tuple[tuple[str, int, re.Pattern[str]], ...] = (
-    (
+
+
+class _Rule(Struct, frozen=True):
+    """A label, the pattern that earns it within the first `chars` characters, and words one of which it needs."""
+
+    label: str
+    chars: int
+    pattern: re.Pattern[str]
+    signs: tuple[str, ...] = ()
+
+
+def _rule(label: str, chars: int, pattern: str, signs: str = "") -> _Rule:
+    return _Rule(label, chars, re.compile(pattern, re.I), tuple(signs.split()))
+
+
+_RULES = (
+    _rule(
         "greeting",
         _WHOLE,
-        re.compile(
-            r"\A(?:hi|hiya|hello|hey|yo|howdy|greetings|good (?:morning|afternoon|evening|day))"
-            r"(?: (?:there|again|all|claude|codex|gemini|copilot))?\W*\Z",
-            re.I,
-        ),
+        r"\A(?:hi|hiya|hello|hey|yo|howdy|greetings|good (?:morning|afternoon|evening|day))"
+        r"(?: (?:there|again|all|claude|codex|gemini|copilot))?\W*\Z",
     ),
-    (
+    _rule(
         "bug_report",
         _SEARCHED,
-        re.compile(
-            r"\b(?:bugs?|buggy|broken|crash\w*|errors?|errored|exceptions?|fail\w*"
-            r"|(?:doesn't|does not|don't|didn't) work|not working|regressions?|panic\w*|flak[ey]\w*"
-            r"|wrong|incorrect\w*|missing|stuck|hangs?|hanging)\b",
-            re.I,
-        ),
+        r"\b(?:bugs?|buggy|broken|crash\w*|errors?|errored|exceptions?|fail\w*"
+        r"|(?:doesn't|does not|don't|didn't) work|not working|regressions?|panic\w*|flak[ey]\w*"
+        r"|wrong|incorrect\w*|missing|stuck|hangs?|hanging)\b",
+        "bug broken crash error exception fail work regress panic flak wrong incorrect missing stuck hang",
     ),
-    ("review_request", 200, re.compile(r"\b(?:review\w*|feedback|comments?|prs?|pull requests?)\b", re.I)),
-    (
+    _rule(
+        "review_request",
+        200,
+        r"\b(?:review\w*|feedback|comments?|prs?|pull requests?)\b",
+        "review feedback comment pr pull",
+    ),
+    _rule(
         "task_request",
         _SEARCHED,
-        re.compile(
-            r"\b(?:(?:can|could|would|will) (?:you|we)|please|pls|i(?:'d| would| do)? (?:want|like|need) to"
-            r"|we (?:need|should|want)|let's|lets|help me)\b",
-            re.I,
-        ),
+        r"\b(?:(?:can|could|would|will) (?:you|we)|please|pls|i(?:'d| would| do)? (?:want|like|need) to"
+        r"|we (?:need|should|want)|let's|lets|help me)\b",
+        "can could would will please pls want like need should let help",
     ),
-    ("task_imperative", 60, re.compile(rf"{_OPENING}(?:{'|'.join(_ACTIONS.split())})\b", re.I)),
-    (
+    _rule("task_imperative", 60, rf"{_OPENING}(?:{'|'.join(_ACTIONS.split())})\b"),
+    _rule(
         "question",
         _SEARCHED,
-        re.compile(
-            _OPENING
-            + r"(?:who|what|what's|when|where|why|how|how's|which|whose|is|are|am|was|were|do|does|did|can|could|should"
-            r"|would|will|has|have|had|shall)\b|\A[^.!?\n]*\?",
-            re.I,
-        ),
+        _OPENING
+        + r"(?:who|what|what's|when|where|why|how|how's|which|whose|is|are|am|was|were|do|does|did|can|could|should"
+        r"|would|will|has|have|had|shall)\b|\A[^.!?\n]*\?",
     ),
 )
 _CONTINUES = re.compile(
@@ -111,9 +123,12 @@ def first_message_pattern(view: SessionView, why: Evidence) -> str | Absent:
 
 def _pattern(text: str) -> tuple[str, str] | None:
     """The first pattern that matches, and the words it matched. A greeting stands alone, a continuation is short."""
-    for label, chars, pattern in _PATTERNS:
-        if label == "bug_report" and len(text) <= _CONTINUATION_CHARS and (said := _CONTINUES.search(text)):
+    searched = text[:_SEARCHED].lower()
+    for rule in _RULES:
+        if rule.label == "bug_report" and len(text) <= _CONTINUATION_CHARS and (said := _CONTINUES.search(text)):
             return "continuation", said.group()
-        if said := pattern.search(text[:chars]):
-            return label, said.group()
+        if rule.signs and not any(sign in searched for sign in rule.signs):
+            continue
+        if said := rule.pattern.search(text[: rule.chars]):
+            return rule.label, said.group()
     return None
