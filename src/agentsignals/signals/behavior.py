@@ -38,6 +38,7 @@ def turn_count(view: SessionView, why: Evidence) -> int:
 def tool_call_count(view: SessionView, why: Evidence) -> Measured:
     """Tool calls on the main thread, each call once; unanswered and rejected ones included."""
     why.support(view.calls)
+    why.rule("every tool call of the main thread")
     return Measured(len(view.calls), {"subagent_calls": len(view.subagent_calls), "rejected": len(view.rejected)})
 
 
@@ -54,6 +55,7 @@ def tool_call_count(view: SessionView, why: Evidence) -> Measured:
 def edit_calls(view: SessionView, why: Evidence) -> Measured:
     """Calls to edit tools on the main thread, failed and rejected ones included; `succeeded` counts the others."""
     why.support(view.edit_calls)
+    why.rule("calls of class edit, out of all tool calls of the main thread")
     return Measured(len(view.edit_calls), {"succeeded": sum(c.status == "ok" for c in view.edit_calls)})
 
 
@@ -91,6 +93,7 @@ def bash_mediated_edits(view: SessionView, why: Evidence, edit_calls: int, touch
 def touched_files(view: SessionView, why: Evidence) -> Measured:
     """Files that successful edit calls changed or shell commands say they write; absolute outside the repository."""
     why.support(view.edits)
+    why.rule("paths of edit calls that succeeded, and of files that shell commands write")
     by_tool = {e.path for e in view.edits if e.via == "edit_tool"}
     paths = sorted({e.path for e in view.edits})
     return Measured(
@@ -118,6 +121,7 @@ def diff_lines(view: SessionView, why: Evidence) -> Measured | Absent:
     known = [e for e in view.repo_edits if e.added is not None or e.removed is not None]
     unknown = len(view.repo_edits) - len(known)
     why.support(known)
+    why.rule("lines added + lines removed, over the edits of the repository's files")
     why.counter((e for e in view.repo_edits if e.added is None and e.removed is None), "lines unknown")
     if unknown and not known:
         return Absent("missing_field", "line_counts")
@@ -140,6 +144,7 @@ def diff_lines(view: SessionView, why: Evidence) -> Measured | Absent:
 def tool_sequence(view: SessionView, why: Evidence) -> Measured:
     """Main-thread tool calls in transcript order: number, name, class, file, status."""
     why.support(view.calls)
+    why.rule("every tool call of the main thread, in order")
     classes = view.classes
     pairs = Counter(pairwise(classes))
     sequence = [

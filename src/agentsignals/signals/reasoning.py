@@ -63,6 +63,7 @@ def plannotator_phases(view: SessionView, why: Evidence) -> Measured | Absent:
     if not rows and view.session.format not in _KEEPS_EXTENSION_STATE:
         return Absent("missing_artifact", "stdout")
     why.support(event for event, _ in rows)
+    why.rule("events that announce a phase as JSON")
     return Measured([row for _, row in rows], {"instrumented": bool(rows)})
 
 
@@ -114,6 +115,7 @@ def has_reasoning_blocks(view: SessionView, why: Evidence) -> Measured | Absent:
     if not found and view.session.format in NO_THINKING:
         return Absent("missing_field", "format_records_no_thinking")
     why.support(found)
+    why.denominator(view.steps)
     return Measured(bool(found), {"blocks": len(found), "redacted": bool(found) and all(e.n_chars == 0 for e in found)})
 
 
@@ -142,6 +144,7 @@ def reasoning_tokens_total(view: SessionView, why: Evidence) -> Measured | Absen
         why.counter(blocks, "no text kept")
         return Absent("missing_field", "all_blocks_redacted")
     why.support([*blocks, *tagged])
+    why.denominator(view.steps)
     chars = sum(e.n_chars for e in blocks) + sum(len(t) for e in tagged for t in _THINK_TAG.findall(e.text or ""))
     return Measured(estimate_tokens(chars), {"method": "chars4", "redacted_blocks": redacted})
 
