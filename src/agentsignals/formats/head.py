@@ -11,7 +11,7 @@ import msgspec
 
 HEAD_BYTES = 64 * 1024
 """How much of a file is read to recognise it (formats.md section 0)."""
-MAX_RECORDS = 20
+MAX_RECORDS = 12
 
 _UNREADABLE = (ValueError, RecursionError)
 _decode = msgspec.json.Decoder().decode
@@ -35,23 +35,44 @@ class Head:
     @cached_property
     def records(self) -> list[dict[str, Any]]:
         """The JSON objects of the first lines, when the file is JSON Lines; lines that don't parse are passed over."""
-        lines = self.data.removeprefix(b"\xef\xbb\xbf").split(b"\n", 2 * MAX_RECORDS)
+        start = self.data.lstrip(b"\xef\xbb\xbf \t\r\n")
+        lines = start.split(b"\n", 2 * MAX_RECORDS)
+        if lines[0].strip() in (b"{", b"["):
+            return []  # a document printed over many lines
         if not self.complete or len(lines) > 2 * MAX_RECORDS:
-            lines = lines[:-1] or lines  # the last one is cut by the window, or is the rest of the file
-        found = [value for line in lines if type(value := _object(line)) is dict]
-        return found[:MAX_RECORDS]
+            lines.pop()  # cut by the window, or the rest of the file
+        found: list[dict[str, Any]] = []
+        for line in lines:
+            value = _object(line)
+            if value is not None:
+                found.append(value)
+                if len(found) == MAX_RECORDS:
+                    break
+        return found
 
     @cached_property
     def is_lines(self) -> bool:
-        """Whether the first line is a JSON object by itself, so that the file is JSON Lines (or a one-line document)."""
+        """Whether the first line is a JSON object by itself: the file is JSON Lines (or a one-line document)."""
         start = self.data.lstrip(b"\xef\xbb\xbf \t\r\n")
         if start[:1] != b"{":
             return False
-        return _object(start.split(b"\n", 1)[0]) is not None or bool(self.records)
+        return bool(self.records) or _object(start.split(b"\n", 1)[0]) is not None
 
     @cached_property
     def document(self) -> dict[str, Any]:
-        """The leading keys of a one-document file; a value the window cuts is left out, its key maps to `CUT`."""
+        """The leading keys of a one-document file; a value the window cuts is left out, its key maps to `CUT`.
+
+        Of JSON Lines, the first record.
+        """
+        if self.records:
+            return self.records[0]
+        if self.complete:
+            whole = _object(self.data.lstrip(b"\xef\xbb\xbf \t\r\n"))
+            if whole is not None:
+                return whole
+        return self._leading_keys()
+
+    def _leading_keys(self) -> dict[str, Any]:
         text = self.text
         at = _space(text, 0)
         found: dict[str, Any] = {}
@@ -99,7 +120,7 @@ CUT = _Cut()
 
 def _object(line: bytes) -> dict[str, Any] | None:
     """The JSON object of a line, however sloppy; None when it is something else."""
-    if line.lstrip()[:1] != b"{":
+    if line[:1] != b"{" and line.lstrip()[:1] != b"{":
         return None
     try:
         value = _decode(line)

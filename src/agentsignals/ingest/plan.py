@@ -124,11 +124,12 @@ def _recognised(changed: list[RawFile], force: str | None, plan: Plan) -> Iterat
             if isinstance(data, Unreadable):
                 yield Member(file, None, (f"file:{file.uri}",), data.reason)
                 continue
-            found = _identified(Head(data, file.uri, len(data) < HEAD_BYTES), file, force)
-            if found is not None:
-                yield Member(file, found[0].name, _keys(found[1], file))
-                continue
             reason = _why_not(data)
+            if reason == "unrecognised" or force is not None:
+                found = _identified(Head(data, file.uri, len(data) < HEAD_BYTES), file, force)
+                if found is not None:
+                    yield Member(file, found[0].name, _keys(found[1], file))
+                    continue
             if reason == "not_a_trace":
                 plan.other_files[file.uri] = entry_of(Member(file, None, (), reason), "", "")
             else:
@@ -152,6 +153,7 @@ def _keys(claim: Claim, file: RawFile) -> tuple[str, ...]:
 
 
 def _why_not(data: bytes) -> str:
+    """What a file is when no format claims it; only `unrecognised` ones are worth asking about."""
     start = data[:512].lstrip(b"\xef\xbb\xbf \t\r\n")
     if not data:
         return "empty_file"
