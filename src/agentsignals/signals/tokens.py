@@ -144,9 +144,8 @@ def cost_usd(view: SessionView, why: Evidence) -> Measured | Absent:
     detail = _method(priced)
     if len(view.steps) < len(view.session.steps):
         detail["subagent"] = sum(s.cost_usd or 0.0 for s in view.session.steps if s.thread != MAIN)
-    silent = sum(s.cost_usd is None and s.input_tokens is None and s.output_tokens is None for s in view.steps)
-    if silent:
-        detail["steps_without"] = silent
+    if len(priced) < len(view.steps):
+        detail["steps_without"] = len(view.steps) - len(priced)
     if view.undercounted:
         detail["confidence"] = "low"
     return Measured(float(sum(s.cost_usd or 0.0 for s in priced)), detail)
@@ -168,9 +167,8 @@ def _total(view: SessionView, why: Evidence, field: str) -> Measured | Absent:
         return Absent("missing_field", "usage")
     why.support(view.billed_steps)
     detail: dict[str, Any] = {}
-    silent = sum(getattr(s, field) is None for s in view.steps)
-    if silent:
-        detail["steps_without"] = silent
+    if len(view.billed_steps) < len(view.steps):
+        detail["steps_without"] = len(view.steps) - len(view.billed_steps)
     if len(view.steps) < len(view.session.steps):
         detail["subagent"] = sum(getattr(s, field) or 0 for s in view.session.steps if s.thread != MAIN)
     return Measured(total, detail)
