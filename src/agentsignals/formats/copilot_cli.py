@@ -1,0 +1,81 @@
+"""Copilot CLI `events.jsonl` (formats.md section 4): `~/.copilot/session-state/<session>/events.jsonl`."""
+
+from __future__ import annotations
+
+from agentsignals.formats import Claim, Format, Input, Reading
+from agentsignals.formats.copilot_decode import decode, kind_of
+from agentsignals.formats.copilot_records import Event, Start, Unknown
+from agentsignals.formats.copilot_session import Reader
+from agentsignals.formats.head import Head
+from agentsignals.formats.records import lines, saw
+from agentsignals.model import Session
+
+_FAMILIES = frozenset(
+    ("abort", "assistant", "hook", "permission", "session", "skill", "subagent", "system", "tool", "user")
+)
+
+
+def claims(head: Head) -> Claim | None:
+    """Events of `type`, `data` and `parentId`, their types dotted; `session.start` names the session."""
+    found = [
+        r
+        for r in head.records
+        if str(r.get("type")).split(".")[0] in _FAMILIES and isinstance(r.get("data"), dict) and "parentId" in r
+    ]
+    if not found:
+        return None
+    ids = (r["data"].get("sessionId") for r in found if r["type"] == "session.start")
+    keys = [f"session:{one}" for one in dict.fromkeys(ids) if isinstance(one, str)]
+    return Claim(keys, beside=not keys)
+
+
+def read(inputs: list[Input]) -> Reading:
+    """Snapshots of a session are united by event id."""
+    sessions: dict[str, list[_File]] = {}
+    for file in sorted((_File(given) for given in inputs), key=lambda f: f.order):
+        sessions.setdefault(file.session_id, []).append(file)
+    return Reading([_session(session_id, files) for session_id, files in sessions.items()])
+
+
+class _File:
+    """The events of one file."""
+
+    def __init__(self, given: Input) -> None:
+        self.given = given
+        self.events: list[tuple[int, Event | Unknown]] = list(lines(given.data, given.artifact, decode))
+        named = next((e.data.sessionId for _, e in self.events if isinstance(e, Start) and e.data.sessionId), None)
+        self.session_id = named or given.session_hint or given.artifact.artifact_id
+        first = next((e.timestamp for _, e in self.events if e.timestamp), "")
+        # Of two snapshots that begin together the longer comes first, so that most of a session points into one file.
+        self.order = (first, -len(self.events), given.artifact.sha256, given.artifact.artifact_id)
+
+
+def _session(session_id: str, files: list[_File]) -> Session:
+    given = files[0].given
+    session = Session(session_id, "product", "copilot-cli", "copilot-cli", given.artifact.artifact_id)
+    session.repo = given.repo_hint
+    reader = Reader(session)
+    seen: set[str] = set()
+    for file in files:
+        artifact = file.given.artifact
+        reader.builder.artifact_id = artifact.artifact_id
+        for number, event in file.events:
+            saw(artifact, kind_of(event))
+            if event.id is not None and event.id in seen:
+                saw(artifact, "repeated")
+                continue
+            if event.id is not None:
+                seen.add(event.id)
+            reader.builder.line = number
+            reader.take(event)
+    return reader.builder.finish()
+
+
+FORMAT = Format(
+    name="copilot-cli",
+    version=1,
+    claims=claims,
+    read=read,
+    agent="copilot-cli",
+    home=("~/.copilot/session-state", "~/.copilot/history-session-state"),
+)
