@@ -60,6 +60,30 @@ def test_without_the_parent_one_fork_keeps_the_copy() -> None:
     assert sorted(len(s.turns) for s in found.values()) == [1, 2]
 
 
+def test_a_copy_is_known_by_the_header_in_it_too() -> None:
+    files = [given("fork", [meta(), *PARENT, *OWN]), given("parent", PARENT)]
+    for inputs, turns in ((files, ["only pears"]), (files[:1], ["draw a map", "only pears"])):
+        found = {s.session_id: s for s in FORMAT.read(inputs).sessions}
+        assert [t.text for t in found[ID].turns] == turns
+        assert found[ID].parent_session_id == OTHER
+
+
+def test_of_a_copy_of_a_copy_only_what_is_missing_is_kept() -> None:
+    middle, middle_turn = "019d8000-0000-7000-8000-000000000004", "019d8000-1000-7000-8000-0000000000c1"
+    added = [event("task_started", 20, turn_id=middle_turn), prompt("and the lakes", 21), says("drawn too")]
+    fork = [meta(forked_from_id=middle), meta(middle, forked_from_id=OTHER), *PARENT, *added, *OWN]
+    found = {s.session_id: s for s in FORMAT.read([given("fork", fork), given("root", PARENT)]).sessions}
+    assert [t.text for t in found[OTHER].turns] == ["draw a map"]
+    assert [t.text for t in found[ID].turns] == ["and the lakes", "only pears"]
+
+
+def test_a_slice_of_a_forks_own_part_loses_nothing() -> None:
+    files = [given("fork", FORK), given("parent", PARENT), given("slice", [prompt("more", 40), prompt("and more", 50)])]
+    files[2].session_hint = ID
+    found = {s.session_id: s for s in FORMAT.read(files).sessions}
+    assert [t.text for t in found[ID].turns] == ["only pears", "more", "and more"]
+
+
 def test_the_end_of_a_copy_without_turn_ids_is_a_pause() -> None:
     bare = [row(r["type"], 0, **{k: v for k, v in r["payload"].items() if k != "turn_id"}) for r in PARENT]
     own = [prompt("only pears", 30), says("pears")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import cached_property
 
 from agentsignals.formats import Claim, Format, Input, Reading
 from agentsignals.formats.codex_decode import decode
@@ -50,8 +51,8 @@ def read(inputs: list[Input]) -> Reading:
     sessions: dict[str, list[_File]] = {}
     for file in sorted((_File(given) for given in inputs), key=lambda f: f.order):
         sessions.setdefault(file.session_id, []).append(file)
-    copies = _copies({session_id: files[0] for session_id, files in sessions.items()})
-    return Reading([_session(session_id, files, copies.get(session_id, 0)) for session_id, files in sessions.items()])
+    firsts = _first_own({session_id: files[0] for session_id, files in sessions.items()})
+    return Reading([_session(session_id, files, firsts[session_id]) for session_id, files in sessions.items()])
 
 
 class _File:
@@ -67,22 +68,23 @@ class _File:
         self.meta = headers[0] if headers else None
         named = self.meta.id if self.meta is not None else ""
         self.session_id = named or given.session_hint or given.artifact.artifact_id
-        self.parents = {h.id for h in headers if h.id and h.id != self.session_id}
+        parents = [h.id for h in headers if h.id and h.id != self.session_id]
         if self.meta is not None and self.meta.forked_from_id:
-            self.parents.add(self.meta.forked_from_id)
+            parents.insert(0, self.meta.forked_from_id)
+        self.parents = set(parents)
+        self.parent = (parent_of(self.meta) if self.meta is not None else None) or next(iter(parents), None)
         first = next((one.timestamp for one in self.logged if one.timestamp), "")
         # Of two snapshots that begin together the longer comes first, so that most of a session points into one file.
         self.order = (first, -len(self.logged), given.artifact.sha256, given.artifact.artifact_id)
 
-    @property
+    @cached_property
     def copied(self) -> int:
-        """How many records at the top were copied from another session."""
+        """How many records at the top were copied from other sessions."""
         if self.meta is None or not self.parents:
             return 0
-        began = _minted(self.session_id)
-        for n, one in enumerate(self.logged):
-            if isinstance(one.body, Task | TurnContext) and _is_own(one.body, began):
-                return n
+        begins = self.begins(self.session_id)
+        if begins is not None:
+            return begins
         first = from_iso(self.logged[0].timestamp)
         for n, one in enumerate(self.logged):
             at = from_iso(one.timestamp)
@@ -90,41 +92,61 @@ class _File:
                 return n
         return len(self.logged)
 
+    def begins(self, session_id: str) -> int | None:
+        """Where the turns of a session begin, its own or an ancestor's: what is copied is older than the session."""
+        began = _minted(session_id)
+        if began is not None:
+            for n, one in enumerate(self.logged):
+                if isinstance(one.body, Task | TurnContext) and _is_since(one.body, began):
+                    return n
+        return None
+
+    def left_out(self, first_own: str | None) -> int:
+        """How many leading records count elsewhere, when those of session `first_own` are the first that count here."""
+        if first_own is None:
+            return 0
+        return self.copied if first_own == self.session_id else min(self.begins(first_own) or 0, self.copied)
+
 
 def _logged(given: Input) -> Iterator[Logged]:
     for number, record in lines(given.data, given.artifact, decode):
         yield Logged(number, record.timestamp, record.kind, record.body)
 
 
-def _copies(first_files: dict[str, _File]) -> dict[str, int]:
-    """By session, how many leading records are left to another session.
+def _first_own(sessions: dict[str, _File]) -> dict[str, str | None]:
+    """By session, whose turns are the first to count for it: its own, where the history it copied is here itself.
 
-    Where the parent itself is missing, the fork that copied most of it keeps the copy.
+    Of forks whose parent is missing, the one that copied most of it keeps the copy, and with it what the parent had
+    copied from a session that is missing too (None: everything).
     """
-    copied = {session_id: file.copied for session_id, file in first_files.items()}
-    orphans: dict[str, str] = {}
-    for session_id, file in first_files.items():
-        parent = parent_of(file.meta) if file.meta is not None else None
-        if not copied[session_id] or file.parents & first_files.keys():
-            continue
-        best = orphans.get(parent or session_id)
-        if best is None or copied[session_id] > copied[best]:
-            orphans[parent or session_id] = session_id
-    return {session_id: n for session_id, n in copied.items() if session_id not in orphans.values()}
+    first_own: dict[str, str | None] = {session_id: session_id for session_id in sessions}
+    keepers: dict[str, _File] = {}
+    for session_id, file in sessions.items():
+        parent = file.parent
+        if parent is not None and parent not in sessions and file.copied:
+            best = keepers.get(parent)
+            if best is None or file.copied > best.copied:
+                keepers[parent] = file
+                first_own[session_id] = parent if file.parents & sessions.keys() else None
+                if best is not None:
+                    first_own[best.session_id] = best.session_id
+    return first_own
 
 
-def _session(session_id: str, files: list[_File], copied: int) -> Session:
+def _session(session_id: str, files: list[_File], first_own: str | None) -> Session:
     first = files[0]
     session = Session(session_id, "product", "codex", "codex", first.given.artifact.artifact_id)
     session.repo = first.given.repo_hint
-    logged = [one for file in files for one in file.logged[copied:]]
+    session.parent_session_id = first.parent
+    left_out = [file.left_out(first_own) for file in files]
+    logged = [one for file, n in zip(files, left_out, strict=True) for one in file.logged[n:]]
     reader = Reader(session, first.meta, logged, inherits=bool(first.parents))
     seen: set[tuple[str | None, str, int]] = set()
-    for file in files:
+    for file, copied in zip(files, left_out, strict=True):
         reader.builder.artifact_id = file.given.artifact.artifact_id
         nth: Counter[tuple[str | None, str]] = Counter()
         for n, one in enumerate(file.logged):
-            if n < copied and n > 0:
+            if 0 < n < copied:
                 saw(file.given.artifact, "repeated")
                 if file is first:
                     reader.copied(one)
@@ -151,11 +173,9 @@ def _minted(uuid: str) -> int | None:
         return None
 
 
-def _is_own(body: Task | TurnContext, began: int | None) -> bool:
-    """Whether a turn of this id, or begun then, can be the session's own: copied turns are older than the session."""
+def _is_since(body: Task | TurnContext, began: int) -> bool:
+    """Whether a turn is as young as a session: by its id, or by when it says it began."""
     minted = _minted(body.turn_id or "")
-    if began is None:
-        return False
     if minted is not None:
         return minted >= began
     started = from_epoch_ms(body.started_at * 1000) if isinstance(body, Task) and body.started_at is not None else None

@@ -101,7 +101,6 @@ class Reader:
         git = meta.git
         self.builder.where(meta.cwd, git.branch if git is not None else None)
         session.repo = repo_name(git.repository_url if git is not None else None) or session.repo
-        session.parent_session_id = parent_of(meta)
 
     def _resumed(self, meta: SessionMeta, at: int | None) -> None:
         if meta.id in ("", self.session.session_id):
