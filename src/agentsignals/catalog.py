@@ -13,7 +13,6 @@ annotation admits `Absent`.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
@@ -24,7 +23,7 @@ from msgspec import Struct, field
 
 from agentsignals.derived import SessionView
 from agentsignals.errors import CatalogError
-from agentsignals.evidence import SILENT, Collected, Evidence
+from agentsignals.evidence import SILENT, Collected
 from agentsignals.model import Absent, Context
 
 _FAMILIES = (
@@ -44,6 +43,8 @@ _FAMILIES = (
 )
 
 Level = Literal["attempt", "session", "turn", "region", "corpus"]
+_GIVEN = ("view", "why", "history")
+"""Parameters of a signal that are not signals."""
 INTERNAL_ERROR = "internal_error"
 Scope = Literal["session", "history", "corpus"]
 """What a signal looks at: one session; a session among the others in the store; all sessions."""
@@ -74,10 +75,11 @@ class Signal(Struct, frozen=True):
     priority: str
     high_value: bool
     scope: Scope
+    parameters: tuple[str, ...]
     needs: tuple[str, ...]
+    """The parameters that are signals."""
     takes_absent: frozenset[str]
-    wants: tuple[str, ...]
-    """The parameters that are not signals: `view`, `why`, `history`."""
+    """The needs that may be absent: their annotation says so."""
     function: Callable[..., Any] = field()
 
     def applies_to(self, context: Context) -> bool:
@@ -117,16 +119,16 @@ def signal(  # noqa: PLR0913  (a declaration is a record; every field is named a
         name = function.__name__
         if name in _declared:
             raise CatalogError(f"Two signals are named {name!r}: {_declared[name].path} and {path}.", "Rename one.")
-        parameters = inspect.signature(function).parameters
-        wants = tuple(p for p in parameters if p in ("view", "why", "history"))
-        needs = tuple(p for p in parameters if p not in wants)
-        scope: Scope = "corpus" if level == "corpus" else "history" if "history" in wants else "session"
-        meaning = (inspect.getdoc(function) or "").split("\n\n")[0].replace("\n", " ").strip()
+        parameters = function.__code__.co_varnames[: function.__code__.co_argcount]
+        needs = tuple(p for p in parameters if p not in _GIVEN)
+        scope: Scope = "corpus" if level == "corpus" else "history" if "history" in parameters else "session"
+        meaning = " ".join((function.__doc__ or "").split("\n\n")[0].split())
         if not meaning:
             raise CatalogError(f"{path} has no docstring.", "Its first paragraph is its meaning in the inventory.")
+        takes_absent = frozenset(p for p in needs if "Absent" in str(function.__annotations__.get(p)))
         _declared[name] = Signal(
             path, name, context, level, type, unit, version, meaning, pitfalls, why, origin, source, priority,
-            high_value, scope, needs, frozenset(p for p in needs if "Absent" in str(parameters[p].annotation)), wants, function,
+            high_value, scope, parameters, needs, takes_absent, function,
         )  # fmt: skip
         return function
 
@@ -185,16 +187,17 @@ def measure(view: SessionView, given: dict[str, Any] | None = None, history: Any
 
 
 def values(view: SessionView) -> dict[str, Any]:
-    """What the signals of one session give each other: values by function name, a list over turns for turn-level ones."""
+    """What the signals of one session give each other: values by function name, a list over turns where turn-level."""
     known: dict[str, Any] = {}
     _measured(view, known, None)
     return known
 
 
 def _measured(view: SessionView, known: dict[str, Any], history: Any) -> list[Result]:
+    known.update(view=view, why=SILENT, history=history)
     results: list[Result] = []
     for one in plan(view.session.context, "history" if history is not None else "session"):
-        value, detail = _value(one, view, SILENT, known, history)
+        value, detail = _value(one, known)
         known[one.name] = value
         if one.level == "turn":
             results.extend(_by_turn(one, value, detail))
@@ -217,31 +220,21 @@ def explain(
 ) -> tuple[Any, dict[str, Any], Collected]:
     """The value of one signal again, with what it rests on. `given` holds the values of the signals it needs."""
     collected = Collected(view)
-    value, detail = _value(one, view, collected, given, history)
+    value, detail = _value(one, {**given, "view": view, "why": collected, "history": history})
     for need in one.needs:
         collected.input(catalogue()[need].path, given.get(need, Absent("dependency_null", need)))
     return value, detail or {}, collected
 
 
-def _value(
-    one: Signal, view: SessionView, why: Evidence, known: dict[str, Any], history: Any
-) -> tuple[Any, dict[str, Any] | None]:
-    arguments: dict[str, Any] = {}
+def _value(one: Signal, known: dict[str, Any]) -> tuple[Any, dict[str, Any] | None]:
+    """The value of a signal and its detail. `known` holds what it may ask for: view, why, history, other signals."""
     for need in one.needs:
-        value = known.get(need)
-        if value is None:
-            value = Absent("dependency_null", f"{need}:not_computed")
-        if type(value) is Absent and need not in one.takes_absent:
+        if need not in known:
+            known[need] = Absent("dependency_null", f"{need}:not_computed")
+        if type(known[need]) is Absent and need not in one.takes_absent:
             return Absent("dependency_null", catalogue()[need].path), None
-        arguments[need] = value
-    if "view" in one.wants:
-        arguments["view"] = view
-    if "why" in one.wants:
-        arguments["why"] = why
-    if "history" in one.wants:
-        arguments["history"] = history
     try:
-        found = one.function(**arguments)
+        found = one.function(*[known[p] for p in one.parameters])
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as problem:
         # A session odd enough to break a measure must not take the others with it; `analyze` counts and names these.
         return Absent("not_computable", f"{INTERNAL_ERROR}: {type(problem).__name__}: {problem}"), None

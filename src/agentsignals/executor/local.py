@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
 from typing import TypeVar
 
 from agentsignals.errors import WorkerError
@@ -41,6 +38,10 @@ class Local:
         self, function: Callable[[T], R], tasks: Sequence[T], left: list[int], workers: int
     ) -> Iterator[tuple[int, R]]:
         """One pool's life: at most two tasks a worker in flight, so that an interruption loses little."""
+        import multiprocessing  # noqa: PLC0415  (a single worker needs none of this)
+        from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait  # noqa: PLC0415
+        from concurrent.futures.process import BrokenProcessPool  # noqa: PLC0415
+
         context = multiprocessing.get_context("spawn")
         pool = ProcessPoolExecutor(min(workers, len(left)), mp_context=context)
         waiting = list(reversed(left))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import types
-import typing
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -16,6 +14,7 @@ from agentsignals.model import MAIN, Artifact, Checkpoint, Edit, Event, Session,
 pa.set_memory_pool(pa.system_memory_pool())  # a shard's buffers are made once: mimalloc costs 50 ms more on this corpus
 _TIME = pa.timestamp("us")
 _TIMES = frozenset(("timestamp", "started_at", "ended_at", "created_at"))
+_KINDS = {"int": pa.int64(), "float": pa.float64(), "bool": pa.bool_(), "list[str]": pa.list_(pa.string())}
 _HEADER = (
     "session_id", "context", "format", "agent", "agent_version", "model", "repo", "cwd", "branch", "parent_session_id",
     "started_at", "ended_at",
@@ -51,24 +50,18 @@ class Table(Struct, frozen=True):
     """The session's rows; None for a table whose rows carry their own ids."""
 
 
-def _arrow(name: str, hint: Any) -> pa.DataType:
+def _arrow(name: str, annotation: str) -> pa.DataType:
+    """The column type of a field, from its annotation as written; words and one-of-several-words are text."""
     if name in _TIMES:
         return _TIME  # UTC, without a zone: DuckDB needs a further package to hand out zoned times
-    given = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
-    kind = next(k for k in given if k is not type(None))
-    if get_origin(kind) is Literal or kind is str:
-        return pa.string()
-    if get_origin(kind) is list:
-        return pa.list_(pa.string())
-    if get_origin(kind) is dict:
-        return pa.string()
-    return {int: pa.int64(), float: pa.float64(), bool: pa.bool_()}[kind]
+    kind = annotation.removesuffix(" | None")
+    return _KINDS.get(kind, pa.string())
 
 
 def _rows_table(name: str, struct: type[Struct], rows: Callable[[Session], list[Any]] | None) -> Table:
     """The table of a struct: a column a field, named as the field is encoded."""
-    hints = typing.get_type_hints(struct)
-    fields = [pa.field(f.encode_name, _arrow(f.name, hints[f.name])) for f in msgspec.structs.fields(struct)]
+    pairs = zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True)
+    fields = [pa.field(column, _arrow(attr, struct.__annotations__[attr])) for attr, column in pairs]
     if rows is not None:
         fields.insert(0, pa.field("session_id", pa.string()))
     return Table(name, pa.schema(fields), rows)
