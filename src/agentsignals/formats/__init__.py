@@ -15,18 +15,7 @@ from agentsignals.errors import AmbiguousFormat, FormatError
 from agentsignals.formats.head import Head
 from agentsignals.model import Artifact, Checkpoint, Session
 
-_MODULES = (
-    "claude_code",
-    "codex",
-    "pi",
-    "opencode",
-    "gemini_cli",
-    "copilot_cli",
-    "cursor_agent",
-    "factory_droid",
-    "kiro",
-    "entire",
-)
+_MODULES = ("claude_code", "codex", "pi", "opencode", "gemini_cli", "copilot_cli", "cursor_agent", "factory_droid", "kiro", "entire")
 
 
 class Claim(Struct):
@@ -36,6 +25,8 @@ class Claim(Struct):
     """
 
     keys: list[str]
+    beside: bool = False
+    """The file carries no session id, or names the session of a file that doesn't: it belongs with its folder's files."""
 
 
 class Input(Struct):
