@@ -10,6 +10,7 @@ from docs import generate
 
 from agentsignals.catalog import catalogue
 from agentsignals.cli import build_parser
+from agentsignals.formats import formats
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -42,6 +43,12 @@ def test_every_page_is_reached_from_the_readme() -> None:
         todo += [page.parent / t for t in targets]
     decisions = {p for p in PAGES if p.parent.name == "decisions"}
     assert {p for p in PAGES if p not in decisions} - seen == set()
+
+
+@pytest.mark.parametrize("page", ["README.md", "CHANGELOG.md"])
+def test_every_format_is_named_where_people_look_first(page: str) -> None:
+    said = " ".join((ROOT / page).read_text("utf-8").lower().replace("<br>", "").split()).replace(" ", "-")
+    assert {name for name in formats() if name not in said} == set()
 
 
 def test_the_catalogue_page_has_every_signal_with_its_meaning() -> None:
