@@ -27,10 +27,58 @@ def _lines(records: list[dict[str, Any]]) -> str:
 
 
 def _claude(story: Story) -> str:
-    records: list[dict[str, Any]] = []
-    calls = 0
+    writer = _ClaudeWriter(story)
+    for at, beat in clock(story):
+        writer.beat(at, beat)
+    return _lines(writer.records)
 
-    def add(kind: str, at: int, message: dict[str, Any] | None = None, **more: Any) -> None:
+
+class _ClaudeWriter:
+    """The records of one Claude Code session."""
+
+    def __init__(self, story: Story) -> None:
+        self.story = story
+        self.records: list[dict[str, Any]] = []
+        self.calls = 0
+
+    def beat(self, at: int, beat: Beat) -> None:
+        if beat.kind == "prompt":
+            self._add("user", at, {"role": "user", "content": beat.text})
+        elif beat.kind == "interrupt":
+            content = [{"type": "text", "text": "[Request interrupted by user]"}]
+            self._add("user", at, {"role": "user", "content": content})
+        elif beat.kind == "think":
+            self._said(at, {"type": "thinking", "thinking": beat.text, "signature": "none"})
+        elif beat.kind == "say":
+            self.calls += 1
+            self._said(at, {"type": "text", "text": beat.text})
+        else:
+            self._call(at, beat)
+
+    def _call(self, at: int, beat: Beat) -> None:
+        self.calls += 1
+        call_id = f"toolu_{self.story.number:02d}_{self.calls:03d}"
+        use = {"type": "tool_use", "id": call_id, "name": _CLAUDE_TOOLS[beat.kind]}
+        self._said(at, {**use, "input": _claude_input(self.story, beat)})
+        text, structured = _claude_result(self.story, beat)
+        failed = beat.failed or beat.kind == "reject"
+        block = {"type": "tool_result", "tool_use_id": call_id, "content": text, "is_error": failed}
+        self._add("user", at + 800_000, {"role": "user", "content": [block]}, toolUseResult=structured)
+
+    def _said(self, at: int, block: dict[str, Any]) -> None:
+        used = usage(self.calls)
+        counts = {
+            "input_tokens": used["input"],
+            "output_tokens": used["output"],
+            "cache_read_input_tokens": used["cache_read"],
+            "cache_creation_input_tokens": used["cache_write"],
+        }
+        message_id = f"msg_{self.story.number:02d}_{self.calls:03d}"
+        facts = {"id": message_id, "model": self.story.model, "role": "assistant"}
+        self._add("assistant", at, {**facts, "content": [block], "usage": counts})
+
+    def _add(self, kind: str, at: int, message: dict[str, Any], **more: Any) -> None:
+        story, records = self.story, self.records
         records.append(
             {
                 "type": kind,
@@ -41,53 +89,10 @@ def _claude(story: Story) -> str:
                 "cwd": story.cwd,
                 "gitBranch": story.branch,
                 "version": "2.1.20",
-                **({"message": message} if message else {}),
+                "message": message,
                 **more,
             }
         )
-
-    def said(at: int, block: dict[str, Any]) -> None:
-        used = usage(calls)
-        counts = {
-            "input_tokens": used["input"],
-            "output_tokens": used["output"],
-            "cache_read_input_tokens": used["cache_read"],
-            "cache_creation_input_tokens": used["cache_write"],
-        }
-        message_id = f"msg_{story.number:02d}_{calls:03d}"
-        add(
-            "assistant",
-            at,
-            {"id": message_id, "model": story.model, "role": "assistant", "content": [block], "usage": counts},
-        )
-
-    for at, beat in clock(story):
-        if beat.kind == "prompt":
-            add("user", at, {"role": "user", "content": beat.text})
-        elif beat.kind == "interrupt":
-            add("user", at, {"role": "user", "content": [{"type": "text", "text": "[Request interrupted by user]"}]})
-        elif beat.kind == "think":
-            said(at, {"type": "thinking", "thinking": beat.text, "signature": "none"})
-        elif beat.kind == "say":
-            calls += 1
-            said(at, {"type": "text", "text": beat.text})
-        else:
-            calls += 1
-            call_id = f"toolu_{story.number:02d}_{calls:03d}"
-            said(
-                at,
-                {
-                    "type": "tool_use",
-                    "id": call_id,
-                    "name": _CLAUDE_TOOLS[beat.kind],
-                    "input": _claude_input(story, beat),
-                },
-            )
-            text, structured = _claude_result(story, beat)
-            failed = beat.failed or beat.kind == "reject"
-            block = {"type": "tool_result", "tool_use_id": call_id, "content": text, "is_error": failed}
-            add("user", at + 800_000, {"role": "user", "content": [block]}, toolUseResult=structured)
-    return _lines(records)
 
 
 def _claude_input(story: Story, beat: Beat) -> dict[str, Any]:
