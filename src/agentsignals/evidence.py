@@ -104,7 +104,7 @@ class Collected(Evidence):
     def _excerpt(self, seq: int) -> str:
         call = self._calls.get(seq)
         if call is not None:
-            return f"{call.name} {call.path or call.command or call.arguments}"
+            return f"{call.name} {call.command or call.path or call.arguments}"
         return self._events[seq].text or self._events[seq].kind if 0 <= seq < len(self._events) else ""
 
 

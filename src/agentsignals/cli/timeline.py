@@ -39,7 +39,7 @@ def _told(event: Event, call: ToolCall | None, session: Session) -> str:
     clock = (to_iso(event.timestamp) or "")[11:19] or "--:--:--"
     place = "" if event.thread == MAIN else f"[{event.thread}] "
     if call is not None:
-        said = f"{call.name} {call.path or call.command or ''}".strip()
+        said = f"{call.name} {call.command or call.path or ''}".strip()
         mark = {"ok": "", "none": " (no result)"}.get(call.status, f" ({call.error_class or call.status})")
         return f"{event.seq:5} {clock}   {place}→ {_cut(said, 120)}{mark}"
     if event.kind == "human_turn" and event.turn is not None:
