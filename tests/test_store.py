@@ -1,0 +1,107 @@
+"""What is written is what is read, whatever the traces hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentsignals.catalog import measure
+from agentsignals.derived import SessionView
+from agentsignals.errors import StoreError, UnknownSession
+from agentsignals.model import Artifact, Session
+from agentsignals.store import Store, shards
+from agentsignals.store.manifest import Manifest, SessionEntry, ShardEntry
+from agentsignals.store.query import rows
+from tests.build import call, say, session, think, user
+from tests.golden import SAMPLES, read_files, samples
+
+ALL = [s for s in samples() if s.relative_to(SAMPLES).parts[0] != "entire"]
+
+
+def _sessions(sample: Path) -> list[Session]:
+    files = [p for p in sorted(sample.rglob("*")) if p.is_file()] if sample.is_dir() else [sample]
+    return read_files(files, sample if sample.is_dir() else sample.parent)[2].sessions
+
+
+def _written(folder: Path, sessions: list[Session]) -> dict[str, Session]:
+    shards.write(folder, "one", sessions, [], [])
+    return {s.session_id: s for s in shards.read_sessions(folder, "one")}
+
+
+@pytest.mark.parametrize("sample", ALL, ids=lambda p: p.relative_to(SAMPLES).as_posix())
+def test_a_session_comes_back_as_it_was(sample: Path, tmp_path: Path) -> None:
+    found = _sessions(sample)
+    for name in {s.session_id for s in found}:
+        assert msgspec.to_builtins(_written(tmp_path, found)[name]) == msgspec.to_builtins(
+            next(s for s in found if s.session_id == name)
+        )
+
+
+@settings(max_examples=40, deadline=None)
+@given(words=st.text(max_size=60), command=st.text(max_size=60))
+def test_any_text_comes_back(tmp_path_factory: pytest.TempPathFactory, words: str, command: str) -> None:
+    """Lone surrogates, which UTF-8 can't hold, come back as question marks; everything else unchanged."""
+    made = session(user(words or "x"), think(words), say(words), call("Bash", command=command or "ls", result=words))
+    back = _written(tmp_path_factory.mktemp("s"), [made])["s1"]
+    expected = words.encode("utf-8", "replace").decode()
+    assert [e.text for e in back.events if e.kind == "thinking"] == [expected]
+    assert back.tool_calls[0].command == (command or "ls").encode("utf-8", "replace").decode()
+
+
+def test_values_measured_from_the_store_are_those_measured_at_ingest(tmp_path: Path) -> None:
+    for sample in ALL:
+        found = {s.session_id: s for s in _sessions(sample)}
+        back = _written(tmp_path / sample.name, list(found.values()))
+        for name, one in found.items():
+            fresh = shards.signal_rows(name, measure(SessionView(one)))
+            again = shards.signal_rows(name, measure(SessionView(back[name])))
+            assert [msgspec.to_builtins(r) for r in fresh] == [msgspec.to_builtins(r) for r in again], sample
+
+
+def _entry(shard: str) -> SessionEntry:
+    return SessionEntry(shard, "f", "product", 0, 0, 0, None, None, None, None, None)
+
+
+def test_a_unique_beginning_of_an_id_will_do(tmp_path: Path) -> None:
+    store = Store(tmp_path / "s", create=True)
+    store.manifest.sessions.update({"abc1": _entry("x"), "abd2": _entry("x")})
+    assert store.resolve("abc") == "abc1"
+    for wrong in ("ab", "z", ""):
+        with pytest.raises(UnknownSession):
+            store.resolve(wrong)
+
+
+def test_a_cut_index_is_made_again(tmp_path: Path) -> None:
+    store = Store(tmp_path / "s", create=True)
+    made = session(user("hello"), say("hi"))
+    shards.write(store.folder, "one", [made], [Artifact("a1", "s", "p", "claude-code", "", 1)], [])
+    store.add_shard("one", ShardEntry(), {"s1": _entry("one")}, {})
+    (store.folder / "manifest.json").write_bytes(b'{"schema_version":1,"sha')
+    assert set(Store(tmp_path / "s").manifest.sessions) == {"s1"}
+
+
+def test_an_index_of_another_schema_is_not_trusted(tmp_path: Path) -> None:
+    store = Store(tmp_path / "s", create=True)
+    store.save()
+    (store.folder / "manifest.json").write_bytes(msgspec.json.encode(Manifest(schema_version=99, history_of="x")))
+    assert Store(tmp_path / "s").manifest.history_of == ""
+
+
+def test_opening_a_store_that_is_none_says_so(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="no store"):
+        Store(tmp_path)
+
+
+def test_reading_a_store_writes_nothing(tmp_path: Path) -> None:
+    store = Store(tmp_path / "s", create=True)
+    made = session(user("hello"), say("hi"))
+    shards.write(store.folder, "one", [made], [], [])
+    store.add_shard("one", ShardEntry(), {"s1": _entry("one")}, {})
+    before = {p: p.stat().st_mtime_ns for p in (tmp_path / "s").rglob("*")}
+    assert rows(Store(tmp_path / "s"), "SELECT session_id FROM sessions")[1] == [("s1",)]
+    assert Store(tmp_path / "s").session("s1").turns[0].text == "hello"
+    assert {p: p.stat().st_mtime_ns for p in (tmp_path / "s").rglob("*")} == before
