@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
+from operator import itemgetter
 from typing import Any, Literal
 
 import msgspec
@@ -75,12 +76,13 @@ class Signal(Struct, frozen=True):
     priority: str
     high_value: bool
     scope: Scope
-    parameters: tuple[str, ...]
     needs: tuple[str, ...]
     """The parameters that are signals."""
     takes_absent: frozenset[str]
     """The needs that may be absent: their annotation says so."""
-    function: Callable[..., Any] = field()
+    function: Callable[..., Any]
+    pick: Callable[[dict[str, Any]], tuple[Any, ...]]
+    """Takes the parameters, in their order, out of what is known."""
 
     def applies_to(self, context: Context) -> bool:
         return self.context in ("both", context)
@@ -128,11 +130,15 @@ def signal(  # noqa: PLR0913  (a declaration is a record; every field is named a
         takes_absent = frozenset(p for p in needs if "Absent" in str(function.__annotations__.get(p)))
         _declared[name] = Signal(
             path, name, context, level, type, unit, version, meaning, pitfalls, why, origin, source, priority,
-            high_value, scope, parameters, needs, takes_absent, function,
+            high_value, scope, needs, takes_absent, function, _picker(parameters),
         )  # fmt: skip
         return function
 
     return declare
+
+
+def _picker(names: tuple[str, ...]) -> Callable[[dict[str, Any]], tuple[Any, ...]]:
+    return itemgetter(*names) if len(names) > 1 else lambda known: tuple(known[name] for name in names)
 
 
 @cache
@@ -200,7 +206,7 @@ def _measured(view: SessionView, known: dict[str, Any], history: Any) -> list[Re
         value, detail = _value(one, known)
         known[one.name] = value
         if one.level == "turn":
-            results.extend(_by_turn(one, value, detail))
+            results += _by_turn(one, value, detail)
         else:
             results.append(Result(one, value, detail))
     return results
@@ -234,7 +240,7 @@ def _value(one: Signal, known: dict[str, Any]) -> tuple[Any, dict[str, Any] | No
         if type(known[need]) is Absent and need not in one.takes_absent:
             return Absent("dependency_null", catalogue()[need].path), None
     try:
-        found = one.function(*[known[p] for p in one.parameters])
+        found = one.function(*one.pick(known))
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as problem:
         # A session odd enough to break a measure must not take the others with it; `analyze` counts and names these.
         return Absent("not_computable", f"{INTERNAL_ERROR}: {type(problem).__name__}: {problem}"), None
