@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -125,5 +126,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("agentsignals: interrupted; what was finished is kept, run again to go on.", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output went away: nobody is left to tell
+        # The reader of our output went away (`| head`): what is still unsaid goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

@@ -54,11 +54,13 @@ class _Work(Struct):
 
 def read_shard(task: Task) -> Report:
     """Reads, measures and writes one shard. Doing it twice gives the same folder."""
+    collects = gc.isenabled()
     gc.disable()  # a shard's objects all live until it is written; the collector would only walk them
     try:
         return _read_shard(task)
     finally:
-        gc.enable()
+        if collects:
+            gc.enable()
 
 
 def _read_shard(task: Task) -> Report:
