@@ -220,6 +220,10 @@ class SessionBuilder:
         """The working folders of records to come, where a format knows them: paths are then relative to one root."""
         self._paths.visit(cwds)
 
+    def relative(self, path: str) -> str:
+        """A path as edits and calls name it, for a record that is neither."""
+        return self._paths.clean(path) if path else path
+
     def answered(self, call_id: str) -> bool:
         """Whether every call of that id has its result."""
         return self._unanswered(call_id) is None

@@ -6,28 +6,40 @@ import msgspec
 from msgspec import Raw, Struct
 
 from agentsignals.formats.builder import SessionBuilder
-from agentsignals.formats.claude_records import Block, Line
+from agentsignals.formats.claude_records import Block, is_true
+from agentsignals.formats.claude_user import INTERRUPTED, interrupt
+from agentsignals.formats.edit_arguments import record_arguments
 from agentsignals.formats.edits import Hunk, count_lines, created, trimmed
 from agentsignals.formats.outcome import exit_code
-from agentsignals.model import MAIN, CallStatus, ToolCall
+from agentsignals.formats.records import UNREADABLE
+from agentsignals.model import CallStatus, ToolCall
 
-REFUSED = "The user doesn't want to "
+REFUSED = ("The user doesn't want to ", "The agent proposed a plan that was rejected by the user")
 _SAID = "the user said:\n"
-_DENIED = ("Permission to use", "Permission for this action", "Claude requested permissions to")
+_NOTE = "\n\nNote: The user's next message"
+_NOT_SAID = ("The user wants to clarify these questions.", "The user has indicated they have provided enough answers")
+"""What the program writes in the person's place when questions are put off."""
+_CANCELLED = ("Sibling tool call errored", "Cancelled: parallel tool call")
+_DENIED = (
+    "Permission to use",
+    "Permission for this action",
+    "Permission for this tool use",
+    "Claude requested permissions to",
+)
 
 
-class Patch(Struct, gc=False):
-    oldStart: int = 1  # noqa: N815  (the file's own spelling)
-    newStart: int = 1  # noqa: N815
+class Patch(Struct, gc=False, rename="camel"):
+    old_start: int = 1
+    new_start: int = 1
     lines: list[str] = []
 
 
-class EditResult(Struct, gc=False):
+class EditResult(Struct, gc=False, rename="camel"):
     """The structured result of Edit and Write; `originalFile`, which can be huge, is never decoded."""
 
-    filePath: str | None = None  # noqa: N815
+    file_path: str | None = None
     type: str | None = None
-    structuredPatch: list[Patch] | None = None  # noqa: N815
+    structured_patch: list[Patch] | None = None
     content: Raw = Raw()
 
 
@@ -35,64 +47,80 @@ _decode_edit = msgspec.json.Decoder(EditResult).decode
 _decode_text = msgspec.json.Decoder(str).decode
 
 
-def answer(builder: SessionBuilder, block: Block, line: Line, at: int | None, thread: str) -> None:
-    """One `tool_result` block."""
+def answer(builder: SessionBuilder, block: Block, told: Raw | None, at: int | None, thread: str) -> None:
+    """One `tool_result` block; `told` is the structured result beside it (`toolUseResult`)."""
     text = result_text(block)
-    status, error = outcome(text, block.is_error)
+    status, error = outcome(text, is_true(block.is_error))
     code = exit_code(text) if status == "error" else None
     call = builder.result(block.tool_use_id or "", text, status, at, thread, code, error)
-    if status == "rejected" and thread == MAIN:
-        _refusal(builder, text, at)
-    if call is not None and status == "ok" and call.class_ == "edit" and line.toolUseResult:
-        _edits(builder, call, line.toolUseResult)
+    if status == "rejected":
+        _refusal(builder, text, at, thread)
+    elif call is not None and status == "ok" and call.class_ == "edit":
+        _edits(builder, call, told)
 
 
 def result_text(block: Block) -> str:
     """The text of a result: a string, or its text parts."""
-    if isinstance(block.content, str):
-        return block.content
-    return "\n".join(part.text for part in block.content or () if part.text)
+    content = block.content
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else [content]
+    texts = [part if isinstance(part, str) else part.text for part in parts if part is not None]
+    return "\n".join(text for text in texts if text)
 
 
-def outcome(text: str, is_error: bool | None) -> tuple[CallStatus, str | None]:
+def outcome(text: str, failed: bool) -> tuple[CallStatus, str | None]:
     """`is_error` mixes failures, refusals and cancelled siblings: told apart by what the text says (formats.md 1.4)."""
-    if not is_error:
+    if not failed:
         return "ok", None
     if text.startswith(REFUSED):
         return "rejected", None
-    if "Sibling tool call errored" in text[:200]:
+    if text.startswith(INTERRUPTED) or any(words in text[:200] for words in _CANCELLED):
         return "cancelled", None
-    if text.startswith(_DENIED):
-        return "error", "permission"
-    return "error", None
+    return "error", "permission" if text.startswith(_DENIED) else None
 
 
-def _refusal(builder: SessionBuilder, text: str, at: int | None) -> None:
-    """Words given when refusing are a turn; a bare refusal is an interruption."""
+def _refusal(builder: SessionBuilder, text: str, at: int | None, thread: str) -> None:
+    """Words given when refusing are a turn, also in a subagent's work; a bare refusal is an interruption."""
     at_words = text.find(_SAID)
-    said = text[at_words + len(_SAID) :].strip() if at_words >= 0 else ""
-    note = said.find("\n\nNote: The user's next message")
-    said = said[:note].strip() if note >= 0 else said
-    if said:
+    said = text[at_words + len(_SAID) :].partition(_NOTE)[0].strip() if at_words >= 0 else ""
+    if said and not said.startswith(_NOT_SAID):
         builder.turn("rejection_feedback", said, at)
     else:
-        builder.event("interrupt", text, at)
+        interrupt(builder, text, at, thread)
 
 
-def _edits(builder: SessionBuilder, call: ToolCall, raw: Raw) -> None:
-    try:
-        result = _decode_edit(raw)
-    except msgspec.DecodeError:
-        builder.edit(call, None, "modify", [])
-        return
-    if result.type == "create":
+def _edits(builder: SessionBuilder, call: ToolCall, told: Raw | None) -> None:
+    """The changed lines, from the patch beside the result; without one, from the call's arguments."""
+    result = _structured(told)
+    if result is None:
+        touched = {
+            c.path for c in builder.session.tool_calls if c is not call and c.path and c.class_ in ("read", "edit")
+        }
+        record_arguments(builder, call, touched)
+    elif result.type == "create":
         content = _decode_text(result.content) if result.content else ""
-        builder.edit(call, result.filePath, "create", [created(content)])
-        return
-    hunks = [h for p in result.structuredPatch or () if (h := trimmed(p.oldStart, p.newStart, p.lines)) is not None]
-    if result.type == "update" and hunks and result.content:
-        total = count_lines(_decode_text(result.content))
-        changed = sum(h.added or 0 for h in hunks)
-        if total and changed > 0.8 * total:  # a whole-file rewrite closes all regions (signals_notes section 11)
-            hunks = [Hunk(h.start_line, h.end_line, h.added, h.removed, h.old_start, True) for h in hunks]
-    builder.edit(call, result.filePath, "modify", hunks)
+        builder.edit(call, result.file_path, "create", [created(content)])
+    elif result.structured_patch != []:  # an empty patch: the file already read so
+        hunks = [h for p in result.structured_patch or () if (h := trimmed(p.old_start, p.new_start, p.lines))]
+        builder.edit(call, result.file_path, "modify", _whole(hunks, result))
+
+
+def _structured(told: Raw | None) -> EditResult | None:
+    if not told:
+        return None
+    try:
+        result = _decode_edit(told)
+    except UNREADABLE:
+        return None
+    return result if result.structured_patch is not None or result.type == "create" else None
+
+
+def _whole(hunks: list[Hunk], result: EditResult) -> list[Hunk]:
+    """A rewrite of more than 80 % of the lines closes all regions of the file (signals_notes section 11)."""
+    if result.type != "update" or not result.content:
+        return hunks
+    total = count_lines(_decode_text(result.content))
+    if sum(h.added or 0 for h in hunks) <= 0.8 * total:
+        return hunks
+    return [Hunk(h.start_line, h.end_line, h.added, h.removed, h.old_start, True) for h in hunks]

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from agentsignals.formats.tools import ASK, EDIT, MCP, PLAN, READ, SEARCH, SHELL, TASK, WEB, Tool
 
+_LSP = Tool("search", path=("filePath", "path"))
+_OTHER = Tool("other")
+
 _TOOLS: dict[str, Tool] = {
-    **dict.fromkeys(("Read", "NotebookRead", "BashOutput", "TaskOutput", "AgentOutputTool", "ReadMcpResourceTool"), READ),
-    **dict.fromkeys(("Grep", "Glob", "LS", "LSP", "ToolSearch", "ListMcpResourcesTool"), SEARCH),
+    **dict.fromkeys(("Read", "NotebookRead"), READ),
+    **dict.fromkeys(("Grep", "Glob", "LS"), SEARCH),
+    "LSP": _LSP,
     **dict.fromkeys(("Edit", "MultiEdit", "Write", "NotebookEdit"), EDIT),
     **dict.fromkeys(("Bash", "PowerShell", "Monitor"), SHELL),
+    **dict.fromkeys(("TodoWrite", "TodoRead", "TaskCreate", "TaskUpdate", "TaskList", "TaskGet"), PLAN),
+    **dict.fromkeys(("EnterPlanMode", "ExitPlanMode", "exit_plan_mode"), PLAN),
     **dict.fromkeys(
-        ("TodoWrite", "TodoRead", "TaskCreate", "TaskUpdate", "TaskList", "TaskGet", "EnterPlanMode", "ExitPlanMode"), PLAN
+        ("Task", "Agent", "Workflow", "Skill", "SlashCommand", "SendMessage", "TeamCreate", "TeamDelete"), TASK
     ),
-    **dict.fromkeys(
-        ("Task", "Agent", "Skill", "SlashCommand", "SendMessage", "TeamCreate", "TeamDelete", "TaskStop", "KillShell", "KillBash"),
-        TASK,
-    ),
+    **dict.fromkeys(("TaskOutput", "AgentOutput", "AgentOutputTool", "BashOutput"), TASK),
+    **dict.fromkeys(("TaskStop", "KillShell", "KillBash"), TASK),
     **dict.fromkeys(("WebFetch", "WebSearch"), WEB),
     "AskUserQuestion": ASK,
+    **dict.fromkeys(("ListMcpResourcesTool", "ReadMcpResourceTool"), MCP),
+    **dict.fromkeys(("ToolSearch", "StructuredOutput", "ScheduleWakeup", "RemoteTrigger", "PushNotification"), _OTHER),
     **dict.fromkeys(
-        ("EnterWorktree", "ExitWorktree", "CronCreate", "CronDelete", "CronList", "ScheduleWakeup", "RemoteTrigger", "StructuredOutput"),
-        Tool("other"),
+        ("EnterWorktree", "ExitWorktree", "CronCreate", "CronDelete", "CronList", "Config", "Sleep"), _OTHER
     ),
 }
 
