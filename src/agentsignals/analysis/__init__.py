@@ -1,0 +1,37 @@
+"""Studies: questions answered over many sessions, with n, interval and versions.
+
+One study is one file in `studies/` and one line here; the report shows them in this order.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from agentsignals.analysis.study import Study
+from agentsignals.errors import UsageError
+
+STUDIES = {
+    "sessions": "agentsignals.analysis.studies.sessions:STUDY",
+    "worth_opening": "agentsignals.analysis.studies.worth_opening:STUDY",
+    "autonomy": "agentsignals.analysis.studies.autonomy:STUDY",
+    "tools": "agentsignals.analysis.studies.tools:STUDY",
+    "errors": "agentsignals.analysis.studies.errors:STUDY",
+    "repetition": "agentsignals.analysis.studies.repetition:STUDY",
+    "edits": "agentsignals.analysis.studies.edits:STUDY",
+    "people": "agentsignals.analysis.studies.people:STUDY",
+    "outcomes": "agentsignals.analysis.studies.outcomes:STUDY",
+    "cost": "agentsignals.analysis.studies.cost:STUDY",
+    "models": "agentsignals.analysis.studies.models:STUDY",
+    "agents": "agentsignals.analysis.studies.agents:STUDY",
+    "reading": "agentsignals.analysis.studies.reading:STUDY",
+}
+"""Where each study is found."""
+
+
+def study(name: str) -> Study:
+    """The study of that name; UsageError names what there is."""
+    if name not in STUDIES:
+        raise UsageError(f"There is no study {name!r}.", f"The studies: {', '.join(STUDIES)}.")
+    module, _, attribute = STUDIES[name].partition(":")
+    found: Study = getattr(import_module(module), attribute)
+    return found

@@ -1,0 +1,79 @@
+"""How values spread over sessions: classes for a histogram, quantiles for a table."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+
+from agentsignals.analysis.charts import histogram
+from agentsignals.analysis.stats import quantile
+from agentsignals.analysis.study import Chart, Column, Kind, Row
+
+COUNTS: tuple[float, ...] = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+"""Upper ends of the classes of a count: each holds twice the one before."""
+RATIOS: tuple[float, ...] = (0, 1, 2, 5, 10, 20, 40, 80)
+SHARES: tuple[float, ...] = (0, 0.02, 0.05, 0.1, 0.2, 0.5, 1)
+QUANTILES = ((0.0, "least"), (0.25, "25%"), (0.5, "median"), (0.75, "75%"), (0.9, "90%"), (1.0, "most"))
+
+
+def quantile_columns(kind: Kind) -> tuple[Column, ...]:
+    """The columns of a row of quantiles."""
+    return tuple(Column(label, label, kind) for _, label in QUANTILES)
+
+
+def quantiles(values: Sequence[float]) -> list[float | None]:
+    """One value a quantile column; None of nothing."""
+    ascending = sorted(values)
+    return [quantile(ascending, share) if ascending else None for share, _ in QUANTILES]
+
+
+def histogram_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
+    values: Sequence[float],
+    edges: Sequence[float],
+    *,
+    id: str,  # noqa: A002  (the chart's field)
+    title: str,
+    unit: str,
+    of: str = "sessions",
+    note: str = "",
+) -> Chart | None:
+    """How many values fall into each class; None when there is no value. The last class is open."""
+    if not values:
+        return None
+    counts = [0] * (len(edges) + 1)
+    for value in values:
+        counts[bisect_left(edges, value)] += 1
+    filled = [i for i, n in enumerate(counts) if n]
+    rows: list[Row] = [
+        {"name": _short(edges, i), "value": n, "tip": f"{_long(edges, i)} {unit}: {n:,} of {len(values):,} {of}"}
+        for i, n in enumerate(counts)
+        if filled[0] <= i <= filled[-1]
+    ]
+    says = f"{title}: " + "; ".join(row["tip"] for row in rows)
+    return Chart(id=id, title=title, says=says, spec=histogram(rows, unit, of), n=len(values), of=of, note=note)
+
+
+def _short(edges: Sequence[float], i: int) -> str:
+    """A class under its column: the one value it holds, or its upper end."""
+    if i == len(edges):
+        return f">{_told(edges, edges[-1])}"
+    told = _told(edges, edges[i])
+    return told if i == 0 or _single(edges, i) else f"≤{told}"
+
+
+def _long(edges: Sequence[float], i: int) -> str:
+    """A class in words."""
+    if i in (0, len(edges)) or _single(edges, i):
+        return _short(edges, i).replace(">", "more than ")
+    below = edges[i - 1]
+    if edges is COUNTS:
+        return f"{below + 1:g} to {edges[i]:g}"
+    return f"over {_told(edges, below)} to {_told(edges, edges[i])}"
+
+
+def _single(edges: Sequence[float], i: int) -> bool:
+    return edges is COUNTS and edges[i] - edges[i - 1] == 1
+
+
+def _told(edges: Sequence[float], edge: float) -> str:
+    return f"{edge * 100:g}%" if edges is SHARES else f"{edge:g}"

@@ -1,0 +1,80 @@
+"""Numbers as people read them. One place, so that page, table and tooltip agree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from agentsignals.analysis.study import Kind
+
+MISSING = "–"
+_UNITS = (("G", 1e9), ("M", 1e6), ("k", 1e3))
+
+
+def told(value: Any, kind: Kind) -> str:
+    """A value in words of its kind; a dash when it is missing."""
+    if value is None:
+        return MISSING
+    if isinstance(value, str):
+        return value
+    writer = _WRITERS.get(kind)
+    return writer(value) if writer else str(value)
+
+
+def _count(value: float) -> str:
+    return f"{value:,.0f}" if float(value).is_integer() else _number(value)
+
+
+def _number(value: float) -> str:
+    size = abs(value)
+    if size >= 100 or float(value).is_integer():
+        return f"{value:,.0f}"
+    told_value = f"{value:.1f}" if size >= 10 else f"{value:.2f}"
+    return told_value.rstrip("0").removesuffix(".")
+
+
+def _tokens(value: float) -> str:
+    for letter, size in _UNITS:
+        if value >= size:
+            return f"{value / size:.3g} {letter}" if value < 1000 * size else f"{value / size:,.0f} {letter}"
+    return f"{value:,.0f}"
+
+
+def _share(value: float) -> str:
+    return "<0.1%" if 0 < value < 0.001 else f"{value:.1%}"
+
+
+def _usd(value: float) -> str:
+    if 0 < value < 0.01:
+        return f"${value:.4f}"
+    return f"${value:,.2f}" if value < 1000 else f"${value:,.0f}"
+
+
+def _bytes(value: float) -> str:
+    for letter, size in _UNITS:
+        if value >= size:
+            return f"{value / size:,.1f} {letter}B"
+    return f"{value:.0f} B"
+
+
+def _seconds(value: float) -> str:
+    if value < 120:
+        return f"{value:.0f} s" if value >= 10 else f"{value:.1f} s"
+    return f"{value / 60:.1f} min" if value < 7200 else f"{value / 3600:.1f} h"
+
+
+def _date(value: Any) -> str:
+    return f"{value:%Y-%m-%d}" if isinstance(value, datetime) else str(value)
+
+
+_WRITERS: dict[Kind, Callable[[Any], str]] = {
+    "count": _count,
+    "number": _number,
+    "tokens": _tokens,
+    "share": _share,
+    "usd": _usd,
+    "bytes": _bytes,
+    "seconds": _seconds,
+    "date": _date,
+}

@@ -1,0 +1,44 @@
+"""SQL that several studies ask, over the store's tables. Free of double quotes and of `$`: it fits a shell command."""
+
+from __future__ import annotations
+
+STARTED = (
+    "CASE WHEN started_at BETWEEN TIMESTAMP '2015-01-01' AND TIMESTAMP '2100-01-01' THEN started_at END AS started_at"
+)
+"""When a session began; a clock that was never set (1970) must not stretch the axis of everybody's time."""
+
+SESSIONS = (
+    f"SELECT session_id, agent, model, repo, cwd, parent_session_id, {STARTED}, title, n_turns, n_steps, n_tool_calls,"
+    " n_subagent_tool_calls, n_edits, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_usd"
+    " FROM sessions ORDER BY session_id"
+)
+"""One row a session."""
+
+LABEL = "json_extract_string(value, '')"
+"""A value that is text, without JSON's quotes. The empty path is the whole value; `$` would belong to the shell."""
+
+MAIN_CALLS = "FROM tool_calls WHERE thread = 'main'"
+
+
+def values(*paths: str, detail: tuple[str, ...] = ()) -> str:
+    """One row a session and signal: session_id, agent, signal, number, label, absent; num, den and other details as
+    numbers.
+    """
+    wanted = ", ".join(f"'{path}'" for path in paths)
+    details = "".join(f", TRY_CAST(detail->>'{key}' AS DOUBLE) AS {key}" for key in ("num", "den", *detail))
+    return (
+        f"SELECT session_id, agent, signal, number, {LABEL} AS label, absent, absent_detail"
+        f"{details} FROM signals JOIN sessions USING (session_id) WHERE signal IN ({wanted})"
+        " ORDER BY session_id, signal"
+    )
+
+
+def number_of(path: str, aggregate: str = "median") -> str:
+    """The aggregate of a signal's number over the sessions that have one."""
+    return f"SELECT {aggregate}(number) FROM signals WHERE signal = '{path}'"
+
+
+def pooled(path: str, num: str = "num", den: str = "den") -> str:
+    """A ratio signal over all sessions together: sum over sum."""
+    over = f"sum(CAST(detail->>'{num}' AS DOUBLE)) / sum(CAST(detail->>'{den}' AS DOUBLE))"
+    return f"SELECT {over} FROM signals WHERE signal = '{path}'"

@@ -1,0 +1,1 @@
+"""The studies, one a file. They ask in SQL and get rows; none knows the store, the report or another study."""

@@ -1,0 +1,146 @@
+"""What a study is: a question, the rows it needs, and a pure function from rows to findings, tables and charts.
+
+A study asks for rows in SQL over the store's tables and never sees the store: whoever runs it hands the rows in. So a
+new study is one file in `studies/` and one line in `STUDIES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from agentsignals.analysis.stats import Interval
+
+Row = dict[str, Any]
+Kind = Literal["text", "count", "tokens", "number", "share", "usd", "bytes", "seconds", "date", "session", "code"]
+"""How a value is written: `number` has decimals, `tokens` are rounded to three figures, `session` is an id, `code` a
+path or a name out of a trace."""
+
+
+class Versions(Struct, frozen=True):
+    """What a value was computed with; a newer version of any of it may give another value."""
+
+    schema: int
+    signals: dict[str, int] = field(default_factory=dict)
+    prices: tuple[str, ...] = ()
+    """Price tables applied; `recorded` for costs the trace itself states."""
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """One number, with everything needed to quote it."""
+
+    id: str
+    """Unique among all studies."""
+    title: str
+    value: float | str | None
+    """None when it can't be computed; `note` says why."""
+    unit: str
+    n: int
+    """How many observations the value rests on; `of` says of what."""
+    of: str
+    command: str
+    """Makes the value again from the same store."""
+    kind: Kind = "count"
+    interval: Interval | None = None
+    """At 95 percent; None for a plain count, and where there is too little to say."""
+    signals: tuple[str, ...] = ()
+    """The signals it is made of; their versions are put in when the study is run."""
+    priced: bool = False
+    """Whether it rests on prices."""
+    note: str = ""
+    headline: bool = False
+    versions: Versions | None = None
+
+
+class Column(Struct, frozen=True):
+    """A column of a table."""
+
+    key: str
+    label: str
+    kind: Kind = "text"
+
+
+class Table(Struct, frozen=True, kw_only=True):
+    """Rows to look something up in."""
+
+    id: str
+    title: str
+    columns: tuple[Column, ...]
+    rows: list[list[Any]]
+    n: int
+    of: str
+    note: str = ""
+
+
+class Chart(Struct, frozen=True, kw_only=True):
+    """A picture of rows: a Vega-Lite specification without colours or fonts, which belong to the page."""
+
+    id: str
+    title: str
+    says: str
+    """What it shows, in words, for those who can't see it."""
+    spec: dict[str, Any]
+    n: int
+    of: str
+    note: str = ""
+
+
+class Outcome(Struct, frozen=True):
+    """What a study found."""
+
+    findings: list[Finding] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    charts: list[Chart] = field(default_factory=list)
+    limits: list[str] = field(default_factory=list)
+    """What can't be concluded from it, as sentences."""
+
+
+class Inputs(Struct, frozen=True):
+    """What a study is given."""
+
+    rows: Mapping[str, list[Row]]
+    """The rows of each of the study's queries, by name."""
+    versions: Versions
+    no_traces: Mapping[str, int] = field(default_factory=dict)
+    """Files under the sources that are no traces, counted by their ending; the store keeps no row of them."""
+
+    def known(self, rows: str, *columns: str) -> list[Any]:
+        """The values of a column, or tuples of several, of the rows where none is missing."""
+        found = [tuple(row[c] for c in columns) for row in self.rows[rows]]
+        whole = [values for values in found if None not in values]
+        return [values[0] for values in whole] if len(columns) == 1 else whole
+
+
+class Study(Struct, frozen=True):
+    """A question answered over many sessions."""
+
+    name: str
+    title: str
+    question: str
+    queries: Mapping[str, str]
+    """SQL over the store's tables by the name the function uses."""
+    function: Callable[[Inputs], Outcome]
+
+    def run(self, inputs: Inputs) -> Outcome:
+        """What it finds in these rows: each finding with the versions it rests on, and no table without a row."""
+        outcome = self.function(inputs)
+        findings = [_stamped(f, inputs.versions) for f in outcome.findings]
+        return replace(outcome, findings=findings, tables=[t for t in outcome.tables if t.rows])
+
+
+def again_in_report(study: str) -> str:
+    """The command that makes a value again that no single query gives."""
+    return f"agentsignals report --study {study} -o {study}.json"
+
+
+def again(sql: str) -> str:
+    """The command that asks the store this question; the first cell of the answer is the value."""
+    return f'agentsignals query "{sql}"'
+
+
+def _stamped(finding: Finding, versions: Versions) -> Finding:
+    used = {path: versions.signals[path] for path in finding.signals if path in versions.signals}
+    return replace(finding, versions=Versions(versions.schema, used, versions.prices if finding.priced else ()))

@@ -1,0 +1,79 @@
+"""Amounts over time as stacked columns, an agent a colour."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+
+from agentsignals.analysis.calendar import Buckets, buckets, following
+from agentsignals.analysis.charts import OTHERS, over_time
+from agentsignals.analysis.figures import told
+from agentsignals.analysis.measures import MOST_AGENTS, agents_in_order
+from agentsignals.analysis.study import Chart, Kind, Row
+
+_GAP = 0.12
+"""Share of a bucket left white, so that columns can be counted."""
+
+
+def over_time_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
+    sessions: Sequence[Row],
+    column: str | None,
+    *,
+    id: str,  # noqa: A002  (the chart's field)
+    title: str,
+    unit: str,
+    kind: Kind,
+) -> Chart | None:
+    """The sum of a column of the sessions (None: their number) by agent and time of their start; None when the sessions
+    that have both lie in one bucket.
+    """
+    placed = [s for s in sessions if s["started_at"] is not None and (column is None or s[column] is not None)]
+    span = buckets([s["started_at"] for s in placed])
+    if span is None or span.first == span.last:
+        return None
+    order = agents_in_order(sessions)
+    named = order[:MOST_AGENTS]
+    names = [*named, OTHERS] if len(order) > MOST_AGENTS else named
+    sums: dict[datetime, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for s in placed:
+        name = s["agent"] if s["agent"] in named else OTHERS
+        sums[span.of(s["started_at"])][name].append(1 if column is None else s[column])
+    rows = _stacked(sums, names, span, lambda v: f"{told(v, kind)}{'' if kind == 'usd' else f' {unit}'}")
+    missing = len(sessions) - len(placed)
+    lacking = "" if column is None else f" or {title.lower()}"
+    return Chart(
+        id=id,
+        title=f"{title} by {span.step}",
+        says=f"{title} by {span.step} and agent, from {span.first:%Y-%m-%d} to {span.end:%Y-%m-%d}, UTC.",
+        spec=over_time(rows, f"{unit} per {span.step}", kind, names, (_iso(span.first), _iso(span.end))),
+        n=len(placed),
+        of="sessions",
+        note=f"not drawn: {missing:,} without a time{lacking}" if missing else "",
+    )
+
+
+def _stacked(
+    sums: dict[datetime, dict[str, list[float]]], names: Sequence[str], span: Buckets, say: Callable[[float], str]
+) -> list[Row]:
+    rows: list[Row] = []
+    for start in sorted(sums):
+        end = following(start, span.step)
+        low = 0.0
+        for name in names:
+            found = sums[start].get(name)
+            if not found:
+                continue
+            high = low + sum(found)
+            tip = f"{name}, {span.step} of {start:%Y-%m-%d}: {say(sum(found))}, n = {len(found):,} sessions"
+            until = end - (end - start) * _GAP
+            rows.append(
+                {"name": name, "from": _iso(start), "to": _iso(until), "low": low, "high": high, "tip": tip}
+                | ({"short": True} if span.end - span.first < timedelta(days=200) else {})
+            )
+            low = high
+    return rows
+
+
+def _iso(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,62 @@
+"""Studies as one file: a page that opens offline, Markdown, or data."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from agentsignals.analysis import STUDIES, study
+from agentsignals.errors import StoreError, UsageError
+from agentsignals.store import Store
+
+FORMS = (".html", ".md", ".json")
+
+
+def write(store: Store, path: Path, studies: Sequence[str] | None = None) -> Path:
+    """Writes the report of a store in the form its ending names, in one rename, and gives its path.
+
+    `studies`: only these, in this order. UsageError for another ending or an unknown study, StoreError when the file
+    can't be written.
+    """
+    check(path, studies)
+    text = _text(store, path.suffix.lower(), studies)
+    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(path)
+    except OSError as problem:
+        draft.unlink(missing_ok=True)
+        raise StoreError(
+            f"The report {path} can't be written: {problem.strerror}.", "Name a file in a folder you may write."
+        ) from problem
+    return path
+
+
+def check(path: Path, studies: Sequence[str] | None = None) -> None:
+    """UsageError when `write` would refuse this ending or these studies: to know before the work, not after."""
+    if path.suffix.lower() not in FORMS:
+        came = f"ends in {path.suffix!r}" if path.suffix else "has no ending"
+        raise UsageError(f"The report {path.name!r} {came}.", f"It is written as {', '.join(FORMS)}.")
+    for name in studies or STUDIES:
+        study(name)
+
+
+def _text(store: Store, form: str, studies: Sequence[str] | None) -> str:
+    from agentsignals.report.document import document  # noqa: PLC0415  (DuckDB is loaded when a report is made)
+
+    made = document(store, studies)
+    if form == ".json":
+        from agentsignals.report.data import render as as_data  # noqa: PLC0415
+
+        return as_data(made)
+    from agentsignals.report.names import beginnings  # noqa: PLC0415
+
+    short_ids = beginnings(store.manifest.sessions)
+    if form == ".md":
+        from agentsignals.report.markdown import render as as_markdown  # noqa: PLC0415
+
+        return as_markdown(made, short_ids)
+    from agentsignals.report.page import render as as_page  # noqa: PLC0415  (jinja2 and charts)
+
+    return as_page(made, short_ids)

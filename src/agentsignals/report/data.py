@@ -1,0 +1,24 @@
+"""The report as one JSON document: findings, tables as rows of objects, charts as Vega-Lite specifications."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from agentsignals.analysis.study import Table
+from agentsignals.report.document import Document
+
+
+def render(document: Document) -> str:
+    """The document as indented JSON."""
+    plain = msgspec.to_builtins(document)
+    for section, told in zip(document.sections, plain["sections"], strict=True):
+        for table, told_table in zip(section.tables, told["tables"], strict=True):
+            told_table["rows"] = _objects(table)
+    return msgspec.json.format(msgspec.json.encode(plain), indent=1).decode()
+
+
+def _objects(table: Table) -> list[dict[str, Any]]:
+    keys = [column.key for column in table.columns]
+    return [dict(zip(keys, row, strict=True)) for row in table.rows]

@@ -1,0 +1,81 @@
+"""The report as one Markdown file: the same findings and tables. Charts are left out; the tables hold their numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agentsignals.analysis.figures import MISSING, told
+from agentsignals.analysis.study import Column, Finding, Table
+from agentsignals.report import words
+from agentsignals.report.document import Document, Section
+
+_SPECIAL = re.compile(r"([\\`*_\[\]<>&|~$!]|:(?=//))")
+_BREAKS = re.compile(r"[\x00-\x1f\x7f\u2028\u2029]+")
+
+
+def render(document: Document, short_ids: Mapping[str, str]) -> str:
+    """The document as GitHub-flavoured Markdown."""
+    parts = [f"# {words.title(document)}", f"{words.made(document)}."]
+    if not document.sessions:
+        parts.append(f"**{words.EMPTY}** Begin with `{words.FIRST_STEP}`.")
+    for section in document.sections:
+        parts += _section(section, short_ids)
+    limits = words.limits_of(document)
+    if limits:
+        parts += ["## What can't be concluded", "\n".join(f"- {escaped(limit)}" for limit in limits)]
+    commands = [
+        [f"`{f.id}`", code(f.command), escaped(words.versions_of(f))] for s in document.sections for f in s.findings
+    ]
+    parts += ["## Every number, made again", _rows(["finding", "command", "versions"], ["---"] * 3, commands)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _section(section: Section, short_ids: Mapping[str, str]) -> list[str]:
+    rows = [_finding(finding) for finding in section.findings]
+    parts = [f"## {section.title}", f"*{section.question}*"]
+    parts.append(_rows(["finding", "value", "95% interval", "n", "note"], ["---", "---:", "---", "---", "---"], rows))
+    for table in section.tables:
+        parts += _table(table, short_ids)
+    return parts
+
+
+def _finding(finding: Finding) -> list[str]:
+    value = f"{words.value_of(finding)} {words.unit_of(finding)}".rstrip()
+    n = f"{finding.n:,} {finding.of}"
+    return [escaped(text) for text in (finding.title, value, words.interval_of(finding), n, finding.note)]
+
+
+def _table(table: Table, short_ids: Mapping[str, str]) -> list[str]:
+    align = ["---:" if words.is_figure(column.kind) else "---" for column in table.columns]
+    rows = [[_cell(v, c, short_ids) for v, c in zip(row, table.columns, strict=True)] for row in table.rows]
+    told_n = f"n = {table.n:,} {table.of}." + (f" {escaped(table.note)}" if table.note else "")
+    return [f"### {table.title}", told_n, _rows([c.label for c in table.columns], align, rows)]
+
+
+def _cell(value: Any, column: Column, short_ids: Mapping[str, str]) -> str:
+    if value is None:
+        return MISSING
+    if column.kind == "session":
+        return code(short_ids.get(value, value))
+    return code(str(value)) if column.kind == "code" else escaped(told(value, column.kind))
+
+
+def _rows(head: Sequence[str], align: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join(f"| {' | '.join(line)} |" for line in (head, align, *rows))
+
+
+def escaped(text: str) -> str:
+    """Text of a trace as Markdown that shows it and does nothing else."""
+    return _SPECIAL.sub(r"\\\1", _BREAKS.sub(" ", text))
+
+
+def code(text: str) -> str:
+    """Text as a code span inside a table, whatever is in it."""
+    clean = _BREAKS.sub(" ", text).replace("|", "\\|").strip()
+    if not clean:
+        return MISSING
+    fence = "`" * (max((len(run) for run in re.findall(r"`+", clean)), default=0) + 1)
+    pad = " " if len(fence) > 1 else ""
+    return f"{fence}{pad}{clean}{pad}{fence}"

@@ -1,0 +1,69 @@
+"""What page and Markdown both say of a finding."""
+
+from __future__ import annotations
+
+from agentsignals.analysis.figures import MISSING, told
+from agentsignals.analysis.study import Finding, Kind
+from agentsignals.report.document import Document
+
+EMPTY = "The store holds no session yet: every figure below is empty."
+_COMPACT_FROM = 10_000_000
+FIRST_STEP = "agentsignals analyze SOURCE"
+
+
+def title(document: Document) -> str:
+    """What the report is about, in a line."""
+    n = document.sessions
+    return "No session yet" if not n else f"{n:,} agent session{'' if n == 1 else 's'}"
+
+
+def made(document: Document) -> str:
+    """When, by what and from what."""
+    prices = [p for p in document.prices if p != "recorded"]
+    told_prices = f", price list {', '.join(prices)}" if prices else ""
+    when = document.made_at.replace("T", " ").removesuffix("Z")[:16]
+    return f"Made {when} UTC by agentsignals {document.agentsignals}, store schema {document.schema}{told_prices}"
+
+
+def unit_of(finding: Finding) -> str:
+    """The unit, where the figure does not carry it."""
+    if finding.kind in ("usd", "seconds", "text") or finding.value is None:
+        return ""
+    return finding.unit.removeprefix("share ") if finding.kind == "share" else finding.unit
+
+
+def value_of(finding: Finding) -> str:
+    """The figure, without its unit."""
+    return told(finding.value, finding.kind)
+
+
+def interval_of(finding: Finding) -> str:
+    """The interval in words; a dash when there is none."""
+    if finding.interval is None:
+        return MISSING
+    low, high = finding.interval
+    return f"{told(low, finding.kind)} to {told(high, finding.kind)}"
+
+
+def n_of(n: int, of: str) -> str:
+    """The number of observations and what they are; millions in three figures."""
+    return f"n = {told(n, 'count' if n < _COMPACT_FROM else 'tokens')} {of}"
+
+
+def versions_of(finding: Finding) -> str:
+    """What the value was computed with, in words."""
+    known = finding.versions
+    if known is None:
+        return ""
+    parts = [f"schema {known.schema}", *(f"{path} {version}" for path, version in known.signals.items())]
+    return ", ".join(parts + ([f"prices {' and '.join(known.prices)}"] if known.prices else []))
+
+
+def is_figure(kind: Kind) -> bool:
+    """Whether values of a kind are written flush right."""
+    return kind not in ("text", "session", "code", "date")
+
+
+def limits_of(document: Document) -> list[str]:
+    """What can't be concluded, from all sections."""
+    return list(dict.fromkeys(limit for section in document.sections for limit in section.limits))

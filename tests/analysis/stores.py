@@ -1,0 +1,43 @@
+"""A store of sessions made in a test, without a trace file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agentsignals import pipeline, prices
+from agentsignals.analysis import study
+from agentsignals.analysis.study import Finding, Outcome
+from agentsignals.catalog import measure
+from agentsignals.derived import SessionView
+from agentsignals.ingest.shard import session_entry, signal_versions
+from agentsignals.model import Artifact, Session
+from agentsignals.report.inputs import Reader
+from agentsignals.store import Store, shards
+from agentsignals.store.manifest import ShardEntry
+
+
+def store_of(folder: Path, *sessions: Session, artifacts: tuple[Artifact, ...] = ()) -> Store:
+    """Writes and measures these sessions, as ingest would have."""
+    store = Store(folder, create=True)
+    rows = []
+    for session in sessions:
+        prices.apply(session)
+        rows += shards.signal_rows(session.session_id, measure(SessionView(session)))
+    counted = shards.write(folder, "one", list(sessions), list(artifacts), rows)
+    store.manifest.shards["one"] = ShardEntry(signals=signal_versions())
+    for session, figures in zip(sessions, counted, strict=True):
+        store.manifest.sessions[session.session_id] = session_entry("one", "f", session.context, figures)
+    store.save()
+    pipeline.measure(folder)
+    return Store(folder)
+
+
+def outcome(store: Store, name: str) -> Outcome:
+    """What one study finds in a store."""
+    one = study(name)
+    return one.run(Reader(store).inputs(one))
+
+
+def findings(store: Store, name: str) -> dict[str, Finding]:
+    """The findings of one study by id, without the study's name."""
+    return {f.id.partition(".")[2]: f for f in outcome(store, name).findings}

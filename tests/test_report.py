@@ -1,0 +1,337 @@
+"""The report as a file: its three forms, what hostile traces do to it, and what goes wrong."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentsignals import demo, pipeline, report
+from agentsignals.analysis import STUDIES
+from agentsignals.analysis.figures import told
+from agentsignals.errors import StoreError, UsageError
+from agentsignals.model import Artifact, Session
+from agentsignals.report.charts import svg
+from agentsignals.report.document import document
+from agentsignals.report.markdown import code, escaped
+from agentsignals.report.names import beginnings
+from agentsignals.store import Store
+from tests.analysis.stores import store_of
+from tests.build import call, say, session, user
+
+EVIL = '</script></style></svg><script>window.pwned=1</script><img src=x onerror="window.pwned=2">\'"`|{{7*7}}&lt;'
+VOID = {"meta", "img", "br", "input", "link", "hr", "base", "source", "embed"}
+
+
+class Page(HTMLParser):
+    """Every element with its attributes, and the text of a page as a reader sees it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.texts: dict[str, list[str]] = {}
+        self.unclosed: list[str] = []
+        self.feed(text)
+        self.close()
+        self.unclosed += self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open and self.open[-1] == tag, f"</{tag}> closes {self.open[-1:]}"
+        self.open.pop()
+
+    def handle_data(self, data: str) -> None:
+        self.texts.setdefault(self.open[-1] if self.open else "", []).append(data)
+
+    def tags(self) -> set[str]:
+        return {tag for tag, _ in self.elements}
+
+    def said(self) -> str:
+        return " ".join(
+            " ".join(t for tag in self.texts for t in self.texts[tag] if tag not in ("style", "script")).split()
+        )
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    folder = tmp_path_factory.mktemp("demo")
+    pipeline.analyze([str(demo.make_corpus(folder / "corpus"))], folder / "store", jobs=1)
+    return Store(folder / "store")
+
+
+@pytest.fixture(scope="module")
+def page(store: Store) -> str:
+    return report.write(store, store.folder.parent / "report.html").read_text("utf-8")
+
+
+def hostile_session(name: str) -> Session:
+    parts: list[Any] = []
+    for n in range(12):
+        parts += [
+            say(EVIL, model=EVIL, input_tokens=1, output_tokens=1),
+            call(f"mcp__{EVIL}", path=f"{EVIL}{n}", status="error" if n % 2 else "ok", query=EVIL),
+            call("Edit", path=EVIL, old_string="a", new_string="b"),
+            call("Bash", command=EVIL, status="error", result=EVIL),
+        ]
+    made = session(
+        user(EVIL), *parts, user("no, " + EVIL), session_id=name, cwd=f"/home/{EVIL}", repo=EVIL, branch=EVIL
+    )
+    made.agent = made.title = EVIL
+    for tool_call in made.tool_calls:
+        tool_call.error_class = EVIL if tool_call.status == "error" else None
+        tool_call.step = made.steps[0].step
+    return made
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    later = hostile_session(f"{EVIL}2")
+    later.started_at = (later.started_at or 0) + 5 * 86_400_000_000
+    reasons = {EVIL: 3}
+    artifact = Artifact("a1", EVIL, f"/{EVIL}", EVIL, EVIL, 9, records=3, skipped=3, skipped_reasons=reasons, note=EVIL)
+    return store_of(tmp_path_factory.mktemp("hostile") / "s", hostile_session(EVIL), later, artifacts=(artifact,))
+
+
+# -- forms -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_three_forms_carry_the_same_findings(store: Store, page: str, tmp_path: Path) -> None:
+    data = json.loads(report.write(store, tmp_path / "r.json").read_text("utf-8"))
+    markdown = report.write(store, tmp_path / "r.md").read_text("utf-8")
+    read = Page(page)
+    ids = {attributes["id"] for tag, attributes in read.elements if tag == "li" and attributes.get("id")}
+    findings = [f for s in data["sections"] for f in s["findings"]]
+    assert [s["study"] for s in data["sections"]] == list(STUDIES)
+    assert len(findings) > 50 and ids == {f["id"] for f in findings}
+    said = read.said()
+    for f in findings:
+        figure = told(f["value"], f["kind"])
+        assert f"{f['title']} {figure}" in said, f["id"]
+        assert f"| {escaped(f['title'])} | {escaped(figure)}" in markdown, f["id"]
+        assert f["command"] in said and f"`{f['id']}` | {code(f['command'])}" in markdown
+    for section in data["sections"]:
+        for table in section["tables"]:
+            assert table["title"] in said and f"### {table['title']}" in markdown
+            assert all(set(row) == {c["key"] for c in table["columns"]} for row in table["rows"])
+        for limit in section["limits"]:
+            assert limit in said and escaped(limit) in markdown
+
+
+def test_the_data_form_says_of_each_number_what_is_needed_to_quote_it(store: Store, tmp_path: Path) -> None:
+    data = json.loads(report.write(store, tmp_path / "r.json").read_text("utf-8"))
+    assert {"form", "agentsignals", "made_at", "sessions", "schema", "prices", "sections"} <= set(data)
+    wanted = {"id", "title", "value", "unit", "n", "of", "interval", "versions", "command", "note", "kind"}
+    for section in data["sections"]:
+        for finding in section["findings"]:
+            assert wanted <= set(finding)
+            assert isinstance(finding["n"], int) and finding["command"].startswith("agentsignals ")
+            assert set(finding["versions"]) == {"schema", "signals", "prices"}
+        for chart in section["charts"]:
+            assert chart["spec"]["$schema"].startswith("https://vega.github.io/schema/vega-lite/")
+    rate = next(f for s in data["sections"] for f in s["findings"] if f["id"] == "errors.rate")
+    assert rate["n"] == 656 and rate["value"] == pytest.approx(61 / 656)
+    assert list(rate["versions"]["signals"]) == ["user.tool_error_rate"]
+
+
+def test_two_reports_of_one_store_differ_in_nothing_but_their_time(store: Store, page: str, tmp_path: Path) -> None:
+    again = report.write(store, tmp_path / "again.html").read_text("utf-8")
+    timeless = [re.sub(r"Made [\d: -]+ UTC", "", text) for text in (page, again)]
+    assert timeless[0] == timeless[1]
+
+
+def test_only_the_studies_named_in_the_order_named(store: Store, tmp_path: Path) -> None:
+    data = json.loads(report.write(store, tmp_path / "r.json", ["outcomes", "errors", "outcomes"]).read_text("utf-8"))
+    assert [s["study"] for s in data["sections"]] == ["outcomes", "errors"]
+
+
+# -- the page ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_is_whole_and_asks_nothing_of_the_network(page: str) -> None:
+    read = Page(page)
+    assert read.unclosed == []
+    assert not read.tags() & {
+        "link",
+        "img",
+        "iframe",
+        "object",
+        "embed",
+        "base",
+        "form",
+        "image",
+        "use",
+        "foreignobject",
+    }
+    for tag, attributes in read.elements:
+        assert "style" not in attributes, f"the policy forbids inline styles: {tag}"
+        assert not any(name.startswith("on") for name in attributes), tag
+        for name in ("src", "href", "xlink:href", "srcset", "data", "action"):
+            assert (attributes.get(name) or "#").startswith("#"), (tag, attributes)
+    assert not re.search(r"url\(|@import", page)
+
+
+def test_the_policy_admits_our_own_script_and_style_and_no_other(page: str) -> None:
+    policy = (
+        next(a["content"] for _, a in Page(page).elements if a.get("http-equiv") == "Content-Security-Policy") or ""
+    )
+    assert "default-src 'none'" in policy and "unsafe" not in policy and "http" not in policy
+    for tag, directive in (("style", "style-src"), ("script", "script-src")):
+        inside = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.S)
+        assert len(inside) == 1 == page.count(f"<{tag}")
+        digest = base64.b64encode(hashlib.sha256(inside[0].encode()).digest()).decode()
+        assert f"{directive} 'sha256-{digest}'" in policy
+
+
+def test_charts_take_their_colours_from_the_page_and_share_no_ids(store: Store) -> None:
+    charts = [chart for s in document(store).sections for chart in s.charts]
+    assert len(charts) >= 15
+    for chart in charts:
+        drawn = svg(chart)
+        assert not re.search(r'(fill|stroke)="(#|rgb|black|white)', drawn), chart.id
+        assert not re.search(r'\sid="', drawn), f"{chart.id}: ids of two charts would clash on one page"
+        assert "NaN" not in drawn and "undefined" not in drawn and ">null<" not in drawn, chart.id
+        assert 'aria-label="' in drawn
+
+
+def test_every_chart_draws_its_rows(store: Store) -> None:
+    for chart in (chart for s in document(store).sections for chart in s.charts):
+        drawn = svg(chart)
+        for row in chart.spec["data"]["values"]:
+            tip = row["tip"].replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+            assert f'aria-label="{tip}"' in drawn, (chart.id, row)
+
+
+def test_the_page_shows_skips_limits_and_the_way_to_every_number(page: str) -> None:
+    read = Page(page)
+    for heading in ("What was read and what was skipped", "What can’t be concluded", "Make these numbers again"):
+        assert heading in read.said()
+    assert {"#" + name for name in (*STUDIES, "limits")} <= {a.get("href") for tag, a in read.elements if tag == "a"}
+
+
+def test_an_empty_store_gives_a_report_that_says_so(tmp_path: Path) -> None:
+    empty = Store(tmp_path / "s", create=True)
+    said = Page(report.write(empty, tmp_path / "r.html").read_text("utf-8")).said()
+    assert "No session yet" in said and "agentsignals analyze SOURCE" in said
+    markdown = report.write(empty, tmp_path / "r.md").read_text("utf-8")
+    assert "# No session yet" in markdown and "agentsignals analyze SOURCE" in markdown
+    data = json.loads(report.write(empty, tmp_path / "r.json").read_text("utf-8"))
+    assert data["sessions"] == 0 and len(data["sections"]) == len(STUDIES)
+
+
+# -- hostile traces ----------------------------------------------------------------------------------------------------
+
+
+def test_text_of_a_trace_stays_text(hostile: Store, page: str, tmp_path: Path) -> None:
+    evil = report.write(hostile, tmp_path / "r.html").read_text("utf-8")
+    read = Page(evil)
+    assert read.unclosed == []
+    assert evil.count("<script") == 1 and "<img" not in evil and "{{7*7}}" in evil
+    assert read.tags() <= Page(page).tags()
+    allowed = {name for _, attributes in Page(page).elements for name in attributes}
+    assert {name for _, attributes in read.elements for name in attributes} <= allowed
+    said = " ".join(" ".join(texts) for texts in read.texts.values())
+    assert said.count(EVIL) >= 10, "shown as it was written: titles, agents, tools, files, models, errors, reasons"
+
+
+def test_a_session_id_can_be_copied_whole_even_a_hostile_one(hostile: Store, tmp_path: Path) -> None:
+    read = Page(report.write(hostile, tmp_path / "r.html", ["worth_opening"]).read_text("utf-8"))
+    titles = {a.get("title") for tag, a in read.elements if tag == "code" and a.get("title")}
+    assert titles == {EVIL, f"{EVIL}2"}
+    assert all(hostile.resolve(title or "") for title in titles)
+
+
+def test_markdown_of_a_trace_is_no_markup(hostile: Store, tmp_path: Path) -> None:
+    lines = report.write(hostile, tmp_path / "r.md").read_text("utf-8").splitlines()
+    for line in lines:
+        bare = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", line)  # code spans show what is in them
+        assert not re.search(r"(?<!\\)<(?!-)", bare), line
+    tables = [line for line in lines if line.startswith("|")]
+    width = 0
+    for before, line in zip(["", *lines], lines, strict=False):
+        if line.startswith("|"):
+            cells = len(re.findall(r"(?<!\\)\|", line))
+            width = width if before.startswith("|") else cells
+            assert cells == width, line
+    assert len(tables) > 50
+
+
+@pytest.mark.parametrize("text", ["", " ", "`", "``a`", "a|b", "a\nb", "\x00", "ends`", "| --- |\n# h"])
+def test_any_name_fits_a_code_span_in_a_cell(text: str) -> None:
+    span = code(text)
+    assert "\n" not in span and "\x00" not in span and span
+    assert not re.search(r"(?<!\\)\|", span)
+    fence = re.match(r"`*", span)
+    assert fence is not None
+    inside = span[len(fence[0]) : len(span) - len(fence[0])]
+    assert fence[0] not in re.findall(r"`+", inside)
+
+
+# -- names, errors, weight ---------------------------------------------------------------------------------------------
+
+
+def test_ids_are_cut_to_what_no_other_id_begins_with(store: Store) -> None:
+    ids = ["019f0000-aaaa", "019f0000-aabb", "019f0000", "6c", "6c1d2e3f-0000"]
+    short = beginnings(ids)
+    assert short["6c1d2e3f-0000"] == "6c1d2e3f"
+    assert short["019f0000-aaaa"] == "019f0000-aaa" and short["019f0000-aabb"] == "019f0000-aab"
+    assert short["019f0000"] == "019f0000" and short["6c"] == "6c"
+    for full, beginning in beginnings(store.manifest.sessions).items():
+        assert store.resolve(beginning) == full
+
+
+@pytest.mark.parametrize("name", ["report.pdf", "report", "report.html.gz", ".html"])
+def test_another_ending_names_what_is_allowed(store: Store, tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        report.write(store, tmp_path / name)
+    assert ".html, .md, .json" in caught.value.hint
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_study_is_refused_before_anything_is_read(store: Store, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="'weather'") as caught:
+        report.write(store, tmp_path / "r.html", ["errors", "weather"])
+    assert "errors" in caught.value.hint
+    with pytest.raises(UsageError):
+        report.check(tmp_path / "r.html", ["weather"])
+
+
+def test_what_can_not_be_written_is_a_clear_error_and_leaves_the_old_report(store: Store, tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="can't be written"):
+        report.write(store, tmp_path / "nowhere" / "r.json", ["outcomes"])
+    (tmp_path / "r.json").mkdir()
+    with pytest.raises(StoreError, match="can't be written"):
+        report.write(store, tmp_path / "r.json", ["outcomes"])
+    assert [p.name for p in tmp_path.iterdir()] == ["r.json"], "no draft is left behind"
+
+
+def test_an_old_report_is_replaced_whole(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "r.MD").write_text("old")
+    assert report.write(store, tmp_path / "r.MD", ["outcomes"]).read_text("utf-8").startswith("# 36 agent sessions")
+    assert [p.name for p in tmp_path.iterdir()] == ["r.MD"]
+
+
+def test_asking_for_a_report_loads_what_its_form_needs(store: Store, tmp_path: Path) -> None:
+    code_ = (
+        "import sys; from pathlib import Path; from agentsignals import report; from agentsignals.store import Store;"
+        "print([m for m in ('duckdb', 'jinja2', 'vl_convert', 'polars') if m in sys.modules]);"
+        f"report.write(Store({str(store.folder)!r}), Path({str(tmp_path / 'r.md')!r}));"
+        "print([m for m in ('jinja2', 'vl_convert', 'polars') if m in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code_], capture_output=True, text=True, check=True)
+    assert found.stdout.splitlines() == ["[]", "[]"]
