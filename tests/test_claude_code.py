@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import given as given_some
+from hypothesis import settings
+from hypothesis import strategies as st
 
 from agentsignals.formats import claude_code
 from agentsignals.formats.claude_tools import tool
@@ -15,6 +19,7 @@ from agentsignals.formats.head import Head
 from agentsignals.model import MAIN, Session, Step
 from tests.claude import SESSION, Log, given, kinds, micros, session
 
+FILES = Path(__file__).parent / "formats" / "claude-code"
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "sessions" / "claude-code"
 
 
@@ -43,7 +48,7 @@ REAL = Counter(
         "turns.slash_command": 24,
     }
 )
-"""What the 143 real sessions hold. The tokens, steps, calls and edited places were counted by a second reader; the turns
+"""What the 143 real sessions hold. Tokens, steps, calls and edited places were counted by a second reader; the turns
 were read by eye, and every prompt that Entire recorded beside a transcript is among them."""
 
 
@@ -142,6 +147,15 @@ def test_two_objects_torn_into_one_line_are_both_read() -> None:
     assert [(e.text, e.line) for e in session(log).events] == [("one", 1), ("two", 1), ("three", 2)]
 
 
+def test_two_objects_and_their_newlines_in_the_wrong_order_keep_their_line() -> None:
+    log = Log()
+    for said in ("one", "two"):
+        log.user(said)
+    log.lines[-2:] = ["".join(log.lines[-2:]), ""]
+    log.user("three")
+    assert [(e.text, e.line) for e in session(log).events] == [("one", 1), ("two", 1), ("three", 3)]
+
+
 def test_damage_costs_the_damaged_record_and_is_counted() -> None:
     log = Log()
     log.user("one")
@@ -176,6 +190,39 @@ def test_a_record_of_a_kind_that_is_not_known_is_kept_and_named() -> None:
     ]
     assert one.artifact.record_kinds["system.turn_duration"] == 1
     assert one.artifact.skipped == 0
+
+
+VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=5),
+    st.just([]),
+    st.just({}),
+    st.just([{"type": 1}]),
+)
+SAMPLES = [line for path in sorted(FILES.glob("*.jsonl")) for line in path.read_text("utf-8").splitlines()]
+
+
+@settings(max_examples=300, deadline=None)
+@given_some(st.sampled_from(SAMPLES), VALUES, st.randoms(use_true_random=False))
+def test_a_value_of_any_other_kind_anywhere_is_survived(line: str, value: Any, random: Random) -> None:
+    try:
+        record = json.loads(line, strict=False)
+    except ValueError:
+        return
+    at = record
+    while isinstance(at, dict | list) and at:
+        key = random.choice(list(at) if isinstance(at, dict) else range(len(at)))
+        if not isinstance(at[key], dict | list) or not at[key] or random.random() < 0.2:
+            at[key] = value
+            break
+        at = at[key]
+    one = given(json.dumps(record).encode())
+    claude_code.read([one])
+    kinds_counted = sum(n for kind, n in one.artifact.record_kinds.items() if kind != "repeated")
+    assert kinds_counted + one.artifact.skipped == one.artifact.records == 1
 
 
 def test_times_that_go_backwards_leave_the_order_of_the_file() -> None:

@@ -9,7 +9,6 @@ from operator import attrgetter
 from agentsignals.formats import Input
 from agentsignals.formats import claude_records as records
 from agentsignals.formats.claude_records import Line
-from agentsignals.formats.records import lines
 from agentsignals.model import MAIN
 
 
@@ -18,11 +17,7 @@ class File:
 
     def __init__(self, given: Input) -> None:
         self.given = given
-        self.numbers: list[int] = []
-        self.lines: list[Line] = []
-        for number, line in lines(given.data, given.artifact, records.decode):
-            self.numbers.append(number)
-            self.lines.append(line)
+        self.numbers, self.lines = records.read_lines(given.data, given.artifact)
         self.session_id = self._session_id()
         first = next((line for line in self.lines if line.uuid is not None), None)
         alone = first is not None and all(thread_of(line) != MAIN for line in self.lines if line.uuid is not None)

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Raw, Struct, field
 
-from agentsignals.model import Step
+from agentsignals.formats.records import MAX_LINE_BYTES, UNREADABLE, lines
+from agentsignals.model import Artifact, Step
 
 
 class Usage(Struct, gc=False):
@@ -98,7 +99,8 @@ class _Envelope(Struct, gc=False, rename="camel"):
     timestamp: object = None
 
 
-_line = msgspec.json.Decoder(Line).decode
+_decoder = msgspec.json.Decoder(Line)
+_line = _decoder.decode
 _envelope = msgspec.json.Decoder(_Envelope).decode
 
 QUIET = frozenset(
@@ -138,6 +140,34 @@ QUIET_ATTACHMENTS = frozenset(
     )
 )
 """Attachments that are context for the model, given by the program."""
+
+
+def read_lines(data: bytes, artifact: Artifact) -> tuple[Sequence[int], list[Line]]:
+    """All records of a file and their line numbers; in one call when every line is a record, as is the rule."""
+    if len(data) <= MAX_LINE_BYTES:
+        try:
+            found = _decoder.decode_lines(data)
+        except UNREADABLE:
+            found = []
+        if found and len(found) == _line_count(data):
+            artifact.records += len(found)
+            return range(1, len(found) + 1), found
+    numbers: list[int] = []
+    records: list[Line] = []
+    for number, line in lines(data, artifact, decode):
+        numbers.append(number)
+        records.append(line)
+    return numbers, records
+
+
+def _line_count(data: bytes) -> int:
+    """By `find`, many times faster than `count` for one byte. 0 when a line is empty: a torn write leaves one."""
+    count = before = 0
+    while at := data.find(b"\n", before) + 1:
+        if at == before + 1:
+            return 0
+        count, before = count + 1, at
+    return count + (data[-1:] != b"\n")
 
 
 def decode(data: memoryview | bytes) -> Line:
