@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 from msgspec import Struct
 
-from agentsignals.formats.shell_kinds import KINDS, kind_of, leading_words
+from agentsignals.formats.shell_kinds import DIRECT, ENTERS, KINDS, Kind, kind_of, leading_words
 from agentsignals.formats.shell_words import Simple, simples
 from agentsignals.formats.shell_writes import (
     UNRESOLVED,
@@ -29,6 +30,8 @@ _RUNS_TEXT = re.compile(r"-(?:[a-z]*c|-?command)$", re.IGNORECASE).match
 _PATTERN_FIRST = names("rg grep egrep fgrep zgrep ag ack select-string")
 _PATTERN_GIVEN = names("-e -f --regexp --file --files")
 _NAMES_NO_FILE = names("find fd fdfind which whereis locate")
+_EDITORS = names("sed gsed")
+_FILTERS = names("awk gawk mawk jq yq")
 _SEARCH_VALUED = names("-A -B -C -m -e -f -g -t -T --glob --type --regexp --max-count --context -I")
 _READ_VALUED = names("-n -c -F -v -d --lines --bytes -totalcount -tail -head")
 
@@ -63,88 +66,102 @@ def parse(command: str) -> Command:
     return reading.summary()
 
 
+_Source = tuple[str | None, Callable[[list[str], str], list[str]], list[str], str]
+"""Something that was read or searched: in which folder, and how its files are found in which words of which command."""
+
+
 class _Reading:
     """The simple commands of a line taken one after the other; `folders` are the working folders, one a subshell."""
 
+    __slots__ = ("depth", "folders", "kinds", "sources", "substituted", "writes")
+
     def __init__(self) -> None:
-        self.kinds: set[ShellKind] = set()
-        self.first: ShellKind | None = None
-        self.first_substituted: ShellKind | None = None
-        self.paths: dict[str, None] = {}
+        self.kinds: dict[ShellKind, None] = {}
+        self.substituted: ShellKind | None = None
+        """What the first substitution does."""
+        self.sources: list[_Source] = []
         self.writes: dict[str, EditOp] = {}
         self.folders: list[str | None] = [""]
+        self.depth = 0
 
     def take(self, simple: Simple) -> None:
-        while len(self.folders) <= simple.depth:
-            self.folders.append(self.folders[-1])
-        del self.folders[simple.depth + 1 :]
-        words = leading_words(simple.words)
-        if simple.targets:
-            self.did("write", simple)
-            self.wrote([(target, "modify") for target in simple.targets if not UNRESOLVED(target)])
+        words, targets, depth, substituted = simple
+        if depth != self.depth:
+            self.descend(depth)
+        if targets:
+            self.did("write", substituted)
+            self.wrote([(target, "modify") for target in targets if not UNRESOLVED(target)])
         if not words:
             return
         name = words[0]
         known = KINDS.get(name)
         if known is None:
-            name = program(name)
-            if name in ("cd", "pushd", "popd", "set-location"):
+            known, name, words = self.looked_into(words, substituted)
+        if not known:
+            if name in ENTERS:
                 self.enter(words)
-                return
-            if name in _SHELLS and self.nested(words, simple):
-                return
-            known = kind_of(words, name)
-        if known == "":
             return
-        self.did(known, simple)
-        if name in WRITERS:
-            self.wrote(written_by(words, name))
+        if substituted:
+            self.did(known, True)
+        else:
+            self.kinds[known] = None
         if known == "read":
-            self.about(_files_read(words, name))
+            self.sources.append((self.folders[-1], _files_read, words, name))
         elif known == "search":
-            self.about(_files_searched(words, name))
+            self.sources.append((self.folders[-1], _files_searched, words, name))
+        elif name in WRITERS:
+            self.wrote(written_by(words, name))
 
-    def did(self, kind: ShellKind, simple: Simple) -> None:
+    def looked_into(self, words: list[str], substituted: bool) -> tuple[Kind, str, list[str]]:
+        """Of a command whose first word does not say it all: what it is for, its name, its words from the name on."""
+        direct = DIRECT.get(words[0])
+        if direct is not None:
+            return direct(words), words[0], words
+        words = leading_words(words)
+        name = program(words[0]) if words else ""
+        if not words or (name in _SHELLS and self.nested(words, substituted)):
+            return "", "", words
+        return kind_of(words, name), name, words
+
+    def descend(self, depth: int) -> None:
+        """Into subshells, which begin in the folder of the line around them, or out of them."""
+        while len(self.folders) <= depth:
+            self.folders.append(self.folders[-1])
+        del self.folders[depth + 1 :]
+        self.depth = depth
+
+    def did(self, kind: ShellKind, substituted: bool) -> None:
         """`cd $(git rev-parse …)` is no version control: of what a substitution runs only tests and builds count."""
-        if not simple.substituted:
-            self.kinds.add(kind)
-            self.first = self.first or kind
-            return
-        if kind in ("test", "build"):
-            self.kinds.add(kind)
-        self.first_substituted = self.first_substituted or kind
+        if not substituted or kind in ("test", "build"):
+            self.kinds[kind] = None
+        else:
+            self.substituted = self.substituted or kind
 
     def enter(self, words: list[str]) -> None:
         """A folder that is not known (`cd "$DIR"`, `cd -`) makes the relative paths after it unknown too."""
         given = operands(words)
         here = self.folders[-1]
-        if len(given) == 1 and words[0] != "popd" and not UNRESOLVED(given[0]) and not given[0].startswith("~"):
+        if len(given) == 1 and words[0] != "popd" and not UNRESOLVED(given[0]) and given[0][0] != "~":
             path = _forward(given[0])
             self.folders[-1] = path if _is_absolute(path) else (None if here is None else posixpath.join(here, path))
         else:
             self.folders[-1] = None
 
-    def nested(self, words: list[str], simple: Simple) -> bool:
+    def nested(self, words: list[str], substituted: bool) -> bool:
         """`bash -lc 'TEXT'`."""
         for n, word in enumerate(words[1:-1], 1):
             if _RUNS_TEXT(word):
                 inner = parse(words[n + 1])
-                self.did(inner.kind, simple)
-                self.wrote(list(inner.writes))
+                self.did(inner.kind, substituted)
+                self.wrote(inner.writes)
                 if inner.path is not None and inner.kind in ("read", "search"):
-                    self.about([inner.path])
+                    self.sources.append((self.folders[-1], _themselves, [inner.path], ""))
                 return True
             if not word.startswith("-"):
                 return False
         return False
 
-    def about(self, paths: list[str]) -> None:
-        for path in paths:
-            joined = _joined(self.folders[-1], path)
-            if joined is not None:
-                self.paths[joined] = None
-
-    def wrote(self, writes: list[tuple[str, EditOp]]) -> None:
+    def wrote(self, writes: Iterable[tuple[str, EditOp]]) -> None:
         for path, op in writes:
             joined = _joined(self.folders[-1], path)
             if joined is not None and self.writes.get(joined) in (None, "modify"):
@@ -152,26 +169,41 @@ class _Reading:
 
     def summary(self) -> Command:
         """Order of signals_notes section 3: test, build, vcs, then a writer is no reader, then what comes first."""
-        kinds = self.kinds
-        kind: ShellKind = self.first or self.first_substituted or "run"
+        kinds, writes = self.kinds, self.writes
+        kind: ShellKind = next(iter(kinds), self.substituted or "run")
         if "test" in kinds:
             kind = "test"
         elif "build" in kinds:
             kind = "build"
         elif "vcs" in kinds:
             kind = "vcs"
-        elif "write" in kinds or self.writes:
+        elif "write" in kinds or writes:
             kind = "write"
-        about: dict[str, EditOp] | dict[str, None] = {}
-        if kind == "write":
-            about = self.writes
-        elif kind in ("read", "search"):
-            about = self.paths
-        return Command(kind, next(iter(about)) if len(about) == 1 else None, tuple(self.writes.items()))
+        path: str | None = None
+        if kind in ("read", "search"):
+            path = self.source()
+        elif kind == "write" and len(writes) == 1:
+            path = next(iter(writes))
+        return Command(kind, path, tuple(writes.items()) if writes else ())
+
+    def source(self) -> str | None:
+        """The one file that was read or searched; None when it is none, or several."""
+        found: str | None = None
+        for folder, files_of, words, name in self.sources:
+            for path in files_of(words, name):
+                joined = _joined(folder, path)
+                if joined is None or joined == found:
+                    continue
+                if found is not None:
+                    return None
+                found = joined
+        return found
 
 
 def program(word: str) -> str:
     """The name of a program: no folder, no `.exe`, PowerShell's cmdlets in lower case."""
+    if word.isalnum():
+        return word
     name = word[max(word.rfind("/"), word.rfind("\\")) + 1 :]
     if name.endswith((".exe", ".cmd", ".bat", ".EXE")):
         name = name[:-4]
@@ -180,13 +212,13 @@ def program(word: str) -> str:
 
 def _files_read(words: list[str], name: str) -> list[str]:
     """All operands of a reader are files, its script or filter excepted."""
-    if name in ("sed", "gsed"):
+    if name in _EDITORS:
         given = script_files(words)
     else:
         given = operands(words, _READ_VALUED)
-        if name in ("awk", "gawk", "mawk", "jq", "yq"):
+        if name in _FILTERS:
             given = [] if "--arg" in words else given[1:]
-    return [w for w in given if not UNRESOLVED(w) and w[:1] != "+" and not w.isdigit()]
+    return [w for w in given if not UNRESOLVED(w) and w[0] != "+" and not w.isdigit()]
 
 
 def _files_searched(words: list[str], name: str) -> list[str]:
@@ -196,13 +228,19 @@ def _files_searched(words: list[str], name: str) -> list[str]:
     given = operands(words, _SEARCH_VALUED)
     if name in _PATTERN_FIRST and _PATTERN_GIVEN.isdisjoint(words):
         given = given[1:]
-    return [w for w in given if not UNRESOLVED(w) and posixpath.splitext(w)[1]]
+    return [w for w in given if "." in w and not UNRESOLVED(w) and posixpath.splitext(w)[1]]
+
+
+def _themselves(words: list[str], name: str) -> list[str]:
+    return words
 
 
 def _joined(folder: str | None, path: str) -> str | None:
     """The path seen from where the line began; None when that is not known."""
-    path = _forward(path).rstrip("/") or "/"
-    if _is_absolute(path) or path[:1] == "~" or folder == "":
+    path = _forward(path)
+    if path[-1:] == "/":
+        path = path.rstrip("/") or "/"
+    if folder == "" or path[:1] == "~" or _is_absolute(path):
         return posixpath.normpath(path) if "./" in path or "//" in path else path
     return None if folder is None else posixpath.normpath(posixpath.join(folder, path))
 

@@ -14,9 +14,9 @@ Kind = ShellKind | Literal[""]
 """`""` is a command that says nothing about what a line is for: `echo`, `cd`, `sleep`."""
 
 _BY_KIND: dict[Kind, str] = {
-    "": """echo printf true false : sleep pwd export unset set shopt source . wait test [ [[ ]] exit return read local
-        declare readonly shift trap alias date whoami basename dirname realpath readlink eval mkdir done fi esac for
-        select case function continue break Write-Output""",
+    "": """cd pushd popd set-location echo printf true false : sleep pwd export unset set shopt source . wait test [ [[
+        ]] exit return read local declare readonly shift trap alias date whoami basename dirname realpath readlink eval
+        mkdir done fi esac for select case function continue break Write-Output write-output""",
     "vcs": "git gh hg jj svn glab",
     "read": """cat head tail less more nl wc bat batcat jq yq xxd od hexdump strings column awk gawk mawk sort uniq cut
         tr diff cmp md5sum sha1sum sha256sum shasum stat file base64 get-content gc""",
@@ -33,6 +33,9 @@ _BY_KIND: dict[Kind, str] = {
 }
 KINDS: dict[str, Kind] = {name: kind for kind, known in _BY_KIND.items() for name in known.split()}
 """Commands that are always for the same thing; what depends on its arguments is not here."""
+
+ENTERS = names("cd pushd popd set-location")
+"""Commands that change the working folder."""
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=").match
 _KEYWORDS = names("do then else elif if while until ! { }")
@@ -120,7 +123,7 @@ _NOT_THE_VERB = names("run run-script exec x dlx workspaces -s --")
 
 def kind_of(words: list[str], name: str) -> Kind:
     """What a command is for whose name alone does not say it."""
-    if name != words[0] and _TEST_SCRIPT(words[0]):  # `bin/test` is no `test`
+    if name != words[0] and "test" in words[0] and _TEST_SCRIPT(words[0]):  # `bin/test` is no `test`
         return "test"
     known = KINDS.get(name)
     if known is not None:
@@ -128,7 +131,7 @@ def kind_of(words: list[str], name: str) -> Kind:
     special = _SPECIAL.get(name)
     if special is not None:
         return special(words)
-    return "test" if _TEST_SCRIPT(name) else "run"
+    return "test" if "test" in name and _TEST_SCRIPT(name) else "run"
 
 
 def _task(words: list[str]) -> ShellKind:
@@ -195,3 +198,5 @@ _SPECIAL: dict[str, Callable[[list[str]], ShellKind]] = {
     **dict.fromkeys(("perl", "ruby"), _perl),
     "find": _find,
 }
+DIRECT = {n: f for n, f in _SPECIAL.items() if f is not _script and n not in _RUNNERS and n not in _WRAPPERS}
+"""Commands whose first word is their name whatever follows: no wrapper, no shell, no `python -m`."""

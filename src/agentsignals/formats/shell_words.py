@@ -12,18 +12,25 @@ _LONGEST = 1_000_000
 _MAX_HEREDOCS = 50
 
 _HEREDOC = re.compile(r"<<-?[ \t]*(?:'([^'\n]+)'|\"([^\"\n]+)\"|\\?([A-Za-z_]\w*))")
+_PATCHES = "*** Begin Patch"
 _PATCH = re.compile(r"\*\*\* Begin Patch.*?(?:\*\*\* End Patch|\Z)", re.DOTALL)
 _PIECES = r"(?:[^\s'\"\\;|&<>()$]+|\$(?:\{[^}\n]*\})?|'[^']*'|\"[^\"\\]*(?:\\.[^\"\\]*)*\"|\\.|['\"\\])"
+_BARE = r"[!%*-:=?-Z\[\]^-{}~][!#%*-:=?-Z\[\]^-{}~]*+(?=[ \t\n;|&()])"
 _TOKEN = re.compile(
-    r"(?:"
-    rf"([A-Za-z_./\-~=%@+,:{{}}!\[\]^*?][^\s'\"\\;|&<>()$]*+(?:{_PIECES}+)?)"  # a word, begun as most words are
-    r"|((?:\d+|&)?>>?\|?(?:&(?:\d+-?|-))?|&>>?|\d*<(?:<<|>|&(?:\d+-?|-))?)"
-    rf"|(&&|\|[|&]?|;[;&]{{0,2}}|[&(\n]|\){_PIECES}*)"  # what follows `$(…)` without a space is part of that word
+    r"(?:(?:"
+    rf"({_BARE}(?:[ \t]++{_BARE})*+)"  # words that mean what they say, as many as follow one another
+    r"|('[^']*'|\"[^\"\\]*\")(?=[ \t\n;|&<>()])"  # a word in quotes
+    r")(?:[ \t]*+2>(?:&1|[ \t]*+/dev/null)(?=[ \t\n;|&)]))*+[ \t]*+(&&|\|\|?|[;\n])?"
+    r"|(&&|\|[|&]?|;[;&]{0,2}|&(?!>)|[(\n]"
+    r"|(?:\d+|&)?>>?\|?(?:&(?:\d+-?|-)|[ \t]*/dev/[a-z]+(?=[ \t\n;|&)]))?|&>>?|\d*<(?:<<|>|&(?:\d+-?|-))?"
+    rf"|\){_PIECES}*)"  # what follows `$(…)` without a space is part of that word
     r"|#[^\n]*|\\\r?\n"  # a comment; a line that goes on
     rf"|({_PIECES}+)"
     r")[ \t]*+",
     re.DOTALL,
 )
+"""Words with the end of their command, if that follows; or an operator; or a word of pieces."""
+_SEPARATORS = frozenset(("&&", "||", "|", "|&", ";", ";;", ";&", ";;;", ";;&", ";&;", ";&&", "&", "\n"))
 _QUOTED = re.compile(r"'([^']*)'|\"([^\"\\]*(?:\\.[^\"\\]*)*)\"|\\(.)|([^'\"\\]+|.)", re.DOTALL)
 _IN_DOUBLE_QUOTES = re.compile(r"\\(?:\n|([\"\\$`]))")
 _NOWHERE = re.compile(r"/dev/|\$null$|(?i:nul)$|\d+$").match
@@ -31,15 +38,9 @@ _NOWHERE = re.compile(r"/dev/|\$null$|(?i:nul)$|\d+$").match
 _HAS_QUOTES = re.compile(r"['\"\\]").search
 
 
-class Simple(Struct, gc=False):
-    """One simple command: its words, the files its output is redirected to, and where it stands."""
-
-    words: list[str]
-    targets: list[str]
-    depth: int
-    """How many subshells and substitutions enclose it."""
-    substituted: bool
-    """It runs inside `$(…)` or `<(…)`: only for another command's sake."""
+Simple = tuple[list[str], list[str], int, bool]
+"""One simple command: its words, the files its output is redirected to, how many subshells and substitutions enclose
+it, and whether it runs inside `$(…)` or `<(…)`: only for another command's sake."""
 
 
 class _Open(Struct, gc=False):
@@ -56,43 +57,48 @@ def simples(command: str) -> list[Simple]:
     words: list[str] = []
     targets: list[str] = []
     redirect = ""
-    for plain, operator, mark, odd in _TOKEN.findall(_without_bodies(command) + "\n"):
-        if word := plain or odd:
-            if _HAS_QUOTES(word):
-                word = unquoted(word)
-            if not redirect:
-                words.append(word)
-            elif ">" in redirect and not _NOWHERE(word):
-                targets.append(word)
-            redirect = ""
-        elif operator:
-            redirect = "" if operator[-1] in "0123456789-" else operator
+    text = command if len(command) < _LONG and "<<" not in command and _PATCHES not in command else _shortened(command)
+    for bare, quoted, end, mark, odd in _TOKEN.findall(text + "\n"):
+        if not mark:
+            told = bare.split() if bare else [quoted[1:-1]] if quoted else [unquoted(odd)] if odd else []
+            if redirect and told:
+                word = told.pop(0)
+                if ">" in redirect and not _NOWHERE(word):
+                    targets.append(word)
+                redirect = ""
+            words += told
+            if not end:
+                continue
         elif mark == "(" and (redirect or (words and words[-1].endswith("$"))):
             opened.append(_Open(words, targets))
             words, targets, redirect = [], [], ""
-        elif mark:
-            if words or targets:
-                found.append(_simple(words, targets, opened))
-                words, targets = [], []
-            redirect = ""
-            if mark == "(":
-                opened.append(_Open(None, []))
-            elif mark[0] == ")" and opened:
-                outer = opened.pop()
-                if outer.words is not None:
-                    words, targets = outer.words, outer.targets
-    return found + [_simple(o.words, o.targets, opened) for o in reversed(opened) if o.words]
+            continue
+        elif mark not in _SEPARATORS and mark[0] not in "()":
+            redirect = mark if mark[-1] in "<>|" else ""
+            continue
+        if words or targets:
+            found.append((words, targets, 0, False) if not opened else _enclosed(words, targets, opened))
+            words, targets = [], []
+        redirect = ""
+        if mark == "(":
+            opened.append(_Open(None, []))
+        elif opened and mark[:1] == ")":
+            outer = opened.pop()
+            if outer.words is not None:
+                words, targets = outer.words, outer.targets
+    return found + [_enclosed(o.words, o.targets, opened) for o in reversed(opened) if o.words]
 
 
-def _simple(words: list[str], targets: list[str], opened: list[_Open]) -> Simple:
-    return Simple(words, targets, len(opened), any(o.words is not None for o in opened) if opened else False)
+def _enclosed(words: list[str], targets: list[str], opened: list[_Open]) -> Simple:
+    return words, targets, len(opened), any(o.words is not None for o in opened)
 
 
 def unquoted(word: str) -> str:
     """A word without its quotes. A backslash before a letter stays: it is rather a Windows path than an escape."""
-    quote = word[0]
-    if quote in "'\"" and word.find(quote, 1) == len(word) - 1 and "\\" not in word:
-        return word[1:-1]
+    if not _HAS_QUOTES(word):
+        return word
+    if word[0] == '"' and word.find('"', 1) == len(word) - 1 and word[-2] != "\\":
+        return _IN_DOUBLE_QUOTES.sub(r"\1", word[1:-1])
     return "".join(map(_plain, _QUOTED.findall(word)))
 
 
@@ -105,9 +111,10 @@ def _plain(piece: tuple[str, str, str, str]) -> str:
     return single or bare
 
 
-def _without_bodies(command: str) -> str:
+def _shortened(command: str) -> str:
+    """Without patches and here-document bodies."""
     text = command[:_LONGEST]
-    if "*** Begin Patch" in text:
+    if _PATCHES in text:
         text = _PATCH.sub("", text)
     if "<<" in text:
         text = _without_heredocs(text)

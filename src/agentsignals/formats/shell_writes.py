@@ -10,7 +10,7 @@ from agentsignals.model import EditOp
 
 Writes = list[tuple[str, EditOp]]
 
-UNRESOLVED = re.compile(r"[$`*?{}\n]|^[-&|]|^$").search
+UNRESOLVED = re.compile(r"[-&|]|\Z|[^$`*?{}\n]*+[$`*?{}\n]").match
 """A word the shell would expand, or no path at all: never reported."""
 
 _IN_PLACE = re.compile(r"-(?:[a-zA-Z]*i|-in-place)").match
@@ -51,18 +51,24 @@ def patched_files(command: str) -> Writes:
 def in_place(words: Sequence[str]) -> bool:
     """Whether `sed` or `perl`-like words change their files."""
     edits = _IN_PLACE if words[0].endswith("sed") else _PERL_IN_PLACE
-    return any(edits(word) for word in words[1:])
+    return any(map(edits, [word for word in words if word[:1] == "-" and "i" in word]))
 
 
 def script_files(words: Sequence[str]) -> list[str]:
     """The files of `sed SCRIPT FILE...` or `sed -e SCRIPT FILE...`; the empty word of a macOS `-i ''` is no script."""
-    told = [_SCRIPT if n and (word in _SCRIPT_OPTIONS or _CLUSTER(word)) else word for n, word in enumerate(words)]
-    given = [word for word in operands(told, frozenset((_SCRIPT,))) if word]
-    named = any(word == _SCRIPT or word.startswith(("--expression=", "--file=")) for word in told)
+    given: list[str] = []
+    named = valued = False
+    for word in words[1:]:
+        if valued:
+            valued = False
+        elif word[:1] == "-" and word != "-":
+            valued = word in _SCRIPT_OPTIONS or (word[-1] == "e" and _CLUSTER(word) is not None)
+            named = named or valued or word.startswith(("--expression=", "--file="))
+        elif word:
+            given.append(word)
     return given if named else given[1:]
 
 
-_SCRIPT = "-e"
 _SCRIPT_OPTIONS = names("-e -f --expression --file")
 
 
@@ -71,7 +77,8 @@ def _edited_in_place(words: Sequence[str]) -> Writes:
 
 
 def _all(op: EditOp, *valued: str) -> Callable[[Sequence[str]], Writes]:
-    return lambda words: [(w, op) for w in operands(words, frozenset(valued))]
+    with_value = frozenset(valued)
+    return lambda words: [(w, op) for w in operands(words, with_value)]
 
 
 def _copied(words: Sequence[str]) -> Writes:
@@ -114,12 +121,16 @@ def _git_words(words: Sequence[str]) -> list[str]:
     return list(words[n:])
 
 
+_GIT_WRITERS = names("rm mv restore checkout")
+_GIT_SOURCE = names("-s --source")
 _STAGED = names("--staged -S")
 
 
 def _git(words: Sequence[str]) -> Writes:
+    if _GIT_WRITERS.isdisjoint(words):
+        return []
     verb, *rest = _git_words(words) or [""]
-    given = operands([verb, *rest], names("-s --source"))
+    given = operands([verb, *rest], _GIT_SOURCE)
     if verb == "rm" and "--cached" not in rest:
         return [(w, "delete") for w in given]
     if verb == "mv":
