@@ -74,6 +74,8 @@ class Step(Struct, gc=False):
     cost_usd: float | None = None
     cost_source: str | None = None
     """`recorded`, or the version of the price table that was applied."""
+    cache_write_1h_tokens: int | None = None
+    """Those of `cache_write_tokens` kept for an hour, which cost more; None when the trace does not say."""
 
 
 class Event(Struct, gc=False):

@@ -11,11 +11,16 @@ from agentsignals.formats.records import MAX_LINE_BYTES, UNREADABLE, lines
 from agentsignals.model import Artifact, Step
 
 
+class CacheCreation(Struct, gc=False):
+    ephemeral_1h_input_tokens: int | None = None
+
+
 class Usage(Struct, gc=False):
     input_tokens: int | None = None
     output_tokens: int | None = None
     cache_read_input_tokens: int | None = None
     cache_creation_input_tokens: int | None = None
+    cache_creation: CacheCreation | None = None
 
 
 class Block(Struct, gc=False):
@@ -266,3 +271,5 @@ def count_usage(step: Step, message: Message) -> None:
         step.cache_write_tokens is None or n > step.cache_write_tokens
     ):
         step.cache_write_tokens = n
+    if usage.cache_creation is not None and (n := usage.cache_creation.ephemeral_1h_input_tokens):
+        step.cache_write_1h_tokens = n if step.cache_write_1h_tokens is None else max(n, step.cache_write_1h_tokens)

@@ -139,7 +139,8 @@ def apply(session: Session) -> None:
             terms = _terms(model, day)
         read, written = step.cache_read_tokens or 0, step.cache_write_tokens or 0
         prompt = fresh + read + written
-        cost = _cost(terms if prompt <= terms.limit else terms.longer(prompt), fresh, said, read, written)
+        rate = terms if prompt <= terms.limit else terms.longer(prompt)
+        cost = _cost(rate, fresh, said, read, written, for_an_hour=step.cache_write_1h_tokens or 0)
         if not isnan(cost):
             step.cost_usd = cost
             step.cost_source = VERSION
