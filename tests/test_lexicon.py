@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from agentsignals.lexicon import (
     seed_corrections,
     words,
 )
+from agentsignals.text import lowered
 
 CORRECTS = {
     "still not quite right": "not_right",
@@ -162,7 +164,27 @@ def test_a_pattern_is_never_hidden_by_its_guard(text: str) -> None:
     patterns = (*reactions.CORRECTIONS, reactions.FAILURE_REPORT, reactions.REJECTION, reactions.ACCEPTANCE)
     for pattern in (*patterns, reactions.REVERT_ALL):
         if pattern.triggers.isdisjoint(words(text)):
-            assert pattern.regex.search(head(text)) is None, pattern.name
+            assert pattern.regex.search(lowered(head(text))) is None, pattern.name
+
+
+@pytest.mark.parametrize(
+    ("text", "matched"),
+    [
+        ("NO, use the other", "NO"),
+        ("STO\u0130: WRONG F\u0130LE.", "WRONG F\u0130LE"),
+        ("Nope. Not \u212a", "Nope"),
+    ],
+)
+def test_words_are_told_as_they_were_written(text: str, matched: str) -> None:
+    assert [said for _, said in corrections(text)] == [matched]
+
+
+@given(st.text())
+def test_in_lower_case_every_character_keeps_its_place(text: str) -> None:
+    assert len(lowered(text)) == len(text)
+    found = re.search("[a-z]", text, re.IGNORECASE)
+    also = re.search("[a-z]", lowered(text))
+    assert (found and found.span()) == (also and also.span())
 
 
 @pytest.mark.parametrize(

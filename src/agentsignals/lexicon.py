@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import NamedTuple
 
 from agentsignals import reactions
 from agentsignals.reactions import Pattern
+from agentsignals.text import lowered
 
 HEAD_CHARS = 320
 WINDOW_CHARS = 4000
@@ -20,26 +22,28 @@ BULLET = " \u2022 "
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.S)
 # U+2502 the terminal's frame; U+23BF, U+276F, U+23FA, U+25CF, U+2714, U+2717 what agents print before their own lines.
 _PRINTED_MARKS = "\u2502\u23bf\u276f\u23fa\u25cf\u2714\u2717"
-_QUOTED_LINE = re.compile(rf"^[ \t]*[>|{_PRINTED_MARKS}].*$", re.M)
+# Patterns of lines begin with the line break before them (`_without` puts one before the first line): a character that
+# is always there is found several times faster than "^".
+_QUOTED_LINE = re.compile(rf"\n[ \t]*[>|{_PRINTED_MARKS}].*")
 _LOG_LINE = re.compile(
-    r"^[ \t]*(?:\d{4}-\d\d-\d\d[T ]\d\d:|\[\d\d:|at \w[\w.$<>]*\(|File \"[^\"]+\", line|[EWI]\d{4} |--- FAIL|=== RUN"
-    r"|\$ |#\d+ ).*$",
-    re.M,
+    r"\n[ \t]*(?:\d{4}-\d\d-\d\d[T ]\d\d:|\[\d\d:|at \w[\w.$<>]*\(|File \"[^\"]+\", line|[EWI]\d{4} |--- FAIL|=== RUN"
+    r"|\$ |#\d+ ).*"
 )
-_DIFF_LINE = re.compile(
-    r"^(?:[+-]{1,3}(?=[ \t\w/{}#\"])|@@ |diff --git |index [0-9a-f]{7,}|\d{1,5}[ \t]+[+-] ).*$", re.M
-)
+_DIFF_LINE = re.compile(r"\n(?:[+-]{1,3}(?=[ \t\w/{}#\"])|@@ |diff --git |index [0-9a-f]{7,}|\d{1,5}[ \t]+[+-] ).*")
+_DIFF_LINES = 3
+"""One or two lines that start with "-" are a person's list; three are a diff."""
 _INLINE_CODE = re.compile(r"`[^`\n]{1,200}`")
 _URL = re.compile(r"https?://\S+")
 _STRAIGHT_QUOTE = re.compile(r"\"[^\"\n]{1,200}\"")
 _CURLY_QUOTE = re.compile(r"“[^”\n]{1,200}”")
 _BLANKS = re.compile(r"[ \t]{2,}|\t")
 _PASTED = re.compile(
-    r"^\s*(?:(?:low|medium|high|critical) severity\b|location\s*:|additional locations|(?:bug|issue|finding) \d+\s*[:.]"
-    r"|operation stopped by hook:|original prompt:|usage:$|error:|panic:|traceback \(most recent|fatal:|npm err!)",
-    re.I | re.M,
+    r"\n\s*(?:(?:low|medium|high|critical) severity\b|location\s*:|additional locations"
+    r"|(?:bug|issue|finding) \d+\s*[:.]|operation stopped by hook:|original prompt:"
+    r"|usage:$|error:|panic:|traceback \(most recent|fatal:|npm err!)",
+    re.M,
 )
-"""Third-party text (review bot, hook output, CI log): from here on it is not the person who speaks."""
+"""Third-party text (review bot, hook output, CI log), in lower case: from here on it is not the person who speaks."""
 
 
 @lru_cache(maxsize=1024)
@@ -48,11 +52,10 @@ def clean(text: str) -> str:
     if "```" in text:
         text = _FENCE.sub(" ", text)
     if ">" in text or "|" in text or (not text.isascii() and any(mark in text for mark in _PRINTED_MARKS)):
-        text = _QUOTED_LINE.sub(" ", text)
-    text = _LOG_LINE.sub(" ", text)
-    # One or two lines that start with "-" are a person's list; three are a diff.
-    if "\n" in text and len(_DIFF_LINE.findall(text)) >= 3:
-        text = _DIFF_LINE.sub(" ", text)
+        text = _without(_QUOTED_LINE, text)
+    text = _without(_LOG_LINE, text)
+    if text.count("\n") >= _DIFF_LINES - 1 and len(_DIFF_LINE.findall("\n" + text)) >= _DIFF_LINES:
+        text = _without(_DIFF_LINE, text)
     if "`" in text:
         text = _INLINE_CODE.sub(BULLET, text)
     if "http" in text:
@@ -66,19 +69,55 @@ def clean(text: str) -> str:
     return text.replace("\u2019", "'").strip()
 
 
+def _without(lines: re.Pattern[str], text: str) -> str:
+    return lines.sub("\n ", "\n" + text)[1:]
+
+
+class _Head(NamedTuple):
+    """The head of a turn, and what is asked of it again and again."""
+
+    text: str
+    low: str
+    """In lower case, each character in its place."""
+    words: frozenset[str]
+
+
 @lru_cache(maxsize=1024)
-def head(text: str) -> str:
-    """The first 320 characters of the cleaned text, up to where pasted third-party text begins."""
+def _head(text: str) -> _Head:
     kept = clean(text[:WINDOW_CHARS])
     if len(kept) < HEAD_CHARS and len(text) > WINDOW_CHARS:
         kept = clean(text)
-    pasted = _PASTED.search(kept, 0, HEAD_CHARS + 80)
-    return kept[: min(pasted.start(), HEAD_CHARS)] if pasted else kept[:HEAD_CHARS]
+    kept = kept[: HEAD_CHARS + 80]
+    low = lowered(kept)
+    pasted = _PASTED.search("\n" + low)
+    end = min(pasted.start(), HEAD_CHARS) if pasted else HEAD_CHARS
+    kept, low = kept[:end], low[:end]
+    return _Head(kept, low, _words(low if kept.isascii() else kept.lower()))
+
+
+def _words(low: str) -> frozenset[str]:
+    said = set(_WORD.findall(low))
+    # Two stems are triggers that are no whole words.
+    if "noo" in low:
+        said.add("no")
+    if "misunder" in low:
+        said.add("misunder")
+    return frozenset(said)
+
+
+def head(text: str) -> str:
+    """The first 320 characters of the cleaned text, up to where pasted third-party text begins."""
+    return _head(text).text
+
+
+def words(text: str) -> frozenset[str]:
+    """The lower-case words of the head of a turn, as the triggers of the patterns name them: "nooo" counts as "no", and
+    "misunderstood" as its stem.
+    """
+    return _head(text).words
 
 
 _WORD = re.compile(r"[a-z0-9]+")
-_STEMS = (("noo", "no"), ("misunder", "misunder"))
-"""Triggers that are no whole words: "nooo" counts as "no", and "misunderstood" as its stem."""
 _CORRECTING = frozenset().union(*(p.triggers for p in reactions.CORRECTIONS))
 NO_WITHIN_CHARS = 160
 """A "no" that far behind the start answers something else than the agent."""
@@ -87,34 +126,30 @@ _UNREAD = ("plan_handoff", "attachment")
 
 
 @lru_cache(maxsize=1024)
-def words(text: str) -> frozenset[str]:
-    """The lower-case words of the head of a turn, as the triggers of the patterns name them."""
-    low = head(text).lower()
-    found = set(_WORD.findall(low))
-    found.update(trigger for stem, trigger in _STEMS if stem in low)
-    return frozenset(found)
-
-
-@lru_cache(maxsize=1024)
 def corrections(text: str, kind: str = "prompt") -> tuple[tuple[str, str], ...]:
     """The corrections in the head of a turn of that kind: (pattern, matched words) each."""
-    said = words(text)
-    if kind in _UNREAD or _CORRECTING.isdisjoint(said):
+    searched = _head(text)
+    if kind in _UNREAD or _CORRECTING.isdisjoint(searched.words):
         return ()
-    searched = head(text)
     found: list[tuple[str, str]] = []
     for pattern in reactions.CORRECTIONS:
-        if pattern.triggers.isdisjoint(said) or (pattern.name in reactions.WEAK and kind != "rejection_feedback"):
+        if pattern.triggers.isdisjoint(searched.words):
             continue
-        match = pattern.regex.search(searched)
-        if match is None or (pattern.name == "no_initial" and _is_not_a_no(searched, match.start())):
+        if pattern.name in reactions.WEAK and kind != "rejection_feedback":
             continue
-        found.append((pattern.name, match.group().strip()))
+        match = pattern.regex.search(searched.low)
+        if match is None or (pattern.name == "no_initial" and _is_not_a_no(searched.low, match.start())):
+            continue
+        found.append((pattern.name, _as_written(searched, match)))
     return tuple(found)
 
 
-def _is_not_a_no(searched: str, at: int) -> bool:
-    return at > NO_WITHIN_CHARS or reactions.QUOTED_DIALOG.search(searched, 0, at) is not None
+def _as_written(searched: _Head, match: re.Match[str]) -> str:
+    return searched.text[match.start() : match.end()].strip()
+
+
+def _is_not_a_no(low: str, at: int) -> bool:
+    return at > NO_WITHIN_CHARS or reactions.QUOTED_DIALOG.search(low, 0, at) is not None
 
 
 def rejection(text: str, kind: str = "prompt") -> str | None:
@@ -122,10 +157,10 @@ def rejection(text: str, kind: str = "prompt") -> str | None:
     found = _search(reactions.REJECTION, text, kind)
     if found is None:
         return None
-    searched = head(text)
-    named = reactions.REJECTED_THING.match(searched, found.end())
-    rest = searched[: found.start()] + " " + searched[named.end() if named else found.end() :]
-    return None if reactions.NEW_INSTRUCTION.search(rest) else found.group().strip()
+    searched = _head(text)
+    named = reactions.REJECTED_THING.match(searched.low, found.end())
+    rest = searched.low[: found.start()] + " " + searched.low[named.end() if named else found.end() :]
+    return None if reactions.NEW_INSTRUCTION.search(rest) else _as_written(searched, found)
 
 
 def failure_report(text: str, kind: str = "prompt") -> str | None:
@@ -145,19 +180,37 @@ def revert_all(text: str, kind: str = "prompt") -> str | None:
 
 def seed_corrections(text: str) -> str | None:
     """The first of the seed's literal keywords anywhere in the raw text; for comparison only."""
-    found = reactions.SEED_CORRECTION.search(text.lower())
-    return found.group() if found else None
+    low = text.lower()
+    # The raw text may be long, and looking for eight words is faster than for a pattern of them.
+    found = [(at, word) for word in reactions.SEED_CORRECTIONS if (at := _find_word(low, word)) >= 0]
+    return min(found)[1] if found else None
+
+
+def _find_word(low: str, word: str) -> int:
+    """Where the word stands for itself in the text; -1 when it doesn't."""
+    at = low.find(word)
+    while at >= 0:
+        end = at + len(word)
+        if not _is_of_word(low[at - 1 : at]) and not _is_of_word(low[end : end + 1]):
+            return at
+        at = low.find(word, end)
+    return -1
+
+
+def _is_of_word(char: str) -> bool:
+    return char.isalnum() or char == "_"
 
 
 def _matched(pattern: Pattern, text: str, kind: str) -> str | None:
     found = _search(pattern, text, kind)
-    return found.group().strip() if found else None
+    return _as_written(_head(text), found) if found else None
 
 
 def _search(pattern: Pattern, text: str, kind: str) -> re.Match[str] | None:
-    if kind in _UNREAD or pattern.triggers.isdisjoint(words(text)):
+    searched = _head(text)
+    if kind in _UNREAD or pattern.triggers.isdisjoint(searched.words):
         return None
-    return pattern.regex.search(head(text))
+    return pattern.regex.search(searched.low)
 
 
 _SMALL_WORDS = (
@@ -171,14 +224,12 @@ ENOUGH_WORDS = 12
 """A text of fewer words may do without any of the small words of its language."""
 
 
-@lru_cache(maxsize=1024)
 def is_english(text: str) -> bool:
     """False when the head is mostly in another script, or long without one of English's small words."""
-    searched = head(text)
-    if not searched.replace(BULLET.strip(), "").isascii():
+    searched, _, said = _head(text)
+    if not searched.isascii() and not searched.replace(BULLET.strip(), "").isascii():
         letters = [c for c in searched if c.isalpha()]
         # U+024F ends the Latin blocks.
         if sum(c > "\u024f" for c in letters) * 2 > len(letters) >= FEW_LETTERS:
             return False
-    said = words(text)
     return len(said) < ENOUGH_WORDS or not said.isdisjoint(_ENGLISH)

@@ -7,21 +7,28 @@ They find a tenth to a third of the corrections a reader finds; of those they fi
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
-
-I = re.IGNORECASE  # noqa: E741  (the name the standard library gives it)
+from functools import cached_property
 
 
-class Pattern(NamedTuple):
-    """A named reaction. Without one of the `triggers` (lower-case words) among the words, it can't match."""
+class Pattern:
+    """A named reaction. Without one of the `triggers` (lower-case words) among the words, it can't match.
 
-    name: str
-    triggers: frozenset[str]
-    regex: re.Pattern[str]
+    For text in lower case: ignoring the case costs three times as much, to compile and to search. Compiled when first
+    needed, since few of them occur in a small store.
+    """
+
+    def __init__(self, name: str, triggers: frozenset[str], source: str) -> None:
+        self.name = name
+        self.triggers = triggers
+        self._source = source
+
+    @cached_property
+    def regex(self) -> re.Pattern[str]:
+        return re.compile(self._source)
 
 
 def _pattern(name: str, triggers: str, *alternatives: str) -> Pattern:
-    return Pattern(name, frozenset(triggers.split()), re.compile("|".join(alternatives), I))
+    return Pattern(name, frozenset(triggers.split()), "|".join(alternatives))
 
 
 # Where a clause begins: at the start, behind a full stop or line break, and behind a short opener ("ok, ").
@@ -215,7 +222,7 @@ REJECTION = _pattern(
 )
 
 NEW_INSTRUCTION = re.compile(
-    r"\b(?:instead|rather|let's|lets|use|try|make|do|keep|add|change|rename|move|write|only|should|want|need|must)\b", I
+    r"\b(?:instead|rather|let's|lets|use|try|make|do|keep|add|change|rename|move|write|only|should|want|need|must)\b"
 )
 """A refusal that also says what to do is a correction (SWE-chat's codebook)."""
 
@@ -243,11 +250,11 @@ REVERT_ALL = _pattern(
     r"\bgit (?:reset --hard|checkout -- ?\.|checkout \.|restore \.)(?![\w/])",
 )
 
-SEED_CORRECTION = re.compile(r"\b(?:no|that's not|wrong|undo|revert|actually|wait|stop)\b")
-"""For lower-case text: the seed's own keywords, kept for comparison. A quarter of their hits are corrections."""
+SEED_CORRECTIONS = ("no", "that's not", "wrong", "undo", "revert", "actually", "wait", "stop")
+"""The seed's own keywords, kept for comparison. A quarter of their hits are corrections."""
 
-REJECTED_THING = re.compile(r"\s*(?:commits?|changes?|edits?|one|thing)\b", I)
+REJECTED_THING = re.compile(r"\s*(?:commits?|changes?|edits?|one|thing)\b")
 """What is taken back, named behind the words that take it back: "revert the last" *change*."""
 
-QUOTED_DIALOG = re.compile(r"^\s*(?:\d[.)] )?yes\b", I | re.MULTILINE)
+QUOTED_DIALOG = re.compile(r"^\s*(?:\d[.)] )?yes\b", re.MULTILINE)
 """A dialog's "Yes" line: a "No." behind it is the dialog's, not the person's."""

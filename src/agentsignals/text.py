@@ -1,15 +1,31 @@
-"""Lengths of text as the catalogue counts them."""
+"""Lengths of text as the catalogue counts them, and letters without their case."""
 
 from __future__ import annotations
 
 import re
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
+_KINDS = bytes(
+    ord("w") if char.isalnum() or char == "_" else ord(" ") if char.isspace() else ord(".")
+    for char in map(chr, range(128))
+).ljust(256)
+"""Each ASCII character as what it is to `_TOKEN`: of a word, blank, or a mark of its own."""
+_ODD_CASES = str.maketrans({"\u0130": "i", "\u0131": "i", "\u017f": "s"})
+"""Letters that `re.IGNORECASE` takes for one of ASCII, and whose lower case is two characters or themselves."""
 
 
 def count_tokens(text: str) -> int:
     """Tokens of a text: runs of word characters, or one punctuation mark (signals.yaml, conventions)."""
-    return len(_TOKEN.findall(text)) if text else 0
+    if not text.isascii():
+        return len(_TOKEN.findall(text))
+    # Several times faster than the pattern, which makes a string for every token.
+    kinds = text.encode().translate(_KINDS)
+    return kinds.startswith(b"w") + kinds.count(b" w") + kinds.count(b".w") + kinds.count(b".")
+
+
+def lowered(text: str) -> str:
+    """The text in lower case, every character in its place: what patterns for lower case find has the same offsets."""
+    return text.lower() if text.isascii() else text.translate(_ODD_CASES).lower()
 
 
 def estimate_tokens(n_chars: int) -> int:

@@ -9,7 +9,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_DAY = EPOCH.toordinal()
 _DAY_US = 86_400_000_000
 _TWO = tuple(f"{n:02d}" for n in range(60))
-"""Numbers of two digits: signals write a time for every edit and turn, and a `datetime` each costs three times as much."""
+"""Numbers of two digits. Signals write a time for every edit and turn; a `datetime` each costs three times as much."""
 
 
 @lru_cache(maxsize=256)

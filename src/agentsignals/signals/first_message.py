@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-
-from msgspec import Struct
+from functools import cached_property
 
 from agentsignals.catalog import signal
 from agentsignals.derived import SessionView
 from agentsignals.evidence import Evidence
 from agentsignals.lexicon import clean, head
 from agentsignals.model import Absent, TurnKind
+from agentsignals.text import lowered
 
 _BY_KIND: dict[TurnKind, str] = {
     "plan_handoff": "plan_handoff",
@@ -20,39 +20,50 @@ _BY_KIND: dict[TurnKind, str] = {
 _SEARCHED = 400
 _WHOLE = 1 << 20
 _ACTIONS = (
-    "add adjust align allow analy[sz]e apply ask audit build change check clean commit compare configure"
+    "add adjust align allow analyse analyze apply ask audit build change check clean commit compare configure"
     " convert create debug delete deploy describe design disable display document draft drop edit enable ensure"
-    " examine execute explain explore extend extract fetch find fix generate give go handle hide identify"
-    " implement improve inspect install integrate introduce investigate invoke list locate look make merge"
-    " migrate modify move open optimi[sz]e port prepare print push put read rebase redo reduce refactor remove"
-    " rename render replace reproduce research rework rewrite run scan search set setup show simplify split"
-    " start summari[sz]e support swap switch take tell test tidy trace translate try turn understand update"
-    " upgrade use validate verify wire wrap write"
+    " examine execute explain explore extend extract fetch find fix generate give go handle hide identify implement"
+    " improve inspect install integrate introduce investigate invoke list locate look make merge migrate modify move"
+    " open optimise optimize port prepare print push put read rebase redo reduce refactor remove rename render"
+    " replace reproduce research rework rewrite run scan search set setup show simplify split start summarise"
+    " summarize support swap switch take tell test tidy trace translate try turn understand update upgrade use"
+    " validate verify wire wrap write"
 )
 _OPENING = r"\A\W*(?:(?:hi|hello|hey|ok|okay|so|now|then|first|also|and|claude)\b\W*){0,3}"
 
 
-class _Rule(Struct, frozen=True):
-    """A label, the pattern that earns it within the first `chars` characters, and words one of which it needs."""
+class _Rule:
+    """A label, the pattern (for lower case) that earns it within the first `chars` characters, and signs: parts of
+    words one of which must occur. With `closing`, the pattern's group must be one of these words.
+    """
 
-    label: str
-    chars: int
-    pattern: re.Pattern[str]
-    signs: tuple[str, ...] = ()
+    def __init__(
+        self, label: str, chars: int, source: str, signs: str = "", closing: frozenset[str] | None = None
+    ) -> None:
+        self.label = label
+        self.chars = chars
+        self.signs = signs.split()
+        self.closing = closing
+        self._source = source
 
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        return re.compile(self._source)
 
-def _rule(label: str, chars: int, pattern: str, signs: str = "") -> _Rule:
-    return _Rule(label, chars, re.compile(pattern, re.I), tuple(signs.split()))
+    def earned(self, low: str) -> re.Match[str] | None:
+        """The match that earns the label, if any."""
+        found = self.pattern.search(low[: self.chars])
+        return found if found and (self.closing is None or found[1] in self.closing) else None
 
 
 _RULES = (
-    _rule(
+    _Rule(
         "greeting",
         _WHOLE,
         r"\A(?:hi|hiya|hello|hey|yo|howdy|greetings|good (?:morning|afternoon|evening|day))"
         r"(?: (?:there|again|all|claude|codex|gemini|copilot))?\W*\Z",
     ),
-    _rule(
+    _Rule(
         "bug_report",
         _SEARCHED,
         r"\b(?:bugs?|buggy|broken|crash\w*|errors?|errored|exceptions?|fail\w*"
@@ -60,21 +71,21 @@ _RULES = (
         r"|wrong|incorrect\w*|missing|stuck|hangs?|hanging)\b",
         "bug broken crash error exception fail work regress panic flak wrong incorrect missing stuck hang",
     ),
-    _rule(
+    _Rule(
         "review_request",
         200,
         r"\b(?:review\w*|feedback|comments?|prs?|pull requests?)\b",
         "review feedback comment pr pull",
     ),
-    _rule(
+    _Rule(
         "task_request",
         _SEARCHED,
         r"\b(?:(?:can|could|would|will) (?:you|we)|please|pls|i(?:'d| would| do)? (?:want|like|need) to"
         r"|we (?:need|should|want)|let's|lets|help me)\b",
         "can could would will please pls want like need should let help",
     ),
-    _rule("task_imperative", 60, rf"{_OPENING}(?:{'|'.join(_ACTIONS.split())})\b"),
-    _rule(
+    _Rule("task_imperative", 60, _OPENING + r"(\w+)", closing=frozenset(_ACTIONS.split())),
+    _Rule(
         "question",
         _SEARCHED,
         _OPENING
@@ -84,8 +95,7 @@ _RULES = (
 )
 _CONTINUES = re.compile(
     r"\A(?:(?:y|yes|yep|yeah|ok|okay|continue|proceed|go ahead|do it)\b|[1-3]\W*\Z"
-    r"|(?:commit|push)\b(?=\W*\Z| (?:it|this|that|these|everything|all|and|to|now|please|the changes?)\b))",
-    re.I,
+    r"|(?:commit|push)\b(?=\W*\Z| (?:it|this|that|these|everything|all|and|to|now|please|the changes?)\b))"
 )
 _CONTINUATION_CHARS = 40
 _LETTER = re.compile(r"[A-Za-z]")
@@ -123,12 +133,13 @@ def first_message_pattern(view: SessionView, why: Evidence) -> str | Absent:
 
 def _pattern(text: str) -> tuple[str, str] | None:
     """The first pattern that matches, and the words it matched. A greeting stands alone, a continuation is short."""
+    low = lowered(text)
     searched = text[:_SEARCHED].lower()
     for rule in _RULES:
-        if rule.label == "bug_report" and len(text) <= _CONTINUATION_CHARS and (said := _CONTINUES.search(text)):
-            return "continuation", said.group()
+        if rule.label == "bug_report" and len(text) <= _CONTINUATION_CHARS and (said := _CONTINUES.search(low)):
+            return "continuation", text[: said.end()]
         if rule.signs and not any(sign in searched for sign in rule.signs):
             continue
-        if said := rule.pattern.search(text[: rule.chars]):
-            return rule.label, said.group()
+        if said := rule.earned(low):
+            return rule.label, text[said.start() : said.end()]
     return None
