@@ -4,31 +4,36 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections import Counter
-from functools import cached_property
-from itertools import groupby
-from operator import attrgetter
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
-from agentsignals.model import MAIN, Edit, Event, EventKind, Session, Step, ToolCall, Turn
+from agentsignals.model import MAIN, CallStatus, Edit, Event, EventKind, Session, Step, ToolCall
 from agentsignals.tracking import Region, track
 
 FILE_CLASSES = ("read", "search", "edit")
 _OUTSIDE = re.compile(r"[/~]|[A-Za-z]:/|\.\./")
-_TURN_OF = attrgetter("turn")
 _OF_AGENT = frozenset(("text", "thinking", "tool_call", "tool_result"))
 _COMMITTED = re.compile(r"^\[(?:detached HEAD|[^\s\]]+)(?: \(root-commit\))? [0-9a-f]{7,40}\]", re.M)
+_SHELL_CLASSES: dict[str | None, str] = {"write": "shell_write", "build": "build", "vcs": "vcs"}
+_Made = TypeVar("_Made")
 
 
-def fine_class(call: ToolCall) -> str:
-    """The catalogue's finer classes: a shell command by what it does (`shell_write`, `build`, `vcs`)."""
-    if call.class_ == "shell":
-        kind = call.shell_kind
-        if kind == "write":
-            return "shell_write"
-        return kind if kind in ("build", "vcs") else "shell"
-    return "agent" if call.class_ == "task" else call.class_
+class once(Generic[_Made]):  # noqa: N801  (used like `property`)
+    """A property that is made when first asked for. `functools.cached_property` takes a lock until Python 3.12, which
+    for the many small views of many small sessions costs more than making them.
+    """
+
+    def __init__(self, make: Callable[[Any], _Made]) -> None:
+        self._make = make
+        self._name = make.__name__
+        self.__doc__ = make.__doc__
+
+    def __get__(self, view: SessionView, owner: type[SessionView]) -> _Made:
+        made = view.__dict__[self._name] = self._make(view)  # found there from now on, before this is asked
+        return made
 
 
 def target_file(call: ToolCall) -> str | None:
@@ -62,56 +67,64 @@ class SessionView:
 
     def __init__(self, session: Session) -> None:
         self.session = session
+        self.turns = session.turns
+        self._inside: dict[str, bool] = {}
 
-    @cached_property
-    def turns(self) -> list[Turn]:
-        return self.session.turns
-
-    @cached_property
+    @once
     def calls(self) -> list[ToolCall]:
         """Main-thread tool calls in order."""
         return [c for c in self.session.tool_calls if c.thread == MAIN]
 
-    @cached_property
+    @once
     def subagent_calls(self) -> list[ToolCall]:
         return [c for c in self.session.tool_calls if c.thread != MAIN]
 
-    @cached_property
+    @once
     def classes(self) -> list[str]:
-        """The fine class of each main-thread call."""
-        return [fine_class(c) for c in self.calls]
+        """The catalogue's finer class of each main-thread call: a shell command by what it does (`shell_write`)."""
+        return [
+            _SHELL_CLASSES.get(c.shell_kind, "shell") if (class_ := c.class_) == "shell"
+            else "agent" if class_ == "task"
+            else class_
+            for c in self.calls
+        ]  # fmt: skip
 
-    @cached_property
+    @once
     def class_counts(self) -> Counter[str]:
         """How many main-thread calls each fine class has."""
         return Counter(self.classes)
 
-    @cached_property
+    @once
     def steps(self) -> list[Step]:
         """Main-thread model calls in order."""
         return [s for s in self.session.steps if s.thread == MAIN]
 
-    @cached_property
+    @once
+    def subagent_steps(self) -> list[Step]:
+        """The other threads' model calls in order."""
+        return [s for s in self.session.steps if s.thread != MAIN]
+
+    @once
     def billed_steps(self) -> list[Step]:
         """Main-thread model calls that say what they used."""
         return [s for s in self.steps if s.output_tokens is not None or s.input_tokens is not None]
 
-    @cached_property
+    @once
     def events(self) -> list[Event]:
         """Main-thread events in order."""
         return [e for e in self.session.events if e.thread == MAIN]
 
-    @cached_property
+    @once
     def edits(self) -> list[Edit]:
         """Main-thread file changes that succeeded, in order of time; hunks of one call follow each other."""
         return [e for e in self.session.edits if e.thread == MAIN]
 
-    @cached_property
+    @once
     def repo_edits(self) -> list[Edit]:
         """The edits of the repository's files: a plan in the home folder or a scratch file in /tmp is no work on it."""
         return [e for e in self.edits if self.in_repo(e.path)]
 
-    @cached_property
+    @once
     def changed_files(self) -> dict[int, set[str]]:
         """For each call that changed files of the repository, by event number: which."""
         found: dict[int, set[str]] = {}
@@ -123,79 +136,84 @@ class SessionView:
                 files.add(edit.path)
         return found
 
-    @cached_property
+    @once
     def edit_calls(self) -> list[ToolCall]:
         return [c for c in self.calls if c.class_ == "edit"]
 
-    @cached_property
-    def edited_seqs(self) -> set[int]:
-        """The calls, by event number, that changed a file."""
-        return {e.seq for e in self.edits}
-
-    @cached_property
+    @once
     def first_edit_index(self) -> int | None:
         """Position among main-thread calls of the first that changed a file of the repository; None when none did."""
         changed = self.changed_files
-        return next((i for i, c in enumerate(self.calls) if c.seq in changed), None)
+        return next((i for i, c in enumerate(self.calls) if c.seq in changed), None) if changed else None
 
-    @cached_property
-    def answered(self) -> list[ToolCall]:
+    @once
+    def looked_at(self) -> list[tuple[ToolCall, str]]:
+        """The reads and searches before the first change that are about one file, with that file."""
+        before = [c for c in self.calls[: self.first_edit_index] if c.class_ in ("read", "search")]
+        return [(c, path) for c in before if (path := target_file(c)) is not None]
+
+    @once
+    def by_status(self) -> dict[CallStatus, list[ToolCall]]:
+        """Main-thread calls by how they ended."""
+        found: dict[CallStatus, list[ToolCall]] = defaultdict(list)
+        for call in self.calls:
+            found[call.status].append(call)
+        return found
+
+    @property
+    def answered(self) -> Iterator[ToolCall]:
         """Main-thread calls with a result that was not a person's refusal or a cancelled sibling."""
-        return [c for c in self.calls if c.status in ("ok", "error")]
+        return (c for c in self.calls if c.status in ("ok", "error"))
 
-    @cached_property
+    @once
+    def n_answered(self) -> int:
+        return len(self.by_status.get("ok", ())) + len(self.errors)
+
+    @once
     def rejected(self) -> list[ToolCall]:
-        return [c for c in self.calls if c.status == "rejected"]
+        return self.by_status.get("rejected", [])
 
-    @cached_property
+    @once
     def errors(self) -> list[ToolCall]:
-        return [c for c in self.calls if c.status == "error"]
+        return self.by_status.get("error", [])
 
-    @cached_property
+    @once
+    def git_calls(self) -> list[ToolCall]:
+        """Main-thread calls of a command that speaks of Git."""
+        return [c for c in self.calls if c.command and "git" in c.command]
+
+    @once
+    def commits(self) -> list[ToolCall]:
+        """Main-thread calls that made a Git commit: Git printed `[branch sha]`."""
+        return [c for c in self.git_calls if "commit" in (c.command or "") and _COMMITTED.search(self.result_text(c))]
+
+    @once
+    def by_kind(self) -> dict[EventKind, list[Event]]:
+        """Main-thread events by kind, in order."""
+        found: dict[EventKind, list[Event]] = defaultdict(list)
+        for event in self.events:
+            found[event.kind].append(event)
+        return found
+
+    @once
     def interrupts(self) -> list[Event]:
         return self.by_kind.get("interrupt", [])
 
-    @cached_property
-    def by_kind(self) -> dict[EventKind, list[Event]]:
-        """Main-thread events by kind, in order."""
-        found: dict[EventKind, list[Event]] = {}
-        for event in self.events:
-            kept = found.get(event.kind)
-            if kept is None:
-                found[event.kind] = [event]
-            else:
-                kept.append(event)
-        return found
-
-    @cached_property
-    def by_turn(self) -> dict[int | None, list[Event]]:
-        """Main-thread events by the turn they follow."""
-        found: dict[int | None, list[Event]] = {}
-        for turn, events in groupby(self.events, _TURN_OF):
-            found.setdefault(turn, []).extend(events)
-        return found
-
-    @cached_property
+    @once
     def responses(self) -> list[list[Event]]:
         """For each turn what the agent did until the next: main-thread text, thinking, calls and results."""
-        by_turn = self.by_turn
-        return [[e for e in by_turn.get(t.turn, ()) if e.kind in _OF_AGENT] for t in self.turns]
+        by_turn: dict[int | None, list[Event]] = defaultdict(list)
+        for event in self.events:
+            if event.kind in _OF_AGENT:
+                by_turn[event.turn].append(event)
+        return [by_turn.get(t.turn, []) for t in self.turns]
 
-    @cached_property
-    def commits(self) -> list[ToolCall]:
-        """Main-thread calls that made a Git commit: Git printed `[branch sha]`."""
-        return [
-            c
-            for c in self.calls
-            if c.command and "commit" in c.command and "git" in c.command and _COMMITTED.search(self.result_text(c))
-        ]
-
-    @cached_property
+    @once
     def regions(self) -> list[Region]:
         """The line ranges of the repository's files that were edited, each followed through the session."""
         return track(self.repo_edits)
 
-    @cached_property
+    @once
     def usage(self) -> Usage:
         """What the main thread's model calls used."""
         steps = self.billed_steps
@@ -206,7 +224,7 @@ class SessionView:
             _total([n for s in steps if (n := s.cache_write_tokens) is not None]),
         )
 
-    @cached_property
+    @once
     def written_chars(self) -> int:
         """Characters the model wrote on the main thread: visible text, thinking, tool arguments."""
         text, thinking = self.by_kind.get("text", []), self.by_kind.get("thinking", [])
@@ -216,13 +234,13 @@ class SessionView:
             + sum([len(c.arguments) for c in self.calls])
         )
 
-    @cached_property
+    @once
     def final_share(self) -> float | None:
         """Share of the billed steps whose usage is final (they have a stop reason); None when none is billed."""
-        steps = self.billed_steps
-        return sum(s.stop_reason is not None for s in steps) / len(steps) if steps else None
+        reasons = [s.stop_reason for s in self.billed_steps]
+        return (len(reasons) - reasons.count(None)) / len(reasons) if reasons else None
 
-    @cached_property
+    @once
     def undercounted(self) -> bool:
         """Older Claude Code logs output tokens as they stood in mid-stream; other agents just log no stop reason."""
         share = self.final_share
@@ -230,7 +248,10 @@ class SessionView:
 
     def in_repo(self, path: str) -> bool:
         """Whether a path lies in the repository. Paths are relative to it, unless nobody knows where it is."""
-        return self.session.cwd is None or not _OUTSIDE.match(path)
+        inside = self._inside.get(path)
+        if inside is None:
+            inside = self._inside[path] = self.session.cwd is None or not _OUTSIDE.match(path)
+        return inside
 
     def result_text(self, call: ToolCall) -> str:
         """The kept text of a call's result; empty when it has none."""

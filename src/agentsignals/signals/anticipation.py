@@ -7,7 +7,7 @@ import posixpath
 from agentsignals.catalog import Measured, signal
 from agentsignals.derived import SessionView, target_file
 from agentsignals.evidence import Evidence
-from agentsignals.model import Absent, ToolCall
+from agentsignals.model import Absent
 
 
 @signal(
@@ -25,18 +25,14 @@ def first_tool_precision(view: SessionView, why: Evidence, touched_files: list[s
     touched = [path for path in touched_files if view.in_repo(path)]
     if not touched:
         return Absent("not_applicable", "no_edit")
-    first = next(((c, p) for c in view.calls if (p := _substantive(view, c)) is not None), None)
-    if first is None:
+    for call in view.calls:
+        path = target_file(call)
+        if path is not None and view.in_repo(path):  # failed calls are not let off
+            break
+    else:
         return Absent("not_applicable", "no_substantive_call")
-    call, path = first
     why.support([call], "first substantive call")
-    why.denominator((e for e in view.repo_edits), "edits")
+    why.denominator(view.repo_edits, "edits")
     folder = posixpath.dirname(path)
     same_dir = any(posixpath.dirname(p) == folder for p in touched)
     return Measured(path in touched, {"file": path, "class": call.class_, "same_dir": same_dir})
-
-
-def _substantive(view: SessionView, call: ToolCall) -> str | None:
-    """The file a call is about, when that is one file of the repository; failed calls are not let off."""
-    path = target_file(call)
-    return path if path is not None and view.in_repo(path) else None

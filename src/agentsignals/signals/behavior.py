@@ -6,7 +6,7 @@ from collections import Counter
 from itertools import pairwise
 
 from agentsignals.catalog import Measured, ratio, signal
-from agentsignals.derived import SessionView, target_file
+from agentsignals.derived import SessionView
 from agentsignals.evidence import Evidence
 from agentsignals.model import Absent, ToolCall
 
@@ -56,7 +56,7 @@ def edit_calls(view: SessionView, why: Evidence) -> Measured:
     """Calls to edit tools on the main thread, failed and rejected ones included; `succeeded` counts the others."""
     why.support(view.edit_calls)
     why.rule("calls of class edit, out of all tool calls of the main thread")
-    return Measured(len(view.edit_calls), {"succeeded": sum(c.status == "ok" for c in view.edit_calls)})
+    return Measured(len(view.edit_calls), {"succeeded": len([c for c in view.edit_calls if c.status == "ok"])})
 
 
 @signal(
@@ -99,7 +99,7 @@ def touched_files(view: SessionView, why: Evidence) -> Measured:
     return Measured(
         paths,
         {
-            "outside": sum(not view.in_repo(path) for path in paths),
+            "outside": len([path for path in paths if not view.in_repo(path)]),
             "shell_only": len(paths) - len(by_tool),
             "confidence": "high" if len(paths) == len(by_tool) else "medium",
         },
@@ -118,14 +118,15 @@ def touched_files(view: SessionView, why: Evidence) -> Measured:
 )
 def diff_lines(view: SessionView, why: Evidence) -> Measured | Absent:
     """Lines added plus lines removed by all successful edits of the repository's files (method edit_log)."""
-    known = [e for e in view.repo_edits if e.added is not None or e.removed is not None]
-    unknown = len(view.repo_edits) - len(known)
+    edits = view.repo_edits
+    known = [e for e in edits if e.added is not None or e.removed is not None]
+    unknown = len(edits) - len(known)
     why.support(known)
     why.rule("lines added + lines removed, over the edits of the repository's files")
-    why.counter((e for e in view.repo_edits if e.added is None and e.removed is None), "lines unknown")
+    why.counter((e for e in edits if e.added is None and e.removed is None), "lines unknown")
     if unknown and not known:
         return Absent("missing_field", "line_counts")
-    added, removed = sum(e.added or 0 for e in known), sum(e.removed or 0 for e in known)
+    added, removed = sum([e.added or 0 for e in known]), sum([e.removed or 0 for e in known])
     detail = {"method": "edit_log", "added": added, "removed": removed, "edits_without_lines": unknown}
     return Measured(added + removed, detail)
 
@@ -183,7 +184,7 @@ def files_read_before_edit(view: SessionView, why: Evidence) -> Measured:
     """Different files of the repository read, by a read tool or a shell reader, before the first change."""
     found = _looked_at(view, why, ("read",))
     before = view.calls[: view.first_edit_index]
-    found.detail["shell_reads"] = sum(c.class_ == "read" and c.command is not None for c in before)
+    found.detail["shell_reads"] = len([c for c in before if c.class_ == "read" and c.command is not None])
     return found
 
 
@@ -210,11 +211,8 @@ def _looked_at(view: SessionView, why: Evidence, classes: tuple[str, ...]) -> Me
     first = view.first_edit_index
     found: dict[str, ToolCall] = {}
     outside = 0
-    for call in view.calls[:first]:
-        if call.class_ not in classes:
-            continue
-        path = target_file(call)
-        if path is None or path in found:
+    for call, path in view.looked_at:
+        if path in found or call.class_ not in classes:
             continue
         if view.in_repo(path):
             found[path] = call

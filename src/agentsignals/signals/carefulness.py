@@ -50,9 +50,11 @@ def error_recovery_rate(view: SessionView, why: Evidence) -> Measured | Absent:
     episodes = 0
     for i, call in failed:
         target = _target(call)
-        following = view.calls[i + 1 : i + 1 + RECOVERY_CALLS]
-        if any(c.status == "ok" and c.turn == call.turn and _target(c) == target for c in following):
-            recovered.append(call)
+        for c in view.calls[i + 1 : i + 1 + RECOVERY_CALLS]:
+            # The tool's name first: the first word of a command takes a while to find.
+            if c.status == "ok" and c.turn == call.turn and c.name == call.name and _target(c) == target:
+                recovered.append(call)
+                break
         before = view.calls[i - 1] if i else None
         episodes += before is None or before.status != "error" or _target(before) != target
     why.support(recovered)
@@ -76,15 +78,18 @@ class _Seen:
 
     def _follow(self, view: SessionView) -> None:
         known, changed_files = self._known, view.changed_files
+        if not changed_files and not view.edit_calls:
+            return
         for call in view.calls:
-            if call.class_ == "read":
+            class_ = call.class_
+            if class_ == "read":
                 if call.path is not None:
                     known[call.path] = call.seq
                 elif call.command:
                     self._readers_of_many.append(call.command)
                 continue
             changed = changed_files.get(call.seq, ())
-            if call.class_ == "edit" and call.status not in ("rejected", "cancelled"):
+            if class_ == "edit" and call.status not in ("rejected", "cancelled"):
                 if changed:
                     self._attempt(call, [p for p in changed if p in known or (call.seq, p) not in self._created])
                 elif call.path and view.in_repo(call.path) and (call.path in known or not _creates(call)):

@@ -42,7 +42,7 @@ def turns_per_session(view: SessionView, why: Evidence, user_turn_count: int) ->
 def tool_calls_per_turn(view: SessionView, why: Evidence) -> list[int]:
     """Main-thread tool calls in the response to the turn."""
     why.support(view.calls)
-    n = Counter(c.turn for c in view.calls)
+    n = Counter([c.turn for c in view.calls])
     return [n[t.turn] for t in view.turns]
 
 

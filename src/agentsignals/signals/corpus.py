@@ -9,21 +9,19 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from operator import attrgetter
 from statistics import fmean, median
 from typing import Any
 
 from agentsignals.catalog import Measured, ratio, signal
 from agentsignals.derived import SessionView
 from agentsignals.evidence import Evidence
-from agentsignals.model import MAIN, Absent, EventKind
+from agentsignals.model import Absent, EventKind
 from agentsignals.text import estimate_tokens
 
 SHORT_CHARS = 20
-_NAME = attrgetter("name")
-_CANONICAL: tuple[EventKind, ...] = (
-    "human_turn", "interrupt", "thinking", "text", "tool_call", "tool_result", "compaction", "model_change",
-)  # fmt: skip
+_CANONICAL: frozenset[EventKind] = frozenset(
+    ("human_turn", "interrupt", "thinking", "text", "tool_call", "tool_result", "compaction", "model_change")
+)
 _UNSPOKEN = frozenset(("plan_handoff", "attachment"))
 
 
@@ -57,7 +55,7 @@ def error_rate(view: SessionView, why: Evidence, tool_error_rate: float) -> Meas
     """Failed tool calls / answered tool calls: a session's user.tool_error_rate."""
     why.support(view.errors)
     why.denominator(view.answered)
-    return Measured(tool_error_rate, {"num": len(view.errors), "den": len(view.answered)})
+    return Measured(tool_error_rate, {"num": len(view.errors), "den": view.n_answered})
 
 
 @signal(
@@ -73,7 +71,7 @@ def tool_mix_entropy(view: SessionView, why: Evidence) -> Measured | Absent:
     if not view.calls:
         return Absent("not_applicable", "no_calls")
     why.support(view.calls)
-    names = Counter(map(_NAME, view.calls))
+    names = Counter([c.name for c in view.calls])
     bits = _entropy(names.values())
     norm = bits / math.log2(len(names)) if len(names) > 1 else 0.0
     return Measured(bits, {"norm": norm, "class_entropy": _entropy(view.class_counts.values())})
@@ -110,9 +108,9 @@ def session_length_events(view: SessionView, why: Evidence) -> Measured:
     """Main-thread events that say something: human turns, interrupts, thinking, text, calls, results, compactions,
     changes of model."""
     why.support(e for e in view.events if e.kind in _CANONICAL)
-    kinds = view.by_kind
     others = len(view.session.events) - len(view.events)
-    return Measured(sum(len(kinds.get(kind, ())) for kind in _CANONICAL), {"subagent_events": others})
+    n = sum([len(events) for kind, events in view.by_kind.items() if kind in _CANONICAL])
+    return Measured(n, {"subagent_events": others})
 
 
 @signal(
@@ -141,11 +139,11 @@ def median_session_length_events(session_length_events: Sequence[int]) -> Measur
 )
 def session_cost_usd(view: SessionView, why: Evidence, cost_usd: float) -> Measured | Absent:
     """Cost of all model calls of a session, its subagents' included."""
-    others = [s for s in view.session.steps if s.thread != MAIN]
+    others = view.subagent_steps
     if any(s.cost_usd is None and (s.input_tokens or s.output_tokens or s.cache_read_tokens) for s in others):
         return Absent("missing_field", "unpriced subagent")
     why.support(s for s in view.session.steps if s.cost_usd is not None)
-    subagent = sum(s.cost_usd or 0.0 for s in others)
+    subagent = sum([s.cost_usd or 0.0 for s in others])
     return Measured(cost_usd + subagent, {"subagent": subagent})
 
 
@@ -235,4 +233,4 @@ def _entropy(counts: Iterable[int]) -> float:
     """Shannon entropy in bits."""
     known = list(counts)
     total = sum(known)
-    return -sum(n / total * math.log2(n / total) for n in known) + 0.0
+    return -sum([n / total * math.log2(n / total) for n in known]) + 0.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Sequence
 
 import msgspec
 
@@ -67,30 +68,32 @@ def _not_english(turns: list[Turn]) -> bool:
 def repetition_rate(view: SessionView, why: Evidence) -> Measured | Absent:
     """Calls whose tool and arguments repeat an earlier call's, out of all calls but planning, delegating and asking."""
     calls = [c for c in view.calls if c.class_ not in _UNREPEATABLE]
-    repeated = [same for same in _alike(calls) if len(same) > 1]
+    repeated = _repeated(calls)
     why.support([c for same in repeated for c in same[1:]], "repeats an earlier call:")
     why.denominator(calls)
     stale, worst = _stale_max(view, repeated)
     why.rule(f"stale_max: {stale} equal calls with no successful edit in between")
-    near = sum(len(same) - 1 for same in repeated)
+    near = sum([len(same) - 1 for same in repeated])
     detail = {"method": "signature", "stale_max": stale if calls else 0}
     return ratio(near, len(calls), **detail, **({"stale_call": worst.name} if worst is not None and stale > 1 else {}))
 
 
-def _alike(calls: list[ToolCall]) -> list[list[ToolCall]]:
-    """Calls with the same tool and arguments, together. Arguments are only decoded where something else is equal."""
-    rough: dict[tuple[str, str | None, str | None], list[ToolCall]] = {}
-    for call in calls:
-        rough.setdefault((call.name, call.path, _folded(call.command)), []).append(call)
+def _repeated(calls: list[ToolCall]) -> list[list[ToolCall]]:
+    """Calls with the same tool and arguments, together, where they are several. Arguments are only looked into where
+    something else is equal: most calls have no like, and many of them are long.
+    """
+    first: dict[tuple[str, str | None, str | None], int] = {}
+    rough: dict[int, list[ToolCall]] = {}
+    for n, call in enumerate(calls):
+        at = first.setdefault((call.name, call.path, _folded(call.command)), n)
+        if at != n:
+            rough.setdefault(at, [calls[at]]).append(call)
     found: list[list[ToolCall]] = []
-    for group in rough.values():
-        if len(group) == 1:
-            found.append(group)
-            continue
+    for _, group in sorted(rough.items()):
         exact: dict[object, list[ToolCall]] = {}
         for call, key in zip(group, _signatures(group), strict=True):
             exact.setdefault(key, []).append(call)
-        found += exact.values()
+        found += [same for same in exact.values() if len(same) > 1]
     return found
 
 
@@ -100,14 +103,18 @@ def _folded(command: str | None) -> str | None:
     return " ".join(command.split())
 
 
-def _signatures(group: list[ToolCall]) -> list[object]:
+def _signatures(group: list[ToolCall]) -> Sequence[object]:
     """A key for each call: equal where the arguments are. Long arguments are not even hashed without need."""
+    raw = [c.arguments for c in group]
     if group[0].command is not None:
-        raw = [c.arguments for c in group]
-        return [0] * len(raw) if len(set(raw)) == 1 else [_canonical(a) for a in raw]
+        return [0] * len(raw) if raw.count(raw[0]) == len(raw) else [_canonical(a) for a in raw]
     # The same arguments, in whatever order the model gave them, are equally long.
-    lengths = Counter(len(c.arguments) for c in group)
-    return [n if lengths[n := len(c.arguments)] == 1 else _canonical(c.arguments) for c in group]
+    lengths = [len(a) for a in raw]
+    n_long = Counter(lengths)
+    if len(n_long) == len(raw):
+        return lengths
+    canonical = {a: _canonical(a) for a in {a for a, n in zip(raw, lengths, strict=True) if n_long[n] > 1}}
+    return [canonical[a] if n_long[n] > 1 else n for a, n in zip(raw, lengths, strict=True)]
 
 
 def _canonical(arguments: str) -> object:
@@ -125,8 +132,8 @@ def _canonical(arguments: str) -> object:
 
 def _stale_max(view: SessionView, repeated: list[list[ToolCall]]) -> tuple[int, ToolCall | None]:
     """The most equal calls in a row of the session that holds no successful edit, and one of them."""
-    edits = sorted(view.edited_seqs)
     best, worst = 1, None
+    edits = sorted({e.seq for e in view.edits}) if repeated else []
     for same in repeated:
         if same[0].command is not None and _STATUS.match(same[0].command):
             continue

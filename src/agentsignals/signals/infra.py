@@ -23,7 +23,7 @@ SECOND = 1_000_000
 )
 def wall_time_s(view: SessionView, why: Evidence) -> Measured | Absent:
     """Time from the first to the last event of the main thread; `active_s` is the time the agent was answering."""
-    times = [e.timestamp for e in view.events if e.timestamp is not None]
+    times = [at for e in view.events if (at := e.timestamp) is not None]
     if not times:
         return Absent("missing_field", "timestamps")
     first, last = min(times), max(times)
@@ -46,4 +46,7 @@ def _active(view: SessionView) -> float | None:
 
 
 def _last_time(events: list[Event]) -> int | None:
-    return next((e.timestamp for e in reversed(events) if e.timestamp is not None), None)
+    for event in reversed(events):
+        if event.timestamp is not None:
+            return event.timestamp
+    return None

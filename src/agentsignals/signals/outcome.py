@@ -100,9 +100,11 @@ def _work(view: SessionView) -> list[Edit]:
 def _revert_commands(view: SessionView) -> list[tuple[ToolCall | Event, str]]:
     """Whole-tree revert commands that ran, the agent's and those the person typed; each with the kind of command."""
     rows: list[tuple[ToolCall | Event, str]] = [(e, e.text or "") for e in view.by_kind.get("user_shell", ())]
-    rows += [(c, c.command) for c in view.calls if c.status == "ok" and c.command and "git " in c.command]
+    rows += [(c, c.command) for c in view.git_calls if c.status == "ok" and c.command and "git " in c.command]
     found: list[tuple[ToolCall | Event, str]] = []
     for row, text in rows:
+        if not ("checkout" in text or "restore" in text or "reset" in text or "clean" in text or "stash" in text):
+            continue
         # In quotes it is a message, or what somebody searches for.
         match = _REVERTS.search(_QUOTED.sub("''", text) if "'" in text or '"' in text else text)
         if match:

@@ -176,16 +176,17 @@ def _labels(view: SessionView) -> list[str | None]:
     labels: list[str | None] = []
     current: str | None = None
     edited = False
+    changed = view.changed_files
     for call, class_, files in zip(view.calls, view.classes, _next_edited(view), strict=True):
         if class_ in ("read", "search"):
-            if call.path is not None and call.path in files:
+            if files and call.path is not None and call.path in files:
                 current = "localize"
             elif current != "verify" and not (current == "localize" and class_ == "read"):
                 current = "explore"
         elif class_ in ("edit", "shell_write"):
             # A plan written to the home folder is no implementation: it opens no phase.
             current = "implement" if call.path is None or view.in_repo(call.path) else current
-            edited = edited or call.seq in view.changed_files
+            edited = edited or call.seq in changed
         elif class_ in ("test", "build"):
             current = "verify" if edited else "explore"
         labels.append(current)
@@ -196,6 +197,8 @@ def _next_edited(view: SessionView) -> list[set[str]]:
     """For each call the files of the next call that changed the repository, which may be the call itself."""
     changed = view.changed_files
     following: set[str] = set()
+    if not changed:
+        return [following] * len(view.calls)
     found = []
     for call in reversed(view.calls):
         following = changed.get(call.seq, following)

@@ -8,7 +8,7 @@ from typing import Any
 from agentsignals.catalog import Measured, ratio, signal
 from agentsignals.derived import SessionView
 from agentsignals.evidence import Evidence
-from agentsignals.model import MAIN, Absent, Step
+from agentsignals.model import Absent, Step
 from agentsignals.text import estimate_tokens
 
 
@@ -118,7 +118,9 @@ def context_growth_curve(view: SessionView, why: Evidence) -> Measured | Absent:
     if view.steps and not sized:
         return Absent("missing_field", "usage")
     why.support(sized)
-    curve = [_context(step) for step in sized]
+    curve = [
+        (s.input_tokens or 0) + (s.cache_read_tokens or 0) + (s.cache_write_tokens or 0) for s in sized
+    ]  # `_context`, without a call for each of the many steps
     return Measured(curve, {"first": curve[0], "max": max(curve), "last": curve[-1]} if curve else {})
 
 
@@ -143,12 +145,12 @@ def cost_usd(view: SessionView, why: Evidence) -> Measured | Absent:
     why.support(priced)
     detail = _method(priced)
     if len(view.steps) < len(view.session.steps):
-        detail["subagent"] = sum(s.cost_usd or 0.0 for s in view.session.steps if s.thread != MAIN)
+        detail["subagent"] = sum([s.cost_usd or 0.0 for s in view.subagent_steps])
     if len(priced) < len(view.steps):
         detail["steps_without"] = len(view.steps) - len(priced)
     if view.undercounted:
         detail["confidence"] = "low"
-    return Measured(float(sum(s.cost_usd or 0.0 for s in priced)), detail)
+    return Measured(float(sum([s.cost_usd or 0.0 for s in priced])), detail)
 
 
 def _method(priced: list[Step]) -> dict[str, Any]:
@@ -170,7 +172,7 @@ def _total(view: SessionView, why: Evidence, field: str) -> Measured | Absent:
     if len(view.billed_steps) < len(view.steps):
         detail["steps_without"] = len(view.steps) - len(view.billed_steps)
     if len(view.steps) < len(view.session.steps):
-        detail["subagent"] = sum(getattr(s, field) or 0 for s in view.session.steps if s.thread != MAIN)
+        detail["subagent"] = sum([getattr(s, field) or 0 for s in view.subagent_steps])
     return Measured(total, detail)
 
 

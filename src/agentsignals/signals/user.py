@@ -65,22 +65,18 @@ def user_msg_lengths(view: SessionView, why: Evidence) -> Measured:
 )
 def turn_timestamps(view: SessionView, why: Evidence) -> Measured | Absent:
     """When each human turn (h) came, and the first (f) and last (l) thing of the response to it, in order."""
-    stamps: list[int] = []
-    marks: list[str] = []
+    found: list[tuple[str, int | None]] = []
     for turn, done in zip(view.turns, view.responses, strict=True):
-        ends = (
-            ("h", turn.timestamp),
-            *(zip("fl", (done[0].timestamp, done[-1].timestamp), strict=True) if done else ()),
-        )
-        for mark, at in ends:
-            if at is not None:
-                stamps.append(at)
-                marks.append(mark)
+        found.append(("h", turn.timestamp))
+        if done:
+            found += (("f", done[0].timestamp), ("l", done[-1].timestamp))
+    stamps = [at for _, at in found if at is not None]
     if not stamps:
         return Absent("missing_field", "timestamp")
     why.support(view.turns)
-    backwards = sum(1 for a, b in pairwise(stamps) if b < a)
-    return Measured([to_iso(at) for at in stamps], {"marks": "".join(marks), "non_monotonic": backwards})
+    marks = "".join([mark for mark, at in found if at is not None])
+    backwards = len([1 for a, b in pairwise(stamps) if b < a])
+    return Measured([to_iso(at) for at in stamps], {"marks": marks, "non_monotonic": backwards})
 
 
 @signal(
@@ -93,8 +89,8 @@ def turn_timestamps(view: SessionView, why: Evidence) -> Measured | Absent:
 )
 def turn_ratio(view: SessionView, why: Evidence, user_turn_count: int) -> Measured | Absent:
     """Human turns for each model message on the main thread."""
-    answered = sum(1 for done in view.responses if done)
-    with_text = len({e.step for e in view.events if e.kind == "text" and e.text})
+    answered = len([1 for done in view.responses if done])
+    with_text = len({e.step for e in view.by_kind.get("text", ()) if e.text})
     why.support(view.turns)
     why.denominator(view.steps)
     return ratio(
@@ -119,7 +115,7 @@ def tool_error_rate(view: SessionView, why: Evidence) -> Measured | Absent:
     why.support(failed)
     why.denominator(view.answered)
     why.counter(rejected, "refused by the person")
-    n = len(view.answered)
+    n = view.n_answered
     raw = (len(failed) + len(rejected)) / (n + len(rejected)) if n + len(rejected) else None
     return ratio(len(failed), n, rejected=len(rejected), raw=raw)
 
@@ -146,11 +142,10 @@ _decode_compaction = msgspec.json.Decoder(_Compaction, strict=False).decode
 )
 def compaction_events(view: SessionView, why: Evidence) -> list[dict[str, Any]]:
     """Each time the context was shortened: where, why, and how large it was before and after."""
-    starts = [s.seq for s in view.steps]
+    compactions = view.by_kind.get("compaction", ())
+    starts = [s.seq for s in view.steps] if compactions else []
     rows: list[tuple[Event, dict[str, Any]]] = []
-    for event in view.events:
-        if event.kind != "compaction":
-            continue
+    for event in compactions:
         after = bisect_left(starts, event.seq)
         logged = _logged(event.text)
         if logged is None and rows and rows[-1][1]["step_index"] == after - 1:
