@@ -71,7 +71,7 @@ class SessionBuilder:
         return event
 
     def turn(self, kind: TurnKind, text: str, at: int | None = None, model: str | None = None) -> Turn:
-        """A human turn begins. A resend (same words within a minute, nothing from the agent between) replaces the last."""
+        """A human turn begins. A resend (same words within a minute, nothing of the agent between) replaces the last."""
         turns = self.session.turns
         if turns and self._is_resend(turns[-1], text, at):
             last = turns.pop()
@@ -172,7 +172,7 @@ class SessionBuilder:
         return call
 
     def exited(self, call: ToolCall, code: int, text: str = "", at: int | None = None) -> None:
-        """The process that a call left running has ended: its exit code and last output come after the call's result."""
+        """The process that a call left running has ended: its exit code and last output come after the result."""
         call.exit_code = code
         call.ended_at = at if at is not None else call.ended_at
         if code != 0 and call.status == "ok":
@@ -233,7 +233,8 @@ class SessionBuilder:
         session = self.session
         stamps = [e.timestamp for e in session.events if e.timestamp is not None]
         if stamps:
-            session.started_at = min(stamps) if session.started_at is None else min(session.started_at, min(stamps))
+            first = min(stamps)
+            session.started_at = first if session.started_at is None else min(session.started_at, first)
             session.ended_at = max(stamps)
         if session.model is None:
             session.model = _most_used_model(session.steps)

@@ -13,7 +13,7 @@ _AT = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
 class Hunk(Struct, gc=False):
-    """One changed place. Lines are 1-based, in the file as it is after the call; None where the trace has no numbers."""
+    """One changed place. Lines are 1-based, in the file as it is after the call; None where the trace has none."""
 
     start_line: int | None = None
     end_line: int | None = None
