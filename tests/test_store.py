@@ -52,6 +52,12 @@ def test_any_text_comes_back(tmp_path_factory: pytest.TempPathFactory, words: st
     assert back.tool_calls[0].command == (command or "ls").encode("utf-8", "replace").decode()
 
 
+def test_a_number_no_column_can_hold_is_absent(tmp_path: Path) -> None:
+    made = session(user("x"), say("y", output_tokens=2**63, input_tokens=7), say("z", output_tokens=5))
+    back = _written(tmp_path, [made])["s1"]
+    assert [(s.input_tokens, s.output_tokens) for s in back.steps] == [(7, None), (None, 5)]
+
+
 def test_values_measured_from_the_store_are_those_measured_at_ingest(tmp_path: Path) -> None:
     for sample in ALL:
         found = {s.session_id: s for s in _sessions(sample)}

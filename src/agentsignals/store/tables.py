@@ -13,6 +13,7 @@ from agentsignals.model import MAIN, Artifact, Checkpoint, Edit, Event, Session,
 
 pa.set_memory_pool(pa.system_memory_pool())  # a shard's buffers are made once: mimalloc costs 50 ms more on this corpus
 _TIME = pa.timestamp("us")
+_LARGEST = 2**63
 _TIMES = frozenset(("timestamp", "started_at", "ended_at", "created_at"))
 _KINDS = {"int": pa.int64(), "float": pa.float64(), "bool": pa.bool_(), "list[str]": pa.list_(pa.string())}
 _HEADER = (
@@ -168,10 +169,14 @@ def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         values = [None if v is None else msgspec.json.encode(v).decode() for v in values]
     try:
         return pa.array(values, kind)
-    except (pa.ArrowInvalid, UnicodeEncodeError):
+    except (pa.ArrowInvalid, UnicodeEncodeError, OverflowError):
         return pa.array([_clean(v) for v in values], kind)
 
 
 def _clean(value: Any) -> Any:
-    """A text without lone surrogates, which no file format of text can hold."""
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+    """A value that a column can hold: text without lone surrogates, whole numbers within 64 bits (others are noise)."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, int) and not -_LARGEST <= value < _LARGEST:
+        return None
+    return value
