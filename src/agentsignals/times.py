@@ -12,7 +12,6 @@ _TWO = tuple(f"{n:02d}" for n in range(60))
 """Numbers of two digits. Signals write a time for every edit and turn; a `datetime` each costs three times as much."""
 
 
-@lru_cache(maxsize=256)
 def from_iso(text: str | None) -> int | None:
     """An ISO 8601 time; a naive one is read as UTC. None when it is missing or is no time."""
     if not text:
