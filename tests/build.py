@@ -59,7 +59,7 @@ def event(kind: EventKind, text: str = "") -> Part:
     return lambda b, at: void(b.event(kind, text, at))
 
 
-def call(  # noqa: PLR0913  (each is a fact a test may want to set)
+def call(
     name: str,
     *,
     path: str | None = None,
@@ -75,7 +75,8 @@ def call(  # noqa: PLR0913  (each is a fact a test may want to set)
     changes `path`, in `hunks` when given."""
 
     def part(b: SessionBuilder, at: int) -> None:
-        given = {**({"file_path": path, "path": path} if path else {}), **({"command": command} if command else {}), **arguments}
+        about = {"file_path": path, "path": path} if path else {}
+        given = {**about, **({"command": command} if command else {}), **arguments}
         made = b.call(f"c{len(b.session.tool_calls)}", name, json.dumps(given), tool(name), at, None, thread)
         if result is not None:
             b.result(made.call_id, result, status, at + 500_000, thread)

@@ -224,10 +224,11 @@ def test_a_store_that_can_not_be_made_is_a_clear_error(corpus: Path, tmp_path: P
 def test_a_disk_that_takes_no_more_is_a_clear_error(corpus: Path, tmp_path: Path) -> None:
     """The operating system refuses to write beyond 4 KB a file, as a full disk would."""
     code = (
-        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096));"
-        f"from agentsignals.cli import main; sys.exit(main(['analyze', {str(corpus)!r}, '--store', {str(tmp_path / 's')!r}, '--jobs', '1']))"
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)); "
+        "from agentsignals.cli import main; sys.exit(main(['analyze', *sys.argv[1:], '--jobs', '1']))"
     )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", code, str(corpus), "--store", str(tmp_path / "s")]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
     assert found.returncode == 1
     assert "can't be written" in found.stderr and "Traceback" not in found.stderr
     again = pipeline.analyze([str(corpus)], tmp_path / "s", jobs=1)

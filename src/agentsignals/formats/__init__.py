@@ -15,7 +15,18 @@ from agentsignals.errors import AmbiguousFormat, FormatError
 from agentsignals.formats.head import Head
 from agentsignals.model import Artifact, Checkpoint, Session
 
-_MODULES = ("claude_code", "codex", "pi", "opencode", "gemini_cli", "copilot_cli", "cursor_agent", "factory_droid", "kiro", "entire")
+_MODULES = (
+    "claude_code",
+    "codex",
+    "pi",
+    "opencode",
+    "gemini_cli",
+    "copilot_cli",
+    "cursor_agent",
+    "factory_droid",
+    "kiro",
+    "entire",
+)
 
 
 class Claim(Struct):
@@ -26,11 +37,11 @@ class Claim(Struct):
 
     keys: list[str]
     beside: bool = False
-    """The file carries no session id, or names the session of a file that doesn't: it belongs with its folder's files."""
+    """It carries no session id, or names the session of a file that doesn't: it belongs with its folder's files."""
 
 
 class Input(Struct):
-    """A file handed to a format: its bytes (or a memory map), and the artifact in which it accounts for every record."""
+    """A file handed to a format: its bytes (or a memory map), and the artifact that accounts for its records."""
 
     data: bytes
     artifact: Artifact

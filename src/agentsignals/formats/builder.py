@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from agentsignals.formats.edits import Hunk, shell_edits
 from agentsignals.formats.outcome import error_class
 from agentsignals.formats.paths import Paths
-from agentsignals.formats.shell import written_paths
 from agentsignals.formats.tools import OTHER, Tool, describe
 from agentsignals.model import MAIN, CallStatus, Edit, EditOp, Event, EventKind, Session, Step, ToolCall, Turn, TurnKind
 from agentsignals.text import count_tokens
@@ -41,7 +40,7 @@ class SessionBuilder:
 
     # -- records -------------------------------------------------------------------------------------------------
 
-    def event(
+    def event(  # noqa: PLR0913  (a record has these facts; formats pass what theirs has)
         self,
         kind: EventKind,
         text: str | None = None,
@@ -71,7 +70,7 @@ class SessionBuilder:
         return event
 
     def turn(self, kind: TurnKind, text: str, at: int | None = None, model: str | None = None) -> Turn:
-        """A human turn begins. A resend (same words within a minute, nothing of the agent between) replaces the last."""
+        """A human turn begins. A resend (same words within a minute, no agent between) replaces the last."""
         turns = self.session.turns
         if turns and self._is_resend(turns[-1], text, at):
             last = turns.pop()
@@ -99,7 +98,7 @@ class SessionBuilder:
             self._steps[key] = step
         return step
 
-    def call(
+    def call(  # noqa: PLR0913  (a record has these facts; formats pass what theirs has)
         self,
         call_id: str,
         name: str,
@@ -113,12 +112,14 @@ class SessionBuilder:
     ) -> ToolCall:
         """A tool call. `arguments` is its JSON as logged; `tool` what the format says this tool is (None: unknown).
 
-        `path` is the file it is about, when no argument names it; `folder` where it ran, when not the session's folder.
+        `path` is the file it is about, when no argument names it; `folder` where it ran, when that is not the session's
+        folder and no `workdir` among the arguments.
         """
         event = self.event("tool_call", None, at, step, thread)
         known = tool if tool is not None else OTHER
         what = describe(known, name, arguments)
         about = path or what.path
+        folder = folder or what.folder
         if folder:
             self._folders[event.seq] = folder
         call = ToolCall(
@@ -137,11 +138,11 @@ class SessionBuilder:
         )
         self.session.tool_calls.append(call)
         self._calls.setdefault(call_id, []).append(call)
-        if what.shell_kind is not None and what.command and (writes := written_paths(what.command)):
-            self._shell_writes.append((call, [(self._paths.clean(p, folder), op) for p, op in writes]))
+        if what.writes:
+            self._shell_writes.append((call, [(self._paths.clean(p, folder), op) for p, op in what.writes]))
         return call
 
-    def result(
+    def result(  # noqa: PLR0913  (a record has these facts; formats pass what theirs has)
         self,
         call_id: str,
         text: str,
