@@ -8,8 +8,8 @@ import msgspec
 from msgspec import Struct
 
 from agentsignals.formats.records import UNREADABLE
-from agentsignals.formats.shell import classify
-from agentsignals.model import ShellKind, ToolClass
+from agentsignals.formats.shell import parse
+from agentsignals.model import EditOp, ShellKind, ToolClass
 
 
 class Tool(Struct, frozen=True):
@@ -35,10 +35,14 @@ class Described(Struct, gc=False):
     shell_kind: ShellKind | None = None
     path: str | None = None
     command: str | None = None
+    writes: tuple[tuple[str, EditOp], ...] = ()
+    """The files a shell command writes."""
+    folder: str | None = None
+    """Where a shell command runs, when its arguments say so."""
 
 
 class _Arguments(Struct, gc=False):
-    """The arguments any agent uses for a path or a command; the rest is skipped unread."""
+    """The arguments any agent uses for a path, a command or its folder; the rest is skipped unread."""
 
     file_path: object = None
     path: object = None
@@ -51,6 +55,7 @@ class _Arguments(Struct, gc=False):
     command: object = None
     cmd: object = None
     script: object = None
+    workdir: object = None
 
 
 _decode = msgspec.json.Decoder(_Arguments).decode
@@ -67,12 +72,13 @@ def describe(tool: Tool, name: str, arguments: bytes | str) -> Described:
         given = _decode(arguments)
     except UNREADABLE:
         return Described(class_)
-    path = _first_text(given, tool.path)
-    command = _first_text(given, tool.command)
+    path = _first_text(given, tool.path) if tool.path else None
+    command = _first_text(given, tool.command) if tool.command else None
     if command is None or class_ != "shell":
         return Described(class_, None, path, command)
-    kind, target = classify(command)
-    return Described(SHELL_CLASS.get(kind, "shell"), kind, target, command)
+    does = parse(command)
+    folder = given.workdir if isinstance(given.workdir, str) else None
+    return Described(SHELL_CLASS.get(does.kind, "shell"), does.kind, does.path, command, does.writes, folder)
 
 
 SHELL_CLASS: dict[ShellKind, ToolClass] = {"test": "test", "read": "read", "search": "search"}
