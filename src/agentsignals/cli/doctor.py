@@ -86,4 +86,6 @@ SKIP_ADVICE = {
     "no_permission": "files this user may not read",
     "missing_blob": "transcripts the Git mirror does not hold; fetch it in full",
     "line_too_long": "a line of over 64 MB was left out",
+    "document_too_large": "a JSON document of over 128 MB was left out",
+    "bad_gzip": "compressed files that can't be unpacked",
 }

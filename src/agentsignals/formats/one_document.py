@@ -55,6 +55,8 @@ def read(given: Input, decode: Decode[T], key: str) -> T | None:
     if document is not None:
         saw(given.artifact, "document")
         return document
+    if len(given.data) > recs.MAX_DOCUMENT_BYTES:
+        return None
     rest = _salvaged(bytes(given.data).decode("utf-8", "replace"), key)
     try:
         return decode(rest) if rest else None

@@ -16,6 +16,9 @@ MAX_LINE_BYTES = 64 * 1024 * 1024
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What a decoder raises for bytes it can't read: no JSON, no UTF-8, brackets nested a thousand deep."""
 
+MAX_DOCUMENT_BYTES = 128 * 1024 * 1024
+"""A larger document is skipped and counted: it can only be decoded whole, at several times its size."""
+
 T = TypeVar("T")
 Decode = Callable[[memoryview | bytes], T]
 
@@ -57,6 +60,10 @@ def document(data: bytes, artifact: Artifact, decode: Decode[T]) -> T | None:
     """The one JSON document of a file; None, with the reason counted, when it can't be read."""
     if data[:3] == b"\xef\xbb\xbf":
         data = data[3:]
+    if len(data) > MAX_DOCUMENT_BYTES:
+        artifact.records += 1
+        skip(artifact, "document_too_large")
+        return None
     try:
         record = decode(data)
     except UNREADABLE:
