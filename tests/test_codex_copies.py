@@ -106,9 +106,10 @@ def test_snapshots_of_a_session_are_united() -> None:
     assert [f.artifact.record_kinds.get("repeated", 0) for f in files] == [1, 3, 0]
 
 
-def test_a_subagents_words_are_its_parents_and_its_work_is_beside() -> None:
+def test_a_subagents_words_are_its_parents_and_its_work_is_a_session_of_its_own() -> None:
     spawned = {"subagent": {"thread_spawn": {"parent_thread_id": OTHER, "depth": 1}}}
     rows = [row("session_meta", id=ID, cwd="/w", source=spawned), context(), prompt("count"), says("two")]
     session = one(*rows)
     assert (session.turns, session.parent_session_id, session.model) == ([], OTHER, "gpt-5.5")
-    assert {e.thread for e in session.events} == {s.thread for s in session.steps} == {ID} != {MAIN}
+    assert {e.thread for e in session.events} == {s.thread for s in session.steps} == {MAIN}
+    assert texts(session, "meta") == ["count"]

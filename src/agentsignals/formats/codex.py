@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 from functools import cached_property
 
 from agentsignals.formats import Claim, Format, Input, Reading
-from agentsignals.formats.codex_decode import decode
+from agentsignals.formats.codex_decode import DECODER, by_shape, decode, kind_of, tally
 from agentsignals.formats.codex_records import SessionMeta, Task, TurnContext
-from agentsignals.formats.codex_session import Logged, Reader, parent_of
+from agentsignals.formats.codex_session import Reader, parent_of
 from agentsignals.formats.head import Head
-from agentsignals.formats.records import lines, saw
+from agentsignals.formats.records import all_lines, saw
 from agentsignals.model import Session
 from agentsignals.times import from_epoch_ms, from_iso
 
@@ -60,11 +59,11 @@ class _File:
 
     def __init__(self, given: Input) -> None:
         self.given = given
-        self.logged = list(_logged(given))
-        self.kinds = Counter([one.kind for one in self.logged])
-        for kind, times in self.kinds.items():
+        self.numbers, self.records = all_lines(given.data, given.artifact, DECODER, decode)
+        self.shapes = by_shape(self.records)
+        for kind, times in tally(self.shapes).items():
             saw(given.artifact, kind, times)
-        headers = [one.body for one in self.logged if one.kind == "session_meta" and isinstance(one.body, SessionMeta)]
+        headers = [one.payload for one in self.shapes.get(SessionMeta, ()) if isinstance(one.payload, SessionMeta)]
         self.meta = headers[0] if headers else None
         named = self.meta.id if self.meta is not None else ""
         self.session_id = named or given.session_hint or given.artifact.artifact_id
@@ -73,9 +72,9 @@ class _File:
             parents.insert(0, self.meta.forked_from_id)
         self.parents = set(parents)
         self.parent = (parent_of(self.meta) if self.meta is not None else None) or next(iter(parents), None)
-        first = next((one.timestamp for one in self.logged if one.timestamp), "")
+        first = next((one.timestamp for one in self.records if one.timestamp), "")
         # Of two snapshots that begin together the longer comes first, so that most of a session points into one file.
-        self.order = (first, -len(self.logged), given.artifact.sha256, given.artifact.artifact_id)
+        self.order = (first, -len(self.records), given.artifact.sha256, given.artifact.artifact_id)
 
     @cached_property
     def copied(self) -> int:
@@ -85,19 +84,19 @@ class _File:
         begins = self.begins(self.session_id)
         if begins is not None:
             return begins
-        first = from_iso(self.logged[0].timestamp)
-        for n, one in enumerate(self.logged):
+        first = from_iso(self.records[0].timestamp)
+        for n, one in enumerate(self.records):
             at = from_iso(one.timestamp)
             if at is not None and first is not None and at > first + _BURST_US:
                 return n
-        return len(self.logged)
+        return len(self.records)
 
     def begins(self, session_id: str) -> int | None:
         """Where the turns of a session begin, its own or an ancestor's: what is copied is older than the session."""
         began = _minted(session_id)
         if began is not None:
-            for n, one in enumerate(self.logged):
-                if isinstance(one.body, Task | TurnContext) and _is_since(one.body, began):
+            for n, one in enumerate(self.records):
+                if isinstance(one.payload, Task | TurnContext) and _is_since(one.payload, began):
                     return n
         return None
 
@@ -106,11 +105,6 @@ class _File:
         if first_own is None:
             return 0
         return self.copied if first_own == self.session_id else min(self.begins(first_own) or 0, self.copied)
-
-
-def _logged(given: Input) -> Iterator[Logged]:
-    for number, record in lines(given.data, given.artifact, decode):
-        yield Logged(number, record.timestamp, record.kind, record.body)
 
 
 def _first_own(sessions: dict[str, _File]) -> dict[str, str | None]:
@@ -139,26 +133,28 @@ def _session(session_id: str, files: list[_File], first_own: str | None) -> Sess
     session.repo = first.given.repo_hint
     session.parent_session_id = first.parent
     left_out = [file.left_out(first_own) for file in files]
-    logged = [one for file, n in zip(files, left_out, strict=True) for one in file.logged[n:]]
-    reader = Reader(session, first.meta, logged, inherits=bool(first.parents))
+    shapes = first.shapes
+    if len(files) > 1 or any(left_out):
+        shapes = by_shape([one for file, n in zip(files, left_out, strict=True) for one in file.records[n:]])
+    reader = Reader(session, first.meta, shapes, inherits=bool(first.parents))
     seen: set[tuple[str | None, str, int]] = set()
     for file, copied in zip(files, left_out, strict=True):
         reader.builder.artifact_id = file.given.artifact.artifact_id
         nth: Counter[tuple[str | None, str]] = Counter()
-        for n, one in enumerate(file.logged):
+        for n, (number, one) in enumerate(zip(file.numbers, file.records, strict=True)):
             if 0 < n < copied:
                 saw(file.given.artifact, "repeated")
                 if file is first:
                     reader.copied(one)
                 continue
             if len(files) > 1:
-                key = (one.timestamp, one.kind)
+                key = (one.timestamp, kind_of(one))
                 nth[key] += 1
                 if (*key, nth[key]) in seen:
                     saw(file.given.artifact, "repeated")
                     continue
                 seen.add((*key, nth[key]))
-            reader.take(one)
+            reader.take(number, one)
     return reader.finish()
 
 

@@ -20,8 +20,8 @@ from agentsignals.formats.codex_records import (
 )
 from agentsignals.formats.codex_usage import ModelCalls
 from agentsignals.formats.records import UNREADABLE
-from agentsignals.formats.tools import EDIT, SHELL
-from agentsignals.model import ToolCall
+from agentsignals.formats.tools import EDIT, SHELL, Tool
+from agentsignals.model import MAIN, ToolCall
 
 
 class _McpResult(msgspec.Struct, gc=False):
@@ -32,26 +32,15 @@ class _McpResult(msgspec.Struct, gc=False):
     Err: Raw = Raw()
 
 
-class _Begun(msgspec.Struct, gc=False):
-    """A call as one of the kinds of records tells of it; `folder` is where a command runs, when it says so."""
-
-    name: str
-    call_id: str
-    arguments: bytes | str
-    patch: str | None = None
-    folder: str | None = None
-
-
 _decode_mcp = msgspec.json.Decoder(_McpResult).decode
 
 
 class Calls:
     """Pairs calls with their outputs, and with what other records say of them before or after."""
 
-    def __init__(self, builder: SessionBuilder, models: ModelCalls, thread: str) -> None:
+    def __init__(self, builder: SessionBuilder, models: ModelCalls) -> None:
         self._builder = builder
         self._models = models
-        self._thread = thread
         self._by_id: dict[str, ToolCall] = {}
         self._patches: list[tuple[ToolCall, str]] = []
         self._failed: set[str] = set()
@@ -63,21 +52,25 @@ class Calls:
     def function(self, body: FunctionCall, at: int | None) -> None:
         name = tools.full_name(body.name, body.namespace)
         known = tools.tool(name)
-        given = tools.more_arguments(body.arguments) if known in (SHELL, EDIT) else tools.NO_ARGUMENTS
-        call = self._begin(_Begun(name, body.call_id or "", body.arguments, tools.patch_of(given), given.workdir), at)
+        given = tools.NO_ARGUMENTS
+        if known is EDIT or (known is SHELL and tools.says_more(body.arguments)):
+            given = tools.more_arguments(body.arguments)
+        call = self._begin(name, body.call_id or "", body.arguments, known, tools.patch_of(given), at)
         if name == "write_stdin" and given.session_id is not None:
             self._polls[call.call_id] = str(given.session_id)
 
     def custom(self, body: CustomCall, at: int | None) -> None:
         patch = body.input if body.name == "apply_patch" else None
-        self._begin(_Begun(body.name, body.call_id or "", msgspec.json.encode({"input": body.input}), patch), at)
+        arguments = msgspec.json.encode({"input": body.input})
+        self._begin(body.name, body.call_id or "", arguments, tools.tool(body.name), patch, at)
 
     def hosted(self, name: str, body: HostedCall, at: int | None) -> None:
         """A tool that the model's provider runs: the rollout holds the call, and of most no result."""
         call_id = body.call_id or body.id or f"line:{self._builder.line}"
-        call = self._begin(_Begun(name, call_id, bytes(body.arguments or body.action) or b"{}"), at)
+        arguments = bytes(body.arguments or body.action) or b"{}"
+        call = self._begin(name, call_id, arguments, tools.tool(name), None, at)
         if body.call_id is None and body.status == "completed":
-            self._builder.result(call_id, "", "ok", at, self._thread)
+            self._builder.result(call_id, "", "ok", at)
             call.result_tokens = None  # what was found went to the model, not to the log
 
     def output(self, body: Output, at: int | None) -> None:
@@ -112,22 +105,16 @@ class Calls:
             if call.status == "ok" and call.seq not in recorded:
                 patches.record_patch(self._builder, call, patch)
 
-    def _begin(self, begun: _Begun, at: int | None) -> ToolCall:
-        patch = begun.patch
-        call = self._builder.call(
-            begun.call_id,
-            begun.name,
-            begun.arguments,
-            EDIT if patch is not None else tools.tool(begun.name),
-            at,
-            self._models.item(at),
-            self._thread,
-            path=patches.first_file(patch) if patch is not None else None,
-            folder=begun.folder,
-        )
-        self._by_id[call.call_id] = call
-        if patch is not None:
+    def _begin(  # noqa: PLR0913  (what any kind of record tells of a call)
+        self, name: str, call_id: str, arguments: bytes | str, tool: Tool | None, patch: str | None, at: int | None
+    ) -> ToolCall:
+        step = self._models.item(at)
+        if patch is None:
+            call = self._builder.call(call_id, name, arguments, tool, at, step)
+        else:
+            call = self._builder.call(call_id, name, arguments, EDIT, at, step, path=patches.first_file(patch))
             self._patches.append((call, patch))
+        self._by_id[call_id] = call
         return call
 
     def _result(self, call_id: str, result: tools.Result, at: int | None) -> None:
@@ -141,7 +128,7 @@ class Calls:
             self._builder.exited(begun, code, result.text, at)
             del self._running[process]
             status, code = "ok", None  # the code is the command's; the poll that saw it end did what it should
-        call = self._builder.result(call_id, result.text, status, at, self._thread, code)
+        call = self._builder.result(call_id, result.text, status, at, MAIN, code)
         self._models.result(call)
         if call is not None and result.running is not None and begun is None:
             self._running[result.running] = call

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from typing import Union
 
 import msgspec
@@ -25,7 +27,6 @@ from agentsignals.formats.codex_records import (
     PatchEnd,
     Quiet,
     Reasoning,
-    Record,
     Renamed,
     RolledBack,
     SessionMeta,
@@ -71,10 +72,39 @@ def _quiet(names: tuple[str, ...]) -> tuple[type[Struct], ...]:
 _items, _events = _ITEMS + _quiet(_QUIET_ITEMS), _EVENTS + _quiet(_QUIET_EVENTS)
 
 
-class _Typed(Struct, gc=False):
+class Record(Struct, gc=False, tag_field="type"):
+    """A line of the rollout. No payload: its kind is not known."""
+
+    payload: Struct | None
     timestamp: str | None = None
-    type: str = ""
-    payload: Union[_items + _events] | None = None  # type: ignore[valid-type]  # noqa: UP007  (made of tuples)
+
+
+class _Item(Record, tag="response_item"):
+    payload: Union[_items]  # type: ignore[valid-type]  # noqa: UP007  (made of tuples, here and below)
+
+
+class _Event(Record, tag="event_msg"):
+    payload: Union[_events]  # type: ignore[valid-type]  # noqa: UP007
+
+
+class _Meta(Record, tag="session_meta"):
+    payload: SessionMeta
+
+
+class _Context(Record, tag="turn_context"):
+    payload: TurnContext
+
+
+class _Compacted(Record, tag="compacted"):
+    payload: Compacted
+
+
+class _World(Record, tag="world_state"):
+    payload: Quiet
+
+
+class _Unknown(Record):
+    kind: str = ""
 
 
 class _Plain(Struct, gc=False):
@@ -87,47 +117,58 @@ class _Kind(Struct, gc=False):
     type: str = ""
 
 
-_decode_typed = msgspec.json.Decoder(_Typed).decode
+DECODER: msgspec.json.Decoder[Record] = msgspec.json.Decoder(
+    Union[_Item, _Event, _Meta, _Context, _Compacted, _World]  # noqa: UP007  (as a value, typed as its base)
+)
 _decode_plain = msgspec.json.Decoder(_Plain).decode
 _decode_kind = msgspec.json.Decoder(_Kind).decode
-_BODIES = {
-    "session_meta": msgspec.json.Decoder(SessionMeta).decode,
-    "turn_context": msgspec.json.Decoder(TurnContext).decode,
-    "compacted": msgspec.json.Decoder(Compacted).decode,
-    "world_state": msgspec.json.Decoder(Quiet).decode,
+_KINDS: dict[type[Struct], str] = {
+    SessionMeta: "session_meta",
+    TurnContext: "turn_context",
+    Compacted: "compacted",
+    Quiet: "world_state",
+    **{shape: f"response_item.{shape.__struct_config__.tag}" for shape in _items},
+    **{shape: f"event_msg.{shape.__struct_config__.tag}" for shape in _events},
 }
-_KINDS: dict[str, dict[type[Struct], str]] = {
-    type_: {shape: f"{type_}.{shape.__struct_config__.tag}" for shape in shapes}
-    for type_, shapes in (("response_item", _items), ("event_msg", _events))
-}
-
-
-_KNOWN = frozenset(kind for kinds in _KINDS.values() for kind in kinds.values())
+_KNOWN = frozenset(_KINDS.values())
 
 
 def decode(data: memoryview | bytes) -> Record:
-    """One line. The two mixed types, 99 % of records, are decoded in one go; the others are looked at twice.
-
-    A kind that is not known has no body. Of a known kind, what can't be decoded raises, for records.lines to recover.
-    """
+    """One line. Of a known kind, what can't be decoded raises, for records.lines to recover."""
     try:
-        line = _decode_typed(data)
-    except msgspec.DecodeError as failure:
-        return _other(data, failure)
-    body: Struct | None = line.payload
-    kind = _KINDS.get(line.type, {}).get(type(body)) if body is not None else None
-    if kind is None:
-        return _other(data, None)
-    return Record(line.timestamp, f"{kind}.{body.role}" if isinstance(body, Message) else kind, body)
+        return DECODER.decode(data)
+    except msgspec.DecodeError:
+        line = _decode_plain(data)
+        kind = line.type or "untyped"
+        if kind in ("response_item", "event_msg"):
+            kind = f"{kind}.{_decode_kind(line.payload).type or 'untyped'}"
+        if kind in _KNOWN:
+            raise
+        return _Unknown(None, line.timestamp, kind)
 
 
-def _other(data: memoryview | bytes, failure: msgspec.DecodeError | None) -> Record:
-    line = _decode_plain(data)
-    if line.type in _BODIES:
-        return Record(line.timestamp, line.type, _BODIES[line.type](line.payload))
-    kind = line.type or "untyped"
-    if kind in _KINDS:
-        kind = f"{kind}.{_decode_kind(line.payload).type or 'untyped'}"
-    if failure is not None and kind in _KNOWN:
-        raise failure
-    return Record(line.timestamp, kind, None)
+def kind_of(record: Record) -> str:
+    """The record's type with that of its payload, and whose message it is, as counted in the artifact."""
+    body = record.payload
+    if isinstance(body, Message):
+        return f"response_item.message.{body.role}"
+    return _KINDS[type(body)] if body is not None else record.kind if isinstance(record, _Unknown) else ""
+
+
+def by_shape(records: Iterable[Record]) -> dict[type, list[Record]]:
+    """The records by the type of their payload."""
+    found: defaultdict[type, list[Record]] = defaultdict(list)
+    for record in records:
+        found[type(record.payload)].append(record)
+    return found
+
+
+def tally(shapes: dict[type, list[Record]]) -> dict[str, int]:
+    """How many records there are of each kind."""
+    counted: dict[str, int] = {}
+    for shape, records in shapes.items():
+        if shape is Message or shape is type(None):
+            counted.update(Counter(map(kind_of, records)))
+        else:
+            counted[_KINDS[shape]] = len(records)
+    return counted

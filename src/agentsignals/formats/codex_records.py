@@ -6,17 +6,7 @@ of their own. A record's kind is both (`event_msg.token_count`, `response_item.m
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from msgspec import Raw, Struct
-
-
-class Record(NamedTuple):
-    """A record's kind and content; no content when its kind is not known, or has another shape than it should."""
-
-    timestamp: str | None
-    kind: str
-    body: Struct | None
 
 
 class Part(Struct, gc=False):
@@ -267,4 +257,6 @@ def text_of(parts: list[Part] | str | None) -> str:
     """The text parts joined."""
     if isinstance(parts, str):
         return parts
+    if parts and len(parts) == 1:
+        return parts[0].text or ""
     return "\n".join(part.text for part in parts or () if part.text)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import partial
+from typing import TypeVar
 
 import msgspec
 
 from agentsignals.formats import codex_records as records
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.codex_calls import Calls
+from agentsignals.formats.codex_decode import Record, kind_of
 from agentsignals.formats.codex_records import (
     AgentMessage,
     Compacted,
@@ -19,7 +21,6 @@ from agentsignals.formats.codex_records import (
     ItemCompleted,
     Message,
     Notice,
-    Quiet,
     Reasoning,
     Renamed,
     RolledBack,
@@ -32,64 +33,58 @@ from agentsignals.formats.codex_records import (
 )
 from agentsignals.formats.codex_usage import ModelCalls
 from agentsignals.formats.codex_user import Reports, UserRecords
-from agentsignals.model import MAIN, EventKind, Session
+from agentsignals.model import EventKind, Session
 from agentsignals.times import from_iso
 
+T = TypeVar("T")
+
 _REMOTE = re.compile(r"(?:://[^/]+/|@[^/:]+[:/])(?:.*/)?([^/]+)/([^/]+?)(?:\.git)?/?$")
-
-
-class Logged(msgspec.Struct, gc=False):
-    """A record with its place in the file."""
-
-    line: int
-    timestamp: str | None
-    kind: str
-    body: msgspec.Struct | None
 
 
 class Reader:
     """Takes the records of one session in order."""
 
-    def __init__(self, session: Session, meta: SessionMeta | None, logged: list[Logged], inherits: bool) -> None:
-        """`logged` are all records of the session: of facts that are logged twice, one twin is read, if it is there."""
+    def __init__(
+        self, session: Session, meta: SessionMeta | None, shapes: dict[type, list[Record]], inherits: bool
+    ) -> None:
+        """`shapes` are all records of the session: of facts that are logged twice, one twin is read, if it is there."""
         self.session = session
         self.builder = SessionBuilder(session)
-        self.thread = session.session_id if is_subagent(meta) else MAIN
-        metered = any(isinstance(one.body, TokenCount) and one.body.info is not None for one in logged)
-        self.models = ModelCalls(self.builder, self.thread, inherits, metered)
-        self.calls = Calls(self.builder, self.models, self.thread)
-        prompts = {one.body.message.strip() for one in logged if isinstance(one.body, UserMessage)}
-        self.user = UserRecords(self.builder, self.thread, self.thread == MAIN, prompts or None)
-        self._events_are_text = all(one.kind != "response_item.message.assistant" for one in logged)
+        self._is_subagents = is_subagent(meta)
+        counts: list[TokenCount] = _payloads(shapes, TokenCount)
+        self.models = ModelCalls(self.builder, inherits, metered=any(one.info is not None for one in counts))
+        self.calls = Calls(self.builder, self.models)
+        prompts = {one.message.strip() for one in _payloads(shapes, UserMessage)}
+        self.user = UserRecords(self.builder, not self._is_subagents, prompts or None)
+        self._events_are_text = all(one.role != "assistant" for one in _payloads(shapes, Message))
         self._reports = Reports()
         self._handlers = self._table()
         if meta is not None:
             self._header(meta)
-        self.builder.visits(one.body.cwd for one in logged if isinstance(one.body, TurnContext) and one.body.cwd)
+        self.builder.visits(one.cwd for one in _payloads(shapes, TurnContext) if one.cwd)
 
-    def take(self, one: Logged) -> None:
+    def take(self, line: int, record: Record) -> None:
         """Adds one record."""
-        body = one.body
-        if isinstance(body, Quiet):
-            return
-        self.builder.line = one.line
-        at = from_iso(one.timestamp)
+        body = record.payload
         handler = self._handlers.get(type(body))
-        if handler is None:
-            self._event("unknown", one.kind[:80], at)
-        else:
-            handler(body, at)
+        if handler is not None:
+            self.builder.line = line
+            handler(body, from_iso(record.timestamp))
+        elif body is None:
+            self.builder.line = line
+            self.builder.event("unknown", kind_of(record)[:80], from_iso(record.timestamp))
 
-    def copied(self, one: Logged) -> None:
+    def copied(self, record: Record) -> None:
         """A record that is a copy of another session's: only what it says of the state at the fork counts."""
-        if isinstance(one.body, TokenCount) and one.body.info is not None:
-            self.models.skip(one.body.info)
-        elif isinstance(one.body, TurnContext):
-            self.models.model = one.body.model or self.models.model
+        body = record.payload
+        if isinstance(body, TokenCount) and body.info is not None:
+            self.models.skip(body.info)
+        elif isinstance(body, TurnContext):
+            self.models.model = body.model or self.models.model
 
     def finish(self) -> Session:
         self.calls.finish()
-        if self.session.model is None and self.thread != MAIN:
+        if self.session.model is None and self._is_subagents:
             self.session.model = self.models.model
         return self.builder.finish()
 
@@ -115,7 +110,7 @@ class Reader:
 
     def _message(self, message: Message, at: int | None) -> None:
         if message.role == "assistant":
-            self.builder.event("text", text_of(message.content), at, self.models.item(at), self.thread)
+            self.builder.event("text", text_of(message.content), at, self.models.item(at))
         elif message.role == "user":
             self.models.heard()
             self.user.item(message, at, self.models.model)
@@ -124,11 +119,11 @@ class Reader:
 
     def _agent_text_event(self, event: AgentMessage, at: int | None) -> None:
         if self._events_are_text:
-            self.builder.event("text", event.message, at, self.models.item(at), self.thread)
+            self.builder.event("text", event.message, at, self.models.item(at))
 
     def _thinking(self, reasoning: Reasoning, at: int | None) -> None:
         text = text_of(reasoning.summary) or text_of(reasoning.content)
-        self.builder.event("thinking", text, at, self.models.item(at), self.thread)
+        self.builder.event("thinking", text, at, self.models.item(at))
 
     def _prompt(self, message: UserMessage, at: int | None) -> None:
         self.models.heard()
@@ -189,7 +184,7 @@ class Reader:
     # -- parts ---------------------------------------------------------------------------------------------------
 
     def _event(self, kind: EventKind, text: str, at: int | None) -> None:
-        self.builder.event(kind, text, at, None, self.thread)
+        self.builder.event(kind, text, at)
 
     def _table(self) -> dict[type, Callable[..., None]]:
         """What to do with a record, by its shape."""
@@ -233,6 +228,10 @@ class Reader:
             RolledBack: self._rolled_back,
             ItemCompleted: self._completed,
         }
+
+
+def _payloads(shapes: dict[type, list[Record]], shape: type[T]) -> list[T]:
+    return [one.payload for one in shapes.get(shape, ()) if isinstance(one.payload, shape)]
 
 
 def is_subagent(meta: SessionMeta | None) -> bool:

@@ -33,8 +33,8 @@ _TOOLS: dict[str, Tool] = {
 _HEAD = 600
 """Result headers are a few short lines; what follows is the tool's own output and may quote anything."""
 _HEADED = ("Exit code:", "Chunk ID:", "Wall time:", "Process ")
-_CODE = re.compile(r"^(?:Exit code: |Process exited with code )(-?\d+)", re.MULTILINE)
-_RUNNING = re.compile(r"^Process running with session ID (\d+)", re.MULTILINE)
+_CODE = re.compile(r"(?:[^\n]*\n)*?(?:Exit code: |Process exited with code )(-?\d+)").match
+_RUNNING = re.compile(r"(?:[^\n]*\n)*?Process running with session ID (\d+)").match
 _FAILED = (
     "apply_patch verification failed", "exec_command failed", "execution error", "failed to ", "tool call error",
     "unable to ", "unsupported call", "write_stdin failed",
@@ -45,7 +45,6 @@ _REFUSED = re.compile(r"rejected by (?:the )?user|user (?:rejected|cancelled) ")
 class Arguments(Struct, gc=False):
     """The arguments of a shell tool that say more than its command."""
 
-    workdir: str | None = None
     session_id: int | str | None = None
     command: object = None
     input: str | None = None
@@ -77,8 +76,13 @@ def tool(name: str) -> Tool | None:
     return _TOOLS.get(name) or (MCP if name.startswith("mcp__") else None)
 
 
+def says_more(arguments: str) -> bool:
+    """Whether a shell tool's arguments may hold what `more_arguments` reads."""
+    return '"session_id"' in arguments or "patch" in arguments or '"input"' in arguments
+
+
 def more_arguments(arguments: str) -> Arguments:
-    """Where a shell command runs, which running process it is about, the patch it applies."""
+    """Which running process a call is about, the patch it applies."""
     try:
         return _arguments(arguments)
     except UNREADABLE:
@@ -98,31 +102,36 @@ def read_result(output: str | list[Part] | Wrapped | None, failed: bool) -> Resu
     if isinstance(output, Wrapped):
         return _unwrapped(output)
     text = output if isinstance(output, str) else text_of(output)
+    if text.startswith(_HEADED):
+        return _headed(text, failed)
     if text.startswith('{"output":'):
         try:
             return _unwrapped(_wrapped(text))
         except UNREADABLE:
             pass  # a tool's own JSON
-    if text.startswith(_HEADED):
-        end = text.find("\nOutput:", 0, _HEAD)
-        head = text[: end if end >= 0 else _HEAD]
-        code = _CODE.search(head)
-        if code:
-            return _with_code(text, int(code.group(1)))
-        running = _RUNNING.search(head)
-        if running:
-            return Result(text, running=running.group(1))
     return Result(text, _status(text, failed))
+
+
+def _headed(text: str, failed: bool) -> Result:
+    end = text.find("\nOutput:", 0, _HEAD)
+    if end < 0:
+        end = _HEAD
+    code = _CODE(text, 0, end)
+    if code:
+        return _with_code(text, int(code.group(1)))
+    running = _RUNNING(text, 0, end)
+    if running:
+        return Result(text, running=running.group(1))
+    return Result(text, "error" if failed else "ok")
 
 
 def _status(text: str, failed: bool) -> CallStatus:
     if failed:
         return "error"
-    if text.startswith(_HEADED):
-        return "ok"
     if text.startswith("aborted"):
         return "cancelled"
-    if _REFUSED.search(text[:_HEAD]):
+    head = text[:_HEAD]
+    if "user" in head and _REFUSED.search(head):
         return "rejected"
     return "error" if text.startswith(_FAILED) else "ok"
 

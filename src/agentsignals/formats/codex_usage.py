@@ -17,11 +17,10 @@ _NOTHING = Usage()
 class ModelCalls:
     """Opens a step with the first thing the model says, closes it when its tokens are counted."""
 
-    def __init__(self, builder: SessionBuilder, thread: str, inherits: bool, metered: bool) -> None:
+    def __init__(self, builder: SessionBuilder, inherits: bool, metered: bool) -> None:
         """`inherits`: the totals may begin with another session's; `metered`: there are counts."""
         self.model: str | None = None
         self._builder = builder
-        self._thread = thread
         self._inherits = inherits
         self._metered = metered
         self._total: Usage | None = None
@@ -35,7 +34,7 @@ class ModelCalls:
             self.close()
         self._answered = False
         if self._open is None:
-            self._open = self._builder.step(None, self.model, at, self._thread)
+            self._open = self._builder.step(None, self.model, at)
         return self._open
 
     def result(self, call: ToolCall | None) -> None:
@@ -69,6 +68,11 @@ class ModelCalls:
         grown = _minus(total, before)
         if grown == _NOTHING:
             return
+        if grown == last:
+            self._total = total
+            _charge(self._open or self._new(at), last)
+            self._open = self._unmetered = None
+            return
         if _any_negative(grown):
             grown = last if last is not None else total  # the program counts from zero again
         self._total = total
@@ -81,8 +85,8 @@ class ModelCalls:
 
     def _new(self, at: int | None) -> Step:
         """The step of a call that left nothing but its count of tokens."""
-        step = self._builder.step(None, self.model, at, self._thread)
-        self._builder.event("meta", "tokens of a model call that is not logged", at, step, self._thread)
+        step = self._builder.step(None, self.model, at)
+        self._builder.event("meta", "tokens of a model call that is not logged", at, step)
         return step
 
 

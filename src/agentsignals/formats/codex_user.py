@@ -62,12 +62,11 @@ class UserRecords:
     """What stands in a user's place: prompts, commands run by hand, interruptions, and what the program puts there.
 
     `prompts` are the texts of all `user_message` events; None in a session that has none, whose items are all there is.
-    In a subagent's session, `thread` not the main one, the words are those of the agent that started it.
+    In a subagent's session, which `is_person` denies, the words are those of the agent that started it.
     """
 
-    def __init__(self, builder: SessionBuilder, thread: str, is_person: bool, prompts: set[str] | None) -> None:
+    def __init__(self, builder: SessionBuilder, is_person: bool, prompts: set[str] | None) -> None:
         self._builder = builder
-        self._thread = thread
         self._is_person = is_person
         self._prompts = prompts
         self._reports = Reports()
@@ -128,7 +127,7 @@ class UserRecords:
         self._prompted = True
 
     def _event(self, kind: EventKind, text: str, at: int | None) -> None:
-        self._builder.event(kind, text, at, None, self._thread)
+        self._builder.event(kind, text, at)
 
 
 def _has_any(pictures: Raw) -> bool:
