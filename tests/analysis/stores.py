@@ -35,7 +35,7 @@ def store_of(folder: Path, *sessions: Session, artifacts: tuple[Artifact, ...] =
 def outcome(store: Store, name: str) -> Outcome:
     """What one study finds in a store."""
     one = study(name)
-    return one.run(Reader(store).inputs(one))
+    return one.run(Reader(store, [one]).inputs(one))
 
 
 def findings(store: Store, name: str) -> dict[str, Finding]:

@@ -87,6 +87,45 @@ def test_the_mix_of_tools(store: Store) -> None:
     assert (found["shell"], found["test"]) == (commits, sum(beats(s, "shell") for s in STORIES) - commits)
 
 
+def test_the_shares_of_each_agents_tools(store: Store) -> None:
+    chart = outcome(store, "tools").charts[0]
+    drawn = {(r["name"].split(" (")[0], r["column"]): r["value"] for r in chart.spec["data"]["values"]}
+    for agent in {s.format for s in STORIES}:
+        own = [s for s in STORIES if s.format == agent]
+        total = sum(beats(s, *CALLS) for s in own)
+        assert drawn[agent, "read"] == pytest.approx(sum(beats(s, "read") for s in own) / total)
+        assert drawn[agent, "edit"] == pytest.approx(sum(beats(s, "edit", "reject") for s in own) / total)
+        assert sum(share for (name, _), share in drawn.items() if name == agent) == pytest.approx(1)
+    assert drawn["all agents", "search"] == pytest.approx(sum(beats(s, "search") for s in STORIES) / 667)
+
+
+def test_the_most_edited_files(store: Store) -> None:
+    """Gemini's files name no folder, so theirs are told apart; the others' lie in one place, whether they name the
+    repository (Codex) or its folder.
+    """
+    changed = [
+        ("–" if s.format == "gemini-cli" else s.repo, s, b)
+        for s in STORIES
+        for b in s.beats
+        if b.kind == "edit" and not b.failed
+    ]
+    times = Counter((place, b.path) for place, _, b in changed)
+    sessions = {key: len({s.number for place, s, b in changed if (place, b.path) == key}) for key in times}
+    table_ = outcome(store, "edits").tables[0]
+    for path, place, n, in_sessions, added, removed in table_.rows:
+        key = (place or "–", path)
+        assert (n, in_sessions) == (times[key], sessions[key]), key
+        assert (added, removed) == (n, 0), "each edit of the demo adds one line"
+    assert [row[2] for row in table_.rows] == sorted(times.values(), reverse=True)[:20]
+    assert table_.n == 145
+
+
+def test_sessions_whose_output_was_logged_in_mid_stream_are_told(store: Store) -> None:
+    """The demo's Claude Code lines have no stop reason, as those of older versions."""
+    claude = sum(s.format == "claude-code" for s in STORIES)
+    assert any(f"{claude} of 36 sessions log output tokens" in limit for limit in outcome(store, "cost").limits)
+
+
 def test_output_tokens_of_claude_code_and_their_price(store: Store) -> None:
     """One model call for each thing the agent says, with the tokens the demo writes for it, at the table's rates."""
     expected = 0.0
@@ -101,7 +140,7 @@ def test_output_tokens_of_claude_code_and_their_price(store: Store) -> None:
             expected += (rate.cache_read or 0) * used["cache_read"] + (rate.cache_write or 0) * used["cache_write"]
     names = [s.session_id for s in STORIES if s.model == "claude-opus-4-5-20251101" and s.format == "claude-code"]
     listed = ", ".join(f"'{name}'" for name in names)
-    total = store.sql(f"SELECT sum(cost_usd) FROM sessions WHERE session_id IN ({listed})").fetchall()[0][0]  # noqa: S608  (ids of the demo)
+    total = store.sql(f"SELECT sum(cost_usd) FROM sessions WHERE session_id IN ({listed})").fetchall()[0][0]
     assert total == pytest.approx(expected / 1_000_000)
 
 

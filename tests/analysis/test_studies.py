@@ -140,11 +140,12 @@ def test_an_unknown_study_names_what_there_is() -> None:
 
 def test_an_empty_store_has_no_value_but_counts(tmp_path: Path) -> None:
     store = Store(tmp_path / "s", create=True)
-    for name, found in all_findings(store).items():
-        for one in found:
+    for name in STUDIES:
+        found = outcome(store, name)
+        for one in found.findings:
             assert one.value in (0, None), f"{name}: {one.id}"
             assert one.n == 0 and one.interval is None
-        assert outcome(store, name).charts == outcome(store, name).tables == []
+        assert found.charts == found.tables == []
 
 
 def bare_session(name: str) -> Session:
@@ -164,11 +165,7 @@ def test_sessions_without_times_tokens_and_costs(tmp_path: Path) -> None:
     assert (sizes["count"].value, sizes["without_time"].value, sizes["active_s.median"].value) == (2, 2, None)
     costs = findings(store, "cost")
     assert (costs["total"].value, costs["total"].n, costs["unpriced"].value) == (None, 0, 2)
-    assert [chart.id for chart in outcome(store, "sessions").charts] == [
-        "sessions.turns.spread",
-        "sessions.calls.spread",
-    ]
-    assert outcome(store, "cost").charts == []
+    assert [chart.id for name in ("sessions", "cost") for chart in outcome(store, name).charts] == []
     assert any("2 of 2 sessions is unknown" in limit for limit in outcome(store, "cost").limits)
 
 
@@ -268,6 +265,27 @@ def test_models_are_told_with_what_speaks_against_their_figures(tmp_path: Path) 
     assert [row["name"] for row in found.charts[0].spec["data"]["values"]] == ["narrow", "wide"]
     assert any("leaderboard" in limit for limit in found.limits)
     assert any("2 of 3 models have more than half" in limit for limit in found.limits)
+
+
+def test_the_row_of_all_agents_says_what_the_other_studies_say(demo_store: Store) -> None:
+    table = outcome(demo_store, "agents").tables[0]
+    assert [row[0] for row in table.rows] == ["all agents", "claude-code", "codex", "gemini-cli", "pi"]
+    row = dict(zip([c.key for c in table.columns], table.rows[0], strict=True))
+    elsewhere = {one.id: one.value for found in all_findings(demo_store).values() for one in found}
+    for key, name in {
+        "n": "sessions.count",
+        "autonomy": "autonomy.median",
+        "errors": "errors.rate",
+        "recovery": "errors.recovery",
+        "entropy": "tools.entropy.median",
+        "events": "sessions.events.median",
+        "read_first": "edits.read_first",
+        "cost": "cost.median",
+        "short": "people.short",
+        "pushback": "people.pushback",
+        "opening": "people.opening",
+    }.items():
+        assert same(elsewhere[name], row[key]), name
 
 
 def test_a_session_with_two_models_counts_for_each(tmp_path: Path) -> None:

@@ -37,13 +37,16 @@ def histogram_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
     of: str = "sessions",
     note: str = "",
 ) -> Chart | None:
-    """How many values fall into each class; None when there is no value. The last class is open."""
-    if not values:
-        return None
+    """How many values fall into each class; the last class is open.
+
+    None when all values lie in one class: a single column shows nothing.
+    """
     counts = [0] * (len(edges) + 1)
     for value in values:
         counts[bisect_left(edges, value)] += 1
     filled = [i for i, n in enumerate(counts) if n]
+    if len(filled) < 2:
+        return None
     rows: list[Row] = [
         {"name": _short(edges, i), "value": n, "tip": f"{_long(edges, i)} {unit}: {n:,} of {len(values):,} {of}"}
         for i, n in enumerate(counts)

@@ -47,7 +47,7 @@ class Document(Struct, frozen=True):
 def document(store: Store, names: Sequence[str] | None = None) -> Document:
     """The report of a store: these studies, or all. UsageError names what there is when one is unknown."""
     studies = [study(name) for name in dict.fromkeys(names or STUDIES)]
-    reader = Reader(store)
+    reader = Reader(store, studies)
     sections = []
     for one in studies:
         found = one.run(reader.inputs(one))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 
 from agentsignals.analysis.study import Inputs, Row, Study, Versions
@@ -15,11 +15,12 @@ _LONGEST_ENDING = 12
 
 
 class Reader:
-    """Runs studies' queries; equal ones once."""
+    """Runs the queries of these studies: equal ones once, their rows kept until the last study has had them."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, studies: Sequence[Study]) -> None:
         self._connection = connect(store)
-        self._known: dict[str, list[Row]] = {}
+        self._awaited = Counter(sql for one in studies for sql in one.queries.values())
+        self._kept: dict[str, list[Row]] = {}
         self._no_traces = _endings(uri for uri, entry in store.manifest.files.items() if not entry.shard)
         self.versions = Versions(
             SCHEMA_VERSION,
@@ -36,11 +37,15 @@ class Reader:
         return Inputs(rows, self.versions, self._no_traces)
 
     def _rows(self, sql: str) -> list[Row]:
-        if sql not in self._known:
+        rows = self._kept.pop(sql, None)
+        if rows is None:
             relation = run(self._connection, sql)
             names = list(relation.columns)
-            self._known[sql] = [dict(zip(names, row, strict=True)) for row in relation.fetchall()]
-        return self._known[sql]
+            rows = [dict(zip(names, row, strict=True)) for row in relation.fetchall()]
+        self._awaited[sql] -= 1
+        if self._awaited[sql] > 0:
+            self._kept[sql] = rows
+        return rows
 
 
 def _endings(uris: Iterable[str]) -> dict[str, int]:

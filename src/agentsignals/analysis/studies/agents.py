@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
+
 from agentsignals.analysis import rows as sql
 from agentsignals.analysis.measures import pooled_finding
 from agentsignals.analysis.study import Column, Inputs, Outcome, Study, Table
 
+_ALL = "all agents"
 _RATIO = "corpus.output_input_token_ratio"
 _EVENTS = "corpus.session_length_events"
 
@@ -37,10 +40,6 @@ _METRICS = (
     (Column("output", "output/input tokens", "share"), _over(_RATIO)),
     (Column("short", "messages ≤20 characters", "share"), f"{_short('le_20')} / nullif({_short('n')}, 0)"),
     (Column("pushback", "prompts that object", "share"), _over("chat.pushback_rate")),
-    (
-        Column("opening", "most common opening"),
-        f"replace(mode({sql.LABEL}) FILTER (signal = 'corpus.first_message_pattern' AND absent IS NULL), '_', ' ')",
-    ),
 )
 _SELECT = ", ".join(f"{expression} AS {column.key}" for column, expression in _METRICS)
 _FROM = "FROM signals JOIN sessions USING (session_id)"
@@ -48,11 +47,17 @@ _FROM = "FROM signals JOIN sessions USING (session_id)"
 
 def _function(inputs: Inputs) -> Outcome:
     keys = ["agent", "n", *(column.key for column, _ in _METRICS)]
+    openings = _openings(inputs)
     table = Table(
         id="agents.metrics",
         title="Behaviour by agent",
-        columns=(Column("agent", "agent"), Column("n", "sessions", "count"), *(column for column, _ in _METRICS)),
-        rows=[[row[key] for key in keys] for row in inputs.rows["agents"] if row["n"]],
+        columns=(
+            Column("agent", "agent"),
+            Column("n", "sessions", "count"),
+            *(column for column, _ in _METRICS),
+            Column("opening", "most common opening"),
+        ),
+        rows=[[*(row[key] for key in keys), openings.get(row["agent"])] for row in inputs.rows["agents"] if row["n"]],
         n=max((row["n"] for row in inputs.rows["agents"]), default=0),
         of="sessions",
         note="Calls a prompt, variety, events and cost are medians of sessions; the shares are sums over sums. A dash:"
@@ -78,14 +83,27 @@ def _function(inputs: Inputs) -> Outcome:
     )
 
 
+def _openings(inputs: Inputs) -> dict[str, str]:
+    """The most common opening of each agent and of all; of equally common ones the first by name."""
+    counted: dict[str, Counter[str]] = defaultdict(Counter)
+    for row in inputs.rows["openings"]:
+        counted[row["agent"]][row["label"]] += row["n"]
+        counted[_ALL][row["label"]] += row["n"]
+    return {
+        agent: min(found, key=lambda name: (-found[name], name)).replace("_", " ") for agent, found in counted.items()
+    }
+
+
 STUDY = Study(
     "agents",
     "Behaviour by agent",
     "How do the agents differ in the ten measures of seed 000?",
     {
-        "agents": f"SELECT * FROM (SELECT 'all agents' AS agent, count(DISTINCT session_id) AS n, {_SELECT} {_FROM}"
+        "agents": f"SELECT * FROM (SELECT '{_ALL}' AS agent, count(DISTINCT session_id) AS n, {_SELECT} {_FROM}"
         f" UNION ALL SELECT agent, count(DISTINCT session_id) AS n, {_SELECT} {_FROM} GROUP BY agent)"
-        " ORDER BY n DESC, agent = 'all agents' DESC, agent",
+        f" ORDER BY n DESC, agent = '{_ALL}' DESC, agent",
+        "openings": f"SELECT agent, {sql.LABEL} AS label, count(*) AS n {_FROM}"
+        " WHERE signal = 'corpus.first_message_pattern' AND absent IS NULL GROUP BY ALL ORDER BY ALL",
         "values": sql.values(_RATIO),
     },
     _function,

@@ -8,9 +8,9 @@ from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import dots
 from agentsignals.analysis.figures import told
 from agentsignals.analysis.measures import agents_in_order, median_finding, of_parts, of_signal, parts, pooled_finding
+from agentsignals.analysis.places import Places
 from agentsignals.analysis.stats import share_interval
 from agentsignals.analysis.study import Chart, Column, Finding, Inputs, Outcome, Row, Study, Table, again
-from agentsignals.history import place_of
 
 _READ_FIRST = "corpus.read_before_edit_rate"
 _RATIO = "behavior.edit_to_read_ratio"
@@ -119,9 +119,10 @@ def _read_first_chart(inputs: Inputs) -> Chart | None:
 
 
 def _files(files: list[Row]) -> Table:
+    places = Places(files)
     merged: dict[tuple[str, str], list[int]] = {}
     for row in files:
-        found = merged.setdefault((place_of(row["repo"], row["cwd"]) or "", row["path"]), [0, 0, 0, 0])
+        found = merged.setdefault((places.of(row) or "", row["path"]), [0, 0, 0, 0])
         for i, key in enumerate(("n", "sessions", "added", "removed")):
             found[i] += int(row[key] or 0)
     most = sorted(merged.items(), key=lambda item: (-item[1][0], item[0]))[:_MOST_FILES]

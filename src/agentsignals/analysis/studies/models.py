@@ -8,6 +8,7 @@ from typing import Any
 from agentsignals.analysis.charts import dots
 from agentsignals.analysis.figures import told
 from agentsignals.analysis.measures import of_parts
+from agentsignals.analysis.places import Places
 from agentsignals.analysis.stats import share_interval
 from agentsignals.analysis.study import (
     Chart,
@@ -21,7 +22,6 @@ from agentsignals.analysis.study import (
     again,
     again_in_report,
 )
-from agentsignals.history import place_of
 
 ENOUGH_CALLS = 100
 ENOUGH_SESSIONS = 10
@@ -66,13 +66,14 @@ def _function(inputs: Inputs) -> Outcome:
 
 
 def _models(inputs: Inputs) -> list[_Model]:
+    places = Places(inputs.rows["sessions"])
     found: dict[str, _Model] = {}
     for row in inputs.rows["steps"]:
         one = found.setdefault(row["model"], _Model(row["model"]))
         one.steps += row["steps"]
         one.output += row["output"] or 0
         one.sessions += 1
-        place = place_of(row["repo"], row["cwd"])
+        place = places.of(row)
         if place:
             one.places[place] += 1
     calls: dict[str, list[tuple[float, float]]] = defaultdict(list)
@@ -86,7 +87,8 @@ def _models(inputs: Inputs) -> list[_Model]:
 def _findings(inputs: Inputs, models: list[_Model]) -> list[Finding]:
     sessions = inputs.rows["sessions"]
     known = {row["session_id"] for row in inputs.rows["steps"]}
-    places = Counter(place_of(row["repo"], row["cwd"]) for row in sessions)
+    where = Places(sessions)
+    places = Counter(where.of(row) for row in sessions)
     unplaced = places.pop(None, 0)
     placed = sum(places.values())
     largest = max(places.values(), default=0)

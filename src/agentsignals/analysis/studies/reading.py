@@ -86,7 +86,7 @@ def _findings(inputs: Inputs) -> list[Finding]:
     ]
 
 
-def _count(  # noqa: PLR0913, PLR0917  (a record; the words stand in the order they are read)
+def _count(  # noqa: PLR0913  (a record; the words stand in the order they are read)
     name: str, title: str, value: int, unit: str, n_of: tuple[int, str], query: str = "", **more: Any
 ) -> Finding:
     """A finding that counts; without a query it is made again by the report alone."""
