@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,56 @@ def test_appended_lines_change_that_session_alone(corpus: Path, tmp_path: Path) 
     fresh = tmp_path / "fresh"
     pipeline.analyze([str(mine)], fresh, jobs=1)
     assert_same(after, tables(fresh))
+
+
+def _aged(folder: Path, change: Callable[[Store], None]) -> None:
+    """Makes a store look as if older code had written part of it."""
+    store = Store(folder)
+    change(store)
+    store.manifest.code = ""
+    store.save()
+
+
+def test_a_newer_parser_reads_its_files_again_and_no_others(corpus: Path, tmp_path: Path) -> None:
+    pipeline.analyze([str(corpus)], tmp_path / "s", jobs=1)
+    before = tables(tmp_path / "s")
+
+    def older(store: Store) -> None:
+        for entry in store.manifest.files.values():
+            if entry.format == "pi":
+                entry.parser -= 1
+
+    _aged(tmp_path / "s", older)
+    again = pipeline.analyze([str(corpus)], tmp_path / "s", jobs=1)
+    assert again.parsed == len(list((corpus / "pi").iterdir()))
+    assert_same(before, tables(tmp_path / "s"))
+
+
+def test_a_newer_signal_is_computed_again_without_reading_a_file(corpus: Path, tmp_path: Path) -> None:
+    pipeline.analyze([str(corpus)], tmp_path / "s", jobs=1)
+    before = tables(tmp_path / "s")
+
+    def older(store: Store) -> None:
+        for shard in store.manifest.shards.values():
+            shard.signals["behavior.edit_calls"] = 0
+            del shard.signals["user.user_turn_count"]
+
+    _aged(tmp_path / "s", older)
+    assert pipeline.measure(tmp_path / "s") == {"signals": 2, "sessions": demo.story.SESSIONS}
+    assert pipeline.measure(tmp_path / "s") == {"signals": 0, "sessions": 0}
+    assert_same(before, tables(tmp_path / "s"))
+
+
+def test_a_run_over_nothing_new_loads_neither_parsers_nor_signals(corpus: Path, tmp_path: Path) -> None:
+    pipeline.analyze([str(corpus)], tmp_path / "s", jobs=1)
+    code = (
+        "import sys; from agentsignals.cli import main; main(sys.argv[1:]); "
+        "heavy = ('pyarrow', 'duckdb', 'agentsignals.formats.codex', 'agentsignals.signals.user'); "
+        "print([m for m in heavy if m in sys.modules])"
+    )
+    command = [sys.executable, "-c", code, "analyze", str(corpus), "--store", str(tmp_path / "s")]
+    found = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert found.stdout.splitlines()[-1] == "[]"
 
 
 def test_an_interrupted_run_keeps_what_it_finished_and_goes_on(corpus: Path, tmp_path: Path) -> None:

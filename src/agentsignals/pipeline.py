@@ -8,11 +8,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct, field
 
+from agentsignals.code_stamp import code_stamp
 from agentsignals.errors import StoreError, UsageError
 from agentsignals.ingest import plan as planning
 from agentsignals.sources.local import found_homes
@@ -98,7 +100,9 @@ def ingest(  # noqa: PLR0913  (each is a choice of the person at the command lin
     """
     store = Store(store_folder, create=True)
     with _locked(store.folder):
-        plan = planning.make(specs, store.manifest, force_format, lambda n: progress("looking", n, None), shard_bytes)
+        same_code = store.manifest.code == code_stamp()
+        tick = partial(progress, "looking", total=None)
+        plan = planning.make(specs, store.manifest, force_format, tick, shard_bytes, same_code)
         fresh: dict[str, list[Gist]] = {}
         parsed = _read(store, plan, _Way(jobs or default_jobs(), executor, progress), fresh)
         _finish(store, plan.other_files, fresh)
@@ -119,20 +123,24 @@ def analyze(specs: Iterable[str] | str = (), store_folder: Path | str | None = N
 def measure(store_folder: Path | str | None = None, progress: Progress = silent) -> dict[str, int]:
     """Computes the values whose signal is new or has a newer version; says how many signals, of how many sessions."""
     store = Store(store_folder)
-    from agentsignals.ingest.shard import signal_versions  # noqa: PLC0415  (loads every signal)
+    if store.manifest.code == code_stamp() and store.manifest.history_of:
+        return {"signals": 0, "sessions": 0}
+    from agentsignals.ingest.shard import across_versions, signal_versions  # noqa: PLC0415  (loads every signal)
 
     now = signal_versions()
     stale = {n for n, s in store.manifest.shards.items() if s.signals != now}
     changed: set[str] = set()
     sessions = 0
-    if stale or store.manifest.history_of != store.fingerprint():
+    if stale or store.manifest.history_of != store.fingerprint(across_versions()):
         with _locked(store.folder):
             for done, name in enumerate(sorted(stale)):
                 progress("measuring", done, len(stale))
                 known = store.manifest.shards[name].signals
                 changed |= {p for p in {*now, *known} if now.get(p) != known.get(p)}
                 sessions += _measure_shard(store, name, now)
+            store.manifest.history_of = ""
             _finish(store, {}, {})
+    _remember_code(store)
     return {"signals": len(changed), "sessions": sessions}
 
 
@@ -179,15 +187,24 @@ def _finish(store: Store, other_files: dict[str, FileEntry], fresh: dict[str, li
     known = store.manifest.files
     new_files = {u: e for u, e in other_files.items() if known.get(u) != e}
     known.update(new_files)
-    fingerprint = store.fingerprint()
-    if store.manifest.history_of != fingerprint and store.manifest.shards:
+    if store.manifest.shards and not store.manifest.history_of:
         from agentsignals.ingest.across import measure_across  # noqa: PLC0415  (only when something changed)
+        from agentsignals.ingest.shard import across_versions  # noqa: PLC0415
 
         measure_across(store, fresh)
-        store.manifest.history_of = fingerprint
+        store.manifest.history_of = store.fingerprint(across_versions())
         store.save()
     elif new_files:
         store.save()
+
+
+def _remember_code(store: Store) -> None:
+    """Notes that everything in the store is of this very code, when it is."""
+    stamp = code_stamp()
+    if store.manifest.code != stamp and all(planning.is_current(e) for e in store.manifest.files.values()):
+        with _locked(store.folder):
+            store.manifest.code = stamp
+            store.save()
 
 
 def _summary(store: Store, uris: set[str]) -> Summary:

@@ -59,15 +59,16 @@ class Plan(Struct):
     """Files that are no traces at all (not JSON): remembered, so that the next run costs a stat."""
 
 
-def make(
+def make(  # noqa: PLR0913  (one call, in `pipeline.ingest`)
     specs: Iterable[str],
     manifest: Manifest,
     force: str | None = None,
     tick: Callable[[int], None] = lambda _: None,
     shard_bytes: int = SHARD_BYTES,
+    same_code: bool = False,
 ) -> Plan:
     """The plan of a run over these sources. `force` names a format instead of recognising it; `tick` is told how many
-    files were found so far.
+    files were found so far; `same_code` says that no parser can have changed since the files were read.
     """
     plan = Plan()
     changed: list[RawFile] = []
@@ -77,7 +78,7 @@ def make(
             plan.seen.append(found.uri)
             if isinstance(found, Unreadable):
                 members.append(_unreadable(found))
-            elif _unchanged(found, manifest.files.get(found.uri), force):
+            elif _unchanged(found, manifest.files.get(found.uri), force, same_code):
                 plan.unchanged += 1
             else:
                 changed.append(found)
@@ -97,11 +98,16 @@ def _once(files: list[RawFile]) -> list[RawFile]:
     return list({f.uri: f for f in files}.values())
 
 
-def _unchanged(file: RawFile, entry: FileEntry | None, force: str | None) -> bool:
+def _unchanged(file: RawFile, entry: FileEntry | None, force: str | None, same_code: bool) -> bool:
     if entry is None or entry.bytes != file.bytes or entry.stamp != file.stamp or entry.key != file.key:
         return False
     if force is not None and entry.format != force:
         return False
+    return same_code or is_current(entry)
+
+
+def is_current(entry: FileEntry) -> bool:
+    """Whether a file would be read today as it was read then."""
     return entry.parser == parser_version(entry.format)
 
 

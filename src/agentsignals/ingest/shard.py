@@ -104,6 +104,11 @@ def signal_versions() -> dict[str, int]:
     return {s.path: s.version for s in catalogue().values() if s.scope == "session"}
 
 
+def across_versions() -> dict[str, int]:
+    """The signals across sessions, and their versions now."""
+    return {s.path: s.version for s in catalogue().values() if s.scope != "session"}
+
+
 def _count_errors(results: list[Result], entry: ShardEntry) -> None:
     for result in results:
         value = result.value

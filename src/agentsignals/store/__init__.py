@@ -111,9 +111,10 @@ class Store:
         known.history_of = ""
         self.save()
 
-    def fingerprint(self) -> str:
-        """Names the state of all shards and of the signals in them."""
+    def fingerprint(self, across: dict[str, int]) -> str:
+        """Names the state of all shards, of the signals in them, and of those across sessions (path to version)."""
         told = [f"{n}:{sorted(s.signals.items())}" for n, s in sorted(self.manifest.shards.items())]
+        told.append(f"{sorted(across.items())}")
         return hashlib.blake2b("|".join(told).encode(), digest_size=12).hexdigest()
 
     def _drop(self, sessions: set[str], uris: set[str], keep: str) -> None:

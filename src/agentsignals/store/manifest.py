@@ -69,6 +69,8 @@ class Manifest(Struct):
     shards: dict[str, ShardEntry] = field(default_factory=dict)
     sessions: dict[str, SessionEntry] = field(default_factory=dict)
     files: dict[str, FileEntry] = field(default_factory=dict)
+    code: str = ""
+    """The code that read all files and computed all signals last; empty when some of it is older."""
     history_of: str = ""
     """Fingerprint of the shards that the values across sessions were computed from; empty when they are stale."""
 
