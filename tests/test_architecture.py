@@ -31,7 +31,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("evidence",),
     ("derived", "lexicon"),
     ("formats", "sources", "executor", "tracking", "changed_lines", "reactions"),
-    ("model", "errors", "text", "times"),
+    ("model", "errors", "text", "times", "code_stamp"),
 )
 """From the roof down. A unit imports units of lower floors only, so neighbours never import each other."""
 
