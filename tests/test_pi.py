@@ -10,8 +10,7 @@ import pytest
 from agentsignals.formats import Input, identify
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.pi import FORMAT
-from agentsignals.formats.pi_tree import ABANDONED, REPLAYED
-from agentsignals.model import MAIN, Artifact
+from agentsignals.model import ABANDONED, MAIN, REPLAYED, Artifact
 from agentsignals.times import from_iso
 from tests.pi_entries import ROW, at, chain, entry, given, header, main_texts, one, read, says, user
 

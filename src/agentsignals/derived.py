@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
-from agentsignals.model import MAIN, CallStatus, Edit, Event, EventKind, Session, Step, ToolCall
+from agentsignals.model import MAIN, NO_SUBAGENT, CallStatus, Edit, Event, EventKind, Session, Step, ToolCall
 from agentsignals.tracking import Region, track
 
 FILE_CLASSES = ("read", "search", "edit")
@@ -62,6 +62,25 @@ def _total(known: list[int]) -> int | None:
     return sum(known) if known else None
 
 
+def used_tokens(step: Step) -> bool:
+    """Whether a model call says that it used any."""
+    return bool(step.input_tokens or step.output_tokens or step.cache_read_tokens or step.cache_write_tokens)
+
+
+def cost_of(steps: list[Step]) -> float | None:
+    """What model calls cost together, in USD; None when one that used tokens has no price, or none says what it used.
+
+    No call at all costs nothing.
+    """
+    if steps and not any(
+        s.cost_usd is not None or s.output_tokens is not None or s.input_tokens is not None for s in steps
+    ):
+        return None
+    if any(s.cost_usd is None and used_tokens(s) for s in steps):
+        return None
+    return float(sum([s.cost_usd or 0.0 for s in steps]))
+
+
 class SessionView:
     """A session and what is derived from it. `main_…` leaves out subagents and abandoned branches."""
 
@@ -77,7 +96,7 @@ class SessionView:
 
     @once
     def subagent_calls(self) -> list[ToolCall]:
-        return [c for c in self.session.tool_calls if c.thread != MAIN]
+        return [c for c in self.session.tool_calls if c.thread not in NO_SUBAGENT]
 
     @once
     def classes(self) -> list[str]:
@@ -101,8 +120,8 @@ class SessionView:
 
     @once
     def subagent_steps(self) -> list[Step]:
-        """The other threads' model calls in order."""
-        return [s for s in self.session.steps if s.thread != MAIN]
+        """Subagents' model calls in order."""
+        return [s for s in self.session.steps if s.thread not in NO_SUBAGENT]
 
     @once
     def billed_steps(self) -> list[Step]:

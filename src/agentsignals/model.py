@@ -13,6 +13,12 @@ from msgspec import Struct, field
 MAIN = "main"
 """The thread of the conversation with the person; any other thread is a subagent's id."""
 
+ABANDONED = "abandoned"
+"""Thread of what was done on a branch that the person went back from: paid for, but no part of how it ended."""
+REPLAYED = "replayed"
+"""Thread of a history copied from a session that is not among the files read."""
+NO_SUBAGENT = frozenset((MAIN, ABANDONED, REPLAYED))
+
 Context = Literal["product", "eval"]
 TurnKind = Literal["prompt", "queued_prompt", "rejection_feedback", "slash_command", "plan_handoff", "attachment"]
 EventKind = Literal[

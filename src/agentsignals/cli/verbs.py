@@ -22,6 +22,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _analyze(options: argparse.Namespace) -> int:
+    if getattr(options, "report", None):
+        from agentsignals import report  # noqa: PLC0415  (only when asked)
+
+        report.check(Path(options.report))
     bar = Bar(options.quiet)
     work = pipeline.analyze if options.verb == "analyze" else pipeline.ingest
     try:
@@ -35,8 +39,6 @@ def _analyze(options: argparse.Namespace) -> int:
     finally:
         bar.close()
     if getattr(options, "report", None):
-        from agentsignals import report  # noqa: PLC0415  (only when asked)
-
         summary.report = str(report.write(Store(options.store), Path(options.report)))
     _warn(summary)
     print(json_text(summary) if options.json else _summary_text(summary))

@@ -10,9 +10,9 @@ from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.head import Head
 from agentsignals.formats.pi_records import Entry
 from agentsignals.formats.pi_session import Conversation
-from agentsignals.formats.pi_tree import REPLAYED, copied, copy_key, threads
+from agentsignals.formats.pi_tree import copied, copy_key, threads
 from agentsignals.formats.records import lines, saw
-from agentsignals.model import Artifact, Session
+from agentsignals.model import REPLAYED, Artifact, Session
 
 _SUBAGENT = "subagent-"
 """How the names of sessions begin that an extension runs for a subagent."""

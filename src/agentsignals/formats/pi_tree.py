@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from agentsignals.formats.pi_records import Entry
-from agentsignals.model import MAIN
-
-ABANDONED = "abandoned"
-"""Thread of the entries on branches that the person went back from (formats.md section 7): work that was done and paid
-for, but is no part of the conversation as it ended."""
-REPLAYED = "replayed"
-"""Thread of the history a subagent's session was given when the session it comes from is not among the files read."""
+from agentsignals.model import ABANDONED, MAIN
 
 _SAID = frozenset(("message", "custom_message", "compaction", "branch_summary"))
 

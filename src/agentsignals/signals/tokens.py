@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from agentsignals.catalog import Measured, ratio, signal
-from agentsignals.derived import SessionView
+from agentsignals.derived import SessionView, cost_of, used_tokens
 from agentsignals.evidence import Evidence
 from agentsignals.model import Absent, Step
 from agentsignals.text import estimate_tokens
@@ -137,8 +137,9 @@ def cost_usd(view: SessionView, why: Evidence) -> Measured | Absent:
     """Cost of the main thread's model calls: as the trace recorded it, else tokens times a versioned price table."""
     if view.steps and not view.billed_steps and all(s.cost_usd is None for s in view.steps):
         return Absent("missing_field", "usage")
-    unpriced = [s for s in view.steps if s.cost_usd is None and _used(s)]
-    if unpriced:
+    cost = cost_of(view.steps)
+    if cost is None:
+        unpriced = [s for s in view.steps if s.cost_usd is None and used_tokens(s)]
         why.counter(unpriced, "no price")
         return Absent("missing_field", f"unpriced: {_models(unpriced)}")
     priced = [s for s in view.steps if s.cost_usd is not None]
@@ -150,7 +151,7 @@ def cost_usd(view: SessionView, why: Evidence) -> Measured | Absent:
         detail["steps_without"] = len(view.steps) - len(priced)
     if view.undercounted:
         detail["confidence"] = "low"
-    return Measured(float(sum([s.cost_usd or 0.0 for s in priced])), detail)
+    return Measured(cost, detail)
 
 
 def _method(priced: list[Step]) -> dict[str, Any]:
@@ -178,10 +179,6 @@ def _total(view: SessionView, why: Evidence, field: str) -> Measured | Absent:
 
 def _context(step: Step) -> int:
     return (step.input_tokens or 0) + (step.cache_read_tokens or 0) + (step.cache_write_tokens or 0)
-
-
-def _used(step: Step) -> bool:
-    return _context(step) + (step.output_tokens or 0) > 0
 
 
 def _models(steps: Iterable[Step]) -> str:

@@ -9,7 +9,8 @@ import msgspec
 import pyarrow as pa
 from msgspec import Struct
 
-from agentsignals.model import MAIN, Artifact, Checkpoint, Edit, Event, Session, Step, ToolCall, Turn
+from agentsignals.derived import cost_of
+from agentsignals.model import MAIN, NO_SUBAGENT, Artifact, Checkpoint, Edit, Event, Session, Step, ToolCall, Turn
 
 pa.set_memory_pool(pa.system_memory_pool())  # a shard's buffers are made once: mimalloc costs 50 ms more on this corpus
 _TIME = pa.timestamp("us")
@@ -72,8 +73,6 @@ def totals(session: Session) -> dict[str, Any]:
     """The counted columns of a session: the main thread's own figures, subagents' beside them."""
     steps = [s for s in session.steps if s.thread == MAIN]
     billed = [s for s in steps if s.output_tokens is not None or s.input_tokens is not None]
-    costs = [s.cost_usd for s in billed]
-    known_costs = [c for c in costs if c is not None]
     calls = sum(1 for c in session.tool_calls if c.thread == MAIN)
     return {
         "n_turns": len(session.turns),
@@ -84,9 +83,9 @@ def totals(session: Session) -> dict[str, Any]:
         "output_tokens": _sum(s.output_tokens for s in billed),
         "cache_read_tokens": _sum(s.cache_read_tokens for s in billed),
         "cache_write_tokens": _sum(s.cache_write_tokens for s in billed),
-        "cost_usd": sum(known_costs) if known_costs and len(known_costs) == len(costs) else None,
-        "n_subagent_tool_calls": len(session.tool_calls) - calls,
-        "subagent_output_tokens": _sum(s.output_tokens for s in session.steps if s.thread != MAIN),
+        "cost_usd": cost_of(steps),
+        "n_subagent_tool_calls": sum(1 for c in session.tool_calls if c.thread not in NO_SUBAGENT),
+        "subagent_output_tokens": _sum(s.output_tokens for s in session.steps if s.thread not in NO_SUBAGENT),
     }
 
 
