@@ -15,7 +15,7 @@ from agentsignals.formats.tools import OTHER, Tool, describe
 from agentsignals.model import MAIN, CallStatus, Edit, EditOp, Event, EventKind, Session, Step, ToolCall, Turn, TurnKind
 from agentsignals.text import count_tokens
 
-RESULT_CHARS_KEPT = 2_000
+RESULT_CHARS_KEPT = 1_200
 """Characters of a tool result kept in the store, head and tail half each: the artifact stays the full record."""
 RESEND_WINDOW_US = 60_000_000
 """Identical text within 60 s and nothing of the agent in between is one turn (signals_notes section 2)."""

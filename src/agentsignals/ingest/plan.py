@@ -19,7 +19,7 @@ from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.sources import RawFile, Unreadable, open_source, read
 from agentsignals.store.manifest import FileEntry, Manifest
 
-SHARD_BYTES = 48 * 1024 * 1024
+SHARD_BYTES = 64 * 1024 * 1024
 """Raw bytes a shard aims at: memory stays under some 250 MB a worker (perf.md 3.3), and a lost worker loses little."""
 
 
