@@ -36,7 +36,6 @@ class SessionBuilder:
         self._folders: dict[int, str] = {}
         self._paths = Paths()
         self._shell_writes: list[tuple[ToolCall, list[tuple[str, EditOp]]]] = []
-        self._last_agent_seq = -1
 
     # -- records -------------------------------------------------------------------------------------------------
 
@@ -50,23 +49,12 @@ class SessionBuilder:
         n_chars: int | None = None,
     ) -> Event:
         """Something happened. `at` is in microseconds UTC."""
+        if n_chars is None:
+            n_chars = 0 if text is None else len(text)
         events = self.session.events
-        seq = len(events)
-        event = Event(
-            seq,
-            self.turn_index,
-            step.step if step is not None else None,
-            thread,
-            kind,
-            text,
-            n_chars if n_chars is not None else (len(text) if text is not None else 0),
-            at,
-            self.artifact_id,
-            self.line,
-        )
+        index = None if step is None else step.step
+        event = Event(len(events), self.turn_index, index, thread, kind, text, n_chars, at, self.artifact_id, self.line)
         events.append(event)
-        if thread == MAIN and kind in _AGENT_KINDS:
-            self._last_agent_seq = seq
         return event
 
     def turn(self, kind: TurnKind, text: str, at: int | None = None, model: str | None = None) -> Turn:
@@ -252,10 +240,10 @@ class SessionBuilder:
         return (
             last.text == text
             and bool(text)
-            and self._last_agent_seq < last.seq
             and at is not None
             and last.timestamp is not None
             and abs(at - last.timestamp) <= RESEND_WINDOW_US
+            and not any(e.thread == MAIN and e.kind in _AGENT_KINDS for e in self.session.events[last.seq :])
         )
 
     def _unanswered(self, call_id: str) -> ToolCall | None:

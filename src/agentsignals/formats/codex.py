@@ -137,17 +137,18 @@ def _session(session_id: str, files: list[_File], first_own: str | None) -> Sess
     if len(files) > 1 or any(left_out):
         shapes = by_shape([one for file, n in zip(files, left_out, strict=True) for one in file.records[n:]])
     reader = Reader(session, first.meta, shapes, inherits=bool(first.parents))
+    several = len(files) > 1
     seen: set[tuple[str | None, str, int]] = set()
     for file, copied in zip(files, left_out, strict=True):
         reader.builder.artifact_id = file.given.artifact.artifact_id
         nth: Counter[tuple[str | None, str]] = Counter()
         for n, (number, one) in enumerate(zip(file.numbers, file.records, strict=True)):
-            if 0 < n < copied:
+            if n < copied and n > 0:
                 saw(file.given.artifact, "repeated")
                 if file is first:
                     reader.copied(one)
                 continue
-            if len(files) > 1:
+            if several:
                 key = (one.timestamp, kind_of(one))
                 nth[key] += 1
                 if (*key, nth[key]) in seen:

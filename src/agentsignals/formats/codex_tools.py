@@ -33,8 +33,9 @@ _TOOLS: dict[str, Tool] = {
 _HEAD = 600
 """Result headers are a few short lines; what follows is the tool's own output and may quote anything."""
 _HEADED = ("Exit code:", "Chunk ID:", "Wall time:", "Process ")
-_CODE = re.compile(r"(?:[^\n]*\n)*?(?:Exit code: |Process exited with code )(-?\d+)").match
-_RUNNING = re.compile(r"(?:[^\n]*\n)*?Process running with session ID (\d+)").match
+_CODE = re.compile(r"^(?:Exit code: |Process exited with code )(-?\d+)", re.MULTILINE)
+_RUNNING = re.compile(r"^Process running with session ID (\d+)", re.MULTILINE)
+_ENDED = "\nProcess exited with code "
 _FAILED = (
     "apply_patch verification failed", "exec_command failed", "execution error", "failed to ", "tool call error",
     "unable to ", "unsupported call", "write_stdin failed",
@@ -116,10 +117,11 @@ def _headed(text: str, failed: bool) -> Result:
     end = text.find("\nOutput:", 0, _HEAD)
     if end < 0:
         end = _HEAD
-    code = _CODE(text, 0, end)
+    said = text.find(_ENDED, 0, end)  # how it usually begins; a pattern takes ten times as long to get there
+    code = _CODE.search(text, said + 1 if said > 0 else 0, end)
     if code:
         return _with_code(text, int(code.group(1)))
-    running = _RUNNING(text, 0, end)
+    running = _RUNNING.search(text, 0, end)
     if running:
         return Result(text, running=running.group(1))
     return Result(text, "error" if failed else "ok")
