@@ -255,7 +255,8 @@ class SessionBuilder:
 
 def _cut(text: str) -> str:
     half = RESULT_CHARS_KEPT // 2
-    return f"{text[:half]}\n… {len(text) - 2 * half} characters cut …\n{text[-half:]}"
+    # ASCII, as most results are: one other character would double what the text takes.
+    return f"{text[:half]}\n... {len(text) - 2 * half} characters cut ...\n{text[-half:]}"
 
 
 def _most_used_model(steps: list[Step]) -> str | None:
