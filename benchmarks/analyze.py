@@ -3,9 +3,9 @@
     python -m benchmarks.analyze FOLDER [--rounds 7] [--json]
 
 Each figure is a process of its own; CPU time (user + system, children too) and peak memory come from the operating
-system. Interpreter start-up (`python -c pass`) is subtracted from all. The order turns round every round, so that a busy
-machine hurts all alike: the ratios are the result, the seconds are not. Modules are compiled before anything is measured,
-as an installed package's are.
+system. Interpreter start-up (`python -c pass`) is subtracted from all. The order turns round every round, so that a
+busy machine hurts all alike: the ratios are the result, the seconds are not. Modules are compiled before anything is
+measured, as an installed package's are.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def edits(*calls: list[Change], path: str = "a.py", first_seq: int = 1) -> list[
     return made
 
 
-def edit(  # noqa: PLR0917  (a row, in the order of its fields)
+def edit(
     seq: int,
     path: str,
     n: int,

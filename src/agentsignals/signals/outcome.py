@@ -170,7 +170,7 @@ def _reaction(text: str, kind: str, turn: int) -> tuple[str, str | None]:
     why="The label without which no other sign of satisfaction can be read.",
     pitfalls="Abandoned is not failure. Publish evidence_kind with every rate: without git most sessions fall there.",
 )
-def session_outcome(  # noqa: PLR0913, PLR0917  (the parameters are the needs of the signal)
+def session_outcome(  # noqa: PLR0913  (the parameters are the needs of the signal)
     why: Evidence,
     view: SessionView,
     history: History,
