@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Raw, Struct, field
 
-from agentsignals.formats.records import MAX_LINE_BYTES, UNREADABLE, lines
+from agentsignals.formats.records import all_lines
 from agentsignals.model import Artifact, Step
 
 
@@ -148,31 +148,8 @@ QUIET_ATTACHMENTS = frozenset(
 
 
 def read_lines(data: bytes, artifact: Artifact) -> tuple[Sequence[int], list[Line]]:
-    """All records of a file and their line numbers; in one call when every line is a record, as is the rule."""
-    if len(data) <= MAX_LINE_BYTES:
-        try:
-            found = _decoder.decode_lines(data)
-        except UNREADABLE:
-            found = []
-        if found and len(found) == _line_count(data):
-            artifact.records += len(found)
-            return range(1, len(found) + 1), found
-    numbers: list[int] = []
-    records: list[Line] = []
-    for number, line in lines(data, artifact, decode):
-        numbers.append(number)
-        records.append(line)
-    return numbers, records
-
-
-def _line_count(data: bytes) -> int:
-    """By `find`, many times faster than `count` for one byte. 0 when a line is empty: a torn write leaves one."""
-    count = before = 0
-    while at := data.find(b"\n", before) + 1:
-        if at == before + 1:
-            return 0
-        count, before = count + 1, at
-    return count + (data[-1:] != b"\n")
+    """All records of a file and their line numbers."""
+    return all_lines(data, artifact, _decoder, decode)
 
 
 def decode(data: memoryview | bytes) -> Line:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from agentsignals.model import Edit, EditOp, ToolCall
 
-_AT = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_AT = re.compile(r" -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
 class Hunk(Struct, gc=False):
@@ -28,43 +28,36 @@ def trimmed(old_start: int, new_start: int, lines: Sequence[str]) -> Hunk | None
 
     A deletion-only hunk has start_line = end_line = the line after the deletion (signals.yaml, region_edit_history).
     """
-    first = last = -1
-    added = removed = old_before = 0
-    for n, line in enumerate(lines):
-        mark = line[:1]
-        if mark == "+":
-            added += 1
-        elif mark == "-":
-            removed += 1
-        else:
-            if first < 0 and mark != "\\":
-                old_before += 1
-            continue
-        if first < 0:
-            first = n
-        last = n
-    if first < 0:
+    return changed(old_start, new_start, marks_of(lines))
+
+
+def changed(old_start: int, new_start: int, marks: str) -> Hunk | None:
+    """The same, of the first characters of the lines."""
+    added, removed = marks.count("+"), marks.count("-")
+    if not added and not removed:
         return None
-    core_new = sum(1 for line in lines[first : last + 1] if line[:1] not in ("-", "\\"))
+    first = min(at for at in (marks.find("+"), marks.find("-")) if at >= 0)
+    last = max(marks.rfind("+"), marks.rfind("-"))
+    old_before = first - marks.count("\\", 0, first)
+    core_new = last + 1 - first - removed - marks.count("\\", first, last)
     start = new_start + old_before
     return Hunk(start, start + max(core_new, 1) - 1, added, removed, old_start + old_before)
+
+
+def marks_of(lines: Sequence[str]) -> str:
+    """The first character of each line of a diff; a line without any is context, its blank lost on the way."""
+    return "".join([line[:1] or " " for line in lines])
 
 
 def unified(diff: str) -> list[Hunk]:
     """The changed places of the unified diff of one file; what comes before the first `@@` is passed over."""
     hunks: list[Hunk] = []
-    starts: tuple[int, int] | None = None
-    lines: list[str] = []
-    for line in [*diff.removesuffix("\n").split("\n"), "@@"]:
-        if not line.startswith("@@"):
-            lines.append(line)
-            continue
-        hunk = trimmed(*starts, lines) if starts is not None else None
+    for place in ("\n" + diff.removesuffix("\n")).split("\n@@")[1:]:
+        at, *lines = place.split("\n")
+        found = _AT.match(at)
+        hunk = trimmed(*_starts(found), marks_of(lines)) if found else None
         if hunk is not None:
             hunks.append(hunk)
-        found = _AT.match(line)
-        starts = _starts(found) if found else None
-        lines = []
     return hunks
 
 

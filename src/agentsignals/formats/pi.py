@@ -11,7 +11,7 @@ from agentsignals.formats.head import Head
 from agentsignals.formats.pi_records import Entry
 from agentsignals.formats.pi_session import Conversation
 from agentsignals.formats.pi_tree import copied, copy_key, threads
-from agentsignals.formats.records import lines, saw
+from agentsignals.formats.records import all_lines, saw
 from agentsignals.model import REPLAYED, Artifact, Session
 
 _SUBAGENT = "subagent-"
@@ -69,14 +69,15 @@ class _File:
     def __init__(self, given: Input) -> None:
         self.given = given
         self.artifact = given.artifact
-        self.header: Entry | None = None
-        self.entries: list[tuple[int, Entry, int | None]] = []
-        for number, entry in lines(given.data, given.artifact, records.decode):
-            saw(given.artifact, records.kind_of(entry))
-            if entry.type != "session":
-                self.entries.append((number, entry, records.at_of(entry)))
-            elif self.header is None:
-                self.header = entry
+        numbers, entries = all_lines(given.data, given.artifact, records.DECODER, records.decode)
+        for kind, times in records.tally(entries).items():
+            saw(given.artifact, kind, times)
+        self.header = next((entry for entry in entries if entry.type == "session"), None)
+        self.entries = [
+            (number, entry, records.at_of(entry))
+            for number, entry in zip(numbers, entries, strict=True)
+            if entry.type != "session"
+        ]
         own = self.header.id if self.header is not None else None
         self.session_id = own or given.session_hint or given.artifact.artifact_id
         self.has_ids = any(entry.id is not None for _, entry, _ in self.entries)

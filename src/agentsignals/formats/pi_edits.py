@@ -10,7 +10,7 @@ from msgspec import Raw, Struct
 
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.edit_arguments import record_arguments
-from agentsignals.formats.edits import Hunk, trimmed, unified
+from agentsignals.formats.edits import Hunk, changed, marks_of, unified
 from agentsignals.formats.records import UNREADABLE
 from agentsignals.model import ToolCall
 
@@ -44,12 +44,6 @@ def _from_details(raw: Raw) -> list[Hunk]:
     return hunks or (list(_of_numbered(details.diff)) if details.diff else [])
 
 
-def _hunk(starts: tuple[int, int] | None, marks: list[str]) -> Iterator[Hunk]:
-    hunk = trimmed(*starts, marks) if starts is not None else None
-    if hunk is not None:
-        yield hunk
-
-
 def _of_numbered(diff: str) -> Iterator[Hunk]:
     """Lines `-  32 text`, `+  32 text`, ` 33 text` in runs set apart by `...`.
 
@@ -57,18 +51,29 @@ def _of_numbered(diff: str) -> Iterator[Hunk]:
     removed so far. Context lines are only counted: the first versions number them wrongly after a gap.
     """
     shift = 0
-    starts: tuple[int, int] | None = None
-    marks: list[str] = []
-    for line in [*diff.split("\n"), ""]:
-        mark = line[:1]
-        if not mark or line[1:].lstrip(" ")[:3] == "...":
-            yield from _hunk(starts, marks)
-            shift += marks.count("+") - marks.count("-")
-            starts, marks = None, []
-            continue
-        if starts is None and mark in "+-":
-            found = _NUMBERED.match(line)
-            if found is not None:
-                first = int(found.group(1)) - len(marks)
-                starts = (first - shift, first) if mark == "+" else (first, first + shift)
-        marks.append(mark)
+    for run in _runs(diff.split("\n")):
+        marks = marks_of(run)
+        starts = _starts(run, shift)
+        hunk = changed(*starts, marks) if starts is not None else None
+        if hunk is not None:
+            yield hunk
+        shift += marks.count("+") - marks.count("-")
+
+
+def _runs(lines: list[str]) -> Iterator[list[str]]:
+    begin = 0
+    for n, line in enumerate(lines):
+        if not line or ("..." in line and line[1:].lstrip(" ").startswith("...")):
+            yield lines[begin:n]
+            begin = n + 1
+    yield lines[begin:]
+
+
+def _starts(run: list[str], shift: int) -> tuple[int, int] | None:
+    """First old and new line of a run, off its first changed line that has a number; None when there is none."""
+    for n, line in enumerate(run):
+        found = _NUMBERED.match(line)
+        if found is not None:
+            first = int(found.group(1)) - n
+            return (first - shift, first) if line[0] == "+" else (first, first + shift)
+    return None

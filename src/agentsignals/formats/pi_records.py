@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 import msgspec
 from msgspec import Raw, Struct
@@ -86,7 +87,8 @@ class Entry(Struct, gc=False):
     label: str | None = None
 
 
-decode = msgspec.json.Decoder(Entry).decode
+DECODER = msgspec.json.Decoder(Entry)
+decode = DECODER.decode
 
 
 def at_of(entry: Entry) -> int | None:
@@ -95,13 +97,22 @@ def at_of(entry: Entry) -> int | None:
     return from_iso(stamp) if isinstance(stamp, str) else from_epoch_ms(stamp)
 
 
-def kind_of(entry: Entry) -> str:
-    """The record's type with the role or extension it is about, as counted in the artifact."""
-    if entry.type == "message" and entry.message is not None:
-        return f"message.{entry.message.role}"[:80]
-    if entry.type in ("custom", "custom_message"):
-        return f"{entry.type}.{entry.customType}"[:80]
-    return entry.type[:80] or "untyped"
+def tally(entries: Iterable[Entry]) -> dict[str, int]:
+    """How many records there are of each type, with the role or extension it is about."""
+    kinds: Counter[str] = Counter()
+    for (kind, role, extension), times in Counter([_kind_of(entry) for entry in entries]).items():
+        if role is not None:
+            kinds[f"message.{role}"[:80]] += times
+        elif kind in ("custom", "custom_message"):
+            kinds[f"{kind}.{extension}"[:80]] += times
+        else:
+            kinds[kind[:80] or "untyped"] += times
+    return kinds
+
+
+def _kind_of(entry: Entry) -> tuple[str, str | None, str | None]:
+    kind, message = entry.type, entry.message
+    return kind, message.role if kind == "message" and message is not None else None, entry.customType
 
 
 def parent_of(header: Entry) -> str | None:
@@ -133,12 +144,8 @@ def count_usage(step: Step, usage: Usage | None) -> None:
     """
     if usage is None:
         return
-    new, out, read, written = (
-        _count(usage.input),
-        _count(usage.output),
-        _count(usage.cacheRead),
-        _count(usage.cacheWrite),
-    )
+    new, out = _count(usage.input), _count(usage.output)
+    read, written = _count(usage.cacheRead), _count(usage.cacheWrite)
     if not (new or out or read or written):
         return
     step.input_tokens, step.output_tokens, step.cache_read_tokens, step.cache_write_tokens = new, out, read, written
