@@ -36,7 +36,6 @@ _INLINE_CODE = re.compile(r"`[^`\n]{1,200}`")
 _URL = re.compile(r"https?://\S+")
 _STRAIGHT_QUOTE = re.compile(r"\"[^\"\n]{1,200}\"")
 _CURLY_QUOTE = re.compile(r"“[^”\n]{1,200}”")
-_BLANKS = re.compile(r"[ \t]{2,}|\t")
 _PASTED = re.compile(
     r"\n\s*(?:(?:low|medium|high|critical) severity\b|location\s*:|additional locations"
     r"|(?:bug|issue|finding) \d+\s*[:.]|operation stopped by hook:|original prompt:"
@@ -64,8 +63,9 @@ def clean(text: str) -> str:
         text = _STRAIGHT_QUOTE.sub(BULLET, text)
     if "“" in text:
         text = _CURLY_QUOTE.sub(BULLET, text)
-    if "  " in text or "\t" in text:
-        text = _BLANKS.sub(" ", text)
+    text = text.replace("\t", " ")
+    while "  " in text:
+        text = text.replace("  ", " ")
     return text.replace("\u2019", "'").strip()
 
 
@@ -96,13 +96,13 @@ def _head(text: str) -> _Head:
 
 
 def _words(low: str) -> frozenset[str]:
-    said = set(_WORD.findall(low))
+    said = frozenset(_WORD.findall(low))
     # Two stems are triggers that are no whole words.
     if "noo" in low:
-        said.add("no")
+        said |= {"no"}
     if "misunder" in low:
-        said.add("misunder")
-    return frozenset(said)
+        said |= {"misunder"}
+    return said
 
 
 def head(text: str) -> str:

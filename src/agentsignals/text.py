@@ -10,7 +10,7 @@ _KINDS = bytes(
     for char in map(chr, range(128))
 ).ljust(256)
 """Each ASCII character as what it is to `_TOKEN`: of a word, blank, or a mark of its own."""
-_ODD_CASES = str.maketrans({"\u0130": "i", "\u0131": "i", "\u017f": "s"})
+_ODD_CASES = {"\u0130": "i", "\u0131": "i", "\u017f": "s"}
 """Letters that `re.IGNORECASE` takes for one of ASCII, and whose lower case is two characters or themselves."""
 
 
@@ -25,7 +25,10 @@ def count_tokens(text: str) -> int:
 
 def lowered(text: str) -> str:
     """The text in lower case, every character in its place: what patterns for lower case find has the same offsets."""
-    return text.lower() if text.isascii() else text.translate(_ODD_CASES).lower()
+    if not text.isascii():
+        for odd, plain in _ODD_CASES.items():
+            text = text.replace(odd, plain)
+    return text.lower()
 
 
 def estimate_tokens(n_chars: int) -> int:

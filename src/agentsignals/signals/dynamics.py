@@ -80,41 +80,46 @@ def repetition_rate(view: SessionView, why: Evidence) -> Measured | Absent:
 
 def _repeated(calls: list[ToolCall]) -> list[list[ToolCall]]:
     """Calls with the same tool and arguments, together, where they are several. Arguments are only looked into where
-    something else is equal: most calls have no like, and many of them are long.
+    something else is equal: most calls have no like, and many are long.
     """
+    rough = [(c.name, c.path, _folded(c.command) if c.command else c.command) for c in calls]
     first: dict[tuple[str, str | None, str | None], int] = {}
-    rough: dict[int, list[ToolCall]] = {}
-    for n, call in enumerate(calls):
-        at = first.setdefault((call.name, call.path, _folded(call.command)), n)
+    groups: dict[int, list[ToolCall]] = {}
+    for n, key in enumerate(rough):
+        at = first.setdefault(key, n)
         if at != n:
-            rough.setdefault(at, [calls[at]]).append(call)
+            groups.setdefault(at, [calls[at]]).append(calls[n])
     found: list[list[ToolCall]] = []
-    for _, group in sorted(rough.items()):
+    for _, group in sorted(groups.items()):
         exact: dict[object, list[ToolCall]] = {}
-        for call, key in zip(group, _signatures(group), strict=True):
-            exact.setdefault(key, []).append(call)
+        for call, signature in zip(group, _signatures(group), strict=True):
+            exact.setdefault(signature, []).append(call)
         found += [same for same in exact.values() if len(same) > 1]
     return found
-
-
-def _folded(command: str | None) -> str | None:
-    if not command or not ("  " in command or "\n" in command or "\t" in command):
-        return command
-    return " ".join(command.split())
 
 
 def _signatures(group: list[ToolCall]) -> Sequence[object]:
     """A key for each call: equal where the arguments are. Long arguments are not even hashed without need."""
     raw = [c.arguments for c in group]
     if group[0].command is not None:
-        return [0] * len(raw) if raw.count(raw[0]) == len(raw) else [_canonical(a) for a in raw]
+        variants = set(raw)
+        if len(variants) == 1:
+            return [0] * len(raw)
+        canonical = {a: _canonical(a) for a in variants}
+        return [canonical[a] for a in raw]
     # The same arguments, in whatever order the model gave them, are equally long.
     lengths = [len(a) for a in raw]
-    n_long = Counter(lengths)
-    if len(n_long) == len(raw):
+    if len(set(lengths)) == len(lengths):
         return lengths
-    canonical = {a: _canonical(a) for a in {a for a, n in zip(raw, lengths, strict=True) if n_long[n] > 1}}
-    return [canonical[a] if n_long[n] > 1 else n for a, n in zip(raw, lengths, strict=True)]
+    n_long = Counter(lengths)
+    canonical = {a: _canonical(a) for a in {a for a in raw if n_long[len(a)] > 1}}
+    return [canonical[a] if n_long[len(a)] > 1 else len(a) for a in raw]
+
+
+def _folded(command: str) -> str:
+    if "\n" in command or "  " in command or "\t" in command:
+        return " ".join(command.split())
+    return command
 
 
 def _canonical(arguments: str) -> object:
