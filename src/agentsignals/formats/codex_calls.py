@@ -52,12 +52,13 @@ class Calls:
     def function(self, body: FunctionCall, at: int | None) -> None:
         name = tools.full_name(body.name, body.namespace)
         known = tools.tool(name)
-        given = tools.NO_ARGUMENTS
+        patch = session_id = None
         if known is EDIT or (known is SHELL and tools.says_more(body.arguments)):
             given = tools.more_arguments(body.arguments)
-        call = self._begin(name, body.call_id or "", body.arguments, known, tools.patch_of(given), at)
-        if name == "write_stdin" and given.session_id is not None:
-            self._polls[call.call_id] = str(given.session_id)
+            patch, session_id = tools.patch_of(given), given.session_id
+        call = self._begin(name, body.call_id or "", body.arguments, known, patch, at)
+        if name == "write_stdin" and session_id is not None:
+            self._polls[call.call_id] = str(session_id)
 
     def custom(self, body: CustomCall, at: int | None) -> None:
         patch = body.input if body.name == "apply_patch" else None

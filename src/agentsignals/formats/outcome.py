@@ -53,7 +53,8 @@ _COMMAND_SAYS: Classes = (
 def exit_code(text: str) -> int | None:
     """The exit code a shell result states, None when it states none. Looks at both ends of a long text."""
     ends = text if len(text) <= 2 * _HEAD else text[:_HEAD] + "\n" + text[-_HEAD:]
-    found = EXIT_CODE.search(ends)
+    word = ends.find("xit")  # every way of saying it has this; a pattern takes long to get where a search is at once
+    found = EXIT_CODE.search(ends, ends.rfind("\n", 0, word) + 1) if word >= 0 else None
     return int(next(group for group in found.groups() if group is not None)) if found else None
 
 
@@ -76,7 +77,4 @@ def error_class(text: str, class_: ToolClass, shell_kind: ShellKind | None) -> s
 
 
 def _said(text: str, classes: Classes) -> str | None:
-    for name, words in classes:
-        if any(word in text for word in words):
-            return name
-    return None
+    return next((name for name, words in classes for word in words if word in text), None)
