@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -229,6 +230,18 @@ def test_doctor_says_what_is_there(
     rows = {r["name"]: r for r in ask(capsys, "doctor", "--store", store)}
     assert rows["codex"]["status"] == "ok" and rows["claude-code"]["status"] == "missing"
     assert f"{demo.story.SESSIONS} sessions" in rows["store"]["found"]
+
+
+def test_without_a_source_the_agents_of_this_machine_are_read(
+    store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    code, error = refused(capsys, "analyze", "--store", tmp_path / "s")
+    assert (code, error["kind"]) == (1, "source")
+    shutil.copytree(store.parent / "corpus" / "codex", tmp_path / ".codex" / "sessions")
+    shutil.copytree(store.parent / "corpus" / "pi", tmp_path / ".pi" / "agent" / "sessions")
+    assert set(ask(capsys, "analyze", "--store", tmp_path / "s")["formats"]) == {"codex", "pi"}
+    assert set(ask(capsys, "analyze", "pi", "--store", tmp_path / "t")["formats"]) == {"pi"}
 
 
 def test_hostile_text_stays_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import Struct, field
 
 from agentsignals.code_stamp import code_stamp
-from agentsignals.errors import StoreError, UsageError
+from agentsignals.errors import SourceError, StoreError
 from agentsignals.ingest import plan as planning
 from agentsignals.sources.local import found_homes
 from agentsignals.store import Store
@@ -71,10 +71,10 @@ class _Way(Struct, frozen=True):
 
 
 def default_sources() -> list[str]:
-    """The agents whose folders are on this machine. UsageError when there is none."""
+    """The agents whose folders are on this machine. SourceError when there is none."""
     found = sorted(found_homes())
     if not found:
-        raise UsageError("No agent's session folder was found on this machine.", "Name a file or folder to analyze.")
+        raise SourceError("No agent's session folder was found on this machine.", "Name a file or folder to analyze.")
     return found
 
 
