@@ -1,0 +1,56 @@
+"""What the README tells people to type works as it stands there, on the demo's traces instead of theirs."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from agentsignals import demo
+from agentsignals.cli import main
+from agentsignals.store import Store
+
+README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder with Claude Code sessions, a store of its own, and an empty folder to work in."""
+    demo.make_corpus(tmp_path / "corpus")
+    (tmp_path / ".claude").mkdir()
+    (tmp_path / "corpus" / "claude-code").rename(tmp_path / ".claude" / "projects")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("AGENTSIGNALS_STORE", str(tmp_path / "store"))
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    return tmp_path
+
+
+def test_the_commands_run(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    commands = [c for block in blocks("sh") for c in block.splitlines() if c.startswith("agentsignals ")]
+    assert len(commands) >= 5
+    for command in commands:
+        words = shlex.split(command)[1:]
+        if "SESSION" in words:
+            words[words.index("SESSION")] = next(iter(Store().manifest.sessions))
+        assert main([w.replace("~", str(home)) for w in words]) == 0, command
+        assert capsys.readouterr().out, command
+    assert (home / "work" / "report.html").stat().st_size > 50_000
+
+
+def test_the_python_lines_run(home: Path) -> None:
+    assert (home / ".claude" / "projects").is_dir()
+    lines = blocks("python")
+    assert lines
+    for block in lines:
+        names: dict[str, object] = {}
+        exec(block, names)  # noqa: S102  (our own README)
+        store = names["store"]
+        assert isinstance(store, Store)
+        assert store.signals().height > 100
