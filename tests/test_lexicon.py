@@ -161,10 +161,29 @@ SAID = sorted({w for t in (*CORRECTS, *CORRECTS_NOTHING) for w in t.split()} | {
 @given(st.lists(st.sampled_from(SAID), max_size=9).map(" ".join))
 def test_a_pattern_is_never_hidden_by_its_guard(text: str) -> None:
     """Without one of its trigger words a pattern can't match; otherwise the guard would change what is measured."""
-    patterns = (*reactions.CORRECTIONS, reactions.FAILURE_REPORT, reactions.REJECTION, reactions.ACCEPTANCE)
-    for pattern in (*patterns, reactions.REVERT_ALL):
+    low = lowered(head(text))
+    for pattern in reactions.ALL:
         if pattern.triggers.isdisjoint(words(text)):
-            assert pattern.regex.search(lowered(head(text))) is None, pattern.name
+            assert pattern.find(low, frozenset(pattern.also)) is None, pattern.name
+        if pattern.anywhere is not None and pattern.also and pattern.also.isdisjoint(words(text)):
+            assert pattern.anywhere.search(low) is None, pattern.name
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("fine. wait, no", (5, 10)),
+        ("wait", (0, 4)),
+        ("please wait!", (0, 11)),
+        ("ok so well wait.", (0, 15)),
+        ("ok so well but wait.", None),
+        ("I wait.", None),
+        ("fine;\n\n wait", (5, 12)),
+    ],
+)
+def test_a_clause_begins_behind_a_stop_and_up_to_three_openers(text: str, found: tuple[int, int] | None) -> None:
+    wait = next(p for p in reactions.CORRECTIONS if p.name == "wait")
+    assert wait.find(text.lower(), words(text)) == found
 
 
 @pytest.mark.parametrize(

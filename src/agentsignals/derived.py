@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
@@ -13,10 +14,13 @@ from msgspec import Struct
 from agentsignals.model import MAIN, NO_SUBAGENT, CallStatus, Edit, Event, EventKind, Session, Step, ToolCall
 from agentsignals.tracking import Region, track
 
-FILE_CLASSES = ("read", "search", "edit")
+FILE_CLASSES = frozenset(("read", "search", "edit"))
 _OUTSIDE = re.compile(r"[/~]|[A-Za-z]:/|\.\./")
-_OF_AGENT = frozenset(("text", "thinking", "tool_call", "tool_result"))
-_COMMITTED = re.compile(r"^\[(?:detached HEAD|[^\s\]]+)(?: \(root-commit\))? [0-9a-f]{7,40}\]", re.M)
+OF_AGENT = frozenset(("text", "thinking", "tool_call", "tool_result"))
+"""The kinds of events that the agent makes."""
+_TURN_OF = attrgetter("turn")
+# With the line break before it: found several times faster than "^".
+_COMMITTED = re.compile(r"\n\[(?:detached HEAD|[^\s\]]+)(?: \(root-commit\))? [0-9a-f]{7,40}\]")
 _SHELL_CLASSES: dict[str | None, str] = {"write": "shell_write", "build": "build", "vcs": "vcs"}
 _Made = TypeVar("_Made")
 
@@ -41,7 +45,8 @@ def target_file(call: ToolCall) -> str | None:
     path = call.path
     if path is None or call.class_ not in FILE_CLASSES or path.endswith("/") or path in (".", ".."):
         return None
-    return path if call.class_ != "search" or posixpath.splitext(path)[1] else None
+    # A search is about a file where the last part of its path has an extension: a dot that it does not begin with.
+    return path if call.class_ != "search" or "." in path[path.rfind("/") + 1 :].lstrip(".") else None
 
 
 class Usage(Struct, frozen=True, gc=False):
@@ -56,6 +61,16 @@ class Usage(Struct, frozen=True, gc=False):
     def all_input(self) -> int:
         """Tokens that went in, cached or not."""
         return (self.input_tokens or 0) + (self.cache_read_tokens or 0) + (self.cache_write_tokens or 0)
+
+
+def _of_agent(events: list[Event]) -> list[Event]:
+    """Without the events before the agent's first and behind its last."""
+    start, end = 0, len(events)
+    while start < end and events[start].kind not in OF_AGENT:
+        start += 1
+    while start < end and events[end - 1].kind not in OF_AGENT:
+        end -= 1
+    return events[start:end]
 
 
 def _total(known: list[int]) -> int | None:
@@ -81,13 +96,26 @@ def cost_of(steps: list[Step]) -> float | None:
     return float(sum([s.cost_usd or 0.0 for s in steps]))
 
 
+class _InRepo(dict[str, bool]):
+    """Whether each path lies in the repository. Asked many times of the same few paths, it looks at each once."""
+
+    def __init__(self, relative: bool) -> None:
+        super().__init__()
+        self._relative = relative
+
+    def __missing__(self, path: str) -> bool:
+        inside = self[path] = not self._relative or not _OUTSIDE.match(path)
+        return inside
+
+
 class SessionView:
     """A session and what is derived from it. `main_…` leaves out subagents and abandoned branches."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
         self.turns = session.turns
-        self._inside: dict[str, bool] = {}
+        self.in_repo = _InRepo(session.cwd is not None).__getitem__
+        """Whether a path lies in the repository. Paths are relative to it, unless nobody knows where it is."""
 
     @once
     def calls(self) -> list[ToolCall]:
@@ -204,7 +232,9 @@ class SessionView:
     @once
     def commits(self) -> list[ToolCall]:
         """Main-thread calls that made a Git commit: Git printed `[branch sha]`."""
-        return [c for c in self.git_calls if "commit" in (c.command or "") and _COMMITTED.search(self.result_text(c))]
+        return [
+            c for c in self.git_calls if "commit" in (c.command or "") and _COMMITTED.search("\n" + self.result_text(c))
+        ]
 
     @once
     def by_kind(self) -> dict[EventKind, list[Event]]:
@@ -220,12 +250,13 @@ class SessionView:
 
     @once
     def responses(self) -> list[list[Event]]:
-        """For each turn what the agent did until the next: main-thread text, thinking, calls and results."""
+        """For each turn the main-thread events from the agent's first to its last sign of life (`OF_AGENT`) before the
+        next; others may lie between them. Empty where it gave none.
+        """
         by_turn: dict[int | None, list[Event]] = defaultdict(list)
-        for event in self.events:
-            if event.kind in _OF_AGENT:
-                by_turn[event.turn].append(event)
-        return [by_turn.get(t.turn, []) for t in self.turns]
+        for turn, events in groupby(self.events, _TURN_OF):
+            by_turn[turn] += events
+        return [_of_agent(by_turn.get(t.turn, [])) for t in self.turns]
 
     @once
     def regions(self) -> list[Region]:
@@ -264,13 +295,6 @@ class SessionView:
         """Older Claude Code logs output tokens as they stood in mid-stream; other agents just log no stop reason."""
         share = self.final_share
         return share is not None and share < 0.5 and self.session.format.startswith("claude")
-
-    def in_repo(self, path: str) -> bool:
-        """Whether a path lies in the repository. Paths are relative to it, unless nobody knows where it is."""
-        inside = self._inside.get(path)
-        if inside is None:
-            inside = self._inside[path] = self.session.cwd is None or not _OUTSIDE.match(path)
-        return inside
 
     def result_text(self, call: ToolCall) -> str:
         """The kept text of a call's result; empty when it has none."""

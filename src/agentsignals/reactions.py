@@ -7,33 +7,72 @@ They find a tenth to a third of the corrections a reader finds; of those they fi
 from __future__ import annotations
 
 import re
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 
 class Pattern:
-    """A named reaction. Without one of the `triggers` (lower-case words) among the words, it can't match.
+    """A named reaction, for text in lower case: ignoring the case costs three times as much, to compile and to search.
 
-    For text in lower case: ignoring the case costs three times as much, to compile and to search. Compiled when first
-    needed, since few of them occur in a small store.
+    Its words stand where a clause begins, or anywhere. Without one of the `triggers` (lower-case words) among the words
+    of the text it can't match; without one of `also`, not `anywhere`. Compiled when first needed: few texts need many.
     """
 
-    def __init__(self, name: str, triggers: frozenset[str], source: str) -> None:
+    def __init__(self, name: str, triggers: str, clause: str = "", anywhere: str = "", also: str = "") -> None:
         self.name = name
-        self.triggers = triggers
-        self._source = source
+        self.triggers = frozenset(triggers.split())
+        self.also = frozenset(also.split())
+        self._clause = clause
+        self._anywhere = anywhere
 
     @cached_property
-    def regex(self) -> re.Pattern[str]:
-        return re.compile(self._source)
+    def clause(self) -> re.Pattern[str] | None:
+        return re.compile(self._clause) if self._clause else None
+
+    @cached_property
+    def anywhere(self) -> re.Pattern[str] | None:
+        return re.compile(self._anywhere) if self._anywhere else None
+
+    def find(self, low: str, words: frozenset[str]) -> tuple[int, int] | None:
+        """Where the reaction begins and ends, an opener ("ok, ") included. `words` are those of the text."""
+        found = None
+        if self.clause is not None:
+            for start, at in clauses(low):
+                match = self.clause.match(low, at)
+                if match:
+                    found = start, match.end()
+                    break
+        if self.anywhere is not None and not (self.also and self.also.isdisjoint(words)):
+            match = self.anywhere.search(low)
+            if match and (found is None or match.start() < found[0]):
+                found = match.span()
+        return found
 
 
-def _pattern(name: str, triggers: str, *alternatives: str) -> Pattern:
-    return Pattern(name, frozenset(triggers.split()), "|".join(alternatives))
+def _pattern(name: str, triggers: str, *anywhere: str, clause: str = "", also: str = "") -> Pattern:
+    return Pattern(name, triggers, clause, "|".join(anywhere), also)
 
 
-# Where a clause begins: at the start, behind a full stop or line break, and behind a short opener ("ok, ").
-_OPENER = "oh|ah|hm+|hmm|ok(?:ay)?|so|well|but|and|uh+|ugh|argh|sorry|yeah|yes|hey|please|pls|claude|great|cool"
-_CLAUSE = rf"(?:(?:^|(?<=[.!?;\n]))\s*(?:(?:{_OPENER})[,.!: -]{{1,3}}){{0,3}})"
+# A clause begins at the start, behind a full stop or line break, and behind a short opener ("ok, ").
+_STOP = re.compile(r"[.!?;\n]")
+_BLANKS = re.compile(r"\s*")
+_OPENER = re.compile(
+    r"(?:oh|ah|hm+|hmm|ok(?:ay)?|so|well|but|and|uh+|ugh|argh|sorry|yeah|yes|hey|please|pls|claude|great|cool)"
+    r"[,.!: -]{1,3}"
+)
+_MOST_OPENERS = 3
+
+
+@lru_cache(maxsize=64)
+def clauses(low: str) -> list[tuple[int, int]]:
+    """The clauses of a text as (where it begins, where its words do): behind all openers first, then with them."""
+    found: list[tuple[int, int]] = []
+    for start in (0, *[stop.end() for stop in _STOP.finditer(low)]):
+        words = [_BLANKS.match(low, start).end()]  # type: ignore[union-attr]  # it always matches
+        while len(words) <= _MOST_OPENERS and (opener := _OPENER.match(low, words[-1])):
+            words.append(opener.end())
+        found += [(start, at) for at in reversed(words)]
+    return found
+
 
 _NO_GOES_ON = (
     r"i\b|it\b|we\b|you\b|that\b|this\b|don'?t\b|do\b|not\b|let'?s\b|just\b|the\b|there\b|use\b|keep\b|revert\b|undo\b"
@@ -74,7 +113,7 @@ CORRECTIONS = (
     _pattern(
         "no_initial",
         "no nope nah nein",
-        _CLAUSE + rf"(?:no+|nope|nah|nein)(?=[\s,.!:;\u2014-]|$)(?!\s+(?!{_NO_GOES_ON})\w)" + _NO_IS_FINE,
+        clause=rf"(?:no+|nope|nah|nein)(?=[\s,.!:;\u2014-]|$)(?!\s+(?!{_NO_GOES_ON})\w)" + _NO_IS_FINE,
     ),
     _pattern(
         "not_right",
@@ -110,9 +149,8 @@ CORRECTIONS = (
     _pattern(
         "undo_revert",
         "undo revert rollback rollingback roll rolling back",
-        _CLAUSE
-        + r"(?:(?:can|could|would) you |(?:let's|lets|we should|you should|you need to|we need to|i want you to|just"
-        r"|and|then|no,?) (?:please )?)?(?:undo|revert|roll(?:ing)? ?back|back out)\b"
+        clause=r"(?:(?:can|could|would) you |(?:let's|lets|we should|you should|you need to|we need to|i want you to"
+        r"|just|and|then|no,?) (?:please )?)?(?:undo|revert|roll(?:ing)? ?back|back out)\b"
         rf"(?!\s*(?:{_UNDO_IS_A_THING}))",
     ),
     _pattern(
@@ -122,21 +160,19 @@ CORRECTIONS = (
         r"\b(?:you can|can you|could you|please|pls) (?:please )?(?:undo|revert) "
         r"(?:that|this|it|those|these|the (?:last|change))",
     ),
-    _pattern("actually_redirect", "actually", _CLAUSE + rf"actually\b[,\s]+(?!(?:{_IS_PRAISE}))"),
+    _pattern("actually_redirect", "actually", clause=rf"actually\b[,\s]+(?!(?:{_IS_PRAISE}))"),
     _pattern(
         "wait",
         "wait",
-        _CLAUSE
-        + r"wait(?=\s*(?:[,.!?\u2026\u2014-]|$|\n)|\s+(?:no|why|what|that|this|i|you|we|the|is|are|isn't|so|don't"
+        clause=r"wait(?=\s*(?:[,.!?\u2026\u2014-]|$|\n)|\s+(?:no|why|what|that|this|i|you|we|the|is|are|isn't|so|don't"
         r"|actually|but|let's|let me|hold on|a (?:sec|second|minute|moment),?\s+(?:why|what|that|you|no|i|this)))"
         r"(?!\s+(?:for|until|till|on\b))",
     ),
     _pattern(
         "stop",
         "stop",
-        _CLAUSE
-        + r"(?:please )?stop(?=\s*(?:[,.!]|$|\n)|\s+(?:\w+ing\b|for a (?:sec|second|moment|minute|bit)\b|it\b|that\b"
-        r"|this\b|there\b|here\b|right\b|now\b|and\b|please\b|with\b|what\b))"
+        clause=r"(?:please )?stop(?=\s*(?:[,.!]|$|\n)|\s+(?:\w+ing\b|for a (?:sec|second|moment|minute|bit)\b|it\b"
+        r"|that\b|this\b|there\b|here\b|right\b|now\b|and\b|please\b|with\b|what\b))"
         r"(?!\s+(?:hook|hooks|the|words?|sign|button|event|events|signal|codon|gap|loss)\b)",
     ),
     _pattern(
@@ -148,6 +184,7 @@ CORRECTIONS = (
         r"\bi actually (?:want|wanted|meant|mean|asked|need|needed)\b",
         r"(?<!think )\bwhat i (?:meant|mean|wanted|want|asked)\b",
         r"\bnot what i\b",
+        also="i my",
     ),
     _pattern(
         "you_erred",
@@ -155,12 +192,12 @@ CORRECTIONS = (
         " didn did haven changed should shouldn weren were",
         r"\byou (?:'ve |have )?(?:just |still |also |again |accidentally |clearly )?"
         rf"(?:{_ERRED})\b(?![^.!\n]{{0,60}}\?)",
+        also="you",
     ),
     _pattern(
         "dont_do",
         "don dont not shouldn stop",
-        _CLAUSE
-        + r"(?:please )?(?:don't|do not|dont|let's not|lets not|you shouldn't|we shouldn't|stop)\s+(?!worry|forget"
+        clause=r"(?:please )?(?:don't|do not|dont|let's not|lets not|you shouldn't|we shouldn't|stop)\s+(?!worry|forget"
         r"|think (?:so|it)|know|hesitate|need|mind|have|see|understand|get (?:it|why|how)|bother(?:ed)? if|like it when"
         rf"|want to (?:bother|lose))(?:{_DO})\b"
         r"(?!\s+(?:any(?:thing)?|any code|the code|code|files?)\b[^.\n]{0,40}"
@@ -176,49 +213,68 @@ CORRECTIONS = (
     _pattern(
         "never_mind",
         "never nevermind scratch forget second thinking disregard",
-        _CLAUSE
-        + r"(?:never ?mind|scratch that|forget (?:that|it|about (?:that|it|this))|on second thought|thinking again"
+        clause=r"(?:never ?mind|scratch that|forget (?:that|it|about (?:that|it|this))|on second thought|thinking again"
         r"|disregard)\b",
     ),
     _pattern(
         "instead_redirect",
         "instead",
-        _CLAUSE
-        + r"(?:let's|lets|can we|could we|can you|please|just|i'd rather|i would rather|we should|use|do|go with"
+        clause=r"(?:let's|lets|can we|could we|can you|please|just|i'd rather|i would rather|we should|use|do|go with"
         r"|keep|make it)\b[^.?!\n]{0,90}\binstead\b(?!\s+of\s+(?:having|needing) to (?:wait|manually))",
     ),
-    _pattern("again_repeat", "again", _CLAUSE + r"again[,:]\s"),
+    _pattern("again_repeat", "again", clause=r"again[,:]\s"),
 )
 
 WEAK = frozenset(("why_did_you", "instead_redirect"))
 """Corrections only when said while refusing: "why did you use a list here?" is no pushback in SWE-chat's codebook."""
 
-FAILURE_REPORT = _pattern(
-    "failure_report",
-    "still again now doesn does didn did don isn is not never fail fails failed failing crashes crashed crashing broke"
-    " broken hangs hanging panic panics panicked error errors errored erroring exception exceptions failure failures"
-    " traceback tracebacks warning warnings 404 404s 500 500s",
-    r"\b(?:still|again|now)\s+(?:get(?:ting)?|see(?:ing)?|fail\w*|broken|crash\w*|not (?:working|showing|there|fixed)"
-    r"|doesn't|does not|the same (?:error|issue|problem))\b",
-    r"\b(?:doesn't|does not|didn't|did not|don't|isn't|is not|not|never)\s+(?:seem to |actually |really )?"
-    r"(?:work(?:ing)?|show(?:ing)? up|appear(?:ing)?|fix(?:ed)? (?:it|the)|compile|build|render|update|fire"
-    r"|trigger(?:ed)?)\b",
-    r"\b(?:tests?|build|ci|lint(?:er|ing)?|pipeline|command|it|this|that)\s+(?:is|are|now|still|just|also)?\s*"
-    r"(?:fail(?:s|ed|ing)?|crash(?:es|ed|ing)|broke(?:n)?|hang(?:s|ing)|panic(?:s|ked)?|error(?:s|ed|ing)? out)\b",
-    r"\b(?:i(?:'m| am)? (?:get(?:ting)?|got|see(?:ing)?)|getting|got|there's|there is|same|another)\s+"
-    r"(?:this |the |an? |that |same |following )*(?:\w+ )?"
-    r"(?:error|exception|failure|panic|traceback|404|500|warning)s?\b",
-    r"\b(?:did not|didn't|doesn't|does not) (?:help|change anything|do anything|make a difference)\b",
+FAILURE_REPORTS = (
+    _pattern(
+        "still_failing",
+        "still again now",
+        r"\b(?:still|again|now)\s+(?:get(?:ting)?|see(?:ing)?|fail\w*|broken|crash\w*"
+        r"|not (?:working|showing|there|fixed)|doesn't|does not|the same (?:error|issue|problem))\b",
+    ),
+    _pattern(
+        "not_working",
+        "doesn does didn did don isn is not never",
+        r"\b(?:doesn't|does not|didn't|did not|don't|isn't|is not|not|never)\s+(?:seem to |actually |really )?"
+        r"(?:work(?:ing)?|show(?:ing)? up|appear(?:ing)?|fix(?:ed)? (?:it|the)|compile|build|render|update|fire"
+        r"|trigger(?:ed)?)\b",
+        also="work working show showing appear appearing fix fixed compile build render update fire trigger triggered",
+    ),
+    _pattern(
+        "failing",
+        "fail fails failed failing crashes crashed crashing broke broken hangs hanging panic panics panicked error"
+        " errors errored erroring",
+        r"\b(?:tests?|build|ci|lint(?:er|ing)?|pipeline|command|it|this|that)\s+(?:is|are|now|still|just|also)?\s*"
+        r"(?:fail(?:s|ed|ing)?|crash(?:es|ed|ing)|broke(?:n)?|hang(?:s|ing)|panic(?:s|ked)?|error(?:s|ed|ing)? out)\b",
+    ),
+    _pattern(
+        "getting_an_error",
+        "error errors exception exceptions failure failures panic panics traceback tracebacks 404 404s 500 500s warning"
+        " warnings",
+        r"\b(?:i(?:'m| am)? (?:get(?:ting)?|got|see(?:ing)?)|getting|got|there's|there is|same|another)\s+"
+        r"(?:this |the |an? |that |same |following )*(?:\w+ )?"
+        r"(?:error|exception|failure|panic|traceback|404|500|warning)s?\b",
+    ),
+    _pattern(
+        "did_not_help",
+        "did didn doesn does",
+        r"\b(?:did not|didn't|doesn't|does not) (?:help|change anything|do anything|make a difference)\b",
+        also="help change do make",
+    ),
 )
 
 REJECTION = _pattern(
     "rejection",
     "no nope nah undo revert rollback roll discard throw drop scrap don not put",
-    _CLAUSE + r"(?:no+|nope|nah)\s*[.!]*\s*$",
-    _CLAUSE + r"(?:(?:please |just |let's |no,? )*(?:undo|revert|roll ?back|discard|throw away|drop|scrap)\s+"
-    r"(?:that|this|it|everything|all|those|these|the (?:last|change|changes|commit|edit|edits|whole))\b)",
     r"\bi (?:don't|do not) (?:want|like|need) (?:that|this|it)\b",
     r"\bput (?:it|that|them) back\b",
+    clause=r"(?:no+|nope|nah)\s*[.!]*\s*$"
+    r"|(?:please |just |let's |no,? )*(?:undo|revert|roll ?back|discard|throw away|drop|scrap)\s+"
+    r"(?:that|this|it|everything|all|those|these|the (?:last|change|changes|commit|edit|edits|whole))\b",
+    also="want like need put",
 )
 
 NEW_INSTRUCTION = re.compile(
@@ -231,14 +287,14 @@ ACCEPTANCE = _pattern(
     "perfect great awesome excellent amazing nice lovely brilliant cool sweet beautiful fantastic wonderful superb love"
     " look looks lgtm ship work works worked well good thank thanks thx ty cheers all that thats done commit push"
     " merge",
-    _CLAUSE + r"(?:(?:perfect|great|awesome|excellent|amazing|nice|lovely|brilliant|cool|sweet|beautiful|fantastic"
-    r"|wonderful|superb|love it|looks? (?:good|great|perfect|fine|nice)|lgtm|ship it|works? (?:great|perfectly|now"
-    r"|well)|(?:that|this|it) (?:works?|worked)|well done|good job|nice work|good work|thanks?|thank you|thx|ty|cheers"
-    r"|all good|that'?s (?:great|perfect|good|it)|done\b)(?:[\s,.!\u2026-]|$)(?!\s*(?:but|however|except|though)\b))",
     # "Commit and push." accepts as a whole message only: at the end of a long instruction it is a part of the order.
     r"\A\s*(?:(?:ok(?:ay)?|yes|great|cool|now|then|please|pls|and|can you|could you|let's|lets)[, ]+){0,3}"
     r"(?:commit|push|merge|ship)(?: it| this| that| these| everything| all(?: of it)?| and (?:push|commit)"
     r"| (?:the |these |those |all )?changes?| to (?:main|origin|remote)| please| now| pls){0,4}\s*[.!?]*\s*\Z",
+    clause=r"(?:perfect|great|awesome|excellent|amazing|nice|lovely|brilliant|cool|sweet|beautiful|fantastic"
+    r"|wonderful|superb|love it|looks? (?:good|great|perfect|fine|nice)|lgtm|ship it|works? (?:great|perfectly|now"
+    r"|well)|(?:that|this|it) (?:works?|worked)|well done|good job|nice work|good work|thanks?|thank you|thx|ty|cheers"
+    r"|all good|that'?s (?:great|perfect|good|it)|done\b)(?:[\s,.!\u2026-]|$)(?!\s*(?:but|however|except|though)\b)",
 )
 
 REVERT_ALL = _pattern(
@@ -252,6 +308,8 @@ REVERT_ALL = _pattern(
 
 SEED_CORRECTIONS = ("no", "that's not", "wrong", "undo", "revert", "actually", "wait", "stop")
 """The seed's own keywords, kept for comparison. A quarter of their hits are corrections."""
+
+ALL = (*CORRECTIONS, *FAILURE_REPORTS, REJECTION, ACCEPTANCE, REVERT_ALL)
 
 REJECTED_THING = re.compile(r"\s*(?:commits?|changes?|edits?|one|thing)\b")
 """What is taken back, named behind the words that take it back: "revert the last" *change*."""

@@ -10,15 +10,13 @@ import msgspec
 from msgspec import Struct
 
 from agentsignals.catalog import Measured, ratio, signal
-from agentsignals.derived import SessionView
+from agentsignals.derived import OF_AGENT, SessionView
 from agentsignals.evidence import Evidence
-from agentsignals.lexicon import BULLET, clean
+from agentsignals.lexicon import clean
 from agentsignals.model import Absent, Event, Step
 from agentsignals.text import count_tokens
 from agentsignals.times import to_iso
 
-_BULLET = BULLET.strip()
-"""One token, as any mark is; a text without it is ASCII more often, and counted faster."""
 LONG_GAP_US = 600_000_000
 """Between two events of one response; behind a longer one somebody was asked for permission, or asleep."""
 SECOND = 1_000_000
@@ -50,9 +48,7 @@ def user_msg_lengths(view: SessionView, why: Evidence) -> Measured:
     """Length of each human turn in order, in words and punctuation marks of the raw text; an attachment alone is 0."""
     turns = view.turns
     why.support(turns)
-    cleaned = [
-        t.n_tokens if (kept := clean(t.text)) == t.text else count_tokens(kept.replace(_BULLET, "*")) for t in turns
-    ]
+    cleaned = [t.n_tokens if (kept := clean(t.text)) == t.text else count_tokens(kept) for t in turns]
     kinds = {t.turn: t.kind for t in turns if t.kind != "prompt"}
     return Measured(
         [t.n_tokens for t in turns], {"cleaned": cleaned, "chars": [len(t.text) for t in turns], "kinds": kinds}
@@ -237,5 +233,5 @@ def per_turn_latency_s(view: SessionView, why: Evidence) -> Measured | Absent:
 
 
 def _has_long_gap(done: list[Event]) -> bool:
-    stamps = [e.timestamp for e in done if e.timestamp is not None]
+    stamps = [e.timestamp for e in done if e.timestamp is not None and e.kind in OF_AGENT]
     return any(b - a > LONG_GAP_US for a, b in pairwise(stamps))
