@@ -36,7 +36,7 @@ def changed_lines(arguments: str) -> Changed:
         before, after = _lines(old), _lines(new)
         removed |= before - after
         added |= after - before
-    return Changed(frozenset(removed), frozenset(added)) if removed or added else NOTHING
+    return Changed(_telling(removed), _telling(added)) if removed or added else NOTHING
 
 
 def _texts(given: Any) -> Iterator[tuple[str, str]]:
@@ -60,10 +60,15 @@ def _texts(given: Any) -> Iterator[tuple[str, str]]:
 
 def _sides(patch: str) -> tuple[str, str]:
     lines = patch.split("\n")
-    old = [x[1:] for x in lines if x.startswith("-") and not x.startswith("---")]
-    new = [x[1:] for x in lines if x.startswith("+") and not x.startswith("+++")]
+    old = [x[1:] for x in lines if x[:1] == "-" and x[:3] != "---"]
+    new = [x[1:] for x in lines if x[:1] == "+" and x[:3] != "+++"]
     return "\n".join(old), "\n".join(new)
 
 
 def _lines(text: str) -> set[str]:
-    return {kept for line in text.split("\n") if len(kept := line.strip()) > TRIVIAL_CHARS}
+    return set(map(str.strip, text.split("\n")))
+
+
+def _telling(lines: set[str]) -> frozenset[str]:
+    """Without the trivial lines: left out at the end, when most lines have proved to be unchanged."""
+    return frozenset([line for line in lines if len(line) > TRIVIAL_CHARS])

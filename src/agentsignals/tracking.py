@@ -6,7 +6,8 @@ Line numbers of different moments are not comparable; a region is, because every
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import groupby
+from operator import attrgetter
+from typing import Any, TypeVar
 
 from msgspec import Struct, field
 
@@ -17,6 +18,12 @@ GAP_LINES = 3
 
 WHOLE_TREE = "."
 """The path of an edit that resets all files at once (`git restore .`)."""
+
+
+_Item = TypeVar("_Item")
+_GONE = frozenset(("delete", "rename"))
+_CALL = attrgetter("seq", "path")
+_PLACE = attrgetter("seq", "path", "hunk")
 
 
 class Region(Struct, eq=False):
@@ -37,61 +44,94 @@ def track(edits: Iterable[Edit]) -> list[Region]:
     """The regions of these edits (in order of time), by the time of their first edit and then by place."""
     live: dict[str, list[Region]] = {}
     done: list[Region] = []
-    # One call may change several files; the hunks of one file must come together.
-    in_order = sorted(edits, key=lambda e: (e.seq, e.path))
-    for (_, path), hunks in groupby(in_order, key=lambda e: (e.seq, e.path)):
-        of_call = list(hunks)
+    for path, hunks in _by_call_and_file(edits):
         if path == WHOLE_TREE:
             done += [r for regions in live.values() for r in regions]
             live.clear()
-        here = live.setdefault(path, [])
-        if any(e.whole_file or e.op in ("delete", "rename") for e in of_call):
+        here = live.get(path)
+        if here is None:
+            here = live[path] = []
+        if _is_anew(hunks):
             # What was followed so far is gone; a new file is not yet a place that somebody came back to.
             done += here
             here.clear()
-            done += [Region(path, e.start_line, e.end_line, [e]) for e in of_call]
+            done += [Region(path, e.start_line, e.end_line, [e]) for e in hunks]
             continue
-        # From the bottom up, so that the place of each hunk before the call still holds when its turn comes.
-        for edit in sorted(of_call, key=lambda e: e.old_start or 0, reverse=True):
+        if len(hunks) > 1:
+            # From the bottom up, so that the place of each hunk before the call still holds when its turn comes.
+            hunks.sort(key=_old_start, reverse=True)
+        for edit in hunks:
             if edit.old_start is None or edit.start_line is None:
                 done.append(Region(path, edit.start_line, edit.end_line, [edit]))
             else:
                 _apply(edit, edit.old_start, here)
     done += [r for regions in live.values() for r in regions]
-    return sorted(done, key=lambda r: (r.edits[0].seq, r.edits[0].path, r.edits[0].hunk))
+    return _sorted(done, [_PLACE(r.edits[0]) for r in done])
 
 
-def records(regions: Iterable[Region]) -> Iterator[tuple[int, Edit]]:
+def records(regions: Iterable[Region]) -> Iterable[tuple[int, Edit]]:
     """(number of the region, edit) for every edit, in order of time."""
-    of_edit = [(n, edit) for n, region in enumerate(regions) for edit in region.edits]
-    return iter(sorted(of_edit, key=lambda pair: (pair[1].seq, pair[1].path, pair[1].hunk)))
+    found = [(n, edit) for n, region in enumerate(regions) for edit in region.edits]
+    return _sorted(found, [_PLACE(edit) for _, edit in found])
+
+
+def _sorted(items: list[_Item], keys: list[Any]) -> list[_Item]:
+    """The items in the order of their keys, made beforehand: a function that makes each takes as long again."""
+    return [items[n] for n in sorted(range(len(items)), key=keys.__getitem__)]
+
+
+def _by_call_and_file(edits: Iterable[Edit]) -> Iterator[tuple[str, list[Edit]]]:
+    """The hunks of each call, file by file: one call may change several, and the hunks of one must come together."""
+    seq, path, hunks = -1, "", list[Edit]()
+    for edit in sorted(edits, key=_CALL):
+        if edit.seq != seq or edit.path != path:
+            if hunks:
+                yield path, hunks
+            seq, path, hunks = edit.seq, edit.path, []
+        hunks.append(edit)
+    if hunks:
+        yield path, hunks
+
+
+def _is_anew(hunks: list[Edit]) -> bool:
+    for e in hunks:  # noqa: SIM110  (`any` takes twice as long)
+        if e.whole_file or e.op in _GONE:
+            return True
+    return False
+
+
+def _old_start(edit: Edit) -> int:
+    return edit.old_start or 0
 
 
 def _apply(edit: Edit, at: int, live: list[Region]) -> None:
     """One hunk: joins the regions it touches, moves those below it."""
     n_old, n_new = _extents(edit)
     shift = n_new - n_old
-    last_old = at + max(n_old, 1) - 1
+    below = at + n_old
+    near = (below - 1 if n_old > 0 else at) + GAP_LINES
+    above = at - GAP_LINES
     joined: list[Region] = []
     for region in live:
         start, end = region.start or 0, region.end or 0
-        if region.edits[-1].seq < edit.seq and start <= last_old + GAP_LINES and end >= at - GAP_LINES:
+        if end >= above and start <= near and region.edits[-1].seq < edit.seq:
             joined.append(region)
-        elif start >= at + n_old:
+        elif shift and start >= below:
             region.start, region.end = start + shift, end + shift
-        elif end >= at + n_old:
+        elif shift and end >= below:
             region.end = end + shift  # an earlier hunk of this call edited a region that also spans this place
-    last_new = at + max(n_new, 1) - 1
+    last_new = at + n_new - 1 if n_new > 0 else at
     if not joined:
         live.append(Region(edit.path, at, last_new, [edit]))
         return
     kept = joined[0]
-    kept.start = min(at, *(r.start or 0 for r in joined))
-    kept.end = max(last_new, *((r.end or 0) + (shift if (r.end or 0) >= at else 0) for r in joined))
-    kept.edits = sorted((e for r in joined for e in r.edits), key=lambda e: (e.seq, e.hunk))
+    kept.start = min([at, *[r.start or 0 for r in joined]])
+    kept.end = max([last_new, *[(r.end or 0) + (shift if (r.end or 0) >= at else 0) for r in joined]])
+    if len(joined) > 1:
+        kept.edits = sorted((e for r in joined for e in r.edits), key=lambda e: (e.seq, e.hunk))
+        for region in joined[1:]:
+            live.remove(region)
     kept.edits.append(edit)
-    for region in joined[1:]:
-        live.remove(region)
 
 
 def _extents(edit: Edit) -> tuple[int, int]:

@@ -10,6 +10,8 @@ from agentsignals.derived import SessionView
 from agentsignals.evidence import Evidence
 from agentsignals.model import Absent, ToolCall
 
+_CHANGING = frozenset(("edit", "shell_write"))
+
 
 @signal(
     "behavior.turn_count",
@@ -199,7 +201,7 @@ def files_read_before_edit(view: SessionView, why: Evidence) -> Measured:
 )
 def edit_to_read_ratio(view: SessionView, why: Evidence) -> Measured | Absent:
     """Edits, shell writes included, for each read."""
-    changed = [c for c, k in zip(view.calls, view.classes, strict=True) if k in ("edit", "shell_write")]
+    changed = [c for c, k in zip(view.calls, view.classes, strict=True) if k in _CHANGING]
     reads = [c for c in view.calls if c.class_ == "read"]
     why.support(changed)
     why.denominator(reads)

@@ -100,9 +100,10 @@ class _Seen:
     def _attempt(self, call: ToolCall, existing: list[str]) -> None:
         if not existing:
             return
-        if not all(path in self._known or self._read_among_many(path) for path in existing):
-            self.blind.append(call)
-            return
+        for path in existing:
+            if path not in self._known and not self._read_among_many(path):
+                self.blind.append(call)
+                return
         self.informed.append(call)
         if self._compactions:
             last = max(self._known.get(path, 0) for path in existing)

@@ -201,17 +201,13 @@ def output_input_token_ratio(view: SessionView, why: Evidence) -> Measured | Abs
 def short_messages(view: SessionView, why: Evidence) -> dict[str, int] | Absent:
     """Human messages of at most 20 characters, of under 20, and of any length; plan hand-offs and bare attachments
     excluded."""
-    said = [(t, len(t.text.strip())) for t in view.turns if t.kind not in _UNSPOKEN]
-    said = [(t, n) for t, n in said if n]
+    said = [(n, t) for t in view.turns if t.kind not in _UNSPOKEN and (n := len(t.text.strip()))]
     if not said:
         return Absent("not_applicable", "no_messages")
-    why.support((t for t, n in said if n <= SHORT_CHARS), "short")
-    why.denominator(t for t, _ in said)
-    return {
-        "le_20": sum(n <= SHORT_CHARS for _, n in said),
-        "lt_20": sum(n < SHORT_CHARS for _, n in said),
-        "n": len(said),
-    }
+    short = [t for n, t in said if n <= SHORT_CHARS]
+    why.support(short, "short")
+    why.denominator(t for _, t in said)
+    return {"le_20": len(short), "lt_20": len([1 for n, _ in said if n < SHORT_CHARS]), "n": len(said)}
 
 
 @signal(

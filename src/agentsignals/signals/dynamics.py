@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Sequence
 
 import msgspec
 
@@ -15,7 +13,7 @@ from agentsignals.evidence import Evidence
 from agentsignals.lexicon import corrections, is_english, seed_corrections
 from agentsignals.model import Absent, ToolCall, Turn
 
-_UNREPEATABLE = ("plan", "task", "ask")
+_UNREPEATABLE = frozenset(("plan", "task", "ask"))
 """Classes whose calls are the same by nature: a to-do list is rewritten, a question asked again."""
 _HOW_TO_RUN = frozenset(
     ("description", "timeout", "timeout_ms", "run_in_background", "background", "is_background", "isBackground")
@@ -82,38 +80,22 @@ def _repeated(calls: list[ToolCall]) -> list[list[ToolCall]]:
     """Calls with the same tool and arguments, together, where they are several. Arguments are only looked into where
     something else is equal: most calls have no like, and many are long.
     """
-    rough = [(c.name, c.path, _folded(c.command) if c.command else c.command) for c in calls]
-    first: dict[tuple[str, str | None, str | None], int] = {}
-    groups: dict[int, list[ToolCall]] = {}
-    for n, key in enumerate(rough):
-        at = first.setdefault(key, n)
+    first: dict[tuple[str, str | None, int | str], int] = {}
+    alike: dict[int, list[int]] = {}
+    for n, c in enumerate(calls):
+        # Equal arguments are equally long, in whatever order they were given; a command's may say how to run it, too.
+        at = first.setdefault((c.name, c.path, len(c.arguments) if c.command is None else _folded(c.command)), n)
         if at != n:
-            groups.setdefault(at, [calls[at]]).append(calls[n])
-    found: list[list[ToolCall]] = []
-    for _, group in sorted(groups.items()):
-        exact: dict[object, list[ToolCall]] = {}
-        for call, signature in zip(group, _signatures(group), strict=True):
-            exact.setdefault(signature, []).append(call)
-        found += [same for same in exact.values() if len(same) > 1]
-    return found
-
-
-def _signatures(group: list[ToolCall]) -> Sequence[object]:
-    """A key for each call: equal where the arguments are. Long arguments are not even hashed without need."""
-    raw = [c.arguments for c in group]
-    if group[0].command is not None:
-        variants = set(raw)
-        if len(variants) == 1:
-            return [0] * len(raw)
-        canonical = {a: _canonical(a) for a in variants}
-        return [canonical[a] for a in raw]
-    # The same arguments, in whatever order the model gave them, are equally long.
-    lengths = [len(a) for a in raw]
-    if len(set(lengths)) == len(lengths):
-        return lengths
-    n_long = Counter(lengths)
-    canonical = {a: _canonical(a) for a in {a for a in raw if n_long[len(a)] > 1}}
-    return [canonical[a] if n_long[len(a)] > 1 else len(a) for a in raw]
+            alike.setdefault(at, [at]).append(n)
+    found: list[list[int]] = []
+    for group in alike.values():
+        raw = {calls[n].arguments for n in group}
+        canonical = {a: _canonical(a) for a in raw} if len(raw) > 1 else {}
+        same: dict[object, list[int]] = {}
+        for n in group:
+            same.setdefault(canonical.get(calls[n].arguments), []).append(n)
+        found += [numbers for numbers in same.values() if len(numbers) > 1]
+    return [[calls[n] for n in numbers] for numbers in sorted(found)]
 
 
 def _folded(command: str) -> str:

@@ -31,6 +31,9 @@ NO_THINKING = frozenset(("cursor-agent", "kiro"))
 """Formats that never record thinking (formats.md section 8): without a block there, nobody knows."""
 
 _KEEPS_EXTENSION_STATE = frozenset(("pi",))
+_LOOKING = frozenset(("read", "search"))
+_CHANGING = frozenset(("edit", "shell_write"))
+_CHECKING = frozenset(("test", "build"))
 _GLANCES = ("explore", "localize")
 _THINK_TAG = re.compile(r"<think>(.*?)(?:</think>|\Z)", re.DOTALL)
 
@@ -178,16 +181,16 @@ def _labels(view: SessionView) -> list[str | None]:
     edited = False
     changed = view.changed_files
     for call, class_, files in zip(view.calls, view.classes, _next_edited(view), strict=True):
-        if class_ in ("read", "search"):
+        if class_ in _LOOKING:
             if files and call.path is not None and call.path in files:
                 current = "localize"
             elif current != "verify" and not (current == "localize" and class_ == "read"):
                 current = "explore"
-        elif class_ in ("edit", "shell_write"):
+        elif class_ in _CHANGING:
             # A plan written to the home folder is no implementation: it opens no phase.
             current = "implement" if call.path is None or view.in_repo(call.path) else current
             edited = edited or call.seq in changed
-        elif class_ in ("test", "build"):
+        elif class_ in _CHECKING:
             current = "verify" if edited else "explore"
         labels.append(current)
     return labels

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -32,7 +33,7 @@ def region_edit_history(view: SessionView, why: Evidence) -> Measured:
     """Each changed place of each successful edit in order of time; lines as the file was right after that edit."""
     why.support(view.repo_edits)
     events = view.session.events
-    unplaced = sum(1 for e in view.repo_edits if e.start_line is None)
+    unplaced = len([1 for e in view.repo_edits if e.start_line is None])
     found = [
         {
             "file": e.path,
@@ -90,11 +91,11 @@ def region_edit_convergence(view: SessionView, why: Evidence) -> Measured | Abse
     if not view.repo_edits:
         return Absent("not_applicable", "no_edit")
     numbers = {id(r): n for n, r in enumerate(view.regions)}
-    arguments = {c.seq: c.arguments for c in view.calls}
+    changes = _Changes(view)
     labels: list[str] = []
     told: list[dict[str, Any]] = []
     for region in _edited_again(view):
-        label, sizes, rel = _convergence(region, arguments)
+        label, sizes, rel = _convergence(region, changes)
         why.support(region.edits, f"r{numbers[id(region)]} {label}:")
         labels.append(label)
         told.append({"region_id": f"r{numbers[id(region)]}", "file": region.path, "sizes": sizes, "rel": rel})
@@ -105,14 +106,30 @@ def _edited_again(view: SessionView) -> list[Region]:
     return [r for r in view.regions if len(r.edits) > 1 and r.n_calls > 1]
 
 
-def _convergence(region: Region, arguments: dict[int, str]) -> tuple[str, list[int], float]:
+class _Changes(dict[int, Changed]):
+    """The lines that a call changed, by its event number: read off its arguments when first asked for."""
+
+    def __init__(self, view: SessionView) -> None:
+        super().__init__()
+        self._view = view
+
+    def __missing__(self, seq: int) -> Changed:
+        found = self[seq] = changed_lines(self._arguments.get(seq, ""))
+        return found
+
+    @cached_property
+    def _arguments(self) -> dict[int, str]:
+        return {c.seq: c.arguments for c in self._view.calls}
+
+
+def _convergence(region: Region, changes: _Changes) -> tuple[str, list[int], float]:
     """The label, the changed lines of each call in order, and how they trend (-1: to nothing)."""
     by_call: dict[int, list[Edit]] = {}
     for edit in region.edits:
         by_call.setdefault(edit.seq, []).append(edit)
-    sizes = [sum((e.added or 0) + (e.removed or 0) for e in edits) for edits in by_call.values()]
+    sizes = [sum([(e.added or 0) + (e.removed or 0) for e in edits]) for edits in by_call.values()]
     rel = trend(sizes)
-    if _may_go_back(by_call) and _goes_back([changed_lines(arguments.get(seq, "")) for seq in by_call]):
+    if _may_go_back(by_call) and _goes_back([changes[seq] for seq in by_call]):
         return "oscillating", sizes, rel
     if len(sizes) >= 4 and abs(rel) < STEADY_REL:
         steps = [b - a for a, b in pairwise(sizes)]
@@ -129,7 +146,7 @@ def trend(sizes: list[int]) -> float:
     if n < 2 or not total:
         return 0.0
     middle = (n - 1) / 2
-    slope = sum((x - middle) * y for x, y in enumerate(sizes)) / sum((x - middle) ** 2 for x in range(n))
+    slope = sum([(x - middle) * y for x, y in enumerate(sizes)]) / sum([(x - middle) ** 2 for x in range(n)])
     return round(slope * (n - 1) * n / total, 4)
 
 
