@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from agentsignals.formats import Claim, Format, Input, Reading
-from agentsignals.formats.copilot_decode import decode, kind_of
-from agentsignals.formats.copilot_records import Event, Start, Unknown
+from agentsignals.formats.copilot_decode import DECODER, decode, tally
+from agentsignals.formats.copilot_records import Start
 from agentsignals.formats.copilot_session import Reader
 from agentsignals.formats.head import Head
-from agentsignals.formats.records import lines, saw
+from agentsignals.formats.records import all_lines, saw
 from agentsignals.model import Session
 
 _FAMILIES = frozenset(
@@ -42,10 +42,12 @@ class _File:
 
     def __init__(self, given: Input) -> None:
         self.given = given
-        self.events: list[tuple[int, Event | Unknown]] = list(lines(given.data, given.artifact, decode))
-        named = next((e.data.sessionId for _, e in self.events if isinstance(e, Start) and e.data.sessionId), None)
+        self.numbers, self.events = all_lines(given.data, given.artifact, DECODER, decode)
+        for kind, times in tally(self.events).items():
+            saw(given.artifact, kind, times)
+        named = next((e.data.sessionId for e in self.events if isinstance(e, Start) and e.data.sessionId), None)
         self.session_id = named or given.session_hint or given.artifact.artifact_id
-        first = next((e.timestamp for _, e in self.events if e.timestamp), "")
+        first = next((e.timestamp for e in self.events if e.timestamp), "")
         # Of two snapshots that begin together the longer comes first, so that most of a session points into one file.
         self.order = (first, -len(self.events), given.artifact.sha256, given.artifact.artifact_id)
 
@@ -59,8 +61,7 @@ def _session(session_id: str, files: list[_File]) -> Session:
     for file in files:
         artifact = file.given.artifact
         reader.builder.artifact_id = artifact.artifact_id
-        for number, event in file.events:
-            saw(artifact, kind_of(event))
+        for number, event in zip(file.numbers, file.events, strict=True):
             if event.id is not None and event.id in seen:
                 saw(artifact, "repeated")
                 continue

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Union
 
 import msgspec
@@ -64,25 +66,34 @@ _SHAPES: tuple[type[Struct], ...] = (
 )  # fmt: skip
 
 
-_decode_known = msgspec.json.Decoder(Union[_SHAPES]).decode  # noqa: UP007  (a union made of a tuple)
+DECODER: msgspec.json.Decoder[Event | Unknown] = msgspec.json.Decoder(Union[_SHAPES])  # noqa: UP007  (made of a tuple)
 _decode_any = msgspec.json.Decoder(Unknown).decode
 
 
-_KNOWN = frozenset(str(shape.__struct_config__.tag) for shape in _SHAPES)
+_TYPES: dict[type, str] = {shape: str(shape.__struct_config__.tag) for shape in _SHAPES}
+_KNOWN = frozenset(_TYPES.values())
 
 
 def decode(data: memoryview | bytes) -> Event | Unknown:
     """One line. Of a known type, what can't be decoded raises, for records.lines to recover."""
     try:
-        known: Event = _decode_known(data)
+        return DECODER.decode(data)
     except msgspec.DecodeError:
         event = _decode_any(data)
         if event.type in _KNOWN:
             raise
         return event
-    return known
+
+
+def tally(events: Sequence[Event | Unknown]) -> dict[str, int]:
+    """How many events there are of each type."""
+    shapes = Counter(map(type, events))
+    counted = {_TYPES[shape]: times for shape, times in shapes.items() if shape is not Unknown}
+    if Unknown in shapes:
+        counted.update(Counter([kind_of(event) for event in events if isinstance(event, Unknown)]))
+    return counted
 
 
 def kind_of(event: Event | Unknown) -> str:
     """The event's type, as counted in the artifact."""
-    return event.type if isinstance(event, Unknown) else str(type(event).__struct_config__.tag)
+    return event.type if isinstance(event, Unknown) else _TYPES[type(event)]
