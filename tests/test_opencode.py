@@ -11,7 +11,8 @@ import pytest
 
 from agentsignals.formats import Input
 from agentsignals.formats.head import HEAD_BYTES, Head
-from agentsignals.formats.opencode import FORMAT, SHELL_MARK
+from agentsignals.formats.opencode import FORMAT
+from agentsignals.formats.opencode_files import SHELL_MARK
 from agentsignals.model import Artifact, Session
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "sessions" / "opencode"

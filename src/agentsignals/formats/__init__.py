@@ -70,6 +70,16 @@ class Format(Struct, frozen=True):
     """Where the agent keeps its sessions on a machine (`~` is the home folder); none when it has no such place."""
 
 
+def read_by(module: str) -> Callable[[list[Input]], Reading]:
+    """`read` of a module of this package that is loaded when the first file of its format is read."""
+
+    def read(inputs: list[Input]) -> Reading:
+        reading: Reading = import_module(f"agentsignals.formats.{module}").read(inputs)
+        return reading
+
+    return read
+
+
 @cache
 def formats() -> dict[str, Format]:
     """Every format by name."""

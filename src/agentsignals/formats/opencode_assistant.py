@@ -7,7 +7,8 @@ import re
 
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.one_document import as_count, as_text
-from agentsignals.formats.opencode_records import UNNAMED, Message, MessageInfo, Part, Tokens, failure
+from agentsignals.formats.opencode import UNNAMED
+from agentsignals.formats.opencode_records import Message, MessageInfo, Part, Tokens, failure
 from agentsignals.formats.opencode_tools import Runs, arguments
 from agentsignals.model import EventKind, Step
 from agentsignals.times import from_epoch_ms

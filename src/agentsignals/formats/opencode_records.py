@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw, Struct
 
-from agentsignals.formats.one_document import REDACTED, each
+from agentsignals.formats.one_document import each
 from agentsignals.formats.records import UNREADABLE
 
 
@@ -132,9 +132,6 @@ _raw_export = msgspec.json.Decoder(_RawExport).decode
 _raw_message = msgspec.json.Decoder(_RawMessage).decode
 _part = msgspec.json.Decoder(Part).decode
 _failure = msgspec.json.Decoder(_Failure).decode
-
-UNNAMED = (None, "", REDACTED)
-"""Ids that name nothing."""
 
 
 def decode(data: memoryview | bytes) -> Export:

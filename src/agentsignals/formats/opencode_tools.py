@@ -10,7 +10,8 @@ from msgspec import Raw, Struct
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.edits import Hunk, count_lines, created, unified
 from agentsignals.formats.one_document import as_count, as_text
-from agentsignals.formats.opencode_records import UNNAMED, Part, State
+from agentsignals.formats.opencode import UNNAMED
+from agentsignals.formats.opencode_records import Part, State
 from agentsignals.formats.records import UNREADABLE
 from agentsignals.formats.tools import ASK, EDIT, PLAN, READ, SEARCH, SHELL, TASK, WEB, Tool
 from agentsignals.model import CallStatus, EditOp, Step, ToolCall

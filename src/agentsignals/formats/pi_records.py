@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -11,8 +10,6 @@ from msgspec import Raw, Struct
 
 from agentsignals.model import Step
 from agentsignals.times import from_epoch_ms, from_iso
-
-_SESSION_FILE = re.compile(r"_([^_/\\]+)\.jsonl$")
 
 
 class Cost(Struct, gc=False):
@@ -113,12 +110,6 @@ def tally(entries: Iterable[Entry]) -> dict[str, int]:
 def _kind_of(entry: Entry) -> tuple[str, str | None, str | None]:
     kind, message = entry.type, entry.message
     return kind, message.role if kind == "message" and message is not None else None, entry.customType
-
-
-def parent_of(header: Entry) -> str | None:
-    """The id of the session this one was forked from, off the name of its file (`<time>_<id>.jsonl`)."""
-    found = _SESSION_FILE.search(header.parentSession or header.branchedFrom or "")
-    return found.group(1) if found else None
 
 
 def blocks(content: str | list[Block] | None) -> Sequence[Block]:
