@@ -11,7 +11,8 @@ import pytest
 
 from agentsignals.formats import Input
 from agentsignals.formats.head import Head
-from agentsignals.formats.kiro import DENIED, FORMAT, STOPPED
+from agentsignals.formats.kiro import FORMAT
+from agentsignals.formats.kiro_files import DENIED, STOPPED
 from agentsignals.model import Artifact, Session
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "sessions" / "kiro"
