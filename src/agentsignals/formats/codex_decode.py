@@ -1,6 +1,6 @@
 """Decodes the lines of a Codex rollout, each in one go into the struct of its kind."""
 
-from __future__ import annotations
+# No annotations as text: the decoder would evaluate each by itself, which takes longer than all else here.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable

@@ -1,6 +1,6 @@
 """Decodes the events of Copilot CLI, each in one go into the struct of its type."""
 
-from __future__ import annotations
+# No annotations as text: the decoder would evaluate each by itself, which takes longer than all else here.
 
 from collections import Counter
 from collections.abc import Sequence

@@ -4,7 +4,7 @@ An event is `{type, data, id, timestamp, parentId, agentId?}`. Source: formats.m
 transcript at hand holds the event schema that Copilot's SDK publishes.
 """
 
-from __future__ import annotations
+# No annotations as text: the decoder would evaluate each by itself, which takes longer than all else here.
 
 from msgspec import Raw, Struct, field
 

@@ -1,6 +1,6 @@
 """The records of a Gemini CLI chat file as typed structs (formats.md section 5): only what is read."""
 
-from __future__ import annotations
+# No annotations as text: the decoder would evaluate each by itself, which takes longer than all else here.
 
 import msgspec
 from msgspec import Raw, Struct
