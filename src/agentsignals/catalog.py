@@ -58,6 +58,10 @@ class Measured(Struct, gc=False):
     detail: dict[str, Any] = field(default_factory=dict)
 
 
+class Row(Struct, gc=False):
+    """A row of a value that is a list of objects: made and written faster than a dict; plain data outside."""
+
+
 class Signal(Struct, frozen=True):
     """A declared measure."""
 
@@ -213,11 +217,13 @@ def _measured(view: SessionView, known: dict[str, Any], history: Any) -> list[Re
 
 
 def plain(value: Any) -> Any:
-    """A value as plain data: lists per turn without their wrappers."""
+    """A value as plain data: lists per turn without their wrappers, rows as dicts."""
     if isinstance(value, list):
         return [plain(v) for v in value]
     if isinstance(value, Measured):
         return value.value
+    if isinstance(value, Row):
+        return msgspec.to_builtins(value)
     return {"absent": value.reason, "detail": value.detail} if isinstance(value, Absent) else value
 
 

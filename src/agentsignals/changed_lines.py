@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -12,6 +13,8 @@ TRIVIAL_CHARS = 3
 
 _PAIRS = (("old_string", "new_string"), ("oldText", "newText"), ("old_str", "new_str"), ("oldString", "newString"))
 _PATCHES = ("patch", "patchText", "input", "diff")
+_REMOVED = re.compile(r"\n-(?!--)(.*)")
+_ADDED = re.compile(r"\n\+(?!\+\+)(.*)")
 
 
 class Changed(NamedTuple):
@@ -47,10 +50,10 @@ def _texts(given: Any) -> Iterator[tuple[str, str]]:
     if not isinstance(given, dict):
         return
     for old, new in _PAIRS:
-        if isinstance(given.get(old), str) and isinstance(given.get(new), str):
+        if old in given and new in given and isinstance(given[old], str) and isinstance(given[new], str):
             yield given[old], given[new]
     for name in _PATCHES:
-        if isinstance(given.get(name), str):
+        if name in given and isinstance(given[name], str):
             yield _sides(given[name])
     edits = given.get("edits")
     if isinstance(edits, list):
@@ -59,10 +62,8 @@ def _texts(given: Any) -> Iterator[tuple[str, str]]:
 
 
 def _sides(patch: str) -> tuple[str, str]:
-    lines = patch.split("\n")
-    old = [x[1:] for x in lines if x[:1] == "-" and x[:3] != "---"]
-    new = [x[1:] for x in lines if x[:1] == "+" and x[:3] != "+++"]
-    return "\n".join(old), "\n".join(new)
+    patch = "\n" + patch
+    return "\n".join(_REMOVED.findall(patch)), "\n".join(_ADDED.findall(patch))
 
 
 def _lines(text: str) -> set[str]:

@@ -18,6 +18,7 @@ FILE_CLASSES = frozenset(("read", "search", "edit"))
 _OUTSIDE = re.compile(r"[/~]|[A-Za-z]:/|\.\./")
 OF_AGENT = frozenset(("text", "thinking", "tool_call", "tool_result"))
 """The kinds of events that the agent makes."""
+_OF_CALLS = frozenset(("tool_call", "tool_result"))
 _TURN_OF = attrgetter("turn")
 # With the line break before it: found several times faster than "^".
 _COMMITTED = re.compile(r"\n\[(?:detached HEAD|[^\s\]]+)(?: \(root-commit\))? [0-9a-f]{7,40}\]")
@@ -238,9 +239,9 @@ class SessionView:
 
     @once
     def by_kind(self) -> dict[EventKind, list[Event]]:
-        """Main-thread events by kind, in order."""
+        """Main-thread events by kind, in order. Without tool calls and results, which are most: `calls` has those."""
         found: dict[EventKind, list[Event]] = defaultdict(list)
-        for event in self.events:
+        for event in [e for e in self.events if e.kind not in _OF_CALLS]:
             found[event.kind].append(event)
         return found
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentsignals.catalog import by_path, explain, measure, values
+from agentsignals.catalog import Row, by_path, explain, measure, plain, values
 from agentsignals.derived import SessionView
 from agentsignals.evidence import Collected
 from agentsignals.model import Absent
 
 
 def value(view: SessionView, path: str) -> Any:
-    return _result(view, path).value
+    """The value; rows as plain data."""
+    found = _result(view, path).value
+    return [plain(v) if isinstance(v, Row) else v for v in found] if isinstance(found, list) else found
 
 
 def detail(view: SessionView, path: str) -> dict[str, Any]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from itertools import pairwise
 
-from agentsignals.catalog import Measured, ratio, signal
+from msgspec import field
+
+from agentsignals.catalog import Measured, Row, ratio, signal
 from agentsignals.derived import SessionView
 from agentsignals.evidence import Evidence
-from agentsignals.model import Absent, ToolCall
+from agentsignals.model import Absent, CallStatus, ToolCall
 
 _CHANGING = frozenset(("edit", "shell_write"))
 
@@ -133,6 +135,16 @@ def diff_lines(view: SessionView, why: Evidence) -> Measured | Absent:
     return Measured(added + removed, detail)
 
 
+class Called(Row):
+    """A call in the sequence."""
+
+    i: int
+    name: str
+    class_: str = field(name="class")
+    file: str | None
+    status: CallStatus
+
+
 @signal(
     "behavior.tool_sequence[]",
     type="list[obj]",
@@ -151,8 +163,7 @@ def tool_sequence(view: SessionView, why: Evidence) -> Measured:
     classes = view.classes
     pairs = Counter(pairwise(classes))
     sequence = [
-        {"i": i, "name": c.name, "class": k, "file": c.path, "status": c.status}
-        for i, (c, k) in enumerate(zip(view.calls, classes, strict=True))
+        Called(i, c.name, k, c.path, c.status) for i, (c, k) in enumerate(zip(view.calls, classes, strict=True))
     ]
     return Measured(sequence, {"class_bigrams": {f"{a}>{b}": n for (a, b), n in pairs.items()}})
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from statistics import fmean, median
 from typing import Any
 
 from agentsignals.catalog import Measured, ratio, signal
@@ -109,8 +108,8 @@ def session_length_events(view: SessionView, why: Evidence) -> Measured:
     changes of model."""
     why.support(e for e in view.events if e.kind in _CANONICAL)
     others = len(view.session.events) - len(view.events)
-    n = sum([len(events) for kind, events in view.by_kind.items() if kind in _CANONICAL])
-    return Measured(n, {"subagent_events": others})
+    silent = sum([len(events) for kind, events in view.by_kind.items() if kind not in _CANONICAL])
+    return Measured(len(view.events) - silent, {"subagent_events": others})
 
 
 @signal(
@@ -126,7 +125,7 @@ def median_session_length_events(session_length_events: Sequence[int]) -> Measur
     """Median over sessions of the number of events."""
     if not session_length_events:
         return Absent("not_applicable", "no_sessions")
-    return Measured(float(median(session_length_events)), {"n": len(session_length_events)})
+    return Measured(float(_median(session_length_events)), {"n": len(session_length_events)})
 
 
 @signal(
@@ -163,12 +162,12 @@ def cost_per_session(
     if not session_cost_usd:
         return Absent("not_computable", "no_costs")
     detail = {
-        "median": median(session_cost_usd),
+        "median": _median(session_cost_usd),
         "n": len(session_cost_usd),
         "n_null": max(len(session_length_events) - len(session_cost_usd), 0),
-        "main_thread_mean": fmean(cost_usd) if cost_usd else None,
+        "main_thread_mean": _mean(cost_usd) if cost_usd else None,
     }
-    return Measured(fmean(session_cost_usd), detail)
+    return Measured(_mean(session_cost_usd), detail)
 
 
 @signal(
@@ -223,6 +222,17 @@ def share_messages_le_20_chars(short_messages: Sequence[dict[str, int]]) -> Meas
     total = {key: sum(one[key] for one in short_messages) for key in ("le_20", "lt_20", "n")}
     lt_20 = total["lt_20"] / total["n"] if total["n"] else None
     return ratio(total["le_20"], total["n"], lt_20=lt_20)
+
+
+# The module `statistics` would take longer to load than all signals take to be declared.
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+def _median(values: Sequence[float]) -> float:
+    ordered = sorted(values)
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
 def _entropy(counts: Iterable[int]) -> float:

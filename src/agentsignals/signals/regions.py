@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-from agentsignals.catalog import Measured, signal
+from agentsignals.catalog import Measured, Row, signal
 from agentsignals.changed_lines import Changed, changed_lines
 from agentsignals.derived import SessionView
 from agentsignals.evidence import Evidence
@@ -18,6 +17,20 @@ from agentsignals.tracking import Region, records
 OSCILLATES_AT = 2 / 3
 STEADY_REL = 0.5
 READDED_SHARE = 0.5
+
+
+class Edited(Row):
+    """A changed place; lines as the file was right after the edit."""
+
+    file: str
+    start_line: int | None
+    end_line: int | None
+    turn_index: int | None
+    timestamp: str | None
+    added: int | None
+    removed: int | None
+    event_id: int
+    region_id: str
 
 
 @signal(
@@ -35,17 +48,17 @@ def region_edit_history(view: SessionView, why: Evidence) -> Measured:
     events = view.session.events
     unplaced = len([1 for e in view.repo_edits if e.start_line is None])
     found = [
-        {
-            "file": e.path,
-            "start_line": e.start_line,
-            "end_line": e.end_line,
-            "turn_index": e.turn,
-            "timestamp": to_iso(events[e.seq].timestamp),
-            "added": e.added,
-            "removed": e.removed,
-            "event_id": e.seq,
-            "region_id": f"r{region}",
-        }
+        Edited(
+            e.path,
+            e.start_line,
+            e.end_line,
+            e.turn,
+            to_iso(events[e.seq].timestamp),
+            e.added,
+            e.removed,
+            e.seq,
+            f"r{region}",
+        )
         for region, e in records(view.regions)
     ]
     return Measured(found, {"regions": len(view.regions), **({"lines_unknown": unplaced} if unplaced else {})})
@@ -154,8 +167,11 @@ def _may_go_back(by_call: dict[int, list[Edit]]) -> bool:
     """Something was removed before a call that both adds and removes. Spares reading the arguments of the others."""
     removed_before = False
     for edits in by_call.values():
-        removes = any(e.removed for e in edits)
-        if removed_before and removes and any(e.added for e in edits):
+        adds = removes = False
+        for e in edits:
+            adds = adds or bool(e.added)
+            removes = removes or bool(e.removed)
+        if removed_before and removes and adds:
             return True
         removed_before = removed_before or removes
     return False
@@ -164,9 +180,9 @@ def _may_go_back(by_call: dict[int, list[Edit]]) -> bool:
 def _goes_back(changes: list[Changed]) -> bool:
     """A later edit brings back half of what an earlier one removed, and removes what was added since."""
     for later in range(1, len(changes)):
-        since: Counter[str] = Counter()
+        since: set[str] = set()
         for earlier in range(later - 1, -1, -1):
-            since.update(changes[earlier].added)
+            since |= changes[earlier].added
             gone = changes[earlier].removed
             back = len(gone & changes[later].added)
             if gone and back >= READDED_SHARE * len(gone) and not changes[later].removed.isdisjoint(since):

@@ -21,6 +21,7 @@ from agentsignals.store.tables import SignalRow
 FOLDER = "shards"
 _TEXTS = frozenset(("text", "arguments", "command", "value", "detail"))
 _FOUND_BY = ["session_id", "artifact_id", "signal"]
+_NUMBERS = frozenset((bool, int, float))
 _LEVEL = 1
 """zstd level: over this corpus 3 takes 1.3 times as long for 10 % fewer bytes (docs/decisions/003)."""
 
@@ -153,7 +154,7 @@ def signal_rows(session_id: str | None, results: list[Result]) -> list[SignalRow
                 result.turn,
                 one.path,
                 None if absent else encode(value).decode(),
-                float(value) if not absent and isinstance(value, int | float) else None,
+                float(value) if type(value) in _NUMBERS else None,
                 value.reason if absent else None,
                 (value.detail or None) if absent else None,
                 one.version,
