@@ -50,10 +50,10 @@ class Calls:
         """Processes left running, by the number that later `write_stdin` calls name."""
 
     def function(self, body: FunctionCall, at: int | None) -> None:
-        name = tools.full_name(body.name, body.namespace)
+        name = tools.full_name(body.name, body.namespace) if body.namespace else body.name
         known = tools.tool(name)
         patch = session_id = None
-        if known is EDIT or (known is SHELL and tools.says_more(body.arguments)):
+        if known is EDIT or (known is SHELL and tools.says_more(name, body.arguments)):
             given = tools.more_arguments(body.arguments)
             patch, session_id = tools.patch_of(given), given.session_id
         call = self._begin(name, body.call_id or "", body.arguments, known, patch, at)

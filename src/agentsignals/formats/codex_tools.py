@@ -65,9 +65,9 @@ _wrapped = msgspec.json.Decoder(Wrapped).decode
 _arguments = msgspec.json.Decoder(Arguments).decode
 
 
-def full_name(name: str, namespace: str | None) -> str:
+def full_name(name: str, namespace: str) -> str:
     """The tool's name as older versions wrote it: an MCP tool with its server (`mcp__server__tool`)."""
-    if not namespace or not namespace.startswith("mcp__"):
+    if not namespace.startswith("mcp__"):
         return name
     return namespace + name if name.startswith("_") or namespace.endswith("__") else f"{namespace}__{name}"
 
@@ -77,9 +77,9 @@ def tool(name: str) -> Tool | None:
     return _TOOLS.get(name) or (MCP if name.startswith("mcp__") else None)
 
 
-def says_more(arguments: str) -> bool:
+def says_more(name: str, arguments: str) -> bool:
     """Whether a shell tool's arguments may hold what `more_arguments` reads."""
-    return '"session_id"' in arguments or "patch" in arguments or '"input"' in arguments
+    return name == "write_stdin" or "patch" in arguments
 
 
 def more_arguments(arguments: str) -> Arguments:
