@@ -13,7 +13,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 from agentsignals.formats.shell_kinds import DIRECT, ENTERS, KINDS, Kind, kind_of, leading_words
-from agentsignals.formats.shell_words import Simple, simples
+from agentsignals.formats.shell_words import PATCH, Simple, simples, without_patches
 from agentsignals.formats.shell_writes import (
     UNRESOLVED,
     WRITERS,
@@ -59,8 +59,9 @@ def written_paths(command: str) -> tuple[tuple[str, EditOp], ...]:
 def parse(command: str) -> Command:
     """The whole reading of a command line, `bash -c '…'` included."""
     reading = _Reading()
-    if "*** Begin Patch" in command:
+    if PATCH in command:
         reading.wrote(patched_files(command))
+        command = without_patches(command)
     for simple in simples(command):
         reading.take(simple)
     return reading.summary()
@@ -109,8 +110,8 @@ class _Reading:
             self.sources.append((self.folders[-1], _files_read, words, name))
         elif known == "search":
             self.sources.append((self.folders[-1], _files_searched, words, name))
-        elif name in WRITERS:
-            self.wrote(written_by(words, name))
+        elif name in WRITERS and (writes := written_by(words, name)):
+            self.wrote(writes)
 
     def looked_into(self, words: list[str], substituted: bool) -> tuple[Kind, str, list[str]]:
         """Of a command whose first word does not say it all: what it is for, its name, its words from the name on."""
@@ -139,7 +140,7 @@ class _Reading:
 
     def enter(self, words: list[str]) -> None:
         """A folder that is not known (`cd "$DIR"`, `cd -`) makes the relative paths after it unknown too."""
-        given = operands(words)
+        given = words[1:] if len(words) == 2 and words[1][:1] != "-" else operands(words)
         here = self.folders[-1]
         if len(given) == 1 and words[0] != "popd" and not UNRESOLVED(given[0]) and given[0][0] != "~":
             path = _forward(given[0])

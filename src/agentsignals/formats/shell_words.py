@@ -12,7 +12,7 @@ _LONGEST = 1_000_000
 _MAX_HEREDOCS = 50
 
 _HEREDOC = re.compile(r"<<-?[ \t]*(?:'([^'\n]+)'|\"([^\"\n]+)\"|\\?([A-Za-z_]\w*))")
-_PATCHES = "*** Begin Patch"
+PATCH = "*** Begin Patch"
 _PATCH = re.compile(r"\*\*\* Begin Patch.*?(?:\*\*\* End Patch|\Z)", re.DOTALL)
 _PIECES = r"(?:[^\s'\"\\;|&<>()$]+|\$(?:\{[^}\n]*\})?|'[^']*'|\"[^\"\\]*(?:\\.[^\"\\]*)*\"|\\.|['\"\\])"
 _BARE = r"[!%*-:=?-Z\[\]^-{}~][!#%*-:=?-Z\[\]^-{}~]*+(?=[ \t\n;|&()])"
@@ -51,13 +51,13 @@ class _Open(Struct, gc=False):
 
 
 def simples(command: str) -> list[Simple]:
-    """The simple commands of a command line, in order; here-document bodies and patch envelopes left out."""
+    """The simple commands of a command line, in order; here-document bodies left out."""
     found: list[Simple] = []
     opened: list[_Open] = []
     words: list[str] = []
     targets: list[str] = []
     redirect = ""
-    text = command if len(command) < _LONG and "<<" not in command and _PATCHES not in command else _shortened(command)
+    text = command if len(command) < _LONG and "<<" not in command else _shortened(command)
     for bare, quoted, end, mark, odd in _TOKEN.findall(text + "\n"):
         if not mark:
             told = bare.split() if bare else [quoted[1:-1]] if quoted else [unquoted(odd)] if odd else []
@@ -86,7 +86,9 @@ def simples(command: str) -> list[Simple]:
             outer = opened.pop()
             if outer.words is not None:
                 words, targets = outer.words, outer.targets
-    return found + [_enclosed(o.words, o.targets, opened) for o in reversed(opened) if o.words]
+    if opened:
+        found += [_enclosed(o.words, o.targets, opened) for o in reversed(opened) if o.words]
+    return found
 
 
 def _enclosed(words: list[str], targets: list[str], opened: list[_Open]) -> Simple:
@@ -111,14 +113,14 @@ def _plain(piece: tuple[str, str, str, str]) -> str:
     return single or bare
 
 
+def without_patches(command: str) -> str:
+    """Without the envelopes of `apply_patch`, which may hold anything."""
+    return _PATCH.sub("", command[:_LONGEST])
+
+
 def _shortened(command: str) -> str:
-    """Without patches and here-document bodies."""
     text = command[:_LONGEST]
-    if _PATCHES in text:
-        text = _PATCH.sub("", text)
-    if "<<" in text:
-        text = _without_heredocs(text)
-    return text[:_LONG]
+    return (_without_heredocs(text) if "<<" in text else text)[:_LONG]
 
 
 def _without_heredocs(text: str) -> str:
