@@ -1,0 +1,1 @@
+"""The activation lab: directions in a model's residual stream, steering along them, and a retry loop with hidden tests."""

@@ -1,0 +1,225 @@
+"""What the lab asks of a model, and in which words: spans, positions, edits, generations. No torch here.
+
+A layer is the 0-based number of a decoder block and stands for that block's **output**. Token positions are those of the
+unpadded sequence; `end` is exclusive. Arrays are NumPy float32 unless said otherwise; d is the model's width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Role = Literal["system", "task", "tests", "feedback", "code", "text", "template"]
+"""What a stretch of a prompt is: the task's words, its visible tests, what came back after an attempt, an earlier answer
+of the model, plain text without a chat, or what the chat template put between them."""
+
+
+class Piece(Struct, frozen=True):
+    """A stretch of one message. Empty pieces are allowed and have no tokens."""
+
+    role: Role
+    text: str
+    label: str = ""
+    """What it is called in results: the number of an attempt or a sentence."""
+
+
+class Message(Struct, frozen=True):
+    """One turn of a chat, in pieces whose texts are joined without anything between them."""
+
+    speaker: Literal["system", "user", "assistant"]
+    pieces: tuple[Piece, ...]
+
+
+class Span(Struct, frozen=True):
+    """The tokens of a piece. A token that two pieces share belongs to the one where it begins."""
+
+    role: Role
+    start: int
+    end: int
+    label: str = ""
+
+
+class Prompt(Struct, frozen=True):
+    """A text as tokens, and which of them are what. Spans cover all tokens, in order, without overlap."""
+
+    tokens: tuple[int, ...]
+    spans: tuple[Span, ...]
+    text: str = ""
+
+
+class Positions(Struct, frozen=True):
+    """Which tokens of a sequence are meant.
+
+    `prompt`: all of the prompt; `roles`: those of `roles` (and `labels`, when named); `last`: the prompt's last token;
+    `generated`: the last token of the prompt (it yields the first new one) and all that follow; `all`: every one.
+    Attention sinks are left out where `skip_sinks` says so (`Sinks` of the model's calibration).
+    """
+
+    which: Literal["all", "prompt", "roles", "last", "generated"] = "all"
+    roles: tuple[Role, ...] = ()
+    labels: tuple[str, ...] = ()
+    skip_sinks: bool = True
+
+
+class Add(Struct, frozen=True, tag="add"):
+    """h + amount · vector/‖vector‖ at the output of `layer`; `amount` in the units of the residual stream."""
+
+    layer: int
+    vector: np.ndarray
+    """(d,); any length but zero."""
+    amount: float
+    positions: Positions = Positions()
+
+
+class Ablate(Struct, frozen=True, tag="ablate"):
+    """h without its part along `vector`."""
+
+    layer: int
+    vector: np.ndarray
+    positions: Positions = Positions()
+
+
+class Clamp(Struct, frozen=True, tag="clamp"):
+    """h with its coordinate along the unit vector of `vector` set to `value`."""
+
+    layer: int
+    vector: np.ndarray
+    value: float
+    positions: Positions = Positions()
+
+
+class Replace(Struct, frozen=True, tag="replace"):
+    """h at the positions replaced by `states` ((n, d), one row a position in order): activation patching."""
+
+    layer: int
+    states: np.ndarray
+    positions: Positions = Positions()
+
+
+class Suppress(Struct, frozen=True, tag="suppress"):
+    """No later token attends to those at `positions`, in the blocks `layers` (none named: all)."""
+
+    positions: Positions
+    layers: tuple[int, ...] = ()
+
+
+Edit = Add | Ablate | Clamp | Replace | Suppress
+
+
+class Sampling(Struct, frozen=True):
+    """How tokens are drawn. Temperature 0: the likeliest. `seed` fixes the random numbers of one generation: the same
+    seed draws the same numbers whatever the edits (common random numbers over conditions)."""
+
+    max_new_tokens: int
+    temperature: float = 0.0
+    top_p: float = 1.0
+    seed: int = 0
+    stop: tuple[str, ...] = ()
+
+
+class Generation(Struct, frozen=True):
+    """What a model wrote after a prompt."""
+
+    text: str
+    tokens: tuple[int, ...]
+    finish: Literal["stop", "length"]
+    prompt_tokens: int
+    logprob_sum: float | None = None
+    """Sum of the drawn tokens' natural-log probabilities under the model as edited; None where a server told none."""
+
+
+class Calibration(Struct, frozen=True):
+    """What a dose is a fraction of, by layer: the median norm of non-sink tokens on calibration texts."""
+
+    median_norm: tuple[float, ...]
+    sink_norm: tuple[float, ...]
+    """Tokens whose norm at a layer is above this are sinks there (10 x the median; emotion_lab (b) 3)."""
+    texts: int
+    tokens: int
+
+
+class ModelCard(Struct, frozen=True):
+    """Which model this is, for the manifest of a run."""
+
+    name: str
+    revision: str
+    """A commit hash, or a hash over the files of a local folder."""
+    tokenizer_sha256: str
+    architecture: str
+    layers: int
+    width: int
+    dtype: str
+    device: str
+    has_chat_template: bool
+    attention: str
+    """The attention implementation (sdpa, eager, ...)."""
+    packages: dict[str, str] = {}
+    """Versions of what it runs on."""
+
+
+class Writer(Protocol):
+    """Something that answers a chat: a model in this process, or a server."""
+
+    @property
+    def name(self) -> str: ...
+
+    def write(self, chats: Sequence[Sequence[Message]], sampling: Sequence[Sampling]) -> list[Generation]:
+        """One generation a chat, in their order; `sampling` has one entry a chat."""
+        ...
+
+
+class ResidualModel(Writer, Protocol):
+    """A model in this process. Batches are cut inside; a batch's size changes no result beyond rounding."""
+
+    @property
+    def card(self) -> ModelCard: ...
+
+    def encode(self, chat: Sequence[Message]) -> Prompt:
+        """A chat under the model's own template, ready for an answer; LabError when it has none and the chat needs it."""
+        ...
+
+    def encode_text(self, pieces: Sequence[Piece]) -> Prompt:
+        """Plain text without a template; a beginning-of-sequence token where the tokenizer adds one."""
+        ...
+
+    def calibrate(self, prompts: Sequence[Prompt]) -> Calibration:
+        """Measures norms on `prompts`; later calls leave sinks out by what was found."""
+        ...
+
+    def record(
+        self,
+        prompts: Sequence[Prompt],
+        layers: Sequence[int],
+        positions: Positions = Positions(),
+        edits: Sequence[Edit] = (),
+    ) -> np.ndarray:
+        """Means over the positions: (prompts, layers, d). A prompt without such a position has NaN. With `edits`, the
+        states after them."""
+        ...
+
+    def states(self, prompts: Sequence[Prompt], layers: Sequence[int], edits: Sequence[Edit] = ()) -> list[np.ndarray]:
+        """All states: one (layers, tokens, d) a prompt."""
+        ...
+
+    def next_logprobs(self, prompts: Sequence[Prompt], edits: Sequence[Edit] = ()) -> np.ndarray:
+        """Natural-log probabilities of the token after each prompt: (prompts, vocabulary)."""
+        ...
+
+    def logprobs_of(self, prompts: Sequence[Prompt], edits: Sequence[Edit] = ()) -> list[np.ndarray]:
+        """Of each prompt's own tokens given those before: one (tokens,) a prompt, the first NaN."""
+        ...
+
+    def attention(self, prompt: Prompt) -> np.ndarray:
+        """Attention weights: (layers, heads, tokens, tokens), rows are queries."""
+        ...
+
+    def generate(
+        self, prompts: Sequence[Prompt], sampling: Sequence[Sampling], edits: Sequence[Edit] = ()
+    ) -> list[Generation]:
+        """Continues each prompt under the edits. Edits at `generated` positions act on every new token."""
+        ...
