@@ -21,7 +21,8 @@ from agentsignals.model import Label
 from agentsignals.store import Store, labels
 from agentsignals.store.copies import write_tables
 from agentsignals.store.labels import LabelRow
-from agentsignals.store.tables import NAMES
+from agentsignals.store.tables import NAMES, OF_REPOSITORIES
+from tests.attribution.story import Story, block
 from tests.golden import SAMPLES
 from tests.hub_server import DataSet, Hub
 from tests.hub_sets import conversation, hub
@@ -93,6 +94,58 @@ def test_labels_made_here_are_in_the_tables(store: Path, capsys: pytest.CaptureF
     labels.write(store, "sentiment", "me", rows)
     _, told = exported(capsys, store, "parquet", "--where", f"session_id = '{ONE}'")
     assert told["tables"]["labels"] == 1
+
+
+def attributed(folder: Path) -> tuple[Path, dict[str, str]]:
+    """A store with a repository's tables; the ids of the sessions in it by name."""
+    story = Story(folder / "home" / "jodoe")
+    story.human("app.py", block("old", 5))
+    story.commit("base")
+    for name in ("ann", "bob"):
+        one = story.agent(name)
+        one.prompt()
+        one.write(f"{name}.py", block(name, 6))
+        one.say()
+        story.commit(f"work of {name}", one)
+    together = story.agents
+    together[0].prompt()
+    together[0].write("both.py", block("both", 3))
+    together[0].say()
+    story.commit("of both", *together)
+    story.attributed()
+    return story.folder / "store", {n: a.log.session for n, a in zip(("ann", "bob"), together, strict=True)}
+
+
+def test_tables_of_repositories_leave_with_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store, _ = attributed(tmp_path)
+    out, told = exported(capsys, store, "parquet", "--no-redact")
+    for name in OF_REPOSITORIES:
+        assert (out / f"{name}.parquet").exists(), name
+        ((n,),) = Store(store).sql(f"SELECT count(*) FROM {name}").fetchall()
+        assert pq.read_metadata(out / f"{name}.parquet").num_rows == n == told["tables"][name]
+    assert (told["tables"]["commits"], told["tables"]["line_attribution"]) == (4, 15)
+    assert set(pq.read_table(out / "commits.parquet").column("author").to_pylist()) == {"a@example.org"}
+
+
+def test_commits_of_some_sessions_name_none_of_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store, ids = attributed(tmp_path)
+    out, _ = exported(capsys, store, "parquet", "--no-redact", "--where", f"session_id = '{ids['bob']}'")
+    rows = pq.read_table(out / "commits.parquet").to_pylist()
+    assert {(r["subject"], *r["session_ids"]) for r in rows} == {("work of bob", ids["bob"]), ("of both", ids["bob"])}
+    lines = pq.read_table(out / "line_attribution.parquet").to_pylist()
+    assert {(r["path"], r["session_id"]) for r in lines} == {("bob.py", ids["bob"])}
+    assert ids["ann"].encode() not in every_text(out)
+
+
+def test_where_texts_are_masked_commits_name_no_author(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store, _ = attributed(tmp_path)
+    for to in ("parquet", "hub"):
+        out, _ = exported(capsys, store, to)
+        (path,) = out.rglob("commits.parquet")
+        table = pq.read_table(path)
+        assert table.num_rows == 4
+        assert set(table.column("author").to_pylist()) == {None}
+        assert [s for s in (b"a@example.org", b"jodoe") if s in every_text(out)] == []
 
 
 @pytest.mark.parametrize("to", ["parquet", "hub", "sts"])

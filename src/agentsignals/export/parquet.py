@@ -28,5 +28,8 @@ WRITER = WholeWriter(
     describes="the store's tables, a Parquet file each",
     write=write,
     redacts=True,
-    loses=("the wide views of signals, which `query` makes of the long table `signals`",),
+    loses=(
+        "the wide views of signals, which `query` makes of the long table `signals`",
+        "where texts are masked: the names of commits' authors",
+    ),
 )

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from agentsignals.errors import StoreError
-from agentsignals.store import labels, tables
+from agentsignals.store import labels, repositories, tables
 from agentsignals.store.shards import FOLDER
 
 if TYPE_CHECKING:
@@ -19,24 +19,26 @@ if TYPE_CHECKING:
 
 Mask = Callable[[str, int], str]
 """A text without what must not leave; the number says how often it occurs."""
+_PEOPLE = frozenset(("author",))
+"""Columns of people's names, which no pattern tells from other words: empty wherever texts are masked."""
 
 
 def write_tables(store: Store, folder: Path, ids: set[str], mask: Mask | None = None) -> dict[str, int]:
     """One file a table into a folder; gives the rows of each. A shard of a table is in memory at a time.
 
-    Of some sessions only, the values of the whole store are left out, and artifacts that none of them came from.
+    Of some sessions only, the values of the whole store are left out, and artifacts and commits of none of them.
     StoreError when a shard can't be read; OSError when the folder can't be written.
     """
     whole = ids >= set(store.manifest.sessions)
     wanted = pa.array(sorted(ids), pa.string())
     kept = None if whole else _artifacts(store, wanted)
     counted = {}
-    for name in tables.NAMES:
+    for name in (*tables.NAMES, *tables.OF_REPOSITORIES):
         schema = tables.SCHEMAS[name]
         counted[name] = 0
         with pq.ParquetWriter(folder / f"{name}.parquet", schema, compression="zstd") as writer:
             for table in _parts(store, name, schema):
-                found = _chosen(table, wanted, kept, whole)
+                found = table if whole else _chosen(table, wanted, kept)
                 counted[name] += found.num_rows
                 if found.num_rows:
                     writer.write_table(_masked(found, mask) if mask else found)
@@ -45,7 +47,10 @@ def write_tables(store: Store, folder: Path, ids: set[str], mask: Mask | None = 
 
 def _parts(store: Store, name: str, schema: pa.Schema) -> Iterator[pa.Table]:
     """A table's rows shard by shard, then what lies beside the shards."""
-    paths = [store.folder / FOLDER / shard / f"{name}.parquet" for shard in sorted(store.manifest.shards)]
+    if name in tables.OF_REPOSITORIES:
+        paths = repositories.files(store.folder, name)
+    else:
+        paths = [store.folder / FOLDER / shard / f"{name}.parquet" for shard in sorted(store.manifest.shards)]
     if name == "signals":
         paths.append(store.folder / "signals.parquet")
     if name == "labels":
@@ -81,18 +86,30 @@ def _artifacts(store: Store, wanted: pa.Array) -> pa.Array:
     return pa.array(sorted(i for i in found if i is not None), pa.string())
 
 
-def _chosen(table: pa.Table, wanted: pa.Array, artifacts: pa.Array | None, whole: bool) -> pa.Table:
-    if whole:
-        return table
+def _chosen(table: pa.Table, wanted: pa.Array, artifacts: pa.Array | None) -> pa.Table:
+    if "session_ids" in table.schema.names:
+        return _of_sessions(table, set(wanted.to_pylist()))
     if "session_id" not in table.schema.names:
+        if "artifact_id" not in table.schema.names:  # nobody knows which session it is of
+            return table.slice(0, 0)
         return table.filter(pc.is_in(table.column("artifact_id"), artifacts))
     return table.filter(pc.is_in(table.column("session_id"), wanted))
+
+
+def _of_sessions(table: pa.Table, wanted: set[str]) -> pa.Table:
+    """The rows that any of these sessions has a part in, without the names of the others."""
+    at = table.schema.get_field_index("session_ids")
+    kept = [[i for i in ids or () if i in wanted] for ids in table.column(at).to_pylist()]
+    field = table.schema.field(at)
+    return table.set_column(at, field, pa.array(kept, field.type)).filter(pa.array([bool(ids) for ids in kept]))
 
 
 def _masked(table: pa.Table, mask: Mask) -> pa.Table:
     """Every text of every column masked, each distinct one once."""
     for n, field in enumerate(table.schema):
-        if field.type == pa.string():
+        if field.name in _PEOPLE:
+            table = table.set_column(n, field, pa.nulls(table.num_rows, field.type))
+        elif field.type == pa.string():
             table = table.set_column(n, field, _masked_column(table.column(n), mask))
         elif field.type == pa.list_(pa.string()):
             rows = [v if v is None else [mask(i, 1) for i in v] for v in table.column(n).to_pylist()]
