@@ -1,1 +1,1 @@
-"""The activation lab: directions in a model's residual stream, steering along them, and a retry loop with hidden tests."""
+"""The activation lab: directions in a model's residual stream, steering along them, a retry loop with hidden tests."""
