@@ -1,0 +1,132 @@
+"""Secrets that only their name gives away: `DB_PASSWORD=…`, `"client_secret": "…"`, `--token …`, `Authorization: …`.
+
+A name is not enough: `token: string`, `password = form.password` and `api_key=$KEY` are code. What a value looks like
+decides (`values`), the more so the less its name says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from agentsignals.redaction.spans import Span, places
+from agentsignals.redaction.values import Word, in_header, is_known, is_mixed, is_random, is_secret, is_variable
+
+_PARTS: tuple[tuple[Word, str], ...] = (
+    ("password", "assword ASSWORD asswd ASSWD assphrase ASSPHRASE pwd PWD Pwd _pass _PASS DBPASS"),
+    ("secret", "ecret ECRET"),
+    ("token", "oken OKEN pikey piKey PIKey PIKEY pi_key PI_KEY pi-key pi-Key rivate_key RIVATE_KEY"),
+    ("token", "ccess_key CCESS_KEY ccesskey ccessKey ccess-key ccountkey ccountKey ccount-key"),
+    ("key", "_key _KEY -key -Key Key redential REDENTIAL _auth _AUTH _sid _SID"),
+)
+_NEEDLES: tuple[tuple[str, Word], ...] = tuple((part, word) for word, parts in _PARTS for part in parts.split())
+"""Parts of names, in the cases they are written in, and how much they say."""
+_LINE_END = r"(?:\\?\r?\n|\\{1,2}n)"
+_JOINT = re.compile(
+    r"(?P<rest>[\w-]{0,40})(?:\\{0,4}[\"'`])?[\])*]{0,3}[ \t]{0,24}"
+    r"(?P<op>:=|=>|->|={1,2}|:|\||>|,|\bis\b|\bwas\b|(?=[ \t]))[*]{0,3}"
+    rf"(?P<gap>[ \t]{{0,24}}(?:(?:[>|][-+]?)?{_LINE_END}[ \t+|#-]{{0,40}})?)[*(]{{0,3}}[brfu]{{0,2}}(?=[^\s])"
+)
+"""The rest of a name, and what is between it and a value."""
+_QUOTE = re.compile(r"\\{0,4}[\"'`]")
+_MOST_QUOTED = 2000
+_BARE = re.compile(r"(?:(?!&\w+=|\\{1,4}[\"'`]|\\[nrt])[^\s\"'`;<>,)\]}]){6,2000}")
+_TELLS = frozenset((":", "=", ":=", "=>"))
+"""What stands between a name and its value, and nowhere else."""
+_NAME = re.compile(r"[\w.-]{0,40}\Z")
+_HEADER = re.compile(
+    r"(?:[Aa]uthorization|AUTHORIZATION)\\{0,4}[\"'`]?[ \t]{0,3}[:=,][ \t]{0,3}\\{0,4}[\"'`]?[brf]?"
+    r"(?:(?:[Bb]earer|[Bb]asic|[Tt]oken|[Dd]igest|ApiKey|Bot)[ ])?(?P<bare>[^\s\"'`\\,;<>\[{$][^\s\"'`\\,;<>]{5,4000})"
+)
+_BEARER = re.compile(r"(?:[Bb]earer|BEARER)[ :]{1,2}(?P<bare>[\w.~+/-]{8,4000}={0,2})")
+_COOKIE = re.compile(r"[Cc]ookie\\{0,4}[\"'`]?:[ ]?\\{0,4}[\"'`]?(?P<bare>[\w.-]{1,60}=[^\s\"'`\\][^\"'`\n\\]{5,4000})")
+_HEADERS = (("uthorization", _HEADER), ("UTHORIZATION", _HEADER), ("earer", _BEARER), ("EARER", _BEARER))
+
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_OTHER = frozenset(
+    word
+    for words in (
+        "count counts usage limit limits max min num number type len length size file filename path dir name label",
+        "field tokenizer tokenize tokens keys url uri hint placeholder prompt policy regex pattern err error errors",
+        "message at expiry expires expired ttl budget rate total input output cache cached primary foreign sort public",
+        "idempotency keyboard keyword keyframes index reset change env var id ids map set list row column style",
+    )
+    for word in words.split()
+)
+"""Words of names that speak of tokens, keys and passwords and hold none."""
+
+
+def spans(text: str) -> Iterator[Span]:
+    """Every value that its name says to be a secret, and the values of headers that carry one."""
+    for needle, word in _NEEDLES:
+        done = 0
+        for at in places(text, needle):
+            if at >= done and (span := _value(text, at, needle, word)):
+                done = span.end
+                yield span
+    for part, pattern in _HEADERS:
+        for at in places(text, part):
+            found = pattern.match(text, at - 1) if at else None
+            if found and in_header(found["bare"]):
+                yield Span(*found.span("bare"), "secret")
+    for at in places(text, "ookie"):
+        found = _COOKIE.match(text, at - 1) if at else None
+        if found and not is_variable(found["bare"].partition("=")[2]):
+            yield Span(*found.span("bare"), "secret")
+
+
+def names_a_secret(name: str) -> Word | None:
+    """What a name says of its value: the strongest word in it; None when nothing."""
+    found = next((word for needle, word in _NEEDLES if needle in name), None)
+    return None if found is None or _speaks_of_other(name) else found
+
+
+def _value(text: str, at: int, needle: str, word: Word) -> Span | None:
+    """The secret whose name has the needle, if it is one."""
+    joint = _JOINT.match(text, at + len(needle))
+    if joint is None:
+        return None
+    op, before = joint["op"], _NAME.search(text, max(0, at - 40), at)
+    name = (before[0] if before else "") + needle + joint["rest"]
+    if op == "" and not name.startswith("--") and not name.isupper():
+        return None
+    start, end, quoted = _place(text, joint.end())
+    value = text[start:end]
+    if not value or not _joined(needle, name, value, joint, quoted=quoted):
+        return None
+    told = op in _TELLS or name.startswith("--")
+    if _speaks_of_other(name) and not (told and word != "key" and is_random(value, 16) and not is_known(value)):
+        return None
+    called = not quoted and text[end : end + 1] in ("(", "[")
+    return None if called or not is_secret(word, name, value, quoted=quoted) else Span(start, end, "secret")
+
+
+def _place(text: str, at: int) -> tuple[int, int, bool]:
+    """Where a value begins and ends, and whether it stands in quotes; nowhere, where nothing can be one."""
+    quote = _QUOTE.match(text, at)
+    if quote:
+        end = text.find(quote[0], quote.end(), quote.end() + _MOST_QUOTED)
+        if end >= 0 and "\n" not in text[quote.end() : end]:
+            return quote.end(), end, True
+        at = quote.end()
+    bare = _BARE.match(text, at)
+    if bare is None:
+        return at, at, False
+    return at, at + len(bare[0].rstrip(".:\\")), False
+
+
+def _joined(needle: str, name: str, value: str, joint: re.Match[str], *, quoted: bool) -> bool:
+    """Whether what stands between a name and a value can join them."""
+    op, gap = joint["op"], joint["gap"]
+    if needle.lower() == "pwd" and (value[:1] in "/~.-" or op not in ("=", ":")):
+        return False
+    drawn = is_random(value, 8) or (needle.lower().startswith(("assw", "assp", "_pass")) and is_mixed(value))
+    if "n" in gap or "\n" in gap:  # the next line is another thing more often than not
+        return op == ":" and drawn and value[-1] != ":" and "/" not in value[:1]
+    if op == "":
+        return value[0] != "-" if name.startswith("--") else is_random(value, 12)
+    return op in _TELLS or (drawn and (quoted or op != ","))
+
+
+def _speaks_of_other(name: str) -> bool:
+    return any(word.lower() in _OTHER for word in _WORDS.findall(name))

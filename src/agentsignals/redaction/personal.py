@@ -1,0 +1,117 @@
+"""What tells of a person: mail addresses, names in home folders, telephone numbers, cards, accounts, addresses of
+machines. Numbers are masked only where their own check says that they are one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from ipaddress import AddressValueError, IPv4Address, IPv6Address
+
+from agentsignals.redaction.spans import Span, places
+
+_LOCAL = re.compile(r"(?:(?<=\\[nrt])|(?<![\w.+-]))[A-Za-z0-9_][\w.+-]{0,63}\Z")
+_DOMAIN = re.compile(r"(?!\d+\.\d)(?:[\w-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![\w-])")
+_NOBODY = frozenset(("git", "noreply", "no-reply", "actions", "bot"))
+"""Local parts of addresses that nobody reads."""
+_HOMES = ("/Users/", "/home/", "%2FUsers%2F", "%2Fhome%2F", "Users\\", "-Users-", "-home-")
+_USER = re.compile(r"(?!\[)[^\s/\\\"'`:;,<>()\[\]{}|*?$%&=]{1,64}")
+_FOLDER_USER = re.compile(r"(?!\[)[^\s/\\\"'`:;,<>()\[\]{}|*?$%&=-]{1,64}")
+_WINDOWS = re.compile(r"[A-Za-z]:\\{1,8}\Z")
+_MUNGED = re.compile(r"(?:^|(?<=[/\\\s\"'`]))(?:-|[A-Za-z]--)\Z")
+
+_NUMBERS = re.compile(r"[0-9][0-9 ().-]{6,}[0-9]")
+_IPV4 = re.compile(r"(?<![\w.-])\d{1,3}(?:\.\d{1,3}){3}(?![\w-]|\.\d)")
+_VERSION = re.compile(r"(?:[=<>~^!]=|ersions?\W{0,4}|release\W{1,3})\Z")
+_IPV6 = re.compile(r"[23][0-9a-fA-F]{3}:[0-9a-fA-F:]{4,34}")
+_CARD = re.compile(
+    r"(?<![\w.-])(?:[3-6]\d{3}([ -]?)\d{4}\1\d{4}\1\d{4}|3[47]\d{2}([ -]?)\d{6}\2\d{5}|3[068]\d{2}([ -]?)\d{6}\3\d{4})"
+    r"(?![\w-]|\.\d)"
+)
+_PHONE = re.compile(
+    r"(?<![\w.+-])(?:\(\d{3}\) ?\d{3}[-. ]\d{4}|\d{3}([-.])\d{3}\1\d{4})(?![\w-]|\.\d)"
+    r"|(?<![\w.+-])(?:\+|00)[1-9]\d{0,2}[ .-]\(?\d{1,4}\)?(?:[ .-]?\d{2,4}){2,5}(?![\w-]|\.\d)"
+    r"|(?<![\w.+\n-])\+[1-9]\d{9,13}(?![\w-]|\.\d)"
+)
+_ACCOUNT = re.compile(r"[A-Z]{2}\d{2}(?= ?[A-Z0-9]{4})")
+_ACCOUNT_REST = re.compile(r"(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Za-z0-9])")
+
+
+def spans(text: str) -> Iterator[Span]:
+    """Every mail address, user, number and address of a machine."""
+    yield from _mails(text)
+    yield from _users(text)
+    yield from _numbers(text)
+    for hit in _IPV6.finditer(text):
+        found = hit[0].rstrip(":")
+        if text[max(0, hit.start() - 1) : hit.start()].strip(" [\"'`(/=<@,\n\t") == "" and _is_public_v6(found):
+            yield Span(hit.start(), hit.start() + len(found), "address")
+    for hit in _ACCOUNT.finditer(text):
+        rest = _ACCOUNT_REST.match(text, hit.end())
+        if rest and not text[max(0, hit.start() - 1) : hit.start()].isalnum() and _is_account(hit[0] + rest[0]):
+            yield Span(hit.start(), rest.end(), "account")
+
+
+def _mails(text: str) -> Iterator[Span]:
+    for at, after in [(at, 1) for at in places(text, "@")] + [(at, 3) for at in places(text, "%40")]:
+        local = _LOCAL.search(text, max(0, at - 64), at)
+        domain = local and _DOMAIN.match(text, at + after)
+        escape = local and len(local[0]) == 1 and text[local.start() - 1 : local.start()] == "\\"
+        if local and domain and not escape and local[0] not in _NOBODY:
+            yield Span(local.start(), domain.end(), "mail")
+
+
+def _users(text: str) -> Iterator[Span]:
+    for home in _HOMES:
+        for at in places(text, home):
+            munged, windows = home[0] == "-", home[-1] == "\\"
+            before = text[max(0, at - 10) : at]
+            if (munged and not _MUNGED.search(before + "-")) or (windows and not _WINDOWS.search(before)):
+                continue
+            start = at + len(home)
+            while windows and text[start : start + 1] == "\\":
+                start += 1
+            found = (_FOLDER_USER if munged else _USER).match(text, start)
+            if found:
+                yield Span(found.start(), found.end(), "user")
+
+
+def _numbers(text: str) -> Iterator[Span]:
+    """Cards, telephones and public addresses, in runs of digits and what stands between them."""
+    for run in _NUMBERS.finditer(text):
+        start, end = max(0, run.start() - 3), run.end() + 1
+        for hit in _IPV4.finditer(text, start, end):
+            if _is_public_v4(hit[0]) and not _VERSION.search(text, max(0, hit.start() - 12), hit.start()):
+                yield Span(hit.start(), hit.end(), "address")
+        for hit in _CARD.finditer(text, start, end):
+            if _checks(hit[0]):
+                yield Span(hit.start(), hit.end(), "card")
+        for hit in _PHONE.finditer(text, start, end):
+            yield Span(hit.start(), hit.end(), "phone")
+
+
+def _is_public_v4(told: str) -> bool:
+    """Whether it is an address of the open net: a version such as 1.2.3.4 is not told from one, and is left alone."""
+    try:
+        return IPv4Address(told).is_global and max(int(part) for part in told.split(".")) > 31
+    except AddressValueError:
+        return False
+
+
+def _is_public_v6(told: str) -> bool:
+    try:
+        return IPv6Address(told).is_global
+    except AddressValueError:
+        return False
+
+
+def _checks(told: str) -> bool:
+    """The last digit's check of ISO/IEC 7812 (Luhn)."""
+    digits = [int(c) for c in told if c.isdigit()][::-1]
+    return (sum(digits[::2]) + sum(sum(divmod(2 * d, 10)) for d in digits[1::2])) % 10 == 0
+
+
+def _is_account(told: str) -> bool:
+    """The check of ISO 13616: the number, its first four places last and letters as numbers, is 1 modulo 97."""
+    bare = told.replace(" ", "")
+    return 15 <= len(bare) <= 34 and int("".join(str(int(c, 36)) for c in bare[4:] + bare[:4])) % 97 == 1

@@ -1,0 +1,94 @@
+"""What a value looks like: a secret, or the code, the words and the identifiers that stand where secrets do."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+LEAST_CHARS = 6
+"""A shorter value is masked by nobody's rule: it would be half of all assignments."""
+Word = Literal["password", "secret", "token", "key"]
+"""What a name says of its value, from much to little."""
+
+_NO_VALUE = re.compile(
+    r"\[[A-Za-z_ ]+\]|<|\{\{|\$\{|\$\(|\$[A-Z_][A-Z0-9_]*\Z|\$[a-z_]+\Z|%\w+%|%[sd(]|\{[\w.]*\}|\*+\Z|x{4,}|X{4,}|\.\.\.|…|_{3,}"
+    r"|(?i:(?:your|my|the|an?|some|example)[\W_]|changeme|placeholder|redacted|dummy|undefined)"
+    r"|process\.env|os\.environ|import\.meta"
+)
+_REFERENCE = re.compile(r"[A-Za-z_$][\w$]{0,60}(?:(?:\.|\?\.|::|->)[A-Za-z_$][\w$]{0,60}){0,12}[!?]?")
+_SPEAKS_OF_IT = re.compile(r"(?i)passw|secret|token|key|cred|auth|pwd|pass\b")
+_PROSE = re.compile(
+    r"(?i)\b(?:must|least|require\w*|invalid|incorrect|enter|your|characters?|please|not|the|is|wrong)\b"
+)
+_TYPES = frozenset(("string", "String", "number", "boolean", "unknown", "object", "Object", "optional", "Optional",
+                    "SecretStr", "Option", "bytes", "required", "nullable", "binary", "hidden", "default", "undefined",
+                    "VARCHAR", "varchar", "return", "logger", "expect", "function", "static", "public", "private",
+                    "readonly", "export", "import", "module", "values", "invalid", "missing", "expired"))  # fmt: skip
+_UUID = re.compile(r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_HASH = re.compile(r"[0-9a-f]{7,64}")
+_PATH = re.compile(r"(?:~|\.{1,2})?/[\w.@-]+(?:/|\Z)|[A-Za-z]:[\\/]|[a-z]{2,12}://|[\w-]+(?:/[\w.-]+)*\.[a-z]{1,5}\Z")
+_RANDOM = re.compile(r"(?=[^\d]*\d)(?=[^A-Za-z]*[A-Za-z])[\w+/=.~%:!@#^&*$-]+\Z")
+_PLAIN_PART = re.compile(r"[A-Za-z]*\d{0,3}[a-z]?|\d+|\d{1,3}[A-Za-z]{0,8}")
+
+
+def is_secret(word: Word, name: str, value: str, *, quoted: bool = True) -> bool:
+    """Whether a value of such a name is a secret. `quoted`: it stands in quotes, so it is no code."""
+    if len(value) < LEAST_CHARS or is_variable(value) or "[secret]" in value:
+        return False
+    if word == "key":
+        return is_random(value, 12) and not is_known(value)
+    if any(c.isspace() for c in value):
+        return quoted and word == "password" and not _PROSE.search(value) and not _SPEAKS_OF_IT.search(value)
+    called = not quoted and "(" in value and _REFERENCE.match(value.partition("(")[0])
+    if called or (_PATH.match(value) and not is_random(value.rsplit("/", 1)[-1], 12)):
+        return False
+    if any(c.isdigit() for c in value):
+        return _is_numbered_secret(word, name, value, quoted=quoted)
+    return _is_word_secret(word, name, value, quoted=quoted)
+
+
+def _is_numbered_secret(word: Word, name: str, value: str, *, quoted: bool) -> bool:
+    """Of values with a digit: most are secrets."""
+    if word in ("password", "secret") and (quoted or value.isdigit()):
+        return True
+    if value.isdigit() or (not quoted and _REFERENCE.fullmatch(value) and _SPEAKS_OF_IT.search(value)):
+        return False
+    return quoted or word in ("password", "secret") or name.isupper() or is_random(value, 8)
+
+
+def _is_word_secret(word: Word, name: str, value: str, *, quoted: bool) -> bool:
+    """Of values without a digit: most are code."""
+    if word == "token":
+        return quoted and len(value) >= 20 and value.isalnum() and not (value.islower() or value[1:].islower())
+    if value in _TYPES or _SPEAKS_OF_IT.search(value):
+        return False
+    if quoted or name.replace("-", "_").isupper():
+        return "." not in value or not _REFERENCE.fullmatch(value)
+    return value.isalpha() and value.islower() and word == "password"
+
+
+def is_variable(value: str) -> bool:
+    """Whether it stands for a secret without being one: a variable, a placeholder, what was masked before."""
+    return bool(_NO_VALUE.match(value)) or "${" in value[:200]
+
+
+def in_header(value: str) -> bool:
+    """Whether what a header carries is a secret, not a variable or a word."""
+    return not is_variable(value) and any(c.isdigit() for c in value) and "(" not in value
+
+
+def is_random(value: str, least: int) -> bool:
+    """Whether a value looks drawn: letters and digits mixed as no word, version or list of words mixes them."""
+    if len(value) < least or not _RANDOM.match(value):
+        return False
+    return not all(_PLAIN_PART.fullmatch(part) for part in re.split(r"[_\-./:]", value))
+
+
+def is_mixed(value: str) -> bool:
+    """Whether letters and digits are in it."""
+    return any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
+
+
+def is_known(value: str) -> bool:
+    """Whether it is an identifier of a kind that everybody may know: a UUID, a hash, a path."""
+    return bool(_UUID.fullmatch(value) or _HASH.fullmatch(value) or _PATH.match(value))
