@@ -12,6 +12,8 @@ AgentSignalsError
  ├── ExportError           what was asked for can't be written
  ├── ClaimsError           a file of claims is none
  ├── LabelError        a labeller is missing something, or its server refuses
+ ├── LabError              an experiment, model or text set that isn't there or doesn't fit
+ ├── ScanError             a scanner is missing, or fails
  ├── EmbedderError         no vectors of a text: a package, model or server is missing or fails
  └── WorkerError           a shard failed on every try
 """
@@ -83,8 +85,16 @@ class LabelError(AgentSignalsError):
     kind = "label"
 
 
+class LabError(AgentSignalsError):
+    kind = "lab"
+
+
 class EmbedderError(AgentSignalsError):
     kind = "embedder"
+
+
+class ScanError(AgentSignalsError):
+    kind = "scan"
 
 
 class WorkerError(AgentSignalsError):

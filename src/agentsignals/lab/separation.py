@@ -1,0 +1,99 @@
+"""How well scores part two classes, and how well chance would: AUROC, its interval over groups, its null."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from agentsignals.lab import directions
+from agentsignals.lab.directions import Array
+
+
+class Separation(Struct, frozen=True):
+    """An AUROC on held-out texts: .5 is chance, 1 is perfect order."""
+
+    auroc: float
+    low: float
+    high: float
+    """95 % percentile interval over bootstrap draws of whole groups."""
+    null_high: float
+    """The 95th percentile of |AUROC - .5| + .5 of directions from shuffled labels, on the same held-out texts. Classes
+    far apart make it high: an AUROC that is not above it proves nothing (emotion_lab (b) 5)."""
+    p: float
+    """The share of shuffled directions that part the classes at least as well, counted with the real one among them."""
+    n: int
+    groups: int
+
+
+def auroc(scores: NDArray[np.floating], positive: NDArray[np.bool_]) -> float:
+    """The chance that a positive scores above a negative, ties half; NaN when one class is empty."""
+    high, low = scores[positive], np.sort(scores[~positive])
+    if not len(high) or not len(low):
+        return float("nan")
+    below = np.searchsorted(low, high, "left") + np.searchsorted(low, high, "right")
+    return float(below.sum() / (2 * len(high) * len(low)))
+
+
+def interval(
+    scores: NDArray[np.floating],
+    positive: NDArray[np.bool_],
+    groups: Sequence[str],
+    *,
+    draws: int = 1000,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """95 % percentile interval of the AUROC when whole groups (topics, tasks) are drawn anew."""
+    names, member = np.unique(np.asarray(groups), return_inverse=True)
+    rows = [np.flatnonzero(member == g) for g in range(len(names))]
+    chance, found = np.random.default_rng(seed), []
+    for _ in range(draws):
+        drawn = np.concatenate([rows[g] for g in chance.integers(0, len(rows), len(rows))])
+        found.append(auroc(scores[drawn], positive[drawn]))
+    usable = [value for value in found if not np.isnan(value)]
+    if not usable:
+        return float("nan"), float("nan")
+    low, high = np.percentile(usable, (2.5, 97.5))
+    return float(low), float(high)
+
+
+def split(groups: Sequence[str], share: float = 0.5, seed: int = 0) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which rows to learn from and which to hold out; a group is wholly one or the other."""
+    names = sorted(set(groups))
+    order = np.random.default_rng(seed).permutation(len(names))
+    kept = {names[i] for i in order[: max(1, round(share * len(names)))]}
+    learns = np.asarray([g in kept for g in groups])
+    return learns, ~learns
+
+
+class Grouped(Struct, frozen=True):
+    """States (texts, layers, d) and the topic or task of each."""
+
+    states: Array
+    groups: Sequence[str]
+
+
+def held_out(of: Grouped, against: Grouped, *, shuffles: int = 200, seed: int = 0) -> list[Separation]:
+    """A contrast direction learnt on half of the groups and judged on the other half; one Separation a layer."""
+    learns, tests = split([*of.groups, *against.groups], seed=seed)
+    (learn_of, learn_against), (test_of, test_against) = (np.split(m, [len(of.groups)]) for m in (learns, tests))
+    direction, centre = directions.contrast(of.states[learn_of], against.states[learn_against])
+    shuffled = directions.permuted(of.states[learn_of], against.states[learn_against], shuffles, seed)
+    tested = np.concatenate([of.states[test_of], against.states[test_against]])
+    positive = np.arange(len(tested)) < int(test_of.sum())
+    groups = [g for g, t in zip([*of.groups, *against.groups], tests, strict=True) if t]
+    scores = directions.project(tested, direction, centre, "coordinate")
+    found = []
+    for layer in range(tested.shape[1]):
+        value = auroc(scores[:, layer], positive)
+        by_chance = np.asarray(
+            [abs(auroc(tested[:, layer] @ vector[layer], positive) - 0.5) + 0.5 for vector in shuffled]
+        )
+        low, high = interval(scores[:, layer], positive, groups, seed=seed)
+        as_good = (1 + int((by_chance >= value - 1e-12).sum())) / (1 + len(by_chance))
+        found.append(
+            Separation(value, low, high, float(np.percentile(by_chance, 95)), as_good, len(tested), len(set(groups)))
+        )
+    return found

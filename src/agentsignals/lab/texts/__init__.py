@@ -1,0 +1,127 @@
+"""Our own text sets: stories by emotion, neutral dialogues, a failure trajectory, feedback in four tones.
+
+They are data files beside this module, each with a version; `fingerprint` tells which words an experiment used. Stories
+never name their emotion, share their topics over emotions, and are about equally long (emotion_lab (b) 1 to 3).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from agentsignals.errors import LabError
+
+_FOLDER = Path(__file__).parent
+
+NEGATIVE = ("frustrated", "desperate", "stuck", "stressed")
+POSITIVE = ("calm", "patient", "confident")
+EMOTIONS = (*POSITIVE, *NEGATIVE)
+NO_EMOTION = "none"
+
+Pressure = Literal["pressing", "open"]
+Tone = Literal["neutral", "calm", "pressing", "honest"]
+TONES: tuple[Tone, ...] = ("neutral", "calm", "pressing", "honest")
+
+_VARIANTS = 3
+
+
+class Story(Struct, frozen=True):
+    """A short text about a person and a thing they do."""
+
+    id: str
+    emotion: str
+    """One of `EMOTIONS`, or `none`."""
+    topic: str
+    """Shared by all emotions: what a held-out split goes by."""
+    coding: bool
+    pressure: Pressure | None
+    """What its last sentence says of time; None: there is no such sentence."""
+    text: str
+
+
+class Stage(Struct, frozen=True):
+    """A point of a failure trajectory: what had come back by then."""
+
+    name: str
+    feedback: tuple[str, ...]
+
+
+@cache
+def _read(name: str) -> dict[str, Any]:
+    return tomllib.loads((_FOLDER / f"{name}.toml").read_text("utf-8"))
+
+
+@cache
+def fingerprint() -> str:
+    """Twelve hex digits over all text sets, in the order of their names."""
+    files = sorted(_FOLDER.glob("*.toml"))
+    return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()[:12]
+
+
+def versions() -> dict[str, str]:
+    """The version of each set, by its name."""
+    return {file.stem: _read(file.stem)["version"] for file in sorted(_FOLDER.glob("*.toml"))}
+
+
+def stories(
+    emotion: str, *, coding: bool | None = None, pressure: Pressure | None = None, variants: int = _VARIANTS
+) -> list[Story]:
+    """Stories of one emotion, `variants` (1 to 16) a topic; `coding` None takes both kinds of topics.
+
+    Story number i of a topic is made of the same places in the lists for every emotion, so sets match sentence by
+    sentence. LabError for an emotion that has none.
+    """
+    return list(_stories(emotion, coding, pressure, variants))
+
+
+def _stories(emotion: str, coding: bool | None, pressure: Pressure | None, variants: int) -> Iterator[Story]:
+    told = _read("stories")
+    if emotion not in told["emotions"]:
+        raise LabError(f"There are no stories of {emotion!r}.", f"Say one of {', '.join(told['emotions'])}.")
+    first, then = told["emotions"][emotion]["first"], told["emotions"][emotion]["then"]
+    if not 1 <= variants <= len(first) * len(then):
+        raise LabError(f"{variants} variants of a topic.", f"Say 1 to {len(first) * len(then)}.")
+    for kind in ("coding", "other"):
+        if coding is not None and coding != (kind == "coding"):
+            continue
+        for place, (topic, opening) in enumerate(told["topics"][kind].items()):
+            for variant in range(variants):
+                # Steps that share no divisor: over the topics each sentence is used equally often.
+                pick = (place * variants + variant) * 5 % (len(first) * len(then))
+                parts = [opening, first[pick % len(first)], then[pick // len(first)]]
+                if pressure is not None:
+                    endings = told["time"][pressure]
+                    parts.append(endings[(place + variant) % len(endings)])
+                name = f"{emotion}/{topic}/{variant}" + (f"/{pressure}" if pressure else "")
+                yield Story(name, emotion, topic, kind == "coding", pressure, " ".join(parts))
+
+
+def dialogues() -> list[tuple[str, str]]:
+    """Neutral questions and answers; the main directions among them are nothing of emotion."""
+    return [(asked, said) for asked, said in _read("stories")["dialogues"]["turns"]]
+
+
+def trajectory() -> tuple[list[Stage], list[tuple[str, str]]]:
+    """The stages of a failure trajectory, and the tasks (name, text) that each is told of."""
+    told = _read("trajectory")
+    stages = [Stage(stage["name"], tuple(stage["feedback"])) for stage in told["stages"]]
+    return stages, [(task["name"], task["text"]) for task in told["tasks"]]
+
+
+def system_words(tone: Tone) -> str:
+    """What a model is told before a task."""
+    return str(_read("feedback")["tones"][tone]["system"])
+
+
+def feedback(tone: Tone, failure: str, left: int) -> str:
+    """What is said after a failed attempt: `failure` verbatim, `left` attempts to go."""
+    # Not str.format: a failure message may hold braces, and it comes from code a model wrote.
+    words = str(_read("feedback")["tones"][tone]["after_failure"])
+    before, after = words.split("{failure}")
+    return before.replace("{left}", str(left)) + failure + after.replace("{left}", str(left))
