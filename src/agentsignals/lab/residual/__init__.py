@@ -1,1 +1,24 @@
 """A causal language model whose residual stream can be read and changed. The only package that knows torch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentsignals.errors import LabError
+from agentsignals.lab.residual.interface import Loading
+
+if TYPE_CHECKING:
+    from agentsignals.lab.residual.model import HookedModel
+
+AS_STORED = Loading()
+
+
+def load(named: str, how: Loading = AS_STORED) -> HookedModel:
+    """A model from a local folder or, by its id, from the Hub. LabError when a package is missing or it can't be read."""
+    try:
+        from agentsignals.lab.residual.loading import load_model  # noqa: PLC0415  (seconds to load, only for who asks)
+    except ImportError as problem:
+        raise LabError(
+            f"A model can't be loaded: {problem}.", 'Install what it needs: pip install "agentsignals[lab]".'
+        ) from problem
+    return load_model(named, how)

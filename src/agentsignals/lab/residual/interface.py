@@ -1,7 +1,7 @@
 """What the lab asks of a model, and in which words: spans, positions, edits, generations. No torch here.
 
-A layer is the 0-based number of a decoder block and stands for that block's **output**. Token positions are those of the
-unpadded sequence; `end` is exclusive. Arrays are NumPy float32 unless said otherwise; d is the model's width.
+A layer is the 0-based number of a decoder block and stands for that block's **output**. Token positions are those of
+the unpadded sequence; `end` is exclusive. Arrays are NumPy float32 unless said otherwise; d is the model's width.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import numpy as np
 
 Role = Literal["system", "task", "tests", "feedback", "code", "text", "template"]
-"""What a stretch of a prompt is: the task's words, its visible tests, what came back after an attempt, an earlier answer
-of the model, plain text without a chat, or what the chat template put between them."""
+"""What a stretch of a prompt is: the task's words, its visible tests, what came back after an attempt, an earlier
+answer of the model, plain text without a chat, or what the chat template put between them."""
 
 
 class Piece(Struct, frozen=True):
@@ -57,13 +57,17 @@ class Positions(Struct, frozen=True):
 
     `prompt`: all of the prompt; `roles`: those of `roles` (and `labels`, when named); `last`: the prompt's last token;
     `generated`: the last token of the prompt (it yields the first new one) and all that follow; `all`: every one.
-    Attention sinks are left out where `skip_sinks` says so (`Sinks` of the model's calibration).
+    Attention sinks are left out where `skip_sinks` says so: tokens above the `sink_norm` of the model's calibration, by
+    their states before the edits of that layer. A model that was not calibrated knows no sinks.
     """
 
     which: Literal["all", "prompt", "roles", "last", "generated"] = "all"
     roles: tuple[Role, ...] = ()
     labels: tuple[str, ...] = ()
     skip_sinks: bool = True
+
+
+EVERYWHERE = Positions()
 
 
 class Add(Struct, frozen=True, tag="add"):
@@ -94,7 +98,10 @@ class Clamp(Struct, frozen=True, tag="clamp"):
 
 
 class Replace(Struct, frozen=True, tag="replace"):
-    """h at the positions replaced by `states` ((n, d), one row a position in order): activation patching."""
+    """h at the positions replaced by `states` ((n, d), one row a position in order): activation patching.
+
+    Of the prompt only. Sinks are among the positions whatever `skip_sinks` says, else the rows would not fit.
+    """
 
     layer: int
     states: np.ndarray
@@ -102,7 +109,10 @@ class Replace(Struct, frozen=True, tag="replace"):
 
 
 class Suppress(Struct, frozen=True, tag="suppress"):
-    """No later token attends to those at `positions`, in the blocks `layers` (none named: all)."""
+    """No later token attends to those at `positions`, in the blocks `layers` (none named: all).
+
+    A token still sees itself. Sinks are told by what comes into each block.
+    """
 
     positions: Positions
     layers: tuple[int, ...] = ()
@@ -126,7 +136,9 @@ class Generation(Struct, frozen=True):
     """What a model wrote after a prompt."""
 
     text: str
+    """Without special tokens, and up to a stop string."""
     tokens: tuple[int, ...]
+    """All that were drawn, an end token included."""
     finish: Literal["stop", "length"]
     prompt_tokens: int
     logprob_sum: float | None = None
@@ -162,6 +174,25 @@ class ModelCard(Struct, frozen=True):
     """Versions of what it runs on."""
 
 
+class Loading(Struct, frozen=True):
+    """How a model is loaded."""
+
+    revision: str | None = None
+    """A commit, branch or tag on the Hub."""
+    dtype: str = "auto"
+    """`auto` (as stored), `float32`, `bfloat16` or `float16`."""
+    device: str | None = None
+    """One of torch's; none: the first GPU, else the processor; `auto`: spread over all (needs accelerate)."""
+    attention: str = "sdpa"
+    """`sdpa` or `eager`."""
+    batch_tokens: int = 8192
+    """The most tokens of one batch, padding and answers included."""
+    remote_code: bool = False
+    """Runs Python that comes with the model: only for one whose code you would run yourself."""
+    offline: bool = False
+    """Only what lies on this machine."""
+
+
 class Writer(Protocol):
     """Something that answers a chat: a model in this process, or a server."""
 
@@ -180,7 +211,8 @@ class ResidualModel(Writer, Protocol):
     def card(self) -> ModelCard: ...
 
     def encode(self, chat: Sequence[Message]) -> Prompt:
-        """A chat under the model's own template, ready for an answer; LabError when it has none and the chat needs it."""
+        """A chat under the model's own template, ready for an answer; an assistant's last message stays open, to be
+        continued. Without a template a single message of a user is plain text; LabError for any other chat."""
         ...
 
     def encode_text(self, pieces: Sequence[Piece]) -> Prompt:
@@ -195,7 +227,7 @@ class ResidualModel(Writer, Protocol):
         self,
         prompts: Sequence[Prompt],
         layers: Sequence[int],
-        positions: Positions = Positions(),
+        positions: Positions = EVERYWHERE,
         edits: Sequence[Edit] = (),
     ) -> np.ndarray:
         """Means over the positions: (prompts, layers, d). A prompt without such a position has NaN. With `edits`, the

@@ -1,0 +1,31 @@
+"""Where a model keeps its decoder blocks, whatever its makers call them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from agentsignals.errors import LabError
+
+
+def blocks_of(model: Any) -> list[torch.nn.Module]:
+    """The decoder blocks: the outermost ModuleList that has as many members as the configuration says layers."""
+    wanted = int(model.config.get_text_config().num_hidden_layers)
+    found = [
+        (name.count("."), module)
+        for name, module in model.named_modules()
+        if isinstance(module, torch.nn.ModuleList) and len(module) == wanted
+    ]
+    outermost = [module for depth, module in found if depth == min(d for d, _ in found)]
+    if len(outermost) != 1:
+        raise LabError(
+            f"{type(model).__name__} keeps its {wanted} decoder blocks in no place that can be told apart.",
+            "The lab reads causal models of one stack of blocks.",
+        )
+    return list(outermost[0])
+
+
+def backbone_of(model: Any) -> Any:
+    """The model without its head: what is run when nobody asks for logits."""
+    return model.get_decoder() if hasattr(model, "get_decoder") else model.base_model

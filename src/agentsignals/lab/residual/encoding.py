@@ -1,0 +1,237 @@
+"""Chats and texts as tokens, with the role of every token.
+
+A token's role is that of the character at which it begins, told by the tokenizer's offsets. A tokenizer without offsets
+(a slow one, Mistral's own) has its tokens decoded one after another; each begins where the text so far ends.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate, groupby
+from typing import Any, NamedTuple
+
+from agentsignals.errors import LabError
+from agentsignals.lab.residual.interface import Message, Piece, Prompt, Role, Span
+
+_MOST_TOKENS_OF_A_CHARACTER = 8
+"""Tokens whose text stays incomplete longer than this are no part of a character: the bytes are broken."""
+
+
+class _Stretch(NamedTuple):
+    """Characters from `start` on, up to the next stretch."""
+
+    start: int
+    role: Role
+    label: str = ""
+
+
+def encode_chat(tokenizer: Any, chat: Sequence[Message]) -> Prompt:
+    """A chat under the tokenizer's template, ready for an answer; an assistant's last message is left open, to be
+    continued. LabError without a template, but for a single user's message: that is plain text then.
+    """
+    if not has_template(tokenizer):
+        if len(chat) == 1 and chat[0].speaker == "user":
+            return encode_pieces(tokenizer, chat[0].pieces)
+        raise LabError(
+            "This model has no chat template, and the chat has more than one message.",
+            "Take an instruct model, or give plain text.",
+        )
+    contents = ["".join(piece.text for piece in message.pieces) for message in chat]
+    if _is_fast(tokenizer):
+        text, places = _rendered(tokenizer, chat, contents)
+        tokens, starts, _ = _with_offsets(tokenizer, text, special=False)
+    else:
+        tokens = _template(tokenizer, chat, contents, tokenize=True)
+        text, starts = _decoded(tokenizer, tokens)
+        places = _found(text, contents)
+    return Prompt(tuple(tokens), tuple(_spans(starts, _stretches(chat, contents, places))), text)
+
+
+def encode_pieces(tokenizer: Any, pieces: Sequence[Piece]) -> Prompt:
+    """Plain text, after the tokenizer's beginning-of-sequence token where it adds one."""
+    text = "".join(piece.text for piece in pieces)
+    if _is_fast(tokenizer):
+        tokens, starts, added = _with_offsets(tokenizer, text, special=True)
+        place = _Place(0, len(text), 0)
+    else:
+        tokens = tokenizer.encode(text, add_special_tokens=True)
+        text_read, starts = _decoded(tokenizer, tokens)
+        place = _found(text_read, [text])[0]
+        added = [start < place.start or start >= place.end for start in starts]
+        text = text_read
+    while tokens and added[-1]:
+        # An end-of-sequence token would close what is to be continued.
+        tokens, starts, added = tokens[:-1], starts[:-1], added[:-1]
+    before = next((i for i, special in enumerate(added) if not special), len(tokens))
+    starts = [-1] * before + list(starts[before:])
+    stretches = [_Stretch(-1, "template"), *_of_pieces(pieces, place)]
+    return Prompt(tuple(tokens), tuple(_spans(starts, stretches)), text)
+
+
+def has_template(tokenizer: Any) -> bool:
+    return bool(getattr(tokenizer, "chat_template", None)) or _is_mistrals_own(tokenizer)
+
+
+def read(tokenizer: Any, tokens: Sequence[int]) -> str:
+    """What a model wrote, without special tokens and with every space as written."""
+    return str(tokenizer.decode(list(tokens), skip_special_tokens=True, clean_up_tokenization_spaces=False))
+
+
+class _Place(NamedTuple):
+    """Where a message's text stands in the rendered chat, and how many characters the template cut off its front."""
+
+    start: int
+    end: int
+    cut: int
+
+
+def _is_fast(tokenizer: Any) -> bool:
+    return bool(getattr(tokenizer, "is_fast", False))
+
+
+def _is_mistrals_own(tokenizer: Any) -> bool:
+    """mistral_common writes its chats itself, without a Jinja template."""
+    return type(tokenizer).__name__ == "MistralCommonBackend"
+
+
+def _with_offsets(tokenizer: Any, text: str, *, special: bool) -> tuple[list[int], list[int], list[bool]]:
+    """Tokens, where each begins, and which of them the tokenizer added."""
+    found = tokenizer(text, add_special_tokens=special, return_offsets_mapping=True, return_special_tokens_mask=True)
+    added = [bool(is_special) and start == end for is_special, (start, end) in _marked(found)]
+    return list(found["input_ids"]), [start for start, _ in found["offset_mapping"]], added
+
+
+def _marked(found: Any) -> Any:
+    return zip(found["special_tokens_mask"], found["offset_mapping"], strict=True)
+
+
+def _template(tokenizer: Any, chat: Sequence[Message], contents: Sequence[str], *, tokenize: bool) -> Any:
+    continues = chat[-1].speaker == "assistant"
+    told = [{"role": message.speaker, "content": text} for message, text in zip(chat, contents, strict=True)]
+    options = {"continue_final_message": True} if continues and tokenize else {}
+    try:
+        return tokenizer.apply_chat_template(
+            told,
+            tokenize=tokenize,
+            add_generation_prompt=not continues,
+            **({"return_dict": False} if tokenize else {}),
+            **options,
+        )
+    except Exception as problem:  # a template is a program of the model's makers and raises what it likes
+        raise LabError(
+            f"The model's chat template refuses this chat: {problem}",
+            "Many templates know no system message, or want user and assistant to take turns.",
+        ) from problem
+
+
+def _rendered(tokenizer: Any, chat: Sequence[Message], contents: Sequence[str]) -> tuple[str, list[_Place]]:
+    """The chat as the template writes it, and where each message's text stands in it.
+
+    Rendered a second time with marks instead of texts: a short text may stand in the template's own words, too.
+    """
+    text = str(_template(tokenizer, chat, contents, tokenize=False))
+    stem = "mark"
+    while any(stem in content for content in contents):
+        stem += "x"
+    marks = [f"{stem}{number}q" for number in range(len(contents))]
+    marked = str(_template(tokenizer, chat, marks, tokenize=False))
+    between = _between(marked, marks)
+    if between is None:
+        return text, _found(text, contents)
+    if chat[-1].speaker == "assistant":
+        between[-1] = ""
+    places = _walked(text, contents, between)
+    if places is None:
+        places = _found(text, contents)
+    return (text[: places[-1].end] if chat[-1].speaker == "assistant" else text), places
+
+
+def _between(marked: str, marks: Sequence[str]) -> list[str] | None:
+    """The template's own words before, between and after the marks; None when it does not write each once, in order."""
+    parts, rest = [], marked
+    for mark in marks:
+        before, found, rest = rest.partition(mark)
+        if not found or mark in rest:
+            return None
+        parts.append(before)
+    return [*parts, rest]
+
+
+def _walked(text: str, contents: Sequence[str], between: Sequence[str]) -> list[_Place] | None:
+    places, at = [], 0
+    for content, before, after in zip(contents, between, between[1:], strict=False):
+        if not text.startswith(before, at):
+            return None
+        at += len(before)
+        for trimmed in dict.fromkeys((content, content.strip(), content.rstrip(), content.lstrip())):
+            if text.startswith(trimmed, at) and text.startswith(after, at + len(trimmed)):
+                places.append(_Place(at, at + len(trimmed), content.find(trimmed)))
+                at += len(trimmed)
+                break
+        else:
+            return None
+    return places
+
+
+def _found(text: str, contents: Sequence[str]) -> list[_Place]:
+    places, at = [], 0
+    for content in contents:
+        for trimmed in (content, content.strip()):
+            start = text.find(trimmed, at)
+            if start >= 0:
+                break
+        else:
+            raise LabError(
+                "The chat template or tokenizer does not keep a message as it was told, so its tokens can't be named.",
+                f"The message begins: {content[:60]!r}",
+            )
+        at = start + len(trimmed)
+        places.append(_Place(start, at, content.find(trimmed)))
+    return places
+
+
+def _stretches(chat: Sequence[Message], contents: Sequence[str], places: Sequence[_Place]) -> list[_Stretch]:
+    found = [_Stretch(-1, "template")]
+    for message, _, place in zip(chat, contents, places, strict=True):
+        found += _of_pieces(message.pieces, place)
+        found.append(_Stretch(place.end, "template"))
+    return found
+
+
+def _of_pieces(pieces: Sequence[Piece], place: _Place) -> list[_Stretch]:
+    starts = accumulate((len(piece.text) for piece in pieces), initial=place.start - place.cut)
+    return [
+        _Stretch(min(max(start, place.start), place.end), piece.role, piece.label)
+        for start, piece in zip(starts, pieces, strict=False)
+    ]
+
+
+def _spans(starts: Sequence[int], stretches: Sequence[_Stretch]) -> list[Span]:
+    """Tokens of one stretch are neighbours. Where stretches begin at one character, all but the last are empty."""
+    edges = [stretch.start for stretch in stretches]
+    spans, at = [], 0
+    for index, tokens in groupby(bisect_right(edges, start) - 1 for start in starts):
+        end = at + sum(1 for _ in tokens)
+        spans.append(Span(stretches[index].role, at, end, stretches[index].label))
+        at = end
+    return spans
+
+
+def _decoded(tokenizer: Any, tokens: Sequence[int]) -> tuple[str, list[int]]:
+    """The text of tokens and where each begins in it, decoding a window of a few tokens at a time."""
+
+    def text_of(part: Sequence[int]) -> str:
+        return str(tokenizer.decode(list(part), skip_special_tokens=False, clean_up_tokenization_spaces=False))
+
+    text, starts = "", []
+    # A window begins with a token already read: many decoders drop a space at the beginning of what they are given.
+    window, done = 0, 0
+    for upto in range(1, len(tokens) + 1):
+        starts.append(len(text))
+        before, now = text_of(tokens[window:done]), text_of(tokens[window:upto])
+        if now.endswith("\ufffd") and upto < len(tokens) and upto - done < _MOST_TOKENS_OF_A_CHARACTER:
+            continue
+        text += now[len(before) :]
+        window, done = done, upto
+    return text, starts

@@ -1,0 +1,169 @@
+"""Models and tokenizers from a local folder or the Hub, and what is written down about them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+
+from agentsignals.errors import LabError
+from agentsignals.lab.residual.encoding import has_template
+from agentsignals.lab.residual.interface import Loading, ModelCard
+from agentsignals.lab.residual.model import HookedModel
+
+_PACKAGES = ("torch", "transformers", "tokenizers", "accelerate", "mistral-common")
+_BLOCK = 1 << 20
+
+
+def load_model(named: str, how: Loading) -> HookedModel:
+    """See `agentsignals.lab.residual.load`."""
+    shared = {"revision": how.revision, "trust_remote_code": how.remote_code, "local_files_only": how.offline}
+    # A device map of several devices needs accelerate; one device does not.
+    placed = {"device_map": how.device} if how.device in ("auto", "balanced", "balanced_low_0", "sequential") else {}
+    with _clear(named), _quiet():
+        tokenizer = _tokenizer(named, shared)
+        model = transformers.AutoModelForCausalLM.from_pretrained(
+            named, dtype=_dtype(how.dtype), attn_implementation=how.attention, **placed, **shared
+        )
+        if not placed:
+            model = model.to(how.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    card = card_of(named, model, tokenizer, how.revision or "")
+    return HookedModel(model, tokenizer, card, batch_tokens=how.batch_tokens)
+
+
+def _dtype(named: str) -> Any:
+    if named == "auto":
+        return "auto"
+    found = getattr(torch, {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}.get(named, named), None)
+    if not isinstance(found, torch.dtype):
+        raise LabError(f"{named} is no number format of torch.", "Take auto, float32, bfloat16 or float16.")
+    return found
+
+
+def _tokenizer(named: str, shared: dict[str, Any]) -> Any:
+    """Mistral's own tokenizer where the model brings it (tekken.json) and mistral_common is installed: its file is the
+    one that Devstral was trained with.
+    """
+    folder = Path(named)
+    tekken = (folder / "tekken.json").is_file() if folder.is_dir() else _on_hub(named, "tekken.json", shared)
+    if tekken:
+        try:
+            version("mistral-common")
+        except PackageNotFoundError:
+            return transformers.AutoTokenizer.from_pretrained(named, **shared)
+        wanted = {key: value for key, value in shared.items() if key != "trust_remote_code"}
+        return transformers.MistralCommonBackend.from_pretrained(named, **wanted)
+    return transformers.AutoTokenizer.from_pretrained(named, **shared)
+
+
+def _on_hub(named: str, file: str, shared: dict[str, Any]) -> bool:
+    found = transformers.utils.cached_file(
+        named,
+        file,
+        revision=shared["revision"],
+        local_files_only=shared["local_files_only"],
+        _raise_exceptions_for_gated_repo=False,
+        _raise_exceptions_for_missing_entries=False,
+        _raise_exceptions_for_connection_errors=False,
+    )
+    return found is not None
+
+
+def card_of(named: str, model: Any, tokenizer: Any, revision: str) -> ModelCard:
+    """What a run's manifest says of a model."""
+    text = model.config.get_text_config()
+    return ModelCard(
+        name=named,
+        revision=_revision(named, model, revision),
+        tokenizer_sha256=tokenizer_sha256(tokenizer),
+        architecture=type(model).__name__,
+        layers=int(text.num_hidden_layers),
+        width=int(text.hidden_size),
+        dtype=str(model.dtype).removeprefix("torch."),
+        device=_devices(model),
+        has_chat_template=has_template(tokenizer),
+        attention=str(model.config._attn_implementation),
+        packages=dict(_versions()),
+    )
+
+
+def _devices(model: Any) -> str:
+    return ",".join(sorted({str(parameter.device) for parameter in model.parameters()}))
+
+
+def _versions() -> Iterator[tuple[str, str]]:
+    for package in _PACKAGES:
+        try:
+            yield package, version(package)
+        except PackageNotFoundError:
+            continue
+
+
+def _revision(named: str, model: Any, asked: str) -> str:
+    if Path(named).is_dir():
+        return f"sha256:{folder_sha256(Path(named))}"
+    return str(getattr(model.config, "_commit_hash", None) or asked)
+
+
+def folder_sha256(folder: Path) -> str:
+    """Over names and contents of a folder's files, in the order of their names; hidden files do not count."""
+    total = hashlib.sha256()
+    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+        inside = path.relative_to(folder)
+        if any(part.startswith(".") for part in inside.parts):
+            continue
+        with path.open("rb") as file:
+            content = hashlib.file_digest(file, "sha256").hexdigest()
+        total.update(f"{inside.as_posix()}\0{content}\n".encode("utf-8", "surrogateescape"))
+    return total.hexdigest()
+
+
+def tokenizer_sha256(tokenizer: Any) -> str:
+    """Over what decides the tokens of a chat: the tokenizer's whole state and its chat template."""
+    inner = getattr(tokenizer, "backend_tokenizer", None)
+    if inner is not None:
+        state = inner.to_str()
+    else:
+        state = json.dumps([sorted(tokenizer.get_vocab().items()), sorted(map(str, tokenizer.all_special_tokens))])
+    template = getattr(tokenizer, "chat_template", None) or ""
+    return hashlib.sha256(f"{state}\0{template}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@contextmanager
+def _clear(named: str) -> Iterator[None]:
+    """The many ways in which a model can't be loaded, as one error that says what to do."""
+    try:
+        yield
+    except LabError:
+        raise
+    except ImportError as problem:
+        raise LabError(f"{named} can't be loaded: {_first_line(problem)}", "Install what it names.") from problem
+    except (OSError, ValueError, RuntimeError) as problem:
+        raise LabError(
+            f"{named} can't be loaded: {_first_line(problem)}",
+            "Give a local folder with a model, or the id of one on the Hub; offline it must have been fetched before.",
+        ) from problem
+
+
+def _first_line(problem: Exception) -> str:
+    return (str(problem).strip() or type(problem).__name__).splitlines()[0]
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without transformers' own progress bars: what is told on the way is the caller's to tell."""
+    logging = transformers.utils.logging
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()

@@ -1,0 +1,251 @@
+"""A causal model of the transformers library, its residual stream read and changed by forward hooks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from inspect import signature
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import DynamicCache
+
+from agentsignals.errors import LabError
+from agentsignals.lab.residual.batches import Batch, in_batches
+from agentsignals.lab.residual.blocks import backbone_of, blocks_of
+from agentsignals.lab.residual.drawing import Answer, drawn
+from agentsignals.lab.residual.edits import checked, checked_layer
+from agentsignals.lab.residual.encoding import encode_chat, encode_pieces, read
+from agentsignals.lab.residual.hooks import Reader, Run, hooked
+from agentsignals.lab.residual.interface import (
+    EVERYWHERE,
+    Calibration,
+    Edit,
+    Generation,
+    Message,
+    ModelCard,
+    Piece,
+    Positions,
+    Prompt,
+    Sampling,
+)
+
+SINK_FACTOR = 10.0
+"""A token whose norm is above this many medians is a sink (emotion_lab (b) 3)."""
+_MOST_LOGITS = 1 << 28
+"""Numbers of one batch's logits, 1 GiB of them in single precision."""
+
+
+class HookedModel:
+    """The `ResidualModel` of a transformers model. `batch_tokens` bounds a batch with its padding and what it writes;
+    `cached=False` computes every written token from the whole sequence anew (slow; for checks).
+    """
+
+    def __init__(
+        self, model: Any, tokenizer: Any, card: ModelCard, *, batch_tokens: int = 8192, cached: bool = True
+    ) -> None:
+        self._model = model.eval().requires_grad_(False)
+        self._tokenizer = tokenizer
+        self.card = card
+        self._batch_tokens = batch_tokens
+        self._cached = cached
+        self._blocks = blocks_of(model)
+        self._backbone = backbone_of(model)
+        self._keeps_last = "logits_to_keep" in signature(model.forward).parameters
+        self._device = model.get_input_embeddings().weight.device
+        self._sink_norms: tuple[float, ...] | None = None
+
+    @property
+    def name(self) -> str:
+        return self.card.name
+
+    def encode(self, chat: Sequence[Message]) -> Prompt:
+        return encode_chat(self._tokenizer, chat)
+
+    def encode_text(self, pieces: Sequence[Piece]) -> Prompt:
+        return encode_pieces(self._tokenizer, pieces)
+
+    def write(self, chats: Sequence[Sequence[Message]], sampling: Sequence[Sampling]) -> list[Generation]:
+        return self.generate([self.encode(chat) for chat in chats], sampling)
+
+    def calibrate(self, prompts: Sequence[Prompt]) -> Calibration:
+        norms: dict[int, list[np.ndarray]] = {layer: [] for layer in range(self.card.layers)}
+        self._sink_norms = None
+
+        def reader(batch: Batch, _: list[int], layer: int, states: torch.Tensor, __: object) -> None:
+            found = torch.linalg.vector_norm(states, dim=-1, dtype=torch.float32)
+            norms[layer].append(found[batch.real.to(found.device)].cpu().numpy())
+
+        self._read(prompts, range(self.card.layers), (), reader)
+        found = [np.concatenate(norms[layer]) for layer in range(self.card.layers)]
+        sinks = tuple(SINK_FACTOR * float(np.median(norm)) for norm in found)
+        medians = tuple(float(np.median(norm[norm <= sink])) for norm, sink in zip(found, sinks, strict=True))
+        self._sink_norms = sinks
+        return Calibration(medians, sinks, len(prompts), sum(len(p.tokens) for p in prompts))
+
+    def record(
+        self,
+        prompts: Sequence[Prompt],
+        layers: Sequence[int],
+        positions: Positions = EVERYWHERE,
+        edits: Sequence[Edit] = (),
+    ) -> np.ndarray:
+        means = np.full((len(prompts), len(layers), self.card.width), np.nan, dtype=np.float32)
+
+        def reader(_: Batch, rows: list[int], layer: int, states: torch.Tensor, meant: Any) -> None:
+            mean = _mean(states, meant(positions)).cpu().numpy()
+            for place, wanted in enumerate(layers):
+                if wanted == layer:
+                    means[rows, place] = mean
+
+        self._read(prompts, layers, edits, reader)
+        return means
+
+    def states(self, prompts: Sequence[Prompt], layers: Sequence[int], edits: Sequence[Edit] = ()) -> list[np.ndarray]:
+        found = [np.empty((len(layers), len(p.tokens), self.card.width), dtype=np.float32) for p in prompts]
+
+        def reader(batch: Batch, rows: list[int], layer: int, states: torch.Tensor, _: object) -> None:
+            on_host = states.float().cpu().numpy()
+            for row, index in enumerate(rows):
+                for place, wanted in enumerate(layers):
+                    if wanted == layer:
+                        found[index][place] = on_host[row, batch.without_padding(row)]
+
+        self._read(prompts, layers, edits, reader)
+        return found
+
+    def next_logprobs(self, prompts: Sequence[Prompt], edits: Sequence[Edit] = ()) -> np.ndarray:
+        found: list[np.ndarray | None] = [None] * len(prompts)
+        for rows, batch in self._batches(prompts, edits):
+            with self._ready(batch, edits) as run:
+                logits = self._logits(run, batch.ids, None, keep=1)[:, -1]
+            for index, row in zip(rows, logits.float().log_softmax(-1).cpu().numpy(), strict=True):
+                found[index] = row
+        return np.stack([row for row in found if row is not None]) if prompts else np.empty((0, 0), np.float32)
+
+    def logprobs_of(self, prompts: Sequence[Prompt], edits: Sequence[Edit] = ()) -> list[np.ndarray]:
+        found = [np.full(len(p.tokens), np.nan, dtype=np.float32) for p in prompts]
+        vocabulary = int(self._model.get_output_embeddings().weight.shape[0])
+        most_tokens = min(self._batch_tokens, max(1, _MOST_LOGITS // vocabulary))
+        for rows, batch in self._batches(prompts, edits, most_tokens):
+            with self._ready(batch, edits) as run:
+                logits = self._logits(run, batch.ids, None, keep=0)
+            for row, index in enumerate(rows):
+                real = batch.without_padding(row)
+                ids = batch.ids[row, real][1:].to(logits.device).unsqueeze(-1)
+                told = logits[row, real][:-1].float().log_softmax(-1).gather(-1, ids)
+                found[index][1:] = told.squeeze(-1).cpu().numpy()
+        return found
+
+    def attention(self, prompt: Prompt) -> np.ndarray:
+        batch = Batch([self._fitting(prompt)], self._padding(), self._device)
+        usual = self._model.config._attn_implementation
+        self._model.set_attn_implementation("eager")
+        try:
+            with torch.inference_mode():
+                weights = self._backbone(
+                    input_ids=batch.ids, attention_mask=batch.real.long(), use_cache=False, output_attentions=True
+                ).attentions
+        finally:
+            self._model.set_attn_implementation(usual)
+        return np.stack([layer[0].float().cpu().numpy() for layer in weights])
+
+    def generate(
+        self, prompts: Sequence[Prompt], sampling: Sequence[Sampling], edits: Sequence[Edit] = ()
+    ) -> list[Generation]:
+        if len(prompts) != len(sampling):
+            raise LabError(
+                f"{len(prompts)} prompts came with {len(sampling)} samplings.", "Give one sampling a prompt."
+            )
+        answers = [Answer(how, len(prompt.tokens)) for prompt, how in zip(prompts, sampling, strict=True)]
+        reads = partial(read, self._tokenizer)
+        grows = [len(p.tokens) + how.max_new_tokens for p, how in zip(prompts, sampling, strict=True)]
+        for rows, batch in self._batches(prompts, edits, lengths=grows):
+            with self._ready(batch, edits) as run:
+                self._answer(run, [answers[row] for row in rows], reads)
+        return [answer.whole(reads) for answer in answers]
+
+    def _answer(self, run: Run, answers: Sequence[Answer], reads: Callable[[list[int]], str]) -> None:
+        ends = self._ends()
+        cache = DynamicCache() if self._cached else None
+        ids = run.batch.ids
+        while any(answer.finish is None for answer in answers):
+            logits = self._logits(run, ids[:, run.start :], cache, keep=1)[:, -1]
+            tokens, logprobs = drawn(logits, answers)
+            for answer, token, logprob in zip(answers, tokens, logprobs, strict=True):
+                if answer.finish is None:
+                    answer.take(token, logprob, ends, reads)
+            if cache is not None:
+                run.start = ids.shape[1]
+            ids = torch.cat((ids, torch.tensor(tokens, device=ids.device).unsqueeze(-1)), 1)
+
+    def _ends(self) -> frozenset[int]:
+        told = (self._model.generation_config.eos_token_id, self._tokenizer.eos_token_id)
+        ends = [end for one in told for end in (one if isinstance(one, list) else [one])]
+        return frozenset(end for end in ends if end is not None)
+
+    def _padding(self) -> int:
+        told = getattr(self._tokenizer, "pad_token_id", None)
+        return 0 if told is None else int(told)
+
+    def _fitting(self, prompt: Prompt) -> Prompt:
+        most = getattr(self._model.config.get_text_config(), "max_position_embeddings", None)
+        if most is not None and len(prompt.tokens) > most:
+            raise LabError(f"A prompt has {len(prompt.tokens)} tokens; this model reads {most}.", "Shorten it.")
+        return prompt
+
+    def _batches(
+        self,
+        prompts: Sequence[Prompt],
+        edits: Sequence[Edit],
+        most_tokens: int | None = None,
+        lengths: Sequence[int] | None = None,
+    ) -> Iterator[tuple[list[int], Batch]]:
+        checked(edits, self.card.layers, self.card.width)
+        for rows in in_batches(lengths or [len(p.tokens) for p in prompts], most_tokens or self._batch_tokens):
+            yield rows, Batch([self._fitting(prompts[row]) for row in rows], self._padding(), self._device)
+
+    @contextmanager
+    def _ready(
+        self, batch: Batch, edits: Sequence[Edit], reader: Reader | None = None, layers: Sequence[int] = ()
+    ) -> Iterator[Run]:
+        run = Run(batch, self._sink_norms)
+        with torch.inference_mode(), hooked(self._blocks, run, edits, reader, layers):
+            yield run
+
+    def _read(self, prompts: Sequence[Prompt], layers: Sequence[int], edits: Sequence[Edit], reader: Any) -> None:
+        """`reader` is told the batch, its rows' places among `prompts`, a layer, its states and what positions mean."""
+        for layer in layers:
+            checked_layer(layer, self.card.layers)
+        for rows, batch in self._batches(prompts, edits):
+            with self._ready(batch, edits, partial(reader, batch, rows), layers):
+                self._backbone(
+                    input_ids=batch.ids, attention_mask=batch.real.long(), position_ids=batch.places, use_cache=False
+                )
+
+    def _logits(self, run: Run, ids: torch.Tensor, cache: Any, keep: int) -> torch.Tensor:
+        """Logits after `ids`, the last `keep` of them (0: all) where the model can leave out the others."""
+        upto = run.start + ids.shape[1]
+        real = torch.nn.functional.pad(run.batch.real, (0, upto - run.batch.longest), value=True)
+        places = (real.long().cumsum(1) - 1).clamp(min=0)[:, run.start :]
+        options = {"logits_to_keep": keep} if self._keeps_last else {}
+        logits: torch.Tensor = self._model(
+            input_ids=ids,
+            attention_mask=real.long(),
+            position_ids=places,
+            past_key_values=cache,
+            use_cache=cache is not None,
+            **options,
+        ).logits
+        return logits
+
+
+def _mean(states: torch.Tensor, meant: torch.Tensor | None) -> torch.Tensor:
+    """Means over the tokens meant, (batch, d); NaN where none is."""
+    if meant is None:
+        return torch.full((states.shape[0], states.shape[2]), torch.nan)
+    # Padding may hold numbers that are not finite, and zero times those is none.
+    kept = states.float().masked_fill(~meant.unsqueeze(-1), 0.0)
+    return kept.sum(1) / meant.sum(1, keepdim=True)
