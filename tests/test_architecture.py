@@ -23,7 +23,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("cli",),
     (FACE,),
     ("ui", "collection"),
-    ("pipeline", "explaining", "demo", "replicate"),
+    ("pipeline", "explaining", "demo", "replicate", "topics"),
     ("ingest", "report", "export", "lab"),
     ("signals", "labels", "attribution", "analysis"),
     ("store",),
@@ -81,9 +81,12 @@ WEIGHT = {
     "vl_convert": {"report.charts"},
     "sentence_transformers": {"embedding.sentence"},
     "sklearn": {"grouping"},
+    "umap": {"grouping.density"},
     "vllm": {"labels.vllm_batch"},
-    "transformers": {"labels.local_model", "labels.classifier"},
-    "torch": {"labels.local_model"},
+    "transformers": {"labels.local_model", "labels.classifier", "lab.residual"},
+    "torch": {"labels.local_model", "lab.residual"},
+    "tokenizers": {"lab.residual"},
+    "numpy": {"lab"},
     "llguidance": {"labels.local_model"},
 }
 """Where each third-party package may be imported at run time (msgspec: anywhere). A folder's name admits all in it."""
@@ -93,6 +96,7 @@ IMPORTED_AS = {
     "vl-convert-python": "vl_convert",
     "sentence-transformers": "sentence_transformers",
     "scikit-learn": "sklearn",
+    "umap-learn": "umap",
 }
 """Packages whose name on the index is not the one they are imported by."""
 
