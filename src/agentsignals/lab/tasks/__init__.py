@@ -1,0 +1,68 @@
+"""Function tasks with visible and hidden cases, their variants, and small repositories to mend.
+
+A family is a module with `TASKS`; one line here switches it on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from importlib import import_module
+
+from agentsignals.errors import LabError
+from agentsignals.lab.tasks.task import Case, Task, Variant, examples, shown, words
+from agentsignals.lab.tasks.variants import hardcoded, variant
+
+__all__ = [
+    "PUBLISHED",
+    "Case",
+    "Task",
+    "Variant",
+    "examples",
+    "hardcoded",
+    "shown",
+    "task",
+    "tasks",
+    "variant",
+    "words",
+]
+
+_FAMILIES = ("times", "ranges", "wording", "amounts", "parsing", "gathering", "grids", "sequences")
+
+PUBLISHED = (
+    "parse_duration", "merge_intervals", "stable_top_words", "mask_tokens",
+    "normalize_codes", "bucket_score", "safe_divide",
+)  # fmt: skip
+"""Called like the tasks of the published study, for comparison; words and cases are ours, so results are not theirs."""
+
+
+@cache
+def _all() -> dict[str, Task]:
+    found = [one for name in _FAMILIES for one in import_module(f"{__name__}.{name}").TASKS]
+    return {one.id: one for one in found}
+
+
+def tasks(
+    names: Sequence[str] = (), families: Sequence[str] = (), variants: Sequence[Variant] = ("plain",)
+) -> list[Task]:
+    """The tasks of these names or families (none named: all), each in each variant. LabError for what is not there."""
+    known = _all()
+    unknown = sorted(set(names) - set(known)) + sorted(set(families) - set(_FAMILIES))
+    if unknown:
+        raise LabError(f"There is no task or family {unknown[0]!r}.", f"Families: {', '.join(_FAMILIES)}.")
+    chosen = [
+        one for one in known.values() if (not names and not families) or one.id in names or one.family in families
+    ]
+    return [variant(one, name) for one in chosen for name in variants]
+
+
+def task(key: str) -> Task:
+    """The task of a key (`id`, `id@version`, either with `+variant`). LabError when there is none of that version."""
+    name, _, wanted = key.partition("+")
+    name, _, version = name.partition("@")
+    (found,) = tasks([name])
+    if version and version != str(found.version):
+        raise LabError(f"Task {name!r} is at version {found.version}, not {version}.", "Rows of two versions differ.")
+    if wanted not in ("", "one_off", "conflicting", "hardcode_inviting"):
+        raise LabError(f"There is no variant {wanted!r}.", "one_off, conflicting or hardcode_inviting.")
+    return variant(found, wanted or "plain")  # type: ignore[arg-type]  # checked above
