@@ -1,0 +1,111 @@
+"""Rows of a run on disk: a journal that a killed process loses nothing of, and Parquet when the run is whole."""
+
+from __future__ import annotations
+
+import os
+import types
+import typing
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+from msgspec import Struct
+
+from agentsignals.errors import LabError
+
+_ARROW: dict[Any, pa.DataType] = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+
+
+class Row(Struct, frozen=True):
+    """A row of a table. Fields are text, numbers, truth values, lists of these, or None where unknown."""
+
+    KEY: ClassVar[tuple[str, ...]] = ()
+    """The fields that say which piece of work a row is of: one that is there is not done again."""
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        return tuple(getattr(self, name) for name in self.KEY)
+
+
+R = TypeVar("R", bound=Row)
+
+
+class Table(Generic[R]):
+    """The rows of one kind. `add` returns when the row is on disk."""
+
+    def __init__(self, folder: Path, name: str, kind: type[R]) -> None:
+        self.name, self.kind = name, kind
+        self._parquet, self._path = folder / f"{name}.parquet", folder / f"{name}.jsonl"
+        self.rows: list[R] = [*self._settled(), *self._journalled()]
+        self._keys = {row.key for row in self.rows}
+
+    def __contains__(self, key: tuple[object, ...]) -> bool:
+        return key in self._keys
+
+    def add(self, rows: Iterable[R]) -> None:
+        """Rows of one piece of work: all of them are kept, or after a kill in between none."""
+        new = [row for row in rows if row.key not in self._keys]
+        if not new:
+            return
+        with self._path.open("ab") as journal:
+            # One line for all, so that half of a piece of work is never taken for the whole.
+            journal.write(msgspec.json.encode([msgspec.to_builtins(row) for row in new]) + b"\n")
+            journal.flush()
+            os.fsync(journal.fileno())
+        self.rows += new
+        self._keys |= {row.key for row in new}
+
+    def settle(self) -> Path:
+        """Writes all rows as one Parquet file, replaces the last one, and drops the journal."""
+        columns = {name: [getattr(row, name) for row in self.rows] for name in self.kind.__struct_fields__}
+        arrow = pa.table(columns, schema=_schema(self.kind))
+        beside = self._parquet.with_suffix(".parquet.new")
+        pq.write_table(arrow, beside)
+        beside.replace(self._parquet)
+        self._path.unlink(missing_ok=True)
+        return self._parquet
+
+    def _settled(self) -> list[R]:
+        if not self._parquet.exists():
+            return []
+        try:
+            return msgspec.convert(pq.read_table(self._parquet).to_pylist(), list[self.kind])  # type: ignore[name-defined]  # the table's own kind
+        except (pa.ArrowInvalid, msgspec.ValidationError) as error:
+            raise LabError(
+                f"{self._parquet} holds other rows than this version writes: {error}", "Take a new folder."
+            ) from error
+
+    def _journalled(self) -> list[R]:
+        """What was added since. A last line that was cut by a kill is no row, and is taken away."""
+        if not self._path.exists():
+            return []
+        held, found = self._path.read_bytes(), []
+        whole = held[: held.rfind(b"\n") + 1]
+        if len(whole) < len(held):
+            with self._path.open("r+b") as journal:
+                journal.truncate(len(whole))
+        for line in whole.splitlines():
+            try:
+                found += msgspec.json.decode(line, type=list[self.kind])  # type: ignore[name-defined]  # as above
+            except msgspec.DecodeError as error:
+                raise LabError(f"{self._path} can't be read: {error}", "Take a new folder.") from error
+        return found
+
+
+def _schema(kind: type[Row]) -> pa.Schema:
+    hints = typing.get_type_hints(kind)
+    return pa.schema([(name, _arrow(hints[name])) for name in kind.__struct_fields__])
+
+
+def _arrow(hint: Any) -> pa.DataType:
+    """The column type of a field's annotation."""
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        (hint,) = (each for each in typing.get_args(hint) if each is not types.NoneType)
+    if typing.get_origin(hint) is typing.Literal:
+        return pa.string()
+    if typing.get_origin(hint) in (list, tuple):
+        return pa.list_(_arrow(typing.get_args(hint)[0]))
+    return _ARROW[hint]
