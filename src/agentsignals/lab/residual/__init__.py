@@ -14,7 +14,7 @@ AS_STORED = Loading()
 
 
 def load(named: str, how: Loading = AS_STORED) -> HookedModel:
-    """A model from a local folder or, by its id, from the Hub. LabError when a package is missing or it can't be read."""
+    """A model from a local folder or, by its id, from the Hub. LabError when a package or the model is missing."""
     try:
         from agentsignals.lab.residual.loading import load_model  # noqa: PLC0415  (seconds to load, only for who asks)
     except ImportError as problem:
