@@ -42,6 +42,8 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "mentions",
         "sentiment",
         "grouping",
+        "git_evidence",
+        "sandbox",
     ),
     ("model", "errors", "text", "times", "code_stamp", "language", "redaction", "proportions", "agreement", "servers"),
     ("attempt",),

@@ -13,6 +13,7 @@ AgentSignalsError
  ├── ClaimsError           a file of claims is none
  ├── LabelError        a labeller is missing something, or its server refuses
  ├── LabError              an experiment, model or text set that isn't there or doesn't fit
+ ├── SandboxError          untrusted code can't be locked in as asked, so it is not run
  ├── ScanError             a scanner is missing, or fails
  ├── EmbedderError         no vectors of a text: a package, model or server is missing or fails
  └── WorkerError           a shard failed on every try
@@ -87,6 +88,10 @@ class LabelError(AgentSignalsError):
 
 class LabError(AgentSignalsError):
     kind = "lab"
+
+
+class SandboxError(AgentSignalsError):
+    kind = "sandbox"
 
 
 class EmbedderError(AgentSignalsError):

@@ -1,0 +1,40 @@
+"""Runs code nobody has read: a model's answer, an agent's work. Values come out, nothing else.
+
+`call(source, function, inputs)` answers with a value or a failure for each input; `same` compares it with what is
+expected, here and not there. `run_in_checkout(folder, argv)` runs an agent's commands. What locks a process in, and
+what does not, stands in docs/sandbox.md.
+"""
+
+from agentsignals.sandbox.calling import call
+from agentsignals.sandbox.capability import capabilities, tiers
+from agentsignals.sandbox.equality import same, shown
+from agentsignals.sandbox.outcome import (
+    TIERS,
+    Capabilities,
+    Failed,
+    Layer,
+    Limits,
+    Outcome,
+    Ran,
+    Result,
+    Returned,
+    Tier,
+)
+
+__all__ = [
+    "TIERS",
+    "Capabilities",
+    "Failed",
+    "Layer",
+    "Limits",
+    "Outcome",
+    "Ran",
+    "Result",
+    "Returned",
+    "Tier",
+    "call",
+    "capabilities",
+    "same",
+    "shown",
+    "tiers",
+]

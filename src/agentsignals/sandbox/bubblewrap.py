@@ -1,0 +1,47 @@
+"""Bubblewrap's arguments: a file system of what is needed and nothing else, no network, ids and processes of its own.
+
+Source: bwrap(1), 0.8.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from functools import cache
+
+from agentsignals.sandbox import python_paths
+from agentsignals.sandbox.outcome import Limits
+
+APART = ("--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox")
+
+
+@cache
+def program() -> str | None:
+    """Where it is, if it is."""
+    return shutil.which("bwrap")
+
+
+def computing(limits: Limits) -> list[str]:
+    """For code that is only called: a bare Python, devices, and a small folder in memory."""
+    return [
+        program() or "bwrap",
+        *APART,
+        *python(),
+        *("--dev", "/dev"),
+        *("--size", str(limits.disk_bytes), "--tmpfs", "/tmp"),  # noqa: S108 - a file system of its own
+        *("--chdir", "/tmp"),  # noqa: S108
+    ]
+
+
+def python() -> list[str]:
+    """A bare Python, where it also is outside, and the inside of this package; without any installed package."""
+    _, _, inside = python_paths.inside()
+    folders = [*python_paths.library_folders(), str(python_paths.standard_library()), inside]
+    hidden = [argument for folder in python_paths.package_folders() for argument in ("--tmpfs", folder)]
+    files = [python_paths.executable(), *python_paths.library_files(), *python_paths.DATA]
+    return [*read_only(folders), *hidden, *read_only(files)]
+
+
+def read_only(paths: Iterable[str]) -> list[str]:
+    """These paths, where they are there."""
+    return [argument for path in paths for argument in ("--ro-bind-try", path, path)]

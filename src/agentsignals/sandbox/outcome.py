@@ -1,0 +1,120 @@
+"""What a sandboxed run may take, and what came of it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import Struct, field
+
+Tier = Literal["strict", "default", "rlimits"]
+
+TIERS: tuple[Tier, ...] = ("strict", "default", "rlimits")
+"""From the strongest."""
+
+FailureKind = Literal[
+    "syntax",
+    "missing_function",
+    "raised",
+    "memory",
+    "timeout",
+    "killed",
+    "exited",
+    "output",
+    "disk",
+    "not_plain",
+    "too_large",
+    "protocol",
+    "not_reached",
+]
+"""`raised` an exception; `timeout` of wall or CPU time; `killed` by a signal (a crash); `exited` without an answer;
+`output` printed, `disk` wrote too much; `not_plain` answered with an object that is no data, `too_large` with too much
+of it; `protocol` broke the pipe of answers; `not_reached` an earlier call ended the process."""
+
+
+class Limits(Struct, frozen=True, gc=False):
+    """What one run may take. Wall time counts from when the code starts, not from when the process does."""
+
+    cpu_s: int = 2
+    wall_s: float = 5.0
+    memory_bytes: int = 512 << 20
+    file_bytes: int = 1 << 20
+    disk_bytes: int = 16 << 20
+    disk_files: int = 1000
+    open_files: int = 32
+    output_bytes: int = 1 << 20
+    result_bytes: int = 4 << 20
+    processes: int = 64
+    """Of a run in a checkout; code that is only called has one."""
+
+
+class Returned(Struct, frozen=True):
+    """The function gave this value: plain data, rebuilt on our side. It may hold any character, see `shown`."""
+
+    value: Any
+
+
+class Failed(Struct, frozen=True, gc=False):
+    """No value. `where`: while the source was loaded, in the call, or the process. `line` is the source's own."""
+
+    kind: FailureKind
+    message: str = ""
+    type: str = ""
+    where: Literal["load", "call", "process"] = "call"
+    line: int | None = None
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in (self.type or self.kind, self.message) if part)
+
+
+Result = Returned | Failed
+
+
+class Outcome(Struct, frozen=True):
+    """One process's answers: as many results as there were inputs, in their order."""
+
+    results: tuple[Result, ...]
+    failure: Failed | None
+    """What kept every call from being made or believed; each result is the same then."""
+    tier: Tier
+    layers: tuple[str, ...]
+    """Those that were really on."""
+    wall_s: float
+    cpu_s: float
+    output: str = ""
+    """The first of what it printed, both streams."""
+
+
+class Ran(Struct, frozen=True):
+    """What a command did. `exit_code` is None when it was stopped; then `stopped` says why."""
+
+    exit_code: int | None
+    stopped: FailureKind | None
+    tier: Tier
+    layers: tuple[str, ...]
+    wall_s: float
+    cpu_s: float
+    output: str
+    output_is_cut: bool
+
+
+class Layer(Struct, frozen=True, gc=False):
+    """One kind of lock, and why this machine does not have it (empty: it does)."""
+
+    name: str
+    missing: str = ""
+
+
+class Capabilities(Struct, frozen=True):
+    """What this machine has to lock a process in, as tried."""
+
+    layers: tuple[Layer, ...] = field(default_factory=tuple)
+    landlock_abi: int = 0
+    python: str = ""
+
+    def missing(self, names: tuple[str, ...]) -> dict[str, str]:
+        """Of these layers, the ones not here, with the reason."""
+        return {layer.name: layer.missing for layer in self.layers if layer.name in names and layer.missing}
+
+    def has(self, name: str) -> bool:
+        """Whether this layer works here."""
+        return any(layer.name == name and not layer.missing for layer in self.layers)
