@@ -181,7 +181,7 @@ def test_patching_some_positions_sets_these_rows_in_every_prompt_of_a_batch(name
 
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
 def test_suppression_is_attention_without_these_keys(name: str, attention: str) -> None:
-    """Held against the library's own mask, which hides keys in all blocks for good: so the hidden tokens come first, and
+    """Held against the library's own mask, which hides keys in all blocks for good: the hidden tokens come first, and
     what they make of themselves is out of sight of all others.
     """
     model = small.hooked(name, attention=attention)

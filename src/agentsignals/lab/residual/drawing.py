@@ -45,7 +45,14 @@ class Answer:
         """The answer; its text ends before the first stop string."""
         text = read(self._tokens)
         text = text[: self._stop_at(text)]
-        return Generation(text, tuple(self._tokens), self.finish or "length", self._prompt_tokens, self._logprob_sum)
+        return Generation(
+            text=text,
+            tokens=tuple(self._tokens),
+            finish=self.finish or "length",
+            prompt_tokens=self._prompt_tokens,
+            new_tokens=len(self._tokens),
+            logprob_sum=self._logprob_sum,
+        )
 
 
 def drawn(logits: torch.Tensor, answers: Sequence[Answer]) -> tuple[list[int], list[float]]:

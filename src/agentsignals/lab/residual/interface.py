@@ -138,9 +138,11 @@ class Generation(Struct, frozen=True):
     text: str
     """Without special tokens, and up to a stop string."""
     tokens: tuple[int, ...]
-    """All that were drawn, an end token included."""
+    """All that were drawn, an end token included. Empty where a server told none."""
     finish: Literal["stop", "length"]
-    prompt_tokens: int
+    prompt_tokens: int | None
+    """None where a server told none; so `new_tokens`."""
+    new_tokens: int | None = None
     logprob_sum: float | None = None
     """Sum of the drawn tokens' natural-log probabilities under the model as edited; None where a server told none."""
 

@@ -1,0 +1,197 @@
+"""A model behind any server that speaks OpenAI's `POST /v1/chat/completions`: answers, and no look inside."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPException
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Struct
+
+from agentsignals.errors import LabError, UsageError
+from agentsignals.lab.residual.interface import Generation, Message, Sampling
+from agentsignals.redaction import redacted
+from agentsignals.servers import AGAIN, body_of, is_local, opener, retry_after_s
+
+DEFAULT_URL = "https://api.openai.com/v1"
+URL_VARIABLE, KEY_VARIABLE = "OPENAI_BASE_URL", "OPENAI_API_KEY"
+CONCURRENCY = 8
+TIMEOUT_S = 600.0
+"""For one answer, from asking to the last byte; long answers of slow models take minutes."""
+TRIES = 6
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 60.0
+_MOST_BYTES = 16 * 2**20
+
+
+class _Message(Struct):
+    content: str | None = None
+    refusal: str | None = None
+
+
+class _Token(Struct):
+    logprob: float
+
+
+class _Logprobs(Struct):
+    content: list[_Token] | None = None
+
+
+class _Choice(Struct):
+    message: _Message
+    finish_reason: str | None = None
+    logprobs: _Logprobs | None = None
+
+
+class _Usage(Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class _Completion(Struct):
+    choices: list[_Choice]
+    usage: _Usage | None = None
+
+
+class _Busy(Exception):
+    """A try that another may mend; `wait_s` when the server asks for a pause."""
+
+    def __init__(self, why: str, wait_s: float | None = None) -> None:
+        super().__init__(why)
+        self.wait_s = wait_s
+
+
+class Served:
+    """A model behind a server, a `Writer`: `MODEL@URL`, or `MODEL` at `$OPENAI_BASE_URL`. The key is `$OPENAI_API_KEY`.
+
+    What leaves this machine has its secrets masked first, and `tell` is told once where it goes. `logprobs` asks
+    for the answers' probabilities, which not every server gives.
+    """
+
+    def __init__(  # noqa: PLR0913  (what a person can set)
+        self,
+        named: str,
+        *,
+        concurrency: int = CONCURRENCY,
+        timeout_s: float = TIMEOUT_S,
+        logprobs: bool = False,
+        tell: Callable[[str], None] | None = None,
+        wait: Callable[[float], None] = time.sleep,
+    ) -> None:
+        model, at, url = named.partition("@")
+        self.url = (url if at else os.environ.get(URL_VARIABLE) or DEFAULT_URL).rstrip("/")
+        parts = urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or not model:
+            raise UsageError(f"{named!r} names no chat server.", "Say openai:MODEL@http://HOST:PORT/v1.")
+        self.name = f"openai:{model}"
+        self.leaves = not is_local(parts.hostname)
+        self._model = model
+        self._openai = parts.hostname.endswith("openai.com")
+        self._opener = opener(not self.leaves)
+        self._concurrency, self._timeout_s, self._tell, self._wait = concurrency, timeout_s, tell, wait
+        self._logprobs = logprobs
+
+    def write(self, chats: Sequence[Sequence[Message]], sampling: Sequence[Sampling]) -> list[Generation]:
+        """One answer a chat, in their order. LabError when the server refuses one, or gives none in several tries: then
+        those not yet asked are not asked.
+        """
+        if len(chats) != len(sampling):
+            raise LabError(f"{len(chats)} chats came with {len(sampling)} samplings.", "Give one sampling a chat.")
+        bodies = [self._body(chat, how) for chat, how in zip(chats, sampling, strict=True)]
+        if self._tell is not None and bodies:
+            how = "secrets, addresses and user names masked" if self.leaves else "which is this machine"
+            self._tell(f"tasks and answers go to {self.url}, {how}, to be answered by {self._model}")
+            self._tell = None
+        with ThreadPoolExecutor(self._concurrency) as crowd:
+            asked = [crowd.submit(self._answer, body) for body in bodies]
+            try:
+                return [one.result() for one in asked]
+            except BaseException:
+                crowd.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    def _body(self, chat: Sequence[Message], how: Sampling) -> bytes:
+        if not chat or chat[-1].speaker == "assistant":
+            raise LabError("A server continues no open answer.", "End the chat with a user's message.")
+        asked: dict[str, Any] = {
+            "model": self._model,
+            "messages": [{"role": message.speaker, "content": self._text(message)} for message in chat],
+            "seed": how.seed,
+        }
+        if how.stop:
+            asked["stop"] = list(how.stop)
+        if self._logprobs:
+            asked["logprobs"] = True
+        if self._openai:
+            # Its newer models take neither the older name nor a temperature other than one.
+            return msgspec.json.encode(asked | {"max_completion_tokens": how.max_new_tokens})
+        more = {"max_tokens": how.max_new_tokens, "temperature": how.temperature, "top_p": how.top_p}
+        return msgspec.json.encode(asked | more)
+
+    def _text(self, message: Message) -> str:
+        text = "".join(piece.text for piece in message.pieces)
+        return redacted(text) if self.leaves else text
+
+    def _answer(self, body: bytes) -> Generation:
+        for tried in range(1, TRIES + 1):
+            try:
+                return self._once(body)
+            except _Busy as problem:
+                if tried == TRIES:
+                    raise LabError(
+                        f"{self.url} gave no answer in {TRIES} tries: {problem}",
+                        "Mend the server and run again: what is done stays done.",
+                    ) from problem
+                grown = FIRST_WAIT_S * 2 ** (tried - 1) * random.uniform(0.5, 1)  # noqa: S311  (jitter, no secret)
+                self._wait(min(LONGEST_WAIT_S, problem.wait_s if problem.wait_s is not None else grown))
+        raise AssertionError("the last try returns or raises")
+
+    def _once(self, body: bytes) -> Generation:
+        try:
+            found = msgspec.json.decode(self._sent(body), type=_Completion)
+        except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+            raise _Busy(f"an answer that is no completion ({str(problem)[:100]})") from problem
+        if not found.choices:
+            raise _Busy("a completion without a choice")
+        choice, usage = found.choices[0], found.usage or _Usage()
+        told = choice.logprobs.content if choice.logprobs else None
+        return Generation(
+            text=choice.message.content or choice.message.refusal or "",
+            tokens=(),
+            finish="length" if choice.finish_reason == "length" else "stop",
+            prompt_tokens=usage.prompt_tokens,
+            new_tokens=usage.completion_tokens,
+            logprob_sum=sum(token.logprob for token in told) if told else None,
+        )
+
+    def _sent(self, body: bytes) -> bytes:
+        headers = {"Content-Type": "application/json", "User-Agent": "agentsignals"}
+        if key := os.environ.get(KEY_VARIABLE):
+            headers["Authorization"] = f"Bearer {key}"
+        request = urllib.request.Request(self.url + "/chat/completions", body, headers)  # noqa: S310  (scheme checked above)
+        until = time.monotonic() + self._timeout_s
+        try:
+            with self._opener.open(request, timeout=self._timeout_s) as answer:
+                return body_of(answer, _MOST_BYTES, until)
+        except urllib.error.HTTPError as problem:
+            raise self._problem(problem) from problem
+        except (OSError, HTTPException, ValueError) as problem:  # URLError, time-outs and broken connections
+            raise _Busy(str(getattr(problem, "reason", problem)) or type(problem).__name__) from problem
+
+    def _problem(self, problem: urllib.error.HTTPError) -> Exception:
+        with problem:
+            try:
+                said = " ".join(problem.read(300).decode("utf-8", "replace").split())
+            except (OSError, HTTPException):
+                said = ""
+        told = f"HTTP {problem.code} {said}".strip()
+        if problem.code in AGAIN:
+            return _Busy(told, retry_after_s(problem.headers.get("Retry-After")))
+        return LabError(f"{self.url} refused: {told}", f"Check the model's name, the address and ${KEY_VARIABLE}.")
