@@ -13,7 +13,7 @@ annotation admits `Absent`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from operator import itemgetter
@@ -342,13 +342,20 @@ def values_over_sessions(one: Signal, values: Mapping[str, Sequence[Any]]) -> An
 
 
 def inventory(
-    text: str = "", context: str | None = None, high_value: bool = False, status: str | None = None
+    text: str = "",
+    context: str | None = None,
+    high_value: bool = False,
+    status: str | None = None,
+    known: Collection[str] = (),
 ) -> list[dict[str, Any]]:
-    """The catalogue as plain rows, filtered by words, context, mark and status."""
+    """The catalogue as plain rows, filtered by words, context, mark and status.
+
+    `known`: paths of signals that a store has values of. What they waited for is there: their status is `computed`.
+    """
     if status is not None and status not in get_args(Status):
         raise CatalogError(f"There is no status {status!r}.", f"The statuses: {', '.join(get_args(Status))}.")
     wanted = text.lower()
-    rows = [_inventory_row(s) for s in sorted(catalogue().values(), key=lambda s: s.path)]
+    rows = [_inventory_row(s, known) for s in sorted(catalogue().values(), key=lambda s: s.path)]
     return [
         r
         for r in rows
@@ -359,7 +366,8 @@ def inventory(
     ]
 
 
-def _inventory_row(one: Signal) -> dict[str, Any]:
+def _inventory_row(one: Signal, known: Collection[str]) -> dict[str, Any]:
     names = ("path", "name", "context", "level", "type", "unit", "version", "source", "description", "pitfalls")
     more = ("why_it_matters", "origin", "priority", "high_value")
-    return {**{n: getattr(one, n) for n in names}, "status": one.status, **{n: getattr(one, n) for n in more}}
+    status = "computed" if one.path in known else one.status
+    return {**{n: getattr(one, n) for n in names}, "status": status, **{n: getattr(one, n) for n in more}}

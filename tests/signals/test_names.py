@@ -71,7 +71,7 @@ OURS = {
     "anticipation.unrequested_files", "chat.tool_calls_by_position", "corpus.message_counts", "corpus.metric_inputs",
     "corpus.sentiment_messages", "corpus.session_cost_usd", "corpus.session_length_events", "corpus.short_messages",
     "dynamics.objections", "dynamics.repeated_calls", "loop.attempt_result", "user.closing_reaction",
-    "user.edited_line_prints",
+    "user.earlier_sessions_on_lines", "user.edited_line_prints", "user.lines_committed", "user.lines_taken_back",
 }  # fmt: skip
 """What other signals are made of, and no seed names."""
 STATUSES = {"computed", "needs a judge", "needs a repository", "needs an artifact", "blocked upstream"}

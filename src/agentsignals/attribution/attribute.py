@@ -108,7 +108,7 @@ def attribute(store: Store, git_dir: str, name: str, spec: str, afresh: bool = F
     told.sessions = len(ids)
     told.sessions_missing = len({r.session_id for r in repository.recorded} - ids)
     rows = _commit_rows(repository, name, found, done)
-    told.modes = _modes(rows) | {"sessions": session_labels.write(store, found, done)}
+    told.modes = _modes(rows) | {"sessions": session_labels.write(store, repository, found, done)}
     told.agreement_with_record = agreement(rows)
     repositories.write(store.folder, name, "commits", rows)
     repositories.write(store.folder, name, "line_attribution", _line_rows(name, done))

@@ -13,6 +13,9 @@ from agentsignals.sources.git_objects import GitError, run
 TRAILER = re.compile(rb"^Entire-Checkpoint:[ \t]*([0-9a-f]{12}|[0-9A-Z]{26})[ \t]*\r?$", re.MULTILINE)
 """Every occurrence counts: a squash keeps the trailers of what it joins, anywhere in the message (swechat.md c.3)."""
 
+_REVERTS = re.compile(rb"^This reverts commit ([0-9a-f]{40}|[0-9a-f]{64})\b", re.MULTILINE)
+"""As `git revert` writes it."""
+
 _QUIET = (
     "-c", "core.quotePath=false", "-c", "log.showSignature=false", "-c", "log.showRoot=true", "-c", "core.hooksPath=",
     "-c", "diff.noprefix=false", "-c", "diff.mnemonicPrefix=false", "-c", "safe.directory=*",
@@ -37,6 +40,8 @@ class Commit(Struct, frozen=True):
     subject: str
     checkpoint_ids: tuple[str, ...]
     """Those its trailers name, in order, each once."""
+    reverts: tuple[str, ...] = ()
+    """Commits that it says it reverts."""
 
     @property
     def is_merge(self) -> bool:
@@ -76,6 +81,7 @@ def _commit(record: bytes) -> Commit:
         author.decode("utf-8", "replace"),
         subject.decode("utf-8", "replace")[:200],
         tuple(ids),
+        tuple(found.decode() for found in _REVERTS.findall(body)),
     )
 
 

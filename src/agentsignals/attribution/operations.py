@@ -55,6 +55,10 @@ class Activity(Struct, gc=False):
     tools of servers, edits whose outcome isn't logged."""
     commands: list[tuple[int, str]]
     """The commands among them."""
+    started_at: int | None = None
+    ended_at: int | None = None
+    is_a_persons: bool = True
+    """Whether a person asked for something in it: subagents' sessions are nobody's coming back."""
 
 
 def operations(session: Session) -> list[Operation]:
@@ -94,7 +98,8 @@ def activity(session: Session) -> Activity:
             or (call.class_ == "edit" and call.status == "none" and call.seq not in told)
         ):
             writers.append(call.ended_at or clock)
-    return Activity(session.session_id, _busy(session), writers, commands)
+    own = session.parent_session_id is None and bool(session.turns)
+    return Activity(session.session_id, _busy(session), writers, commands, session.started_at, session.ended_at, own)
 
 
 def _busy(session: Session) -> list[tuple[int, int]]:

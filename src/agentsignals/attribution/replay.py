@@ -23,8 +23,20 @@ from agentsignals.attribution.explanation import (
 )
 from agentsignals.attribution.git import FileChange
 from agentsignals.attribution.operations import Operation
-from agentsignals.attribution.states import PREEXISTING, UNSEEN, FileState, committed, swap_equals, written_by
+from agentsignals.attribution.states import (
+    PREEXISTING,
+    SHELL,
+    UNKNOWN,
+    UNSEEN,
+    FileState,
+    committed,
+    swap_equals,
+    written_by,
+)
 from agentsignals.attribution.timeline import Chances
+
+NEAR_LINES = 3
+"""Changes no further apart are of one region (signals_notes section 11)."""
 
 
 class AddedLine(Struct, gc=False):
@@ -44,8 +56,13 @@ class Fates(Struct):
     overwritten_by_self: int = 0
     overwritten_by_other: int = 0
     committed: int = 0
-    """Reached a commit. What is in none of these counts was taken away by somebody else, or
-    never committed."""
+    """Reached a commit."""
+    standing: int = 0
+    """Still there at the end, and in no commit."""
+    taken: int = 0
+    """Gone when somebody else committed the file, and nothing unexplained in their place."""
+    unplaced: int = 0
+    """Of the lines made, those whose place was not found: of them nothing is known but what reached a commit."""
 
 
 class Replayed(Struct):
@@ -55,6 +72,10 @@ class Replayed(Struct):
     """By operation."""
     not_found: int = 0
     """Replacements whose place in the file was not found: the file is not what the replay takes it for."""
+    picked_up: dict[str, list[tuple[int, str, int]]] = field(default_factory=dict)
+    """By commit that no session is linked to: (operation, path, line) of the lines that reached it."""
+    beside: dict[str, dict[str, set[str]]] = field(default_factory=dict)
+    """By session: the other sessions whose lines it replaced or wrote beside, and in which files."""
 
 
 class Replay:
@@ -70,6 +91,7 @@ class Replay:
         self._files: dict[str, FileState] = {}
         self._done = Replayed()
         self._next: Step | None = None
+        self._is_shared = len({one.session_id for one in operations}) > 1
 
     def run(self) -> Replayed:
         """Everything in order of time."""
@@ -83,6 +105,10 @@ class Replay:
         self._next = None
         for rest in range(at, len(self._operations)):
             self._apply(rest)
+        for file in self._files.values():
+            for mark in file.marks:
+                if mark >= 0:
+                    self._done.fates[mark].standing += 1
         return self._done
 
     # -- operations ----------------------------------------------------------------------------------------------
@@ -99,7 +125,10 @@ class Replay:
             file.insert(one.line, one.new, number)
         elif one.kind == "replace":
             unseen = self._chances.unseen(file.seen_at, one.at, file.written_at, not file.lines)
-            self._done.not_found += not file.replace(one.old, one.new, number, one.everywhere, unseen)
+            is_found = file.replace(one.old, one.new, number, one.everywhere, unseen)
+            if not is_found:
+                self._done.not_found += 1
+                self._done.fates.setdefault(number, Fates()).unplaced += file.made
         elif one.kind == "substitute":
             file.substitute(one.old, one.new, number, one.everywhere)
         elif one.kind == "shell":
@@ -115,6 +144,8 @@ class Replay:
         fates = self._done.fates.setdefault(number, Fates())
         fates.made += file.made
         session = self._operations[number].session_id
+        if self._is_shared:
+            self._meet(file, number)
         for mark in file.gone:
             if mark >= 0:  # what was committed has had its fate
                 gone = self._done.fates[mark]
@@ -124,6 +155,19 @@ class Replay:
                     gone.overwritten_by_other += 1
         file.gone.clear()
         file.made = 0
+
+    def _meet(self, file: FileState, number: int) -> None:
+        """Notes whose lines an operation replaced, or wrote within `NEAR_LINES` of."""
+        one = self._operations[number]
+        met = set(file.gone)
+        marks = file.marks
+        for n in [n for n, mark in enumerate(marks) if mark == number]:
+            met.update(marks[max(n - NEAR_LINES, 0) : n + NEAR_LINES + 1])
+        for mark in met:
+            writer = mark if mark >= 0 else written_by(mark)
+            other = self._operations[writer].session_id if writer >= 0 else one.session_id
+            if other != one.session_id:
+                self._done.beside.setdefault(one.session_id, {}).setdefault(other, set()).add(one.path)
 
     def _file(self, path: str, at: int) -> FileState:
         """A file as it is now; one not seen before as it was in the last commit on the way to the next linked one."""
@@ -182,6 +226,8 @@ class Replay:
                 mark = file.marks[x]
                 if mark >= 0:
                     self._done.fates[mark].committed += 1
+                    if lines[y].strip():
+                        self._done.picked_up.setdefault(step.sha, []).append((mark, change.path, y + 1))
                 now.append(file.lines[x])
                 marks.append(_once_committed(mark))
                 last = x + 1
@@ -248,6 +294,7 @@ class Replay:
 
     def _settle(self, one: Opened, step: Step) -> None:
         """Takes the committed content over; lines that went may come back."""
+        self._count_taken(one, step)
         if one.change.new_oid is None:
             self._files.pop(one.change.path, None)
             return
@@ -255,6 +302,14 @@ class Replay:
             one.file.lose(line, mark)
         one.file.sync(one.lines, [_once_committed(m) for m in one.marks], step.at)
         one.file.written_at = None
+
+    def _count_taken(self, one: Opened, step: Step) -> None:
+        """Lines of operations that the commit has not; not those that a formatter or a command may have replaced."""
+        if one.change.new_oid is None and self._chances.wrote(one.file.seen_at, step.at):
+            return
+        unexplained = sum(one.added[n] and mark in (SHELL, UNKNOWN) for n, mark in enumerate(one.marks))
+        for _, mark in [gone for gone in one.gone if gone[1] >= 0][unexplained:]:
+            self._done.fates[mark].taken += 1
 
 
 def _once_committed(mark: int) -> int:

@@ -1,4 +1,5 @@
-"""What the replay says of single sessions, as labels: how much of their lines survived, in what mode they worked."""
+"""What the replay says of single sessions, as labels: how much of their lines survived, in what mode they worked, what
+became of their work in Git."""
 
 from __future__ import annotations
 
@@ -9,22 +10,28 @@ import msgspec
 
 from agentsignals.attribution import survival
 from agentsignals.attribution.measures import authored, mode_of, share_of
+from agentsignals.attribution.outcomes import Outcomes
 from agentsignals.attribution.replay import Replayed
-from agentsignals.attribution.repository import Point, Worktree
+from agentsignals.attribution.repository import Point, Repository, Worktree
+from agentsignals.git_evidence import LABELLER
+from agentsignals.git_evidence import label as told_of
 from agentsignals.model import Label
 from agentsignals.store import Store, labels
 from agentsignals.store.labels import LabelRow
 
 SURVIVAL, MODE = "code_survival", "coding_mode"
-LABELLER = "attribution"
 
 
-def write(store: Store, found: list[Point], done: list[tuple[Worktree, Replayed]]) -> dict[str, int]:
+def write(
+    store: Store, repository: Repository, found: list[Point], done: list[tuple[Worktree, Replayed]]
+) -> dict[str, int]:
     """Labels the sessions of a repository, beside those of others; how many sessions have which mode."""
     ours = {one.session_id for tree, _ in done for one in tree.activities}
     modes = _modes(found, done, ours)
     _replace(store, SURVIVAL, ours, _survival(done))
     _replace(store, MODE, ours, modes)
+    for task, rows in _outcomes(Outcomes(repository, found, done)).items():
+        _replace(store, task, ours, rows)
     return dict(sorted(Counter(row.label.value for row in modes).items()))
 
 
@@ -38,6 +45,22 @@ def _survival(done: list[tuple[Worktree, Replayed]]) -> list[LabelRow]:
             label = Label(SURVIVAL, LABELLER, None, f"{rate:.4f}", reason, number=rate, detail=detail)
             rows.append(LabelRow(session_id, label))
     return rows
+
+
+def _outcomes(told: Outcomes) -> dict[str, list[LabelRow]]:
+    committed = [
+        LabelRow(s, told_of(one, one.verdict, one.lines, "its lines in commits made until it closed"))
+        for s, one in told.committed()
+    ]
+    taken = [
+        LabelRow(s, told_of(one, one.verdict, one.share_low, "its lines that others took away again"))
+        for s, one in told.taken_back()
+    ]
+    earlier = [
+        LabelRow(s, told_of(one, f"{len(one.sessions)}", len(one.sessions), "whose lines it replaced or wrote beside"))
+        for s, one in told.earlier()
+    ]
+    return {"lines_committed": committed, "lines_taken_back": taken, "earlier_on_same_lines": earlier}
 
 
 def _modes(found: list[Point], done: list[tuple[Worktree, Replayed]], ours: set[str]) -> list[LabelRow]:

@@ -13,7 +13,7 @@ import msgspec
 from agentsignals import pipeline
 from agentsignals.cli.output import Bar, csv_text, figure, json_text, printable, table
 from agentsignals.cli.verb import verbs
-from agentsignals.errors import UsageError
+from agentsignals.errors import StoreError, UsageError
 from agentsignals.store import Store
 
 
@@ -100,7 +100,7 @@ def _measure(options: argparse.Namespace) -> int:
 def _inventory(options: argparse.Namespace) -> int:
     from agentsignals.catalog import inventory  # noqa: PLC0415  (loads every signal)
 
-    rows = inventory(options.text, options.context, options.high_value, options.status)
+    rows = inventory(options.text, options.context, options.high_value, options.status, _with_values(options))
     if options.json:
         print(json_text(rows))
         return 0
@@ -108,6 +108,17 @@ def _inventory(options: argparse.Namespace) -> int:
     print(table(("path", "context", "level", "type", "unit", "status", "meaning"), shown, 70))
     print(f"{len(rows)} signals")
     return 0
+
+
+def _with_values(options: argparse.Namespace) -> set[str]:
+    """The signals that the store has values of; none where there is no store."""
+    from agentsignals.store.query import rows  # noqa: PLC0415
+
+    try:
+        store = Store(options.store)
+    except StoreError:
+        return set()
+    return {path for (path,) in rows(store, "SELECT DISTINCT signal FROM signals WHERE absent IS NULL")[1]}
 
 
 def _sessions(options: argparse.Namespace) -> int:

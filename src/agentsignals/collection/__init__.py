@@ -25,8 +25,11 @@ from agentsignals.sources import git_objects
 from agentsignals.sources.git_clone import fetched_whole, is_address
 from agentsignals.sources.git_objects import GitError
 from agentsignals.store import Store, repositories
+from agentsignals.store.tables import CommitRow
 
 NOTE = "collected"
+_FIGURES = CommitRow.__struct_fields__[CommitRow.__struct_fields__.index("in_turn") :]
+"""The columns that attribution fills."""
 
 
 class Filters(Struct, frozen=True):
@@ -164,9 +167,20 @@ def _one(candidate: Candidate, store_folder: Path | str | None, filters: Filters
             read = pipeline.ingest([at.spec], store_folder, jobs=jobs)
             told.sessions, told.files_read = read.sessions, read.parsed
             told.machine_sessions = machine_prompts.mark(Store(store_folder), {r.session_id for r in gathered.recorded})
-        repositories.write(store.folder, at.name, "commits", gathered.rows(at.name))
+        repositories.write(store.folder, at.name, "commits", _with_figures(store, at.name, gathered.rows(at.name)))
     repositories.write_note(store.folder, at.name, NOTE, _Kept(tips, filters, told))
     return told
+
+
+def _with_figures(store: Store, name: str, rows: list[CommitRow]) -> list[CommitRow]:
+    """The rows with what attribution found of their lines before: it stays until they are attributed again."""
+    known = {old["commit_sha"]: old for old in repositories.rows(store.folder, name, "commits")}
+    for row in rows:
+        old = known.get(row.commit_sha, {})
+        for figure in _FIGURES:
+            if old.get(figure) is not None:
+                setattr(row, figure, old[figure])
+    return rows
 
 
 def _counted(name: str, gathered: Gathered, before: Collected | None) -> Collected:

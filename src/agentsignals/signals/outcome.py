@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, TypeGuard
 
 from agentsignals.catalog import Measured, signal
 from agentsignals.derived import SessionView
@@ -18,6 +18,8 @@ REOPENED_SOON_S = 1800
 REOPENED_AT_MOST_S = 86_400
 SAME_TASK_SIMILARITY = 0.6
 SECOND = 1_000_000
+COMMITS_TOLD = 5
+_LOW = {"confidence": "low"}
 
 _ALL_FILES = r"(?:-- +)?(?:\.|:/|\*)(?=\s|$|[;&|)<])"
 _REVERTS = re.compile(
@@ -36,26 +38,31 @@ _UNSTASHES = re.compile(r"\bgit stash (?:pop|apply)\b")
     unit="flag",
     origin="seed 003",
     source="git",
+    version=2,
+    status="needs a repository",
     why="The strongest cheap sign of quality: nobody has to be asked.",
-    pitfalls="Committed is not merged. Without attribution only commits made inside the session are seen.",
+    pitfalls="Committed is not merged. Without `attribute`, and a collector's record, only commits made inside the"
+    " session are seen.",
 )
-def output_applied(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Whether lines the agent wrote were committed: by recorded attribution, else by a commit after the last edit."""
+def output_applied(view: SessionView, why: Evidence, lines_committed: dict[str, Any] | Absent) -> Measured | Absent:
+    """Whether lines the agent wrote were committed: by its lines in the commits of the repository, else by recorded
+    attribution, else by a commit after the last edit."""
     edits = _work(view)
     if not edits:
         return Absent("not_applicable", "no_edit")
     why.denominator(edits)
     commits = view.commits
     late = [c for c in commits if c.seq >= edits[-1].seq]
-    recorded = [c for c in view.session.checkpoints if c.agent_lines is not None and c.total_committed is not None]
-    lines = sum(c.agent_lines or 0 for c in recorded)
-    share = max((c.agent_percentage or 0.0 for c in recorded), default=0.0)
-    if lines > 0 or share > 0:
-        why.rule(f"attribution recorded with the session: {lines} lines of the agent were committed")
-        return Measured(True, {"method": "attribution", "agent_lines": lines})
-    if any(c.total_committed for c in recorded):
-        why.rule("attribution recorded with the session: what was committed holds no line of the agent")
-        return Measured(False, {"method": "attribution", "agent_lines": 0, "commits_in_transcript": len(commits)})
+    in_repository = None if isinstance(lines_committed, Absent) else _in_repository(lines_committed, edits, why)
+    if _is_settled(in_repository, late):
+        return in_repository
+    recorded = _recorded(view)
+    # A commit that the session made and that is not there may have them: its branch was dropped, or not fetched.
+    if in_repository is not None and not late and (recorded is None or not recorded.value):
+        return in_repository
+    if recorded is not None:
+        why.rule(f"attribution recorded with the session: {recorded.detail['agent_lines']} lines were committed")
+        return recorded
     if not commits:
         return Absent("missing_artifact", "git")
     why.support(late)
@@ -65,21 +72,65 @@ def output_applied(view: SessionView, why: Evidence) -> Measured | Absent:
     return Measured(bool(late), detail if late else {**detail, "confidence": "low"})
 
 
+def _recorded(view: SessionView) -> Measured | None:
+    """By what a collector counted when commits were made; None where it counted nothing."""
+    told = [c for c in view.session.checkpoints if c.agent_lines is not None and c.total_committed is not None]
+    lines = sum(c.agent_lines or 0 for c in told)
+    detail = {"method": "attribution", "agent_lines": lines}
+    if lines > 0 or any(c.agent_percentage for c in told):
+        return Measured(True, detail)
+    if any(c.total_committed for c in told):
+        return Measured(False, {**detail, "commits_in_transcript": len(view.commits)})
+    return None
+
+
+def _is_settled(found: Measured | Absent | None, late: list[ToolCall]) -> TypeGuard[Measured]:
+    """Whether the repository alone tells: its lines are there, or every line of its commits is explained otherwise. A
+    collector's figure counts the lines of all sessions of a checkpoint for each of them (swechat.md d)."""
+    return isinstance(found, Measured) and (found.value is True or not (late or "confidence" in found.detail))
+
+
+def _in_repository(told: dict[str, Any], edits: list[Edit], why: Evidence) -> Measured | Absent | None:
+    """By the lines that the replay of the calls finds in commits; None when it can't tell."""
+    calls = set(told["calls"])
+    why.support([e for e in edits if e.seq in calls], "its lines are committed:")
+    if told["verdict"] == "censored":
+        return Absent("censored", "repository_ends_before_close")
+    if told["verdict"] == "unknown":
+        return None
+    for one in told["commits"][:COMMITS_TOLD]:
+        places = "; ".join(f"{path} {lines}" for path, lines in one["files"].items())
+        why.rule(f"commit {one['sha'][:12]} has {one['lines']} of its lines: {places}")
+    if not told["commits"]:
+        why.rule(f"none of the {told['produced']} lines that its calls wrote is in any commit")
+    detail = {"method": "git", "lines": told["lines"], "produced": told["produced"], "commits": told["n_commits"]}
+    if told["verdict"] == "applied":
+        return Measured(True, detail)
+    return Measured(False, detail | {"late_lines": told["late_lines"]} | ({} if told["is_sure"] else _LOW))
+
+
 @signal(
     "user.changes_reverted",
     type="bool",
     unit="flag",
+    version=2,
     origin="seed 003",
     source="git",
     priority="P1",
+    status="needs a repository",
     why="The complement of output_applied: the work was thrown away.",
-    pitfalls="An agent that replaces its own code reverts nothing. A revert outside the session is not seen.",
+    pitfalls="An agent that replaces its own code reverts nothing. Without `attribute` only commands of the session are"
+    " seen.",
 )
-def changes_reverted(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Whether a command that resets the whole working tree came after the last edit, and nothing brought it back."""
+def changes_reverted(view: SessionView, why: Evidence, lines_taken_back: dict[str, Any] | Absent) -> Measured | Absent:
+    """Whether nine tenths of the lines the agent left standing were taken away again: by what commits show of its
+    files, else by a command that resets the whole working tree after the last edit, with nothing that brought it back.
+    """
     edits = _work(view)
     if not edits:
         return Absent("not_applicable", "no_edit")
+    if not isinstance(lines_taken_back, Absent) and lines_taken_back["verdict"] != "unknown":
+        return _by_commits(lines_taken_back, edits, why)
     last_edit = edits[-1].seq
     reverts = _revert_commands(view)
     after_edits = [(row, name) for row, name in reverts if row.seq > last_edit]
@@ -90,6 +141,19 @@ def changes_reverted(view: SessionView, why: Evidence) -> Measured | Absent:
         return Absent("missing_artifact", "git_or_snapshots")
     why.rule("git checkout . / restore . / reset --hard / clean -f / stash (not popped) with no later edit")
     return Measured(bool(kept), {"method": "transcript", "commands": len(reverts)})
+
+
+def _by_commits(told: dict[str, Any], edits: list[Edit], why: Evidence) -> Measured:
+    why.denominator(edits)
+    why.rule(
+        f"of {told['peak']} lines that its calls left standing, {told['taken']} were gone when their files were"
+        f" committed, and {told['undone']} stood in commits that others undid"
+    )
+    for sha in told["undone_by"]:
+        why.rule(f"commit {sha[:12]} undoes a commit of the session")
+    later = {"reverted_later_by": told["undone_later_by"]} if told["undone_later_by"] else {}
+    share = {"share": told["share_low"], "share_at_most": told["share_high"]}
+    return Measured(told["verdict"] == "reverted", {"method": "git", **share, "peak": told["peak"], **later})
 
 
 def _work(view: SessionView) -> list[Edit]:

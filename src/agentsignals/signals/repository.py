@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from agentsignals.catalog import Measured, signal
 from agentsignals.derived import SessionView
 from agentsignals.evidence import Evidence
+from agentsignals.git_evidence import MOST_TOLD, EarlierSessions, Kind, LinesCommitted, LinesTakenBack, read
 from agentsignals.model import Absent
 
 
@@ -55,3 +58,95 @@ def code_survival_rate(view: SessionView, why: Evidence) -> Measured | Absent:
 def vulnerabilities_introduced_per_kloc(view: SessionView, why: Evidence) -> Measured | Absent:
     """New findings of a scanner in the files that the session's commits changed, per 1 000 added lines."""
     return _measured(view, why, "vulnerabilities", Absent("backend_disabled", "scanner"))
+
+
+_NOT_ATTRIBUTED = Absent("missing_artifact", "git_attribution")
+
+
+def _told(view: SessionView, kind: type[Kind]) -> Kind | Absent:
+    """What `attribute` left of this session."""
+    if not view.session.edits:
+        return Absent("not_applicable", "no_edit")
+    found = read(view.session.labels, kind)
+    return _NOT_ATTRIBUTED if found is None else found
+
+
+@signal(
+    "user.lines_committed",
+    type="obj",
+    unit="lines",
+    origin="agentsignals",
+    source="git",
+    priority="P1",
+    status="needs a repository",
+    why="Which commits have the work of a session, whoever made them: user.output_applied rests on it.",
+    pitfalls="A line is a session's where the replay of its calls put it. Lines that only a command wrote are none.",
+)
+def lines_committed(view: SessionView, why: Evidence) -> dict[str, Any] | Absent:
+    """The lines that the session's calls wrote and that stand in commits: how many, in which, in which files."""
+    told = _told(view, LinesCommitted)
+    if isinstance(told, Absent):
+        return told
+    calls = set(told.calls)
+    why.support([e for e in view.session.edits if e.seq in calls])
+    for one in told.commits:
+        places = "; ".join(f"{path} {lines}" for path, lines in one.files.items())
+        late = " (after the session had closed)" if one.is_late else ""
+        why.rule(f"commit {one.sha[:12]} has {one.lines} lines of the session{late}: {places}")
+    return _plain(told)
+
+
+@signal(
+    "user.lines_taken_back",
+    type="obj",
+    unit="lines",
+    origin="agentsignals",
+    source="git",
+    priority="P1",
+    status="needs a repository",
+    why="What of a session's work others removed again: user.changes_reverted rests on it.",
+    pitfalls="Shares lie between what is certain and what is possible: of a line that nobody committed nothing is"
+    " known until its file is in a commit.",
+)
+def lines_taken_back(view: SessionView, why: Evidence) -> dict[str, Any] | Absent:
+    """Of the lines that the session's calls wrote and left standing: those that were gone from their files, or whose
+    commit was undone before the session had closed."""
+    told = _told(view, LinesTakenBack)
+    if isinstance(told, Absent):
+        return told
+    why.support(view.session.edits)
+    for sha in told.undone_by:
+        why.rule(f"commit {sha[:12]} undoes a commit of the session")
+    for sha in told.undone_later_by:
+        why.rule(f"commit {sha[:12]} reverts a commit of the session after it had closed")
+    return _plain(told)
+
+
+@signal(
+    "user.earlier_sessions_on_lines",
+    type="obj",
+    unit="files by session",
+    origin="agentsignals",
+    source="git",
+    priority="P2",
+    status="needs a repository",
+    why="Which lines were whose, followed through every commit: user.prior_sessions_same_region rests on it.",
+    pitfalls="Followed within one working tree; lines of other trees are known by their text only.",
+)
+def earlier_sessions_on_lines(view: SessionView, why: Evidence) -> dict[str, list[str]] | Absent:
+    """Sessions that began earlier and wrote lines that this one replaced, or wrote within three lines of; and the
+    files."""
+    told = _told(view, EarlierSessions)
+    if isinstance(told, Absent):
+        return told
+    why.support(view.session.edits)
+    for session_id, files in list(told.sessions.items())[:MOST_TOLD]:
+        why.rule(f"session {session_id} wrote lines in {', '.join(files)}")
+    return told.sessions
+
+
+def _plain(told: LinesCommitted | LinesTakenBack) -> dict[str, Any]:
+    """As a value, without the name of its kind."""
+    found: dict[str, Any] = msgspec.to_builtins(told)
+    del found["kind"]
+    return found

@@ -70,17 +70,27 @@ def _meant(named: str, paths: set[str]) -> Iterable[str]:
     "user.prior_sessions_same_region",
     type="int",
     unit="sessions",
+    version=2,
     origin="seed 003",
     source="derived",
     priority="P2",
-    pitfalls="A lower bound: a place is known again by a line that only this file has; sessions that change different"
-    " lines of one function are not told. Only what was collected counts.",
+    pitfalls="A lower bound. Without `attribute` a place is known again by a line that only this file has (method"
+    " content); sessions that change different lines of one function are not told. Only what was collected counts.",
     why="Work that several sessions come back to was not finished when it seemed so.",
 )
 def prior_sessions_same_region(
-    why: Evidence, history: History, edited_line_prints: dict[str, str] | Absent
+    why: Evidence,
+    history: History,
+    edited_line_prints: dict[str, str] | Absent,
+    earlier_sessions_on_lines: dict[str, list[str]] | Absent,
 ) -> Measured | Absent:
-    """Earlier sessions of the same place that changed the same lines of the same file."""
+    """Earlier sessions of the same place that changed the same lines of the same file, or lines beside them."""
+    followed = {} if isinstance(earlier_sessions_on_lines, Absent) else earlier_sessions_on_lines
+    if not isinstance(earlier_sessions_on_lines, Absent):
+        for session_id, files in list(followed.items())[:MOST_TOLD]:
+            why.rule(f"session {session_id} wrote the lines there, or beside, in {', '.join(files)}")
+        if isinstance(edited_line_prints, Absent) or history.place is None:
+            return Measured(len(followed), {"method": "lines", "sessions": list(followed)[:MOST_TOLD]})
     if isinstance(edited_line_prints, Absent) and edited_line_prints.reason == "not_applicable":
         return edited_line_prints
     if history.place is None:
@@ -91,4 +101,8 @@ def prior_sessions_same_region(
     why.rule("a line of more than 8 characters in common, which no other file of the place has")
     for session_id, files in list(found.items())[:MOST_TOLD]:
         why.rule(f"session {session_id} changed {', '.join(files)}")
-    return Measured(len(found), {"method": "content", "sessions": list(found)[:MOST_TOLD]})
+    if isinstance(earlier_sessions_on_lines, Absent):
+        return Measured(len(found), {"method": "content", "sessions": list(found)[:MOST_TOLD]})
+    both = list(dict.fromkeys([*followed, *found]))
+    detail = {"method": "lines", "by_lines": len(followed), "by_content": len(found)}
+    return Measured(len(both), {**detail, "sessions": both[:MOST_TOLD]})
