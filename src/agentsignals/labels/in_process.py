@@ -20,7 +20,16 @@ class Said(NamedTuple):
     output_tokens: int
 
 
-Generate = Callable[[Sequence[Attempt]], Sequence[Said]]
+class Refused(NamedTuple):
+    """Why a model can't be asked this at all: a word to count by, and more."""
+
+    reason: str
+    detail: str
+
+
+TOO_LONG = "too_long"
+"""The reason where a question alone fills the model's window: no answer to a cut one would be of what was asked."""
+Generate = Callable[[Sequence[Attempt]], Sequence[Said | Refused]]
 
 
 def through(questions: Iterable[Question], size: int, generate: Generate, done: Done) -> None:
@@ -30,6 +39,9 @@ def through(questions: Iterable[Question], size: int, generate: Generate, done: 
         while batch:
             again = []
             for attempt, said in zip(batch, generate(batch), strict=True):
+                if isinstance(said, Refused):
+                    done(attempt.question, attempt.failed(said.reason, said.detail))
+                    continue
                 attempt.calls += 1
                 attempt.spent(said.input_tokens, said.output_tokens)
                 outcome = attempt.took(said.text, said.finish_reason)

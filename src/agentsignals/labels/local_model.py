@@ -11,7 +11,7 @@ from typing import Any
 
 from agentsignals.errors import LabelError
 from agentsignals.labels.attempt import Attempt
-from agentsignals.labels.in_process import Said, messages, through
+from agentsignals.labels.in_process import TOO_LONG, Refused, Said, messages, through
 from agentsignals.labels.labeller import DEFAULT_WINDOW_TOKENS, Done
 from agentsignals.labels.question import Question
 from agentsignals.labels.task import Task, Verdict
@@ -48,7 +48,7 @@ class LocalModel:
     def ask(self, questions: Iterable[Question], done: Done) -> None:
         through(questions, 1, self._generate, done)
 
-    def _generate(self, batch: Sequence[Attempt]) -> list[Said]:
+    def _generate(self, batch: Sequence[Attempt]) -> list[Said | Refused]:
         return [self._loaded.said(attempt) for attempt in batch]
 
 
@@ -78,9 +78,14 @@ class _Loaded:
         found = getattr(self._model.config, "max_position_embeddings", None)
         self.window: int | None = found if isinstance(found, int) else None
 
-    def said(self, attempt: Attempt) -> Said:
-        """One answer. It ends where the grammar does, or the tokens."""
+    def said(self, attempt: Attempt) -> Said | Refused:
+        """One answer. It ends where the grammar does, or the tokens, or the model's window."""
         ids = self._prompt(attempt)
+        asked = int(ids.shape[1])
+        # Beyond its positions a model raises on one machine and talks nonsense on another.
+        room = attempt.limit if self.window is None else min(attempt.limit, self.window - asked)
+        if room <= 0:
+            return Refused(TOO_LONG, f"{asked:,} tokens, and the model reads {self.window:,}")
         grammar = self._guidance.LLMatcher.grammar_from_json_schema(
             json.dumps(attempt.question.schema), defaults={"whitespace_flexible": False}
         )
@@ -90,17 +95,17 @@ class _Loaded:
             made = self._model.generate(
                 ids,
                 attention_mask=self._torch.ones_like(ids),
-                max_new_tokens=attempt.limit,
+                max_new_tokens=room,
                 do_sample=warm,
                 temperature=attempt.temperature if warm else None,
                 pad_token_id=self._view.eos_token,
                 eos_token_id=self._view.eos_token,
                 logits_processor=self._transformers.LogitsProcessorList([self._masks(matcher)]),
             )
-        new = made[0, ids.shape[1] :].tolist()
+        new = made[0, asked:].tolist()
         ended = bool(new) and new[-1] == self._view.eos_token
         text = self._tokenizer.decode(new, skip_special_tokens=True)
-        return Said(text, "stop" if ended else "length", int(ids.shape[1]), len(new))
+        return Said(text, "stop" if ended else "length", asked, len(new))
 
     def _prompt(self, attempt: Attempt) -> Any:
         if self._tokenizer.chat_template is not None:

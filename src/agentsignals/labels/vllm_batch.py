@@ -6,13 +6,14 @@ characters through in bounded strings, and a model may fill its budget with blan
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
 from agentsignals.errors import LabelError
 from agentsignals.labels.attempt import Attempt
-from agentsignals.labels.in_process import Said, messages, through
+from agentsignals.labels.in_process import TOO_LONG, Refused, Said, messages, through
 from agentsignals.labels.labeller import Done
 from agentsignals.labels.question import Question
 from agentsignals.labels.task import Task, Verdict
@@ -35,8 +36,12 @@ class VllmBatch:
 
     @cached_property
     def _vllm(self) -> Any:
+        # Its log goes to stdout unless told otherwise, and there a JSON document may be all that is wanted.
+        os.environ.setdefault("VLLM_LOGGING_STREAM", "ext://sys.stderr")
         try:
             import vllm  # noqa: PLC0415  (seconds and gigabytes, only for who asks for it)
+            import vllm.exceptions  # noqa: PLC0415  (the package alone loads neither of them)
+            import vllm.sampling_params  # noqa: PLC0415
         except ImportError as problem:
             raise LabelError(
                 f"vLLM can't be loaded: {problem}.", 'Install it: pip install "agentsignals[vllm]"; it wants a GPU.'
@@ -68,7 +73,18 @@ class VllmBatch:
     def ask(self, questions: Iterable[Question], done: Done) -> None:
         through(questions, BATCH, self._generate, done)
 
-    def _generate(self, batch: Sequence[Attempt]) -> list[Said]:
+    def _generate(self, batch: Sequence[Attempt]) -> list[Said | Refused]:
+        """One bad question makes vLLM refuse its whole batch: halves are asked until it stands alone."""
+        try:
+            return self._asked(batch)
+        except (ValueError, self._vllm.exceptions.VLLMClientError) as problem:
+            if len(batch) == 1:
+                too_long = getattr(problem, "parameter", None) == "input_tokens"
+                return [Refused(TOO_LONG if too_long else "refused", str(problem))]
+        middle = len(batch) // 2
+        return self._generate(batch[:middle]) + self._generate(batch[middle:])
+
+    def _asked(self, batch: Sequence[Attempt]) -> list[Said | Refused]:
         sampling = self._vllm.sampling_params
         settings = [
             self._vllm.SamplingParams(
