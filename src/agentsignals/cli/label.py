@@ -6,6 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
+from agentsignals.cli import topics
 from agentsignals.cli.verb import Verb
 from agentsignals.errors import UsageError
 
@@ -26,7 +27,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--by",
         metavar="LABELLER",
         help="rules (default: no model, no network), openai:MODEL[@URL] (any server that speaks OpenAI's protocol),"
-        " vllm:MODEL or local:MODEL (in this process), hf:MODEL (a text classifier)",
+        " vllm:MODEL or local:MODEL (in this process), hf:MODEL (a text classifier); clusters for the task topic",
     )
     add("--where", metavar="SQL", default="true", help="a condition over the columns of `sessions`")
     add("--limit", type=int, metavar="N", help="at most so many messages or sessions")
@@ -46,7 +47,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--column", metavar="NAME", help="with --from of a gold file: where the label stands")
     add("--export-gold", dest="gold", metavar="FILE", help="write things for people to label instead (.jsonl, .csv)")
     add("--sample", type=int, metavar="N", help="with --export-gold: how many (default 100), evenly of the labels --by")
-    add("--seed", type=int, metavar="N", help="with --export-gold: of the sample")
+    add("--seed", type=int, metavar="N", help="with --export-gold: of the sample; of topics: of the groups")
+    topics.arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -55,6 +57,8 @@ def run(options: argparse.Namespace) -> int:
 
     if options.task is None:
         return _list(options)
+    if topics.is_about(options):
+        return topics.run(options)
     _check(options)
     wanted = task(options.task)
     if options.source is not None:
@@ -162,6 +166,7 @@ def _list(options: argparse.Namespace) -> int:
 
     names = ("task", "of", "says", "values", "prompt")
     found = [(t.name, t.level, t.says, ", ".join(t.values) or "a number", t.prompt_hash) for t in tasks().values()]
+    found.append(topics.LISTED)
     print(json_text([dict(zip(names, row, strict=True)) for row in found]) if options.json else table(names, found, 90))
     return 0
 

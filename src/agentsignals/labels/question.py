@@ -68,12 +68,26 @@ class Asker:
         read: Callable[[str], Any],
         message: Turn | None = None,
     ) -> Question:
-        schema = schema_of(answer)
-        material = _sayable(fenced(shown))
-        asked = [self._labeller, mark(told), mark(json.dumps(schema, sort_keys=True)), material]
-        key = hashlib.sha256("\0".join(asked).encode()).hexdigest()
         name = NOTES if answer is Notes else self.task.name
-        return Question(key, name, told, material, schema, tokens, read, message)
+        return made(self._labeller, name, told, shown, answer, tokens, read, message)
+
+
+def made(  # noqa: PLR0913  (the fields of a question)
+    labeller: str,
+    name: str,
+    told: str,
+    shown: str,
+    answer: type[Struct],
+    tokens: int,
+    read: Callable[[str], Any],
+    message: Turn | None = None,
+) -> Question:
+    """A question whose key follows from who is asked, what is told and shown, and the answer's shape."""
+    schema = schema_of(answer)
+    material = _sayable(fenced(shown))
+    asked = [labeller, mark(told), mark(json.dumps(schema, sort_keys=True)), material]
+    key = hashlib.sha256("\0".join(asked).encode()).hexdigest()
+    return Question(key, name, told, material, schema, tokens, read, message)
 
 
 class _Reader(Struct, frozen=True):

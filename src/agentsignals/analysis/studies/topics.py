@@ -12,13 +12,12 @@ from agentsignals.analysis.places import by_session
 from agentsignals.analysis.prompt_words import Kept, Prompt
 from agentsignals.analysis.stats import median
 from agentsignals.analysis.study import Chart, Column, Finding, Inputs, Outcome, Row, Study, Table, again_in_report
-from agentsignals.grouping import INSTALL, MISSING, SEED, Groups, naming_words, text_groups, words_of
+from agentsignals.grouping import INSTALL, MISSING, NOISE, SEED, Groups, naming_words, settled, text_groups, words_of
 from agentsignals.model import Absent
 from agentsignals.redaction import redacted
 
 FEWEST, SMALLEST, MOST_TOPICS = 40, 5, 40
 """Prompts that are grouped at all; prompts of a topic; topics."""
-NOISE = -1
 _NAMING, _EXAMPLES, _EXAMPLE_CHARS = 4, 3, 160
 _TIME, _CUT, _PUSHBACK, _LANGUAGE = (
     "chat.turn_autonomy_s",
@@ -38,7 +37,7 @@ def _function(inputs: Inputs) -> Outcome:
     groups = text_groups([one.text for one in prompts], wanted)
     if isinstance(groups, Absent):
         return Outcome(limits=[INSTALL if groups is MISSING else f"There are no topics: {groups.detail}."])
-    of = _settled(groups)
+    of = settled(groups.of, groups.fit, SMALLEST)
     if max(of) < 0:
         return Outcome(limits=["No topic has five prompts that fit it."])
     names = [", ".join(words) or "without a common word" for words in _names(prompts, of)]
@@ -54,14 +53,6 @@ def _function(inputs: Inputs) -> Outcome:
             "Prompts are compared by the words they share, not by what they mean; English prompts alone.",
         ],
     )
-
-
-def _settled(groups: Groups) -> list[int]:
-    """The topic of each prompt, 0 the largest; -1 for those as near to another group, and groups of under five."""
-    own = [group if fit > 0 else NOISE for group, fit in zip(groups.of, groups.fit, strict=True)]
-    sizes = Counter(group for group in own if group != NOISE)
-    order = [group for group, n in sorted(sizes.items(), key=lambda pair: (-pair[1], pair[0])) if n >= SMALLEST]
-    return [order.index(group) if group in order else NOISE for group in own]
 
 
 def _names(prompts: list[Prompt], of: list[int]) -> list[list[str]]:

@@ -1,4 +1,7 @@
-"""Groups of alike things, found by scikit-learn; the only place that loads it. Seeded: same things, same groups."""
+"""Groups of alike things, found by scikit-learn; the only place that loads it. Seeded: same things, same groups.
+
+`density` groups by where things lie close together, and needs more.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,8 @@ STARTS = 10
 MOST = 4000
 """More things are not grouped at once: each is compared with each."""
 DIMENSIONS = 50
+NOISE = -1
+"""The group of what is in none."""
 _WORD = re.compile(r"[^\W\d_]{3,30}")
 _FILLERS = frozenset((
     "also", "can", "could", "does", "doesn", "doing", "don", "get", "going", "got", "just", "let", "lets", "like",
@@ -64,6 +69,13 @@ def text_groups(texts: Sequence[str], k: int) -> Groups | Absent:
 
     Absent without scikit-learn, and where the texts share too few words to have that many groups.
     """
+    points = text_points(texts)
+    return points if isinstance(points, Absent) else point_groups(points, k)
+
+
+def text_points(texts: Sequence[str], seed: int = SEED) -> list[list[float]] | Absent:
+    """Where each text lies by its words: tf-idf, its main directions, at most `DIMENSIONS`, length 1 (or 0 for a text
+    without a word that another has)."""
     learn = _learn()
     if learn is None:
         return MISSING
@@ -72,10 +84,29 @@ def text_groups(texts: Sequence[str], k: int) -> Groups | Absent:
     except ValueError:  # no word is left
         return Absent("not_computable", "no word in two texts")
     size = min(DIMENSIONS, min(counted.shape) - 1)
-    if size < 2 or k >= len(texts):
+    if size < 2:
         return Absent("not_computable", "too few texts or words")
-    points = learn.normal(learn.directions(counted, size)).tolist()
-    return _kmeans(learn, points, min(k, len({tuple(point) for point in points}) - 1))
+    found: list[list[float]] = learn.normal(learn.directions(counted, size, seed)).tolist()
+    return found
+
+
+def point_groups(points: Sequence[Sequence[float]], k: int, seed: int = SEED) -> Groups | Absent:
+    """`k` groups of points by k-means; fewer where not so many differ."""
+    learn = _learn()
+    if learn is None:
+        return MISSING
+    different = len({tuple(point) for point in points})
+    if k >= len(points) or different < 3:
+        return Absent("not_computable", "too few texts or words")
+    return _kmeans(learn, list(map(list, points)), min(k, different - 1), seed)
+
+
+def settled(of: Sequence[int], fit: Sequence[float], smallest: int) -> list[int]:
+    """The group of each thing, 0 the largest; -1 for those as near to another group, and in groups of under so many."""
+    own = [group if near > 0 else NOISE for group, near in zip(of, fit, strict=True)]
+    sizes = Counter(group for group in own if group != NOISE)
+    order = [group for group, n in sorted(sizes.items(), key=lambda pair: (-pair[1], pair[0])) if n >= smallest]
+    return [order.index(group) if group in order else NOISE for group in own]
 
 
 def words_of(text: str) -> list[str]:
@@ -124,8 +155,8 @@ class _Learn:
     def words(self, texts: Sequence[str]) -> Any:
         return self._vectorizer.fit_transform(texts)
 
-    def directions(self, counted: Any, size: int) -> Any:
-        return self._svd(size, random_state=SEED).fit_transform(counted)
+    def directions(self, counted: Any, size: int, seed: int) -> Any:
+        return self._svd(size, random_state=seed).fit_transform(counted)
 
 
 def _learn() -> _Learn | None:
@@ -135,8 +166,8 @@ def _learn() -> _Learn | None:
         return None
 
 
-def _kmeans(learn: _Learn, points: list[list[float]], k: int) -> Groups:
-    made = learn.kmeans(max(k, 2), n_init=STARTS, random_state=SEED).fit(points)
+def _kmeans(learn: _Learn, points: list[list[float]], k: int, seed: int = SEED) -> Groups:
+    made = learn.kmeans(max(k, 2), n_init=STARTS, random_state=seed).fit(points)
     raw: list[int] = made.labels_.tolist()
     order = sorted(set(raw), key=lambda label: (-raw.count(label), raw.index(label)))
     of = [order.index(label) for label in raw]

@@ -1,0 +1,185 @@
+"""What prompts are about, over a store: alike prompts in groups, kept as labels of the task `topic` by `clusters`.
+
+Prompts become points (by the words they share, or by a model's vectors), points become groups (UMAP and HDBSCAN where
+umap-learn is installed, else k-means), groups get names (the words that tell them apart, and a model's on request).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+
+from agentsignals.analysis.prompt_words import Kept, Prompt
+from agentsignals.errors import LabelError
+from agentsignals.grouping import INSTALL, MISSING, NOISE, SEED, naming_words, words_of
+from agentsignals.labels.answers import now
+from agentsignals.labels.labeller import Labeller
+from agentsignals.labels.task import mark
+from agentsignals.model import Absent, Label
+from agentsignals.store import Store, labels
+from agentsignals.store.labels import LabelRow
+from agentsignals.topics.clusters import Clusters, clustered
+from agentsignals.topics.naming import Named, Naming
+from agentsignals.topics.prompts import kept_prompts
+
+TASK, LABELLER = "topic", "clusters"
+VERSION = 1
+"""Of how topics are made; raise it when the same prompts would come out otherwise."""
+FEWEST = 40
+"""Prompts that are grouped at all (as the study of topics has it)."""
+NO_TOPIC = "no topic"
+_WORDS = 4
+
+
+class Topic(Struct):
+    """A group of prompts."""
+
+    number: int
+    n: int
+    sessions: int
+    words: list[str]
+    """Those that tell it from the others, by class-based tf-idf."""
+    name: str | None = None
+    """A model's, if one was asked."""
+
+
+class Summary(Struct):
+    """What a run found. Every prompt is in `topics`, in `noise`, or counted in `left_out` by its reason."""
+
+    task: str
+    labeller: str
+    method: str
+    embedder: str
+    seed: int
+    smallest: int | None
+    """Prompts that the method needs for a group; None where it asks for a number of groups."""
+    version: str
+    prompts: int
+    compared: int
+    noise: int
+    noise_share: float
+    topics: list[Topic]
+    left_out: dict[str, int] = field(default_factory=dict)
+    naming: Named | None = None
+    file: str = ""
+
+
+def label_topics(  # noqa: PLR0913  (what a person can say at the command line)
+    store: Store,
+    where: str = "true",
+    *,
+    embedder: str | None = None,
+    seed: int = SEED,
+    namer: Labeller | None = None,
+    redact: bool = True,
+    tell: Callable[[str], None] | None = None,
+) -> Summary:
+    """Groups the prompts of the sessions that meet an SQL condition over `sessions`, and replaces the store's labels of
+    topics. `embedder`: another than the store's; one that counts words leaves it to tf-idf. `namer` is shown prompts
+    masked unless `redact` is off. LabelError without scikit-learn, and with too few prompts.
+    """
+    naming = None if namer is None else Naming(store, namer, redact=redact and namer.leaves)
+    found, kept = kept_prompts(store, where)
+    if len(kept.prompts) < FEWEST:
+        raise LabelError(
+            f"{len(kept.prompts):,} prompts have words enough for a topic; {FEWEST} are needed.",
+            f"Left out: {_counts(kept.left_out)}." if kept.left_out else "Take more sessions in.",
+        )
+    spec = store.manifest.embedder if embedder is None else embedder
+    made = clustered(store, [one.text for one in kept.prompts], spec, seed, tell)
+    if isinstance(made, Absent):
+        told = "scikit-learn is not installed" if made == MISSING else made.detail
+        raise LabelError(f"There are no topics: {told}.", INSTALL if made == MISSING else "Take more sessions in.")
+    summary = _summary(kept, made, found, seed)
+    try:
+        if naming is not None and summary.topics:
+            summary.naming = naming.told
+            _name(naming, summary, kept.prompts, made)
+    finally:  # a server that gives up takes the names, not the topics
+        summary.file = str(labels.write(store.folder, TASK, LABELLER, _rows(summary, kept.prompts, made)))
+    return summary
+
+
+def _summary(kept: Kept, made: Clusters, prompts: int, seed: int) -> Summary:
+    said = kept.prompts
+    sessions = [{p.row["session_id"] for p in _of(said, made, n)} for n in range(made.count)]
+    words = _words(said, made.of) if made.count else []
+    topics = [Topic(n, made.of.count(n), len(sessions[n]), words[n]) for n in range(made.count)]
+    noise = made.of.count(NOISE)
+    how = [VERSION, made.method, made.embedder, seed, made.smallest]
+    return Summary(
+        task=TASK,
+        labeller=LABELLER,
+        method=made.method,
+        embedder=made.embedder,
+        seed=seed,
+        smallest=made.smallest,
+        version=mark(msgspec.json.encode(how).decode()),
+        prompts=prompts,
+        compared=len(said),
+        noise=noise,
+        noise_share=noise / len(said),
+        topics=topics,
+        left_out=dict(kept.left_out),
+    )
+
+
+def _words(prompts: list[Prompt], of: list[int]) -> list[list[str]]:
+    """A word that one place alone uses names a project, not a topic."""
+    used: dict[str, set[str]] = {}
+    for one in prompts:
+        for word in set(words_of(one.text)):
+            used.setdefault(word, set()).add(one.place)
+    known = {word for word, where in used.items() if len(where) > 1}
+    return naming_words([one.text for one in prompts], of, _WORDS, known)
+
+
+def _name(naming: Naming, summary: Summary, prompts: list[Prompt], made: Clusters) -> None:
+    """Gives topics their names by what lies in their middle."""
+    central = sorted(range(len(prompts)), key=lambda n: (-made.fit[n], n))
+    shown = [(t.words, [prompts[n].text for n in central if made.of[n] == t.number]) for t in summary.topics]
+    for topic, name in zip(summary.topics, naming.names(shown), strict=True):
+        topic.name = name
+
+
+def _rows(summary: Summary, prompts: list[Prompt], made: Clusters) -> list[LabelRow]:
+    created_at = now()
+    rows = []
+    for one, number, fit in zip(prompts, made.of, made.fit, strict=True):
+        topic = summary.topics[number] if number != NOISE else None
+        detail: dict[str, Any] = {
+            "method": summary.method,
+            "seed": summary.seed,
+            "fit": round(fit, 4),
+            "topics": len(summary.topics),
+            "compared": summary.compared,
+            "noise_share": round(summary.noise_share, 4),
+        }
+        if topic is not None and topic.name is not None and summary.naming is not None:
+            detail |= {"name": topic.name, "named_by": summary.naming.by}
+        value = NO_TOPIC if topic is None else ", ".join(topic.words) or "without a common word"
+        made_of = Label(
+            TASK,
+            LABELLER,
+            one.row["turn"],
+            value,
+            prompt_hash=summary.version,
+            model=summary.embedder,
+            created_at=created_at,
+            number=float(number),
+            detail=msgspec.json.encode(detail).decode(),
+        )
+        rows.append(LabelRow(one.row["session_id"], made_of))
+    return rows
+
+
+def _of(prompts: list[Prompt], made: Clusters, number: int) -> list[Prompt]:
+    return [one for one, topic in zip(prompts, made.of, strict=True) if topic == number]
+
+
+def _counts(counts: Counter[str]) -> str:
+    return ", ".join(f"{n:,} {reason}" for reason, n in counts.most_common())

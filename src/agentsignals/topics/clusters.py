@@ -1,0 +1,92 @@
+"""Prompts in groups: where each lies, and what lies together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import cast
+
+from msgspec import Struct
+
+from agentsignals.embedding import NONE, is_model, parsed
+from agentsignals.embedding.vectors import Dense
+from agentsignals.grouping import NOISE, point_groups, settled, text_points
+from agentsignals.grouping.density import MISSING, dense_groups
+from agentsignals.ingest.vectors import vectors_of
+from agentsignals.model import Absent
+from agentsignals.store import Store
+
+TFIDF = "tf-idf"
+"""What stands for an embedder where prompts are compared by the words they share."""
+SMALLEST = 8
+"""Prompts of a topic at least, for HDBSCAN."""
+SHARE = 150 / 19_400
+"""The smallest topic of SWE-chat in its prompts (swechat.md a.5): in a greater corpus a topic takes more."""
+SMALLEST_OF_KMEANS = 5
+"""As in the study of topics."""
+MOST = 40
+"""Topics that k-means is asked for at most."""
+
+
+class Clusters(Struct, frozen=True):
+    """Which topic each prompt has: 0 is the largest, -1 none."""
+
+    method: str
+    """`umap+hdbscan` or `k-means`."""
+    embedder: str
+    of: list[int]
+    fit: list[float]
+    """How well each is in the middle of its topic: HDBSCAN's probability; of k-means the silhouette."""
+    smallest: int | None
+
+    @property
+    def count(self) -> int:
+        return max(self.of, default=NOISE) + 1
+
+
+def clustered(
+    store: Store, texts: Sequence[str], spec: str, seed: int, tell: Callable[[str], None] | None = None
+) -> Clusters | Absent:
+    """The groups of these texts by the vectors of an embedder, kept in the store, or by the words they share. Texts
+    without a word that another has are in no group. Absent where nothing can be grouped."""
+    parsed(spec)
+    placed = _points(store, texts, spec, seed, tell)
+    if isinstance(placed, Absent):
+        return placed
+    embedder, points = placed
+    known = [n for n, point in enumerate(points) if any(point)]
+    if not known:
+        return Absent("not_computable", "no word in two texts")
+    found = _grouped([points[n] for n in known], seed)
+    if isinstance(found, Absent):
+        return found
+    method, groups, fits, smallest = found
+    of, fit = [NOISE] * len(texts), [0.0] * len(texts)
+    for n, group, near in zip(known, groups, fits, strict=True):
+        of[n], fit[n] = group, near
+    return Clusters(method, embedder, of, fit, smallest)
+
+
+def _points(
+    store: Store, texts: Sequence[str], spec: str, seed: int, tell: Callable[[str], None] | None
+) -> tuple[str, Sequence[Sequence[float]]] | Absent:
+    vectors = vectors_of(store, spec, tell) if is_model(spec) else Absent("backend_disabled", NONE)
+    if isinstance(vectors, Absent):
+        points = text_points(texts, seed)
+        return points if isinstance(points, Absent) else (TFIDF, points)
+    found = cast("list[Dense]", vectors.of(texts))  # what a model gives; only counts of words are sparse
+    return vectors.embedder.id, [list(vector.values) for vector in found]
+
+
+def _grouped(points: Sequence[Sequence[float]], seed: int) -> tuple[str, list[int], list[float], int | None] | Absent:
+    smallest = max(SMALLEST, round(SHARE * len(points)))
+    dense = dense_groups(points, smallest, seed)
+    if dense != MISSING:
+        if isinstance(dense, Absent):
+            return dense
+        return "umap+hdbscan", dense.of, dense.probability, smallest
+    wanted = min(MOST, max(2, round(math.sqrt(len(points) / 2))))
+    groups = point_groups(points, wanted, seed)
+    if isinstance(groups, Absent):
+        return groups
+    return "k-means", settled(groups.of, groups.fit, SMALLEST_OF_KMEANS), groups.fit, None

@@ -1,0 +1,113 @@
+"""Names of topics by a language model, through any labeller that has one: asked once a topic, and kept."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+
+from msgspec import Struct, field
+
+from agentsignals.errors import UsageError
+from agentsignals.labels.answers import Answers, Outcome
+from agentsignals.labels.labeller import Labeller
+from agentsignals.labels.question import Question, made
+from agentsignals.labels.task import Unfit, prompt, read_as
+from agentsignals.model import RULES
+from agentsignals.redaction import Redactor
+from agentsignals.store import Store, labels
+
+TASK = "topic_name"
+CENTRAL = 100
+"""Prompts that are shown of a topic, those in its middle (swechat.md a.5)."""
+MOST_CHARS = 200
+"""Of each: the beginning."""
+TOKENS = 300
+FEWEST_WORDS, MOST_WORDS = 2, 12
+"""Of a name; 4 to 10 are asked for."""
+
+
+class NameAnswer(Struct, forbid_unknown_fields=True):
+    technologies: str
+    activity: str
+    name: str
+
+
+class Named(Struct):
+    """What naming took."""
+
+    by: str
+    names: int = 0
+    kept: int = 0
+    """Names out of answers of an earlier run."""
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    failed: dict[str, int] = field(default_factory=dict)
+    """Topics that got no name, by reason; the next run asks again."""
+    redacted: dict[str, int] = field(default_factory=dict)
+
+
+class Naming:
+    """Asks one labeller for names."""
+
+    def __init__(self, store: Store, by: Labeller, *, redact: bool) -> None:
+        if by.name == RULES or by.name.startswith("hf:"):
+            raise UsageError(f"{by.name} writes no names.", "--names openai:MODEL@URL")
+        self._by = by
+        self._folder = store.folder / labels.FOLDER
+        self._redactor = Redactor() if redact else None
+        self._lock = threading.Lock()
+        self._found: dict[str, str] = {}
+        self.told = Named(by.name)
+
+    def names(self, topics: Sequence[tuple[list[str], list[str]]]) -> list[str | None]:
+        """The name of each topic, given its words and its prompts, the most central first; None where it got none."""
+        asked = [self._question(words, texts) for words, texts in topics]
+        self.told.redacted = dict(self._redactor.counts) if self._redactor else {}
+        answers = Answers(self._folder)
+        try:
+            new = [q for q in {q.key: q for q in asked}.values() if not self._kept(answers, q)]
+            self._by.ask(new, partial(self._done, answers))
+        finally:
+            answers.close()
+        names = [self._found.get(question.key) for question in asked]
+        self.told.names = sum(name is not None for name in names)
+        return names
+
+    def _question(self, words: list[str], texts: list[str]) -> Question:
+        mask = self._redactor.text if self._redactor else str
+        lines = [f"Words: {', '.join(words)}", "Messages:"]
+        lines += [f"- {mask(' '.join(text.split()))[:MOST_CHARS]}" for text in texts[:CENTRAL]]
+        return made(self._by.name, TASK, prompt(TASK), "\n".join(lines), NameAnswer, TOKENS, name_in)
+
+    def _kept(self, answers: Answers, question: Question) -> bool:
+        outcome = answers.get(question.key)
+        if outcome is None or outcome.text is None:
+            return False
+        with suppress(Unfit):  # what an older version of this code took for a name is asked again
+            self._found[question.key] = name_in(outcome.text)
+            self.told.kept += 1
+        return question.key in self._found
+
+    def _done(self, answers: Answers, question: Question, outcome: Outcome) -> None:
+        answers.put(question.key, self._by.name, question.task, outcome)
+        told = self.told
+        with self._lock:
+            told.calls += outcome.calls
+            told.input_tokens += outcome.input_tokens
+            told.output_tokens += outcome.output_tokens
+            if outcome.text is None:
+                reason = outcome.failure or "no_answer"
+                told.failed[reason] = told.failed.get(reason, 0) + 1
+            else:
+                self._found[question.key] = name_in(outcome.text)
+
+
+def name_in(text: str) -> str:
+    """The name in an answer, on one line. Unfit for what is none."""
+    found = " ".join(read_as(NameAnswer, text).name.split())
+    if not FEWEST_WORDS <= len(found.split()) <= MOST_WORDS:
+        raise Unfit("invalid_answer", f"a name of {len(found.split())} words")
+    return found
