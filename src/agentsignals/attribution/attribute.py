@@ -104,28 +104,37 @@ def attribute(store: Store, git_dir: str, name: str, spec: str, afresh: bool = F
         done = [(w, Replay(w.operations, w.steps, Chances(w.activities), objects.get).run()) for w in trees]
     finally:
         objects.close()
-    told = _told(repository, name, found, done)
+    lines = {sha: own for _, one in done for sha, own in one.lines.items()}
+    today = survival.living(repository, lines)
+    told = _told(repository, name, found, done, survival.alive_at_head(today, lines))
     told.sessions = len(ids)
     told.sessions_missing = len({r.session_id for r in repository.recorded} - ids)
     rows = _commit_rows(repository, name, found, done)
     told.modes = _modes(rows) | {"sessions": session_labels.write(store, repository, found, done)}
     told.agreement_with_record = agreement(rows)
     repositories.write(store.folder, name, "commits", rows)
-    repositories.write(store.folder, name, "line_attribution", _line_rows(name, done))
+    repositories.write(store.folder, name, "line_attribution", _line_rows(name, done, today))
     repositories.write_note(store.folder, name, NOTE, _Kept(state, told))
     return told
 
 
-def _told(repository: Repository, name: str, found: list[Point], done: list[tuple[Worktree, Replayed]]) -> Attribution:
+def _told(
+    repository: Repository,
+    name: str,
+    found: list[Point],
+    done: list[tuple[Worktree, Replayed]],
+    alive: survival.Alive,
+) -> Attribution:
     lines = {sha: own for _, one in done for sha, own in one.lines.items()}
     branches = {ref.split(" ", 1)[1].split("/", 2)[-1] for ref in git.tips(repository.git_dir)}
     reasons = unlinked(repository.commits, repository.recorded, repository.links, branches)
     known = {r.checkpoint_id for r in repository.recorded}
+    written = survival.by_commit(done)
     survived = survival.Survived(
         survival.counts(f for _, one in done for f in one.fates.values()),
-        survival.slices(done, strict=True),
-        survival.slices(done, strict=False),
-        survival.alive_at_head(repository, lines),
+        survival.slices(written.values(), strict=True),
+        survival.slices(written.values(), strict=False),
+        alive,
     )
     return Attribution(
         name,
@@ -180,6 +189,7 @@ def _commit_rows(
     by_commit = {p.commit.sha: p for p in found}
     trees = {sha: (tree, one.lines[sha]) for tree, one in done for sha in one.lines}
     copies = {link.sha for link in repository.links if link.relation == "copy"}
+    written = survival.by_commit(done)
     recorded: dict[str, list[Recorded]] = {}
     for record in repository.recorded:
         recorded.setdefault(record.checkpoint_id, []).append(record)
@@ -193,6 +203,8 @@ def _commit_rows(
             files = repository.history.get(commit.sha)
             if files is not None:
                 _fill(row, point, tree, lines, len(files))
+                for column, n in msgspec.structs.asdict(written[commit.sha]).items():
+                    setattr(row, column, n)
                 _fill_recorded(row, [r for i in point.checkpoint_ids for r in recorded.get(i, ())])
             else:  # objects of it are missing: what it added is not known, which is not nothing
                 row.flags = ["diff_unreadable"]
@@ -311,7 +323,7 @@ def _modes(rows: list[CommitRow]) -> dict[str, dict[str, int]]:
     return {"replayed": dict(sorted(replayed.items())), "recorded": dict(sorted(recorded.items()))}
 
 
-def _line_rows(name: str, done: list[tuple[Worktree, Replayed]]) -> list[LineRow]:
+def _line_rows(name: str, done: list[tuple[Worktree, Replayed]], today: survival.Living) -> list[LineRow]:
     rows = []
     for tree, one in done:
         for sha, lines in one.lines.items():
@@ -320,7 +332,7 @@ def _line_rows(name: str, done: list[tuple[Worktree, Replayed]]) -> list[LineRow
                 rows.append(
                     LineRow(
                         name, sha, line.path, line.line, line.tag, by.session_id if by else None,
-                        by.seq if by else None, line.is_blank,
+                        by.seq if by else None, line.is_blank, today.has(sha, line),
                     )
                 )  # fmt: skip
     return rows

@@ -29,6 +29,10 @@ class Counts(Struct):
     overwritten_by_self: int = 0
     overwritten_by_other_session: int = 0
     committed: int = 0
+    taken: int = 0
+    """Gone from their file when somebody committed it: a person, a command or Git took them away."""
+    standing: int = 0
+    """Still in the working tree at the end of what is known, and in no commit."""
     efficiency: float | None = None
     """committed / produced (paper, Eq 2; headlined there as survival)."""
     survival: float | None = None
@@ -76,7 +80,8 @@ def counts(fates: Iterable[Fates]) -> Counts:
     known = list(fates)
     made, own = sum(f.made for f in known), sum(f.overwritten_by_self for f in known)
     other, kept = sum(f.overwritten_by_other for f in known), sum(f.committed for f in known)
-    return Counts(made, own, other, kept, _ratio(kept, made), _ratio(kept, made - own))
+    taken, standing = sum(f.taken for f in known), sum(f.standing for f in known)
+    return Counts(made, own, other, kept, taken, standing, _ratio(kept, made), _ratio(kept, made - own))
 
 
 def by_session(worktrees: list[tuple[Worktree, Replayed]]) -> dict[str, Counts]:
@@ -88,9 +93,21 @@ def by_session(worktrees: list[tuple[Worktree, Replayed]]) -> dict[str, Counts]:
     return {session_id: told for session_id, own in found.items() if (told := counts(own)).produced}
 
 
-def slices(worktrees: list[tuple[Worktree, Replayed]], strict: bool) -> Slices:
-    """Commit by commit: what was written since the one before, and what of it this one has."""
-    rows: list[tuple[int, int, int]] = []
+class Slice(Struct):
+    """What agents wrote between a linked commit and the one before, and what of it this commit has."""
+
+    written: int = 0
+    rewritten: int = 0
+    """Taken away again by the session that wrote it."""
+    written_in_files: int = 0
+    """In the files that the commit changed."""
+    rewritten_in_files: int = 0
+    kept: int = 0
+
+
+def by_commit(worktrees: list[tuple[Worktree, Replayed]]) -> dict[str, Slice]:
+    """The slices of all linked commits."""
+    found: dict[str, Slice] = {}
     for tree, done in worktrees:
         at = 0
         for step in tree.steps:
@@ -100,10 +117,24 @@ def slices(worktrees: list[tuple[Worktree, Replayed]], strict: bool) -> Slices:
             while at < len(tree.operations) and tree.operations[at].at <= step.at:
                 at += 1
             files = {c.path for c in step.changes}
-            own = [n for n in range(begin, at) if not strict or tree.operations[n].path in files]
-            told = [done.fates[n] for n in own if n in done.fates]
-            kept = sum(begin <= line.mark < at and line.tag in AGENT for line in done.lines.get(step.sha, ()))
-            rows.append((sum(f.made for f in told), sum(f.overwritten_by_self for f in told), kept))
+            own = [n for n in range(begin, at) if n in done.fates]
+            within = [n for n in own if tree.operations[n].path in files]
+            found[step.sha] = Slice(
+                sum(done.fates[n].made for n in own),
+                sum(done.fates[n].overwritten_by_self for n in own),
+                sum(done.fates[n].made for n in within),
+                sum(done.fates[n].overwritten_by_self for n in within),
+                sum(begin <= line.mark < at and line.tag in AGENT for line in done.lines.get(step.sha, ())),
+            )
+    return found
+
+
+def slices(of_commits: Iterable[Slice], strict: bool) -> Slices:
+    """Means over commits, and over their lines. `strict`: in the files that the commits changed, else in all."""
+    rows = [
+        (one.written_in_files, one.rewritten_in_files, one.kept) if strict else (one.written, one.rewritten, one.kept)
+        for one in of_commits
+    ]
     rows = [row for row in rows if row[0] >= ENOUGH_LINES]
     made, own_lines, kept = (sum(column) for column in zip(*rows, strict=True)) if rows else (0, 0, 0)
     eq2 = [r for m, _, k in rows if (r := _ratio(k, m)) is not None]
@@ -117,19 +148,41 @@ def slices(worktrees: list[tuple[Worktree, Replayed]], strict: bool) -> Slices:
     )
 
 
-def alive_at_head(repository: Repository, lines: Mapping[str, list[AddedLine]]) -> Alive:
-    """Which added lines `git blame` still finds at the head."""
+class Living(Struct):
+    """The head of a repository, and the lines that `git blame` finds there."""
+
+    head: str | None
+    within: set[str] = field(default_factory=set)
+    """The head and what it descends from."""
+    lines: set[tuple[str, int, str]] = field(default_factory=set)
+    """(commit, line, path) as first committed."""
+
+    def has(self, sha: str, line: AddedLine) -> bool | None:
+        """Whether a line that this commit added is still there; None when the head does not descend from it."""
+        return (sha, line.line, line.path) in self.lines if sha in self.within else None
+
+
+def living(repository: Repository, lines: Mapping[str, list[AddedLine]]) -> Living:
+    """Which lines of the files that these commits changed live today."""
     head = repository.head
-    told = Alive(head)
     if head is None:
-        return told
+        return Living(None)
     within = _ancestors(repository, head)
-    told.commits_not_in_head = sum(sha not in within for sha in lines)
-    added = {sha: own for sha, own in lines.items() if sha in within}
-    living = _living(repository, head, {line.path for own in added.values() for line in own})
-    for sha, own in added.items():
+    paths = {line.path for sha, own in lines.items() if sha in within for line in own}
+    return Living(head, within, _living(repository, head, paths))
+
+
+def alive_at_head(today: Living, lines: Mapping[str, list[AddedLine]]) -> Alive:
+    """How many of the added lines are still there."""
+    told = Alive(today.head)
+    if today.head is None:
+        return told
+    told.commits_not_in_head = sum(sha not in today.within for sha in lines)
+    for sha, own in lines.items():
         for line in own:
-            is_alive = (sha, line.line, line.path) in living
+            is_alive = today.has(sha, line)
+            if is_alive is None:
+                break
             if line.tag in AGENT:
                 told.agent += 1
                 told.agent_alive += is_alive

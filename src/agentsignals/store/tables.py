@@ -139,6 +139,15 @@ class CommitRow(Struct, gc=False):
     flags: list[str] = []
     """Why the recorded figure may be off: `in_turn`, `several_sessions`, `total_differs`, `metric_v2`, `no_record`,
     `not_original`."""
+    written: int | None = None
+    """Lines that agents wrote since the linked commit before, in all files of the working tree."""
+    rewritten: int | None = None
+    """Of those, taken away again by the session that wrote them."""
+    written_in_files: int | None = None
+    """The same in the files that the commit changed."""
+    rewritten_in_files: int | None = None
+    kept: int | None = None
+    """Of those lines, the ones that the commit added."""
 
 
 class LineRow(Struct, gc=False):
@@ -154,6 +163,8 @@ class LineRow(Struct, gc=False):
     seq: int | None
     """The tool call that wrote it."""
     is_blank: bool
+    alive: bool | None
+    """Whether `git blame` still finds it at the head; NULL when the head does not descend from the commit."""
 
 
 class Table(Struct, frozen=True):
