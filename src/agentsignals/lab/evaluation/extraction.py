@@ -1,0 +1,121 @@
+"""The code in an answer: a whole module with its imports, out of fences, chat, or a text that breaks off.
+
+Version `1`. Nothing that the answer's code needs is cut away: imports, constants and other functions stay (b 10).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from typing import Literal
+
+from msgspec import Struct
+
+How = Literal["fence", "whole", "window", "none"]
+
+_FENCE = re.compile(r"^[ \t]*(`{3,20}|~{3,20})[^\n`]*$", re.MULTILINE)
+_LONGEST = 200_000
+"""Characters of an answer that are looked at; the longest published one has under 2,000."""
+_MOST_TRIES = 300
+"""Parses of one answer, so that a hostile one costs seconds at most."""
+_MOST_STARTS = 20
+_BEGINS_CODE = re.compile(r"(?:from|import|def|class|async|if|try)\b|[@#]|[A-Za-z_]\w* *(?::[^=]+)?=")
+
+
+class Extracted(Struct, frozen=True):
+    """`source` is empty when the function was not found; `valid` tells whether it parses."""
+
+    source: str
+    valid: bool
+    how: How
+
+
+def extract(answer: str, function: str) -> Extracted:
+    """The module that defines `function`: the last fenced block that does, else the whole answer, else the largest run
+    of lines that parses and does. What defines it and never parses is given as found, not valid.
+    """
+    text = readable(answer[:_LONGEST])
+    defined = re.compile(rf"^[ \t]*(?:async[ \t]+)?def[ \t]+{re.escape(function)}[ \t]*\(", re.MULTILINE)
+    if not defined.search(text):
+        return Extracted("", False, "none")
+    blocks = _blocks(text)
+    for block in reversed(blocks):
+        if defined.search(block) and _defines(block, function):
+            return Extracted(_with_imports(block, blocks, function), True, "fence")
+    if _defines(text, function):
+        return Extracted(text.strip("\n") + "\n", True, "whole")
+    for candidate in [*(b for b in reversed(blocks) if defined.search(b)), text]:
+        found = _window(candidate, function, defined)
+        if found:
+            return Extracted(found, True, "window")
+    at = defined.search(text)
+    return Extracted(text[at.start() if at else 0 :].strip("\n") + "\n", False, "window")
+
+
+def readable(answer: str) -> str:
+    """The answer with line breaks as one sign, and with blanks where a tokenizer's signs for them were left standing
+    (some published answers are stored so: `Ġ` for a blank, `Ċ` for a line break, and neither itself)."""
+    if " " not in answer and ("Ġ" in answer or "Ċ" in answer):
+        answer = answer.replace("Ċ", "\n").replace("Ġ", " ")
+    return answer.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _blocks(text: str) -> list[str]:
+    """What stands in fences; the last may lack its end, where the answer broke off."""
+    found, opened = [], None
+    for mark in _FENCE.finditer(text):
+        if opened is None:
+            opened = mark
+        elif mark[1][0] == opened[1][0] and len(mark[1]) >= len(opened[1]):
+            found.append(text[opened.end() + 1 : mark.start()])
+            opened = None
+    if opened is not None:
+        found.append(text[opened.end() + 1 :])
+    return found
+
+
+def _with_imports(block: str, blocks: list[str], function: str) -> str:
+    """The block, after earlier ones that hold nothing but imports: some answers put those in a block of their own."""
+    before = [b for b in blocks[: blocks.index(block)] if _only_imports(b)]
+    joined = "\n".join([*before, block]).strip("\n") + "\n"
+    return joined if _defines(joined, function) else block
+
+
+def _only_imports(block: str) -> bool:
+    tree = parsed(block)
+    return tree is not None and bool(tree.body) and all(isinstance(n, (ast.Import, ast.ImportFrom)) for n in tree.body)
+
+
+def _window(text: str, function: str, defined: re.Pattern[str]) -> str:
+    """The lines from the earliest possible start to the latest possible end that parse and define the function."""
+    lines = text.split("\n")
+    definition = text[: found.start()].count("\n") if (found := defined.search(text)) else 0
+    starts = [*[n for n in range(definition) if _BEGINS_CODE.match(lines[n])][-_MOST_STARTS:], definition]
+    tries = 0
+    for start in starts:
+        for end in range(len(lines), definition, -1):
+            tries += 1
+            if tries > _MOST_TRIES:
+                return ""
+            candidate = "\n".join(lines[start:end])
+            if _defines(candidate, function):
+                return candidate.strip("\n") + "\n"
+    return ""
+
+
+def _defines(source: str, function: str) -> bool:
+    tree = parsed(source)
+    return tree is not None and any(
+        isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == function for node in tree.body
+    )
+
+
+def parsed(source: str) -> ast.Module | None:
+    """The tree; None when it is no Python, or nested deeper than the parser goes."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # odd escapes in an answer are no news to us
+            return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None

@@ -1,0 +1,91 @@
+"""Cases run in the sandbox, and what went wrong with them in one vocabulary. What is expected never goes in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from agentsignals import sandbox
+from agentsignals.lab.evaluation.verdict import ErrorClass
+from agentsignals.lab.tasks import Case
+from agentsignals.sandbox import Failed, Limits, Outcome, Result, Returned, Tier, same, shown
+
+_LONGEST_ERROR = 300
+_CLASSES: dict[str, ErrorClass] = {
+    "syntax": "invalid_python",
+    "missing_function": "no_function",
+    "memory": "memory",
+    "timeout": "timeout",
+    "raised": "raised",
+    "killed": "crashed",
+    "exited": "crashed",
+    "not_reached": "crashed",
+}
+
+
+class Confinement(Struct, frozen=True):
+    """How untrusted code is locked in."""
+
+    tier: Tier = "default"
+    limits: Limits = Limits()
+    allow_weak: bool = False
+
+
+class Suite(Struct, frozen=True):
+    """What came of some cases, run in one process."""
+
+    results: tuple[Result, ...]
+    passed: int
+    error: str
+    """Of the first case that fails."""
+    error_class: ErrorClass
+    tier: Tier | None
+    wall_s: float
+
+    @property
+    def passes(self) -> bool:
+        """Whether all cases passed."""
+        return self.error_class == "none"
+
+
+def run(source: str, function: str, inputs: Sequence[tuple[Any, ...]], inside: Confinement) -> Outcome:
+    """One process's answers. SandboxError when it can't be locked in as asked; OSError when the machine has no room."""
+    return sandbox.call(source, function, inputs, limits=inside.limits, tier=inside.tier, allow_weak=inside.allow_weak)
+
+
+def run_cases(source: str, function: str, cases: Sequence[Case], inside: Confinement) -> Suite:
+    """Runs the cases in a process of their own and compares here. An OSError of the machine is `infrastructure`."""
+    if not cases:
+        return Suite((), 0, "", "none", None, 0.0)
+    try:
+        outcome = run(source, function, [case.args for case in cases], inside)
+    except OSError as problem:
+        return Suite((), 0, f"the machine could not run it: {problem}"[:_LONGEST_ERROR], "infrastructure", None, 0.0)
+    told = [_told(result, case) for result, case in zip(outcome.results, cases, strict=True)]
+    failed = [one for one in told if one[1] != "none"]
+    error, error_class = failed[0] if failed else ("", "none")
+    return Suite(outcome.results, len(told) - len(failed), error, error_class, outcome.tier, outcome.wall_s)
+
+
+def _told(result: Result, case: Case) -> tuple[str, ErrorClass]:
+    if isinstance(result, Returned):
+        if agrees(result.value, case.expected):
+            return "", "none"
+        return f"expected {case.expected!r}, got {shown(result.value)}", "wrong_value"
+    return str(result)[:_LONGEST_ERROR], class_of(result)
+
+
+def class_of(failed: Failed) -> ErrorClass:
+    """A failure in the vocabulary of verdicts."""
+    if failed.kind == "raised" and failed.type.rpartition(".")[2] in ("ImportError", "ModuleNotFoundError"):
+        return "import_failed"
+    if failed.kind == "raised" and failed.where == "load":
+        return "load_failed"
+    return _CLASSES.get(failed.kind, "no_plain_value")
+
+
+def agrees(actual: Any, expected: Any) -> bool:
+    """Whether a plain value is what is expected: a tuple will do for a list and 2.0 for 2, but True is not 1 (b 10)."""
+    return same(actual, expected, sequences_alike=True, numbers_alike=True)

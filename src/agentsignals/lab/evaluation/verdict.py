@@ -1,0 +1,82 @@
+"""What an evaluator says of one answer, and what may be counted together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from msgspec import Struct
+
+from agentsignals.errors import LabError
+from agentsignals.sandbox import Tier
+
+Evaluator = Literal["1", "legacy-first", "legacy-last"]
+"""`1`: ours. `legacy-first` is the published study's at the time of its tables (keeps the first prefix of the answer
+that parses), `legacy-last` the one that it ships now (keeps the last); both forbid imports (emotion_lab a.6)."""
+
+EVALUATORS: tuple[Evaluator, ...] = ("1", "legacy-first", "legacy-last")
+
+ErrorClass = Literal[
+    "none",
+    "no_function",
+    "invalid_python",
+    "import_failed",
+    "load_failed",
+    "raised",
+    "wrong_value",
+    "timeout",
+    "memory",
+    "crashed",
+    "no_plain_value",
+    "infrastructure",
+]
+"""Whose fault it is, in a word. `infrastructure` is ours, never the model's: such an answer has no passes at all."""
+
+
+class Verdict(Struct, frozen=True, kw_only=True):
+    """What came of one answer. Passes are None where nothing could be run."""
+
+    evaluator: Evaluator
+    task: str
+    """The key of the task: id, version and variant."""
+    has_function: bool
+    valid_python: bool
+    visible_pass: bool | None
+    hidden_pass: bool | None
+    task_pass: bool | None
+    """Visible and hidden."""
+    error: str
+    """Of the first visible case that fails, else of the first hidden one; empty when all pass."""
+    error_class: ErrorClass
+    extracted: str
+    """The code that was run."""
+    visible_passed: int = 0
+    n_visible: int = 0
+    hidden_passed: int = 0
+    n_hidden: int = 0
+    broken_relations: tuple[str, ...] | None = None
+    """Metamorphic relations that do not hold; None when they were not tried."""
+    tier: Tier | None = None
+    """What locked the code in; None when none was run."""
+    wall_s: float = 0.0
+
+
+def one_evaluator(verdicts: Iterable[Verdict]) -> Evaluator:
+    """The evaluator of all of them. LabError when there are several, whose passes mean different things, or none."""
+    found = sorted({one.evaluator for one in verdicts})
+    if len(found) != 1:
+        raise LabError(
+            f"Verdicts of {' and '.join(found)} can't be counted together." if found else "There are no verdicts.",
+            "`lab rescore` gives all of them by one evaluator.",
+        )
+    return found[0]
+
+
+def pass_rate(
+    verdicts: Iterable[Verdict], what: Literal["visible_pass", "hidden_pass", "task_pass"]
+) -> tuple[int, int]:
+    """How many pass, of how many that could be run. LabError when evaluators are mixed."""
+    all_of_them = list(verdicts)
+    one_evaluator(all_of_them)
+    ran = [passed for one in all_of_them if (passed := getattr(one, what)) is not None]
+    return sum(ran), len(ran)
