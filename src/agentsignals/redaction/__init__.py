@@ -7,15 +7,23 @@ is one word for all of a kind, not a pseudonym: a hash of a name is found again 
 from __future__ import annotations
 
 import json
+import re
 from itertools import chain
 from typing import Any
 
 from agentsignals.redaction import keys, named, personal, values
-from agentsignals.redaction.spans import masked
+from agentsignals.redaction.spans import masked, merged
 
-_KEPT_CHARS, _MOST_KEPT = 200, 20_000
-"""Short texts without a secret are remembered: a trace says the same few again and again."""
+_KEPT_CHARS = 4_000_000
+"""Texts of so many characters are remembered with what became of them: a trace says the same again and again."""
 _SECRET = "secret"  # noqa: S105  (a kind)
+_ESCAPED = re.compile(r"\\u00(2[013-9a-f]|[3467][0-9a-f]|5[0-9abd-f])", re.I)
+"""A printable character written as a number; a quote and a backslash are left, since they end texts."""
+_HARMLESS = re.compile(
+    r"[A-Za-z]{1,15}(?:[ _.-][A-Za-z]{1,15}){0,5}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+    r"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z?|(?:toolu|msg|req|call)_[0-9A-Za-z]{10,40}"
+)
+"""Short texts that traces are full of: words, UUIDs, times, ids of calls and messages."""
 _LONG_DIGITS = 10**11
 """Numbers from here on may be a card or a telephone."""
 
@@ -32,7 +40,8 @@ class Redactor:
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
-        self._harmless: set[str] = set()
+        self._known: dict[str, tuple[str, tuple[str, ...]]] = {}
+        self._known_chars = 0
 
     def text(self, text: str, times: int = 1) -> str:
         """The text masked, where it is JSON value by value: it stays JSON, and escapes hide nothing.
@@ -46,7 +55,7 @@ class Redactor:
             clean = self._value(found, times)
             return text if clean == found else json.dumps(clean, ensure_ascii=False)
         except (ValueError, RecursionError):
-            return self.plain(text, times)
+            return self.plain(_ESCAPED.sub(lambda found: chr(int(found[1], 16)), text), times)
 
     def lines(self, text: str) -> str:
         """JSON Lines masked line by line; any other text as a whole."""
@@ -57,48 +66,67 @@ class Redactor:
 
     def plain(self, text: str, times: int = 1) -> str:
         """The text masked as it stands."""
-        if len(text) < values.LEAST_CHARS or text in self._harmless:
+        if len(text) < values.LEAST_CHARS:
             return text
-        found = list(chain(keys.spans(text), named.spans(text), personal.spans(text)))
-        if found:
-            return masked(text, found, self.counts, times)
-        if len(text) <= _KEPT_CHARS and len(self._harmless) < _MOST_KEPT:
-            self._harmless.add(text)
-        return text
+        return self._told(self._known.get(text) or self._looked_through(text), times)
+
+    def _told(self, known: tuple[str, tuple[str, ...]], times: int) -> str:
+        for kind in known[1]:
+            self.counts[kind] = self.counts.get(kind, 0) + times
+        return known[0]
+
+    def _looked_through(self, text: str) -> tuple[str, tuple[str, ...]]:
+        """The text masked, and the kinds of what was masked."""
+        if _HARMLESS.fullmatch(text):
+            found = []
+        else:
+            found = merged(chain(keys.spans(text), named.spans(text), personal.spans(text)))
+        told = (masked(text, found), tuple(span.kind for span in found)) if found else (text, ())
+        if self._known_chars > _KEPT_CHARS:
+            self._known.clear()
+            self._known_chars = 0
+        self._known[text] = told
+        self._known_chars += len(text)
+        return told
 
     def _value(self, value: Any, times: int) -> Any:
         if isinstance(value, str):
-            return self.text(value, times)
-        if isinstance(value, list):
-            return [self._value(v, times) for v in value]
+            known = self._known.get(value)
+            return self.text(value, times) if known is None else self._told(known, times)
         if isinstance(value, dict):
             return self._object(value, times)
+        if isinstance(value, list):
+            return [self._value(v, times) for v in value]
         if isinstance(value, int) and value >= _LONG_DIGITS:
-            told = str(value)
-            masked_number = self.plain(told, times)
-            return value if masked_number == told else masked_number
+            digits = str(value)
+            clean = self.plain(digits, times)
+            return value if clean == digits else clean
         return value
 
     def _object(self, value: dict[str, Any], times: int) -> dict[str, Any]:
-        found = {self.plain(k, times): self._named(k, v, times) for k, v in value.items()}
-        name = next((v for k in ("name", "key", "Name", "Key") if isinstance(v := value.get(k), str)), None)
-        for k in ("value", "Value"):
-            if name is not None and k in found and found[k] == value[k]:
-                found[k] = self._named(name, value[k], times)
+        """An object with as many names as before: of names that are masked alike the later ones are numbered."""
+        found: dict[str, Any] = {}
+        for name, held in value.items():
+            clean = self.plain(name, times)
+            while clean in found or (clean != name and clean in value):
+                clean = f"{clean}{len(found)}"
+            found[clean] = self._named(name, held, times)
+        if "value" in value:  # {"name": "API_KEY", "value": "…"}, as deployments write it
+            beside = value.get("name", value.get("key"))
+            if isinstance(beside, str) and found["value"] == value["value"]:
+                found["value"] = self._named(beside, value["value"], times)
         return found
 
     def _named(self, name: str, value: Any, times: int) -> Any:
         """A value whose name says that it is a secret is one, where it looks like one."""
         found = self._value(value, times)
         word = named.names_a_secret(name)
-        if word is None:
+        if word is None or found != value:
             return found
         if isinstance(value, list):
-            return [
-                self._named(name, v, times) if isinstance(v, str) and v == f else f
-                for v, f in zip(value, found, strict=True)
-            ]
-        if not isinstance(value, str) or found != value or not values.is_secret(word, name, value):
+            return [self._named(name, v, times) for v in value]
+        said = str(value) if isinstance(value, int) and word in ("password", "secret") else value
+        if not isinstance(said, str) or not values.is_secret(word, name, said):
             return found
         self.counts[_SECRET] = self.counts.get(_SECRET, 0) + times
         return f"[{_SECRET}]"

@@ -7,20 +7,23 @@ decides (`values`), the more so the less its name says.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from agentsignals.redaction.spans import Span, places
 from agentsignals.redaction.values import Word, in_header, is_known, is_mixed, is_random, is_secret, is_variable
 
-_PARTS: tuple[tuple[Word, str], ...] = (
-    ("password", "assword ASSWORD asswd ASSWD assphrase ASSPHRASE pwd PWD Pwd _pass _PASS DBPASS"),
-    ("secret", "ecret ECRET"),
-    ("token", "oken OKEN pikey piKey PIKey PIKEY pi_key PI_KEY pi-key pi-Key rivate_key RIVATE_KEY"),
-    ("token", "ccess_key CCESS_KEY ccesskey ccessKey ccess-key ccountkey ccountKey ccount-key"),
-    ("key", "_key _KEY -key -Key Key redential REDENTIAL _auth _AUTH _sid _SID"),
+_NEEDLES: tuple[tuple[str, Word], ...] = (
+    *((needle, "password") for needle in ("assw", "ASSW", "assphrase", "ASSPHRASE", "_pass", "_PASS", "DBPASS")),
+    *((needle, "password") for needle in ("pwd", "Pwd", "PWD")),
+    *((needle, "secret") for needle in ("ecret", "ECRET")),
+    *((needle, "token") for needle in ("oken", "OKEN")),
+    *((needle, "key") for needle in ("redential", "REDENTIAL", "_auth", "_AUTH", "_sid", "_SID")),
 )
-_NEEDLES: tuple[tuple[str, Word], ...] = tuple((part, word) for word, parts in _PARTS for part in parts.split())
-"""Parts of names, in the cases they are written in, and how much they say."""
+"""Parts of names, in the cases they are written in, and how much they say. Of keys, `_key` finds which are secret."""
+_KEY = re.compile(r"[kK](?:ey|EY)")
+_OPENS = ("api", "access", "account", "private")
+"""Keys that open something; of others only the value tells."""
 _LINE_END = r"(?:\\?\r?\n|\\{1,2}n)"
 _JOINT = re.compile(
     r"(?P<rest>[\w-]{0,40})(?:\\{0,4}[\"'`])?[\])*]{0,3}[ \t]{0,24}"
@@ -30,7 +33,9 @@ _JOINT = re.compile(
 """The rest of a name, and what is between it and a value."""
 _QUOTE = re.compile(r"\\{0,4}[\"'`]")
 _MOST_QUOTED = 2000
-_BARE = re.compile(r"(?:(?!&\w+=|\\{1,4}[\"'`]|\\[nrt])[^\s\"'`;<>,)\]}]){6,2000}")
+_BARE_CHAR = r"(?:(?!&\w+=|\\{1,4}[\"'`]|\\[nrt])[^\s\"'`;<>,)\]}])"
+_BARE, _BARE_REST = re.compile(f"{_BARE_CHAR}{{6,200}}"), re.compile(f"{_BARE_CHAR}{{0,4000}}")
+"""A value without quotes: so much of it tells whether it is one, and only then its rest is looked for."""
 _TELLS = frozenset((":", "=", ":=", "=>"))
 """What stands between a name and its value, and nowhere else."""
 _NAME = re.compile(r"[\w.-]{0,40}\Z")
@@ -48,8 +53,8 @@ _OTHER = frozenset(
     for words in (
         "count counts usage limit limits max min num number type len length size file filename path dir name label",
         "field tokenizer tokenize tokens keys url uri hint placeholder prompt policy regex pattern err error errors",
-        "message at expiry expires expired ttl budget rate total input output cache cached primary foreign sort public",
-        "idempotency keyboard keyword keyframes index reset change env var id ids map set list row column style",
+        "message at expiry expires expired ttl budget rate total input output cache cached primary foreign sort",
+        "public idempotency keyboard keyword keywords keyframes index reset change env var id ids map set list row",
     )
     for word in words.split()
 )
@@ -59,26 +64,47 @@ _OTHER = frozenset(
 def spans(text: str) -> Iterator[Span]:
     """Every value that its name says to be a secret, and the values of headers that carry one."""
     for needle, word in _NEEDLES:
-        done = 0
-        for at in places(text, needle):
-            if at >= done and (span := _value(text, at, needle, word)):
-                done = span.end
-                yield span
+        if needle in text:
+            yield from _values(text, ((at, needle, word) for at in places(text, needle)))
+    yield from _values(text, _keys(text))
     for part, pattern in _HEADERS:
-        for at in places(text, part):
-            found = pattern.match(text, at - 1) if at else None
-            if found and in_header(found["bare"]):
+        if part in text:
+            for at in places(text, part):
+                found = pattern.match(text, at - 1) if at else None
+                if found and in_header(found["bare"]):
+                    yield Span(*found.span("bare"), "secret")
+    if "ookie" in text:
+        for at in places(text, "ookie"):
+            found = _COOKIE.match(text, at - 1) if at else None
+            if found and not is_variable(found["bare"].partition("=")[2]):
                 yield Span(*found.span("bare"), "secret")
-    for at in places(text, "ookie"):
-        found = _COOKIE.match(text, at - 1) if at else None
-        if found and not is_variable(found["bare"].partition("=")[2]):
-            yield Span(*found.span("bare"), "secret")
 
 
+@lru_cache(maxsize=4096)
 def names_a_secret(name: str) -> Word | None:
     """What a name says of its value: the strongest word in it; None when nothing."""
     found = next((word for needle, word in _NEEDLES if needle in name), None)
+    found = found or next((word for _, _, word in _keys(name)), None)
     return None if found is None or _speaks_of_other(name) else found
+
+
+def _values(text: str, named: Iterable[tuple[int, str, Word]]) -> Iterator[Span]:
+    """The values of names, each told by where its needle stands, the needle, and what it says."""
+    done = 0
+    for at, needle, word in named:
+        if at >= done and (span := _value(text, at, needle, word)):
+            done = span.end
+            yield span
+
+
+def _keys(text: str) -> Iterator[tuple[int, str, Word]]:
+    """Where a name speaks of a key: one that opens something, or any other that is a word of its own in it."""
+    for hit in _KEY.finditer(text):
+        at = hit.start()
+        if text[max(0, at - 8) : at].rstrip("_-").lower().endswith(_OPENS):
+            yield at, hit[0], "token"
+        elif hit[0][0] == "K" or text[max(0, at - 1) : at] in ("_", "-"):
+            yield at, hit[0], "key"
 
 
 def _value(text: str, at: int, needle: str, word: Word) -> Span | None:
@@ -98,7 +124,10 @@ def _value(text: str, at: int, needle: str, word: Word) -> Span | None:
     if _speaks_of_other(name) and not (told and word != "key" and is_random(value, 16) and not is_known(value)):
         return None
     called = not quoted and text[end : end + 1] in ("(", "[")
-    return None if called or not is_secret(word, name, value, quoted=quoted) else Span(start, end, "secret")
+    if called or not is_secret(word, name, value, quoted=quoted):
+        return None
+    rest = None if quoted else _BARE_REST.match(text, end)
+    return Span(start, max(end, len(text[: rest.end()].rstrip(".:\\"))) if rest and rest[0] else end, "secret")
 
 
 def _place(text: str, at: int) -> tuple[int, int, bool]:

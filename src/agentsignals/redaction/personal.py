@@ -17,12 +17,17 @@ _NOBODY = frozenset(("git", "noreply", "no-reply", "actions", "bot"))
 _HOMES = ("/Users/", "/home/", "%2FUsers%2F", "%2Fhome%2F", "Users\\", "-Users-", "-home-")
 _USER = re.compile(r"(?!\[)[^\s/\\\"'`:;,<>()\[\]{}|*?$%&=]{1,64}")
 _FOLDER_USER = re.compile(r"(?!\[)[^\s/\\\"'`:;,<>()\[\]{}|*?$%&=-]{1,64}")
+_FOLDER = re.compile(r"[\w.~-]{2,}\Z")
+_ROOTS = frozenset(("usr", "export", "var", "data", "rootfs", "System", "host"))
+"""Folders under which homes lie; `src/home/` is none."""
 _WINDOWS = re.compile(r"[A-Za-z]:\\{1,8}\Z")
 _MUNGED = re.compile(r"(?:^|(?<=[/\\\s\"'`]))(?:-|[A-Za-z]--)\Z")
 
 _NUMBERS = re.compile(r"[0-9][0-9 ().-]{6,}[0-9]")
 _IPV4 = re.compile(r"(?<![\w.-])\d{1,3}(?:\.\d{1,3}){3}(?![\w-]|\.\d)")
 _VERSION = re.compile(r"(?:[=<>~^!]=|ersions?\W{0,4}|release\W{1,3})\Z")
+_COLONS = re.compile(r":[0-9a-fA-F]{0,4}:")
+_BEFORE_ADDRESS = frozenset(" [\"'`(/=<@,|>*\t\n")
 _IPV6 = re.compile(r"[23][0-9a-fA-F]{3}:[0-9a-fA-F:]{4,34}")
 _CARD = re.compile(
     r"(?<![\w.-])(?:[3-6]\d{3}([ -]?)\d{4}\1\d{4}\1\d{4}|3[47]\d{2}([ -]?)\d{6}\2\d{5}|3[068]\d{2}([ -]?)\d{6}\3\d{4})"
@@ -31,9 +36,10 @@ _CARD = re.compile(
 _PHONE = re.compile(
     r"(?<![\w.+-])(?:\(\d{3}\) ?\d{3}[-. ]\d{4}|\d{3}([-.])\d{3}\1\d{4})(?![\w-]|\.\d)"
     r"|(?<![\w.+-])(?:\+|00)[1-9]\d{0,2}[ .-]\(?\d{1,4}\)?(?:[ .-]?\d{2,4}){2,5}(?![\w-]|\.\d)"
-    r"|(?<![\w.+\n-])\+[1-9]\d{9,13}(?![\w-]|\.\d)"
+    r"|(?:(?<=[ \t(:\"'`=,|>])|\A(?=\+\d+\Z))\+[1-9]\d{9,13}(?![\w-]|\.\d)"
 )
-_ACCOUNT = re.compile(r"[A-Z]{2}\d{2}(?= ?[A-Z0-9]{4})")
+_ACCOUNT_CHARS = 20
+_ACCOUNT = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?= ?[A-Z0-9]{4})")
 _ACCOUNT_REST = re.compile(r"(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Za-z0-9])")
 
 
@@ -42,30 +48,33 @@ def spans(text: str) -> Iterator[Span]:
     yield from _mails(text)
     yield from _users(text)
     yield from _numbers(text)
-    for hit in _IPV6.finditer(text):
-        found = hit[0].rstrip(":")
-        if text[max(0, hit.start() - 1) : hit.start()].strip(" [\"'`(/=<@,\n\t") == "" and _is_public_v6(found):
-            yield Span(hit.start(), hit.start() + len(found), "address")
-    for hit in _ACCOUNT.finditer(text):
-        rest = _ACCOUNT_REST.match(text, hit.end())
-        if rest and not text[max(0, hit.start() - 1) : hit.start()].isalnum() and _is_account(hit[0] + rest[0]):
-            yield Span(hit.start(), rest.end(), "account")
+    yield from _addresses_v6(text)
 
 
 def _mails(text: str) -> Iterator[Span]:
-    for at, after in [(at, 1) for at in places(text, "@")] + [(at, 3) for at in places(text, "%40")]:
-        local = _LOCAL.search(text, max(0, at - 64), at)
-        domain = local and _DOMAIN.match(text, at + after)
-        escape = local and len(local[0]) == 1 and text[local.start() - 1 : local.start()] == "\\"
-        if local and domain and not escape and local[0] not in _NOBODY:
-            yield Span(local.start(), domain.end(), "mail")
+    for sign in ("@", "%40"):
+        for at in places(text, sign) if sign in text else ():
+            yield from _mail(text, at, at + len(sign))
+
+
+def _mail(text: str, at: int, after: int) -> Iterator[Span]:
+    """The address around an @."""
+    local = _LOCAL.search(text, max(0, at - 64), at)
+    domain = local and _DOMAIN.match(text, after)
+    escape = local and len(local[0]) == 1 and text[local.start() - 1 : local.start()] == "\\"
+    if local and domain and not escape and local[0] not in _NOBODY:
+        yield Span(local.start(), domain.end(), "mail")
 
 
 def _users(text: str) -> Iterator[Span]:
     for home in _HOMES:
+        if home not in text:
+            continue
         for at in places(text, home):
             munged, windows = home[0] == "-", home[-1] == "\\"
             before = text[max(0, at - 10) : at]
+            if home[0] == "/" and (folder := _FOLDER.search(before)) and folder[0] not in _ROOTS:
+                continue
             if (munged and not _MUNGED.search(before + "-")) or (windows and not _WINDOWS.search(before)):
                 continue
             start = at + len(home)
@@ -88,6 +97,23 @@ def _numbers(text: str) -> Iterator[Span]:
                 yield Span(hit.start(), hit.end(), "card")
         for hit in _PHONE.finditer(text, start, end):
             yield Span(hit.start(), hit.end(), "phone")
+        for hit in _ACCOUNT.finditer(text, max(0, run.start() - _ACCOUNT_CHARS), run.end()):
+            rest = _ACCOUNT_REST.match(text, hit.end())
+            if rest and _is_account(hit[0] + rest[0]):
+                yield Span(hit.start(), rest.end(), "account")
+
+
+def _addresses_v6(text: str) -> Iterator[Span]:
+    done = 0
+    for colon in _COLONS.finditer(text):
+        at = colon.start() - 4
+        if at < done or text[at] not in "23" or (at and text[at - 1] not in _BEFORE_ADDRESS):
+            continue
+        found = _IPV6.match(text, at)
+        told = found[0].rstrip(":") if found else ""
+        if _is_public_v6(told):
+            done = at + len(told)
+            yield Span(at, done, "address")
 
 
 def _is_public_v4(told: str) -> bool:

@@ -22,21 +22,8 @@ def places(text: str, needle: str) -> Iterator[int]:
         at = text.find(needle, at + 1)
 
 
-def masked(text: str, spans: Iterable[Span], counts: dict[str, int], times: int = 1) -> str:
-    """The text with its spans masked; those that overlap are one, of the kind of the first. `counts` grows by what
-    was masked.
-    """
-    parts: list[str] = []
-    done = 0
-    for start, end, kind in _merged(spans):
-        parts += (text[done:start], f"[{kind}]")
-        counts[kind] = counts.get(kind, 0) + times
-        done = end
-    parts.append(text[done:])
-    return "".join(parts)
-
-
-def _merged(spans: Iterable[Span]) -> list[Span]:
+def merged(spans: Iterable[Span]) -> list[Span]:
+    """The spans in order; those that overlap are one, of the kind of the first."""
     found: list[Span] = []
     for span in sorted(spans):
         if found and span.start < found[-1].end:
@@ -45,3 +32,14 @@ def _merged(spans: Iterable[Span]) -> list[Span]:
         else:
             found.append(span)
     return found
+
+
+def masked(text: str, spans: list[Span]) -> str:
+    """The text with its spans, merged ones, masked."""
+    parts: list[str] = []
+    done = 0
+    for start, end, kind in spans:
+        parts += (text[done:start], f"[{kind}]")
+        done = end
+    parts.append(text[done:])
+    return "".join(parts)

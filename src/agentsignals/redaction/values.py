@@ -11,8 +11,8 @@ Word = Literal["password", "secret", "token", "key"]
 """What a name says of its value, from much to little."""
 
 _NO_VALUE = re.compile(
-    r"\[[A-Za-z_ ]+\]|<|\{\{|\$\{|\$\(|\$[A-Z_][A-Z0-9_]*\Z|\$[a-z_]+\Z|%\w+%|%[sd(]|\{[\w.]*\}|\*+\Z|x{4,}|X{4,}|\.\.\.|…|_{3,}"
-    r"|(?i:(?:your|my|the|an?|some|example)[\W_]|changeme|placeholder|redacted|dummy|undefined)"
+    r"\[[A-Za-z_ ]+\]|<|\{\{|\$\{|\$\(|\$[A-Z_][A-Z0-9_]*\Z|\$[a-z_]+\Z|%\w+%|%[sd(]|\{[\w.]*\}|\*+\Z|x{4,}|X{4,}"
+    r"|\.\.\.|…|_{3,}|(?i:(?:your|my|the|an?|some|example)[\W_]|changeme|placeholder|redacted|dummy|undefined)"
     r"|process\.env|os\.environ|import\.meta"
 )
 _REFERENCE = re.compile(r"[A-Za-z_$][\w$]{0,60}(?:(?:\.|\?\.|::|->)[A-Za-z_$][\w$]{0,60}){0,12}[!?]?")

@@ -1,0 +1,290 @@
+"""No planted secret passes, in whole or in part; what everybody may know survives; structure and masks are stable."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentsignals.redaction import Redactor, redacted
+from tests.planted_secrets import CONTEXTS, KINDS, OPTION, Secret, broken, pieces, said
+
+CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "sessions"
+corpus = pytest.mark.skipif(not CORPUS.exists(), reason="shared/corpus is not there")
+BREAKS = {"line": "\n", "windows": "\r\n", "shell": "\\\n", "escaped": "\\n", "diff": "\n+", "quote": "\n> ",
+          "listing": "\n    13→"}  # fmt: skip
+PROSE = (
+    "The build of commit 3f2c1aa failed at line 120 of src/app.py, version 1.12.3.\nThen I ran it again, and it ran.\n"
+)
+
+
+def drawn_by(seed: object) -> random.Random:
+    return random.Random(str(seed))  # noqa: S311  (draws, no secret)
+
+
+def forms(text: str) -> dict[str, str]:
+    """A text as the ways out mask it."""
+    quoted = json.dumps({"type": "text", "text": text})
+    return {
+        "as it stands": Redactor().plain(text),
+        "as a text": Redactor().text(text),
+        "as lines": Redactor().lines(f"{text}\n{text}"),
+        "in JSON": Redactor().text(quoted),
+        "in JSON that is cut": Redactor().text(quoted[:-1]),
+        "in JSON in JSON": Redactor().text(json.dumps({"arguments": quoted})),
+    }
+
+
+def contexts(secret: Secret) -> dict[str, Callable[[str, str], str]]:
+    return CONTEXTS | OPTION if secret.name else CONTEXTS
+
+
+def left(secret: Secret, text: str, before: str = "") -> list[str]:
+    """How many characters of each part are left, never the part: a failing test says no secret."""
+    return [f"{len(p)} characters" for p in pieces(secret) if p in text and p not in before]
+
+
+def test_there_are_secrets_of_many_kinds_and_contexts() -> None:
+    assert (len(KINDS), len(CONTEXTS), len(OPTION)) == (69, 15, 4)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_part_of_a_planted_secret_passes_in_any_context(kind: str) -> None:
+    leaks = Counter[str]()
+    for seed in range(4):
+        secret = KINDS[kind](drawn_by(f"{kind} {seed}"))
+        for context, say in contexts(secret).items():
+            for form, told in forms(PROSE + said(secret, say) + PROSE).items():
+                leaks[f"{context}, {form}"] += len(left(secret, told))
+                assert told.count("3f2c1aa") >= 2 and told.count("line 120") >= 2, f"{context}, {form}: too much"
+    assert {k: n for k, n in leaks.items() if n} == {}
+
+
+@pytest.mark.parametrize("kind", [kind for kind, make in KINDS.items() if make(drawn_by(0)).breaks])
+@pytest.mark.parametrize("way", BREAKS)
+def test_a_key_over_two_lines_is_masked_to_its_end_and_no_further(kind: str, way: str) -> None:
+    for seed in range(8):
+        chance = drawn_by(f"{kind} {seed}")
+        secret = KINDS[kind](chance)
+        at = chance.randrange(len(secret.value) // 3, len(secret.value))
+        told = redacted(f'x = "{broken(secret.value, at, BREAKS[way])}"\n{PROSE}')
+        assert left(secret, told) == []
+        assert PROSE in told
+
+
+@cache
+def corpus_texts() -> tuple[str, ...]:
+    """Texts of real traces, whole values, of every format; the same ones each time."""
+    found: list[str] = []
+    for folder in sorted(p for p in CORPUS.iterdir() if p.is_dir()):
+        paths = sorted(folder.rglob("transcript.*"), key=lambda p: p.stat().st_size)
+        for path in paths[len(paths) // 4 :: max(1, len(paths) // 3)][:3]:
+            records = path.read_text("utf-8", "replace")[:1_500_000].split("\n")
+            found += [v for r in records for v in values(r) if len(v) > 200]
+    return tuple(dict.fromkeys(found))
+
+
+def values(record: str) -> Iterator[str]:
+    try:
+        yield from strings(json.loads(record))
+    except ValueError:
+        yield record
+
+
+def strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | dict):
+        for one in value if isinstance(value, list) else value.values():
+            yield from strings(one)
+
+
+@pytest.mark.corpus
+@corpus
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_part_of_a_secret_planted_in_real_texts_passes(kind: str) -> None:
+    chance = drawn_by(kind)
+    texts = corpus_texts()
+    leaks = Counter[str]()
+    for _ in range(3):
+        for context, say in contexts(KINDS[kind](chance)).items():
+            secret = KINDS[kind](chance)
+            text = chance.choice(texts)[:20_000]
+            at = chance.choice([0, len(text), *(m.end() for m in re.finditer(r"\n", text))])
+            planted = f"{text[:at]}\n{said(secret, say)}\n{text[at:]}"
+            for form, told in (("text", redacted(planted)), ("JSON", Redactor().text(json.dumps([planted])))):
+                leaks[f"{context}, {form}"] += len(left(secret, told, text))
+    assert {k: n for k, n in leaks.items() if n} == {}
+
+
+KNOWN = {
+    "hash": re.compile(
+        r"(?<![\w/+=.-])(?=[0-9a-f]{0,39}[a-f])(?=[a-f]{0,39}\d)(?:[0-9a-f]{40}|[0-9a-f]{7,12})(?![\w/+=-])"
+    ),
+    "uuid": re.compile(r"(?<![\w-])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![\w-])"),
+    "path": re.compile(
+        r"(?<![\w./~-])(?![ab]?/?home/)(?:[\w.-]{1,40}/){1,8}[\w.-]{1,40}\.(?:py|ts|tsx|go|rs|js|md|json)\b"
+    ),
+    "version": re.compile(r"(?<![\w.-])v?\d{1,3}\.\d{1,3}\.\d{1,3}(?:-\w{1,10})?(?![\w.-])"),
+    "line": re.compile(r"(?:(?<=line )|(?<=:)|(?<=\n))\d{1,5}(?=[:→\t])"),
+    "time": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z?"),
+}
+
+
+@pytest.mark.corpus
+@corpus
+@pytest.mark.parametrize("kind", KNOWN)
+def test_what_everybody_may_know_survives_in_real_texts(kind: str) -> None:
+    redactor, total, lost = Redactor(), 0, Counter[str]()
+    for text in corpus_texts():
+        before = Counter(KNOWN[kind].findall(text))
+        total += before.total()
+        lost += before - Counter(KNOWN[kind].findall(redactor.plain(text)))
+    assert total > 200
+    assert lost == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "commit 3f2c1aa9d8e7f6a5b4c3d2e1f0a9b8c7d6e5f4a3",
+        "key: 0b9f3c52-41aa-4c1e-9d2e-7a1f00c0ffee",
+        "cache_key = build_key(user, 'v2')",
+        "token: string;",
+        "password = form.password",
+        "def login(password: str, token: str | None = None) -> Token:",
+        "const token = await getToken(user1);",
+        'api_key=os.environ["API_KEY"]',
+        "API_KEY=${API_KEY}",
+        "Authorization: Bearer ${token}",
+        "Authorization: Bearer <your token here 123>",
+        "max_tokens: 4096, input_tokens=1234567",
+        'primary_key="user_id2"',
+        "password must be at least 8 characters",
+        "the token is expired since 2026-01-02",
+        "git clone git@github.com:o/r.git",
+        "npm i react@18.2.0 typescript@5.4.0-beta",
+        "\\n@pytest.mark.parametrize",
+        "127.0.0.1:8000, 10.0.0.7, 192.168.1.20, nvidia-cudnn-cu11==8.5.0.96",
+        "at 12:34:56, std::io::Read, 2026:03:11, fe80::1, 2001:db8::1",
+        "order 1234567890123456, 1700000000000000",
+        "+1700000000\n-1700000000",
+        "sk-learn-compatible-estimators, task-driven sk-ip",
+        "replace('-----BEGIN PRIVATE KEY-----', '')",
+        "curl -u $USER:$PASS and docker run -u 1000:1000",
+        "https://x-access-token:${GH_TOKEN}@github.com/o/r",
+        "KEYBOARD_LAYOUT=de_nodeadkeys1",
+        "/usr/home and ~/src/home/app2.py",
+        "PWD=/srv/app7",
+    ],
+)
+def test_code_and_identifiers_are_left_alone(text: str) -> None:
+    assert redacted(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("ADMIN_PASSWORD=hunter22x", "ADMIN_PASSWORD=[secret]"),
+        ("TERRAFORM_TOKEN=ab12cd34ef", "TERRAFORM_TOKEN=[secret]"),
+        ("redis://:hunter22@cache/0", "redis://[login]@cache/0"),
+        ("curl -u jo:hunter22 https://x.test", "curl -u [login] https://x.test"),
+        ("password is hunter22, tell", "password is [secret], tell"),
+        ('password: "correct horse battery"', 'password: "[secret]"'),
+        ("?token=ab12cd34&page=2", "?token=[secret]&page=2"),
+        (r"C:\\Users\\jodoe\\x", r"C:\\Users\\[user]\\x"),
+        ("file:%2FUsers%2Fjodoe%2Fx", "file:%2FUsers%2F[user]%2Fx"),
+        ("jo%40example.org", "[mail]"),
+        ("8.8.4.200 and 93.184.216.34", "[address] and [address]"),
+        ("Cookie: sid=ab12cd34ef; b=1", "Cookie: [secret]"),
+    ],
+)
+def test_what_stands_around_a_secret_stays(text: str, masked: str) -> None:
+    assert redacted(text) == masked
+    assert redacted(masked) == masked
+
+
+@pytest.mark.parametrize(
+    ("value", "becomes"),
+    [
+        ({"name": "DB_PASSWORD", "value": "hunter22"}, {"name": "DB_PASSWORD", "value": "[secret]"}),
+        ({"passwords": ["hunter22", "hunter33"]}, {"passwords": ["[secret]", "[secret]"]}),
+        ({"password": 12345678, "tokens": 12345678}, {"password": "[secret]", "tokens": 12345678}),
+        ({"card": 4111111111111111, "n": 4111111111111112}, {"card": "[card]", "n": 4111111111111112}),
+        ({"a@x.org": 1, "b@x.org": 2}, {"[mail]": 1, "[mail]1": 2}),
+    ],
+)
+def test_in_json_names_beside_values_tell_too_and_no_entry_is_lost(value: Any, becomes: Any) -> None:
+    assert json.loads(Redactor().text(json.dumps(value))) == becomes
+
+
+def test_escapes_hide_nothing_in_json_that_is_cut() -> None:
+    assert "example" not in Redactor().text('{"a": "jo\\u0040example.org')
+
+
+PARTS = st.sampled_from([
+    "token", "password", "=", ": ", '"', "'", "\n", "\\n", " ", "[secret]", "[key]", "ghp_", "sk-", "eyJ", ".", "@",
+    "/home/", "jo", "a1B2c3D4e5F6g7H8i9J0", "://", ":", "4111 1111 1111 1111", "+49 170 1234567", "API_KEY", "{", "}",
+    "-----BEGIN PRIVATE KEY-----", "Bearer ", "x.org", "-", "_", "\\", "C:\\Users\\", "is", "2a01:4f8::1",
+])  # fmt: skip
+TEXTS = st.lists(PARTS, max_size=14).map("".join) | st.text(max_size=40)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def shape(value: Any) -> Any:
+    """What a value is made of; texts and numbers are alike, for a number may be a card."""
+    if isinstance(value, dict):
+        return [shape(v) for v in value.values()]
+    if isinstance(value, list):
+        return [shape(v) for v in value]
+    return None if isinstance(value, str | int | float) and not isinstance(value, bool) else value
+
+
+@settings(max_examples=300, deadline=None)
+@given(JSON.map(lambda v: {"a": v}))
+def test_json_keeps_its_structure(value: Any) -> None:
+    told = json.loads(Redactor().text(json.dumps(value)))
+    assert shape(told) == shape(value)
+
+
+@settings(max_examples=400, deadline=None)
+@given(TEXTS, TEXTS)
+def test_a_text_has_the_same_mask_whoever_masks_it_and_whatever_came_before(text: str, other: str) -> None:
+    redactor = Redactor()
+    redactor.text(other)
+    assert redactor.plain(text) == Redactor().plain(text) == redactor.plain(text)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.sampled_from(sorted(KINDS)), st.integers(0, 10**6), st.sampled_from(sorted(CONTEXTS)))
+def test_what_is_masked_stays_as_it_is(kind: str, seed: int, context: str) -> None:
+    once = redacted(said(KINDS[kind](drawn_by(seed)), CONTEXTS[context]))
+    assert redacted(once) == once
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["ghp_", "sk-1-", "eyJ-", "eyJa.\n",
+     "hf_\n", "token=", "password:\n", "password='", "1.2.3.4.", "4111 ", "DE89", "2a01:",
+     "-----BEGIN PRIVATE KEY-----\n", "a", "\\", "@a.", "C:\\Users\\", "AC0", "Cookie: a=", "\\n", "secret", "api_key_",
+     "M.aaaaaa.", "://a:", "/home/", "+49 ", "Bearer ", "ssh -u a:", "curl -u a:", "sig=", '"token": '],
+)  # fmt: skip
+def test_hostile_text_takes_no_time(text: str) -> None:
+    started = time.process_time()
+    redacted((text * 60_000)[:60_000])
+    redacted("x" + (text * 60_000)[:60_000] + "7Q")
+    assert time.process_time() - started < 3
