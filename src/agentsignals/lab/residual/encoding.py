@@ -1,7 +1,8 @@
 """Chats and texts as tokens, with the role of every token.
 
-A token's role is that of the character at which it begins, told by the tokenizer's offsets. A tokenizer without offsets
-(a slow one, Mistral's own) has its tokens decoded one after another; each begins where the text so far ends.
+A token's role is that of the character at which it begins, told by the tokenizer's offsets; spaces before a word do not
+count, since tokenizers differ in whose they are. A tokenizer without offsets (a slow one, Mistral's own) has its tokens
+decoded one after another; each begins where the text so far ends.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ def encode_chat(tokenizer: Any, chat: Sequence[Message]) -> Prompt:
     """A chat under the tokenizer's template, ready for an answer; an assistant's last message is left open, to be
     continued. LabError without a template, but for a single user's message: that is plain text then.
     """
+    if not chat:
+        raise LabError("A chat has no message.", "Give it one.")
     if not has_template(tokenizer):
         if len(chat) == 1 and chat[0].speaker == "user":
             return encode_pieces(tokenizer, chat[0].pieces)
@@ -99,7 +102,12 @@ def _with_offsets(tokenizer: Any, text: str, *, special: bool) -> tuple[list[int
     """Tokens, where each begins, and which of them the tokenizer added."""
     found = tokenizer(text, add_special_tokens=special, return_offsets_mapping=True, return_special_tokens_mask=True)
     added = [bool(is_special) and start == end for is_special, (start, end) in _marked(found)]
-    return list(found["input_ids"]), [start for start, _ in found["offset_mapping"]], added
+    return list(found["input_ids"]), [_at_word(text, *edges) for edges in found["offset_mapping"]], added
+
+
+def _at_word(text: str, start: int, end: int) -> int:
+    """Where a token's first character stands that is no space; its start when all are."""
+    return end - len(text[start:end].lstrip()) if not text[start:end].isspace() else start
 
 
 def _marked(found: Any) -> Any:
@@ -234,4 +242,4 @@ def _decoded(tokenizer: Any, tokens: Sequence[int]) -> tuple[str, list[int]]:
             continue
         text += now[len(before) :]
         window, done = done, upto
-    return text, starts
+    return text, [_at_word(text, *edges) for edges in zip(starts, [*starts[1:], len(text)], strict=True)]

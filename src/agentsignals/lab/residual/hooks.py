@@ -22,11 +22,17 @@ Reader = Callable[[int, torch.Tensor, Callable[[Positions], "torch.Tensor | None
 """Told the layer, its states (batch, tokens, d) after the edits, and which of these tokens given positions mean."""
 
 
+class Enough(Exception):
+    """All that was asked for is read: what the blocks above would make of it nobody wants to know."""
+
+
 class Run:
     """A batch on its way through the model: its prompts, then what is written after them."""
 
-    def __init__(self, batch: Batch, sink_norms: Sequence[float] | None) -> None:
+    def __init__(self, batch: Batch, sink_norms: Sequence[float] | None, ends_at: int | None = None) -> None:
         self.batch = batch
+        self.ends_at = ends_at
+        """The layer after which a pass ends with `Enough`."""
         self.start = 0
         """Place, in the padded sequence, of the first token now in the model."""
         self._sink_norms = sink_norms
@@ -96,11 +102,13 @@ def _after(
     original = states
     for change in changes:
         states = _changed(change, states, run, chosen)
+    states = states.to(original.dtype)
     if reader is not None:
         reader(layer, states, chosen)
+    if layer == run.ends_at:
+        raise Enough
     if states is original:
         return None
-    states = states.to(original.dtype)
     return states if isinstance(output, torch.Tensor) else (states, *output[1:])
 
 

@@ -36,7 +36,8 @@ class Message(Struct, frozen=True):
 
 
 class Span(Struct, frozen=True):
-    """The tokens of a piece. A token that two pieces share belongs to the one where it begins."""
+    """The tokens of a piece. A token that two pieces share belongs to the one where it begins; spaces before a
+    word do not count."""
 
     role: Role
     start: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from inspect import signature
 from typing import Any
@@ -18,7 +18,7 @@ from agentsignals.lab.residual.blocks import backbone_of, blocks_of
 from agentsignals.lab.residual.drawing import Answer, drawn
 from agentsignals.lab.residual.edits import checked, checked_layer
 from agentsignals.lab.residual.encoding import encode_chat, encode_pieces, read
-from agentsignals.lab.residual.hooks import Reader, Run, hooked
+from agentsignals.lab.residual.hooks import Enough, Run, hooked
 from agentsignals.lab.residual.interface import (
     EVERYWHERE,
     Calibration,
@@ -208,19 +208,21 @@ class HookedModel:
             yield rows, Batch([self._fitting(prompts[row]) for row in rows], self._padding(), self._device)
 
     @contextmanager
-    def _ready(
-        self, batch: Batch, edits: Sequence[Edit], reader: Reader | None = None, layers: Sequence[int] = ()
-    ) -> Iterator[Run]:
+    def _ready(self, batch: Batch, edits: Sequence[Edit]) -> Iterator[Run]:
         run = Run(batch, self._sink_norms)
-        with torch.inference_mode(), hooked(self._blocks, run, edits, reader, layers):
+        with torch.inference_mode(), hooked(self._blocks, run, edits):
             yield run
 
     def _read(self, prompts: Sequence[Prompt], layers: Sequence[int], edits: Sequence[Edit], reader: Any) -> None:
         """`reader` is told the batch, its rows' places among `prompts`, a layer, its states and what positions mean."""
+        if not layers:
+            raise LabError("No layer was named.", f"Layers go from 0 to {self.card.layers - 1}.")
         for layer in layers:
             checked_layer(layer, self.card.layers)
         for rows, batch in self._batches(prompts, edits):
-            with self._ready(batch, edits, partial(reader, batch, rows), layers):
+            run = Run(batch, self._sink_norms, ends_at=max(layers))
+            read = partial(reader, batch, rows)
+            with torch.inference_mode(), suppress(Enough), hooked(self._blocks, run, edits, read, layers):
                 self._backbone(
                     input_ids=batch.ids, attention_mask=batch.real.long(), position_ids=batch.places, use_cache=False
                 )
