@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agentsignals.cli import main
-from agentsignals.collection import Collection, Filters, collect
+from agentsignals.collection import Collection, Filters, attributed, collect
 from agentsignals.collection.places import candidates
 from agentsignals.errors import SourceError
 from agentsignals.store import Store
@@ -264,3 +267,95 @@ def test_long_prompts_that_come_again_and_again_are_a_programs(
     assert (found.sessions, found.machine_sessions) == (len(prompts), expected)
     labels = Store(tmp_path / "store").sql("SELECT count(*) FROM labels WHERE task = 'machine_prompts'").fetchall()
     assert labels == [(expected,)]
+
+
+def ids(store: Path) -> set[str]:
+    return set(Store(store).manifest.sessions)
+
+
+def test_sessions_that_a_program_began_are_left_out_where_that_is_asked_for(tmp_path: Path) -> None:
+    story = Story(tmp_path / "one")
+    story.human("app.py", block("old", 3))
+    story.commit("base")
+    for n in range(3):
+        a = story.agent(f"bot{n}")
+        a.prompt(
+            f"Look at issue {n} of the list, mend it, write a test for it, and then say in a few words what you did."
+        )
+        a.write(f"bot{n}.py", block(f"bot{n}", 4))
+        story.commit(f"bot{n}", a)
+    more(story, "person")
+    story.publish()
+    person = story.agents[-1].log.session
+    store, filters = tmp_path / "store", Filters(machine_prompts=False)
+    found = collect([str(story.root)], store, filters)
+    assert (found.sessions, found.machine_sessions, found.sessions_left_out) == (1, 3, 3)
+    assert ids(store) == {person}
+    assert collect([str(story.root)], store, filters).by_status == {"unchanged": 1}
+    attributed(str(story.root), store, jobs=1)
+    assert ids(store) == {person}, "attributing does not bring them back"
+    more(story, "news")
+    (tmp_path / "one" / "tree").rename(tmp_path / "gone")
+    story.publish()
+    found = collect([str(story.root)], store, filters)
+    assert (found.sessions, found.machine_sessions, found.sessions_left_out) == (2, 3, 3)
+    assert collect([str(story.root)], store, Filters()).sessions == 5
+    assert len(ids(store)) == 5
+
+
+def test_collecting_keeps_what_attribution_found_of_commits(tmp_path: Path) -> None:
+    story = told(tmp_path / "one", "one")
+    store = tmp_path / "store"
+    attributed(str(story.root), store, jobs=1)
+    figures = "SELECT subject, added, agent_exact, mode, in_turn, flags FROM commits ORDER BY 1"
+    before = Store(store).sql(figures).fetchall()
+    assert [row[1] for row in before] == [None, 4]
+    assert collect([str(story.root)], store).by_status == {"new": 1}
+    assert Store(store).sql(figures).fetchall() == before
+    more(story, "news")
+    (tmp_path / "one" / "tree").rename(tmp_path / "gone")
+    story.publish()
+    assert collect([str(story.root)], store).by_status == {"updated": 1}
+    assert [row[1] for row in Store(store).sql(figures).fetchall()] == [None, None, 4]
+    attributed(str(story.root), store, jobs=1)
+    assert [row[1] for row in Store(store).sql(figures).fetchall()] == [None, 4, 4]
+
+
+def test_a_run_that_is_killed_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    """Killed without warning when the first repository is done, in the middle of the second, and again in the third."""
+    for n in range(4):
+        told(tmp_path / "src" / f"r{n}", f"r{n}", 2)
+    store = tmp_path / "store"
+    for done in (1, 2):
+        killed = subprocess.run(
+            [sys.executable, "-c", KILLED, str(tmp_path / "src"), str(store), "2"], check=False, capture_output=True
+        )
+        assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+        assert len(list(store.glob("repos/*/collected.json"))) == done
+        assert Store(store).sql("SELECT count(*) FROM sessions").fetchall() >= [(2 * done,)]
+    found = collect([str(tmp_path / "src")], store)
+    assert [o.status for o in found.repositories] == ["unchanged", "unchanged", "new", "new"]
+    whole = tmp_path / "whole"
+    collect([str(tmp_path / "src")], whole)
+    for asked in ("SELECT session_id, turn, text FROM turns ORDER BY ALL", "SELECT * FROM commits ORDER BY ALL"):
+        assert Store(store).sql(asked).fetchall() == Store(whole).sql(asked).fetchall()
+    assert not list(store.rglob("*.tmp"))
+
+
+KILLED = """
+import os, signal, sys
+from agentsignals import collection
+from agentsignals.store import repositories
+
+writing, seen = repositories.write, 0
+
+def write(*given):
+    global seen
+    seen += 1
+    if seen == int(sys.argv[3]):  # its sessions are in the store, its commits are not
+        os.kill(os.getpid(), signal.SIGKILL)
+    return writing(*given)
+
+collection.repositories.write = write
+collection.collect([sys.argv[1]], sys.argv[2], jobs=1)
+"""

@@ -31,6 +31,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default=0,
         help="leave out those with fewer commits that name a checkpoint",
     )
+    parser.add_argument(
+        "--no-machine-prompts",
+        action="store_true",
+        help="leave out sessions that a program began (counted and labelled)",
+    )
     parser.add_argument("--jobs", type=int, metavar="N", help="worker processes that read transcripts")
 
 
@@ -43,7 +48,13 @@ def run(options: argparse.Namespace) -> int:
         found = candidates(options.repositories)
         print(json_text(found) if options.json else "\n".join(printable(c.place) for c in found))
         return 0
-    filters = Filters(not options.no_forks, options.min_checkpoints, options.min_commits, options.min_linked)
+    filters = Filters(
+        not options.no_forks,
+        options.min_checkpoints,
+        options.min_commits,
+        options.min_linked,
+        not options.no_machine_prompts,
+    )
     bar = Bar(options.quiet)
     try:
         told = collect(options.repositories, options.store, filters, jobs=options.jobs, progress=bar)
@@ -67,7 +78,8 @@ def _text(told: Collection) -> str:
         lines.append("nothing is new")
     if told.machine_sessions:
         lines.append(
-            f"{told.machine_sessions:,} of {told.sessions:,} sessions were begun by a program (label machine_prompts)"
+            f"{told.machine_sessions:,} of {told.sessions + told.sessions_left_out:,} sessions were begun by a program"
+            f" (label machine_prompts), {told.sessions_left_out:,} of them left out"
         )
     if told.filtered:
         lines.append("left out: " + ", ".join(f"{n:,} {reason}" for reason, n in told.filtered.items()))

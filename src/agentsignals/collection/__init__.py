@@ -28,6 +28,9 @@ from agentsignals.store import Store, repositories
 from agentsignals.store.tables import CommitRow
 
 NOTE = "collected"
+_SUMMED = (
+    "checkpoints", "new_checkpoints", "commits", "new_commits", "sessions", "machine_sessions", "sessions_left_out",
+)  # fmt: skip
 _FIGURES = CommitRow.__struct_fields__[CommitRow.__struct_fields__.index("in_turn") :]
 """The columns that attribution fills."""
 
@@ -41,6 +44,8 @@ class Filters(Struct, frozen=True):
     min_commits: int = 0
     min_linked: int = 0
     """Commits that name a checkpoint."""
+    machine_prompts: bool = True
+    """Whether sessions that a program began are kept; they are labelled in any case."""
 
 
 class Collected(Struct):
@@ -57,7 +62,9 @@ class Collected(Struct):
     linked: int = 0
     sessions: int = 0
     machine_sessions: int = 0
-    """Sessions that a program began (`collection.machine_prompts`), labelled so: kept, to be left out by who asks."""
+    """Sessions that a program began (`collection.machine_prompts`), labelled so."""
+    sessions_left_out: int = 0
+    """Of those, the ones that are not in the store, because they were filtered."""
     files_read: int = 0
     """Files of the checkpoints that this run opened."""
 
@@ -76,6 +83,7 @@ class Collection(Struct):
     new_commits: int = 0
     sessions: int = 0
     machine_sessions: int = 0
+    sessions_left_out: int = 0
 
 
 class _Kept(Struct):
@@ -132,7 +140,7 @@ def collect(
         told.repositories.append(one)
     told.by_status = dict(sorted(Counter(one.status for one in told.repositories).items()))
     told.filtered = dict(Counter(one.reason or "" for one in told.repositories if one.status == "filtered"))
-    for name in ("checkpoints", "new_checkpoints", "commits", "new_commits", "sessions", "machine_sessions"):
+    for name in _SUMMED:
         setattr(told, name, sum(getattr(one, name) for one in told.repositories))
     return told
 
@@ -164,12 +172,24 @@ def _one(candidate: Candidate, store_folder: Path | str | None, filters: Filters
         told.status = "filtered"
     else:
         if gathered.recorded:
-            read = pipeline.ingest([at.spec], store_folder, jobs=jobs)
-            told.sessions, told.files_read = read.sessions, read.parsed
-            told.machine_sessions = machine_prompts.mark(Store(store_folder), {r.session_id for r in gathered.recorded})
+            _read(at, gathered, told, store_folder, filters, jobs)
         repositories.write(store.folder, at.name, "commits", _with_figures(store, at.name, gathered.rows(at.name)))
     repositories.write_note(store.folder, at.name, NOTE, _Kept(tips, filters, told))
     return told
+
+
+def _read(  # noqa: PLR0913  (what a run is given, and what it fills)
+    at: Opened, gathered: Gathered, told: Collected, store_folder: Path | str | None, filters: Filters, jobs: int | None
+) -> None:
+    """Brings the sessions of a repository into the store. Which of them a program began is seen when all are there."""
+    read = pipeline.ingest([at.spec], store_folder, jobs=jobs)
+    told.files_read = read.parsed
+    found = machine_prompts.mark(Store(store_folder), {r.session_id for r in gathered.recorded})
+    told.machine_sessions = len(found)
+    if found and not filters.machine_prompts:
+        read = pipeline.ingest([at.spec], store_folder, jobs=jobs, exclude=frozenset(found))
+        told.sessions_left_out = read.excluded_sessions
+    told.sessions = read.sessions
 
 
 def _with_figures(store: Store, name: str, rows: list[CommitRow]) -> list[CommitRow]:
@@ -222,8 +242,10 @@ def attributed(
     """
     at = open_repository(given)
     store = Store(store_folder, create=True)
+    kept = _kept(store, at.name)
+    left_out = machine_prompts.marked(store) if kept is not None and not kept.filters.machine_prompts else frozenset()
     try:
-        pipeline.ingest([at.spec], store_folder, jobs=jobs)
+        pipeline.ingest([at.spec], store_folder, jobs=jobs, exclude=left_out)
     except SourceError:
         if not store.manifest.sessions:  # without checkpoints the sessions of its folder will do, if there are any
             raise

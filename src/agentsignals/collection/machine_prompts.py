@@ -30,8 +30,13 @@ def find(prompts: dict[str, str]) -> set[str]:
     return {session_id for group in alike.values() if len(group) >= REPEATED for session_id in group}
 
 
-def mark(store: Store, sessions: set[str]) -> int:
-    """Labels those of a repository's sessions that a program began; says how many."""
+def marked(store: Store) -> frozenset[str]:
+    """The sessions that are labelled so, of all repositories."""
+    return frozenset(row.session_id for row in labels.of_task(store.folder, TASK, LABELLER))
+
+
+def mark(store: Store, sessions: set[str]) -> set[str]:
+    """Labels those of a repository's sessions that a program began, and names them."""
     from agentsignals.store.shards import first_prompts  # noqa: PLC0415  (pyarrow is loaded when asked)
 
     known = store.manifest.sessions
@@ -45,4 +50,4 @@ def mark(store: Store, sessions: set[str]) -> int:
     rows += [LabelRow(s, Label(TASK, LABELLER, None, "yes", reason)) for s in sorted(found)]
     if rows or before:
         labels.write(store.folder, TASK, LABELLER, rows)
-    return len(found)
+    return found
