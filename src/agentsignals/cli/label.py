@@ -155,7 +155,7 @@ def _export(options: argparse.Namespace, wanted: Task) -> int:
     if options.json:
         print(json_text({"file": options.gold, "rows": n, "strata": strata}))
         return 0
-    print(f"written     {n:,} {wanted.level}s of {strata:,} strata to {options.gold}")
+    print(f"written     {n:,} rows, each a {wanted.level}, of {strata:,} strata to {options.gold}")
     print(f"next        agentsignals annotate {wanted.name} --as NAME --gold {options.gold}")
     return 0
 

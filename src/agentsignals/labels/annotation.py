@@ -81,7 +81,7 @@ def annotate(  # noqa: PLR0913  (who labels what, and how it is shown)
 
 def _whole(store: Store, task: Task, todo: list[tuple[Place, GoldRow]]) -> list[tuple[Place, GoldRow]]:
     """The rows with texts out of the store: whole and unmasked, whatever their file has of them."""
-    if task.level == "session":
+    if task.level != "turn":
         return todo
     chosen = {place: ("", 1.0) for place, _ in todo}
     fresh: dict[Place, GoldRow] = {(r.session_id, (r.turn or 0) - 1): r for r in rows_of(store, task, chosen)}

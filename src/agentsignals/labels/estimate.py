@@ -16,7 +16,7 @@ from agentsignals.prices import cost_usd
 from agentsignals.store import Store, labels
 from agentsignals.text import estimate_tokens
 
-ANSWER_TOKENS = {"turn": 40, "session": 120, NOTES: 400}
+ANSWER_TOKENS = {"turn": 40, "session": 120, "repository": 60, NOTES: 400}
 """What an answer usually takes: a label and a sentence, scores and a few, notes of 300 words."""
 
 

@@ -210,7 +210,8 @@ class _Run:
             number=verdict.number,
             detail=msgspec.json.encode(detail).decode() if detail else None,
         )
-        self._rows[_place(unit.session_id, unit.turn)] = LabelRow(unit.session_id, made)
+        for session_id in (unit.session_id, *unit.also):
+            self._rows[_place(session_id, unit.turn)] = LabelRow(session_id, made)
 
     def _fail(self, unit: Unit, reason: str, detail: str | None) -> None:
         with self._lock:

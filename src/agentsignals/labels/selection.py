@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from agentsignals.labels.repositories import NO_REPOSITORY, places, repositories
 from agentsignals.labels.task import Task
-from agentsignals.labels.transcript import tokens
+from agentsignals.labels.transcript import Mask, tokens
 from agentsignals.labels.units import NotAsked, Unit, plain, units
 from agentsignals.redaction import Redactor
 from agentsignals.store import Store
@@ -34,11 +35,14 @@ class Selection:
         found = self._sessions(store)
         evals = sorted(name for name, context in found.items() if context == "eval")
         wanted = {name for name, context in found.items() if context != "eval"}
+        mask = self._redactor.text if self._redactor else plain
+        if task.level == "repository":
+            yield from self._repositories(store, wanted, evals, mask)
+            return
         if only is None:
             self.total = self._counted(store, task, wanted) + len(evals)
             yield from (NotAsked(name, None, EVAL) for name in evals)
         room = window - tokens(task.prompt) - 8 * task.answer_tokens  # an answer may grow so far when it is cut
-        mask = self._redactor.text if self._redactor else plain
         given = 0
         for session in store.read(wanted if only is None else wanted & only):
             for unit in units(task, session, max(room, window // 4), mask):
@@ -47,6 +51,14 @@ class Selection:
                         return
                     given += 1
                 yield unit
+
+    def _repositories(self, store: Store, wanted: set[str], evals: list[str], mask: Mask) -> Iterator[Unit | NotAsked]:
+        by_place = places(store, wanted)
+        nowhere = by_place.pop(None, [])
+        self.total = min(len(by_place), self._limit or len(by_place)) + len(nowhere) + len(evals)
+        yield from (NotAsked(name, None, EVAL) for name in evals)
+        yield from (NotAsked(name, None, NO_REPOSITORY) for name in nowhere)
+        yield from repositories(store, {place: of for place, of in by_place.items() if place}, self._limit, mask)
 
     def _sessions(self, store: Store) -> dict[str, str]:
         asked = f"SELECT session_id, context FROM sessions WHERE ({self._where})"  # noqa: S608  (the person's own SQL)

@@ -49,8 +49,9 @@ class Case(Struct, frozen=True):
 
 Read = Callable[[Any, Case], Verdict | Absent]
 """The verdict in an answer; Absent when it says that there is nothing to judge. Unfit when it contradicts the case."""
-Shown = Literal["message", "exchange", "restatement", "transcript"]
-"""What the judge sees: the person's message; with what led to it; first request and first words; the whole session."""
+Shown = Literal["message", "exchange", "restatement", "transcript", "repository"]
+"""What the judge sees: the person's message; with what led to it; first request and first words; the whole session;
+what sessions tell of a repository."""
 
 
 class Task(Struct, frozen=True, dict=True):
@@ -59,7 +60,8 @@ class Task(Struct, frozen=True, dict=True):
     name: str
     says: str
     """What is judged, in a line."""
-    level: Literal["turn", "session"]
+    level: Literal["turn", "session", "repository"]
+    """What is judged once. The label of a repository is one of each session in it."""
     shows: Shown
     answer: type[Struct]
     read: Read

@@ -34,6 +34,8 @@ class Unit(Struct, frozen=True):
     parts: tuple[str, ...]
     """What a language model is shown; where there are several, notes are made of all but the last."""
     case: Case
+    also: tuple[str, ...] = ()
+    """Other sessions that the label holds for, where a repository is judged."""
 
 
 class NotAsked(Struct, frozen=True):

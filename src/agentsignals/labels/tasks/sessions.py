@@ -1,4 +1,7 @@
-"""Tasks about a whole session. Where seed 003's measures have a scale, its mapping is that of signals.yaml."""
+"""Tasks about a whole session, or the repository of several.
+
+Where seed 003's measures have a scale, its mapping is that of signals.yaml.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,8 @@ UpTo5 = Annotated[int, Meta(ge=0, le=5)]
 Persona = Literal["nitpicker", "vague_requester", "mind_changer", "other"]
 Optimality = Literal["optimal", "suboptimal", "wrong_direction"]
 Adherence = Literal["full", "partial", "ignored", "contradicted"]
+Domain = Literal["application", "devtools", "library", "other"]
+Audience = Literal["developer", "end_user", "researcher", "education"]
 
 BANDS = ((90, "resolved"), (70, "goal met"), (50, "progress"), (30, "goal missed"), (10, "little"), (0, "nothing"))
 """Lowest score of each band of SWE-chat's rubric, and what it stands for."""
@@ -72,6 +77,12 @@ class AlignmentAnswer(Struct, forbid_unknown_fields=True):
     reason: str
 
 
+class DomainAnswer(Struct, forbid_unknown_fields=True):
+    domain: Domain
+    audience: Audience
+    reason: str
+
+
 def _persona(answer: PersonaAnswer, _: Case) -> Verdict:
     return Verdict(answer.label, answer.reason, detail={"confidence": answer.confidence})
 
@@ -116,6 +127,10 @@ def _conflation(answer: ConflationAnswer, case: Case) -> Verdict:
 def _alignment(answer: AlignmentAnswer, case: Case) -> Verdict:
     detail = {"goal_turn": _turn(answer.goal_turn, case)}
     return Verdict(str(answer.score), answer.reason, answer.score / 4, detail)
+
+
+def _domain(answer: DomainAnswer, _: Case) -> Verdict:
+    return Verdict(answer.domain, answer.reason, detail={"audience": answer.audience})
 
 
 def _turn(turn: int, case: Case) -> int:
@@ -196,5 +211,14 @@ TASKS = (
         AlignmentAnswer,
         _alignment,
         gated=True,
+    ),
+    Task(
+        "repo_domain",
+        "what kind of software a repository is, and for whom (SWE-chat)",
+        "repository",
+        "repository",
+        DomainAnswer,
+        _domain,
+        get_args(Domain),
     ),
 )
