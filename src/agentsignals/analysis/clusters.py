@@ -24,10 +24,11 @@ Part = tuple[str, float, float]
 
 
 class Estimate:
-    """A share over sessions, its interval, and what speaks against it."""
+    """A share over sessions, its interval, and what speaks against it. `drawn`: what the parts are, if no sessions."""
 
-    def __init__(self, parts: Iterable[Part], places: Mapping[str, str]) -> None:
+    def __init__(self, parts: Iterable[Part], places: Mapping[str, str], drawn: str = "sessions") -> None:
         self._parts = list(parts)
+        self._of = drawn
         self.k, self.n = sum(k for _, k, _ in self._parts), sum(n for _, _, n in self._parts)
         self.value = self.k / self.n if self.n else None
         # A session whose place nobody knows is a place of its own.
@@ -45,11 +46,11 @@ class Estimate:
         by_session = clustered(self._parts)
         if by_session.interval is not None:
             told = (
-                f"{found.clusters} place{'' if found.clusters == 1 else 's'}: the interval draws sessions, and speaks"
+                f"{found.clusters} place{'' if found.clusters == 1 else 's'}: the interval draws {self._of}, and speaks"
             )
             return by_session.interval, f"{told} of no other place"
         few = share_interval([(k, n) for _, k, n in self._parts])
-        return few, f"fewer than {FEWEST_CLUSTERS} sessions" if self.n else ""
+        return few, f"fewer than {FEWEST_CLUSTERS} {self._of}" if self.n else ""
 
     @property
     def dominated(self) -> bool:

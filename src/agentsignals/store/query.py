@@ -40,7 +40,8 @@ def connect(store: Store, context: str | None = None) -> duckdb.DuckDBPyConnecti
         connection.execute(f"CREATE VIEW {table} AS {_of_context(_over(files, table), table, wanted)}")
     for table in tables.OF_REPOSITORIES:
         held = [str(path) for path in repositories.files(store.folder, table)]
-        connection.execute(f"CREATE VIEW {table} AS {_of_context(_over(held, table), table, wanted)}")
+        whole = f"{_over(held, table)} UNION ALL BY NAME {_empty(table)}"  # an older file has not all the columns
+        connection.execute(f"CREATE VIEW {table} AS {_of_context(whole, table, wanted)}")
     for name, level, keys in (
         ("session_signals", "session", "session_id"),
         ("turn_signals", "turn", "session_id, turn"),
@@ -96,6 +97,11 @@ def _over(files: list[str], table: str) -> str:
     present = [f for f in files if Path(f).exists()]
     if present:
         return f"SELECT * FROM read_parquet({_list(present)}, union_by_name=true)"  # noqa: S608  (quoted by _list)
+    return _empty(table)
+
+
+def _empty(table: str) -> str:
+    """The columns of a table, and no row."""
     columns = ", ".join(f"NULL::{_duck(f.type)} AS {_name(f.name)}" for f in tables.SCHEMAS[table])
     return f"SELECT {columns} WHERE false"
 
@@ -132,6 +138,8 @@ def _column(one: Signal) -> str:
 
 def _duck(kind: Any) -> str:
     told = str(kind)
+    if told.startswith("list<"):
+        return "VARCHAR[]"
     return {"int64": "BIGINT", "double": "DOUBLE", "bool": "BOOLEAN", "timestamp[us]": "TIMESTAMP"}.get(told, "VARCHAR")
 
 

@@ -8,12 +8,13 @@ from typing import Any
 from agentsignals.analysis.charts import bars
 from agentsignals.analysis.clusters import Estimate
 from agentsignals.analysis.figures import told
+from agentsignals.analysis.modes import MODES, NAMES, OF_ROAD, ROADS
+from agentsignals.analysis.modes import by_session as modes_of
 from agentsignals.analysis.over_days import lines_chart
 from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Chart, Column, Inputs, Outcome, Row, Study, Table, again_in_report
 
 _CUT, _PUSHBACK, _ASKS = "chat.hard_interruption", "chat.pushback_type", "chat.agent_clarification_stop"
-_MODE = "chat.coding_mode"
 WINDOW_DAYS = 7
 _FEWEST = 20
 """Turns behind a point of a line (this project's choice)."""
@@ -60,7 +61,8 @@ def _function(inputs: Inputs) -> Outcome:
         "Objections are found by word patterns, a tenth to a third of what a reader finds, and in English alone; never"
         " compare them with labels by a model.",
     ]
-    return Outcome([f for f in findings if f.n], [_by_mode(rows)], [c for c in charts if c is not None], limits)
+    by_mode = _by_mode(rows, inputs.rows["modes"])
+    return Outcome([f for f in findings if f.n], [by_mode], [c for c in charts if c is not None], limits)
 
 
 def _ended(turns: list[Row]) -> list[Row]:
@@ -105,19 +107,21 @@ def _chart(estimates: dict[str, Estimate]) -> Chart | None:
     )
 
 
-def _by_mode(rows: list[Row]) -> Table:
-    """How turns end, by the coding mode of their session."""
+def _by_mode(rows: list[Row], modes: list[Row]) -> Table:
+    """How turns end, by the coding mode of their session, on both roads to it."""
     shown: list[list[Any]] = []
-    for mode in ("human_only", "collaborative", "vibe_coding", None):
-        own = [row["end"] for row in rows if row["mode"] == mode]
-        if own:
-            name = mode.replace("_", " ") if mode else "no record"
-            shown.append([name, len(own), *(own.count(end) / len(own) for end in ENDS)])
+    for road in ROADS:
+        mode_of = modes_of(modes, road)
+        for mode in (*OF_ROAD[road], None):
+            own = [row["end"] for row in rows if mode_of.get(row["session_id"]) == mode]
+            if own and mode_of:
+                name = f"{NAMES[mode] if mode else 'no mode'}, {road}"
+                shown.append([name, len(own), *(own.count(end) / len(own) for end in ENDS)])
     return Table(
         id="friction.by_mode",
         title="How turns end, by coding mode",
         columns=(
-            Column("mode", "mode as recorded"),
+            Column("mode", "mode"),
             Column("n", "turns", "count"),
             *(Column(end, words, "share") for end, (words, _) in ENDS.items()),
         ),
@@ -137,12 +141,11 @@ STUDY = Study(
         "turns": "WITH told AS (SELECT session_id, turn, bool_or(number > 0) FILTER (signal ="
         f" '{_CUT}') AS cut, max(json_extract_string(value, '')) FILTER (signal = '{_PUSHBACK}') AS pushback,"
         f" bool_or(number > 0 AND detail->>'how' = 'tool') FILTER (signal = '{_ASKS}') AS asked FROM signals"
-        f" WHERE signal IN ('{_CUT}', '{_PUSHBACK}', '{_ASKS}') AND absent IS NULL GROUP BY ALL),"
-        " modes AS (SELECT session_id, json_extract_string(value, '') AS mode FROM signals"
-        f" WHERE signal = '{_MODE}' AND absent IS NULL)"
-        " SELECT session_id, turn, cut, pushback, asked, mode, CASE WHEN timestamp BETWEEN TIMESTAMP '2015-01-01' AND"
+        f" WHERE signal IN ('{_CUT}', '{_PUSHBACK}', '{_ASKS}') AND absent IS NULL GROUP BY ALL)"
+        " SELECT session_id, turn, cut, pushback, asked, CASE WHEN timestamp BETWEEN TIMESTAMP '2015-01-01' AND"
         " TIMESTAMP '2100-01-01' THEN timestamp END AS timestamp FROM turns LEFT JOIN told USING (session_id, turn)"
-        " LEFT JOIN modes USING (session_id) ORDER BY session_id, turn",
+        " ORDER BY session_id, turn",
+        "modes": MODES,
     },
     _function,
     context="product",
