@@ -123,7 +123,7 @@ def login(scheme: str) -> Make:
 KINDS: dict[str, Make] = {
     "aws id": key("AK" + "IA", 16, string.ascii_uppercase + "234567"),
     "aws secret": named("AWS_SECRET_ACCESS_KEY", 40, WORD + "/+"),
-    "aws session": named("aws_session_token", 200, WORD + "/+"),
+    "aws session": named("aws_session_token", 420, WORD + "/+"),
     "github classic": key("gh" + "p_", 36),
     "github app": key("gh" + "s_", 36),
     "github fine": lambda c: Secret("github" + f"_pat_{drawn(c, 22)}_{drawn(c, 59)}", breaks=True),

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentsignals.redaction import Redactor, redacted
+from agentsignals.redaction.spans import Span, masked, merged
 from tests.planted_secrets import CONTEXTS, KINDS, OPTION, Secret, broken, pieces, said
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "sessions"
@@ -185,6 +186,11 @@ def test_what_everybody_may_know_survives_in_real_texts(kind: str) -> None:
         "https://x-access-token:${GH_TOKEN}@github.com/o/r",
         "KEYBOARD_LAYOUT=de_nodeadkeys1",
         "/usr/home and ~/src/home/app2.py",
+        "https://site.test/home/news and ./home/app.py",
+        "login --password --retries3",
+        '("secret-user", "failed", None)',
+        'group_key: "user_2_abc_3"',
+        "build_key=3f2c1aa9d8e7f6a5b4c3d2e1f0a9b8c7d6e5f4a3",
         "PWD=/srv/app7",
     ],
 )
@@ -193,7 +199,7 @@ def test_code_and_identifiers_are_left_alone(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "masked"),
+    ("text", "told"),
     [
         ("ADMIN_PASSWORD=hunter22x", "ADMIN_PASSWORD=[secret]"),
         ("TERRAFORM_TOKEN=ab12cd34ef", "TERRAFORM_TOKEN=[secret]"),
@@ -206,12 +212,17 @@ def test_code_and_identifiers_are_left_alone(text: str) -> None:
         ("file:%2FUsers%2Fjodoe%2Fx", "file:%2FUsers%2F[user]%2Fx"),
         ("jo%40example.org", "[mail]"),
         ("8.8.4.200 and 93.184.216.34", "[address] and [address]"),
+        ("/srv/a1/home/jodoe/x", "/srv/a1/home/[user]/x"),
+        ("-I/home/jodoe/include host:/home/jodoe", "-I/home/[user]/include host:/home/[user]"),
+        ("ssh://h/home/jodoe/r.git ../../home/jodoe", "ssh://h/home/[user]/r.git ../../home/[user]"),
+        ("a/home/jodoe/x usr/home/jodoe", "a/home/[user]/x usr/home/[user]"),
+        ("https://jo:hunter22@x.example.org/p", "https://[login]@x.example.org/p"),
         ("Cookie: sid=ab12cd34ef; b=1", "Cookie: [secret]"),
     ],
 )
-def test_what_stands_around_a_secret_stays(text: str, masked: str) -> None:
-    assert redacted(text) == masked
-    assert redacted(masked) == masked
+def test_what_stands_around_a_secret_stays(text: str, told: str) -> None:
+    assert redacted(text) == told
+    assert redacted(told) == told
 
 
 @pytest.mark.parametrize(
@@ -226,6 +237,11 @@ def test_what_stands_around_a_secret_stays(text: str, masked: str) -> None:
 )
 def test_in_json_names_beside_values_tell_too_and_no_entry_is_lost(value: Any, becomes: Any) -> None:
     assert json.loads(Redactor().text(json.dumps(value))) == becomes
+
+
+def test_spans_that_overlap_are_one_and_leave_nothing_between_them() -> None:
+    found = merged([Span(4, 9, "secret"), Span(2, 6, "key"), Span(3, 5, "mail"), Span(9, 10, "user")])
+    assert masked("0123456789", found) == "01[key][user]"
 
 
 def test_escapes_hide_nothing_in_json_that_is_cut() -> None:

@@ -17,9 +17,11 @@ _NOBODY = frozenset(("git", "noreply", "no-reply", "actions", "bot"))
 _HOMES = ("/Users/", "/home/", "%2FUsers%2F", "%2Fhome%2F", "Users\\", "-Users-", "-home-")
 _USER = re.compile(r"(?!\[)[^\s/\\\"'`:;,<>()\[\]{}|*?$%&=]{1,64}")
 _FOLDER_USER = re.compile(r"(?!\[)[^\s/\\\"'`:;,<>()\[\]{}|*?$%&=-]{1,64}")
-_FOLDER = re.compile(r"[\w.~-]{2,}\Z")
-_ROOTS = frozenset(("usr", "export", "var", "data", "rootfs", "System", "host"))
-"""Folders under which homes lie; `src/home/` is none."""
+_PATH_BEFORE = re.compile(r"[\w./~:+-]{0,120}\Z")
+_RELATIVE = re.compile(
+    r"https?://|(?:\./)?(?!(?:usr|export|var|data|rootfs|host)\b|-\w{1,2}\b|\.\.)[\w~-][\w.~-]+(?:/[\w.~-]+)*\Z|\./?\Z|~"
+)
+"""A path in which `home` is no place of homes: `src/home/`, a page of a site."""
 _WINDOWS = re.compile(r"[A-Za-z]:\\{1,8}\Z")
 _MUNGED = re.compile(r"(?:^|(?<=[/\\\s\"'`]))(?:-|[A-Za-z]--)\Z")
 
@@ -73,7 +75,11 @@ def _users(text: str) -> Iterator[Span]:
         for at in places(text, home):
             munged, windows = home[0] == "-", home[-1] == "\\"
             before = text[max(0, at - 10) : at]
-            if home[0] == "/" and (folder := _FOLDER.search(before)) and folder[0] not in _ROOTS:
+            if (
+                home[0] == "/"
+                and (path := _PATH_BEFORE.search(text, max(0, at - 120), at))
+                and _RELATIVE.match(path[0])
+            ):
                 continue
             if (munged and not _MUNGED.search(before + "-")) or (windows and not _WINDOWS.search(before)):
                 continue

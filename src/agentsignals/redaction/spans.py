@@ -23,11 +23,11 @@ def places(text: str, needle: str) -> Iterator[int]:
 
 
 def merged(spans: Iterable[Span]) -> list[Span]:
-    """The spans in order; those that overlap are one, of the kind of the first."""
+    """The spans in order; those that overlap are one, of the kind of the first. The host after a login is no mail."""
     found: list[Span] = []
     for span in sorted(spans):
         if found and span.start < found[-1].end:
-            if span.end > found[-1].end:
+            if span.end > found[-1].end and (span.kind, found[-1].kind) != ("mail", "login"):
                 found[-1] = found[-1]._replace(end=span.end)
         else:
             found.append(span)
