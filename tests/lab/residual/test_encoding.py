@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ import transformers  # noqa: E402  (after the check that it can be loaded)
 from tokenizers import Tokenizer, models, pre_tokenizers, processors  # noqa: E402
 
 from agentsignals.errors import LabError  # noqa: E402
-from agentsignals.lab.residual.encoding import encode_chat, encode_pieces  # noqa: E402
+from agentsignals.lab.residual.encoding import encode_chat, encode_pieces, read  # noqa: E402
 from agentsignals.lab.residual.interface import Message, Piece, Prompt  # noqa: E402
 from tests.lab.residual import small  # noqa: E402
 
@@ -27,6 +28,10 @@ NO_SYSTEM = (
     "{% for m in messages %}{% if m['role'] == 'system' %}{{ raise_exception('no system') }}{% endif %}{% endfor %}"
 )
 DROPS_THOUGHTS = "{% for m in messages %}<|begin|>{{ m['content'].split('</think>')[-1] }}<|end|>{% endfor %}"
+SYSTEM_LAST = (
+    "{% for m in messages[1:] %}[{{ m['role'] }}]{% if loop.last %}{{ messages[0]['content'] }}\n\n{% endif %}"
+    "{{ m['content'] }}{% endfor %}"
+)
 SAYS_TWICE = "{% for m in messages %}{{ m['content'] }}|{{ m['content'] }}\n{% endfor %}"
 
 
@@ -187,13 +192,47 @@ def test_a_template_that_drops_part_of_a_message_is_an_error_and_no_wrong_span()
     by = tokenizer(DROPS_THOUGHTS)
     assert told(encode_chat(by, chat(("user", "task", "add"))), by) == [("task", "add")]
     with pytest.raises(LabError, match="does not keep a message"):
-        encode_chat(by, chat(("user", "task", "add"), ("assistant", "code", "so</think>done")))
+        encode_chat(by, chat(("user", "task", "add"), ("assistant", "code", "so</think>done"), ("user", "text", "x")))
 
 
 def test_a_template_that_says_a_message_twice_marks_it_once() -> None:
     by = tokenizer(SAYS_TWICE)
     prompt = encode_chat(by, chat(("user", "task", "add"), ("assistant", "code", "def")))
     assert told(prompt, by) == [("task", "add"), ("code", "def")]
+
+
+def test_a_template_that_moves_the_system_message_moves_its_span() -> None:
+    by = tokenizer(SYSTEM_LAST)
+    turns = chat(
+        ("system", "system", "add"), ("user", "task", "add"), ("assistant", "code", "a"), ("user", "feedback", "add")
+    )
+    assert told(encode_chat(by, turns), by) == [("task", "add"), ("code", "a"), ("system", "add"), ("feedback", "add")]
+
+
+def test_mistrals_own_tokenizer_writes_the_chat_that_devstral_knows() -> None:
+    """Its special tokens come from the chat alone: their names in a text stay text."""
+    own = pytest.importorskip("mistral_common", reason="mistral_common is not installed")
+    by = transformers.MistralCommonBackend(tokenizer_path=str(Path(own.__file__).parent / "data/tekken_240911.json"))
+    turns = [
+        Message("system", (Piece("system", "be short"),)),
+        Message("user", (Piece("task", "write añ日🙂\n"), Piece("tests", "add(1, 2) == [INST]"))),
+        Message("assistant", (Piece("code", "def add():\n    return 1\n"),)),
+        Message("user", (Piece("feedback", "failed", "0"),)),
+    ]
+    prompt = encode_chat(by, turns)
+    assert told(prompt, by) == [
+        ("task", "write añ日🙂\n"),
+        ("tests", "add(1, 2) == [INST]"),
+        ("code", "def add():\n    return 1\n"),
+        ("system", "be short"),
+        ("feedback", "failed"),
+    ]
+    opens = by.convert_tokens_to_ids("[INST]")
+    assert prompt.tokens.count(opens) == 2
+    assert is_a_partition(prompt)
+    assert encode_chat(by, turns[1:3]).spans[-1].role == "code"
+    assert encode_pieces(by, [Piece("task", "add "), Piece("code", "two")]).spans[0].role == "template"
+    assert read(by, prompt.tokens).startswith("write añ日🙂\nadd")
 
 
 def test_an_empty_chat_is_an_error() -> None:

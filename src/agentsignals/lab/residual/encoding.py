@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from agentsignals.errors import LabError
 from agentsignals.lab.residual.interface import Message, Piece, Prompt, Role, Span
+from agentsignals.lab.residual.templates import Place, found_in, has_template, places_of, rendered, rendered_tokens
 
 _MOST_TOKENS_OF_A_CHARACTER = 8
 """Tokens whose text stays incomplete longer than this are no part of a character: the bytes are broken."""
@@ -42,13 +43,16 @@ def encode_chat(tokenizer: Any, chat: Sequence[Message]) -> Prompt:
         )
     contents = ["".join(piece.text for piece in message.pieces) for message in chat]
     if _is_fast(tokenizer):
-        text, places = _rendered(tokenizer, chat, contents)
+        text = rendered(tokenizer, chat, contents)
         tokens, starts, _ = _with_offsets(tokenizer, text, special=False)
+        places = places_of(text, contents, lambda marks: rendered(tokenizer, chat, marks))
     else:
-        tokens = _template(tokenizer, chat, contents, tokenize=True)
+        tokens = rendered_tokens(tokenizer, chat, contents)
         text, starts = _decoded(tokenizer, tokens)
-        places = _found(text, contents)
-    return Prompt(tuple(tokens), tuple(_spans(starts, _stretches(chat, contents, places))), text)
+        places = places_of(
+            text, contents, lambda marks: _decoded(tokenizer, rendered_tokens(tokenizer, chat, marks))[0]
+        )
+    return Prompt(tuple(tokens), tuple(_spans(starts, _stretches(chat, places))), text)
 
 
 def encode_pieces(tokenizer: Any, pieces: Sequence[Piece]) -> Prompt:
@@ -56,11 +60,11 @@ def encode_pieces(tokenizer: Any, pieces: Sequence[Piece]) -> Prompt:
     text = "".join(piece.text for piece in pieces)
     if _is_fast(tokenizer):
         tokens, starts, added = _with_offsets(tokenizer, text, special=True)
-        place = _Place(0, len(text), 0)
+        place = Place(0, len(text), 0)
     else:
         tokens = tokenizer.encode(text, add_special_tokens=True)
         text_read, starts = _decoded(tokenizer, tokens)
-        place = _found(text_read, [text])[0]
+        place = found_in(text_read, [text])[0]
         added = [start < place.start or start >= place.end for start in starts]
         text = text_read
     while tokens and added[-1]:
@@ -72,30 +76,13 @@ def encode_pieces(tokenizer: Any, pieces: Sequence[Piece]) -> Prompt:
     return Prompt(tuple(tokens), tuple(_spans(starts, stretches)), text)
 
 
-def has_template(tokenizer: Any) -> bool:
-    return bool(getattr(tokenizer, "chat_template", None)) or _is_mistrals_own(tokenizer)
-
-
 def read(tokenizer: Any, tokens: Sequence[int]) -> str:
     """What a model wrote, without special tokens and with every space as written."""
     return str(tokenizer.decode(list(tokens), skip_special_tokens=True, clean_up_tokenization_spaces=False))
 
 
-class _Place(NamedTuple):
-    """Where a message's text stands in the rendered chat, and how many characters the template cut off its front."""
-
-    start: int
-    end: int
-    cut: int
-
-
 def _is_fast(tokenizer: Any) -> bool:
     return bool(getattr(tokenizer, "is_fast", False))
-
-
-def _is_mistrals_own(tokenizer: Any) -> bool:
-    """mistral_common writes its chats itself, without a Jinja template."""
-    return type(tokenizer).__name__ == "MistralCommonBackend"
 
 
 def _with_offsets(tokenizer: Any, text: str, *, special: bool) -> tuple[list[int], list[int], list[bool]]:
@@ -114,100 +101,15 @@ def _marked(found: Any) -> Any:
     return zip(found["special_tokens_mask"], found["offset_mapping"], strict=True)
 
 
-def _template(tokenizer: Any, chat: Sequence[Message], contents: Sequence[str], *, tokenize: bool) -> Any:
-    continues = chat[-1].speaker == "assistant"
-    told = [{"role": message.speaker, "content": text} for message, text in zip(chat, contents, strict=True)]
-    options = {"continue_final_message": True} if continues and tokenize else {}
-    try:
-        return tokenizer.apply_chat_template(
-            told,
-            tokenize=tokenize,
-            add_generation_prompt=not continues,
-            **({"return_dict": False} if tokenize else {}),
-            **options,
-        )
-    except Exception as problem:  # a template is a program of the model's makers and raises what it likes
-        raise LabError(
-            f"The model's chat template refuses this chat: {problem}",
-            "Many templates know no system message, or want user and assistant to take turns.",
-        ) from problem
-
-
-def _rendered(tokenizer: Any, chat: Sequence[Message], contents: Sequence[str]) -> tuple[str, list[_Place]]:
-    """The chat as the template writes it, and where each message's text stands in it.
-
-    Rendered a second time with marks instead of texts: a short text may stand in the template's own words, too.
-    """
-    text = str(_template(tokenizer, chat, contents, tokenize=False))
-    stem = "mark"
-    while any(stem in content for content in contents):
-        stem += "x"
-    marks = [f"{stem}{number}q" for number in range(len(contents))]
-    marked = str(_template(tokenizer, chat, marks, tokenize=False))
-    between = _between(marked, marks)
-    if between is None:
-        return text, _found(text, contents)
-    if chat[-1].speaker == "assistant":
-        between[-1] = ""
-    places = _walked(text, contents, between)
-    if places is None:
-        places = _found(text, contents)
-    return (text[: places[-1].end] if chat[-1].speaker == "assistant" else text), places
-
-
-def _between(marked: str, marks: Sequence[str]) -> list[str] | None:
-    """The template's own words before, between and after the marks; None when it does not write each once, in order."""
-    parts, rest = [], marked
-    for mark in marks:
-        before, found, rest = rest.partition(mark)
-        if not found or mark in rest:
-            return None
-        parts.append(before)
-    return [*parts, rest]
-
-
-def _walked(text: str, contents: Sequence[str], between: Sequence[str]) -> list[_Place] | None:
-    places, at = [], 0
-    for content, before, after in zip(contents, between, between[1:], strict=False):
-        if not text.startswith(before, at):
-            return None
-        at += len(before)
-        for trimmed in dict.fromkeys((content, content.strip(), content.rstrip(), content.lstrip())):
-            if text.startswith(trimmed, at) and text.startswith(after, at + len(trimmed)):
-                places.append(_Place(at, at + len(trimmed), content.find(trimmed)))
-                at += len(trimmed)
-                break
-        else:
-            return None
-    return places
-
-
-def _found(text: str, contents: Sequence[str]) -> list[_Place]:
-    places, at = [], 0
-    for content in contents:
-        for trimmed in (content, content.strip()):
-            start = text.find(trimmed, at)
-            if start >= 0:
-                break
-        else:
-            raise LabError(
-                "The chat template or tokenizer does not keep a message as it was told, so its tokens can't be named.",
-                f"The message begins: {content[:60]!r}",
-            )
-        at = start + len(trimmed)
-        places.append(_Place(start, at, content.find(trimmed)))
-    return places
-
-
-def _stretches(chat: Sequence[Message], contents: Sequence[str], places: Sequence[_Place]) -> list[_Stretch]:
+def _stretches(chat: Sequence[Message], places: Sequence[Place]) -> list[_Stretch]:
     found = [_Stretch(-1, "template")]
-    for message, _, place in zip(chat, contents, places, strict=True):
+    for place, message in sorted(zip(places, chat, strict=True), key=lambda pair: pair[0]):
         found += _of_pieces(message.pieces, place)
         found.append(_Stretch(place.end, "template"))
     return found
 
 
-def _of_pieces(pieces: Sequence[Piece], place: _Place) -> list[_Stretch]:
+def _of_pieces(pieces: Sequence[Piece], place: Place) -> list[_Stretch]:
     starts = accumulate((len(piece.text) for piece in pieces), initial=place.start - place.cut)
     return [
         _Stretch(min(max(start, place.start), place.end), piece.role, piece.label)

@@ -14,9 +14,9 @@ import torch
 import transformers
 
 from agentsignals.errors import LabError
-from agentsignals.lab.residual.encoding import has_template
 from agentsignals.lab.residual.interface import Loading, ModelCard
 from agentsignals.lab.residual.model import HookedModel
+from agentsignals.lab.residual.templates import has_template
 
 _PACKAGES = ("torch", "transformers", "tokenizers", "accelerate", "mistral-common")
 _BLOCK = 1 << 20
