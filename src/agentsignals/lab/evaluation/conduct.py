@@ -148,7 +148,7 @@ def off_task(answer: str, found: Extracted) -> OffTask:
 
 
 def recovery(attempts: Sequence[Verdict]) -> Recovery:
-    """What retries brought, from the verdicts of one run's attempts, in order. LabError for none or of several evaluators."""
+    """What retries brought, from the verdicts of a run's attempts in order. LabError for none, or of two evaluators."""
     one_evaluator(attempts)
     if len({one.task for one in attempts}) != 1:
         raise LabError("Attempts of several tasks are no run.", "Give the attempts of one task and sample, in order.")

@@ -1,6 +1,7 @@
 """The code in an answer: a whole module with its imports, out of fences, chat, or a text that breaks off.
 
-Version `1`. Nothing that the answer's code needs is cut away: imports, constants and other functions stay (b 10).
+Version `1`. Nothing that the answer's code needs is cut away: imports, constants and other functions stay (b 10). What
+it runs behind the function (printed examples, asserts) is left out: a slip there is none of the function's.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ _LONGEST = 200_000
 _MOST_TRIES = 300
 """Parses of one answer, so that a hostile one costs seconds at most."""
 _MOST_STARTS = 20
+_ASSIGNED = (ast.Assign, ast.AnnAssign, ast.AugAssign)
+_KEPT = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, *_ASSIGNED)
 _BEGINS_CODE = re.compile(r"(?:from|import|def|class|async|if|try)\b|[@#]|[A-Za-z_]\w* *(?::[^=]+)?=")
 
 
@@ -35,6 +38,32 @@ def extract(answer: str, function: str) -> Extracted:
     """The module that defines `function`: the last fenced block that does, else the whole answer, else the largest run
     of lines that parses and does. What defines it and never parses is given as found, not valid.
     """
+    found = _found(answer, function)
+    return Extracted(_without_examples(found.source, function), True, found.how) if found.valid else found
+
+
+def _without_examples(source: str, function: str) -> str:
+    """Without the statements behind the function that only do something: definitions, imports and assignments stay,
+    unless what is assigned is a call of the function."""
+    tree = parsed(source)
+    body = tree.body if tree else []
+    defined = max((n for n, node in enumerate(body) if getattr(node, "name", "") == function), default=len(body))
+    lines = source.split("\n")
+    for node in body[defined + 1 :]:
+        if not isinstance(node, _KEPT) or (isinstance(node, _ASSIGNED) and _calls(node, function)):
+            for n in range(node.lineno - 1, node.end_lineno or node.lineno):
+                lines[n] = ""
+    shorter = "\n".join(lines).rstrip("\n") + "\n"
+    return shorter if _defines(shorter, function) else source
+
+
+def _calls(node: ast.stmt, function: str) -> bool:
+    return any(
+        isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id == function for n in ast.walk(node)
+    )
+
+
+def _found(answer: str, function: str) -> Extracted:
     text = readable(answer[:_LONGEST])
     defined = re.compile(rf"^[ \t]*(?:async[ \t]+)?def[ \t]+{re.escape(function)}[ \t]*\(", re.MULTILINE)
     if not defined.search(text):

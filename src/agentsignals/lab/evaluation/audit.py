@@ -1,0 +1,214 @@
+"""What an audit of the published study finds: its tables re-scored, the causes of its failures, its directions.
+
+Each question gives named numbers and how many observations they rest on, for `replicate` and for the printed study.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from msgspec import Struct
+
+from agentsignals.errors import LabError
+from agentsignals.lab.evaluation.markers import legacy_markers, legacy_score, prose_markers
+from agentsignals.lab.evaluation.published import TASKS, Row, Run, runs, with_lists
+from agentsignals.lab.evaluation.rescoring import Rescored, Rescorer
+from agentsignals.lab.evaluation.running import Confinement
+from agentsignals.lab.evaluation.verdict import Evaluator
+from agentsignals.model import Absent
+
+BASELINE = "baseline"
+_PASSED = "task_pass"
+_FORGOTTEN = ("is not defined", "__import__ not found")
+_OF_LISTS = ("'tuple' object has no attribute", "'tuple' object does not support item assignment")
+
+Numbers = dict[str, float]
+
+
+class Told(Struct, frozen=True):
+    """What a question is answered with."""
+
+    values: Numbers
+    n: int
+    """Answers, rows or runs, as the question says."""
+
+
+class Audit:
+    """Questions to a folder of published results. Answers that were run for one question are not run for another."""
+
+    def __init__(
+        self, folder: Path, inside: Confinement | None = None, on_answer: Callable[[], None] = lambda: None
+    ) -> None:
+        self.runs = {run.name: run for run in runs(folder)}
+        self._rescorer = Rescorer(inside, on_answer)
+        self._rows: dict[tuple[str, Evaluator], list[Rescored]] = {}
+
+    def ask(self, question: str, run: str, evaluator: Evaluator = "1") -> Told | Absent:
+        """The answer to one of `QUESTIONS` about a run. LabError for an unknown question."""
+        if question not in QUESTIONS:
+            raise LabError(f"The audit does not ask {question!r}.", f"It asks {', '.join(QUESTIONS)}.")
+        if run not in self.runs:
+            return Absent("missing_artifact", f"the results of {run} are not here")
+        try:
+            return QUESTIONS[question](self, self.runs[run], evaluator)
+        except KeyError as problem:
+            return Absent("missing_field", f"the files of {run} have no column {problem}")
+
+    def rescored(self, run: Run, evaluator: Evaluator) -> list[Rescored]:
+        """All answers of the run, by that evaluator."""
+        key = run.name, evaluator
+        if key not in self._rows:
+            self._rows[key] = self._rescorer.run(run, evaluator)
+        return self._rows[key]
+
+    def rates(self, run: Run, evaluator: Evaluator) -> Told | Absent:
+        """Shares of the answers that are valid, pass the visible, the hidden, and all cases; the last at baseline."""
+        rows = self.rescored(run, evaluator)
+        ran = [row for row in rows if row.verdict.task_pass is not None]
+        if not ran:
+            return Absent("none_found", "no answer could be run")
+        baseline = [row for row in ran if row.condition == BASELINE]
+        return Told(
+            {
+                "valid": _share(row.verdict.valid_python for row in ran),
+                "visible": _share(bool(row.verdict.visible_pass) for row in ran),
+                "hidden": _share(bool(row.verdict.hidden_pass) for row in ran),
+                "task": _share(bool(row.verdict.task_pass) for row in ran),
+                **({"baseline": _share(bool(row.verdict.task_pass) for row in baseline)} if baseline else {}),
+            },
+            len(ran),
+        )
+
+    def task_rate(self, run: Run, evaluator: Evaluator) -> Told | Absent:
+        """The share of the answers that pass all cases."""
+        found = self.rates(run, evaluator)
+        return found if isinstance(found, Absent) else Told({"task": found.values["task"]}, found.n)
+
+    def published(self, run: Run, _evaluator: Evaluator) -> Told | Absent:
+        """The same shares as the published verdicts give them."""
+        rows = run.rows("agent_attempts" if run.loop else "execution_scores")
+        if not rows:
+            return Absent("missing_artifact", f"{run.name} has no published verdicts")
+        baseline = [row for row in rows if row["condition"] == BASELINE]
+        columns = (("valid", "valid_python"), ("visible", "visible_pass"), ("hidden", "hidden_pass"), ("task", _PASSED))
+        values = {name: _share(row[c] == "True" for row in rows) for name, c in columns if c in rows[0]}
+        if baseline:
+            values["baseline"] = _share(row[_PASSED] == "True" for row in baseline)
+        return Told(values, len(rows))
+
+    def again(self, run: Run, evaluator: Evaluator) -> Told | Absent:
+        """How many published verdicts come out the same in every column, and how many passes change each way."""
+        rows = [row for row in self.rescored(run, evaluator) if row.was is not None]
+        if not rows:
+            return Absent("missing_artifact", f"{run.name} has no published verdicts")
+        changed = [row.change for row in rows]
+        return Told(
+            {
+                "same": sum(not row.difference for row in rows),
+                "fail_to_pass": changed.count("fail_to_pass"),
+                "pass_to_fail": changed.count("pass_to_fail"),
+            },
+            len(rows),
+        )
+
+    def markers(self, run: Run, _evaluator: Evaluator) -> Told | Absent:
+        """How many cells of the published marker columns differ from counts of the stored answers; what the score adds
+        up to, how much of that is the literal MASK, and how many hits are in prose."""
+        answers = run.answers()
+        stored = answers if run.loop else run.rows("generation_scores")
+        if not stored or len(stored) != len(answers):
+            return Absent("missing_artifact", f"{run.name} has no published marker scores for its answers")
+        texts = [row.get("generation") or "" for row in answers]
+        differ = sum(_cells_that_differ(text, row) for text, row in zip(texts, stored, strict=True))
+        prose = [prose_markers(t, prompt=row.get("prompt") or "") for t, row in zip(texts, answers, strict=True)]
+        return Told(
+            {
+                "cells_that_differ": differ,
+                "total": sum(legacy_score(text) for text in texts),
+                "exclamation": sum(legacy_markers(text)["exclamation_count"] for text in texts),
+                "capitals": sum(legacy_markers(text)["all_caps_words"] for text in texts),
+                "feeling_in_prose": sum(
+                    one.counts[name] for one in prose for name in ("profanity", "frustration", "desperation", "give_up")
+                ),
+            },
+            len(texts),
+        )
+
+    def failures(self, run: Run, _evaluator: Evaluator) -> Told | Absent:
+        """What failed attempts failed of: an import that the evaluator stripped or forbids, a list method on the tuples
+        that it hands in, no function or no Python, and the rest."""
+        if not run.loop:
+            return Absent("not_applicable", f"{run.name} has no attempts")
+        errors = [row["error"] for row in run.answers() if row[_PASSED] != "True"]
+        imports = sum(any(sign in error for sign in _FORGOTTEN) for error in errors)
+        tuples = sum(any(sign in error for sign in _OF_LISTS) for error in errors)
+        none = sum(error in ("function_not_found", "invalid_python") for error in errors)
+        rest = len(errors) - imports - tuples - none
+        return Told({"imports": imports, "tuples": tuples, "no_function": none, "other": rest}, len(errors))
+
+    def first_attempts(self, run: Run, _evaluator: Evaluator) -> Told | Absent:
+        """The share of first attempts that pass: as published, with imports kept, and with lists for tuples as well."""
+        first = [row for row in run.answers() if row.get("attempt") == "0"]
+        if not first:
+            return Absent("not_applicable", f"{run.name} has no attempts")
+        kept = [self._passes(row, lists=False) for row in first]
+        lists = [self._passes(row, lists=True) for row in first]
+        published = _share(row[_PASSED] == "True" for row in first)
+        return Told({"published": published, "imports_kept": _share(kept), "lists": _share(lists)}, len(first))
+
+    def _passes(self, row: Row, *, lists: bool) -> bool:
+        task = TASKS[row["task_id"]]
+        found = self._rescorer.verdict(with_lists(task) if lists else task, row["generation"], "1", form=lists)
+        return found.task_pass is True
+
+    def geometry(self, run: Run, _evaluator: Evaluator) -> Told | Absent:
+        """How alike the directions are, by place of the layer (0 the first), and the projection without a prompt."""
+        from agentsignals.lab.evaluation import published_states as states  # noqa: PLC0415  (NumPy is of an extra)
+
+        stored = states.stored_directions(run)
+        if stored is None:
+            return Absent("missing_artifact", f"{run.name} keeps no directions")
+        values = {
+            f"{name}_{n}": float(getattr(one, name))
+            for n, one in enumerate(states.alike(stored))
+            for name in ("calm_desperate", "mean_cosine", "shared_energy", "neutral_norm", "neutral_top5")
+        }
+        return Told({**values, "negative_without_prompt": states.negative_without_prompt(stored)}, len(stored.layers))
+
+    def rises(self, run: Run, _evaluator: Evaluator) -> Told | Absent:
+        """The change of projections from the first to the second attempt, with what the directions share apart."""
+        from agentsignals.lab.evaluation import published_states as states  # noqa: PLC0415  (as above)
+
+        stored = states.stored_directions(run)
+        found = states.rise(run, stored) if stored is not None else None
+        if found is None:
+            return Absent("missing_artifact", f"{run.name} has no scores of two attempts, or no directions")
+        values = {name: float(getattr(found, name)) for name in found.__struct_fields__ if name != "n"}
+        return Told(values, found.n)
+
+
+def _share(passes: Iterable[bool]) -> float:
+    told = list(passes)
+    return sum(told) / len(told)
+
+
+def _cells_that_differ(text: str, stored: Row) -> int:
+    counts = {**legacy_markers(text), "aggregate_marker_score": legacy_score(text), "chars": len(text)}
+    return sum(stored.get(name) != str(count) for name, count in counts.items())
+
+
+Question = Callable[[Audit, Run, Evaluator], Told | Absent]
+
+QUESTIONS: dict[str, Question] = {
+    "rates": Audit.rates,
+    "task_rate": Audit.task_rate,
+    "published": Audit.published,
+    "again": Audit.again,
+    "markers": Audit.markers,
+    "failures": Audit.failures,
+    "first_attempts": Audit.first_attempts,
+    "geometry": Audit.geometry,
+    "rises": Audit.rises,
+}
+"""What can be asked, by name."""

@@ -1,0 +1,173 @@
+"""What the stored directions and projections of the published runs say: how alike the directions are, and what of their
+rise over attempts is left once what they share is taken out (emotion_lab a.12, a.13)."""
+
+from __future__ import annotations
+
+import zipfile
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from agentsignals.errors import LabError
+from agentsignals.lab.directions import unit
+from agentsignals.lab.evaluation.published import Run
+from agentsignals.lab.geometry import cosines, sink_share
+
+NEGATIVE = ("frustrated", "desperate", "stuck", "stressed")
+POSITIVE = ("calm", "patient", "confident")
+_MOST_VALUES = 50_000_000
+
+
+class Stored(Struct, frozen=True):
+    """The directions of a run: vectors (emotions, layers, d), and the mean of the neutral texts (layers, d)."""
+
+    emotions: tuple[str, ...]
+    layers: tuple[int, ...]
+    vectors: NDArray[np.float64]
+    neutral_mean: NDArray[np.float64]
+
+
+class Alike(Struct, frozen=True):
+    """How alike a run's directions are at one layer."""
+
+    layer: int
+    calm_desperate: float
+    """Cosine of two directions that should be opposites."""
+    mean_cosine: float
+    """Of all pairs."""
+    shared_energy: float
+    """The squared length of the mean of the directions, each of length 1 before: 1 when all are one."""
+    neutral_norm: float
+    neutral_top5: float
+    """The share of the neutral mean's squared length in its five largest dimensions."""
+
+
+class Rise(Struct, frozen=True):
+    """Mean change of projections from the first attempt to the second, over (task, condition) that have both."""
+
+    n: int
+    negative: float
+    """Of the published score, mean of the four negative emotions."""
+    positive: float
+    shared: float
+    """Along the mean of all directions."""
+    contrast: float
+    """The mean along the negative directions less that along the positive ones, each less the mean of all first."""
+    contrast_up: int
+    """In how many of the n it rises."""
+    desperate: float
+    """Along its direction less the mean of all."""
+    calm: float
+    calm_up: int
+
+
+def stored_directions(run: Run) -> Stored | None:
+    """None when the run keeps none. LabError when the file is no such; nothing in it is executed."""
+    path = run.folder / "emotion_directions.npz"
+    if not path.is_file():
+        return None
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            found = {name: arrays[name] for name in ("emotions", "layers", "vectors", "neutral_mean")}
+    except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile) as problem:
+        raise LabError(
+            f"{path} holds no directions: {problem}.", "It should be one of the published files."
+        ) from problem
+    n, layers, width = (*found["vectors"].shape, 0, 0, 0)[:3]
+    fits = found["emotions"].shape == (n,) and found["layers"].shape == (layers,)
+    if not fits or found["neutral_mean"].shape != (layers, width) or found["vectors"].size > _MOST_VALUES:
+        raise LabError(f"{path} holds arrays that don't fit together.", "It should be one of the published files.")
+    return Stored(
+        tuple(str(e) for e in found["emotions"]),
+        tuple(int(layer) for layer in found["layers"]),
+        found["vectors"].astype(np.float64),
+        found["neutral_mean"].astype(np.float64),
+    )
+
+
+def alike(stored: Stored) -> list[Alike]:
+    """One entry a layer. LabError when `calm` or `desperate` is not among the directions."""
+    calm, desperate = _place(stored, "calm"), _place(stored, "desperate")
+    found = []
+    for n, layer in enumerate(stored.layers):
+        table, centre = cosines(stored.vectors[:, n]), stored.neutral_mean[n]
+        pairs = table[np.triu_indices(len(table), 1)]
+        found.append(
+            Alike(
+                layer,
+                float(table[calm, desperate]),
+                float(pairs.mean()),
+                float((unit(stored.vectors[:, n]).mean(axis=0) ** 2).sum()),
+                float(np.linalg.norm(centre)),
+                sink_share(centre),
+            )
+        )
+    return found
+
+
+def negative_without_prompt(stored: Stored) -> float:
+    """The mean projection on the negative directions of a text whose states are nothing: −cos(direction, neutral mean).
+    Where it equals the published level, that level says nothing of the prompts."""
+    names = [_place(stored, name) for name in NEGATIVE]
+    cosine = (unit(stored.vectors[names]) * unit(stored.neutral_mean)).sum(axis=-1)
+    return float(-cosine.mean())
+
+
+def rise(run: Run, stored: Stored) -> Rise | None:
+    """None when no (task, condition) has a second attempt. A stored score is cos(state, direction), so score times the
+    direction's length is linear in the direction: sums of directions can be projected on without the states."""
+    changes = _changes(run, stored)
+    if not len(changes):
+        return None
+    lengths = np.linalg.norm(stored.vectors, axis=-1)
+    dots = changes * lengths  # (runs, emotions, layers): what remains is divided by the length of the state
+    negative = [_place(stored, name) for name in NEGATIVE]
+    positive = [_place(stored, name) for name in POSITIVE]
+
+    def along(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        length = np.linalg.norm(np.tensordot(weights, stored.vectors, axes=1), axis=-1)
+        return np.asarray((np.einsum("e,rel->rl", weights, dots) / length).mean(axis=-1))
+
+    n = len(stored.emotions)
+    one = np.eye(n)
+    own = np.stack([along(one[e] - 1 / n) for e in range(n)], axis=1)
+    contrast = own[:, negative].mean(axis=1) - own[:, positive].mean(axis=1)
+    calm = own[:, _place(stored, "calm")]
+    return Rise(
+        len(changes),
+        float(changes[:, negative].mean()),
+        float(changes[:, positive].mean()),
+        float(along(np.full(n, 1 / n)).mean()),
+        float(contrast.mean()),
+        int((contrast > 0).sum()),
+        float(own[:, _place(stored, "desperate")].mean()),
+        float(calm.mean()),
+        int((calm > 0).sum()),
+    )
+
+
+def _changes(run: Run, stored: Stored) -> NDArray[np.float64]:
+    """(runs, emotions, layers): scores of attempt 1 less those of attempt 0, of the runs that have all of both."""
+    scores: dict[tuple[str, str], dict[str, Any]] = defaultdict(lambda: defaultdict(dict))
+    for row in run.rows("agent_activation_scores"):
+        try:
+            place = row["emotion"], int(row["layer"])
+            scores[row["task_id"], row["condition"]][row["attempt"]][place] = float(row["score"])
+        except (KeyError, TypeError, ValueError):
+            continue  # such a row can't say whose score it is; its run is left out below for want of it
+    wanted = [(emotion, layer) for emotion in stored.emotions for layer in stored.layers]
+    found = [
+        [attempts["1"][place] - attempts["0"][place] for place in wanted]
+        for attempts in scores.values()
+        if all(place in attempts["0"] and place in attempts["1"] for place in wanted)
+    ]
+    return np.array(found).reshape(len(found), len(stored.emotions), len(stored.layers))
+
+
+def _place(stored: Stored, emotion: str) -> int:
+    if emotion not in stored.emotions:
+        raise LabError(f"There is no direction {emotion!r}.", f"Those stored: {', '.join(stored.emotions)}.")
+    return stored.emotions.index(emotion)

@@ -1,0 +1,153 @@
+"""Stored answers of published runs evaluated again, and what that changes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from agentsignals.errors import LabError
+from agentsignals.lab.evaluation.evaluator import evaluate
+from agentsignals.lab.evaluation.legacy import evaluate_legacy
+from agentsignals.lab.evaluation.published import TASKS, Row, Run, runs
+from agentsignals.lab.evaluation.running import Confinement
+from agentsignals.lab.evaluation.verdict import Evaluator, Verdict
+from agentsignals.lab.tasks import Task
+
+Change = Literal["same", "fail_to_pass", "pass_to_fail", "was_unknown", "now_unknown"]
+
+
+class Rescored(Struct, frozen=True, kw_only=True):
+    """A stored answer with the verdict that was published and the one that is given now."""
+
+    run: str
+    task_id: str
+    condition: str
+    attempt: int
+    """From 0; 0 for one-shot answers."""
+    seed: str
+    was: bool | None
+    """Whether it passed the task as published; None where no verdict was."""
+    was_error: str
+    verdict: Verdict
+    difference: tuple[str, ...] = ()
+    """The published columns that the new verdict has otherwise."""
+
+    @property
+    def change(self) -> Change:
+        """What became of the task's pass."""
+        now = self.verdict.task_pass
+        if now is None:
+            return "now_unknown"
+        if self.was is None:
+            return "was_unknown"
+        return "same" if now is self.was else "fail_to_pass" if now else "pass_to_fail"
+
+
+class Rescorer:
+    """Evaluates stored answers. The same answer to the same task is run once: it is the same code."""
+
+    def __init__(self, inside: Confinement | None = None, on_answer: Callable[[], None] = lambda: None) -> None:
+        self._inside = inside
+        self._on_answer = on_answer
+        self._known: dict[tuple[Evaluator, str, bool, str], Verdict] = {}
+
+    def verdict(self, task: Task, answer: str, evaluator: Evaluator, form: bool = False) -> Verdict:
+        """By that evaluator. `form` tells apart tasks of one id whose cases have another form."""
+        key = (evaluator, task.key, form, answer)
+        if key not in self._known:
+            self._known[key] = (
+                evaluate(task, answer, self._inside, relations=False)
+                if evaluator == "1"
+                else evaluate_legacy(task, answer, evaluator, self._inside)
+            )
+        self._on_answer()
+        return self._known[key]
+
+    def run(self, run: Run, evaluator: Evaluator) -> list[Rescored]:
+        """All answers of a run, in their order. LabError when one is to a task that was never published."""
+        answers = run.answers()
+        stored = answers if run.loop else run.rows("execution_scores")
+        if stored and len(stored) != len(answers):
+            raise LabError(
+                f"{run.name} has {len(answers)} answers and {len(stored)} verdicts.", "One of each is wanted."
+            )
+        return [
+            self._rescored(run, answer, stored[n] if stored else None, evaluator) for n, answer in enumerate(answers)
+        ]
+
+    def _rescored(self, run: Run, answer: Row, stored: Row | None, evaluator: Evaluator) -> Rescored:
+        task_id = answer.get("task_id", "")
+        if task_id not in TASKS:
+            raise LabError(f"{run.name} has answers to {task_id!r}, no published task.", f"Those: {', '.join(TASKS)}.")
+        found = self.verdict(TASKS[task_id], answer.get("generation") or "", evaluator)
+        return Rescored(
+            run=run.name,
+            task_id=task_id,
+            condition=answer.get("condition", ""),
+            attempt=int(answer["attempt"]) if answer.get("attempt", "").isdecimal() else 0,
+            seed=answer.get("seed", ""),
+            was=None if stored is None else stored.get("task_pass") == "True",
+            was_error="" if stored is None else stored.get("error", ""),
+            verdict=found,
+            difference=() if stored is None else _differences(found, stored),
+        )
+
+
+_COLUMNS = {
+    "valid_python": "valid_python",
+    "has_function": "has_function",
+    "visible_pass": "visible_pass",
+    "hidden_pass": "hidden_pass",
+    "task_pass": "task_pass",
+    "error": "error",
+    "extracted_source": "extracted",
+}
+"""Columns of published verdicts, and where ours have them."""
+
+
+def _differences(verdict: Verdict, stored: Row) -> tuple[str, ...]:
+    return tuple(
+        column
+        for column, name in _COLUMNS.items()
+        if column in stored and stored[column] != str(getattr(verdict, name))
+    )
+
+
+def rescore(
+    folder: Path,
+    evaluator: Evaluator = "1",
+    inside: Confinement | None = None,
+    only: Sequence[str] = (),
+    on_answer: Callable[[], None] = lambda: None,
+) -> list[Rescored]:
+    """Evaluates the stored answers of the published runs below a folder again.
+
+    Args:
+        evaluator: ours, or a published one.
+        only: names of runs; all when none is named.
+        on_answer: called after each answer, for progress.
+
+    Raises:
+        LabError: no runs there, or a damaged file.
+        SandboxError: this machine can't lock the code in as asked.
+    """
+    found = runs(folder)
+    unknown = sorted(set(only) - {run.name for run in found})
+    if unknown:
+        raise LabError(f"There is no run {unknown[0]!r}.", f"Those here: {', '.join(run.name for run in found)}.")
+    rescorer = Rescorer(inside, on_answer)
+    return [row for run in found if not only or run.name in only for row in rescorer.run(run, evaluator)]
+
+
+def changes(
+    rows: Iterable[Rescored], by: Sequence[Literal["run", "condition", "task_id"]] = ("run",)
+) -> dict[tuple[str, ...], Counter[Change]]:
+    """How many answers changed, and how, by what they were given under."""
+    found: dict[tuple[str, ...], Counter[Change]] = {}
+    for row in rows:
+        found.setdefault(tuple(str(getattr(row, name)) for name in by), Counter())[row.change] += 1
+    return found
