@@ -173,7 +173,7 @@ def test_gold_is_found_in_the_store_by_session_turn_and_text(
     found = told(capsys, "sentiment", "openai:m", "--gold", path, "--store", store.folder)
     assert (found["n"], found["agreement"]) == (2, 1.0)
     assert found["left_out"] == {
-        "repeated": 1, "no_such_turn": 1, "session_not_in_store": 1, "no_label": 3,
+        "repeated": 1, "no_such_turn": 1, "session_not_in_store": 1, "no_label": 2, "no_such_class": 1,
     }  # fmt: skip
     assert "not people's" in found["warnings"][0]
 

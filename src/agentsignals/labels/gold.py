@@ -55,7 +55,8 @@ class Gold(Struct):
 
     rows: list[GoldRow] = field(default_factory=list)
     skipped: dict[str, int] = field(default_factory=dict)
-    """Rows that are none, by reason: `no_session`, `no_turn`, `no_label`, `not_this_task`, `unreadable`, `repeated`."""
+    """Rows that are none, by reason: `no_session`, `no_turn`, `no_label`, `no_such_class` (the
+    file may have the task's own in another column), `not_this_task`, `unreadable`, `repeated`."""
     by: list[str] = field(default_factory=list)
     """Who labelled, in the file's words, most frequent first."""
 
@@ -169,7 +170,7 @@ def _row(raw: dict[str, Any], task: Task, columns: tuple[str, ...], *, unlabelle
     said = next((raw[name] for name in columns if raw.get(name) not in (None, "")), None)
     label = fitting(task, str(said)) if isinstance(said, str | int | float) else None
     if label is None and (not unlabelled or said is not None):
-        return "no_label"
+        return "no_label" if said is None else "no_such_class"
     words = {n: _words(raw.get(n)) for n in ("reason", "annotator", "prompt_hash", "stratum", "before", "text")}
     return GoldRow(
         session_id=session,
