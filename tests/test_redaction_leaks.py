@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentsignals.redaction import Redactor, redacted
+from agentsignals.redaction import Redactor, redacted, redacted_part
 from agentsignals.redaction.spans import Span, masked, merged
 from tests.planted_secrets import CONTEXTS, KINDS, OPTION, Secret, broken, pieces, said
 
@@ -237,6 +237,24 @@ def test_what_stands_around_a_secret_stays(text: str, told: str) -> None:
 )
 def test_in_json_names_beside_values_tell_too_and_no_entry_is_lost(value: Any, becomes: Any) -> None:
     assert json.loads(Redactor().text(json.dumps(value))) == becomes
+
+
+@pytest.mark.parametrize("kind", [kind for kind, make in KINDS.items() if make(drawn_by(0)).breaks])
+def test_what_is_left_of_a_key_that_was_cut_is_masked_in_a_part_of_a_text(kind: str) -> None:
+    for seed in range(6):
+        secret = KINDS[kind](drawn_by(seed))
+        at = drawn_by(seed).randrange(16, len(secret.value))
+        assert left(secret, redacted_part(f"{secret.value[at:]}\n{PROSE}x = {secret.value[:at]}")) == []
+    assert redacted_part(PROSE + "src/app.py") == PROSE + "src/app.py"
+
+
+@pytest.mark.parametrize("kind", ["gcp account", "rsa", "ssh", "pgp"])
+def test_a_private_key_without_its_beginning_is_one(kind: str) -> None:
+    secret = KINDS[kind](drawn_by(kind))
+    for text in (secret.value[100:] + secret.around[1], json.dumps(secret.value[30:] + secret.around[1])):
+        told = redacted(PROSE + text + PROSE)
+        assert left(secret, told) == []
+        assert told.startswith(PROSE) and told.endswith(PROSE)
 
 
 def test_spans_that_overlap_are_one_and_leave_nothing_between_them() -> None:

@@ -17,7 +17,7 @@ from msgspec import Struct
 from agentsignals.embedding.lexical import split_words
 from agentsignals.embedding.vectors import Dense
 from agentsignals.errors import EmbedderError, UsageError
-from agentsignals.redaction import redacted
+from agentsignals.redaction import redacted_part
 from agentsignals.servers import AGAIN, is_local, opener, retry_after_s
 
 DEFAULT_URL = "https://api.openai.com/v1"
@@ -75,7 +75,7 @@ class Remote:
         said = [n for n, text in enumerate(texts) if split_words(text)]
         vectors = [Dense(array("f"))] * len(texts)
         for batch in _batches(said, texts):
-            sent = [redacted(texts[n]) if self.leaves else texts[n] for n in batch]
+            sent = [redacted_part(texts[n]) if self.leaves else texts[n] for n in batch]
             for n, vector in zip(batch, self._asked(sent), strict=True):
                 vectors[n] = vector
         return vectors

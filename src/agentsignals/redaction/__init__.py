@@ -19,6 +19,8 @@ _KEPT_CHARS = 4_000_000
 _SECRET = "secret"  # noqa: S105  (a kind)
 _ESCAPED = re.compile(r"\\u00(2[013-9a-f]|[3467][0-9a-f]|5[0-9abd-f])", re.I)
 """A printable character written as a number; a quote and a backslash are left, since they end texts."""
+_EDGES = re.compile(r"\A[^\s\"'`]{8,}|(?:\A|(?<=[\s\"'`]))[^\s\"'`]{8,}\Z")
+_DRAWN = re.compile(r"\d|[a-z][A-Z]|[A-Z]{3}")
 _HARMLESS = re.compile(
     r"[A-Za-z]{1,15}(?:[ _.-][A-Za-z]{1,15}){0,5}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
     r"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z?|(?:toolu|msg|req|call)_[0-9A-Za-z]{10,40}"
@@ -31,6 +33,15 @@ _LONG_DIGITS = 10**11
 def redacted(text: str) -> str:
     """The text with its secrets masked."""
     return Redactor().plain(text)
+
+
+def redacted_part(text: str) -> str:
+    """A part of a text with its secrets masked: a run at either end that looks drawn may be what is left of one."""
+    return _EDGES.sub(_edge, redacted(text))
+
+
+def _edge(found: re.Match[str]) -> str:
+    return "[cut]" if _DRAWN.search(found[0]) and found[0][0] != "[" else found[0]
 
 
 class Redactor:

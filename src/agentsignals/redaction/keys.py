@@ -89,6 +89,8 @@ _PEM_REST = re.compile(
     r"|[A-Za-z0-9+/=\s\\\"',:>|*#→-]{0,20000})",
     re.S,
 )
+_PEM_TAIL = re.compile(r"(?:[A-Za-z0-9+/=]{16,}(?:[\s\\\"'+>|#]|\\[nr])*)+-?-----END [A-Z0-9 ]{0,40}\Z")
+_MOST_KEY_CHARS = 8_000
 _LOGIN = re.compile(r"[^\s/@:\"'<>]{0,200}:[^\s/@\"'<>]{1,200}(?=@)|[\w-]{16,255}(?=@)")
 _VARIABLE = re.compile(r"(?:\A|:)(?:\$?\{|\$\(|\$[A-Z_]+\Z|\[)")
 _CURL_USER = re.compile(r"(?:-u|--user)[ =]?[\"']?([^\s\"':@/]{1,80}:(?!\d{1,5}\b)[^\s\"'$]{3,200})")
@@ -162,6 +164,9 @@ def _private_keys(text: str) -> Iterator[Span]:
         if head and rest:
             done = rest.end()
             yield Span(head.start(), done, "private key")
+        elif tail := _PEM_TAIL.search(text, max(done, at - _MOST_KEY_CHARS), at):
+            # What is left of a key whose beginning was cut off.
+            yield Span(tail.start(), at, "private key")
 
 
 def _logins(text: str) -> Iterator[Span]:
