@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
 from pathlib import Path
 from statistics import fmean
@@ -12,11 +13,13 @@ import polars as pl
 import pytest
 
 from agentsignals.cli import main
-from agentsignals.model import Checkpoint
+from agentsignals.model import Checkpoint, Label
 from agentsignals.replicate import Verdict, replicate
-from agentsignals.replicate.claims import Claim, load, names
+from agentsignals.replicate.claims import SETS, Claim, load, names
+from agentsignals.store import Store, labels
+from agentsignals.store.labels import LabelRow
 from tests.analysis.stores import store_of
-from tests.build import session, user
+from tests.build import say, session, user
 
 SHARED = Path(__file__).parents[2] / "shared"
 RUNS = SHARED / "corpus" / "emotion-runs"
@@ -75,13 +78,13 @@ def test_every_published_number_is_reported_as_the_audit_found_it(found: dict[st
 
 def test_the_set_as_a_whole(found: dict[str, Verdict], capsys: pytest.CaptureFixture[str]) -> None:
     counted = {s: [v for v in found.values() if v.status == s] for s in ("pass", "fail", "untestable")}
-    assert {s: len(vs) for s, vs in counted.items()} == {"pass": 85, "fail": 3, "untestable": 38}
+    assert {s: len(vs) for s, vs in counted.items()} == {"pass": 115, "fail": 6, "untestable": 38}
     assert all(v.known == "does not reproduce" and "known before" in v.note for v in counted["fail"])
     assert all(v.n for v in counted["pass"])
-    assert {v.claim.split(".")[0] for v in counted["untestable"]} == {"modern", "main"}
+    assert {v.claim.split(".")[0] for v in counted["untestable"]} == {"modern", "geometry"}
     assert main(["replicate", "emotion-lab", "--data", str(RUNS)]) == 1
     told = capsys.readouterr()
-    assert told.out.rstrip().endswith("85 pass, 3 fail (3 of them known not to reproduce), 38 untestable")
+    assert told.out.rstrip().endswith("115 pass, 6 fail (6 of them known not to reproduce), 38 untestable")
     assert "FAILED" not in told.err
 
 
@@ -101,8 +104,9 @@ def test_numbers_by_the_standard_library(found: dict[str, Verdict], runs: Path) 
 def test_a_changed_result_is_news_beside_the_known_ones(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shutil.copytree(runs, tmp_path / "copy", copy_function=shutil.copyfile)
-    victim = tmp_path / "copy/results/runs/main-qwen-coder-7b/execution_scores.csv"
+    kept = "results/runs/main-qwen-coder-7b"
+    shutil.copytree(runs / kept, tmp_path / "copy" / kept, copy_function=shutil.copyfile)
+    victim = tmp_path / "copy" / kept / "execution_scores.csv"
     victim.write_text(
         victim.read_text("utf-8").replace("True,True,True,True,True", "True,True,True,False,False", 1), "utf-8"
     )
@@ -110,9 +114,11 @@ def test_a_changed_result_is_news_beside_the_known_ones(
     told = capsys.readouterr()
     failed = {v["claim"] for v in json.loads(told.out) if v["status"] == "fail" and not v["known"]}
     assert failed == {f"main.Qwen2.5-Coder-7B.{what}" for what in ("hidden_pass", "task_pass", "baseline")} | {
-        "main.Qwen2.5-Coder-7B.no_steered_beats_baseline"
+        "main.Qwen2.5-Coder-7B.no_steered_beats_baseline",
+        "rescored.Qwen2.5-Coder-7B.stored_verdicts",
+        "rescored.Qwen2.5-Coder-7B.changes",
     }
-    assert "4 CLAIMS FAILED" in told.err
+    assert "6 CLAIMS FAILED" in told.err
 
 
 def smoke(folder: Path, score: str = "0.25") -> Path:
@@ -161,9 +167,13 @@ def test_runs_from_before_the_removal_are_found_in_either_place(tmp_path: Path) 
 
 
 def swe_chat(folder: Path, sessions: int = 5851) -> Path:
-    """Tables like the release's: 41 % vibe, 23 % human only, each session twice, the older copy saying otherwise."""
-    vibe, human = round(sessions * 0.41), round(sessions * 0.23)
-    share = [99.0 if n < vibe else 0.0 if n < vibe + human else 98.9 for n in range(sessions)]
+    """Tables like the release's: 40.8 % vibe, 22.7 % human only, a mean of 55.8 and a median of 73.3 percent of lines;
+    each session twice, the older copy saying otherwise."""
+    vibe, human = round(sessions * 0.408), round(sessions * 0.227)
+    together = sessions - vibe - human
+    most, some = round(together * 0.1), round(together * 0.35)
+    rest = (55.8 * sessions - 99.0 * vibe - 98.9 * most - 73.3 * some) / (together - most - some)
+    share = [99.0] * vibe + [0.0] * human + [98.9] * most + [73.3] * some + [rest] * (together - most - some)
     made = pl.DataFrame(
         {"session_id": [f"s{n}" for n in range(sessions)], "output_tokens": 10, "agent_percentage": share}
     )
@@ -192,8 +202,14 @@ def test_swe_chat_on_tables_like_the_release(tmp_path: Path) -> None:
     found = by_claim(replicate("swe-chat", swe_chat(tmp_path / "release")))
     passed = {c.removeprefix("swe-chat.") for c, v in found.items() if v.status == "pass"}
     assert passed == {
-        f"v1.{c}" for c in ("sessions", "sessions_released", "prompts", "tool_calls", "vibe", "human_only", "pushback")
+        f"v1.{c}"
+        for c in (
+            *("sessions", "sessions_released", "prompts", "tool_calls", "vibe", "human_only", "pushback"),
+            *("fig5.mean", "fig5.median", "fig19e.human_only", "fig19e.collaborative", "fig19e.vibe"),
+            *("interruptions", "pushback_in_words"),
+        )
     }
+    assert {v.status for c, v in found.items() if c.removeprefix("swe-chat.") not in passed} == {"untestable"}
     assert {v.status for c, v in found.items() if c.startswith("swe-chat.v2.")} == {"untestable"}
     assert found["swe-chat.v1.pushback"].computed == pytest.approx(0.44)
     assert found["swe-chat.v1.vibe"].n == 5851
@@ -219,3 +235,120 @@ def test_sessions_of_a_store_are_not_taken_for_the_collection(tmp_path: Path) ->
     found = by_claim(replicate("swe-chat", store=store_of(tmp_path / "store", made)))
     assert {v.status for v in found.values()} == {"untestable"}
     assert "not snapshot v1" in found["swe-chat.v1.vibe"].note
+
+
+def anywhere(folder: Path) -> Path:
+    """The claims of SWE-chat without their snapshots: to see what they compute, over a handful of sessions."""
+    text = re.sub(
+        r"^  snapshot: .*\n|snapshot: v[12][a-z-]*,\s*", "", (SETS / "swe-chat.yaml").read_text("utf-8"), flags=re.M
+    )
+    made = folder / "claims.yaml"
+    made.write_text(text, "utf-8")
+    return made
+
+
+def test_tokens_for_a_hundred_lines_are_of_sessions_alone_in_their_checkpoints(tmp_path: Path) -> None:
+    rows = [
+        ("a", "x/a", 5, 100.0, 50, ["c1"]),
+        ("b", "x/a", 5, 100.0, 10, ["c2", "c3"]),
+        ("c", "entireio/cli", 5, 0.0, 10, ["c3"]),
+        ("d", "x/b", 5, 100.0, 0, ["c4"]),
+        ("e", "x/b", 5, 0.0, 100, ["c5"]),
+    ]
+    columns = ("session_id", "repo_id", "output_tokens", "agent_percentage", "total_committed", "checkpoint_ids")
+    table = pl.DataFrame(
+        [dict(zip(columns, (*row[:5], json.dumps(row[5])), strict=True)) for row in rows]
+    ).with_columns(input_tokens=20, cache_read_tokens=70, cache_creation_tokens=pl.lit(None, pl.Int64))
+    (tmp_path / "release").mkdir()
+    table.write_parquet(tmp_path / "release" / "sessions.parquet")
+    found = by_claim(replicate(anywhere(tmp_path), tmp_path / "release"))
+
+    def of(claim: str) -> tuple[object, int | None]:
+        return found[f"swe-chat.v1.{claim}"].computed, found[f"swe-chat.v1.{claim}"].n
+
+    assert of("tokens.vibe.median") == (100 * 95 / 50, 1)
+    assert of("fig29.tokens.human_only.mean") == (95, 1)
+    assert of("alone") == (2 / 4, 4)
+    assert of("repositories")[0] == 3
+    assert of("fig22") == (False, 5)
+    assert found["swe-chat.v1.fig29.tokens.collaborative.mean"].status == "untestable"
+
+
+def test_survival_of_the_paper_leaves_out_what_is_recorded_as_a_persons(tmp_path: Path) -> None:
+    fates = {"a": (100, 20, 40, 100.0), "b": (50, 0, 50, 60.0), "c": (1000, 0, 0, 0.0), "d": (10, 5, 10, None)}
+    sessions = []
+    for name, (_, _, _, percent) in fates.items():
+        made = session(user("go"), say("done"), session_id=name)
+        if percent is not None:
+            made.checkpoints = [
+                Checkpoint(name, created_at=1, agent_lines=int(percent), total_committed=100, agent_percentage=percent)
+            ]
+        sessions.append(made)
+    store = store_of(tmp_path / "store", *sessions)
+    told = [
+        LabelRow(
+            name,
+            Label(
+                "code_survival", "attribution", None, "", number=0.5,
+                detail=json.dumps({"produced": made, "overwritten_by_self": own, "committed": kept}),
+            ),
+        )
+        for name, (made, own, kept, _) in fates.items()
+    ]  # fmt: skip
+    labels.write(store.folder, "code_survival", "attribution", told)
+    found = by_claim(replicate(anywhere(tmp_path), store=Store(store.folder)))
+    computed = {c.removeprefix("swe-chat."): v.computed for c, v in found.items()}
+    assert computed["v1.survival"] == computed["v2.survival"] == computed["v1.tab3.all.efficiency"] == 100 / 160
+    assert computed["v1.tab3.all.survival"] == pytest.approx((40 + 50 + 5) / (80 + 50 + 5))
+    assert computed["v1.tab3.collaborative.efficiency"] == 1
+    assert computed["v1.tab3.vibe_coding.survival"] == 0.5
+    assert computed["v1.tab3.vibe_coding.self_overwritten"] == 0.2
+
+
+def test_what_only_a_store_has_is_not_taken_from_a_store_beside_the_release(tmp_path: Path) -> None:
+    """The release is at hand, and a store of somebody's few sessions: findings of that store are not the release's."""
+    made = session(user("hello there"))
+    made.checkpoints = [Checkpoint("c1", created_at=1, agent_percentage=100.0, total_committed=10)]
+    store = store_of(tmp_path / "store", made)
+    found = by_claim(replicate("swe-chat", swe_chat(tmp_path / "release"), store))
+    assert found["swe-chat.v1.vibe"].status == "pass"
+    for claim in (
+        "clarifications",
+        "fig7.vibe_coding",
+        "fig30.median",
+        "survival",
+        "fig20.english",
+        "tab3.all.efficiency",
+    ):
+        assert found[f"swe-chat.v1.{claim}"].status == "untestable", claim
+
+
+def test_a_claim_that_asks_the_audit_wrongly_says_so_and_costs_no_other(tmp_path: Path) -> None:
+    claims = tmp_path / "claims.yaml"
+    asked = [
+        "{id: a, text: t, audit: rates, expected: 1}",
+        "{id: b, text: t, audit: horoscope, with: {run: main}, expected: 1}",
+        "{id: c, text: t, audit: rates, with: {run: main, evaluator: mine, value: task}, expected: 1}",
+        "{id: d, text: t, audit: rates, with: {run: other, value: task}, expected: 1}",
+        "{id: e, text: t, audit: rates, with: {run: main, value: task}, expected: 1}",
+        "{id: f, text: t, audit: rates, with: {run: main, value: luck}, expected: 1}",
+        "{id: g, text: t, audit: published, with: {run: main, value: task}, expected: 1}",
+    ]
+    claims.write_text("source: s\ndata: d\nclaims:\n" + "".join(f"- {one}\n" for one in asked), "utf-8")
+    inner = tmp_path / "data/results/runs/main"
+    inner.mkdir(parents=True)
+    answer = "def safe_divide(a, b):\n    return a / b if b else None\n"
+    with (inner / "generations.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([["task_id", "condition", "generation"], ["last_retry", "baseline", answer]])
+    found = by_claim(replicate(claims, tmp_path / "data"))
+    assert [found[c].status for c in "abcdefg"] == [
+        *["untestable", "fail", "fail", "untestable"],
+        "pass",
+        *["untestable"] * 2,
+    ]
+    assert "names its run" in found["a"].note
+    assert "horoscope" in found["b"].note
+    assert "mine" in found["c"].note
+    assert "the results of other are not here" in found["d"].note
+    assert "luck" in found["f"].note
+    assert {v.status for v in replicate(claims)} == {"untestable"}
