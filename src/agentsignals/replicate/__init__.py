@@ -109,6 +109,10 @@ def _computed(claim: Claim, told: ClaimSet, ground: Ground) -> Answer | Absent:
             return Absent("not_applicable", f"the data at hand is not snapshot {claim.snapshot}: {snapshot.says}")
     if claim.finding:
         return ground.finding(claim.finding)
+    if claim.audit:
+        expected = claim.expected
+        wanted = list(expected) if isinstance(expected, dict) else [str(claim.arguments.get("value", ""))]
+        return ground.audited(claim.audit, claim.arguments, wanted)
     return ground.ask(claim.query or told.recipes[claim.recipe], tables_of(claim), claim.arguments)
 
 

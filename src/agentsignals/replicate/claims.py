@@ -1,7 +1,8 @@
 """Claims as a YAML file: what was published, how it is computed again, and how far off it may be.
 
-A claim is computed by SQL of its own (`query`), by a `recipe` that many claims share, or by a study's `finding`; one
-that can't be computed here says what it `needs`. SQL asks the tables that `over` names, or the store's.
+A claim is computed by SQL of its own (`query`), by a `recipe` that many claims share, by a study's `finding`, or by a
+question of the lab's `audit`; one that can't be computed here says what it `needs`. SQL asks the tables that `over`
+names, or the store's.
 """
 
 from __future__ import annotations
@@ -60,6 +61,9 @@ class Claim(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, renam
     """SELECT of one row: the value, or several by name; a column `n` says how many observations it rests on."""
     recipe: str = ""
     finding: str = ""
+    audit: str = ""
+    """A question of the lab's audit of published runs; `with` names the `run`, maybe the `evaluator` of its answers,
+    and the `value` that is meant when the claim expects one."""
     needs: str = ""
     over: str | dict[str, str] = ""
     """The table the SQL calls `rows`, or tables by the names it uses."""
@@ -163,19 +167,22 @@ def _entry(raw: Any, n: int, inside: ClaimSet) -> Claim | Unread:
 
 
 def _wrong(claim: Claim, inside: ClaimSet) -> str:
-    ways = [way for way in ("query", "recipe", "finding", "needs") if getattr(claim, way)]
-    if len(ways) != 1:
-        return f"of query, recipe, finding and needs it has {' and '.join(ways) or 'none'}; one is wanted"
-    if claim.recipe and claim.recipe not in inside.recipes:
-        return f"there is no recipe {claim.recipe!r}"
+    ways = [way for way in ("query", "recipe", "finding", "audit", "needs") if getattr(claim, way)]
     unknown = sorted(set(tables_of(claim).values()) - set(inside.tables))
-    if unknown:
-        return f"there is no table {unknown[0]!r}"
-    if claim.snapshot and claim.snapshot not in inside.snapshots:
-        return f"there is no snapshot {claim.snapshot!r}"
-    if isinstance(claim.tolerance, str) and not _PERCENT.fullmatch(claim.tolerance):
-        return f"the tolerance {claim.tolerance!r} is neither a number nor a percentage"
-    return ""
+    wrong = ""
+    if len(ways) != 1:
+        wrong = f"of query, recipe, finding, audit and needs it has {' and '.join(ways) or 'none'}; one is wanted"
+    elif claim.recipe and claim.recipe not in inside.recipes:
+        wrong = f"there is no recipe {claim.recipe!r}"
+    elif claim.audit and not ({"run"} <= set(claim.arguments) <= {"run", "evaluator", "value"}):
+        wrong = "an audit's `with` names its run, and maybe evaluator and value"
+    elif unknown:
+        wrong = f"there is no table {unknown[0]!r}"
+    elif claim.snapshot and claim.snapshot not in inside.snapshots:
+        wrong = f"there is no snapshot {claim.snapshot!r}"
+    elif isinstance(claim.tolerance, str) and not _PERCENT.fullmatch(claim.tolerance):
+        wrong = f"the tolerance {claim.tolerance!r} is neither a number nor a percentage"
+    return wrong
 
 
 def tables_of(claim: Claim) -> dict[str, str]:

@@ -7,21 +7,25 @@ that another claim sees, and is stopped when it does not end.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path, PurePosixPath
 from threading import Timer
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 from msgspec import Struct
 
 from agentsignals.analysis import STUDIES, study
+from agentsignals.errors import LabError, SandboxError
 from agentsignals.model import Absent
 from agentsignals.replicate.claims import Plain, Table, Value
 from agentsignals.report.inputs import Reader
 from agentsignals.store import Store
 from agentsignals.store.query import connect
+
+if TYPE_CHECKING:
+    from agentsignals.lab.evaluation.audit import Audit, Told
 
 SECONDS_A_CLAIM = 60.0
 """No query over a data set of this size needs as long; one that does is most likely endless."""
@@ -65,6 +69,7 @@ class Ground:
         self._store = store
         self._files = {name: _files(data, table.files) for name, table in tables.items()} if data else {}
         self._places: dict[str, Place | Absent] = {}
+        self._audit: Audit | None = None
         self._over_files: duckdb.DuckDBPyConnection | None = None
         self._over_store: duckdb.DuckDBPyConnection | None = None
 
@@ -94,6 +99,30 @@ class Ground:
                     told = found.note or "the study gave no value"
                     return Absent("none_found", told) if found.value is None else Answer(found.value, found.n)
         return Absent("missing_field", f"no study has the finding {wanted!r}")
+
+    def audited(self, question: str, arguments: Mapping[str, Plain], wanted: Sequence[str]) -> Answer | Absent:
+        """What the lab's audit answers about a published run in the data folder; stored code runs in the sandbox."""
+        found = self._audited(question, arguments)
+        if isinstance(found, Absent):
+            return found
+        missing = [name for name in wanted if name not in found.values]
+        if missing:
+            return Absent("missing_field", f"the audit's {question} has no value {missing[0]!r}")
+        values: dict[str, Plain] = {name: found.values[name] for name in wanted}
+        return Answer(values if len(wanted) > 1 else values[wanted[0]], found.n)
+
+    def _audited(self, question: str, arguments: Mapping[str, Plain]) -> Told | Absent:
+        if self._data is None or not self._data.is_dir():
+            return Absent("missing_artifact", "needs the folder of published runs; name it with --data")
+        try:
+            self._audit = self._audit or _audit_of(self._data)
+            return self._audit.ask(question, str(arguments["run"]), str(arguments.get("evaluator", "1")))
+        except ImportError as problem:
+            return Absent("backend_disabled", f"needs the extra `lab` ({problem.name} is not installed)")
+        except LabError as problem:
+            return Absent("missing_artifact" if self._audit is None else "parse_error", problem.message)
+        except SandboxError as problem:
+            return Absent("not_computable", f"needs a sandbox: {problem.message}")
 
     def _place(self, table: str) -> Place | Absent:
         if table not in self._places:
@@ -205,6 +234,12 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Decimal):
         return float(value)
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)[:_LONGEST]
+
+
+def _audit_of(data: Path) -> Audit:
+    from agentsignals.lab.evaluation.audit import Audit  # noqa: PLC0415  (only claims about the lab's runs need it)
+
+    return Audit(data)
 
 
 def _files(data: Path, patterns: tuple[str, ...]) -> list[Path]:

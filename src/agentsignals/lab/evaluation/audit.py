@@ -15,7 +15,7 @@ from agentsignals.lab.evaluation.markers import legacy_markers, legacy_score, pr
 from agentsignals.lab.evaluation.published import TASKS, Row, Run, runs, with_lists
 from agentsignals.lab.evaluation.rescoring import Rescored, Rescorer
 from agentsignals.lab.evaluation.running import Confinement
-from agentsignals.lab.evaluation.verdict import Evaluator
+from agentsignals.lab.evaluation.verdict import EVALUATORS, Evaluator
 from agentsignals.model import Absent
 
 BASELINE = "baseline"
@@ -44,14 +44,17 @@ class Audit:
         self._rescorer = Rescorer(inside, on_answer)
         self._rows: dict[tuple[str, Evaluator], list[Rescored]] = {}
 
-    def ask(self, question: str, run: str, evaluator: Evaluator = "1") -> Told | Absent:
-        """The answer to one of `QUESTIONS` about a run. LabError for an unknown question."""
+    def ask(self, question: str, run: str, evaluator: str = "1") -> Told | Absent:
+        """The answer to one of `QUESTIONS` about a run. LabError for an unknown question or evaluator."""
         if question not in QUESTIONS:
             raise LabError(f"The audit does not ask {question!r}.", f"It asks {', '.join(QUESTIONS)}.")
+        by = next((known for known in EVALUATORS if known == evaluator), None)
+        if by is None:
+            raise LabError(f"There is no evaluator {evaluator!r}.", f"There are {', '.join(EVALUATORS)}.")
         if run not in self.runs:
             return Absent("missing_artifact", f"the results of {run} are not here")
         try:
-            return QUESTIONS[question](self, self.runs[run], evaluator)
+            return QUESTIONS[question](self, self.runs[run], by)
         except KeyError as problem:
             return Absent("missing_field", f"the files of {run} have no column {problem}")
 

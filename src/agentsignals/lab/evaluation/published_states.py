@@ -39,7 +39,7 @@ class Alike(Struct, frozen=True):
     mean_cosine: float
     """Of all pairs."""
     shared_energy: float
-    """The squared length of the mean of the directions, each of length 1 before: 1 when all are one."""
+    """The mean squared cosine of a direction with the mean of all: 1 when they are one."""
     neutral_norm: float
     neutral_top5: float
     """The share of the neutral mean's squared length in its five largest dimensions."""
@@ -93,14 +93,15 @@ def alike(stored: Stored) -> list[Alike]:
     calm, desperate = _place(stored, "calm"), _place(stored, "desperate")
     found = []
     for n, layer in enumerate(stored.layers):
-        table, centre = cosines(stored.vectors[:, n]), stored.neutral_mean[n]
+        vectors, centre = stored.vectors[:, n], stored.neutral_mean[n]
+        table = cosines(vectors)
         pairs = table[np.triu_indices(len(table), 1)]
         found.append(
             Alike(
                 layer,
                 float(table[calm, desperate]),
                 float(pairs.mean()),
-                float((unit(stored.vectors[:, n]).mean(axis=0) ** 2).sum()),
+                float(((unit(vectors) @ unit(vectors.mean(axis=0))) ** 2).mean()),
                 float(np.linalg.norm(centre)),
                 sink_share(centre),
             )
