@@ -215,6 +215,7 @@ def test_code_and_identifiers_are_left_alone(text: str) -> None:
         ("/srv/a1/home/jodoe/x", "/srv/a1/home/[user]/x"),
         ("-I/home/jodoe/include host:/home/jodoe", "-I/home/[user]/include host:/home/[user]"),
         ("ssh://h/home/jodoe/r.git ../../home/jodoe", "ssh://h/home/[user]/r.git ../../home/[user]"),
+        ("\x1b[2m../../home/jodoe/x 2m../home/jodoe", "\x1b[2m../../home/[user]/x 2m../home/[user]"),
         ("a/home/jodoe/x usr/home/jodoe", "a/home/[user]/x usr/home/[user]"),
         ("https://jo:hunter22@x.example.org/p", "https://[login]@x.example.org/p"),
         ("Cookie: sid=ab12cd34ef; b=1", "Cookie: [secret]"),

@@ -19,7 +19,7 @@ _USER = re.compile(r"(?!\[)[^\s/\\\"'`:;,<>()\[\]{}|*?$%&=]{1,64}")
 _FOLDER_USER = re.compile(r"(?!\[)[^\s/\\\"'`:;,<>()\[\]{}|*?$%&=-]{1,64}")
 _PATH_BEFORE = re.compile(r"[\w./~:+-]{0,120}\Z")
 _RELATIVE = re.compile(
-    r"https?://|(?:\./)?(?!(?:usr|export|var|data|rootfs|host)\b|-\w{1,2}\b|\.\.)[\w~-][\w.~-]+(?:/[\w.~-]+)*\Z|\./?\Z|~"
+    r"https?://|(?:\./)?(?!.*\.\.|(?:usr|export|var|data|rootfs|host)\b|-\w{1,2}\b)[\w~-][\w.~-]+(?:/[\w.~-]+)*\Z|\./?\Z|~"
 )
 """A path in which `home` is no place of homes: `src/home/`, a page of a site."""
 _WINDOWS = re.compile(r"[A-Za-z]:\\{1,8}\Z")
