@@ -310,6 +310,9 @@ def test_what_only_a_store_has_is_not_taken_from_a_store_beside_the_release(tmp_
     made = session(user("hello there"))
     made.checkpoints = [Checkpoint("c1", created_at=1, agent_percentage=100.0, total_committed=10)]
     store = store_of(tmp_path / "store", made)
+    detail = json.dumps({"produced": 10, "overwritten_by_self": 0, "committed": 10})
+    one = Label("code_survival", "attribution", None, "1", number=1.0, detail=detail)
+    labels.write(store.folder, "code_survival", "attribution", [LabelRow(made.session_id, one)])
     found = by_claim(replicate("swe-chat", swe_chat(tmp_path / "release"), store))
     assert found["swe-chat.v1.vibe"].status == "pass"
     for claim in (
