@@ -98,6 +98,34 @@ def test_a_commit_counts_until_half_an_hour_after_the_session_or_when_it_is_link
         assert (value, detail.get("late_lines", 0)) == (expected, 0 if expected else 10), pause
 
 
+def test_blank_lines_are_no_lines_of_a_session(tmp_path: Path) -> None:
+    story = begun(tmp_path)
+    a = story.agent("airy")
+    a.prompt()
+    a.write("new.py", block("one", 3) + "\n\n" + block("two", 2))
+    a.say()
+    story.commit("airy", a)
+    found = of(measured(story), a, "user.lines_committed")[0]
+    assert (found["lines"], found["produced"], found["commits"][0]["files"]) == (5, 7, {"new.py": "1-3, 6-7"})
+
+
+def test_of_an_edit_whose_place_is_not_found_nothing_is_known(tmp_path: Path) -> None:
+    story = begun(tmp_path)
+    a = story.agent("lost")
+    a.prompt()
+    a._now()
+    a.log.ran("Edit", file_path=str(story.root / "app.py"), old_string="never was there", new_string=block("lost", 6))
+    a._then()
+    a.say()
+    story.human("other.py", story.text("other.py") + block("own", 2))
+    story.commit("by hand", a)
+    story.wait(HOUR)
+    story.human("other.py", story.text("other.py") + block("more", 2))
+    story.commit("later")
+    found = of(measured(story), a, "user.lines_committed")[0]
+    assert (found["verdict"], found["produced"]) == ("unknown", 6)
+
+
 def test_without_any_later_sign_of_the_repository_nobody_knows_yet(tmp_path: Path) -> None:
     story = begun(tmp_path)
     b = worked(story, "linked", "linked.py")
@@ -140,6 +168,30 @@ def took_back_a_part(story: Story) -> Agent:
     a.say()
     story.human("app.py", story.text("app.py").replace(block("unwanted", 5), ""))
     story.commit("by hand", a)
+    return a
+
+
+def took_back_what_was_left(story: Story) -> Agent:
+    a = story.agent("half itself")
+    a.prompt()
+    a.edit("app.py", "old_9 = ", block("own", 5) + block("unwanted", 5) + "old_9 = ")
+    a.edit("app.py", block("own", 5), "")
+    a.say()
+    story.human("app.py", story.text("app.py").replace(block("unwanted", 5), ""))
+    story.human("app.py", story.text("app.py") + block("after", 2))
+    story.commit("by hand", a)
+    return a
+
+
+def reverted_after_other_work(story: Story) -> Agent:
+    a = story.agent("reverted")
+    a.prompt()
+    a.edit("app.py", "old_2 = ", block("work", 10) + "old_2 = ")
+    a.say()
+    sha = story.commit("work", a)
+    story.human("app.py", story.text("app.py") + block("after", 5))
+    story.commit("in between")
+    story.git("revert", "--no-edit", sha)
     return a
 
 
@@ -234,7 +286,9 @@ def replaced_by_another_session(story: Story) -> Agent:
     [
         (took_back, True, 1.0),
         (took_back_a_part, False, 0.5),
+        (took_back_what_was_left, True, 1.0),
         (reverted, True, 1.0),
+        (reverted_after_other_work, True, 1.0),
         (reverted_much_later, False, 0.0),
         (reverted_and_brought_back, False, 0.0),
         (undone_without_saying_so, True, 1.0),
@@ -309,6 +363,21 @@ def test_lines_are_followed_through_commits_to_the_sessions_that_worked_there_be
         f"session {a.log.session} wrote the lines there, or beside, in app.py"
         in explain(store, beside.log.session, REGION).rule
     )
+
+
+def test_a_session_known_by_its_lines_and_by_their_text_counts_once(tmp_path: Path) -> None:
+    story = begun(tmp_path)
+    a, b = story.agent("first"), story.agent("second")
+    a.prompt()
+    a.edit("app.py", "old_9 = ", block("first", 4) + "old_9 = ")
+    a.say()
+    story.commit("first", a)
+    b.prompt()
+    b.edit("app.py", "first_1 = compute('first', 1)\n", "first_1 = better('first', 1)\n")
+    b.say()
+    story.commit("second", b)
+    value, detail = of(measured(story), b, REGION)
+    assert (value, detail["by_lines"], detail["by_content"]) == (1, 1, 1)
 
 
 def test_a_session_that_began_later_is_not_before_it(tmp_path: Path) -> None:

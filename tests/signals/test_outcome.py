@@ -8,8 +8,9 @@ import pytest
 
 from agentsignals.catalog import by_path, catalogue, explain, measure
 from agentsignals.derived import SessionView
+from agentsignals.git_evidence import LinesCommitted, label
 from agentsignals.history import History
-from agentsignals.model import Absent, Checkpoint, Session
+from agentsignals.model import Absent, Checkpoint, Label, Session
 from tests.build import Part, call, event, say, user, view
 from tests.signals.ask import absent, detail, evidence, lines, value
 
@@ -92,6 +93,49 @@ def test_recorded_attribution_comes_first(recorded: list[Checkpoint], applied: b
 )
 def test_attribution_of_nothing_leaves_it_to_the_transcript(recorded: list[Checkpoint]) -> None:
     assert detail(view(user("go"), EDIT, COMMIT, checkpoints=recorded), APPLIED)["method"] == "transcript"
+
+
+def told(verdict: str, is_sure: bool = True) -> Label:
+    lines = 3 if verdict == "applied" else 0
+    return label(LinesCommitted(verdict, lines, 0, 9, 0, is_sure=is_sure), verdict, lines, "")
+
+
+YES, NO = Checkpoint("c", agent_lines=3, total_committed=9), Checkpoint("c", agent_lines=0, total_committed=9)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "recorded", "parts", "expected"),
+    [
+        (told("applied"), [NO], [], (True, "git")),
+        (told("applied"), [], [COMMIT], (True, "git")),
+        (told("not_applied"), [YES], [], (False, "git")),
+        # Some lines of its commits are unexplained: what a collector counted tells more.
+        (told("not_applied", is_sure=False), [YES], [], (True, "attribution")),
+        (told("not_applied", is_sure=False), [NO], [], (False, "git")),
+        (told("not_applied", is_sure=False), [], [], (False, "git")),
+        # It made a commit that is not there, so its lines may be in it.
+        (told("not_applied"), [], [COMMIT], (True, "transcript")),
+        (told("not_applied"), [NO], [COMMIT], (False, "attribution")),
+        (told("not_applied"), [YES], [COMMIT], (True, "attribution")),
+        (told("censored"), [], [COMMIT], (True, "transcript")),
+        (told("censored"), [YES], [], (True, "attribution")),
+        (told("unknown"), [NO], [], (False, "attribution")),
+        (told("unknown"), [], [COMMIT], (True, "transcript")),
+    ],
+)
+def test_which_evidence_of_a_commit_speaks_first(
+    evidence: Label, recorded: list[Checkpoint], parts: list[Part], expected: tuple[bool, str]
+) -> None:
+    one = view(user("go"), EDIT, *parts, checkpoints=recorded, labels=[evidence])
+    assert (value(one, APPLIED), detail(one, APPLIED)["method"]) == expected
+
+
+def test_evidence_that_tells_nothing_leaves_the_value_absent() -> None:
+    edited = [user("go"), EDIT]
+    assert absent(view(*edited, labels=[told("unknown")]), APPLIED) == ("missing_artifact", "git")
+    assert absent(view(*edited, labels=[told("censored")]), APPLIED) == ("censored", "repository_ends_before_close")
+    low = view(*edited, labels=[told("not_applied", is_sure=False)])
+    assert detail(low, APPLIED)["confidence"] == "low"
 
 
 @pytest.mark.parametrize(

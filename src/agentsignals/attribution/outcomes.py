@@ -163,8 +163,8 @@ class Outcomes:
     def _taken_back(self, own: _Own, activity: Activity) -> LinesTakenBack:
         fates, close = own.fates, _close(activity)
         peak = fates.made - fates.overwritten_by_self
-        rest = max(peak - fates.overwritten_by_other - fates.committed - fates.standing, 0)
-        taken = min(fates.taken, max(rest - max(fates.unplaced - fates.committed, 0), 0))
+        rest = max(peak - fates.overwritten_by_other - fates.committed, 0)
+        taken = min(fates.taken, rest)  # what is gone from one place may have been committed in another
         gone, by, later = 0, set[str](), set[str]()
         for sha, n in Counter(line.sha for line in own.lines).items():
             undoing = [s for s in self._undone_by(sha, close) if not self._is_own(own, sha, s)]
@@ -173,7 +173,7 @@ class Outcomes:
             later.update(c.sha for c in self._undoing.get(sha, ()) if sha in c.reverts and _made(c) > (close or 0))
         undone = round(fates.committed * gone / len(own.lines)) if gone else 0  # its blank lines went with the others
         low = (taken + undone) / peak if peak > 0 else 0.0
-        high = min((rest + fates.standing + undone) / peak, 1.0) if peak > 0 else 0.0
+        high = min((rest + undone) / peak, 1.0) if peak > 0 else 0.0
         verdict = "reverted" if low >= REVERTED_FROM else "kept" if high < REVERTED_FROM else "unknown"
         return LinesTakenBack(
             verdict, max(peak, 0), min(low, 1.0), high, taken, undone, sorted(by), sorted(later)[:MOST_TOLD]
