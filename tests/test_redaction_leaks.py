@@ -316,7 +316,9 @@ def test_what_is_masked_stays_as_it_is(kind: str, seed: int, context: str) -> No
     ["ghp_", "sk-1-", "eyJ-", "eyJa.\n",
      "hf_\n", "token=", "password:\n", "password='", "1.2.3.4.", "4111 ", "DE89", "2a01:",
      "-----BEGIN PRIVATE KEY-----\n", "a", "\\", "@a.", "C:\\Users\\", "AC0", "Cookie: a=", "\\n", "secret", "api_key_",
-     "M.aaaaaa.", "://a:", "/home/", "+49 ", "Bearer ", "ssh -u a:", "curl -u a:", "sig=", '"token": '],
+     "M.aaaaaa.", "://a:", "/home/", "+49 ", "Bearer ", "ssh -u a:", "curl -u a:", "sig=",
+     "AIza" + "\n-a" * 14 + "!", "eyJ" + "\n-a" * 3000 + "!", "eyJ" + "\\n>a" * 3000, "npm_" + "\n-a" * 30 + "!",
+     f"{'a' * 8000}PRIVATE KEY", f"{'a' * 300}-----END PRIVATE KEY", "-----END PRIVATE KEY", '"token": '],
 )  # fmt: skip
 def test_hostile_text_takes_no_time(text: str) -> None:
     started = time.process_time()

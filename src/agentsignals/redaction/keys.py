@@ -12,8 +12,11 @@ from collections.abc import Iterator
 
 from agentsignals.redaction.spans import Span, places
 
-_BREAK = r"(?:\\?\r?\n|(?:\\{1,2}r)?\\{1,2}n)[ \t]{0,40}(?:\d{1,6}[→\t])?[+>|#-]?[ \t]{0,40}"
-"""A line's end, written or escaped, and what stands before the next line of a diff, a quote, a numbered listing."""
+_BREAK = r"(?>(?:\\?\r?\n|(?:\\{1,2}r)?\\{1,2}n)[ \t]{0,40}(?:\d{1,6}[→\t])?[+>|#-]?[ \t]{0,40})"
+"""A line's end, written or escaped, and what stands before the next line of a diff, a quote, a numbered listing.
+
+Atomic: a dash after it is read in one way only, or a text of dashes would be read in endlessly many.
+"""
 _RUNS_ON = r"(?=[\w.+/=-]{0,200}?(?:\d|[a-z][A-Z]|[A-Z]{2}[a-z]))"
 """What a key's next line looks like, and a word's does not."""
 
@@ -89,7 +92,9 @@ _PEM_REST = re.compile(
     r"|[A-Za-z0-9+/=\s\\\"',:>|*#→-]{0,20000})",
     re.S,
 )
-_PEM_TAIL = re.compile(r"(?:[A-Za-z0-9+/=]{16,}(?:[\s\\\"'+>|#]|\\[nr])*)+-?-----END [A-Z0-9 ]{0,40}\Z")
+_PEM_END = re.compile(r"-?-----END [A-Z0-9 ]{0,40}\Z")
+_PEM_LINES = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=\\\"'>|# \t\r\n"
+_PEM_LINE = re.compile(r"[A-Za-z0-9+/=]{16}")
 _MOST_KEY_CHARS = 8_000
 _LOGIN = re.compile(r"[^\s/@:\"'<>]{0,200}:[^\s/@\"'<>]{1,200}(?=@)|[\w-]{16,255}(?=@)")
 _VARIABLE = re.compile(r"(?:\A|:)(?:\$?\{|\$\(|\$[A-Z_]+\Z|\[)")
@@ -164,9 +169,19 @@ def _private_keys(text: str) -> Iterator[Span]:
         if head and rest:
             done = rest.end()
             yield Span(head.start(), done, "private key")
-        elif tail := _PEM_TAIL.search(text, max(done, at - _MOST_KEY_CHARS), at):
-            # What is left of a key whose beginning was cut off.
-            yield Span(tail.start(), at, "private key")
+        elif (start := _tail_of_key(text, done, at)) is not None:
+            yield Span(start, at, "private key")
+
+
+def _tail_of_key(text: str, done: int, at: int) -> int | None:
+    """Where the lines begin that are left of a private key whose beginning was cut off; None where there are none."""
+    end = _PEM_END.search(text, max(done, at - 60), at)
+    if end is None:
+        return None
+    first = max(done, at - _MOST_KEY_CHARS)
+    lines = len(text[first : end.start()].rstrip(_PEM_LINES))
+    found = _PEM_LINE.search(text, first + lines, end.start())
+    return found.start() if found else None
 
 
 def _logins(text: str) -> Iterator[Span]:
