@@ -3,14 +3,17 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+LAB_VENV := .venv-lab
+LAB_TESTS := tests/lab tests/labels/test_in_process.py
 CODE := src tests docs benchmarks
 
-.PHONY: help demo test check format-check lint types docs-check docs golden bench clean
+.PHONY: help demo test test-lab check format-check lint types docs-check docs golden bench clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo     a small sample corpus, analysed; writes demo/report.html"
 	@echo "make test     the tests"
+	@echo "make test-lab the lab's tests and others that need torch: into .venv-lab, 7 GB with what torch brings"
 	@echo "make check    format, lint, types, generated pages, tests"
 	@echo "make docs     writes the generated pages anew"
 	@echo "make golden   reads the format samples anew; then READ the diff"
@@ -22,6 +25,10 @@ demo: $(VENV)/.core
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
+
+# A thread a process: pytest has a process a core already.
+test-lab: $(LAB_VENV)/.lab
+	OMP_NUM_THREADS=1 $(LAB_VENV)/bin/python -m pytest -n auto --dist worksteal $(ARGS) $(LAB_TESTS)
 
 check: format-check lint types docs-check test
 
@@ -48,7 +55,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.analyze $(FOLDER)
 
 clean:
-	rm -rf $(VENV) build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LAB_VENV) build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Stamps: installed again only when pyproject.toml changed. An editable install follows the sources by itself.
@@ -59,6 +66,12 @@ $(VENV)/.core: pyproject.toml | $(BIN)/python
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $(VENV)/.core $@
+
+# nnsight and mistral-common: an independent check of the hooks, and Devstral's tokenizer.
+$(LAB_VENV)/.lab: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m venv $(LAB_VENV)
+	$(LAB_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,lab]' nnsight mistral-common
+	@touch $@
 
 $(BIN)/python:
 	@command -v $(PYTHON) >/dev/null || { \
