@@ -68,6 +68,8 @@ def choose(tier: Tier, allow_weak: bool) -> tuple[Tier, tuple[str, ...]]:
         if not weaker:
             raise SandboxError("Not even resource limits are to be had here.", "Run it on Linux.")
         tier = weaker[0]
+    elif tier == "rlimits":
+        return tier, tuple(name for name in ("rlimits", "die_with_parent") if had.has(name))
     names = tuple(layer.name for layer in had.layers if not layer.missing)
     # What bubblewrap does from outside need not be tried from inside, where it would fail.
     outside = ("namespaces",) if tier == "strict" else ("bubblewrap",)
