@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from agentsignals.errors import LabError
 from agentsignals.lab.evaluation.extraction import Extracted, parsed, readable
-from agentsignals.lab.evaluation.markers import prose_of
+from agentsignals.lab.evaluation.markers import prose_of, word_count
 from agentsignals.lab.evaluation.verdict import Verdict, one_evaluator
 from agentsignals.lab.tasks import Case, Task
 
@@ -106,7 +106,7 @@ def import_mistakes(source: str) -> ImportMistakes:
 def test_fixation(task: Task, answer: str, source: str, prompt: str = "") -> TestFixation:
     """How much the answer is about tests rather than the task; words copied from the prompt do not count."""
     said = prose_of(answer, source, prompt)
-    words = len(said.split())
+    words = word_count(said)
     tree = parsed(source)
     own = _own_source(tree, source, task.function)
     outside = source.replace(own, "", 1)[:_MOST_CASES_SHOWN] if own else source

@@ -38,6 +38,7 @@ _NEGATED = re.compile(
     r"(?:\b(?:not|no|never|without|isn't|aren't|wasn't|don't|doesn't|didn't|avoid(?:ing)?)|n't)(?:\s+\w+){0,2}\s*$",
     re.IGNORECASE,
 )
+_WORD = re.compile(r"\w+")
 _BEFORE = 40
 """Characters before a word in which it is taken back."""
 _FENCED = re.compile(r"^[ \t]*(`{3,20}|~{3,20})[^\n]*\n.*?(?:^[ \t]*\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
@@ -98,7 +99,7 @@ def prose_markers(answer: str, source: str = "", prompt: str = "") -> ProseMarke
     }
     counts["exclamation"] = len(re.findall(r"!(?!=)", said))
     counts["all_caps"] = len(re.findall(r"(?<![\[\w<{(])[A-Z]{3,}(?![\]\w>})])", said))
-    return ProseMarkers(len(said.split()), counts)
+    return ProseMarkers(word_count(said), counts)
 
 
 def prose_of(answer: str, source: str = "", prompt: str = "") -> str:
@@ -110,12 +111,17 @@ def prose_of(answer: str, source: str = "", prompt: str = "") -> str:
     return _without_copies("\n".join(lines), prompt[:_LONGEST])
 
 
+def word_count(text: str) -> int:
+    """Words, signs between them not counted."""
+    return sum(1 for _ in _WORD.finditer(text))
+
+
 def _without_copies(text: str, prompt: str) -> str:
-    words = [found.group().lower() for found in re.finditer(r"\w+", prompt)]
+    words = [found.group().lower() for found in _WORD.finditer(prompt)]
     known = {tuple(words[n : n + COPIED_WORDS]) for n in range(len(words) - COPIED_WORDS + 1)}
     if not known:
         return text
-    found = list(re.finditer(r"\w+", text))
+    found = list(_WORD.finditer(text))
     low = [one.group().lower() for one in found]
     copied = [False] * len(found)
     for n in range(len(found) - COPIED_WORDS + 1):

@@ -70,7 +70,7 @@ def stored_directions(run: Run) -> Stored | None:
     if not path.is_file():
         return None
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             found = {name: arrays[name] for name in ("emotions", "layers", "vectors", "neutral_mean")}
     except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile) as problem:
         raise LabError(
