@@ -12,6 +12,7 @@ from statistics import fmean
 import polars as pl
 import pytest
 
+from agentsignals.analysis import STUDIES
 from agentsignals.cli import main
 from agentsignals.model import Checkpoint, Label
 from agentsignals.replicate import Verdict, replicate
@@ -355,3 +356,16 @@ def test_a_claim_that_asks_the_audit_wrongly_says_so_and_costs_no_other(tmp_path
     assert "the results of other are not here" in found["d"].note
     assert "luck" in found["f"].note
     assert {v.status for v in replicate(claims)} == {"untestable"}
+
+
+def test_every_figure_and_table_of_the_paper_has_its_row_and_names_studies_that_are() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "replicate.md").read_text("utf-8")
+    rows = [row.split("|")[1:3] for row in page.splitlines() if re.match(r"\| (Figure|Table)s? \d", row)]
+    seen: dict[str, set[int]] = {"Figure": set(), "Table": set()}
+    for head, here in rows:
+        kind, numbers = re.match(r" (Figure|Table)s? ((?:\d+[a-e]?|and|to| )+)", head).groups()  # type: ignore[union-attr]
+        ends = [int(n) for n in re.findall(r"\d+", numbers)]
+        seen[kind] |= set(range(ends[0], ends[-1] + 1)) if " to " in numbers else set(ends)
+        for name in re.findall(r"`([a-z_]+)`", here):
+            assert name in STUDIES, name
+    assert seen == {"Figure": set(range(1, 35)), "Table": set(range(1, 9))}

@@ -225,6 +225,14 @@ def test_a_window_holds_the_days_up_to_its_day_and_no_more(tmp_path: Path) -> No
     assert drawn["2026-01-15", "human only"] == 1, "after fourteen days the first ten are gone"
 
 
+def test_the_mean_and_the_median_share_of_lines_are_drawn_over_time(tmp_path: Path) -> None:
+    made = [checkpointed(f"s{n}", 100 if n < 4 else 0, n % 2) for n in range(20)]
+    rows = chart(outcome(store_of(tmp_path / "s", *made), "coding_modes"), "coding_modes.percent.over_time")
+    assert {(r["from"][:10], r["name"]): r["value"] for r in rows} == {
+        (day, name): value for day in ("2026-01-01", "2026-01-02") for name, value in (("mean", 20), ("median", 0))
+    }
+
+
 def test_without_records_of_lines_the_study_says_what_makes_them(tmp_path: Path) -> None:
     found = outcome(store_of(tmp_path / "s", session(user("go"))), "coding_modes")
     assert found.findings == [] and "git:REPOSITORY" in found.limits[0]

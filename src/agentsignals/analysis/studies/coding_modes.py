@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from statistics import fmean
 
 from agentsignals.analysis.charts import dots
 from agentsignals.analysis.clusters import Estimate, median_interval
@@ -114,6 +115,7 @@ def _of_road(road: Road, rows: list[Row], inputs: Inputs) -> list[Chart | None]:
     """How shares of lines spread, and how modes change, on one road."""
     started = {row["session_id"]: row["started_at"] for row in inputs.rows["sessions"]}
     timed = [(started.get(row["session_id"]), row[road]) for row in rows if row[road] is not None]
+    percents = [(started.get(r["session_id"]), r[f"{road}_percent"]) for r in rows if r[f"{road}_percent"] is not None]
     return [
         histogram_chart(
             [row[f"{road}_percent"] for row in rows if row[f"{road}_percent"] is not None],
@@ -129,6 +131,17 @@ def _of_road(road: Road, rows: list[Row], inputs: Inputs) -> list[Chart | None]:
             title=f"Coding modes as {road}, {WINDOW_DAYS} days rolling",
             unit="share of sessions",
             kind="share",
+            of="sessions",
+            days=WINDOW_DAYS,
+            fewest=_FEWEST,
+        ),
+        lines_chart(
+            [(at, percent) for at, percent in percents if at is not None],
+            {"mean": fmean, "median": median},
+            id="coding_modes.percent.over_time",
+            title=f"Lines by the agent, of those committed, as {road}, {WINDOW_DAYS} days rolling",
+            unit="percent of lines",
+            kind="number",
             of="sessions",
             days=WINDOW_DAYS,
             fewest=_FEWEST,
