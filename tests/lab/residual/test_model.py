@@ -11,7 +11,10 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed (extra lab)")
 pytest.importorskip("transformers", reason="transformers is not installed (extra lab)")
 
-from agentsignals.errors import LabError  # noqa: E402  (after the check that they can be loaded)
+import transformers  # noqa: E402  (after the check that it can be loaded)
+from tokenizers import Tokenizer, models, pre_tokenizers  # noqa: E402
+
+from agentsignals.errors import LabError  # noqa: E402
 from agentsignals.lab.residual import load  # noqa: E402
 from agentsignals.lab.residual.batches import in_batches  # noqa: E402
 from agentsignals.lab.residual.blocks import blocks_of  # noqa: E402
@@ -115,6 +118,37 @@ def test_a_patch_counts_its_rows_with_sinks_and_is_of_the_prompt_alone(sunk: Hoo
     patch = [Replace(1, states[0])]
     plain = HookedModel(sunk._model, small.tokenizer(), sunk.card, cached=False)
     assert sunk.generate(asked, [Sampling(6)], patch)[0].tokens == plain.generate(asked, [Sampling(6)], patch)[0].tokens
+
+
+def test_sinks_are_told_by_the_states_before_the_edits_of_their_layer(sunk: HookedModel) -> None:
+    asked = [with_sink(sunk, "write a function")]
+    norm = sunk.calibrate(asked).median_norm[1]
+    huge = Add(1, np.ones(small.WIDTH, np.float32), 100 * norm, Positions("last", skip_sinks=False))
+    (now,) = sunk.states(asked, [1], [huge])
+    np.testing.assert_allclose(sunk.record(asked, [1], edits=[huge])[0, 0], now[0, 1:].mean(0), rtol=1e-4)
+
+
+def test_a_model_of_absolute_positions_counts_from_the_prompts_first_token() -> None:
+    """Rotary models can not tell: they know distances alone."""
+    torch.manual_seed(0)
+    config = transformers.GPT2Config(
+        vocab_size=len(small.tokenizer()),
+        n_embd=small.WIDTH,
+        n_layer=3,
+        n_head=4,
+        n_positions=64,
+        initializer_range=0.3,
+    )
+    model = transformers.GPT2LMHeadModel(config)
+    absolute = HookedModel(model, small.tokenizer(), card_of("gpt2", model, small.tokenizer(), ""))
+    asked = [text(absolute, said) for said in ("add", "the visible tests failed again: expected 4, got 5")]
+    for together, alone in (
+        (absolute.record(asked, [1])[0], absolute.record(asked[:1], [1])[0]),
+        (absolute.next_logprobs(asked)[0], absolute.next_logprobs(asked[:1])[0]),
+    ):
+        np.testing.assert_allclose(together, alone, atol=1e-4)
+    how = [Sampling(6)] * 2
+    assert absolute.generate(asked, how)[0].tokens == absolute.generate(asked[:1], how[:1])[0].tokens
 
 
 @pytest.mark.parametrize(
@@ -236,6 +270,14 @@ def test_a_model_comes_from_a_folder_with_a_card_for_the_manifest(folder: Path) 
     assert model.write([[Message("user", (Piece("task", "add"),))]], [Sampling(4)]) == model.generate(
         asked, [Sampling(4)]
     )
+
+
+def test_a_tokenizer_cuts_words_as_its_file_says_whatever_the_models_architecture_usually_does(folder: Path) -> None:
+    inner = Tokenizer(models.WordLevel({"?": 0, "add": 1, "two": 2, "</s>": 3}, unk_token="?"))  # noqa: S106
+    inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    transformers.PreTrainedTokenizerFast(tokenizer_object=inner, **{"eos_token": "</s>"}).save_pretrained(folder)
+    prompt = load(str(folder), Loading(dtype="float32", device="cpu")).encode_text([Piece("text", "add two numbers")])
+    assert prompt.tokens == (1, 2, 0)
 
 
 def test_a_folders_hash_is_of_names_and_contents_and_a_tokenizers_of_its_template_too(folder: Path) -> None:

@@ -49,7 +49,6 @@ class Change:
         else:
             # In double precision: the length of a vector of small numbers would underflow otherwise.
             array = edit.vector.astype(np.float64)
-            array = array / np.abs(array).max()
             array = array / np.linalg.norm(array)
         self._array = torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32))
 

@@ -43,10 +43,7 @@ class Run:
         if self.start >= self.batch.longest and not grows:
             return None
         chosen = self.batch.chosen(positions)
-        return torch.nn.functional.pad(chosen, (0, upto - chosen.shape[1]), value=grows) & self._real(upto)
-
-    def _real(self, upto: int) -> torch.Tensor:
-        return torch.nn.functional.pad(self.batch.real, (0, upto - self.batch.real.shape[1]), value=True)
+        return torch.nn.functional.pad(chosen, (0, upto - chosen.shape[1]), value=grows)
 
     def ordinary(self, states: torch.Tensor, layer: int) -> torch.Tensor | None:
         """Which tokens are no sinks by their states at the output of `layer`; None when no calibration says."""

@@ -19,7 +19,9 @@ from agentsignals.lab.residual.model import HookedModel
 from agentsignals.lab.residual.templates import has_template
 
 _PACKAGES = ("torch", "transformers", "tokenizers", "accelerate", "mistral-common")
-_BLOCK = 1 << 20
+_GENERIC_TOKENIZERS = frozenset({"TokenizersBackend", "PreTrainedTokenizerFast"})
+"""A tokenizer that says it is no more than its file: AutoTokenizer (5.23) reads it with the class usual for the model's
+architecture, which cuts words otherwise than it was trained with."""
 
 
 def load_model(named: str, how: Loading) -> HookedModel:
@@ -60,6 +62,9 @@ def _tokenizer(named: str, shared: dict[str, Any]) -> Any:
             return transformers.AutoTokenizer.from_pretrained(named, **shared)
         wanted = {key: value for key, value in shared.items() if key != "trust_remote_code"}
         return transformers.MistralCommonBackend.from_pretrained(named, **wanted)
+    told = transformers.models.auto.tokenization_auto.get_tokenizer_config(named, **shared).get("tokenizer_class")
+    if told in _GENERIC_TOKENIZERS:
+        return transformers.PreTrainedTokenizerFast.from_pretrained(named, **shared)
     return transformers.AutoTokenizer.from_pretrained(named, **shared)
 
 
