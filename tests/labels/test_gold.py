@@ -145,13 +145,15 @@ def test_what_is_no_row_is_counted_with_its_reason(tmp_path: Path) -> None:
     good = {"session_id": "s", "turn": 1, "label": "NEUTRAL"}
     bad: list[Any] = [
         {**good, "turn": 0}, {**good, "turn": 1.5}, {**good, "turn": True}, {**good, "turn": "1e400"},
-        {**good, "session_id": 7}, {**good, "turn": 2, "label": "meh"}, {**good, "turn": 3, "task": "persona"}, {**good, "turn": 4, "label": None}, 5, good,
+        {**good, "session_id": 7}, {**good, "turn": 2, "label": "meh"}, {**good, "turn": 3, "task": "persona"},
+        {**good, "turn": 4, "label": None}, 5, good,
     ]  # fmt: skip
     path.write_text("\n".join(map(json.dumps, [good, *bad])) + "\n{cut\n\n" + "[" * 100_000, "utf-8")
     found = gold.read(path, SENTIMENT)
     assert len(found.rows) == 1
     assert found.skipped == {
-        "no_turn": 4, "no_session": 1, "no_label": 1, "no_such_class": 1, "not_this_task": 1, "unreadable": 3, "repeated": 1,
+        "no_turn": 4, "no_session": 1, "no_label": 1, "no_such_class": 1, "not_this_task": 1, "unreadable": 3,
+        "repeated": 1,
     }  # fmt: skip
 
 

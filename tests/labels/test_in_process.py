@@ -28,6 +28,7 @@ from agentsignals.labels.tasks.turns import Sentiment
 from agentsignals.labels.units import Unit
 from agentsignals.labels.vllm_batch import STRUCTURED
 from agentsignals.model import Turn
+from tests.labels import tiny_model
 from tests.labels.server import label
 
 
@@ -175,30 +176,10 @@ def test_a_message_too_long_for_vllm_costs_its_batch_nothing(vllm: StandIn) -> N
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A language model and a classifier with random weights, and a byte tokenizer: a few hundred kilobytes."""
-    torch = pytest.importorskip("torch", reason="torch is not installed (extra local)")
-    transformers = pytest.importorskip("transformers", reason="transformers is not installed (extra local)")
-    tokenizers = pytest.importorskip("tokenizers", reason="tokenizers is not installed")
+    """A language model and a classifier with random weights: a few hundred kilobytes."""
     folder = tmp_path_factory.mktemp("tiny")
-    alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
-    vocabulary = {piece: n for n, piece in enumerate(["<s>", "</s>", "<pad>", *sorted(alphabet)])}
-    made = tokenizers.Tokenizer(tokenizers.models.BPE(vocab=vocabulary, merges=[]))
-    made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made.decoder = tokenizers.decoders.ByteLevel()
-    marks = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>"}
-    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=made, **marks)
-    fast.chat_template = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}assistant: "
-    torch.manual_seed(3)
-    sizes = {"vocab_size": len(vocabulary), "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1}
-    sizes |= {"num_attention_heads": 2, "bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 2}
-    wide = {"hidden_size": 128, "head_dim": 64}  # vLLM's kernels take no narrower heads
-    causal = transformers.LlamaConfig(**{**sizes, **wide}, max_position_embeddings=8192)
-    transformers.LlamaForCausalLM(causal).save_pretrained(folder / "causal")
-    names = {0: "negative", 1: "neutral", 2: "positive"}
-    config = transformers.RobertaConfig(**sizes, max_position_embeddings=520, id2label=names)
-    transformers.RobertaForSequenceClassification(config).save_pretrained(folder / "classifier")
-    for name in ("causal", "classifier"):
-        fast.save_pretrained(folder / name)
+    tiny_model.language_model(folder / "causal")
+    tiny_model.classifier(folder / "classifier")
     return folder
 
 

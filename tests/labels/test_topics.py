@@ -175,7 +175,7 @@ def test_the_same_seed_says_the_same_and_another_is_another_version(store: Store
     assert {json.loads(r.label.detail or "")["seed"] for r in labels.of_task(store.folder, "topic", "clusters")} == {4}
 
 
-def test_where_there_is_nothing_to_find_the_seed_decides(tmp_path: Path, without_umap: None) -> None:
+def test_where_there_is_nothing_to_find_the_seed_decides(tmp_path: Path, method: str) -> None:
     chance = random.Random(1)  # noqa: S311  (made-up prompts, no secret)
     words = [word for theme in THEMES for word in theme.split()]
     said = [(0, f"please could you {' '.join(chance.sample(words, 6))} and the rest of it") for _ in range(80)]
@@ -185,6 +185,7 @@ def test_where_there_is_nothing_to_find_the_seed_decides(tmp_path: Path, without
         label_topics(store, seed=seed)
         found.append(numbers(store))
     assert found[0] != found[1]
+    assert all(-1 in of.values() for of in found), "much of it lies between topics"
 
 
 def test_a_run_replaces_the_one_before(store: Store, without_umap: None) -> None:
@@ -200,7 +201,8 @@ def test_prompts_of_eval_runs_are_nobodys(tmp_path: Path, without_umap: None) ->
     for one in made[:10]:
         one.context = "eval"
     store = store_of(tmp_path / "s", *made)
-    label_topics(store)
+    summary = label_topics(store)
+    assert summary.prompts == 3 * (len(made) - 10), "they are not even left out"
     assert not {f"s{n:03}" for n in range(10)} & {session_id for session_id, _ in numbers(store)}
 
 
