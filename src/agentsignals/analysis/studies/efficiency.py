@@ -158,7 +158,8 @@ def _table(road: Road, rows: list[Row], places: dict[str, str]) -> Table:
             low, high = _interval(found, places) or (None, None)
             figures = [median(values), low, high, quantile(values, 0.25), quantile(values, 0.75)]
             figures += [sum(values) / len(values), measure.medians.get(mode), measure.means.get(mode)]
-            name = f"{measure.title}, {measure.unit}"
+            named = measure.unit in measure.title.lower()
+            name = measure.title if named else f"{measure.title}, {measure.unit}"
             shown.append([name, NAMES.get(mode, "all"), len(values), *(write(figure) for figure in figures)])
     return Table(
         id=f"efficiency.{road}",
