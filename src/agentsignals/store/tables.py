@@ -167,6 +167,59 @@ class LineRow(Struct, gc=False):
     """Whether `git blame` still finds it at the head; NULL when the head does not descend from the commit."""
 
 
+class FindingRow(Struct, gc=False):
+    """A finding of a scanner that a commit introduced, fixed or moved, or that was there when somebody looked."""
+
+    repo: str
+    commit_sha: str
+    """Of a finding that is just `present`: the commit that its line is from."""
+    scanner: str
+    scanner_version: str
+    change: str
+    """`introduced`, `fixed`, `moved`; `present` for a report about one state of the files."""
+    rule: str
+    cwe: list[str]
+    severity: str
+    confidence: str
+    path: str
+    line: int
+    """1-based, in the file after the commit; of a fixed one, before it."""
+    end_line: int
+    moved_from: str | None
+    place: str
+    """`code`, or `test` for tests, samples and examples."""
+    owner: str | None
+    """`agent`, `human`, `unknown`, `nobody`, `context`, `unlinked` by the replay (docs/weaknesses.md); NULL of a fixed
+    one."""
+    tag: str | None
+    session_id: str | None
+    """The session that wrote the line."""
+    fingerprint: str
+    text: str
+    message: str
+
+
+class ScanRow(Struct, gc=False):
+    """What a scanner looked at in a commit: the added lines that findings are divided by, those not blank."""
+
+    repo: str
+    commit_sha: str
+    scanner: str
+    scanner_version: str
+    place: str
+    files: int
+    skipped: int
+    """Files it could not look at, before or after."""
+    agent_lines: int
+    """Standing in a call's arguments."""
+    shell_lines: int
+    """An agent's by inference: left by a command."""
+    human_lines: int
+    unknown_lines: int
+    nobody_lines: int
+    """Moved, generated or older ones."""
+
+
 class Table(Struct, frozen=True):
     """A table: its columns, and how the rows of one session fill them."""
 
@@ -254,6 +307,8 @@ ATTEMPTS = _rows_table("attempts", AttemptRow, None)
 OF_REPOSITORIES: dict[str, Table] = {
     "commits": _rows_table("commits", CommitRow, None),
     "line_attribution": _rows_table("line_attribution", LineRow, None),
+    "findings": _rows_table("findings", FindingRow, None),
+    "scans": _rows_table("scans", ScanRow, None),
 }
 """Tables of which each repository has a file of its own (`store.repositories`)."""
 

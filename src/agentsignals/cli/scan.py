@@ -1,0 +1,100 @@
+"""`scan`: which weaknesses came with the commits of a repository, and with whose lines."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agentsignals.cli.verb import Verb
+from agentsignals.errors import UsageError
+
+if TYPE_CHECKING:
+    from agentsignals.analysis.weakness_rates import Rate
+    from agentsignals.scanning.sarif import Imported
+    from agentsignals.scanning.scan import Scan
+
+_SHOWN = 12
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("repository", metavar="REPO", help="a repository's folder or address")
+    parser.add_argument(
+        "--scanner", metavar="NAME", help="rules (ours, always there), bandit, ruff or semgrep, when installed"
+    )
+    parser.add_argument("--config", metavar="FILE", help="a file or folder of rules, for semgrep")
+    parser.add_argument("--sarif", metavar="FILE", help="take in a scanner's report instead of scanning")
+    parser.add_argument("--afresh", action="store_true", help="scan also files that were scanned before")
+    parser.add_argument("--jobs", type=int, metavar="N", help="worker processes that read transcripts")
+
+
+def run(options: argparse.Namespace) -> int:
+    from agentsignals.cli.output import Bar, json_text  # noqa: PLC0415  (the grammar is built without what verbs need)
+    from agentsignals.collection.weaknesses import scanned, with_report  # noqa: PLC0415
+    from agentsignals.scanning.scanners import scanner  # noqa: PLC0415
+
+    if options.sarif is not None:
+        if options.scanner or options.config:
+            raise UsageError("A scanner and a scanner's report came.", "Give --scanner or --sarif.")
+        taken = with_report(options.repository, Path(options.sarif), options.store, jobs=options.jobs)
+        print(json_text(taken) if options.json else _text_of_report(taken))
+        return 0
+    chosen = scanner(options.scanner or "rules", options.config)
+    bar = Bar(options.quiet)
+    try:
+        told = scanned(
+            options.repository, chosen, options.store, afresh=options.afresh, jobs=options.jobs, progress=bar
+        )
+    finally:
+        bar.close()
+    print(json_text(told) if options.json else _text(told))
+    return 0
+
+
+def _text(told: Scan) -> str:
+    from agentsignals.cli.output import printable, table  # noqa: PLC0415
+
+    new = "nothing new to scan" if told.unchanged else f"{told.scanned:,} scanned now"
+    rows = [
+        ("repository", printable(told.repo)),
+        ("scanner", f"{told.scanner} {printable(told.scanner_version)}"),
+        ("scanned", f"{told.files:,} files as {told.commits:,} linked commits changed them; {new}"),
+        ("skipped", _counts(told.skipped)),
+        ("findings", f"{told.introduced:,} introduced, {told.fixed:,} fixed, {told.moved:,} moved"),
+        ("on lines of", _counts(told.owners) + " (by the replay)"),
+        ("rules", _counts(told.rules)),
+        ("weaknesses", _counts(told.cwes)),
+    ]
+    heads = ("attribution", "by", "group", "files", "lines", "introduced", "per 1 000", "95 % interval", "fixed")
+    shown = [_line(rate) for rate in told.rates]
+    notes = "Findings of a static scanner are not confirmed weaknesses. Rates of different rule sets don't compare."
+    return "\n".join(f"{n:<12}{text}" for n, text in rows) + f"\n\n{table(heads, shown)}\n{notes}"
+
+
+def _line(rate: Rate) -> tuple[object, ...]:
+    interval = "" if rate.introduced_low is None else f"{rate.introduced_low:.2f} to {rate.introduced_high:.2f}"
+    per = "" if rate.introduced_rate is None else f"{rate.introduced_rate:.2f}"
+    return (rate.attribution, rate.by, rate.group, rate.files, rate.lines, rate.introduced, per, interval, rate.fixed)
+
+
+def _text_of_report(told: Imported) -> str:
+    from agentsignals.cli.output import printable  # noqa: PLC0415
+
+    rows = [
+        ("repository", printable(told.repo)),
+        ("findings", f"{told.findings:,} present ({_counts(told.scanners)})"),
+        ("on lines of", _counts(told.owners) + " (by the replay)"),
+        ("skipped", _counts(told.skipped)),
+    ]
+    return "\n".join(f"{name:<12}{text}" for name, text in rows)
+
+
+def _counts(counted: dict[str, int]) -> str:
+    from agentsignals.cli.output import printable  # noqa: PLC0415
+
+    told = [f"{n:,} {printable(name)}" for name, n in counted.items()]
+    more = f", {len(told) - _SHOWN} more" if len(told) > _SHOWN else ""
+    return (", ".join(told[:_SHOWN]) or "none") + more
+
+
+VERB = Verb("scan", "which weaknesses came with a repository's commits, and with whose lines", "scan .", arguments, run)

@@ -1,0 +1,1 @@
+"""Which weaknesses came with a commit, which went, and with whose lines."""

@@ -1,0 +1,26 @@
+"""The rules of our own: written from CWE descriptions and the documentation of the functions they name."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+
+from agentsignals.scanning.rules.rule import Rule
+
+_PACKS = (
+    "python_calls", "python_data", "javascript", "javascript_web", "go", "shell", "markup", "configuration", "secrets",
+    "jvm", "scripts", "native",
+)  # fmt: skip
+
+
+@cache
+def rules() -> tuple[Rule, ...]:
+    """Every rule, in the order of the packs."""
+    found = [rule for name in _PACKS for rule in import_module(f"agentsignals.scanning.rules.{name}").RULES]
+    return tuple(found)
+
+
+@cache
+def rules_for(language: str) -> tuple[Rule, ...]:
+    """The rules for files of this language."""
+    return tuple(rule for rule in rules() if language in rule.languages or "any" in rule.languages)

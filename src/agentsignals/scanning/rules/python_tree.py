@@ -1,0 +1,197 @@
+"""A Python module as rules see it: calls by the name of what they call, and what is known of their arguments."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+
+from agentsignals.scanning.rules.rule import Span, Text
+
+_FROM_OUTSIDE = frozenset(
+    ("args", "form", "json", "values", "files", "cookies", "headers", "query_params", "path_params", "data", "GET",
+     "POST", "get_json", "body", "META", "FILES", "COOKIES")
+)  # fmt: skip
+"""What frameworks for the web call the parts of a request that its sender chooses."""
+
+
+class Call:
+    """A call with the full name of what it calls, as far as imports tell it."""
+
+    def __init__(self, node: ast.Call, name: str, scope: int) -> None:
+        self.node, self.name, self.scope = node, name, scope
+
+    def given(self, keyword: str, position: int | None = None) -> ast.expr | None:
+        """The argument of this keyword or position."""
+        for one in self.node.keywords:
+            if one.arg == keyword:
+                return one.value
+        args = self.node.args
+        return args[position] if position is not None and position < len(args) else None
+
+    def is_set(self, keyword: str, value: object, position: int | None = None) -> bool:
+        """Whether an argument is this constant."""
+        given = self.given(keyword, position)
+        return isinstance(given, ast.Constant) and given.value is value
+
+    @property
+    def first(self) -> ast.expr | None:
+        return self.node.args[0] if self.node.args else None
+
+
+class Module:
+    """A parsed module. Names are followed to what was assigned to them in the same function."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self.calls: list[Call] = []
+        self.assigned: list[tuple[str, ast.expr, ast.stmt]] = []
+        self._names: dict[str, str] = {}
+        self._values: dict[tuple[int, str], list[ast.expr]] = defaultdict(list)
+        waiting: list[tuple[ast.AST, int]] = [(tree, 0)]
+        found: list[tuple[ast.Call, int]] = []
+        scopes = 0
+        while waiting:  # a stack of our own: nesting is as deep as somebody likes
+            node, scope = waiting.pop()
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+                scopes += 1
+                scope = scopes
+            elif isinstance(node, ast.Call):
+                found.append((node, scope))
+            else:
+                self._keep(node, scope)
+            waiting.extend((child, scope) for child in ast.iter_child_nodes(node))
+        for call, scope in found:
+            self.calls.append(Call(call, self.name_of(call.func), scope))
+        self.imported = set(self._names.values())
+
+    def _keep(self, node: ast.AST, scope: int) -> None:
+        if isinstance(node, ast.Import):
+            for one in node.names:
+                self._names[one.asname or one.name.partition(".")[0]] = (
+                    one.name if one.asname else one.name.split(".")[0]
+                )
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for one in node.names:
+                self._names[one.asname or one.name] = f"{node.module}.{one.name}"
+        elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for target in targets:
+                name = _last(target)
+                self.assigned.append((name, node.value, node))
+                if isinstance(target, ast.Name):
+                    self._values[scope, name].append(node.value)
+
+    def name_of(self, node: ast.expr) -> str:
+        """`subprocess.run` for `sp.run` after `import subprocess as sp`; `.execute` for a method of who knows what."""
+        parts: list[str] = []
+        while isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        if isinstance(node, ast.Name):
+            parts.append(self._names.get(node.id, node.id))
+        else:
+            parts.append("")
+        return ".".join(reversed(parts))
+
+    def named(self, *names: str) -> Iterator[Call]:
+        """Calls of these full names; a name that begins with a dot is any method called so."""
+        whole = {n for n in names if not n.startswith(".")}
+        methods = {n[1:] for n in names if n.startswith(".")}
+        for call in self.calls:
+            before, _, last = call.name.rpartition(".")
+            if call.name in whole or (last in methods and (before or call.name.startswith("."))):
+                yield call
+
+    def is_built(self, node: ast.expr | None, scope: int, followed: bool = True) -> bool:
+        """Whether a text is put together from something that is not constant."""
+        if isinstance(node, ast.JoinedStr):
+            return any(isinstance(v, ast.FormattedValue) and not is_fixed(v.value) for v in node.values)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Mod):
+            text = is_text(node.left) or is_text(node.right)
+            loose = not (is_fixed(node.left) and is_fixed(node.right))
+            return (text and loose) or self.is_built(node.left, scope, followed)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "format":
+            given = [*node.args, *(k.value for k in node.keywords)]
+            return is_text(node.func.value) and not all(is_fixed(one) for one in given)
+        if isinstance(node, ast.Name) and followed:
+            return any(self.is_built(v, scope, followed=False) for v in self._values.get((scope, node.id), ()))
+        return False
+
+    def text_of(self, node: ast.expr | None, scope: int) -> str:
+        """The constant beginning of a text, for telling what kind of text it is."""
+        if isinstance(node, ast.Name):
+            node = next((v for v in self._values.get((scope, node.id), ()) if self.is_built(v, scope, False)), node)
+        while isinstance(node, ast.BinOp):
+            node = node.left
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            node = node.func.value
+        if isinstance(node, ast.JoinedStr):
+            node = node.values[0] if node.values else None
+        return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+    def is_from_request(self, node: ast.expr | None, scope: int, followed: bool = True) -> bool:
+        """Whether a value is, or holds, what the sender of a web request chose."""
+        for one in ast.walk(node) if node is not None else ():
+            if isinstance(one, ast.Attribute) and one.attr in _FROM_OUTSIDE and _last(one.value) in ("request", "req"):
+                return True
+            if isinstance(one, ast.Name) and followed:
+                values = self._values.get((scope, one.id), ())
+                if any(self.is_from_request(v, scope, followed=False) for v in values):
+                    return True
+        return False
+
+
+def _last(node: ast.expr) -> str:
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        return str(node.slice.value)
+    return ""
+
+
+def is_text(node: ast.expr) -> bool:
+    """Whether an expression is a written text, plain or formatted."""
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def is_fixed(node: ast.expr) -> bool:
+    """Whether a value is written in the program: a literal, or a name in capitals, which by custom is a constant."""
+    if isinstance(node, ast.Constant):
+        return True
+    if isinstance(node, ast.Name | ast.Attribute):
+        return _last(node).isupper()
+    if isinstance(node, ast.JoinedStr):
+        return all(not isinstance(v, ast.FormattedValue) or is_fixed(v.value) for v in node.values)
+    if isinstance(node, ast.List | ast.Tuple):
+        return all(is_fixed(one) for one in node.elts)
+    return isinstance(node, ast.BinOp) and is_fixed(node.left) and is_fixed(node.right)
+
+
+@lru_cache(maxsize=4)
+def module_of(text: str) -> Module | None:
+    """The module of a text; None when it is no Python of this version."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return Module(ast.parse(text))
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+
+
+def in_tree(look: Callable[[Module], Iterator[ast.AST]]) -> Callable[[Text], Iterator[Span]]:
+    """A rule over the parsed module, as a rule over a text. Nothing for what can't be parsed."""
+
+    def find(text: Text) -> Iterator[Span]:
+        module = module_of(text.text)
+        for node in look(module) if module is not None else ():
+            line = getattr(node, "lineno", 1)
+            end = getattr(node, "end_lineno", None) or line
+            begin = text.offset_of(line)
+            stop = text.text.find("\n", text.offset_of(end))
+            yield begin, stop if stop >= 0 else len(text.text)
+
+    return find

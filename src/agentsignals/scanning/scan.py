@@ -1,0 +1,239 @@
+"""A scan of what a repository's commits changed: findings before and after each, whose lines they stand on, rates."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import asdict
+
+from agentsignals.analysis.weakness_rates import Rate, rates
+from agentsignals.attribution import git
+from agentsignals.attribution.git import FileChange
+from agentsignals.scanning import session_labels
+from agentsignals.scanning.commits import Changed, changed
+from agentsignals.scanning.languages import place_of
+from agentsignals.scanning.owners import Lines, owner_of
+from agentsignals.scanning.scanner import Found, Scanned, Scanner, SourceFile
+from agentsignals.sources import git_objects
+from agentsignals.store import Store, repositories
+from agentsignals.store.tables import FindingRow, ScanRow
+
+Progress = Callable[[str, int, int | None], None]
+_KEPT_EVERY_S = 5.0
+_LARGEST_BYTES = 4 * 1024 * 1024
+_TAGS = {
+    "agent_lines": ("agent_exact", "agent_ws", "agent_other_session"),
+    "shell_lines": ("agent_shell",),
+    "human_lines": ("human_observed",),
+    "unknown_lines": ("unknown",),
+    "nobody_lines": ("preexisting", "moved", "generated"),
+}
+
+
+class Scan(Struct):
+    """What `scan` says of a repository."""
+
+    repo: str
+    scanner: str
+    scanner_version: str
+    commits: int = 0
+    """Commits linked to sessions whose changed files were looked into."""
+    files: int = 0
+    """Different contents of those files, before and after."""
+    scanned: int = 0
+    """Of them, scanned in this run; the others were known."""
+    unchanged: bool = False
+    """Nothing was left to scan."""
+    skipped: dict[str, int] = field(default_factory=dict)
+    introduced: int = 0
+    fixed: int = 0
+    moved: int = 0
+    owners: dict[str, int] = field(default_factory=dict)
+    """Introduced findings by whose lines they stand on, by the replay."""
+    rules: dict[str, int] = field(default_factory=dict)
+    cwes: dict[str, int] = field(default_factory=dict)
+    """Introduced findings by rule and by weakness."""
+    rates: list[Rate] = field(default_factory=list)
+    sessions: int = 0
+    """Sessions that got a rate of their own."""
+
+
+class _Kept(Struct):
+    """Answers by file: content and path, for a rule may ask for a folder's name."""
+
+    version: str
+    answers: dict[str, Scanned] = field(default_factory=dict)
+
+
+class _Run:
+    """A scan on its way."""
+
+    def __init__(self, store: Store, git_dir: str, name: str, scanner: Scanner) -> None:
+        self.store, self.git_dir, self.name, self.scanner = store, git_dir, name, scanner
+        self.kept = _Kept(scanner.version)
+
+    def take_up(self) -> None:
+        """Takes over what a former run knew, when it was of the same rules."""
+        note = repositories.note(self.store.folder, self.name, self._note)
+        try:
+            kept = msgspec.json.decode(note, type=_Kept) if note else None
+        except msgspec.DecodeError:  # of an older version
+            kept = None
+        if kept is not None and kept.version == self.scanner.version:
+            self.kept = kept
+
+    def keep(self) -> None:
+        """Writes down what is known."""
+        repositories.write_note(self.store.folder, self.name, self._note, self.kept)
+
+    @property
+    def _note(self) -> str:
+        return "scanned-" + "".join(c if c.isalnum() or c in "-_" else "-" for c in self.scanner.id)[:60]
+
+    def takes(self, path: str) -> bool:
+        """Whether files of this name are looked into."""
+        return place_of(path) != "vendored" and self.scanner.takes(path)
+
+    def wanted(self, files: list[FileChange]) -> list[FileChange]:
+        """The changed files to look into, before or after."""
+        return [f for f in files if self.takes(f.path) or (f.old_path is not None and self.takes(f.old_path))]
+
+    def found(self, oid: str | None, path: str | None) -> list[Found]:
+        """What the scanner says of a file."""
+        answer = self.kept.answers.get(_key(oid, path)) if oid is not None and path is not None else None
+        return answer.findings if answer is not None else []
+
+    def scan_missing(self, changes: Iterable[list[FileChange]], progress: Progress) -> int:
+        """Asks about files not seen before. What is said is kept on the way, so that a stopped run goes on."""
+        wanted = dict.fromkeys(one for files in changes for one in _contents(files) if self.takes(one[1]))
+        todo = [one for one in wanted if _key(*one) not in self.kept.answers]
+        kept_at = time.monotonic()
+        try:
+            for at in range(0, len(todo), self.scanner.at_once):
+                progress("scanning", at, len(todo))
+                self._ask(todo[at : at + self.scanner.at_once])
+                if time.monotonic() - kept_at > _KEPT_EVERY_S:
+                    self.keep()
+                    kept_at = time.monotonic()
+        finally:
+            if todo:
+                self.keep()
+        return len(todo)
+
+    def _ask(self, part: list[tuple[str, str]]) -> None:
+        there = []
+        contents = git_objects.contents(self.git_dir, [oid for oid, _ in part], _LARGEST_BYTES)
+        for key, data in zip(part, contents, strict=True):
+            if data is None:
+                self.kept.answers[_key(*key)] = Scanned([], "missing")
+            else:
+                there.append((key, SourceFile(key[1], data)))
+        answers = self.scanner.scan([file for _, file in there])
+        for (key, _), answer in zip(there, answers, strict=True):
+            self.kept.answers[_key(*key)] = answer
+
+    def finding(self, sha: str, one: Changed, lines: Lines) -> FindingRow:
+        """A changed finding with whose it is."""
+        found, scanner = one.found, self.scanner
+        owner = tag = session_id = None
+        if one.change != "fixed":
+            owner, tag, session_id = owner_of(lines.of(sha, one.path, found.line, found.end_line))
+        return FindingRow(
+            self.name, sha, scanner.id, scanner.version, one.change, found.rule, list(found.cwe), found.severity,
+            found.confidence, one.path, found.line, found.end_line, one.moved_from, place_of(one.path), owner, tag,
+            session_id, one.fingerprint, found.text, found.message,
+        )  # fmt: skip
+
+    def scan_rows(self, sha: str, files: list[FileChange], lines: Lines) -> list[ScanRow]:
+        """A row a kind of place: the files looked at and their added lines by whose they are."""
+        by_place: dict[str, list[FileChange]] = defaultdict(list)
+        for one in files:
+            by_place[place_of(one.path)].append(one)
+        rows = []
+        for place, those in sorted(by_place.items()):
+            tags: Counter[str] = Counter()
+            for one in those:
+                tags += lines.counts.get((sha, one.path), Counter())
+            answers = [self.kept.answers.get(_key(*one)) for one in _contents(those)]
+            skipped = sum(a is not None and a.skipped not in (None, "unparsed") for a in answers)
+            counts = [sum(tags[t] for t in wanted) for wanted in _TAGS.values()]
+            rows.append(
+                ScanRow(self.name, sha, self.scanner.id, self.scanner.version, place, len(those), skipped, *counts)
+            )
+        return rows
+
+    def write(self, found: list[FindingRow], scans: list[ScanRow]) -> None:
+        """Replaces this scanner's rows; those of others stay."""
+        self._replace("findings", FindingRow, found)
+        self._replace("scans", ScanRow, scans)
+
+    def _replace(self, table: str, kind: type[Struct], rows: Sequence[Struct]) -> None:
+        others = [r for r in repositories.rows(self.store.folder, self.name, table) if r["scanner"] != self.scanner.id]
+        kept = [msgspec.convert(row, kind) for row in others]
+        repositories.write(self.store.folder, self.name, table, [*kept, *rows])
+
+
+def scan(store: Store, at: tuple[str, str], scanner: Scanner, progress: Progress, *, afresh: bool = False) -> Scan:
+    """Scans the files that linked commits of an attributed repository changed, and keeps the findings in its tables.
+
+    `at`: the repository's Git folder, and what tables call it.
+    """
+    git_dir, name = at
+    commits = {
+        row["commit_sha"]: row
+        for row in repositories.rows(store.folder, name, "commits")
+        if row["relation"] not in (None, "copy") and row["added"] is not None and not row["is_merge"]
+    }
+    run = _Run(store, git_dir, name, scanner)
+    if not afresh:
+        run.take_up()
+    changes = {sha: run.wanted(files) for sha, files in git.changes(git_dir, sorted(commits))}
+    told = Scan(name, scanner.id, scanner.version, commits=len(changes))
+    told.scanned = run.scan_missing(changes.values(), progress)
+    told.unchanged = told.scanned == 0
+    lines = Lines(repositories.rows(store.folder, name, "line_attribution"), run.takes)
+    found, scans = [], []
+    for sha, files in changes.items():
+        own = changed([(f, run.found(f.old_oid, f.old_path), run.found(f.new_oid, f.path)) for f in files])
+        found += [run.finding(sha, one, lines) for one in own]
+        scans += run.scan_rows(sha, files, lines)
+    run.write(found, scans)
+    looked = {_key(*one) for files in changes.values() for one in _contents(files)} & run.kept.answers.keys()
+    told.files = len(looked)
+    told.skipped = dict(sorted(Counter(why for key in looked if (why := run.kept.answers[key].skipped)).items()))
+    _summarise(told, found, [_with_modes(s, commits) for s in scans])
+    told.sessions = session_labels.write(store, scanner.id, commits, found, scans)
+    return told
+
+
+def _key(oid: str, path: str) -> str:
+    return f"{oid}:{path}"
+
+
+def _contents(files: Iterable[FileChange]) -> Iterator[tuple[str, str]]:
+    """Id and path of each file's content before and after."""
+    for one in files:
+        if one.old_oid is not None and one.old_path is not None:
+            yield one.old_oid, one.old_path
+        if one.new_oid is not None:
+            yield one.new_oid, one.path
+
+
+def _with_modes(row: ScanRow, commits: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    commit = commits[row.commit_sha]
+    return {**asdict(row), "mode": commit["mode"], "recorded_mode": commit["recorded_mode"]}
+
+
+def _summarise(told: Scan, found: list[FindingRow], scans: list[dict[str, Any]]) -> None:
+    by_change = Counter(row.change for row in found)
+    told.introduced, told.fixed, told.moved = (by_change[c] for c in ("introduced", "fixed", "moved"))
+    new = [row for row in found if row.change == "introduced"]
+    told.owners = dict(Counter(row.owner or "" for row in new).most_common())
+    told.rules = dict(Counter(row.rule for row in new).most_common())
+    told.cwes = dict(Counter(cwe for row in new for cwe in row.cwe).most_common())
+    told.rates = rates(scans, [asdict(row) for row in found])

@@ -1,0 +1,88 @@
+"""What a scanner is: files in, findings out. It knows no repository, no commit and no author."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Literal, Protocol
+
+from msgspec import Struct
+
+Level = Literal["low", "medium", "high"]
+_AROUND = 2
+"""Lines before and after a finding that tell it from an equal one elsewhere in the file (swechat.md f)."""
+_KEPT_CHARS = 200
+
+
+class SourceFile(Struct, frozen=True):
+    """A file as a commit has it."""
+
+    path: str
+    data: bytes
+
+
+class Found(Struct, gc=False):
+    """One finding of a scanner in one file."""
+
+    rule: str
+    line: int
+    """1-based."""
+    end_line: int
+    message: str
+    cwe: tuple[str, ...]
+    """`CWE-78`, …; empty when the scanner names none."""
+    severity: Level
+    confidence: Level
+    text: str = ""
+    """What was matched, at most 200 characters of it."""
+    match: str = ""
+    """Names the matched text without its white space."""
+    around: str = ""
+    """Names the matched text with the lines around it."""
+
+
+class Scanned(Struct):
+    """What a scanner says of one file. `skipped` is why it said nothing: `not_text`, `too_large`, `minified`,
+    `scanner_failed`; `unparsed` when only a part of its rules could be applied."""
+
+    findings: list[Found]
+    skipped: str | None = None
+
+
+class Scanner(Protocol):
+    """Findings of two versions don't compare: whatever changes what is found is part of `version`."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def version(self) -> str: ...
+
+    @property
+    def at_once(self) -> int:
+        """Files worth handing over together."""
+        ...
+
+    def takes(self, path: str) -> bool:
+        """Whether files of this name are looked into; by name alone, for added lines are counted so, too."""
+        ...
+
+    def scan(self, files: Sequence[SourceFile]) -> list[Scanned]:
+        """One answer a file, in their order. ScanError when the scanner itself does not work."""
+        ...
+
+
+def marked(found: Found, lines: Sequence[str], matched: str | None = None) -> Found:
+    """The finding with its text and the names by which it is known again in another version of the file."""
+    first, last = max(found.line - 1, 0), min(found.end_line, len(lines))
+    text = matched if matched is not None else "\n".join(lines[first:last])
+    found.text = " ".join(text.split())[:_KEPT_CHARS]
+    found.match = name_of(text)
+    found.around = name_of("\n".join(lines[max(first - _AROUND, 0) : last + _AROUND]))
+    return found
+
+
+def name_of(text: str) -> str:
+    """A short name of a text without its white space."""
+    plain = "".join(text.split())
+    return hashlib.blake2b(plain.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

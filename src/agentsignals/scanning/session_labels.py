@@ -1,0 +1,81 @@
+"""What a scan says of single sessions, as labels: new findings in the commits of a session, per 1 000 added lines."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from agentsignals.analysis.weakness_rates import PER
+from agentsignals.model import Label
+from agentsignals.proportions import poisson
+from agentsignals.store import Store, labels
+from agentsignals.store.labels import LabelRow
+from agentsignals.store.tables import FindingRow, ScanRow
+
+TASK = "vulnerabilities"
+
+
+class OfSession(Struct):
+    """What a session's rate is made of."""
+
+    introduced: int = 0
+    on_own_lines: int = 0
+    """Of the introduced ones, those on lines that the session wrote."""
+    fixed: int = 0
+    lines: int = 0
+    """Added lines that are not blank, of files that the scanner takes, whoever wrote them."""
+    commits: int = 0
+    low: float | None = None
+    high: float | None = None
+    """Exact Poisson interval of the rate, 95 percent."""
+    scanner_version: str = ""
+    attribution: str = "commits linked to the session by checkpoints, or by the files it changed"
+
+
+def write(
+    store: Store,
+    scanner: str,
+    commits: Mapping[str, Mapping[str, Any]],
+    found: Sequence[FindingRow],
+    scans: Sequence[ScanRow],
+) -> int:
+    """Labels the sessions that these commits are linked to; how many have a rate. A session whose commits added no line
+    that the scanner takes has none.
+    """
+    ours = {s for commit in commits.values() for s in commit["session_ids"]}
+    told: dict[str, OfSession] = defaultdict(OfSession)
+    seen: set[tuple[str, str]] = set()
+    for scan in scans:
+        for session_id in commits[scan.commit_sha]["session_ids"]:
+            one = told[session_id]
+            one.lines += sum(
+                (scan.agent_lines, scan.shell_lines, scan.human_lines, scan.unknown_lines, scan.nobody_lines)
+            )
+            one.commits += (session_id, scan.commit_sha) not in seen
+            one.scanner_version = scan.scanner_version
+            seen.add((session_id, scan.commit_sha))
+    for finding in found:
+        for session_id in commits[finding.commit_sha]["session_ids"]:
+            one = told[session_id]
+            one.introduced += finding.change == "introduced"
+            one.on_own_lines += finding.change == "introduced" and finding.session_id == session_id
+            one.fixed += finding.change == "fixed"
+    labeller = f"scan:{scanner}"
+    rows = [_row(labeller, session_id, one) for session_id, one in sorted(told.items()) if one.lines]
+    kept = [row for row in labels.of_task(store.folder, TASK, labeller) if row.session_id not in ours]
+    labels.write(store.folder, TASK, labeller, [*kept, *rows])
+    return len(rows)
+
+
+def _row(labeller: str, session_id: str, one: OfSession) -> LabelRow:
+    rate = one.introduced / one.lines * PER
+    interval = poisson(one.introduced, one.lines / PER)
+    if interval is not None:
+        one.low, one.high = interval
+    reason = "findings after but not before the session's commits / 1 000 lines they added to files that are scanned"
+    detail = msgspec.json.encode(one).decode()
+    return LabelRow(session_id, Label(TASK, labeller, None, f"{rate:.4f}", reason, number=rate, detail=detail))
