@@ -7,6 +7,7 @@ what does not, stands in docs/sandbox.md.
 
 from agentsignals.sandbox.calling import call
 from agentsignals.sandbox.capability import capabilities, tiers
+from agentsignals.sandbox.checkout import run_in_checkout
 from agentsignals.sandbox.equality import same, shown
 from agentsignals.sandbox.outcome import (
     TIERS,
@@ -34,6 +35,7 @@ __all__ = [
     "Tier",
     "call",
     "capabilities",
+    "run_in_checkout",
     "same",
     "shown",
     "tiers",

@@ -33,13 +33,20 @@ def computing(limits: Limits) -> list[str]:
     ]
 
 
-def python() -> list[str]:
-    """A bare Python, where it also is outside, and the inside of this package; without any installed package."""
+def python(there: tuple[str, ...] = ()) -> list[str]:
+    """A bare Python, where it also is outside, and the inside of this package; without any installed package.
+
+    What lies under the folders that are `there` already is not put there again.
+    """
     _, _, inside = python_paths.inside()
     folders = [*python_paths.library_folders(), str(python_paths.standard_library()), inside]
     hidden = [argument for folder in python_paths.package_folders() for argument in ("--tmpfs", folder)]
     files = [python_paths.executable(), *python_paths.library_files(), *python_paths.DATA]
-    return [*read_only(folders), *hidden, *read_only(files)]
+
+    def missing(paths: Iterable[str]) -> list[str]:
+        return [path for path in paths if not any(path == root or path.startswith(f"{root}/") for root in there)]
+
+    return [*read_only(missing(folders)), *hidden, *read_only(missing(files))]
 
 
 def read_only(paths: Iterable[str]) -> list[str]:
