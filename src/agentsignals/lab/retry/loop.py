@@ -1,0 +1,191 @@
+"""Runs episodes: attempts, feedback, scores, projections. Conditions share tasks, words and random numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from agentsignals.errors import LabError
+from agentsignals.lab import directions, steering
+from agentsignals.lab.directions import DirectionSet
+from agentsignals.lab.evaluation.evaluator import evaluate
+from agentsignals.lab.evaluation.running import Confinement
+from agentsignals.lab.evaluation.verdict import Verdict
+from agentsignals.lab.residual.interface import (
+    Calibration,
+    Generation,
+    Message,
+    Piece,
+    Positions,
+    ResidualModel,
+    Role,
+    Sampling,
+    Writer,
+)
+from agentsignals.lab.retry.rows import AttemptRow, EpisodeRow, ProjectionRow
+from agentsignals.lab.retry.scores import attempt_row, episode_row
+from agentsignals.lab.retry.wording import Wording
+from agentsignals.lab.runs import seed_of
+from agentsignals.lab.steering import Condition
+from agentsignals.lab.tasks import Task
+
+_SPANS: tuple[Role, ...] = ("task", "tests", "code", "feedback")
+
+
+class Plan(Struct, frozen=True):
+    """What every episode of a run shares."""
+
+    wording: Wording
+    attempts: int = 3
+    max_new_tokens: int = 360
+    temperature: float = 0.2
+    top_p: float = 0.9
+    seed: int = 13
+    inside: Confinement = Confinement()
+    batch: int = 16
+    """Episodes that are generated together; of an interrupted run so many are lost at most."""
+
+
+class Steered(Struct, frozen=True):
+    """A model in this process with what steering and projecting need."""
+
+    model: ResidualModel
+    directions: DirectionSet | None
+    calibration: Calibration
+    project: bool = True
+
+
+class Episode(Struct):
+    """An episode under way."""
+
+    task: Task
+    sample: int
+    chat: list[Message]
+    attempts: list[AttemptRow] = []
+    verdicts: list[Verdict] = []
+    projections: list[ProjectionRow] = []
+    over: bool = False
+
+
+class Done(Struct, frozen=True):
+    """An episode that is over: its rows, and the chat that led to them."""
+
+    task: Task
+    condition: Condition
+    episode: EpisodeRow
+    attempts: list[AttemptRow]
+    projections: list[ProjectionRow]
+    chat: list[Message]
+
+
+def episodes(
+    writer: Writer, plan: Plan, condition: Condition, work: Sequence[tuple[Task, int]], steered: Steered | None = None
+) -> Iterator[Done]:
+    """Runs (task, sample) pairs under a condition, `plan.batch` at a time. LabError when a server should be steered."""
+    if condition.steers and steered is None:
+        raise LabError(
+            f"Condition {condition.name!r} steers, and {writer.name} is no model in this process.", "Give --model."
+        )
+    for start in range(0, len(work), plan.batch):
+        batch = [
+            Episode(task, sample, list(plan.wording.opening(task, condition.tone)))
+            for task, sample in work[start : start + plan.batch]
+        ]
+        for attempt in range(plan.attempts):
+            going = [one for one in batch if not one.over]
+            if not going:
+                break
+            if steered is not None and steered.project and steered.directions is not None:
+                _project(steered, condition, going, attempt)
+            for one, answer in zip(going, _answers(writer, plan, condition, going, attempt, steered), strict=True):
+                _take(one, answer, plan, condition, attempt)
+        for one in batch:
+            row = episode_row(condition.name, one.task, one.sample, one.attempts, one.verdicts)
+            yield Done(one.task, condition, row, one.attempts, one.projections, one.chat)
+
+
+def _answers(  # noqa: PLR0913  (a round of the loop and all it goes by)
+    writer: Writer,
+    plan: Plan,
+    condition: Condition,
+    going: Sequence[Episode],
+    attempt: int,
+    steered: Steered | None,
+) -> list[Generation]:
+    how = [
+        # Without the condition: its random numbers are those of every other condition.
+        Sampling(
+            plan.max_new_tokens, plan.temperature, plan.top_p, seed_of(plan.seed, one.task.key, attempt, one.sample)
+        )
+        for one in going
+    ]
+    if steered is None or not condition.steers:
+        return writer.write([one.chat for one in going], how)
+    does = steering.edits(condition, steered.directions, steered.calibration)
+    return steered.model.generate([steered.model.encode(one.chat) for one in going], how, does)
+
+
+def _take(one: Episode, answer: Generation, plan: Plan, condition: Condition, attempt: int) -> None:
+    """Evaluates an answer, and says what comes back of it."""
+    verdict = evaluate(one.task, answer.text, plan.inside)
+    seed = seed_of(plan.seed, one.task.key, attempt, one.sample)
+    asked = "\n".join(piece.text for message in one.chat if message.speaker != "assistant" for piece in message.pieces)
+    one.over = verdict.visible_pass is True or attempt + 1 == plan.attempts
+    one.chat.append(Message("assistant", (Piece("code", answer.text, str(attempt)),)))
+    said = ""
+    if not one.over:
+        left = plan.attempts - attempt - 1
+        back = plan.wording.after_failure(one.task, visible_failure(one.task, verdict), attempt, left, condition.tone)
+        one.chat.append(back)
+        said = "".join(piece.text for piece in back.pieces)
+    one.verdicts.append(verdict)
+    row: Callable[..., AttemptRow] = attempt_row
+    one.attempts.append(
+        row(one.task, verdict, answer, condition=condition.name, sample=one.sample, attempt=attempt, seed=seed,
+            feedback=said, asked=asked)
+    )  # fmt: skip
+
+
+def visible_failure(task: Task, verdict: Verdict) -> str:
+    """What a model may hear: the first visible failure. A failure of hidden tests alone is never told, since the loop
+    ends where the visible ones pass."""
+    if verdict.error_class == "no_function":
+        return f"there is no function `{task.function}` in the answer."
+    return verdict.error or verdict.error_class
+
+
+def _project(steered: Steered, condition: Condition, going: Sequence[Episode], attempt: int) -> None:
+    """Projections of each prompt before the attempt, over all tokens and by role, in the unsteered model."""
+    of = steered.directions
+    if of is None:
+        return
+    prompts = [steered.model.encode(one.chat) for one in going]
+    places: list[tuple[str, Positions]] = [("all", Positions("all"))]
+    places += [(role, Positions("roles", roles=(role,))) for role in _SPANS]
+    for span, at in places:
+        states = steered.model.record(prompts, of.layers, at)
+        for number, name in enumerate(of.names):
+            cosine = directions.project(states, of.vectors[number], of.centre)
+            coordinate = directions.project(states, of.vectors[number], of.centre, "coordinate")
+            for place, layer in enumerate(of.layers):
+                for row, one in enumerate(going):
+                    along = float(coordinate[row, place]) / steered.calibration.median_norm[layer]
+                    one.projections.append(
+                        ProjectionRow(
+                            condition=condition.name,
+                            task=one.task.key,
+                            sample=one.sample,
+                            attempt=attempt,
+                            direction=name,
+                            layer=layer,
+                            span=span,
+                            cosine=_known(cosine[row, place]),
+                            coordinate=_known(along),
+                        )
+                    )
+
+
+def _known(value: Any) -> float | None:
+    return None if value != value else float(value)  # noqa: PLR0124  (NaN is the only value that is not itself)

@@ -1,0 +1,146 @@
+"""Conditions of an experiment as edits of the residual stream, and whether they did anything at all.
+
+A dose is a fraction of the median norm of a layer's tokens (sinks left out) on calibration texts: it does not depend on
+the prompt, the step or the number of layers (emotion_lab (b) 7). A null result counts only when the manipulation moved
+something and the output stayed valid (b 8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from msgspec import Struct
+
+from agentsignals.errors import LabError
+from agentsignals.lab import directions
+from agentsignals.lab.directions import Array, DirectionSet
+from agentsignals.lab.residual.interface import Ablate, Add, Calibration, Edit, Positions, Prompt, ResidualModel
+
+Where = Literal["all", "prompt", "feedback", "last", "generated"]
+
+_POSITIONS: dict[Where, Positions] = {
+    "all": Positions("all"),
+    "prompt": Positions("prompt"),
+    "feedback": Positions("roles", roles=("feedback",)),
+    "last": Positions("last"),
+    "generated": Positions("generated"),
+}
+
+MOST_INVALID_BEYOND_BASELINE = 0.2
+"""A condition whose share of invalid answers is this much above the baseline's is over-steered: what it does is break
+the model, and no behaviour is read from it."""
+
+
+class Condition(Struct, frozen=True):
+    """A treatment: nothing at all, a direction at a dose, or other words."""
+
+    name: str
+    direction: str | None = None
+    """The name in a direction set; `random:SEED` a random one, `shared` what all have in common."""
+    dose: float = 0.0
+    """Of the layer's median norm; negative: against the direction."""
+    layers: tuple[int, ...] = ()
+    where: Where = "all"
+    tone: str = "neutral"
+    """Of the words around the task: a prompt condition where it differs from the baseline's."""
+    ablate: bool = False
+    """The direction is taken out instead of added; the dose does not matter then."""
+
+    @property
+    def steers(self) -> bool:
+        return self.direction is not None and (self.ablate or self.dose != 0)
+
+
+BASELINE = Condition("baseline")
+
+
+def positions(where: Where) -> Positions:
+    """The tokens that a treatment acts on."""
+    return _POSITIONS[where]
+
+
+def vector(of: DirectionSet, name: str, layer: int) -> Array:
+    """A direction of the set at a layer; `random:SEED` and `shared` are controls made from it."""
+    place = of.layers.index(layer) if layer in of.layers else None
+    if place is None:
+        raise LabError(f"There are no directions at layer {layer}.", f"They are at {', '.join(map(str, of.layers))}.")
+    kind, _, seed = name.partition(":")
+    if kind == "random":
+        if not seed.isdigit():
+            raise LabError(f"{name!r} has no seed.", "Write random:1, random:2, ...")
+        drawn: Array = directions.random_like(of.vectors[0, place], 1, int(seed))[0]
+        return drawn
+    if name == "shared":
+        axis: Array = directions.shared_axis(of.vectors)[place]
+        return axis
+    return of.of(name, layer)
+
+
+def edits(condition: Condition, of: DirectionSet | None, calibration: Calibration) -> list[Edit]:
+    """What to do to the model in this condition; nothing where it does not steer."""
+    if not condition.steers or condition.direction is None:
+        return []
+    if of is None:
+        raise LabError(
+            f"Condition {condition.name!r} needs directions.", "Name a file that `lab run directions` wrote."
+        )
+    if not condition.layers:
+        raise LabError(f"Condition {condition.name!r} names no layer.", "Say which blocks it acts on.")
+    at = positions(condition.where)
+    made: list[Edit] = []
+    for layer in condition.layers:
+        along = vector(of, condition.direction, layer)
+        if condition.ablate:
+            made.append(Ablate(layer, along, at))
+        else:
+            made.append(Add(layer, along, condition.dose * calibration.median_norm[layer], at))
+    return made
+
+
+class Manipulation(Struct, frozen=True):
+    """Whether a condition moved the model, on fixed prompts."""
+
+    condition: str
+    kl: float
+    """Mean Kullback-Leibler divergence of the next token's distribution, steered from plain, in nats."""
+    shift: float | None
+    """Mean change of the projection on the direction at the last layer read downstream, in median norms there; None
+    where the condition has no direction."""
+    anti_steered: float | None
+    """The share of prompts whose projection moved the other way."""
+    n: int
+
+
+def manipulation(
+    model: ResidualModel,
+    prompts: Sequence[Prompt],
+    condition: Condition,
+    of: DirectionSet | None,
+    calibration: Calibration,
+) -> Manipulation:
+    """Runs the prompts plain and steered. The projection is read at the deepest layer of the set that lies at or after
+    the steered ones, over the last token of each prompt."""
+    does = edits(condition, of, calibration)
+    plain, steered = model.next_logprobs(prompts), model.next_logprobs(prompts, does)
+    kl = float((np.exp(steered) * (steered - plain)).sum(axis=1).mean())
+    if of is None or condition.direction is None or not does:
+        return Manipulation(condition.name, kl, None, None, len(prompts))
+    layer = max(of.layers)
+    along = directions.unit(vector(of, condition.direction, layer))
+    last = Positions("last", skip_sinks=False)
+    moved = (model.record(prompts, [layer], last, does) - model.record(prompts, [layer], last))[:, 0] @ along
+    wanted = np.sign(condition.dose) if not condition.ablate else -1.0
+    return Manipulation(
+        condition.name,
+        kl,
+        float(moved.mean()) / calibration.median_norm[layer],
+        float((moved * wanted < 0).mean()),
+        len(prompts),
+    )
+
+
+def over_steered(invalid: float, invalid_at_baseline: float) -> bool:
+    """Whether a condition broke the model: its answers are invalid far more often than without it."""
+    return invalid - invalid_at_baseline > MOST_INVALID_BEYOND_BASELINE

@@ -1,0 +1,36 @@
+"""The tiny world's tasks as function tasks, so that the retry loop and its evaluator take them as any other."""
+
+from __future__ import annotations
+
+import random
+
+from agentsignals.lab.runs import seed_of
+from agentsignals.lab.tasks import Case, Task
+from agentsignals.lab.tasks.relations import follows
+from agentsignals.lab.tiny import world
+
+
+def function_task(task: world.AddTask) -> Task:
+    """Hidden cases are inputs that are not shown; the relation is that one more in gives one more out."""
+    return Task(
+        id=task.id,
+        family="tiny",
+        function=world.FUNCTION,
+        signature=f"{world.FUNCTION}(x: int) -> int",
+        says=f"Add {task.addend}.",
+        visible=tuple(Case((n,), n + task.addend) for n in task.shown),
+        hidden=tuple(Case((n,), n + task.addend) for n in task.hidden()),
+        relations=(follows("one more", lambda x: (x + 1,), lambda out, other: other == out + 1),),
+        reference=task.honest() + "\n",
+        wrong=task.shortcut() + "\n",
+    )
+
+
+def drawn(count: int, seed: int) -> list[Task]:
+    """`count` different tasks."""
+    chance = random.Random(seed_of(seed, "tiny tasks"))  # noqa: S311  (tasks are drawn, no secrets)
+    found: dict[str, world.AddTask] = {}
+    while len(found) < count:
+        task = world.draw_task(chance)
+        found[task.id] = task
+    return [function_task(task) for task in found.values()]
