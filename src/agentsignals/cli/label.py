@@ -165,8 +165,8 @@ def _list(options: argparse.Namespace) -> int:
     from agentsignals.labels.tasks import tasks  # noqa: PLC0415
 
     names = ("task", "of", "says", "values", "prompt")
-    found = [(t.name, t.level, t.says, ", ".join(t.values) or "a number", t.prompt_hash) for t in tasks().values()]
-    found.append(topics.LISTED)
+    judged = [(t.name, t.level, t.says, ", ".join(t.values) or "a number", t.prompt_hash) for t in tasks().values()]
+    found = [*judged, topics.LISTED]
     print(json_text([dict(zip(names, row, strict=True)) for row in found]) if options.json else table(names, found, 90))
     return 0
 
