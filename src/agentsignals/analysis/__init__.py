@@ -33,6 +33,7 @@ STUDIES = {
     "coding_modes": "agentsignals.analysis.studies.coding_modes:STUDY",
     "survival": "agentsignals.analysis.studies.survival:STUDY",
     "efficiency": "agentsignals.analysis.studies.efficiency:STUDY",
+    "weaknesses": "agentsignals.analysis.studies.weaknesses:STUDY",
     "people": "agentsignals.analysis.studies.people:STUDY",
     "messages": "agentsignals.analysis.studies.messages:STUDY",
     "sentiment": "agentsignals.analysis.studies.sentiment:STUDY",

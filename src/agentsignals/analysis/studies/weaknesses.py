@@ -1,0 +1,109 @@
+"""Which weaknesses came with commits, per 1 000 added lines (SWE-chat, Table 4, Figures 26 and 27)."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from agentsignals.analysis.charts import bars
+from agentsignals.analysis.study import Chart, Column, Finding, Inputs, Outcome, Row, Study, Table, again_in_report
+from agentsignals.analysis.weakness_rates import ALL, Rate, rates
+
+_NONE = "No repository was scanned: agentsignals scan REPO does it."
+_SHOWN = 15
+_NAMES = {"human_only": "human only", "collaborative": "collaborative", "vibe": "vibe coding", "unknown": "unknown"}
+_LIMITS = [
+    "Findings of a static scanner are not confirmed weaknesses, and rates of different rule sets don't compare: the"
+    " published ones are of an unnamed set.",
+    "Intervals are exact for independent findings; those of one commit are not, so they are too narrow where few"
+    " commits have most.",
+    "The order of modes can turn with the attribution, which each rate names.",
+]
+
+
+def _function(inputs: Inputs) -> Outcome:
+    if not inputs.rows["scans"]:
+        return Outcome(limits=[_NONE])
+    commits = Counter(row["scanner"] for row in inputs.rows["scans"])
+    scanner = min(commits, key=lambda name: (-commits[name], name))
+    findings = [row for row in inputs.rows["findings"] if row["scanner"] == scanner]
+    found = rates([row for row in inputs.rows["scans"] if row["scanner"] == scanner], findings)
+    new = [row for row in findings if row["change"] == "introduced"]
+    told = [_finding(rate, scanner) for rate in found if rate.files == ALL and rate.lines and _is_told(rate)]
+    charts = [
+        _chart("rules", "Introduced findings by rule", Counter(row["rule"] for row in new)),
+        _chart("cwes", "Introduced findings by weakness", Counter(cwe for row in new for cwe in row["cwe"])),
+    ]
+    return Outcome(told, [_table(found, scanner)], [c for c in charts if c is not None], _LIMITS)
+
+
+def _is_told(rate: Rate) -> bool:
+    return rate.by == "all" or (rate.attribution == "replayed" and rate.group != "nobody")
+
+
+def _finding(rate: Rate, scanner: str) -> Finding:
+    words = "all" if rate.by == "all" else f"{rate.by} {_NAMES.get(rate.group, rate.group)}, {rate.attribution}"
+    low, high = rate.introduced_low, rate.introduced_high
+    return Finding(
+        id="weaknesses.introduced" if rate.by == "all" else f"weaknesses.{rate.by}.{rate.group}",
+        title=f"Introduced findings per 1 000 added lines ({words})",
+        value=rate.introduced_rate,
+        unit="findings per 1 000 lines",
+        kind="number",
+        n=rate.lines,
+        of="added lines of scanned files",
+        interval=None if low is None or high is None else (low, high),
+        command=again_in_report("weaknesses"),
+        note=f"scanner {scanner}; {rate.introduced} in {rate.commits_with} commits, {rate.largest_commit} in one",
+    )
+
+
+def _table(found: list[Rate], scanner: str) -> Table:
+    columns = (
+        Column("attribution", "attribution"), Column("by", "by"), Column("group", "group"), Column("files", "files"),
+        Column("lines", "added lines", "count"), Column("introduced", "introduced", "count"),
+        Column("introduced_rate", "per 1 000", "number"), Column("low", "from", "number"),
+        Column("high", "to", "number"), Column("fixed", "fixed", "count"), Column("fixed_rate", "per 1 000", "number"),
+    )  # fmt: skip
+    rows = [
+        [r.attribution, r.by, r.group, r.files, r.lines, r.introduced, r.introduced_rate, r.introduced_low,
+         r.introduced_high, r.fixed, r.fixed_rate]
+        for r in found
+    ]  # fmt: skip
+    return Table(
+        id="weaknesses.rates",
+        title="Findings per 1 000 added lines",
+        columns=columns,
+        rows=rows,
+        n=found[0].commits,
+        of="commits that added lines",
+        note=f"scanner {scanner}",
+    )
+
+
+def _chart(name: str, title: str, counted: Counter[str]) -> Chart | None:
+    if not counted:
+        return None
+    rows: list[Row] = [{"name": key, "value": n, "tip": f"{key}: {n:,}"} for key, n in counted.most_common(_SHOWN)]
+    return Chart(
+        id=f"weaknesses.{name}",
+        title=title,
+        says="; ".join(row["tip"] for row in rows),
+        spec=bars(rows, "findings"),
+        n=counted.total(),
+        of="introduced findings",
+    )
+
+
+STUDY = Study(
+    "weaknesses",
+    "Weaknesses",
+    "Which weaknesses came with commits, and with whose lines?",
+    {
+        "scans": "SELECT scans.*, commits.mode, commits.recorded_mode FROM scans JOIN commits USING (repo, commit_sha)"
+        " ORDER BY repo, commit_sha, scanner, place",
+        "findings": "SELECT repo, commit_sha, scanner, change, rule, cwe, place, owner, tag FROM findings"
+        " WHERE change IN ('introduced', 'fixed') ORDER BY ALL",
+    },
+    _function,
+    context="product",
+)
