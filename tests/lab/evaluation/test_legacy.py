@@ -33,7 +33,7 @@ def test_the_first_prefix_that_parses_cuts_a_function_in_two_and_the_last_does_n
 
 SAID: dict[str, tuple[str, bool, bool, str]] = {
     "an import above is lost": (
-        "import math\ndef safe_divide(a, b):\n    return math.e", True, True, "NameError(\"name 'math' is not defined\")"
+        "import re\ndef safe_divide(a, b):\n    return re.X", True, True, "NameError(\"name 're' is not defined\")"
     ),
     "an import inside is forbidden": (
         "def safe_divide(a, b):\n    import math\n    return 1", True, True, "ImportError('__import__ not found')"
@@ -45,7 +45,7 @@ SAID: dict[str, tuple[str, bool, bool, str]] = {
     "no Python": ("def safe_divide(a, b:", True, False, "invalid_python"),
     "fences and prose behind": (f"```python\n{GUARDED}\n```\nDone and dusted.", True, True, ""),
     "signs of a tokenizer": (GUARDED.replace("\n", "Ċ").replace(" ", "Ġ"), True, True, ""),
-    "False is 0 to it": ("def safe_divide(a, b):\n    return a / b if a and b else None if a else 0 > 1", True, True, ""),
+    "False is 0": ("def safe_divide(a, b):\n    return a / b if a and b else None if a else 1 < 0", True, True, ""),
     "an endless loop": ("def safe_divide(a, b):\n    while 1: pass", True, True, "timeout"),
 }  # fmt: skip
 

@@ -1,0 +1,58 @@
+"""What a repository task is: a small program with a bug, an issue that tells of it, tests that are shown and others."""
+
+from __future__ import annotations
+
+from difflib import unified_diff
+from pathlib import Path, PurePosixPath
+
+from msgspec import Struct
+
+from agentsignals.errors import LabError
+
+TESTS = ("python3", "-m", "unittest", "discover", "-s", "tests", "-t", ".")
+"""Runs the tests of a repository, in its folder."""
+
+
+class RepositoryTask(Struct, frozen=True, kw_only=True):
+    """A repository to mend. Paths are relative, with `/`."""
+
+    id: str
+    version: int = 1
+    issue: str
+    """What somebody reports, in words."""
+    files: dict[str, str]
+    """The repository as it is handed out, visible tests included; those pass or show the bug."""
+    fixed: dict[str, str]
+    """The files that the reference solution changes, as it leaves them."""
+    hidden: dict[str, str]
+    """Tests that are laid over the patched repository: all of them must pass."""
+    n_visible: int
+    """How many tests the handed-out repository has."""
+    n_hidden: int
+
+    @property
+    def key(self) -> str:
+        """Names the task and its version."""
+        return f"repository/{self.id}@{self.version}"
+
+
+def lay_out(files: dict[str, str], folder: Path) -> None:
+    """Writes files below a folder. LabError for a path that leaves it, or that leads through a link."""
+    for name, text in files.items():
+        path = PurePosixPath(name)
+        if path.is_absolute() or ".." in path.parts:
+            raise LabError(f"{name} leaves the repository.", "Paths are relative to it.")
+        target = folder / path
+        if any(place.is_symlink() for place in (target, *target.parents) if place.is_relative_to(folder)):
+            raise LabError(f"{name} is, or lies behind, a link.", "Links are not followed.")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, "utf-8")
+
+
+def reference_patch(task: RepositoryTask) -> str:
+    """The reference solution as a unified diff, as `git apply` takes it."""
+    parts: list[str] = []
+    for name, fixed in task.fixed.items():
+        before = task.files[name].splitlines(keepends=True)
+        parts += unified_diff(before, fixed.splitlines(keepends=True), f"a/{name}", f"b/{name}")
+    return "".join(parts)
