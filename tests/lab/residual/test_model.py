@@ -105,7 +105,7 @@ def test_a_sink_stays_in_sight_when_its_span_is_suppressed(sunk: HookedModel) ->
     answers = []
     for model in (cached, anew):
         model.calibrate(asked)
-        answers.append(model.generate(asked, [Sampling(8)], [Suppress(Positions("generated"), layers=(2,))]))
+        answers.append(model.generate(asked, [Sampling(8)], [Suppress(Positions("all"), layers=(2,))]))
     assert answers[0][0].tokens == answers[1][0].tokens
 
 
@@ -166,6 +166,8 @@ def test_batches_hold_prompts_alike_in_length(lengths: list[int], most: int, exp
 
 def test_a_batch_of_any_size_gives_the_same(sunk: HookedModel) -> None:
     tight = HookedModel(sunk._model, small.tokenizer(), sunk.card, batch_tokens=1)
+    sizes: list[int] = []
+    sunk._model.model.embed_tokens.register_forward_hook(lambda _, ids, __: sizes.append(len(ids[0])))
     asked = [text(sunk, said) for said in ("add", "write a function", "failed again", "return a + b")]
     for ours, theirs in (
         (sunk.record(asked, [0, 3]), tight.record(asked, [0, 3])),
@@ -174,6 +176,7 @@ def test_a_batch_of_any_size_gives_the_same(sunk: HookedModel) -> None:
         *zip(sunk.states(asked, [2]), tight.states(asked, [2]), strict=True),
     ):
         np.testing.assert_allclose(ours, theirs, atol=1e-4)
+    assert sizes == [4, 1, 1, 1, 1] * 4
 
 
 def test_no_hook_stays_behind_not_even_after_an_error(sunk: HookedModel) -> None:

@@ -76,8 +76,7 @@ def drawn(logits: torch.Tensor, answers: Sequence[Answer]) -> tuple[list[int], l
         if any(answers[i].sampling.top_p < 1 for i in warm):
             chances = _nucleus(chances, column([answers[i].sampling.top_p for i in warm]))
         upto = chances.cumsum(-1)
-        total = upto[:, -1:]
-        below = torch.minimum(column([numbers[i] for i in warm]) * total, torch.nextafter(total, total - total))
+        below = column([numbers[i] for i in warm]) * upto[:, -1:]
         tokens[warm] = torch.searchsorted(upto, below, right=True).squeeze(-1)
     return tokens.tolist(), logprobs.gather(-1, tokens.unsqueeze(-1)).squeeze(-1).tolist()
 
