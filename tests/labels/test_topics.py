@@ -311,6 +311,15 @@ def test_what_leaves_the_machine_for_a_name_is_masked(store: Store, server: Serv
     assert "jo@example.org" in material(server.requests[1])
 
 
+def test_words_of_a_topic_that_masking_takes_out_are_not_told(store: Store, server: Server) -> None:
+    topics = [(["marjolein", "parser"], ["look into /home/marjolein/parser again", "the parser"])]
+    Naming(store, namer(server), redact=True).names(topics)
+    Naming(store, namer(server), redact=False).names(topics)
+    masked, plain = (material(request) for request in server.requests)
+    assert "marjolein" not in masked and "Words: parser" in masked
+    assert "Words: marjolein, parser" in plain
+
+
 def test_a_server_elsewhere_gets_masked_prompts_unless_told_otherwise(
     store: Store, server: Server, without_umap: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -78,8 +78,11 @@ class Naming:
 
     def _question(self, words: list[str], texts: list[str]) -> Question:
         mask = self._redactor.text if self._redactor else str
-        lines = [f"Words: {', '.join(words)}", "Messages:"]
-        lines += [f"- {mask(' '.join(text.split()))[:MOST_CHARS]}" for text in texts[:CENTRAL]]
+        masked = [mask(" ".join(text.split())) for text in texts]
+        # A word alone no longer shows that it was part of a secret or a home: only those that masking left are told.
+        left = "\n".join(masked).lower()
+        lines = [f"Words: {', '.join(word for word in words if word.lower() in left)}", "Messages:"]
+        lines += [f"- {text[:MOST_CHARS]}" for text in masked[:CENTRAL]]
         return made(self._by.name, TASK, prompt(TASK), "\n".join(lines), NameAnswer, TOKENS, name_in)
 
     def _kept(self, answers: Answers, question: Question) -> bool:
