@@ -1,0 +1,137 @@
+"""What the lab says of two conditions: paired differences over tasks, exact McNemar, many tests at once.
+
+Samples of one task are alike, so tasks are drawn anew, never samples (emotion_lab (b): every null against its chance).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import comb
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import ArrayLike, NDArray
+
+from agentsignals.errors import LabError
+
+__all__ = ["Difference", "McNemar", "Mean", "benjamini_hochberg", "mcnemar", "mean", "paired_difference"]
+
+_DRAWS = 2000
+_INTERVAL = (2.5, 97.5)
+
+
+class Mean(Struct, frozen=True):
+    """A mean over pairs or items, each with the weight 1."""
+
+    value: float
+    low: float
+    high: float
+    """95 % percentile interval over draws of whole tasks; NaN with fewer than two tasks."""
+    n: int
+    tasks: int
+
+
+class Difference(Struct, frozen=True):
+    """Treatment less control over pairs (same task, same sample)."""
+
+    value: float
+    low: float
+    high: float
+    """95 % percentile interval over draws of whole tasks; NaN with fewer than two tasks."""
+    p: float
+    """Two-sided, of a sign flip of whole tasks: the share of flips with a mean at least as far from 0, the real one
+    counted among them. 1 with fewer than two tasks."""
+    n: int
+    tasks: int
+
+
+class McNemar(Struct, frozen=True):
+    """Of pairs of yes and no: those that changed, and how likely so uneven a change is by chance."""
+
+    gained: int
+    """No under control, yes under treatment."""
+    lost: int
+    p: float
+    """Exact, two-sided: binomial with one half over the pairs that changed (McNemar 1947). It takes pairs as
+    independent: one pair a task, or read `paired_difference` instead."""
+    n: int
+
+
+def mean(values: ArrayLike, tasks: Sequence[str], *, draws: int = _DRAWS, seed: int = 0) -> Mean:
+    """The mean of `values` with its interval over tasks. LabError when there are none, or not one task a value."""
+    given = _finite(values, tasks)
+    sums, counts = _by_task(given, tasks)
+    low, high = _interval(sums, counts, draws, seed)
+    return Mean(float(given.mean()), low, high, len(given), len(sums))
+
+
+def paired_difference(
+    treatment: ArrayLike, control: ArrayLike, tasks: Sequence[str], *, draws: int = _DRAWS, seed: int = 0
+) -> Difference:
+    """Mean of treatment less control; entry i of both is the same task and sample, and `tasks[i]` names the task.
+
+    LabError when lengths differ, nothing is given, or a value is not finite: pairs with a side missing are left out,
+    and counted, by the caller.
+    """
+    high, low = np.asarray(treatment, np.float64), np.asarray(control, np.float64)
+    if high.shape != low.shape:
+        raise LabError(f"{len(high)} treated and {len(low)} control values are no pairs.", "Give one each a pair.")
+    given = _finite(high - low, tasks)
+    sums, counts = _by_task(given, tasks)
+    below, above = _interval(sums, counts, draws, seed)
+    return Difference(float(given.mean()), below, above, _flip_p(sums, len(given), draws, seed), len(given), len(sums))
+
+
+def mcnemar(treatment: Sequence[bool], control: Sequence[bool]) -> McNemar:
+    """Exact McNemar test of paired answers. LabError when lengths differ."""
+    if len(treatment) != len(control):
+        raise LabError(f"{len(treatment)} treated and {len(control)} control answers are no pairs.", "Give one each.")
+    gained = sum(t and not c for t, c in zip(treatment, control, strict=True))
+    lost = sum(c and not t for t, c in zip(treatment, control, strict=True))
+    changed = gained + lost
+    tail = sum(comb(changed, k) for k in range(min(gained, lost) + 1))
+    return McNemar(gained, lost, min(1.0, 2 * tail / 2**changed), len(treatment))
+
+
+def benjamini_hochberg(p: Sequence[float]) -> list[float]:
+    """p values adjusted so that those below q hold at most a share q of false finds (Benjamini and Hochberg 1995).
+
+    LabError when a value is not within [0, 1]: an untested hypothesis is left out, not passed as NaN.
+    """
+    values = np.asarray(p, np.float64)
+    if not ((values >= 0) & (values <= 1)).all():
+        raise LabError("A p value is not within 0 and 1.", "Leave hypotheses out that were not tested.")
+    order = np.argsort(values, kind="stable")[::-1]
+    scaled = values[order] * len(values) / np.arange(len(values), 0, -1)
+    adjusted = np.empty_like(values)
+    adjusted[order] = np.minimum.accumulate(np.minimum(scaled, 1.0))
+    return [float(value) for value in adjusted]
+
+
+def _finite(values: ArrayLike, tasks: Sequence[str]) -> NDArray[np.float64]:
+    given = np.asarray(values, np.float64)
+    if not len(given) or len(given) != len(tasks):
+        raise LabError(f"{len(given)} values of {len(tasks)} tasks.", "Give one task a value, and one value at least.")
+    if not np.isfinite(given).all():
+        raise LabError("A value is not finite.", "Leave out the pairs that have no value, and count them.")
+    return given
+
+
+def _by_task(values: NDArray[np.float64], tasks: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Sum and count of each task's values."""
+    _, member = np.unique(np.asarray(tasks), return_inverse=True)
+    return np.asarray(np.bincount(member, values), np.float64), np.bincount(member)
+
+
+def _interval(sums: NDArray[np.float64], counts: NDArray[np.int64], draws: int, seed: int) -> tuple[float, float]:
+    if len(sums) < 2:  # drawn anew, one task is always itself: that is no certainty
+        return float("nan"), float("nan")
+    picked = np.random.default_rng(seed).integers(0, len(sums), (draws, len(sums)))
+    low, high = np.percentile(sums[picked].sum(axis=1) / counts[picked].sum(axis=1), _INTERVAL)
+    return float(low), float(high)
+
+
+def _flip_p(sums: NDArray[np.float64], n: int, draws: int, seed: int) -> float:
+    signs = np.random.default_rng(seed).choice((-1.0, 1.0), (draws, len(sums)))
+    far = np.abs(signs @ sums / n) >= abs(float(sums.sum()) / n) - 1e-12
+    return float((1 + int(far.sum())) / (1 + draws))
