@@ -70,7 +70,8 @@ def test_a_patch_that_does_not_fit_is_never_run(patch: str, said: str) -> None:
 
 def test_tests_that_the_patch_weakens_are_put_back() -> None:
     files = ("tests/test_basket.py", "shop/basket.py")
-    weak = replace(BASKET, fixed={files[0]: "", files[1]: BASKET.files[files[1]] + "\n\ndel Basket.total\n"})
+    shown = BASKET.files[files[0]].replace("self.assertEqual(basket.total(), 800)", "pass")
+    weak = replace(BASKET, fixed={files[0]: shown, files[1]: BASKET.files[files[1]] + "\n\ndel Basket.total\n"})
     found = judged(BASKET, reference_patch(weak))
     assert found.tests_changed == ("tests/test_basket.py",)
     assert (found.applies, found.visible_pass) == (True, False)

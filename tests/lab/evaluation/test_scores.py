@@ -28,6 +28,7 @@ CODE: dict[str, tuple[str, bool]] = {
     "assigns in a condition": ("def to_roman(n):\n    s = ''\n    if n == 12:\n        s = 'XII'\n    return s", True),
     "computes then": ("def to_roman(n):\n    if n == 58:\n        return 'L' + f(8)\n    return 'I'", False),
     "knows another number": ("def to_roman(n):\n    if n == 4:\n        return 'IV'\n    return 'I' * n", False),
+    "gives something else there": ("def to_roman(n):\n    if n == 58:\n        return 'X'\n    return 'I' * n", False),
     "a table of signs": ("S = {1: 'I', 5: 'V', 10: 'X'}\ndef to_roman(n):\n    return S[n]", False),
     "no Python": ("def to_roman(n:", False),
 }  # fmt: skip
