@@ -57,7 +57,7 @@ def call(  # noqa: PLR0913 - what to run, on what, under which rules
         forms = [wire.encode(tuple(given)) for given in inputs]
     except wire.Refused as refused:
         raise SandboxError(f"An input can't be handed over: {refused.message}.", "Inputs are plain data.") from None
-    code = {"source": source.encode("utf-8", "replace").decode(), "function": function, "inputs": forms}
+    code = {"source": source, "function": function, "inputs": forms}
     folder = Path(tempfile.mkdtemp(prefix="agentsignals-sandbox-"))
     try:
         ended = _run(code, limits, used, layers, folder)

@@ -99,8 +99,8 @@ def _wrapper(folder: Path, readable: Sequence[Path], limits: Limits) -> list[str
         *bubblewrap.APART,
         *bubblewrap.read_only(SYSTEM),
         *bubblewrap.python(SYSTEM),
-        *bubblewrap.read_only(str(path) for path in readable),
         *("--dev", "/dev", "--proc", "/proc"),
         *("--size", str(limits.disk_bytes), "--tmpfs", "/tmp"),  # noqa: S108 - a file system of its own
+        *bubblewrap.read_only(str(path) for path in readable),
         *("--bind", str(folder.resolve()), PLACE, "--chdir", PLACE),
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import selectors
 import signal
@@ -14,7 +15,6 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Literal
 
-import msgspec
 from msgspec import Struct
 
 from agentsignals.errors import SandboxError
@@ -168,7 +168,7 @@ def run(
     watched = Watched(limits, start.folder, start.keep_output)
     try:
         with tempfile.TemporaryFile() as file:
-            file.write(msgspec.json.encode(request(results_write)))
+            file.write(json.dumps(request(results_write)).encode())
             file.seek(0)
             process = _started(start, file.fileno(), output_write, results_write)
         try:

@@ -4,42 +4,84 @@ from __future__ import annotations
 
 import contextlib
 import os
-from itertools import count
 from pathlib import Path
+from typing import NamedTuple
+
+OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class _Level(NamedTuple):
+    name: str
+    identity: tuple[int, int]
+    inner: list[str]
 
 
 def remove_folder(folder: Path) -> None:
-    """Removes it and all in it, links but not what they lead to. What can't be removed stays, in silence of necessity.
+    """Removes it and all in it, links but not what they lead to. What can't be removed stays where it is.
 
-    Every inner folder is moved to the top before it is looked into: a nest of ten thousand folders has a path longer
-    than the system takes, and is deeper than Python's own removal can recurse.
+    Goes down and up by open folders, one at a time: a nest of ten thousand has a path longer than the system takes,
+    and is deeper than Python's own removal recurses.
     """
-    numbers = count()
-    waiting = [folder]
-    while waiting:
-        current = waiting.pop()
-        with contextlib.suppress(OSError):
-            current.chmod(0o700)
-            waiting += _emptied(current, folder, numbers)
-        if current != folder:
-            with contextlib.suppress(OSError):
-                current.rmdir()
     with contextlib.suppress(OSError):
+        _empty(os.open(folder, OPEN))
         folder.rmdir()
 
 
-def _emptied(current: Path, top: Path, numbers: count[int]) -> list[Path]:
-    inner = []
-    with os.scandir(current) as entries:
-        for entry in entries:
+def _empty(here: int) -> None:
+    """Empties an open folder, and closes it."""
+    try:
+        levels = [_level("", here)]
+        while True:
+            if levels[-1].inner:
+                below = _entered(levels[-1].inner.pop(), here)
+                if below is not None:
+                    levels.append(below[0])
+                    here = _instead_of(here, below[1])
+                continue
+            done = levels.pop()
+            if not levels:
+                return
+            here = _instead_of(here, os.open("..", OPEN, dir_fd=here))
+            if _identity(here) != levels[-1].identity:
+                return  # something that still runs has moved it: what is here is not ours to remove
             with contextlib.suppress(OSError):
-                if not entry.is_dir(follow_symlinks=False):
-                    Path(entry).unlink()
-                elif current == top:
-                    inner.append(Path(entry))
-                else:
-                    os.chmod(entry.path, 0o700)  # noqa: PTH101 - a folder without permissions can't be moved
-                    moved = top / f".removed-{next(numbers)}"
-                    Path(entry).rename(moved)
-                    inner.append(moved)
-    return inner
+                os.rmdir(done.name, dir_fd=here)
+    finally:
+        os.close(here)
+
+
+def _instead_of(here: int, there: int) -> int:
+    os.close(here)
+    return there
+
+
+def _entered(name: str, here: int) -> tuple[_Level, int] | None:
+    """The folder of that name, open and without files; None when it can't be entered."""
+    try:
+        os.chmod(name, 0o700, dir_fd=here)
+        below = os.open(name, OPEN, dir_fd=here)
+    except OSError:
+        return None
+    try:
+        return _level(name, below), below
+    except OSError:
+        os.close(below)
+        return None
+
+
+def _level(name: str, here: int) -> _Level:
+    """Removes the files of an open folder; the folders in it are left to do."""
+    inner = []
+    with os.scandir(here) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                inner.append(entry.name)
+            else:
+                with contextlib.suppress(OSError):
+                    os.unlink(entry.name, dir_fd=here)
+    return _Level(name, _identity(here), inner)
+
+
+def _identity(here: int) -> tuple[int, int]:
+    found = os.fstat(here)
+    return found.st_dev, found.st_ino

@@ -11,6 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from types import ModuleType, TracebackType
 from typing import Any
 
@@ -126,7 +127,7 @@ def _line(trace: TracebackType | None) -> int | None:
 
 
 def _flush() -> None:
-    try:
-        sys.stdout.flush()
-    except BaseException:  # noqa: BLE001 - the code may have closed or replaced it; then nothing is to be shown
-        return
+    for name in ("stdout", "stderr"):
+        # The code may have closed or replaced it; then there is nothing to show.
+        with suppress(BaseException):
+            getattr(sys, name).flush()
