@@ -68,7 +68,7 @@ LIES = [
     _attack("os._exit in the call", " import os\n os._exit(0)", "exited"),
     _attack("forged answers", "import os\nfor n in range(3, 32):\n try: os.write(n, b'{\"at\": 0, \"pass\": true}\\n')\n except OSError: pass\ndef f(x): return x", "protocol"),
     _attack("two answers to one call", "import os\nfor n in range(3, 32):\n try: os.write(n, b'{\"at\": 0, \"value\": 1}\\n')\n except OSError: pass\ndef f(x): return x", "protocol"),
-    _attack("done before it began", "import os\nfor n in range(3, 32):\n try: os.write(n, b'{\"done\": true}\\n')\n except OSError: pass\ndef f(x): return x", frozenset({"exited", "killed"})),
+    _attack("done before it began", "import os\nfor n in range(3, 32):\n try: os.write(n, b'{\"done\": true}\\n')\n except OSError: pass\ndef f(x): return x", "protocol"),
     _attack("a closed pipe of answers", " import os, time\n os.closerange(3, 32)\n time.sleep(60)", "killed"),
     _attack("an answer after the time is up", "import signal, time\ndef f(x):\n signal.signal(signal.SIGXCPU, signal.SIG_IGN)\n time.sleep(4)\n return 'reached'", SLOW, limits=BRIEF),
     _attack("a timer that goes off in our code", "import signal\ndef f(x):\n signal.signal(signal.SIGALRM, lambda *a: 1 / 0)\n signal.setitimer(signal.ITIMER_REAL, 1e-6)\n while 1: pass", "ZeroDivisionError"),

@@ -11,8 +11,10 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from agentsignals import sandbox
@@ -44,7 +46,19 @@ def test_each_input_has_its_answer() -> None:
         sandbox.Returned([3, "z"]),
     )
     assert outcome.failure is None
-    assert 0 <= outcome.cpu_s < 2 and outcome.wall_s < 5
+    assert outcome.wall_s < 5
+
+
+@pytest.mark.parametrize("tier", ["default", "strict"])
+def test_cpu_time_is_the_code_s_own(tier: sandbox.Tier) -> None:
+    if tier not in sandbox.tiers():
+        pytest.skip(f"the {tier} sandbox is not to be had here")
+    source = "import time\ndef f(s):\n end = time.process_time() + s\n while time.process_time() < end: pass"
+    used = sandbox.call(source, "f", [(0.5,)], sandbox.Limits(wall_s=20), tier).cpu_s
+    assert used is not None and 0.45 < used < 0.9
+    unknown = sandbox.call("import os\nos._exit(1)", "f", [(1,)], tier=tier)
+    assert unknown.failure is None and kinds(unknown) == ["exited"]
+    assert (unknown.cpu_s is None) is (tier == "strict")
 
 
 def test_the_call_that_ends_the_process_gets_the_blame() -> None:
@@ -162,6 +176,26 @@ def test_any_folder_can_be_removed_and_no_link_is_followed(tmp_path: Path) -> No
     assert (kept / "file").exists()
 
 
+@pytest.mark.parametrize("tier", ["default", "strict"])
+def test_it_dies_with_whoever_started_it(tier: sandbox.Tier) -> None:
+    if tier not in sandbox.tiers():
+        pytest.skip(f"the {tier} sandbox is not to be had here")
+    asleep = "import time\ndef f(x): time.sleep(60)"
+    program = f"from agentsignals import sandbox; sandbox.capabilities(); print('.', flush=True); sandbox.call({asleep!r}, 'f', [(1,)], sandbox.Limits(wall_s=60), {tier!r})"  # noqa: E501 - a program
+    starter = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
+    assert starter.stdout is not None and starter.stdout.readline()
+    within = time.monotonic() + 20
+    children: list[psutil.Process] = []
+    while time.monotonic() < within and len(children) < (3 if tier == "strict" else 1):
+        children = psutil.Process(starter.pid).children(recursive=True)
+        time.sleep(0.2)
+    assert children
+    starter.kill()
+    starter.communicate()
+    _, alive = psutil.wait_procs(children, timeout=5)
+    assert alive == []
+
+
 # What a machine lacks
 
 
@@ -231,7 +265,8 @@ from agentsignals import sandbox
 from tests.sandbox.attacks import CONTROLS, FILES, LIES, NETWORK, PROCESSES
 from tests.sandbox.world import World
 world = World(Path(sys.argv[1]))
-said = {t: {a.name: [world.attacked(a, t), sorted(a.refused)] for a in [*LIES, *FILES, *PROCESSES, *NETWORK]} for t in sandbox.tiers()[:-1]}
+attacks = [*LIES, *FILES, *PROCESSES, *NETWORK]
+said = {t: {a.name: [world.attacked(a, t), sorted(a.refused)] for a in attacks} for t in sandbox.tiers()[:-1]}
 for t in said:
     for name, (source, expected) in CONTROLS.items():
         [result] = sandbox.call(source, "f", [(2,)], sandbox.Limits(wall_s=10), t).results

@@ -70,7 +70,6 @@ def run_in_checkout(
         "strict",
         tuple(on),
         round(ended.wall_s, 4),
-        round(max(0.0, ended.cpu_s), 4),
         ended.output.decode("utf-8", "replace"),
         ended.printed > len(ended.output),
     )

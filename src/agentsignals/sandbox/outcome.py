@@ -79,7 +79,8 @@ class Outcome(Struct, frozen=True):
     layers: tuple[str, ...]
     """Those that were really on."""
     wall_s: float
-    cpu_s: float
+    cpu_s: float | None
+    """Of the code alone. In the strict tier the process's own word, and None when it did not end by itself."""
     output: str = ""
     """The first of what it printed, both streams."""
 
@@ -92,7 +93,6 @@ class Ran(Struct, frozen=True):
     tier: Tier
     layers: tuple[str, ...]
     wall_s: float
-    cpu_s: float
     output: str
     output_is_cut: bool
 

@@ -48,6 +48,7 @@ def main() -> None:
     if request["source"] is not None:
         _answer(request["source"], request["function"], request["inputs"], send)
     _flush()
+    send({"cpu_s": time.process_time()})
     send({"done": True})
     os._exit(0)
 
