@@ -48,6 +48,7 @@ _MODULES = (
     "inspect_json",
     "opentraces",
     "sharegpt",
+    "lab_retry",
 )
 
 

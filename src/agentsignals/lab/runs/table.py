@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import types
 import typing
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -39,7 +39,8 @@ class Table(Generic[R]):
     def __init__(self, folder: Path, name: str, kind: type[R]) -> None:
         self.name, self.kind = name, kind
         self._parquet, self._path = folder / f"{name}.parquet", folder / f"{name}.jsonl"
-        self.rows: list[R] = [*self._settled(), *self._journalled()]
+        # A kill between the two steps of `settle` leaves rows in both places: the same ones.
+        self.rows: list[R] = self._once([*self._settled(), *self._journalled()])
         self._keys = {row.key for row in self.rows}
 
     def __contains__(self, key: tuple[object, ...]) -> bool:
@@ -58,6 +59,13 @@ class Table(Generic[R]):
         self.rows += new
         self._keys |= {row.key for row in new}
 
+    def keep(self, wanted: Callable[[R], bool]) -> None:
+        """Takes away all rows but the wanted ones; on disk, too, before this returns."""
+        left = [row for row in self.rows if wanted(row)]
+        if len(left) < len(self.rows):
+            self.rows, self._keys = left, {row.key for row in left}
+            self.settle()
+
     def settle(self) -> Path:
         """Writes all rows as one Parquet file, replaces the last one, and drops the journal."""
         columns = {name: [getattr(row, name) for row in self.rows] for name in self.kind.__struct_fields__}
@@ -67,6 +75,14 @@ class Table(Generic[R]):
         beside.replace(self._parquet)
         self._path.unlink(missing_ok=True)
         return self._parquet
+
+    def _once(self, rows: list[R]) -> list[R]:
+        if not self.kind.KEY:
+            return rows
+        first: dict[tuple[object, ...], R] = {}
+        for row in rows:
+            first.setdefault(row.key, row)
+        return list(first.values())
 
     def _settled(self) -> list[R]:
         if not self._parquet.exists():
