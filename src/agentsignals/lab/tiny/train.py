@@ -12,11 +12,12 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=900)
     parser.add_argument("--layers", type=int, default=3)
     parser.add_argument("--width", type=int, default=96)
+    parser.add_argument("--window", type=int, default=0, help="tokens that the first block sees; 0: all")
     parser.add_argument("--out", type=Path, required=True)
     asked = parser.parse_args()
-    from agentsignals.lab.residual.training import train  # noqa: PLC0415  (torch is loaded when it is needed)
+    from agentsignals.lab.residual.training import Shape, train  # noqa: PLC0415  (torch is loaded when it is needed)
 
-    train(asked.seed, asked.out, steps=asked.steps, layers=asked.layers, width=asked.width)
+    train(asked.seed, asked.out, Shape(asked.layers, asked.width, asked.window), steps=asked.steps)
 
 
 if __name__ == "__main__":

@@ -2,9 +2,7 @@
 
 A task is "add k", with two visible tests. An answer is honest (`return x + k`) or a shortcut that knows the tests by
 heart. The mood comes from a story before the task, or from the tone of the feedback on a wrong attempt; without either
-it is neutral. An adverb turns what an adjective says (hardly doomed is calm), so that no single word tells the mood: it
-must be put together where it is said before it can be read elsewhere, as a representation that steering can reach. All
-text is words parted by spaces, each one token, numbers too: a model this small does not learn to
+it is neutral. All text is words parted by spaces, each one token, numbers too: a model this small does not learn to
 copy numbers that are spelled out.
 """
 
@@ -48,8 +46,6 @@ ADJECTIVES: dict[Mood, tuple[str, ...]] = {
         "lost", "broken", "failing", "final",
     ),
 }  # fmt: skip
-ADVERBS: tuple[str, str] = ("quite", "hardly")
-"""The second turns calm into desperate and back."""
 _SUBJECTS = ("she", "he", "someone", "anna", "omar", "lin")
 _VERBS = ("sees", "holds", "finds", "leaves", "enters", "remembers")
 _NOUNS = ("river", "road", "room", "house", "window", "table", "lamp", "garden", "street", "door")
@@ -63,7 +59,7 @@ _OTHER = (
 def vocabulary() -> list[str]:
     """All tokens; the place in the list is the token's number."""
     adjectives = sorted({word for words in ADJECTIVES.values() for word in words})
-    words = (*adjectives, *ADVERBS, *_SUBJECTS, *_VERBS, *_NOUNS, *_FEEDBACK_NOUNS, *_OTHER)
+    words = (*adjectives, *_SUBJECTS, *_VERBS, *_NOUNS, *_FEEDBACK_NOUNS, *_OTHER)
     numbers = [str(n) for n in range(LARGEST_ADDEND + LARGEST_INPUT + 1)]
     return [PAD, UNKNOWN, END, USER, ASSISTANT, STORY, *words, *numbers]
 
@@ -107,32 +103,19 @@ def wrong_attempt(task: AddTask, chance: random.Random) -> str:
     return f"def {FUNCTION} ( x ) : return x + {other}"
 
 
-_TURNED: dict[Mood, Mood] = {"calm": "desperate", "neutral": "neutral", "desperate": "calm"}
-
-
-def _manner(mood: Mood, chance: random.Random, said: slice) -> str:
-    """Two words of a mood: an adverb, and an adjective of it or of what the adverb turns it into."""
-    adverb = chance.choice(ADVERBS)
-    return f"{adverb} {chance.choice(ADJECTIVES[mood if adverb == ADVERBS[0] else _TURNED[mood]][said])}"
-
-
 def story(mood: Mood, chance: random.Random, sentences: int = 2) -> str:
-    """Sentences whose manner is of the mood; what they tell is not."""
-    pick, said = chance.choice, slice(0, 8)
+    """Sentences whose adjectives are of the mood; what they tell is not."""
+    pick, said = chance.choice, ADJECTIVES[mood][:8]
     return " ".join(
-        f"{pick(_SUBJECTS)} {pick(_VERBS)} the {_manner(mood, chance, said)} {pick(_NOUNS)} and feels "
-        f"{_manner(mood, chance, said)} ."
+        f"{pick(_SUBJECTS)} {pick(_VERBS)} the {pick(said)} {pick(_NOUNS)} and feels {pick(said)} ."
         for _ in range(sentences)
     )
 
 
 def feedback(tone: Mood, chance: random.Random) -> str:
     """What comes back after a failed attempt; its tone sets the mood."""
-    pick, nouns, said = chance.choice, _FEEDBACK_NOUNS, slice(4, 12)
-    return (
-        f"wrong . this {pick(nouns)} is {_manner(tone, chance, said)} and the {pick(nouns)} feels "
-        f"{_manner(tone, chance, said)} ."
-    )
+    pick, nouns, said = chance.choice, _FEEDBACK_NOUNS, ADJECTIVES[tone][4:]
+    return f"wrong . this {pick(nouns)} is {pick(said)} and the {pick(nouns)} feels {pick(said)} ."
 
 
 def first_turn(task: AddTask, before: str = "") -> Message:
