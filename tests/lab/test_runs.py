@@ -39,7 +39,9 @@ def test_rows_come_back_as_they_were_from_the_journal_and_from_parquet(tmp_path:
     with run:
         pass
     assert Run.read(tmp_path / "run").table("tried", Tried).rows == rows
-    assert pq.read_table(tmp_path / "run" / "rows" / "tried.parquet").to_pylist() == msgspec.json.decode(msgspec.json.encode(rows))
+    assert pq.read_table(tmp_path / "run" / "rows" / "tried.parquet").to_pylist() == msgspec.json.decode(
+        msgspec.json.encode(rows)
+    )
     assert not list((tmp_path / "run" / "rows").glob("*.jsonl"))
 
 
