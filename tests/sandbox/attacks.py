@@ -104,6 +104,7 @@ FILES = [
     _attack("reading a secret", " return open('$SECRET').read() and 'reached'", weak=True),
     _attack("listing a folder", " import os\n return os.listdir('$FOLDER') and 'reached'", weak=True),
     _attack("reading this package", " import sys, os\n import agentsignals\n open(agentsignals.__path__[0] + '/errors.py').read()\n return 'reached'", weak=True),
+    _attack("listing installed packages", " import os\n return os.listdir(os.path.dirname(os.__file__) + '/site-packages') and 'reached'", DENIED | {"value []"}),
     _attack("importing an installed package", " import msgspec\n return 'reached'", "ModuleNotFoundError"),
     _attack("a link to a secret", " import os\n os.symlink('$SECRET', 'link')\n return open('link').read() and 'reached'", weak=True),
     _attack("a second name of a secret", " import os\n os.link('$SECRET', 'name')\n return open('name').read() and 'reached'", weak=True),

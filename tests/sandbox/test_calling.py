@@ -237,6 +237,15 @@ def test_a_lock_that_fails_at_the_last_moment_runs_nothing(monkeypatch: pytest.M
     assert not (tmp_path / "mark").exists()
 
 
+def test_a_lock_that_ends_the_process_is_told_and_the_others_still_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    needs_default()
+    fatal = [(6, 0, 0, 0x80000000)]  # kill at the first system call
+    monkeypatch.setattr(capability, "_filter", lambda _: fatal)
+    had = capability.capabilities.__wrapped__()
+    assert not had.has("seccomp")
+    assert had.has("landlock") and had.has("rlimits")
+
+
 def test_numbers_of_system_calls_are_the_kernel_s() -> None:
     headers = {"x86_64": "x86_64-linux-gnu/asm/unistd_64.h", "aarch64": "asm-generic/unistd.h"}
     found = 0

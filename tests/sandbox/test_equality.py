@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from agentsignals.errors import SandboxError
 from agentsignals.sandbox import same, shown
 from agentsignals.sandbox.inside import wire
 
@@ -64,6 +65,8 @@ def test_an_object_is_never_the_same() -> None:
 
     assert not same(Any_(), 1)
     assert not same([Any_()], [1])
+    with pytest.raises(SandboxError, match="no plain data"):
+        same(1, Any_())
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def capabilities() -> Capabilities:
         abi = inside_locks.landlock_abi()
     except OSError:
         abi = 0
-    said = probed(locks(Limits(), LAYERS, abi=abi), ())
+    said = _tried(locks(Limits(), LAYERS, abi=abi))
     layers = [Layer(name, said.get(name, _untried(name))) for name in inside_locks.LOCKS]
     layers.append(Layer("bubblewrap", _bubblewrap_missing(abi)))
     return Capabilities(tuple(layers), abi, python_paths.executable())
@@ -110,6 +110,16 @@ def rlimits(limits: Limits) -> dict[str, int]:
 @cache
 def _filter(truncation_is_locked: bool) -> filters.Program:
     return filters.computing(platform.machine(), truncation_is_locked=truncation_is_locked)
+
+
+def _tried(wanted: dict[str, Any]) -> dict[str, str]:
+    """What each lock lacks. When they end the process together, each is tried by itself."""
+    try:
+        return probed(wanted, ())
+    except SandboxError as error:
+        if len(wanted) == 1:
+            return dict.fromkeys(wanted, error.message)
+    return {name: missing for one in wanted for name, missing in _tried({one: wanted[one]}).items()}
 
 
 def _untried(name: str) -> str:

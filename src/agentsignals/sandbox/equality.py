@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
+from agentsignals.errors import SandboxError
 from agentsignals.sandbox.inside import wire
 
 MOST_SHOWN_CHARS = 200
@@ -18,10 +19,17 @@ def same(actual: Any, expected: Any, *, sequences_alike: bool = False, numbers_a
         expected: our own.
         sequences_alike: a tuple passes for a list and the other way round.
         numbers_alike: 1 and 1.0 are the same; True still is neither.
+
+    Raises:
+        SandboxError: what is expected is no plain data, so no answer could ever be right.
     """
+    text = _Canonical(sequences_alike, numbers_alike).text
     try:
-        text = _Canonical(sequences_alike, numbers_alike).text
-        return text(wire.encode(actual)) == text(wire.encode(expected))
+        ours = wire.encode(expected)
+    except wire.Refused as refused:
+        raise SandboxError(f"Nothing can be the same: {refused.message}.", "What is expected is plain data.") from None
+    try:
+        return text(wire.encode(actual)) == text(ours)
     except (wire.Refused, _NoEqual):
         return False
 
