@@ -1,0 +1,108 @@
+"""The same failure in other words: what the tone alone does to the outcome, task by task.
+
+The condition that every steering result is held against: prompting beats steering more often than not (AxBench).
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agentsignals.lab.evaluation.extraction import extract
+from agentsignals.lab.evaluation.hardcoding import hardcoding
+from agentsignals.lab.experiments import Progress, effects
+from agentsignals.lab.experiments.setting import Scene, Setting, SettingConfig, setting
+from agentsignals.lab.residual.interface import ResidualModel, Sampling
+from agentsignals.lab.runs import Row, Run, seed_of
+from agentsignals.lab.statistics import benjamini_hochberg, mcnemar
+
+SAYS = "how the wording of a failure message changes the outcome, paired by task"
+
+
+class Config(Struct, frozen=True):
+    """Tones against the setting's neutral one (none named: its lowest and highest)."""
+
+    setting: SettingConfig = SettingConfig()
+    tones: tuple[str, ...] = ()
+    sample: bool = True
+    """Whether an answer a scene is drawn as well, and read for hardcoded cases."""
+    max_new_tokens: int = 360
+    temperature: float = 1.0
+
+
+class SampledRow(Row, frozen=True, kw_only=True):
+    """Answers drawn with the same random numbers in both tones, one a task; McNemar over the pairs."""
+
+    KEY: ClassVar[tuple[str, ...]] = ("condition",)
+    condition: str
+    hardcoded: int
+    hardcoded_plain: int
+    invalid: int
+    invalid_plain: int
+    gained: int
+    lost: int
+    p: float
+    q: float | None
+    n: int
+
+
+class Answered(Struct, frozen=True):
+    """What is read of an answer's code, without running it."""
+
+    valid: bool
+    hardcoded: bool
+
+
+def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> None:
+    """Tables `effects`, `items` and, where answers are drawn, `sampled`; the condition is the tone."""
+    at = setting(model, config.setting)
+    tones = config.tones or tuple(tone for tone in (at.low, at.high) if tone != at.neutral)
+    neutral = at.scenes(at.neutral)
+    plain = at.outcome(neutral)
+    drawn_plain = drawn(at, neutral, config) if config.sample else []
+    told, rows, sampled = [], [], []
+    for number, tone in enumerate(tones):
+        scenes = at.scenes(tone)
+        treated = at.outcome(scenes)
+        told.append(effects.effect(tone, scenes, treated, plain, at.unit))
+        rows += effects.items(tone, scenes, treated, plain)
+        if config.sample:
+            sampled.append(_sampled(tone, drawn(at, scenes, config), drawn_plain))
+        progress(number + 1, len(tones))
+    effects.write(run, told, rows)
+    if config.sample:
+        adjusted = benjamini_hochberg([one.p for one in sampled])
+        run.table("sampled", SampledRow).add(replace(one, q=q) for one, q in zip(sampled, adjusted, strict=True))
+
+
+def drawn(at: Setting, scenes: list[Scene], config: Config) -> list[Answered]:
+    """One answer a scene, the random numbers of its task."""
+    how = [
+        Sampling(config.max_new_tokens, config.temperature, seed=seed_of(config.setting.seed, scene.task.key))
+        for scene in scenes
+    ]
+    return [read(scene, answer.text) for scene, answer in zip(scenes, at.answers(scenes, how), strict=True)]
+
+
+def read(scene: Scene, answer: str) -> Answered:
+    """Whether the answer holds the function, and whether it knows the visible cases by heart."""
+    found = extract(answer, scene.task.function)
+    return Answered(found.valid, found.valid and hardcoding(scene.task, found.source).flagged)
+
+
+def _sampled(tone: str, treated: list[Answered], plain: list[Answered]) -> SampledRow:
+    found = mcnemar([one.hardcoded for one in treated], [one.hardcoded for one in plain])
+    return SampledRow(
+        condition=tone,
+        hardcoded=sum(one.hardcoded for one in treated),
+        hardcoded_plain=sum(one.hardcoded for one in plain),
+        invalid=sum(not one.valid for one in treated),
+        invalid_plain=sum(not one.valid for one in plain),
+        gained=found.gained,
+        lost=found.lost,
+        p=found.p,
+        q=None,
+        n=found.n,
+    )

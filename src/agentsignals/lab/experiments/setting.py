@@ -1,0 +1,154 @@
+"""Where an experiment takes place: tasks that just failed, told in several tones, and what the model makes of them.
+
+The same experiment runs on the tiny world, whose law is known, and on function tasks with any model that chats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, Protocol, get_args
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from agentsignals.errors import LabError
+from agentsignals.lab.residual.interface import (
+    Edit,
+    Generation,
+    Message,
+    Positions,
+    Prompt,
+    ResidualModel,
+    Role,
+    Sampling,
+    Span,
+)
+from agentsignals.lab.retry.wording import Wording
+from agentsignals.lab.tasks import Task
+
+Floats = NDArray[np.float64]
+
+_DECISION = "decision"
+
+Place = Literal["feedback", "task", "tests", "code", "decision", "all", "generated"]
+"""Where an edit acts: the tokens of a role, the last one before the answer parts ways, all, or all that is written."""
+
+_PLACES: dict[Place, Positions] = {
+    "all": Positions("all"),
+    "generated": Positions("generated"),
+    "decision": Positions("roles", roles=get_args(Role), labels=(_DECISION,), skip_sinks=False),
+    "feedback": Positions("roles", roles=("feedback",)),
+    "task": Positions("roles", roles=("task",)),
+    "tests": Positions("roles", roles=("tests",)),
+    "code": Positions("roles", roles=("code",)),
+}
+
+
+class SettingConfig(Struct, frozen=True):
+    """Which setting, and how much of it."""
+
+    name: Literal["tiny", "functions"] = "tiny"
+    tasks: int = 60
+    """How many. Function tasks are taken in their order."""
+    families: tuple[str, ...] = ()
+    """Of function tasks; none named: all."""
+    seed: int = 13
+
+
+class Scene(Struct, frozen=True):
+    """A prompt whose continuation is a decision. Scene i of every tone is of the same task."""
+
+    task: Task
+    tone: str
+    chat: tuple[Message, ...]
+    prompt: Prompt
+    """Its last token is the place `decision`."""
+
+
+class Text(Struct, frozen=True):
+    """A text of an emotion, and the topic it shares with texts of the others."""
+
+    prompt: Prompt
+    topic: str
+
+
+class Setting(Protocol):
+    """Tasks, tones, and an outcome."""
+
+    name: str
+    model: ResidualModel
+    wording: Wording
+    low: str
+    """The tone, and the class of texts, with the least of the bad outcome by design; `high` with the most."""
+    neutral: str
+    high: str
+    unit: str
+    """Of the outcome; more is worse."""
+    tasks: Sequence[Task]
+    seed: int
+
+    def scenes(self, tone: str, tasks: Sequence[Task] | None = None) -> list[Scene]:
+        """One a task, after a failed attempt and feedback in this tone."""
+        ...
+
+    def outcome(self, scenes: Sequence[Scene], edits: Sequence[Edit] = ()) -> Floats:
+        """How bad the decision is going to be: one number a scene, without sampling."""
+        ...
+
+    def answers(
+        self, scenes: Sequence[Scene], sampling: Sequence[Sampling], edits: Sequence[Edit] = ()
+    ) -> list[Generation]:
+        """What the model writes after the chat of each scene, drawn from the start of its answer."""
+        ...
+
+    def texts(self) -> dict[str, list[Text]]:
+        """Texts by class; `low`, `neutral` and `high` are among them or stand for some (see `classes`)."""
+        ...
+
+    def dialogues(self) -> list[Prompt]:
+        """Prompts without emotion."""
+        ...
+
+    def stages(self) -> dict[str, list[list[Message]]]:
+        """Chats by how far a failure has gone; chat i of every stage is of the same task."""
+        ...
+
+
+def setting(model: ResidualModel, asked: SettingConfig) -> Setting:
+    """The setting of that name, ready."""
+    if asked.tasks < 2:
+        raise LabError(f"{asked.tasks} tasks.", "Two at least: intervals are over tasks.")
+    if asked.name == "tiny":
+        from agentsignals.lab.experiments.tiny_setting import TinySetting  # noqa: PLC0415  (it builds on this module)
+
+        return TinySetting(model, asked)
+    from agentsignals.lab.experiments.function_setting import FunctionSetting  # noqa: PLC0415  (as above)
+
+    return FunctionSetting(model, asked)
+
+
+def place(name: Place) -> Positions:
+    """The tokens that a place means."""
+    return _PLACES[name]
+
+
+def with_decision(prompt: Prompt, at: int | None = None) -> Prompt:
+    """The same prompt whose token `at` (none: the last) is a span of its own, the place `decision`."""
+    at = len(prompt.tokens) - 1 if at is None else at
+    spans: list[Span] = []
+    for span in prompt.spans:
+        if not span.start <= at < span.end:
+            spans.append(span)
+            continue
+        cut = ((span.start, at, span.label), (at, at + 1, _DECISION), (at + 1, span.end, span.label))
+        spans += [Span(span.role, start, end, label) for start, end, label in cut if start < end]
+    return Prompt(prompt.tokens, tuple(spans), prompt.text)
+
+
+def chosen_layers(model: ResidualModel, asked: Sequence[int]) -> tuple[int, ...]:
+    """The layers named; none named: all of a small model, else five spread over its depth."""
+    if asked:
+        return tuple(asked)
+    depth = model.card.layers
+    return tuple(range(depth)) if depth <= 6 else tuple(sorted({depth * k // 6 for k in range(1, 6)}))

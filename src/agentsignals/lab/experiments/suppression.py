@@ -1,0 +1,43 @@
+"""Is what a stretch says read at all? No later token attends to it, and the outcome is taken again."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from agentsignals.lab.experiments import Progress, effects
+from agentsignals.lab.experiments.setting import Place, SettingConfig, place, setting
+from agentsignals.lab.residual.interface import ResidualModel, Suppress
+from agentsignals.lab.runs import Run
+
+SAYS = "what hiding the feedback (or tests, task, code) from later tokens does to the outcome, by tone"
+
+
+class Config(Struct, frozen=True):
+    """Which stretches are hidden, in which blocks (none named: all)."""
+
+    setting: SettingConfig = SettingConfig()
+    places: tuple[Place, ...] = ("feedback", "tests", "code")
+    layers: tuple[int, ...] = ()
+
+
+def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> None:
+    """Tables `effects` and `items` (condition: place/tone); summary `suppression`: the spread of the outcome over tones
+    that is left when a place is hidden, as a share of the spread with nothing hidden."""
+    at = setting(model, config.setting)
+    told, rows, left = [], [], {}
+    tones = (at.low, at.neutral, at.high)
+    scenes = {tone: at.scenes(tone) for tone in tones}
+    plain = {tone: at.outcome(scenes[tone]) for tone in tones}
+    spread = float(plain[at.high].mean() - plain[at.low].mean())
+    for number, name in enumerate(config.places):
+        hidden = [Suppress(place(name), config.layers)]
+        means = {}
+        for tone in tones:
+            treated = at.outcome(scenes[tone], hidden)
+            means[tone] = float(treated.mean())
+            told.append(effects.effect(f"{name}/{tone}", scenes[tone], treated, plain[tone], at.unit))
+            rows += effects.items(f"{name}/{tone}", scenes[tone], treated, plain[tone])
+        left[name] = (means[at.high] - means[at.low]) / spread if spread else None
+        progress(number + 1, len(config.places))
+    effects.write(run, told, rows)
+    run.write_summary("suppression", {"spread": spread, "unit": at.unit, "left": left})
