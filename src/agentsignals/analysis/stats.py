@@ -22,6 +22,7 @@ __all__ = [
     "Interval",
     "Z",
     "clustered",
+    "mean_interval",
     "median",
     "median_interval",
     "quantile",
@@ -165,6 +166,16 @@ def _drawn(clusters: list[tuple[float, float]], effective: float) -> Interval | 
     if low == high:
         return wilson(value * effective, effective)
     return min(low, value), max(high, value)
+
+
+def mean_interval(values: Sequence[float]) -> Interval | None:
+    """The interval of the mean of one value a cluster, by drawing clusters anew with a fixed seed; None under six."""
+    n = len(values)
+    if n < FEWEST_CLUSTERS:
+        return None
+    given = list(values)
+    found = sorted(sum(draw(given)) / n for draw in _draws(n))
+    return found[int(len(found) * _TAIL)], found[ceil(len(found) * (1 - _TAIL)) - 1]
 
 
 @lru_cache(maxsize=4)

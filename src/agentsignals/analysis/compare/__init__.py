@@ -1,0 +1,107 @@
+"""Candidates under their treatments: eval attempts grouped by what they were given, and held against a baseline.
+
+A pure function of rows, as a study is: who runs it hands in the rows of `queries`. First attempts are compared;
+retries stand apart (seed 003: only what failed is tried again, often under another cap).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from agentsignals.analysis.compare.against import Pair, Unpaired, adjusted, pair
+from agentsignals.analysis.compare.candidate import Candidate, Estimate, described
+from agentsignals.analysis.compare.cautions import cautions
+from agentsignals.analysis.compare.outcome import OutcomeRule, outcome_rule
+from agentsignals.analysis.compare.treatments import also_differ, candidates, chosen, differing, named, pooled
+from agentsignals.analysis.compare.tried import MEASURES, queries, tried_of
+from agentsignals.analysis.study import Row
+
+__all__ = [
+    "MEASURES",
+    "Candidate",
+    "Comparison",
+    "Estimate",
+    "OutcomeRule",
+    "Pair",
+    "Unpaired",
+    "compare",
+    "outcome_rule",
+    "queries",
+]
+
+
+class Comparison(Struct, frozen=True, kw_only=True):
+    """What `compare` tells."""
+
+    outcome: str
+    signal: str
+    yes_or_no: bool
+    by: list[str]
+    """The columns whose values make a candidate."""
+    attempts: int
+    baseline: str | None
+    """None where there is nothing to compare."""
+    candidates: list[Candidate]
+    """Most attempts first."""
+    pairs: list[Pair]
+    """Every other candidate against the baseline."""
+    warnings: list[str]
+
+
+def compare(
+    rule: OutcomeRule, rows: Mapping[str, list[Row]], by: Sequence[str] = (), baseline: str | None = None
+) -> Comparison:
+    """The candidates of these rows. `by`: columns and knobs (else the treatments that differ); `baseline`: a
+    candidate's name, or a part of it that no other has (else the one with most known outcomes). UsageError where a
+    column or candidate is not there.
+    """
+    tried = tried_of(rule, rows)
+    columns = chosen(tried, by)
+    groups = candidates(tried, columns)
+    by_dataset = "dataset" not in columns
+    changing = differing(tried)
+    told = [
+        described(
+            name,
+            own,
+            by=columns,
+            yes_or_no=rule.yes_or_no,
+            by_dataset=by_dataset,
+            pooled=pooled(own, columns, changing),
+        )
+        for name, own in groups.items()
+    ]
+    base = named(baseline, list(groups)) if baseline is not None else _usual(told)
+    first = {name: [one for one in own if one.index == 0] for name, own in groups.items()}
+    pairs = [
+        pair(
+            name,
+            base,
+            own,
+            first[base],
+            yes_or_no=rule.yes_or_no,
+            by_dataset=by_dataset,
+            also_differ=also_differ(own, first[base], columns, changing),
+        )
+        for name, own in first.items()
+        if base is not None and name != base
+    ]
+    pairs = adjusted(pairs)
+    return Comparison(
+        outcome=rule.name,
+        signal=rule.signal,
+        yes_or_no=rule.yes_or_no,
+        by=columns,
+        attempts=len(tried),
+        baseline=base,
+        candidates=told,
+        pairs=pairs,
+        warnings=cautions(rule, rows["values"], tried, columns, told, pairs),
+    )
+
+
+def _usual(told: Sequence[Candidate]) -> str | None:
+    """The candidate of whose first attempts most outcomes are known; the first one where several have as many."""
+    return max(told, key=lambda one: one.first.n).name if told else None

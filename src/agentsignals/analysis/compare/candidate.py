@@ -1,0 +1,211 @@
+"""What one candidate did: first attempts, retries, whole trials, and what they took. Each apart from the others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from statistics import fmean
+
+from msgspec import Struct
+
+from agentsignals.analysis.clusters import median_interval as clustered_median_interval
+from agentsignals.analysis.compare.tried import MEASURES, Tried
+from agentsignals.analysis.stats import (
+    FEWEST_CLUSTERS,
+    Interval,
+    clustered,
+    median,
+    median_interval,
+    ratio_interval,
+    share_interval,
+    wilson,
+)
+
+MOST_WITHIN = 10
+"""Success within 1, 2 … so many attempts is told."""
+
+Value = tuple[str, float]
+"""Task (or, where none is recorded, the session) and outcome."""
+
+
+class Estimate(Struct, frozen=True, kw_only=True):
+    """A share, or a mean, with its interval at 95 percent."""
+
+    value: float | None
+    """None of nothing."""
+    low: float | None = None
+    high: float | None = None
+    n: int
+    tasks: int
+    method: str = ""
+    """Of the interval."""
+
+
+class Within(Struct, frozen=True):
+    """Trials solved by one of their first `attempts`; a trial that stopped earlier, unsolved, is not solved."""
+
+    attempts: int
+    solved: Estimate
+
+
+class Recovery(Struct, frozen=True):
+    """Trials that failed first and were solved by a retry, of all that failed first and whose end is known."""
+
+    solved: Estimate
+    failed: int
+    retried: int
+    """Of `failed`, those that had a retry at all."""
+
+
+class Taken(Struct, frozen=True):
+    """The median of what first attempts took."""
+
+    median: float | None
+    low: float | None
+    high: float | None
+    n: int
+    absent: dict[str, int]
+    """Attempts without a value, by reason."""
+
+
+class Candidate(Struct, frozen=True, kw_only=True):
+    """What is known of one candidate."""
+
+    name: str
+    treatment: dict[str, str | None]
+    attempts: int
+    trials: int
+    tasks: int
+    first_attempts: int
+    retries: int
+    first: Estimate
+    """The outcome of first attempts."""
+    absent: dict[str, int]
+    """First attempts without an outcome, by reason."""
+    retry: Estimate
+    """The outcome of retries: not comparable with first attempts, for only what failed is tried again."""
+    retry_absent: dict[str, int]
+    within: list[Within]
+    recovery: Recovery | None
+    """None where no trial was tried again."""
+    without_first: int
+    """Trials whose first attempt is not among these."""
+    took: dict[str, Taken]
+    """By measure: of first attempts, whatever came of them."""
+    pooled: dict[str, int]
+    """Columns that differ between attempts of this candidate: how many values."""
+
+
+def described(  # noqa: PLR0913  (what is told of a candidate, named at the call)
+    name: str, own: Sequence[Tried], *, by: Sequence[str], yes_or_no: bool, by_dataset: bool, pooled: dict[str, int]
+) -> Candidate:
+    """The candidate of these attempts. `by_dataset`: a task is one of its data set."""
+    first, again = [o for o in own if o.index == 0], [o for o in own if o.index > 0]
+    trials = list(_trials(own))
+    whole = [t for t in trials if t[0].index == 0]
+    return Candidate(
+        name=name,
+        treatment={column: own[0].treatment.get(column) for column in by},
+        attempts=len(own),
+        trials=len(trials),
+        tasks=len({place(o, by_dataset) for o in own if o.task is not None}),
+        first_attempts=len(first),
+        retries=len(again),
+        first=estimate(known(first, by_dataset), yes_or_no),
+        absent=reasons(first),
+        retry=estimate(known(again, by_dataset), yes_or_no),
+        retry_absent=reasons(again),
+        within=_within(whole, by_dataset) if yes_or_no and again else [],
+        recovery=_recovery(whole, by_dataset) if yes_or_no and again else None,
+        without_first=len(trials) - len(whole),
+        took={measure: _taken(first, measure, by_dataset) for measure in MEASURES},
+        pooled=pooled,
+    )
+
+
+def place(one: Tried, by_dataset: bool) -> str:
+    """The task of an attempt; without one the attempt stands for itself."""
+    if one.task is None:
+        return f"session\n{one.session_id}"
+    return f"{one.dataset or ''}\n{one.task}" if by_dataset else f"\n{one.task}"
+
+
+def known(tried: Iterable[Tried], by_dataset: bool) -> list[Value]:
+    """Task and outcome of the attempts that have an outcome."""
+    return [(place(o, by_dataset), o.outcome) for o in tried if o.outcome is not None]
+
+
+def reasons(tried: Iterable[Tried]) -> dict[str, int]:
+    """Attempts without an outcome by reason, most frequent first."""
+    return dict(Counter(o.why or "no reason" for o in tried if o.outcome is None).most_common())
+
+
+def estimate(values: Sequence[Value], yes_or_no: bool) -> Estimate:
+    """The mean over attempts. Where tasks were tried several times, its interval draws tasks anew."""
+    sums: dict[str, list[float]] = {}
+    for task, value in values:
+        pair = sums.setdefault(task, [0.0, 0.0])
+        pair[0] += value
+        pair[1] += 1
+    if not values:
+        return Estimate(value=None, n=0, tasks=0)
+    interval, method = _interval(sums, len(values), yes_or_no)
+    low, high = interval or (None, None)
+    mean = fmean(value for _, value in values)
+    return Estimate(value=mean, low=low, high=high, n=len(values), tasks=len(sums), method=method)
+
+
+def _interval(sums: dict[str, list[float]], n: int, yes_or_no: bool) -> tuple[Interval | None, str]:
+    parts = [(k, of) for _, (k, of) in sorted(sums.items())]
+    if not yes_or_no:
+        return ratio_interval(parts), "tasks drawn anew" if len(parts) >= FEWEST_CLUSTERS else "too few tasks"
+    if n == len(parts):
+        return wilson(sum(k for k, _ in parts), n), "Wilson"
+    if len(parts) >= FEWEST_CLUSTERS:
+        return clustered((task, k, of) for task, (k, of) in sums.items()).interval, "tasks drawn anew"
+    return share_interval(parts), "Wilson, widened as attempts at one task are alike" if len(parts) > 1 else "one task"
+
+
+def _trials(own: Sequence[Tried]) -> Iterable[list[Tried]]:
+    grouped: dict[tuple[str, str | None, str | None], list[Tried]] = {}
+    for one in own:
+        grouped.setdefault((one.trial, one.task, one.treatment.get("run_id")), []).append(one)
+    return (sorted(trial, key=lambda o: (o.index, o.session_id)) for trial in grouped.values())
+
+
+def _solved(attempts: Sequence[Tried]) -> float | None:
+    """Whether one of them is solved; None where none is known to be and one is not known."""
+    if any(o.outcome == 1 for o in attempts):
+        return 1.0
+    return 0.0 if attempts and all(o.outcome is not None for o in attempts) else None
+
+
+def _within(trials: Sequence[list[Tried]], by_dataset: bool) -> list[Within]:
+    most = max((t[-1].index for t in trials), default=0) + 1
+    found = []
+    for k in range(1, min(most, MOST_WITHIN) + 1):
+        ends = [(place(t[0], by_dataset), _solved([o for o in t if o.index < k])) for t in trials]
+        values = [(task, end) for task, end in ends if end is not None]
+        found.append(Within(k, estimate(values, True)))
+    return found
+
+
+def _recovery(trials: Sequence[list[Tried]], by_dataset: bool) -> Recovery:
+    failed = [t for t in trials if t[0].outcome == 0]
+    ends = [(place(t[0], by_dataset), _solved(t)) for t in failed]
+    values = [(task, end) for task, end in ends if end is not None]
+    return Recovery(estimate(values, True), len(failed), sum(len(t) > 1 for t in failed))
+
+
+def _taken(first: Sequence[Tried], measure: str, by_dataset: bool) -> Taken:
+    told = [(o, o.measures[measure]) for o in first]
+    values = [(o, value) for o, value in told if isinstance(value, float)]
+    absent = Counter(value for _, value in told if isinstance(value, str))
+    numbers = [value for _, value in values]
+    tasks = {o.session_id: place(o, by_dataset) for o, _ in values}
+    if len(set(tasks.values())) == len(values):
+        interval = median_interval(numbers)
+    else:
+        interval = clustered_median_interval([(o.session_id, value) for o, value in values], tasks)
+    low, high = interval or (None, None)
+    return Taken(median(numbers), low, high, len(numbers), dict(absent.most_common()))

@@ -1,0 +1,154 @@
+"""What speaks against a comparison, as sentences: what changes along, what is pooled, what is missing, what is few."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from agentsignals.analysis.compare.against import Pair
+from agentsignals.analysis.compare.candidate import Candidate
+from agentsignals.analysis.compare.outcome import OutcomeRule, decoded
+from agentsignals.analysis.compare.treatments import differing, is_version, together, values_of
+from agentsignals.analysis.compare.tried import Tried
+from agentsignals.analysis.paired import needed_per_arm, smallest_seen
+from agentsignals.analysis.study import Row
+
+MOST_MISSING = 0.05
+"""Share of first attempts without an outcome above which rates are said to be of the others (as for costs)."""
+_LISTED, _LONGEST, _SENTENCES = 6, 120, 4
+
+
+def cautions(  # noqa: PLR0913  (what a comparison is made of)
+    rule: OutcomeRule,
+    values: Sequence[Row],
+    tried: Sequence[Tried],
+    by: Sequence[str],
+    candidates: Sequence[Candidate],
+    pairs: Sequence[Pair],
+) -> list[str]:
+    """Sentences, those first that most could mislead."""
+    first = [one for one in tried if one.index == 0]
+    changing = differing(first)
+    return [
+        *_single(candidates, by, changing),
+        *_confounded(first, by, changing),
+        *_apart(pairs),
+        *_versions(first, by, changing),
+        *_pooled(candidates),
+        *_rule(rule, values, tried),
+        *_missing(rule, candidates),
+        *_odd_trials(tried, candidates),
+        *_few(rule, pairs),
+    ]
+
+
+def _single(candidates: Sequence[Candidate], by: Sequence[str], changing: Sequence[str]) -> list[str]:
+    if len(candidates) != 1:
+        return []
+    other = [column for column in changing if column not in by]
+    more = f" What differs between its attempts: {_list(other)}; name one with --by." if other else ""
+    return [f"one candidate only, {candidates[0].name}: there is nothing to compare it with.{more}"]
+
+
+def _confounded(first: Sequence[Tried], by: Sequence[str], changing: Sequence[str]) -> list[str]:
+    groups = [group for group in together(first, changing) if set(group) & set(by)]
+    return [f"{_list(g)} always change together: no difference can be laid to one of them." for g in groups]
+
+
+def _apart(pairs: Sequence[Pair]) -> list[str]:
+    """Treatments that two candidates never share, one sentence for all pairs with the same."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for one in pairs:
+        columns = tuple(c for c in one.also_differ if not is_version(c))
+        if columns:
+            alike.setdefault(columns, []).append(one.candidate)
+    ranked = sorted(alike.items(), key=lambda pair: -len(pair[1]))
+    told = [
+        f"{_list(names)} {'differs' if len(names) == 1 else 'differ'} from the baseline in {_list(columns)}, too."
+        for columns, names in ranked[:_SENTENCES]
+    ]
+    left = sum(len(names) for _, names in ranked[_SENTENCES:])
+    return [*told, f"{left:,} more candidates differ from the baseline in other columns, too."] if left else told
+
+
+def _versions(first: Sequence[Tried], by: Sequence[str], changing: Sequence[str]) -> list[str]:
+    told = []
+    for column in changing:
+        if is_version(column) and column not in by:
+            values = sorted(v if v is not None else "not recorded" for v in values_of(first, column))
+            told.append(f"{column} ({_list(values)})")
+    if not told:
+        return []
+    return [f"attempts were run or judged by different versions: {'; '.join(told)}. Rates may differ for that alone."]
+
+
+def _pooled(candidates: Sequence[Candidate]) -> list[str]:
+    columns = Counter(c for one in candidates for c in one.pooled if not is_version(c))
+    if not columns:
+        return []
+    told = [f"{c} (in {n} of {len(candidates)})" for c, n in columns.most_common()]
+    return [f"candidates hold attempts that differ in {_list(told)}: --by tells those apart."]
+
+
+def _rule(rule: OutcomeRule, values: Sequence[Row], tried: Sequence[Tried]) -> list[str]:
+    found = [decoded(row["value"]) for row in values if row["signal"] == rule.signal and not row["absent"]]
+    if rule.name == "reward":
+        partial = sum(isinstance(value, int | float) and value not in (0, 1) for value in found)
+        return [f"{partial:,} rewards are neither 0 nor 1 and count as not solved; --outcome 'reward>=0.5' sets another"
+                " bar."] if partial else []  # fmt: skip
+    if rule.test == "=" and not any(one.outcome for one in tried):
+        labels = Counter(str(value) for value in found)
+        told = f"; what there is: {_list([name for name, _ in labels.most_common()])}" if labels else ""
+        return [f"no attempt has {rule.name}{told}."]
+    return []
+
+
+def _missing(rule: OutcomeRule, candidates: Sequence[Candidate]) -> list[str]:
+    told = []
+    for one in candidates:
+        missing = sum(one.absent.values())
+        if missing > MOST_MISSING * one.first_attempts:
+            reason = next(iter(one.absent))
+            told.append(f"{one.name}: {missing:,} of {one.first_attempts:,} ({_cut(reason)})")
+    if not told:
+        return []
+    return [f"first attempts without an outcome ({rule.name}) are left out of its rate: {_list(told, '; ')}."]
+
+
+def _odd_trials(tried: Sequence[Tried], candidates: Sequence[Candidate]) -> list[str]:
+    found = []
+    retries = sum(one.without_first for one in candidates)
+    if retries:
+        found.append(f"{retries:,} trials have no first attempt under the same candidate: only their retries count.")
+    nowhere = sum(one.task is None for one in tried)
+    if nowhere:
+        found.append(f"{nowhere:,} of {len(tried):,} attempts record no task, and are matched with none.")
+    return found
+
+
+def _few(rule: OutcomeRule, pairs: Sequence[Pair]) -> list[str]:
+    needed = needed_per_arm(0.5, 0.6)
+    counts = [one.paired.tasks for one in pairs]
+    if not counts or min(counts) >= needed:
+        return []
+    least, most = min(counts), max(counts)
+    told = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+    head = f"{told} matched task{'' if most == 1 else 's'}"
+    if not most:
+        return [f"{head}: nothing is paired; what stands for other tasks holds their difficulty, too."]
+    if not rule.yes_or_no:
+        return [f"{head} only."] if most < needed else []
+    return [
+        f"{head}: telling .50 from .60 takes about {needed:,} independent trials an arm; with {most:,} an arm,"
+        f" differences under {smallest_seen(most):.0%} are mostly missed."
+    ]
+
+
+def _list(words: Iterable[str], between: str = ", ") -> str:
+    told = [_cut(word) for word in words]
+    more = f" and {len(told) - _LISTED} more" if len(told) > _LISTED else ""
+    return between.join(told[:_LISTED]) + more
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

@@ -1,0 +1,91 @@
+"""What counts as an outcome: any signal of an attempt, as a yes or no, or as a number."""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from agentsignals.catalog import by_path
+from agentsignals.errors import UsageError
+
+_LABEL = "verification.patch_outcome_label"
+_SHORT = {"reward": "verification.reward", "patch_outcome_label": _LABEL}
+_TESTED = re.compile(r"([A-Za-z0-9_.\[\]]{1,120}) ?(>=|<=|=)(.{1,200})", re.DOTALL)
+_TESTS: dict[str, Callable[[float, float], bool]] = {">=": operator.ge, "<=": operator.le, "=": operator.eq}
+_WORDS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
+_NUMERIC = ("int", "float")
+
+
+class OutcomeRule(Struct, frozen=True):
+    """How a signal's value becomes the outcome of an attempt."""
+
+    name: str
+    """As it was asked for."""
+    signal: str
+    """Its dotted path."""
+    yes_or_no: bool
+    """Outcomes are 1 and 0; else numbers, of which means are taken."""
+    test: str = ""
+    """`=`, `>=`, `<=`; empty: the value itself."""
+    value: str = ""
+    unknown: tuple[str, ...] = ()
+    """Labels by which a judge says that it can't tell."""
+
+    def of(self, value: Any) -> float | str:
+        """1 or 0, or the number; words where the value says neither."""
+        if isinstance(value, str):
+            return value if value in self.unknown else self._of_label(value)
+        if not isinstance(value, bool | int | float) or not math.isfinite(value):
+            return "no number, label, or yes or no"
+        if not self.test:
+            return float(value)
+        wanted = _WORDS.get(self.value.lower()) if isinstance(value, bool) else _number(self.value)
+        return "of another type than asked for" if wanted is None else float(_TESTS[self.test](value, wanted))
+
+    def _of_label(self, value: str) -> float | str:
+        if self.test != "=":
+            return "a label, not a number"
+        return float(value in (self.value, f"{self.value}_patch"))
+
+
+def outcome_rule(name: str) -> OutcomeRule:
+    """`reward` (solved at 1, as the harness's; anything else is not), `resolved` (all tests that should be fixed are,
+    none is broken; what no verifier could judge is unknown), or a signal of attempts: SIGNAL of a yes or no or a
+    number, SIGNAL=VALUE, SIGNAL>=NUMBER, SIGNAL<=NUMBER. UsageError or CatalogError where it is none.
+    """
+    if name == "reward":
+        return OutcomeRule(name, _SHORT[name], True, "=", "1")
+    if name == "resolved":
+        return OutcomeRule(name, _LABEL, True, "=", "correct_patch", ("unverifiable",))
+    tested = _TESTED.fullmatch(name.strip())
+    path, test, value = (tested[1], tested[2], tested[3].strip()) if tested else (name.strip(), "", "")
+    one = by_path(_SHORT.get(path, path))
+    if one.context == "product" or one.level not in ("attempt", "session"):
+        raise UsageError(f"{one.path} is no signal of attempts.", "`agentsignals inventory --context eval` lists them.")
+    if test in (">=", "<=") and (_number(value) is None or one.type not in _NUMERIC):
+        raise UsageError(f"{test} is for numbers; {one.path} is a {one.type}.", f"{one.path}=VALUE")
+    if not test and one.type not in (*_NUMERIC, "bool"):
+        raise UsageError(f"{one.path} is no number and no yes or no, but a {one.type}.", f"Say {one.path}=VALUE.")
+    return OutcomeRule(name.strip(), one.path, bool(test) or one.type == "bool", test, value)
+
+
+def decoded(value: str | None) -> Any:
+    """A stored value; None of text that is no JSON."""
+    try:
+        return msgspec.json.decode(value) if value is not None else None
+    except msgspec.DecodeError:
+        return None
+
+
+def _number(text: str) -> float | None:
+    try:
+        found = float(text)
+    except ValueError:
+        return None
+    return found if math.isfinite(found) else None

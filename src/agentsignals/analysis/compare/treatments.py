@@ -1,0 +1,140 @@
+"""Which attempts are one candidate, and what else changes with it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+
+from agentsignals.analysis.compare.tried import COLUMNS, Tried
+from agentsignals.errors import UsageError
+
+UNKNOWN = "not recorded"
+_SHORT = {"model": "model_id", "agent": "agent_type", "run": "run_id"}
+_FIRST = ("model_id", "agent_type", "condition", "attempt1_tool_cap", "retry_tool_cap")
+"""Where several columns tell the same candidates apart, the earlier one names them."""
+_REPETITION = frozenset(("epoch", "epochs", "seed", "sample", "sample_index", "run_id"))
+"""They number repetitions of one treatment."""
+_NOT_GIVEN = _REPETITION | {"dataset"}
+"""No treatment of the agent: the data set is the task's."""
+_PLAIN = frozenset(("model_id", "agent_type", "condition", "run_id"))
+"""Their values need no name before them."""
+_LONGEST_VALUE, _LONGEST_NAME = 80, 160
+
+Name = str
+Candidates = dict[Name, list[Tried]]
+
+
+def is_version(column: str) -> bool:
+    """Whether a column tells what ran or judged the attempt, rather than what it was given."""
+    return column in ("format", "inspect_ai") or column.endswith("version")
+
+
+def differing(tried: Sequence[Tried]) -> list[str]:
+    """The columns and knobs that are not the same for all attempts, those that name candidates best first.
+
+    Without the effective cap: a retry of the same trial has another one.
+    """
+    names = sorted({name for one in tried for name in one.treatment} - {"effective_tool_cap"})
+    found = [name for name in names if len({one.treatment.get(name) for one in tried}) > 1]
+    return sorted(found, key=lambda name: (_FIRST.index(name) if name in _FIRST else len(_FIRST), name))
+
+
+def chosen(tried: Sequence[Tried], asked: Sequence[str]) -> list[str]:
+    """The columns that make candidates: those asked for, else each treatment that tells more attempts apart.
+
+    UsageError names the columns there are, where one is asked for that no attempt has.
+    """
+    if asked:
+        wanted = list(dict.fromkeys(_SHORT.get(name, name) for name in asked))
+        known = {name for one in tried for name in one.treatment}
+        missing = [name for name in wanted if name not in known]
+        if missing:
+            raise UsageError(
+                f"No attempt has a {missing[0]!r}.", f"There is: {', '.join(available(tried))}." if known else ""
+            )
+        return wanted
+    taken: list[str] = []
+    parts = 1
+    for name in differing(tried):
+        if name not in _NOT_GIVEN and not is_version(name):
+            more = len({_key(one, [*taken, name]) for one in tried})
+            if more > parts:
+                taken, parts = [*taken, name], more
+    return taken or ["model_id"]
+
+
+def candidates(tried: Sequence[Tried], by: Sequence[str]) -> Candidates:
+    """The attempts of each candidate, most attempts first."""
+    groups: dict[tuple[str | None, ...], list[Tried]] = {}
+    for one in tried:
+        groups.setdefault(_key(one, by), []).append(one)
+    ranked = sorted(groups.items(), key=lambda pair: (-len(pair[1]), [value or "" for value in pair[0]]))
+    names = [_told(key, by) for key, _ in ranked]
+    told = Counter(names)
+    unique = (n if told[n] == 1 else f"{n} #{_digest(key)}" for n, (key, _) in zip(names, ranked, strict=True))
+    return {name: own for name, (_, own) in zip(unique, ranked, strict=True)}
+
+
+def named(name: str, among: Sequence[Name]) -> Name:
+    """The candidate of that name, or the one whose name alone contains it. UsageError lists them."""
+    found = [one for one in among if one == name] or [one for one in among if name in one]
+    if len(found) == 1:
+        return found[0]
+    problem = "Several candidates are" if found else "No candidate is"
+    raise UsageError(f"{problem} called {name!r}.", f"The candidates: {', '.join((found or list(among))[:10])}.")
+
+
+def values_of(tried: Sequence[Tried], column: str) -> set[str | None]:
+    """The values a column has among these attempts."""
+    return {one.treatment.get(column) for one in tried}
+
+
+def together(tried: Sequence[Tried], columns: Sequence[str]) -> list[list[str]]:
+    """Groups of columns that always change together: each tells the same attempts apart."""
+    alike: dict[tuple[int, ...], list[str]] = {}
+    for column in columns:
+        seen: dict[str | None, int] = {}
+        parts = tuple(seen.setdefault(one.treatment.get(column), len(seen)) for one in tried)
+        if len(seen) > 1 and column not in _REPETITION:
+            alike.setdefault(parts, []).append(column)
+    return [group for group in alike.values() if len(group) > 1]
+
+
+def also_differ(own: Sequence[Tried], other: Sequence[Tried], by: Sequence[str], columns: Sequence[str]) -> list[str]:
+    """What two candidates never share although it does not tell candidates apart: a difference may be its doing."""
+    if not own or not other:
+        return []
+    apart = [c for c in columns if c not in by and c not in _REPETITION]
+    return [c for c in apart if not values_of(own, c) & values_of(other, c)]
+
+
+def pooled(own: Sequence[Tried], by: Sequence[str], columns: Sequence[str]) -> dict[str, int]:
+    """What differs between attempts of one candidate, with the number of values."""
+    counted = {c: len(values_of(own, c)) for c in columns if c not in by and c not in _REPETITION}
+    return {c: n for c, n in counted.items() if n > 1}
+
+
+def available(tried: Sequence[Tried]) -> list[str]:
+    """The columns that candidates may be told apart by."""
+    known = {name for one in tried for name in one.treatment}
+    return [*(c for c in COLUMNS if c in known), *sorted(known - set(COLUMNS))]
+
+
+def _key(one: Tried, by: Sequence[str]) -> tuple[str | None, ...]:
+    return tuple(one.treatment.get(name) for name in by)
+
+
+def _told(key: tuple[str | None, ...], by: Sequence[str]) -> Name:
+    """Of a single column the value; of several what is recorded, with the column's name where the value needs it."""
+    known = [(column, _cut(value, _LONGEST_VALUE)) for column, value in zip(by, key, strict=True) if value is not None]
+    parts = [value if len(by) == 1 or column in _PLAIN else f"{column}={value}" for column, value in known]
+    return _cut(" · ".join(parts) or UNKNOWN, _LONGEST_NAME)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _digest(key: tuple[str | None, ...]) -> str:
+    return hashlib.sha256(repr(key).encode("utf-8", "surrogatepass")).hexdigest()[:6]

@@ -1,0 +1,122 @@
+"""Attempts as they are compared: under which treatment, at which task, with what outcome. Rows in, structs out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from agentsignals.analysis.compare.outcome import OutcomeRule, decoded
+from agentsignals.analysis.study import Kind, Row
+
+MEASURES: dict[str, tuple[str, Kind]] = {
+    "cost_usd": ("tokens.cost_usd", "usd"),
+    "input_tokens": ("tokens.input_tokens_total", "tokens"),
+    "output_tokens": ("tokens.output_tokens_total", "tokens"),
+    "turns": ("behavior.turn_count", "count"),
+    "tool_calls": ("behavior.tool_call_count", "count"),
+    "wall_time_s": ("infra.wall_time_s", "seconds"),
+}
+"""What an attempt took, by the name here: its signal, and how it is written."""
+COLUMNS = (
+    "model_id",
+    "agent_type",
+    "attempt1_tool_cap",
+    "retry_tool_cap",
+    "effective_tool_cap",
+    "timeout_s",
+    "concurrency",
+    "dataset",
+    "run_id",
+    "format",
+    "agent_version",
+)
+"""Columns of attempts and their sessions by which candidates may be told apart; any knob may, too."""
+_LONGEST = 160
+
+
+class Tried(Struct, frozen=True, gc=False):
+    """One attempt."""
+
+    session_id: str
+    trial: str
+    index: int
+    task: str | None
+    dataset: str | None
+    treatment: dict[str, str]
+    """Columns and knobs by name, as text; what is not recorded is not there."""
+    outcome: float | None
+    why: str
+    """Why there is no outcome."""
+    measures: dict[str, float | str]
+    """By the name in MEASURES: the number, or why there is none."""
+
+
+def queries(rule: OutcomeRule, where: str = "true") -> dict[str, str]:
+    """SQL over the store's tables by the name `tried_of` uses. `where`: a person's own condition."""
+    wanted = ", ".join(f"'{path}'" for path in {rule.signal: 0, **{path: 0 for path, _ in MEASURES.values()}})
+    columns = ", ".join(f"a.{c}" for c in COLUMNS if c not in ("model_id", "agent_type", "format", "agent_version"))
+    chosen = (
+        "SELECT session_id FROM sessions JOIN (SELECT * EXCLUDE (trial_id, attempt_index) FROM attempts)"
+        f" USING (session_id) WHERE ({where})"
+    )
+    return {
+        "attempts": "SELECT a.session_id, a.trial_id, a.attempt_index, a.task_id, a.knobs, s.format, s.agent_version,"
+        f" coalesce(a.agent_type, s.agent) AS agent_type, coalesce(a.model_id, s.model) AS model_id, {columns}"
+        " FROM attempts a JOIN sessions s USING (session_id)"
+        f" WHERE session_id IN ({chosen}) ORDER BY session_id",
+        "values": "SELECT session_id, signal, value, absent, absent_detail FROM signals"
+        f" WHERE level = 'attempt' AND signal IN ({wanted})",
+    }
+
+
+def tried_of(rule: OutcomeRule, rows: Mapping[str, list[Row]]) -> list[Tried]:
+    """The attempts of these rows, in the order of their sessions' ids."""
+    by_session: dict[str, dict[str, Row]] = {}
+    for row in rows["values"]:
+        by_session.setdefault(row["session_id"], {})[row["signal"]] = row
+    return [_tried(rule, row, by_session.get(row["session_id"], {})) for row in rows["attempts"]]
+
+
+def _tried(rule: OutcomeRule, row: Row, values: Mapping[str, Row]) -> Tried:
+    found = _value(values.get(rule.signal))
+    outcome = rule.of(found[0]) if found[0] is not None else found[1]
+    measures: dict[str, float | str] = {}
+    for name, (path, _) in MEASURES.items():
+        value, why = _value(values.get(path))
+        measures[name] = float(value) if isinstance(value, int | float) else why
+    return Tried(
+        row["session_id"],
+        row["trial_id"] or row["session_id"],
+        row["attempt_index"] or 0,
+        row["task_id"],
+        row["dataset"],
+        _treatment(row),
+        outcome if isinstance(outcome, float) else None,
+        outcome if isinstance(outcome, str) else "",
+        measures,
+    )
+
+
+def _value(row: Row | None) -> tuple[Any, str]:
+    if row is None:
+        return None, "not measured"
+    if row["absent"]:
+        detail = f": {row['absent_detail']}" if row["absent_detail"] else ""
+        return None, f"{row['absent']}{detail}"[:_LONGEST]
+    return decoded(row["value"]), "no number"
+
+
+def _treatment(row: Row) -> dict[str, str]:
+    told = {name: _text(row[name]) for name in COLUMNS if row[name] not in (None, "")}
+    knobs = decoded(row["knobs"])
+    for name, value in (knobs if isinstance(knobs, dict) else {}).items():
+        if value is not None:
+            told.setdefault(name, _text(value))
+    return told
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

@@ -1,0 +1,194 @@
+"""`compare`: candidates under their treatments."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from agentsignals.cli.verb import Verb
+
+if TYPE_CHECKING:
+    from agentsignals.analysis.compare import Candidate, Comparison, Estimate, Pair
+    from agentsignals.store import Store
+
+_LISTED = 25
+"""Candidates in the tables; --json has all."""
+_WIDEST = 70
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--by", metavar="COLUMN", nargs="+", default=[], action="extend",
+        help="what makes a candidate: model, agent, run, a cap, a knob (default: treatments that differ)")  # fmt: skip
+    add("--baseline", metavar="NAME", help="the candidate the others are held against (default: most known outcomes)")
+    add("--outcome", metavar="WHAT", default="reward",
+        help="reward (default), resolved, or a signal of attempts: SIGNAL, SIGNAL=VALUE, SIGNAL>=NUMBER")  # fmt: skip
+    add("--where", metavar="SQL", default="true", help="a condition over the columns of `sessions` and `attempts`")
+
+
+def run(options: argparse.Namespace) -> int:
+    from agentsignals.analysis.compare import compare, outcome_rule, queries  # noqa: PLC0415  (loads the catalogue)
+    from agentsignals.cli.output import json_text  # noqa: PLC0415
+    from agentsignals.errors import StoreError  # noqa: PLC0415
+    from agentsignals.store import Store  # noqa: PLC0415
+
+    rule = outcome_rule(options.outcome)
+    store = Store(options.store)
+    rows = {name: _rows(store, sql) for name, sql in queries(rule, options.where).items()}
+    if not rows["attempts"]:
+        raise StoreError(
+            "There is no eval attempt to compare" + (" under this condition." if options.where != "true" else "."),
+            "Attempts come from eval runs (Harbor, SWE-bench, Inspect …): `agentsignals analyze RUNS` reads them in.",
+        )
+    found = compare(rule, rows, options.by, options.baseline)
+    print(json_text(found) if options.json else _text(found))
+    return 0
+
+
+def _rows(store: Store, sql: str) -> list[dict[str, Any]]:
+    from agentsignals.store.query import rows  # noqa: PLC0415
+
+    names, found = rows(store, sql)
+    return [dict(zip(names, row, strict=True)) for row in found]
+
+
+def _text(found: Comparison) -> str:
+    from agentsignals.cli.output import printable  # noqa: PLC0415
+
+    what = "share of first attempts" if found.yes_or_no else "mean of first attempts"
+    head = [
+        f"outcome     {found.outcome} ({found.signal}), {what}",
+        f"candidates  {len(found.candidates):,} by {', '.join(found.by)}, of {found.attempts:,} attempts",
+    ]
+    if found.pairs:
+        head.append(f"baseline    {found.baseline}")
+    shown = found.candidates[:_LISTED]
+    parts = ["\n".join(printable(line) for line in head), _candidates(shown, found.yes_or_no)]
+    if any(one.retries for one in shown):
+        parts.append(f"retries, apart: only what failed is tried again\n{_retries(shown, found.yes_or_no)}")
+    parts.append(f"what first attempts took: median, 95% interval\n{_took(shown)}")
+    if found.pairs:
+        parts += _pairs(found)
+    if len(found.candidates) > _LISTED:
+        parts.append(f"and {len(found.candidates) - _LISTED} more candidates (--json has all)")
+    if found.warnings:
+        parts.append("\n".join(printable(f"mind: {warning}") for warning in found.warnings))
+    return "\n\n".join(parts)
+
+
+def _pairs(found: Comparison) -> list[str]:
+    matched = [one for one in found.pairs if one.paired.tasks]
+    alone = [one for one in found.pairs if one.unpaired.candidate.n and one.unpaired.baseline.n]
+    parts = []
+    if matched:
+        shown = _paired(matched[:_LISTED], found.yes_or_no)
+        parts.append(f"against the baseline, first attempts within matched tasks\n{shown}")
+    if alone:
+        shown = _unpaired(alone[:_LISTED], found.yes_or_no)
+        parts.append(f"first attempts at tasks that only one of the two has: not the same tasks\n{shown}")
+    return parts
+
+
+def _candidates(shown: Sequence[Candidate], yes_or_no: bool) -> str:
+    from agentsignals.cli.output import table  # noqa: PLC0415
+
+    rows = [
+        (c.name, c.attempts, c.tasks, c.first.n, sum(c.absent.values()), *_estimate(c.first, yes_or_no)) for c in shown
+    ]
+    names = ("candidate", "attempts", "tasks", "known", "unknown", _rate(yes_or_no), "95%", "interval")
+    return table(names, [(*row, c.first.method) for row, c in zip(rows, shown, strict=True)], _WIDEST)
+
+
+def _retries(shown: Sequence[Candidate], yes_or_no: bool) -> str:
+    from agentsignals.cli.output import table  # noqa: PLC0415
+
+    rows = []
+    for one in shown:
+        if not one.retries:
+            continue
+        within = ", ".join(f"{w.attempts}: {_share(w.solved.value)}" for w in one.within)
+        recovery = one.recovery
+        told = ""
+        if recovery is not None:
+            told = f"{_share(recovery.solved.value)}{_spread(recovery.solved, True)} of {recovery.failed:,} failed"
+        rows.append((one.name, one.retries, *_estimate(one.retry, yes_or_no), within, told))
+    names = ("candidate", "retries", _rate(yes_or_no), "95%", "solved within", "recovered")
+    return table(names, rows, _WIDEST)
+
+
+def _took(shown: Sequence[Candidate]) -> str:
+    from agentsignals.analysis.compare import MEASURES  # noqa: PLC0415
+    from agentsignals.analysis.figures import told  # noqa: PLC0415
+    from agentsignals.cli.output import table  # noqa: PLC0415
+
+    rows = []
+    for one in shown:
+        cells = []
+        for name, (_, kind) in MEASURES.items():
+            taken = one.took[name]
+            spread = "" if taken.low is None else f" [{told(taken.low, kind)}, {told(taken.high, kind)}]"
+            few = f" (n {taken.n:,})" if 0 < taken.n < one.first_attempts else ""
+            cells.append(f"{told(taken.median, kind)}{spread}{few}")
+        rows.append((one.name, *cells))
+    return table(("candidate", *(name.replace("_", " ") for name in MEASURES)), rows, _WIDEST)
+
+
+def _paired(pairs: Sequence[Pair], yes_or_no: bool) -> str:
+    from agentsignals.cli.output import table  # noqa: PLC0415
+
+    rows = []
+    for one in pairs:
+        p = one.paired
+        spread = "" if p.low is None or p.high is None else f"{_gap(p.low, yes_or_no)} to {_gap(p.high, yes_or_no)}"
+        row = (one.candidate, p.tasks, _gap(p.value, yes_or_no), spread, p.gained, p.lost, p.p, one.q, p.test)
+        rows.append(row)
+    return table(("candidate", "tasks", "difference", "95%", "better", "worse", "p", "q", "test"), rows, _WIDEST)
+
+
+def _unpaired(pairs: Sequence[Pair], yes_or_no: bool) -> str:
+    from agentsignals.cli.output import table  # noqa: PLC0415
+
+    rows = []
+    for one in pairs:
+        u = one.unpaired
+        sides = [(side.n, _figure(side.value, yes_or_no)) for side in (u.candidate, u.baseline)]
+        spread = "" if u.low is None or u.high is None else f"{_gap(u.low, yes_or_no)} to {_gap(u.high, yes_or_no)}"
+        rows.append((one.candidate, *sides[0], *sides[1], _gap(u.value, yes_or_no), spread))
+    names = ("candidate", "its own n", "its own", "baseline's n", "baseline's", "difference", "95%")
+    return table(names, rows, _WIDEST)
+
+
+def _rate(yes_or_no: bool) -> str:
+    return "share" if yes_or_no else "mean"
+
+
+def _estimate(one: Estimate, yes_or_no: bool) -> tuple[str, str]:
+    return _figure(one.value, yes_or_no), _spread(one, yes_or_no).strip()
+
+
+def _spread(one: Estimate, yes_or_no: bool) -> str:
+    if one.low is None or one.high is None:
+        return ""
+    return f" [{_figure(one.low, yes_or_no)}, {_figure(one.high, yes_or_no)}]"
+
+
+def _share(value: float | None) -> str:
+    return _figure(value, True)
+
+
+def _figure(value: float | None, yes_or_no: bool) -> str:
+    return "–" if value is None else f"{value:.1%}" if yes_or_no else f"{value:.4g}"
+
+
+def _gap(value: float | None, yes_or_no: bool) -> str:
+    return "–" if value is None else f"{value * 100:+.1f} points" if yes_or_no else f"{value:+.4g}"
+
+
+VERB = Verb(
+    "compare",
+    "candidates under their treatments: paired where tasks match, first attempts apart from retries",
+    "compare --by model --outcome resolved",
+    arguments,
+    run,
+)
