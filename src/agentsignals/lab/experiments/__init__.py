@@ -20,6 +20,8 @@ Progress = Callable[[int, int], None]
 """Told how many pieces of work are done, and of how many."""
 
 NAMES = (
+    "directions",
+    "feedback_steering",
     "patching",
     "suppression",
     "message_rewrites",

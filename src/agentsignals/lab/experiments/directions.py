@@ -1,0 +1,176 @@
+"""Directions by every recipe, and what each is worth on texts and scenes it was not made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, get_args
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from agentsignals.lab import directions, separation
+from agentsignals.lab.directions import Array, DirectionSet, Recipe
+from agentsignals.lab.experiments import Progress
+from agentsignals.lab.experiments.learning import (
+    Source,
+    by_recipe,
+    calibrated,
+    halves,
+    learnt,
+    scene_states,
+    text_states,
+)
+from agentsignals.lab.experiments.setting import Setting, SettingConfig, chosen_layers, setting
+from agentsignals.lab.geometry import geometry
+from agentsignals.lab.residual.interface import ResidualModel
+from agentsignals.lab.runs import Row, Run
+
+SAYS = "directions of emotions by all recipes, with their controls and held-out AUROC by layer"
+
+
+class Config(Struct, frozen=True):
+    """Layers (none named: chosen by depth) and recipes."""
+
+    setting: SettingConfig = SettingConfig()
+    layers: tuple[int, ...] = ()
+    recipes: tuple[Recipe, ...] = get_args(Recipe)
+    shuffles: int = 200
+
+
+_FROM_SCENES: tuple[Source, ...] = ("feedback", "decision")
+
+
+class SeparationRow(Row, frozen=True, kw_only=True):
+    """How well a direction learnt on one half parts the setting's high from its low on the other half."""
+
+    KEY: ClassVar[tuple[str, ...]] = ("recipe", "learnt_from", "judged_on", "layer")
+    recipe: str
+    learnt_from: str
+    """`stories`, `feedback` or `decision`."""
+    judged_on: str
+    layer: int
+    auroc: float
+    low: float
+    high: float
+    """95 % interval over topics or tasks."""
+    null_high: float | None
+    """The 95th percentile of contrasts of shuffled labels on the same held-out half; None where it was not drawn."""
+    p: float | None
+    n: int
+
+
+class GeometryRow(Row, frozen=True, kw_only=True):
+    """What is wrong with a set of directions at a layer (`lab.geometry`)."""
+
+    KEY: ClassVar[tuple[str, ...]] = ("recipe", "layer")
+    recipe: str
+    layer: int
+    mean_cosine: float
+    least_cosine: float
+    shared_energy: float
+    sink_share: float
+    length_correlation: float | None
+    high_low_cosine: float
+
+
+def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> None:
+    """Files `directions-RECIPE.npz` and `directions-SOURCE.npz`; tables `separation` and `geometry`."""
+    at, layers = setting(model, config.setting), chosen_layers(model, config.layers)
+    calibration = calibrated(at)
+    states, told = text_states(at, layers), at.texts()
+    lengths = {name: [len(text.prompt.tokens) for text in rows] for name, rows in told.items()}
+    topics = {name: [text.topic for text in rows] for name, rows in told.items()}
+    for number, recipe in enumerate(config.recipes):
+        made = by_recipe(at, recipe, states, layers)
+        directions.write(made, run.folder / f"directions-{recipe}.npz")
+        run.table("geometry", GeometryRow).add(_geometry(at, made, lengths))
+        run.table("separation", SeparationRow).add(_held_out(at, recipe, states, topics, layers))
+        progress(number + 1, len(config.recipes) + 2)
+    for number, source in enumerate(_FROM_SCENES):
+        _scenes(run, at, source, layers, config)
+        progress(len(config.recipes) + number + 1, len(config.recipes) + 2)
+    run.write_summary("calibration", calibration)
+
+
+def _geometry(at: Setting, made: DirectionSet, lengths: dict[str, list[int]]) -> list[GeometryRow]:
+    counts = [lengths[name] for name in made.names]
+    alike = len({float(np.mean([1 / n for n in rows])) for rows in counts}) == 1
+    high, low = (made.vectors[made.names.index(name)] for name in (at.high, at.low))
+    told = geometry(made.vectors, made.centre, made.layers, None if alike else counts)
+    between = (directions.unit(high) * directions.unit(low)).sum(axis=-1)
+    return [
+        GeometryRow(recipe=made.recipe, high_low_cosine=float(cosine), **asdict(found))
+        for found, cosine in zip(
+            geometry(made.vectors, made.centre, made.layers, None if alike else counts), between, strict=True
+        )
+    ]
+
+
+def _held_out(
+    at: Setting, recipe: Recipe, states: dict[str, Array], topics: dict[str, list[str]], layers: Sequence[int]
+) -> list[SeparationRow]:
+    """Made of half of the topics, judged on the others by the contrast of its high and its low direction."""
+    names = sorted({topic for rows in topics.values() for topic in rows})
+    learns, _ = separation.split(names)
+    kept = {name for name, one in zip(names, learns, strict=True) if one}
+    taught = {n: np.asarray([topic in kept for topic in topics[n]]) for n in states}
+    made = by_recipe(at, recipe, {n: rows[taught[n]] for n, rows in states.items()}, layers)
+    along = made.vectors[made.names.index(at.high)] - made.vectors[made.names.index(at.low)]
+    parts = [(name, rows[~taught[name]]) for name, rows in states.items() if name in (at.high, at.low)]
+    positive = np.concatenate([np.full(len(rows), name == at.high) for name, rows in parts])
+    groups = [t for name, _ in parts for t in topics[name] if t not in kept]
+    scores = directions.project(np.concatenate([rows for _, rows in parts]), along, made.centre, "coordinate")
+    return [
+        _row((recipe, "stories", "stories", layer), scores[:, i], positive, groups) for i, layer in enumerate(layers)
+    ]
+
+
+def _row(road: tuple[str, str, str, int], scores: Array, positive: np.ndarray, groups: Sequence[str]) -> SeparationRow:
+    low, high = separation.interval(scores, positive, groups)
+    return SeparationRow(
+        recipe=road[0],
+        learnt_from=road[1],
+        judged_on=road[2],
+        layer=road[3],
+        auroc=separation.auroc(scores, positive),
+        low=low,
+        high=high,
+        null_high=None,
+        p=None,
+        n=len(scores),
+    )
+
+
+def _scenes(run: Run, at: Setting, source: Source, layers: Sequence[int], config: Config) -> None:
+    """Contrasts from scenes, held out by task against shuffled labels; those of stories judged on the same scenes."""
+    first, _ = halves(at, config.setting.seed)
+    directions.write(learnt(at, source, layers, first), run.folder / f"directions-{source}.npz")
+    tones = {tone: scene_states(at, at.scenes(tone), source, layers) for tone in (at.high, at.low)}
+    keys = [task.key for task in at.tasks]
+    high, low = (separation.Grouped(tones[tone], keys) for tone in (at.high, at.low))
+    table = run.table("separation", SeparationRow)
+    for layer, found in zip(layers, separation.held_out(high, low, shuffles=config.shuffles), strict=True):
+        table.add(
+            [
+                SeparationRow(
+                    recipe="contrast",
+                    learnt_from=source,
+                    judged_on=source,
+                    layer=layer,
+                    auroc=found.auroc,
+                    low=found.low,
+                    high=found.high,
+                    null_high=found.null_high,
+                    p=found.p,
+                    n=found.n,
+                )
+            ]
+        )
+    stories = learnt(at, "stories", layers, ())
+    scores = directions.project(np.concatenate(list(tones.values())), stories.vectors[0], stories.centre, "coordinate")
+    positive = np.arange(len(scores)) < len(keys)
+    table.add(
+        _row(("contrast", "stories", source, layer), scores[:, i], positive, [*keys, *keys])
+        for i, layer in enumerate(layers)
+    )

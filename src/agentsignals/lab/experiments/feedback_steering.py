@@ -1,0 +1,216 @@
+"""Does adding a direction where the feedback stands (or where code parts ways) change the outcome, beyond any push?
+
+Layer and dose are chosen on some tasks by what the direction does beyond the strongest of random ones of the same
+length, and judged on the others (emotion_lab (e), lessons iii and iv).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+import numpy as np
+from msgspec import Struct
+
+from agentsignals.lab import directions
+from agentsignals.lab.directions import Array, DirectionSet
+from agentsignals.lab.experiments import Progress, effects
+from agentsignals.lab.experiments.learning import Source, calibrated, halves, learnt
+from agentsignals.lab.experiments.setting import (
+    Floats,
+    Place,
+    Scene,
+    Setting,
+    SettingConfig,
+    chosen_layers,
+    place,
+    setting,
+)
+from agentsignals.lab.residual.interface import Add, Calibration, ResidualModel
+from agentsignals.lab.runs import Row, Run, seed_of
+from agentsignals.lab.statistics import mean
+from agentsignals.lab.tasks import Task
+
+SAYS = (
+    "what steering at feedback tokens and at the decision does, by dose, against random directions of the same length"
+)
+
+
+class Config(Struct, frozen=True):
+    """Doses are fractions of a layer's median norm; both signs are tried."""
+
+    setting: SettingConfig = SettingConfig()
+    layers: tuple[int, ...] = ()
+    sources: tuple[Source, ...] = ("stories", "feedback", "decision")
+    places: tuple[Place, ...] = ("feedback", "decision")
+    doses: tuple[float, ...] = (0.5, 1.0, 2.0)
+    randoms: int = 20
+    """Random directions that the real one must beat; 20 at least for a p of .05."""
+
+
+class DoseRow(Row, frozen=True, kw_only=True):
+    """One dose of one direction, on the tasks that choose (`dev`) or judge (`test`)."""
+
+    KEY: ClassVar[tuple[str, ...]] = ("part", "source", "place", "layer", "dose")
+    part: str
+    source: str
+    """What the direction was learnt from."""
+    place: str
+    layer: int
+    dose: float
+    effect: float
+    low: float
+    high: float
+    opposed: float
+    """The share of scenes that moved against the sign of the dose."""
+    sd: float
+    """Of the effect over scenes."""
+    n: int
+
+
+class Judged(Struct, frozen=True):
+    """What a direction does at its chosen layer and dose, on tasks that had no say in the choice."""
+
+    source: str
+    place: str
+    layer: int
+    dose: float
+    up: effects.EffectRow
+    down: effects.EffectRow
+    """At minus the dose."""
+    random_mean: float
+    random_sd: float
+    random_most: float
+    """Effects of the random directions at the same place, layer and dose, on the judging tasks."""
+    p_random: float
+    """The share of them that raise the outcome at least as much, the real one counted among them."""
+    specific: bool
+    """Beyond all random ones upward, and the interval leaves out 0."""
+
+
+class Road(Struct, frozen=True):
+    """A direction by its source, and where it is added."""
+
+    source: Source
+    place: Place
+    of: DirectionSet
+
+
+class Ground(Struct, frozen=True):
+    """What every dose of a part shares."""
+
+    at: Setting
+    scenes: list[Scene]
+    plain: Floats
+    calibration: Calibration
+    part: str
+
+
+def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> None:
+    """Tables `doses`, `effects`, `items`; summary `chosen`, one entry a source and place."""
+    at, layers = setting(model, config.setting), chosen_layers(model, config.layers)
+    calibration = calibrated(at)
+    first, second = halves(at, config.setting.seed)
+    dev, test = (_ground(at, tasks, calibration, part) for tasks, part in ((first, "dev"), (second, "test")))
+    sets = {source: learnt(at, source, layers, first) for source in config.sources}
+    found: list[Judged] = []
+    rows: list[effects.ItemRow] = []
+    for number, where in enumerate(config.places):
+        chance = dict(_pushes(dev, layers, where, config))
+        for source in config.sources:
+            road = Road(source, where, sets[source])
+            up = _curve(run, dev, road, config)
+            _curve(run, test, road, config)
+            layer, dose = max(up, key=lambda cell: up[cell] - max(chance[cell]))
+            judged, items = _judged(test, road, (layer, dose), config)
+            found.append(judged)
+            rows += items
+        progress(number + 1, len(config.places))
+    effects.write(run, [side for one in found for side in (one.up, one.down)], rows)
+    run.write_summary("chosen", found)
+
+
+def _ground(at: Setting, tasks: Sequence[Task], calibration: Calibration, part: str) -> Ground:
+    scenes = at.scenes(at.neutral, tasks)
+    return Ground(at, scenes, at.outcome(scenes), calibration, part)
+
+
+def _steered(ground: Ground, layer: int, vector: Array, dose: float, where: Place) -> Floats:
+    push = Add(layer, vector, dose * ground.calibration.median_norm[layer], place(where))
+    return ground.at.outcome(ground.scenes, [push])
+
+
+def _pushes(
+    ground: Ground, layers: Sequence[int], where: Place, config: Config
+) -> Iterator[tuple[tuple[int, float], list[float]]]:
+    """Mean effects of the random directions, by layer and dose."""
+    for layer in layers:
+        for dose in config.doses:
+            yield (layer, dose), _by_chance(ground, layer, dose, where, config)
+
+
+def _by_chance(ground: Ground, layer: int, dose: float, where: Place, config: Config) -> list[float]:
+    width = ground.at.model.card.width
+    drawn = directions.random_like(
+        np.ones(width, np.float32), config.randoms, seed_of(config.setting.seed, ground.part, layer)
+    )
+    return [float((_steered(ground, layer, vector, dose, where) - ground.plain).mean()) for vector in drawn]
+
+
+def _curve(run: Run, ground: Ground, road: Road, config: Config) -> dict[tuple[int, float], float]:
+    """All doses of a direction into the table; the effects of those upward, by layer and dose."""
+    keys, upward = [scene.task.key for scene in ground.scenes], {}
+    for layer in _known_layers(road.of):
+        for dose in sorted({sign * dose for dose in config.doses for sign in (-1, 1)}):
+            moved = _steered(ground, layer, road.of.of(road.of.names[0], layer), dose, road.place) - ground.plain
+            told = mean(moved, keys)
+            if dose > 0:
+                upward[layer, dose] = told.value
+            row = DoseRow(
+                part=ground.part,
+                source=road.source,
+                place=road.place,
+                layer=layer,
+                dose=dose,
+                effect=told.value,
+                low=told.low,
+                high=told.high,
+                opposed=float(np.mean(moved * dose < 0)),
+                sd=float(moved.std()),
+                n=told.n,
+            )
+            run.table("doses", DoseRow).add([row])
+    return upward
+
+
+def _known_layers(of: DirectionSet) -> list[int]:
+    """Layers where there is a direction: where the tones' states are the same (before anything was read), is none."""
+    return [layer for layer in of.layers if np.linalg.norm(of.of(of.names[0], layer)) > 0]
+
+
+def _judged(
+    ground: Ground, road: Road, cell: tuple[int, float], config: Config
+) -> tuple[Judged, list[effects.ItemRow]]:
+    layer, dose = cell
+    vector, rows = road.of.of(road.of.names[0], layer), []
+
+    def side(signed: float) -> effects.EffectRow:
+        name = f"{road.source}/{road.place}/{layer}/{signed:+g}"
+        moved = _steered(ground, layer, vector, signed, road.place)
+        rows.extend(effects.items(name, ground.scenes, moved, ground.plain))
+        return effects.effect(name, ground.scenes, moved, ground.plain, ground.at.unit)
+
+    up, chance = side(dose), np.asarray(_by_chance(ground, layer, dose, road.place, config))
+    return Judged(
+        source=road.source,
+        place=road.place,
+        layer=layer,
+        dose=dose,
+        up=up,
+        down=side(-dose),
+        random_mean=float(chance.mean()),
+        random_sd=float(chance.std()),
+        random_most=float(chance.max()),
+        p_random=(1 + int((chance >= up.effect - 1e-12).sum())) / (1 + len(chance)),
+        specific=bool(up.effect > chance.max() and up.low > 0),
+    ), rows

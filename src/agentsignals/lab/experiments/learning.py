@@ -1,0 +1,73 @@
+"""Directions of a setting: learnt from texts, or from the scenes of training tasks where they will be used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from agentsignals.lab import directions, texts
+from agentsignals.lab.directions import Array, DirectionSet, Origin, Recipe
+from agentsignals.lab.experiments.setting import Scene, Setting, place
+from agentsignals.lab.residual.interface import Calibration
+from agentsignals.lab.separation import split
+from agentsignals.lab.tasks import Task
+
+Source = Literal["stories", "feedback", "decision"]
+"""What a direction is learnt from: texts about people, feedback tokens, or the token where code parts ways."""
+
+
+def calibrated(at: Setting) -> Calibration:
+    """Norms over the setting's texts, dialogues and neutral scenes; from now on the model leaves sinks out."""
+    told = [text.prompt for rows in at.texts().values() for text in rows]
+    return at.model.calibrate([*told, *at.dialogues(), *(scene.prompt for scene in at.scenes(at.neutral))])
+
+
+def halves(at: Setting, seed: int) -> tuple[list[Task], list[Task]]:
+    """Tasks to learn from or choose by, and tasks to judge by."""
+    learns, _ = split([task.key for task in at.tasks], seed=seed)
+    first = [task for task, one in zip(at.tasks, learns, strict=True) if one]
+    return first, [task for task, one in zip(at.tasks, learns, strict=True) if not one]
+
+
+def text_states(at: Setting, layers: Sequence[int]) -> dict[str, Array]:
+    """(texts, layers, d) by class, means over all tokens but sinks."""
+    return {name: at.model.record([text.prompt for text in rows], layers) for name, rows in at.texts().items()}
+
+
+def scene_states(at: Setting, scenes: Sequence[Scene], source: Source, layers: Sequence[int]) -> Array:
+    """(scenes, layers, d), means over the tokens of the place."""
+    return at.model.record([scene.prompt for scene in scenes], layers, place(_place(source)))
+
+
+def _place(source: Source) -> Literal["feedback", "decision"]:
+    return "decision" if source == "decision" else "feedback"
+
+
+def learnt(at: Setting, source: Source, layers: Sequence[int], tasks: Sequence[Task]) -> DirectionSet:
+    """The contrast of the setting's high against its low, from a source; `tasks` matter where that is scenes."""
+    if source == "stories":
+        told = at.texts()
+        high, low = (at.model.record([t.prompt for t in told[name]], layers) for name in (at.high, at.low))
+    else:
+        high, low = (scene_states(at, at.scenes(tone, tasks), source, layers) for tone in (at.high, at.low))
+    vectors, centre = directions.contrast(high, low)
+    counts = {at.high: len(high), at.low: len(low)}
+    return DirectionSet(
+        (at.high,), tuple(layers), vectors[None], centre, "contrast", f"{source}:{texts.fingerprint()}",
+        at.model.card.name, counts,
+    )  # fmt: skip
+
+
+def by_recipe(at: Setting, recipe: Recipe, states: dict[str, Array], layers: Sequence[int]) -> DirectionSet:
+    """Directions of all classes of texts by a recipe. Technical texts are the published recipe's neutral, dialogues
+    that of the cleaned grand mean."""
+    neutral = states[at.neutral]
+    if recipe == "grand_mean_cleaned":
+        neutral = at.model.record(at.dialogues(), layers)
+        neutral = neutral[~np.isnan(neutral).any(axis=(1, 2))]
+    classes = {n: s for n, s in states.items() if recipe != "published" or n != at.neutral}
+    return directions.made(
+        recipe, classes, neutral, Origin(tuple(layers), f"{at.name}:{texts.fingerprint()}", at.model.card.name)
+    )
