@@ -11,7 +11,19 @@ from functools import cache
 from importlib import import_module
 from typing import NamedTuple
 
-MODULES = ("agree", "annotate", "attribute", "collect", "compare", "discover", "export", "label", "replicate", "scan")
+MODULES = (
+    "agree",
+    "annotate",
+    "attribute",
+    "collect",
+    "compare",
+    "discover",
+    "export",
+    "lab",
+    "label",
+    "replicate",
+    "scan",
+)
 
 
 class Verb(NamedTuple):

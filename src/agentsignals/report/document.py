@@ -60,6 +60,8 @@ class Document(Struct, frozen=True):
     """Sessions of each context in the store."""
     sections: list[Section]
     left_out: list[LeftOut] = []
+    about: str = ""
+    """What it is about, where that is no store: its title, and nothing is said of stores."""
 
 
 def document(

@@ -13,6 +13,8 @@ FIRST_STEP = "agentsignals analyze SOURCE"
 
 def title(document: Document) -> str:
     """What the report is about, in a line. People's sessions and attempts are counted apart, as all figures are."""
+    if document.about:
+        return document.about
     people, attempts = document.contexts.get("product", 0), document.contexts.get("eval", 0)
     told_attempts = f"{attempts:,} attempt{'' if attempts == 1 else 's'} of eval runs"
     if not people:
@@ -37,7 +39,8 @@ def made(document: Document) -> str:
     prices = [p for p in document.prices if p != "recorded"]
     told_prices = f", price list {', '.join(prices)}" if prices else ""
     when = document.made_at.replace("T", " ").removesuffix("Z")[:16]
-    return f"Made {when} UTC by agentsignals {document.agentsignals}, store schema {document.schema}{told_prices}"
+    told_store = "" if document.about else f", store schema {document.schema}{told_prices}"
+    return f"Made {when} UTC by agentsignals {document.agentsignals}{told_store}"
 
 
 def unit_of(finding: Finding) -> str:

@@ -46,7 +46,8 @@ class AttemptRow(Row, frozen=True, kw_only=True):
     """Of its random numbers: the same in every condition."""
     prompt_tokens: int | None
     """None where a server did not tell."""
-    tokens: int
+    tokens: int | None
+    """Of the answer; None where a server did not tell."""
     finish: str
     logprob_sum: float | None
     answer: str

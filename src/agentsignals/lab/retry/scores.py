@@ -37,7 +37,7 @@ def attempt_row(  # noqa: PLR0913  (what a row is made of, named at the call)
         attempt=attempt,
         seed=seed,
         prompt_tokens=answer.prompt_tokens,
-        tokens=len(answer.tokens),
+        tokens=len(answer.tokens) or answer.new_tokens,
         finish=answer.finish,
         logprob_sum=answer.logprob_sum,
         answer=answer.text,

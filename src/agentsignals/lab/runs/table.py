@@ -111,6 +111,16 @@ class Table(Generic[R]):
         return found
 
 
+def read_any(path: Path) -> tuple[list[str], list[list[Any]]]:
+    """Column names and rows of a table of any kind, as they were settled. LabError when it can't be read."""
+    try:
+        found = pq.read_table(path)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise LabError(f"{path} can't be read: {error}", "Run it again: it goes on.") from error
+    columns = [column.to_pylist() for column in found.columns]
+    return list(found.column_names), [list(row) for row in zip(*columns, strict=True)]
+
+
 def _schema(kind: type[Row]) -> pa.Schema:
     hints = typing.get_type_hints(kind)
     return pa.schema([(name, _arrow(hints[name])) for name in kind.__struct_fields__])

@@ -1,0 +1,257 @@
+"""`lab`: retry loops and experiments on a model, their reports, runs held against each other, answers scored again."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentsignals.cli.verb import Verb
+from agentsignals.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agentsignals.lab.residual.interface import ResidualModel
+
+_REPORTS = ("report.html", "report.md")
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    inner = parser.add_subparsers(dest="of", metavar="WHAT", required=True, parser_class=type(parser))
+    for name, says, example, fill in _INNER:
+        made = inner.add_parser(
+            name, help=says, description=f"{says[:1].upper()}{says[1:]}.", epilog=f"Example: agentsignals lab {example}"
+        )
+        # Without a default of their own: `lab --json list` and `lab list --json` mean the same.
+        made.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="one JSON document on stdout")
+        made.add_argument("--quiet", action="store_true", default=argparse.SUPPRESS, help="no progress on stderr")
+        fill(made)
+
+
+def _list_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--tasks", metavar="NAMES", help="name the tasks of these families, too (or all)")
+
+
+def _model_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--model", metavar="PATH_OR_ID", help="a model's folder, or its id on the Hub; runs here (extra lab)")
+    add("--revision", metavar="REV", help="commit, branch or tag on the Hub")
+    add("--dtype", default="auto", choices=("auto", "float32", "bfloat16", "float16"), help="default: as stored")
+    add("--device", metavar="NAME", help="cpu, cuda, cuda:1, or auto: spread over all (default: the first GPU)")
+    add("--out", metavar="RUN", required=True, help="the run's folder: new, empty, or of the same run, which goes on")
+
+
+def _agent_arguments(parser: argparse.ArgumentParser) -> None:
+    _model_arguments(parser)
+    add = parser.add_argument
+    add("--server", metavar="URL", help="instead of --model: a server that speaks chat completions; tasks go there")
+    add("--server-model", metavar="NAME", help="the model's name at that server")
+    add("--tasks", metavar="NAMES", default="all", help="names, families, published, all, or tiny:COUNT (default all)")
+    add("--variants", metavar="NAMES", default="plain", help="plain, one_off, conflicting, hardcode_inviting")
+    add("--conditions", metavar="FILE", help="a TOML file of [[condition]]s beside the baseline")
+    add("--directions", metavar="FILE", help="directions (.npz) to steer along and to project on")
+    add("--samples", type=int, default=1, metavar="N", help="episodes a task and condition (default 1)")
+    add("--attempts", type=int, default=3, metavar="N", help="at most, an episode (default 3)")
+    add("--temperature", type=float, default=0.2, metavar="T", help="0: the likeliest token (default 0.2)")
+    add("--max-new-tokens", type=int, default=360, metavar="N", help="of an answer (default 360)")
+    add("--seed", type=int, default=13, metavar="N", help="of the random numbers, shared by conditions (default 13)")
+    add("--wording", default="plain", choices=("plain", "tiny"), help="how tasks are put (default plain)")
+    _sandbox_arguments(parser)
+
+
+def _sandbox_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--tier", default="default", choices=("strict", "default", "rlimits"), help="the sandbox that answers run in")
+    add("--allow-weak-sandbox", action="store_true", help="run answers even where that sandbox lacks something")
+
+
+def _run_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("experiment", metavar="EXPERIMENT", help="as `lab list` names it")
+    parser.add_argument("--config", metavar="FILE", help="its settings as TOML (default: those it has)")
+    parser.add_argument("--seed", type=int, default=13, metavar="N", help="default 13")
+    _model_arguments(parser)
+
+
+def _report_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", metavar="RUN", help="a run's folder")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        action="append",
+        help=".html, .md or .json (default: both in the run's folder)",
+    )
+
+
+def _compare_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("one", metavar="RUN", help="a retry loop's folder")
+    parser.add_argument("other", metavar="OTHER", help="the run to hold against it")
+
+
+def _rescore_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", metavar="FOLDER", help="a run, or a folder of published results")
+    parser.add_argument("--evaluator", metavar="NAME", default="1", help="1 (ours, default), legacy-first, legacy-last")
+    _sandbox_arguments(parser)
+
+
+_INNER: tuple[tuple[str, str, str, Callable[[argparse.ArgumentParser], None]], ...] = (
+    ("list", "experiments, task families, wordings, sandbox tiers", "list", _list_arguments),
+    (
+        "agent",
+        "the retry loop: write a function, hear of failed tests, try again",
+        "agent --model Qwen/Qwen2.5-0.5B-Instruct --tasks times --out runs/a",
+        _agent_arguments,
+    ),
+    ("run", "an experiment on a model", "run directions --model MODEL --out runs/directions", _run_arguments),
+    ("report", "a run as a page and as Markdown", "report runs/a", _report_arguments),
+    ("compare", "two retry loops, paired where tasks match", "compare runs/a runs/b", _compare_arguments),
+    ("rescore", "stored answers by another evaluator, and what changes", "rescore runs/a --evaluator legacy-last",
+     _rescore_arguments),
+)  # fmt: skip
+
+
+def run(options: argparse.Namespace) -> int:
+    done = {"list": _list, "agent": _agent, "run": _run, "report": _report, "compare": _compare, "rescore": _rescore}
+    return done[options.of](options)
+
+
+def _list(options: argparse.Namespace) -> int:
+    from agentsignals.cli import lab_words as words  # noqa: PLC0415  (the grammar is built without what verbs need)
+
+    _tell(options, words.known(options.tasks), words.text_of_known)
+    return 0
+
+
+def _agent(options: argparse.Namespace) -> int:
+    from agentsignals.cli import lab_words as words  # noqa: PLC0415
+    from agentsignals.cli.output import Bar  # noqa: PLC0415
+    from agentsignals.lab import starting  # noqa: PLC0415
+    from agentsignals.lab.retry.running import run_loop  # noqa: PLC0415
+
+    model: ResidualModel | None = None
+    if (options.model is None) == (options.server is None):
+        raise UsageError("Say --model or --server, and not both.", "agentsignals lab agent --model FOLDER --out RUN")
+    if options.server is not None and not options.server_model:
+        raise UsageError("--server came without --server-model.", "Name the model as that server does.")
+    if options.server is not None and options.directions is not None:
+        raise UsageError("A server can't be looked into.", "--directions need --model.")
+    asked = _asked(options)
+    if options.server is not None:
+        writer, card = starting.served(options.server, options.server_model, _say)
+    else:
+        writer = model = starting.loaded(options.model, options.revision, options.dtype, options.device)
+        card = starting.card_of(model)
+    begun = starting.begin(Path(options.out), asked, card)
+    bar = Bar(options.quiet)
+    with begun.run:
+        into = starting.steered(model, begun, asked.directions) if model is not None and asked.directions else None
+        try:
+            ran = run_loop(
+                begun.run, writer, begun.plan, begun.conditions, begun.tasks, begun.samples, into, progress=bar
+            )
+        finally:
+            bar.close()
+    _tell(options, words.ended(begun.run, ran), words.text_of_ended)
+    return 0
+
+
+def _asked(options: argparse.Namespace) -> Any:
+    from agentsignals.lab.starting import Asked  # noqa: PLC0415
+
+    return Asked(
+        tasks=options.tasks,
+        variants=tuple(options.variants.split(",")),
+        conditions=Path(options.conditions) if options.conditions else None,
+        directions=Path(options.directions) if options.directions else None,
+        samples=options.samples,
+        attempts=options.attempts,
+        temperature=options.temperature,
+        max_new_tokens=options.max_new_tokens,
+        seed=options.seed,
+        tier=options.tier,
+        allow_weak=options.allow_weak_sandbox,
+        wording=options.wording,
+    )
+
+
+def _run(options: argparse.Namespace) -> int:
+    from agentsignals.cli.output import Bar  # noqa: PLC0415
+    from agentsignals.lab import experiments, starting  # noqa: PLC0415
+
+    if options.model is None:
+        raise UsageError("An experiment needs a model in this process.", "Say --model FOLDER.")
+    found = experiments.experiment(options.experiment)
+    config = experiments.config(options.experiment, starting.settings_of(options.config))
+    model = starting.loaded(options.model, options.revision, options.dtype, options.device)
+    begun = starting.begin_experiment(Path(options.out), options.experiment, config, model, options.seed)
+    bar = Bar(options.quiet)
+    with begun:
+        try:
+            found.run(begun, model, config, lambda done, of: bar(options.experiment, done, of))
+        finally:
+            bar.close()
+    told = {"run": str(begun.folder), "experiment": options.experiment}
+    _tell(options, told, lambda t: f"run     {t['run']}\nnext    agentsignals lab report {t['run']}")
+    return 0
+
+
+def _report(options: argparse.Namespace) -> int:
+    from agentsignals.cli import lab_words as words  # noqa: PLC0415
+    from agentsignals.lab.runs import Run  # noqa: PLC0415
+
+    run = Run.read(Path(options.run))
+    outputs = [Path(name) for name in options.output or ()] or [run.folder / name for name in _REPORTS]
+    if odd := [path for path in outputs if path.suffix.lower() not in (".html", ".md", ".json")]:
+        raise UsageError(f"The report {odd[0].name!r} has another ending.", "It is written as .html, .md or .json.")
+    written = words.write_report(run, outputs)
+    _tell(options, {"written": [str(path) for path in written]}, lambda t: "\n".join(t["written"]))
+    return 0
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from agentsignals.cli import lab_words as words  # noqa: PLC0415
+    from agentsignals.lab.comparing import compared  # noqa: PLC0415
+    from agentsignals.lab.runs import Run  # noqa: PLC0415
+
+    found = compared(Run.read(Path(options.one)), Run.read(Path(options.other)))
+    _tell(options, words.plain(found), lambda _: words.text_of_tables(found))
+    return 0
+
+
+def _rescore(options: argparse.Namespace) -> int:
+    from agentsignals.cli import lab_words as words  # noqa: PLC0415
+    from agentsignals.cli.output import Bar  # noqa: PLC0415
+    from agentsignals.lab.evaluation.running import Confinement  # noqa: PLC0415
+    from agentsignals.lab.rescored import rescored  # noqa: PLC0415
+
+    bar = Bar(options.quiet)
+    inside = Confinement(tier=options.tier, allow_weak=options.allow_weak_sandbox)
+    try:
+        found = rescored(Path(options.folder), options.evaluator, inside, bar)
+    finally:
+        bar.close()
+    _tell(options, found, words.text_of_rescored)
+    return 0
+
+
+def _tell(options: argparse.Namespace, told: Any, text: Callable[[Any], str]) -> None:
+    from agentsignals.cli.output import json_text  # noqa: PLC0415
+
+    print(json_text(told) if options.json else text(told))
+
+
+def _say(what: str) -> None:
+    from agentsignals.cli.output import printable  # noqa: PLC0415
+
+    print(f"agentsignals: {printable(what)}", file=sys.stderr)
+
+
+VERB = Verb(
+    "lab",
+    "a model's retry loops and experiments: run, report, compare, rescore",
+    "lab agent --model FOLDER --tasks times --out runs/a",
+    arguments,
+    run,
+)

@@ -1,0 +1,184 @@
+"""What `lab` says: its results as aligned text, as plain data, and as a page."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from agentsignals.analysis.figures import told
+from agentsignals.cli.output import printable, table
+from agentsignals.errors import LabError
+from agentsignals.lab.comparing import OUTCOMES, conditions_of, episodes_of, rate
+
+if TYPE_CHECKING:
+    from agentsignals.analysis.study import Outcome
+    from agentsignals.lab.rescored import Told
+    from agentsignals.lab.retry.running import Ran
+    from agentsignals.lab.runs import Run
+    from agentsignals.report.document import Document
+
+_SHOWN = 44
+
+
+def known(families: str | None) -> dict[str, Any]:
+    """What can be run here; with `families`, the tasks of those by key."""
+    from agentsignals import sandbox  # noqa: PLC0415  (tries the locks)
+    from agentsignals.lab import experiments  # noqa: PLC0415
+    from agentsignals.lab.evaluation.verdict import EVALUATORS  # noqa: PLC0415
+    from agentsignals.lab.retry.wording import WORDINGS  # noqa: PLC0415
+    from agentsignals.lab.starting import chosen_tasks  # noqa: PLC0415
+    from agentsignals.lab.tasks import tasks  # noqa: PLC0415
+
+    found: dict[str, Any] = {
+        "experiments": {name: _says(name) for name in experiments.NAMES},
+        "families": dict(Counter(one.family for one in tasks())),
+        "wordings": list(WORDINGS),
+        "evaluators": list(EVALUATORS),
+        "sandbox": list(sandbox.tiers()),
+    }
+    if families is not None:
+        found["tasks"] = {one.key: one.says for one in chosen_tasks(families)}
+    return found
+
+
+def _says(name: str) -> str:
+    from agentsignals.lab import experiments  # noqa: PLC0415
+
+    try:
+        return experiments.experiment(name).SAYS
+    except ImportError as problem:
+        return f"not to be had here: {problem}"
+
+
+def text_of_known(found: dict[str, Any]) -> str:
+    lines = [table(("experiment", "what it asks"), found["experiments"].items(), 110), ""]
+    lines.append(table(("family", "tasks"), found["families"].items()))
+    lines += ["", *(f"{name:<12}{', '.join(found[name])}" for name in ("wordings", "evaluators", "sandbox"))]
+    if "tasks" in found:
+        lines += ["", table(("task", "says"), found["tasks"].items(), 110)]
+    return "\n".join(lines)
+
+
+def ended(run: Run, ran: Ran) -> dict[str, Any]:
+    """What a retry loop came to."""
+    rows = []
+    for name, own in conditions_of(episodes_of(run)).items():
+        rates = {key.replace(" ", "_"): rate(own, of) for key, of in OUTCOMES.items()}
+        failed = [row for row in own if row.failed_first]
+        rows.append(
+            {
+                "condition": name,
+                "episodes": len(own),
+                **{key: found.value for key, found in rates.items()},
+                "full_pass_interval": rates["full_pass"].interval,
+                "failed_first": len(failed),
+                "recovered": sum(row.recovered for row in failed),
+            }
+        )
+    return {"run": str(run.folder), "episodes": ran.episodes, "new": ran.new, "conditions": rows}
+
+
+def text_of_ended(found: dict[str, Any]) -> str:
+    heads = ("condition", "episodes", "visible", "full pass", "95 % interval", "recovered", "hardcoded")
+    rows = [
+        (
+            row["condition"],
+            row["episodes"],
+            told(row["visible_pass"], "share"),
+            told(row["full_pass"], "share"),
+            " to ".join(told(end, "share") for end in row["full_pass_interval"] or ()),
+            f"{row['recovered']} of {row['failed_first']}",
+            told(row["hardcoded"], "share"),
+        )
+        for row in found["conditions"]
+    ]
+    folder = printable(found["run"])
+    lines = [f"run       {folder}", f"episodes  {found['episodes']:,}, {found['new']:,} of them new", ""]
+    lines += [table(heads, rows, _SHOWN), ""]
+    lines.append(f"next      agentsignals lab report {folder}; agentsignals analyze {folder}")
+    return "\n".join(lines)
+
+
+def plain(found: Outcome) -> dict[str, Any]:
+    """Tables as lists of objects, and what can't be concluded."""
+    tables = {t.id: [dict(zip([c.key for c in t.columns], row, strict=True)) for row in t.rows] for t in found.tables}
+    return {"tables": tables, "limits": found.limits}
+
+
+def text_of_tables(found: Outcome) -> str:
+    """Tables under their titles."""
+    lines: list[str] = []
+    for one in found.tables:
+        rows = [[told(v, c.kind) for v, c in zip(row, one.columns, strict=True)] for row in one.rows]
+        lines += [one.title, table([c.label for c in one.columns], rows, _SHOWN), one.note, ""]
+    return "\n".join([*lines, *(printable(limit) for limit in found.limits)]).rstrip()
+
+
+def text_of_rescored(found: Told) -> str:
+    rows = []
+    for group in found.groups:
+        of = group.changes
+        changed = [of.get(name, 0) for name in ("fail_to_pass", "pass_to_fail")]
+        unknown = of.get("was_unknown", 0) + of.get("now_unknown", 0)
+        rows.append([group.name, group.answers, group.was, group.now, *changed, unknown])
+    heads = ("answers of", "answers", "passed", "pass now", "fail to pass", "pass to fail", "unknown")
+    first = f"evaluator {found.evaluator}, before {found.before}; what is stored stays as it is"
+    return f"{first}\n\n{table(heads, rows, _SHOWN)}"
+
+
+def write_report(run: Run, paths: Sequence[Path]) -> list[Path]:
+    """The run's report in the form each ending names. LabError when there is nothing to report or no place for it."""
+    made = document(run)
+    for path in paths:
+        draft = path.with_name(f".{path.name}.new")
+        try:
+            draft.write_text(_rendered(made, path.suffix.lower()), encoding="utf-8")
+            draft.replace(path)
+        except OSError as problem:
+            draft.unlink(missing_ok=True)
+            raise LabError(
+                f"The report {path} can't be written: {problem.strerror}.", "Name another file."
+            ) from problem
+    return list(paths)
+
+
+def document(run: Run) -> Document:
+    """The run's report before it has a form."""
+    from agentsignals.lab.outline import sections  # noqa: PLC0415  (pyarrow, charts)
+    from agentsignals.report.document import FORM, Document, Section  # noqa: PLC0415
+
+    found = [
+        Section(p.name, p.title, p.question, "eval", p.found.findings, p.found.tables, p.found.charts, p.found.limits)
+        for p in sections(run)
+    ]
+    name = run.manifest.model.get("name") or "a model"
+    return Document(
+        FORM,
+        version("agentsignals"),
+        f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        1,
+        0,
+        (),
+        "eval",
+        {"eval": 1},
+        found,
+        about=f"{run.config.experiment.replace('_', ' ').capitalize()} of {name}",
+    )
+
+
+def _rendered(made: Document, form: str) -> str:
+    if form == ".json":
+        return msgspec.json.format(msgspec.json.encode(made)).decode()
+    if form == ".md":
+        from agentsignals.report.markdown import render as as_markdown  # noqa: PLC0415
+
+        return as_markdown(made, {})
+    from agentsignals.report.page import render as as_page  # noqa: PLC0415
+
+    return as_page(made, {}, static=True)

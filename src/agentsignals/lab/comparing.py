@@ -1,0 +1,238 @@
+"""Episodes held against each other: rates with their intervals, and differences over the tasks that both sides have.
+
+Rates of one sample a task have Wilson's interval; with several samples, which are alike, whole tasks are drawn anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import isnan
+from typing import Any
+
+from msgspec import Struct
+
+from agentsignals.analysis.stats import Interval
+from agentsignals.analysis.study import Column, Kind, Outcome, Table
+from agentsignals.errors import LabError
+from agentsignals.lab import statistics
+from agentsignals.lab.retry.rows import EpisodeRow
+from agentsignals.lab.runs import Run
+from agentsignals.lab.steering import BASELINE
+from agentsignals.proportions import wilson
+
+RETRY_LOOP = "retry_loop"
+_SETTINGS = ("attempts", "temperature", "top_p", "max_new_tokens", "wording")
+
+Conditions = dict[str, list[EpisodeRow]]
+Of = Callable[[EpisodeRow], bool | None]
+
+OUTCOMES: dict[str, Of] = {
+    "full pass": lambda row: row.full_pass,
+    "visible pass": lambda row: row.visible_pass,
+    "hardcoded": lambda row: row.hardcoded,
+}
+"""What conditions are held against each other by."""
+
+
+def conditions_of(episodes: Sequence[EpisodeRow]) -> Conditions:
+    """Episodes by condition, the baseline first, else as they came."""
+    found: dict[str, list[EpisodeRow]] = {}
+    for row in episodes:
+        found.setdefault(row.condition, []).append(row)
+    return dict(sorted(found.items(), key=lambda pair: pair[0] != BASELINE.name))
+
+
+class Rate(Struct, frozen=True):
+    """A share of yes among answers that are known."""
+
+    yes: int
+    n: int
+    tasks: int
+    interval: Interval | None
+
+    @property
+    def value(self) -> float | None:
+        return self.yes / self.n if self.n else None
+
+    @property
+    def told(self) -> str | None:
+        """Its interval in words."""
+        return None if self.interval is None else f"{self.interval[0]:.1%} to {self.interval[1]:.1%}"
+
+
+def rate(rows: Sequence[EpisodeRow], of: Of) -> Rate:
+    """The share with that outcome, and its interval: over tasks where one has several samples."""
+    known = [(row.task, value) for row in rows if (value := of(row)) is not None]
+    yes, tasks = sum(value for _, value in known), len({task for task, _ in known})
+    if len(known) == tasks:
+        return Rate(yes, len(known), tasks, wilson(yes, len(known)))
+    found = statistics.mean([float(value) for _, value in known], [task for task, _ in known])
+    # All samples alike: draws of tasks vary by nothing, which is no certainty; then a task counts as one answer.
+    drawn = wilson(found.value * tasks, tasks) if yes in (0, len(known)) else (found.low, found.high)
+    return Rate(yes, len(known), tasks, None if tasks < 2 else drawn)
+
+
+_PAIRED = (
+    Column("condition", "condition", "code"),
+    Column("outcome", "outcome"),
+    Column("pairs", "pairs", "count"),
+    Column("tasks", "tasks", "count"),
+    Column("difference", "difference", "figure"),
+    Column("interval", "95% interval"),
+    Column("p", "p", "figure"),
+    Column("q", "p over conditions", "figure"),
+    Column("mcnemar", "McNemar p", "figure"),
+    Column("changed", "gained and lost"),
+)
+_PAIRED_NOTE = (
+    "Intervals draw whole tasks, p flips whole tasks; the p over conditions is Benjamini and Hochberg's, an outcome at"
+    " a time. McNemar's takes pairs as independent: given only where each task has one."
+)
+
+
+class Paired(Struct, frozen=True):
+    """Two groups of episodes over the tasks and samples that both have."""
+
+    name: str
+    outcome: str
+    difference: statistics.Difference
+    mcnemar: statistics.McNemar | None
+    """None where a task has several samples."""
+    unpaired: int
+    """Episodes without a partner, or whose partner or self was not run."""
+    gained: int
+    lost: int
+
+
+def paired(name: str, outcome: str, treated: Sequence[EpisodeRow], control: Sequence[EpisodeRow]) -> Paired | None:
+    """Treated less control; None when no task and sample is in both."""
+    of = OUTCOMES[outcome]
+    ours = {(row.task, row.sample): value for row in treated if (value := of(row)) is not None}
+    theirs = {(row.task, row.sample): value for row in control if (value := of(row)) is not None}
+    keys = [key for key in ours if key in theirs]
+    if not keys:
+        return None
+    left, right, tasks = [ours[k] for k in keys], [theirs[k] for k in keys], [task for task, _ in keys]
+    changes = statistics.mcnemar(left, right)
+    return Paired(
+        name,
+        outcome,
+        statistics.paired_difference([float(v) for v in left], [float(v) for v in right], tasks),
+        changes if len(set(tasks)) == len(tasks) else None,
+        len(treated) + len(control) - 2 * len(keys),
+        changes.gained,
+        changes.lost,
+    )
+
+
+def paired_rows(found: Sequence[Paired]) -> list[list[Any]]:
+    """Rows of a table, with p values corrected over conditions for each outcome."""
+    adjusted: dict[int, float] = {}
+    for outcome in dict.fromkeys(one.outcome for one in found):
+        own = [n for n, one in enumerate(found) if one.outcome == outcome and one.difference.tasks > 1]
+        told = statistics.benjamini_hochberg([found[n].difference.p for n in own]) if own else []
+        adjusted |= dict(zip(own, told, strict=True))
+    return [_paired_row(one, adjusted.get(n)) for n, one in enumerate(found)]
+
+
+def _paired_row(one: Paired, q: float | None) -> list[Any]:
+    d = one.difference
+    # Drawn anew, pairs that all changed alike vary by nothing: that is no certainty.
+    interval = None if isnan(d.low) or d.low == d.high else f"{100 * d.low:+.1f} to {100 * d.high:+.1f} points"
+    return [
+        one.name,
+        one.outcome,
+        d.n,
+        d.tasks,
+        f"{100 * d.value:+.1f} points",
+        interval,
+        None if d.tasks < 2 else f"{d.p:.3g}",
+        None if q is None else f"{q:.3g}",
+        None if one.mcnemar is None else f"{one.mcnemar.p:.3g}",
+        f"+{one.gained}, -{one.lost}",
+    ]
+
+
+def paired_table(name: str, title: str, found: Sequence[Paired], note: str = "") -> Table:
+    """The table of paired differences."""
+    n = max((one.difference.n for one in found), default=0)
+    told = f"{note} {_PAIRED_NOTE}".strip()
+    return Table(id=name, title=title, columns=_PAIRED, rows=paired_rows(found), n=n, of="pairs", note=told)
+
+
+def compared(one: Run, other: Run) -> Outcome:
+    """The other run less the first, condition by condition, over the tasks and samples that both have.
+
+    LabError when a run is no retry loop or has no episode, when they were evaluated by different evaluators, whose
+    passes mean different things, or when they share no condition with a task.
+    """
+    left, right = episodes_of(one), episodes_of(other)
+    evaluators = sorted({row.evaluator for row in (*left, *right)})
+    if len(evaluators) > 1:
+        raise LabError(
+            f"The runs were evaluated by {' and '.join(evaluators)}: their passes mean different things.",
+            "`lab rescore` tells what an evaluator makes of stored answers.",
+        )
+    mine, theirs = conditions_of(left), conditions_of(right)
+    shared = [name for name in mine if name in theirs]
+    found = [
+        pair for outcome in OUTCOMES for name in shared
+        if (pair := paired(name, outcome, theirs[name], mine[name])) is not None
+    ]  # fmt: skip
+    if not found:
+        raise LabError("The runs share no condition with a task.", "Run both with the same tasks and conditions.")
+    note = f"{other.folder.name} less {one.folder.name}."
+    return Outcome(
+        [],
+        [_rates(mine, theirs, shared), paired_table("lab.compared", "Differences", found, note)],
+        [],
+        _unlike(one, other, mine, theirs, found),
+    )
+
+
+def episodes_of(run: Run) -> list[EpisodeRow]:
+    """A retry loop's finished episodes. LabError for another experiment's run, or when there are none."""
+    if run.config.experiment != RETRY_LOOP:
+        raise LabError(f"{run.folder} is a run of {run.config.experiment}, no retry loop.", "`lab agent` makes one.")
+    rows = run.table("episodes", EpisodeRow).rows
+    if not rows:
+        raise LabError(f"{run.folder} has no finished episode.", "Run it again: it goes on.")
+    return rows
+
+
+def _rates(mine: Conditions, theirs: Conditions, shared: Sequence[str]) -> Table:
+    told: list[tuple[str, str, Kind]] = [
+        ("rate", "", "share"),
+        ("interval", " 95% interval", "text"),
+        ("n", " n", "count"),
+    ]
+    sides = [
+        Column(f"{key}_{number}", f"{which}{label}", kind)
+        for number, which in enumerate(("first", "second"))
+        for key, label, kind in told
+    ]
+    columns = (Column("condition", "condition", "code"), Column("outcome", "outcome"), *sides)
+    rows: list[list[Any]] = []
+    for outcome, of in OUTCOMES.items():
+        for name in shared:
+            a, b = rate(mine[name], of), rate(theirs[name], of)
+            rows.append([name, outcome, a.value, a.told, a.n, b.value, b.told, b.n])
+    n = sum(len(mine[name]) + len(theirs[name]) for name in shared)
+    note = "Each over all its own episodes: where tasks differ, only the differences below compare."
+    return Table(id="lab.rates", title="Rates", columns=columns, rows=rows, n=n, of="episodes", note=note)
+
+
+def _unlike(one: Run, other: Run, mine: Conditions, theirs: Conditions, found: Sequence[Paired]) -> list[str]:
+    """In what the runs differ beside what they are compared for."""
+    limits = []
+    differ = one.manifest.same_ground(other.manifest)
+    differ += [name for name in _SETTINGS if one.config.settings.get(name) != other.config.settings.get(name)]
+    if differ:
+        limits.append(f"The runs differ in {', '.join(differ)}: a difference may come of any of them.")
+    alone = sorted(mine.keys() ^ theirs.keys())
+    if alone:
+        limits.append(f"Not compared, in one run only: {', '.join(alone)}.")
+    unpaired = sum(pair.unpaired for pair in found if pair.outcome == next(iter(OUTCOMES)))
+    if unpaired:
+        limits.append(f"{unpaired} episodes have no partner and are not in the differences.")
+    return limits

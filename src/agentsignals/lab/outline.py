@@ -1,0 +1,103 @@
+"""A run of any experiment as tables: its summaries, and the rows of its tables as they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from agentsignals.analysis.study import Column, Kind, Outcome, Table
+from agentsignals.errors import LabError
+from agentsignals.lab.comparing import RETRY_LOOP
+from agentsignals.lab.report import Part, parts
+from agentsignals.lab.runs import Run
+from agentsignals.lab.runs.table import read_any
+
+MOST_ROWS = 500
+"""Of a table in a report; all are in its file."""
+_LONGEST_CELL = 200
+
+
+def sections(run: Run) -> list[Part]:
+    """What a run's report shows: a retry loop's findings, else summaries and tables. LabError when it holds nothing."""
+    if run.config.experiment == RETRY_LOOP:
+        return [*parts(run), _ground(run)]
+    made = [part for part in (_summaries(run), _tables(run)) if part.found.tables]
+    if not made:
+        raise LabError(f"{run.folder} holds no result yet.", "Run it again: it goes on.")
+    return [*made, _ground(run)]
+
+
+def _summaries(run: Run) -> Part:
+    tables = []
+    for path in sorted(run.folder.glob("*.json")):
+        if path.name in ("config.json", "manifest.json"):
+            continue
+        try:
+            told = msgspec.json.decode(path.read_bytes())
+        except (OSError, msgspec.DecodeError) as problem:
+            raise LabError(f"{path} can't be read: {problem}", "Run it again: it writes it anew.") from problem
+        tables.append(_flat(path.stem, told))
+    return Part("summaries", "Summaries", "What came of it?", Outcome([], tables))
+
+
+def _flat(name: str, told: Any) -> Table:
+    rows = [[key, _cell(value)] for key, value in _leaves(told, "")]
+    columns = (Column("name", "name", "code"), Column("value", "value", "figure"))
+    return Table(id=f"lab.{name}", title=_title(name), columns=columns, rows=rows[:MOST_ROWS], n=len(rows), of="values")
+
+
+def _leaves(told: Any, under: str) -> list[tuple[str, Any]]:
+    """Values by the path to them. JSON that we wrote is not deep."""
+    if isinstance(told, dict) and told:
+        return [leaf for key, value in told.items() for leaf in _leaves(value, f"{under}.{key}" if under else str(key))]
+    if isinstance(told, list) and any(isinstance(value, dict | list) for value in told):
+        return [leaf for n, value in enumerate(told) for leaf in _leaves(value, f"{under}[{n}]")]
+    return [(under, told)]
+
+
+def _tables(run: Run) -> Part:
+    tables = []
+    for path in sorted((run.folder / "rows").glob("*.parquet")):
+        names, rows = read_any(path)
+        columns = tuple(Column(name, name.replace("_", " "), _kind(name)) for name in names)
+        note = f"The first {MOST_ROWS} of {len(rows)}; all are in rows/{path.name}." if len(rows) > MOST_ROWS else ""
+        shown = [[_cell(value) for value in row] for row in rows[:MOST_ROWS]]
+        tables.append(
+            Table(id=f"lab.rows.{path.stem}", title=_title(path.stem), columns=columns, rows=shown, n=len(rows),
+                  of="rows", note=note)
+        )  # fmt: skip
+    return Part("rows", "Rows", "What was measured?", Outcome([], [table for table in tables if table.rows]))
+
+
+def _kind(name: str) -> Kind:
+    return "code" if name in ("condition", "task", "direction", "name", "tone") else "figure"
+
+
+def _title(name: str) -> str:
+    told = name.replace("_", " ").replace("-", " ")
+    return told[:1].upper() + told[1:]
+
+
+def _cell(value: Any) -> str | None:
+    """A value in words: a float with four digits, text cut, lists as JSON."""
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    told = (
+        value
+        if isinstance(value, str)
+        else str(value)
+        if isinstance(value, int)
+        else msgspec.json.encode(value).decode()
+    )
+    return told if len(told) <= _LONGEST_CELL else told[: _LONGEST_CELL - 1] + "…"
+
+
+def _ground(run: Run) -> Part:
+    """What the run stands on: settings and manifest."""
+    tables = [_flat("settings", run.config.settings), _flat("manifest", msgspec.to_builtins(run.manifest))]
+    return Part("ground", "What it stands on", "Which settings, model and versions?", Outcome([], tables))

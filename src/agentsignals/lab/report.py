@@ -1,0 +1,288 @@
+"""What a retry loop found, as findings, tables and charts: by condition, against the baseline, by attempt.
+
+Answers that the machine could not run count nowhere; the tables say how many.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from msgspec import Struct
+
+from agentsignals.analysis import charts
+from agentsignals.analysis.study import Chart, Column, Finding, Outcome, Table
+from agentsignals.lab.comparing import OUTCOMES, Rate, conditions_of, episodes_of, paired, paired_table, rate
+from agentsignals.lab.retry.rows import AttemptRow, EpisodeRow, ProjectionRow
+from agentsignals.lab.runs import Run
+from agentsignals.lab.starting import ManipulationRow
+from agentsignals.lab.steering import BASELINE, over_steered
+
+_FEW_TASKS = 60
+"""Fewer tasks tell little: about 390 trials an arm show .50 against .60 (emotion_lab (b) 9)."""
+
+
+class Part(Struct, frozen=True):
+    """A section of a report."""
+
+    name: str
+    title: str
+    question: str
+    found: Outcome
+
+
+def parts(run: Run) -> list[Part]:
+    """The sections of a retry loop's report. LabError when the run has no episode yet."""
+    episodes = episodes_of(run)
+    attempts = run.table("attempts", AttemptRow).rows
+    made = [_by_condition(run.folder, episodes, attempts), _against(episodes)]
+    made.append(_by_attempt(attempts))
+    projections = run.table("projections", ProjectionRow).rows
+    if projections:
+        made.append(_projections(projections))
+    if checks := run.table("manipulation", ManipulationRow).rows:
+        made.append(_checks(checks))
+    return made
+
+
+def again(folder: Path) -> str:
+    """The command that makes a run's figures again. A folder with odd characters is quoted by who types it."""
+    return f"agentsignals lab report {folder}"
+
+
+# -- by condition ------------------------------------------------------------------------------------------------------
+
+_CONDITION = (
+    Column("condition", "condition", "code"),
+    Column("episodes", "episodes", "count"),
+    Column("tasks", "tasks", "count"),
+    Column("attempts", "attempts", "number"),
+    Column("visible", "visible pass", "share"),
+    Column("hidden", "hidden pass", "share"),
+    Column("full", "full pass", "share"),
+    Column("interval", "95% interval"),
+    Column("recovered", "recovered", "figure"),
+    Column("hardcoded", "hardcoded", "share"),
+    Column("valid", "valid answers", "share"),
+    Column("unknown", "not run", "count"),
+)
+
+
+def _by_condition(folder: Path, episodes: Sequence[EpisodeRow], attempts: Sequence[AttemptRow]) -> Part:
+    grouped = conditions_of(episodes)
+    valid = {name: _mean([a.valid_python for a in attempts if a.condition == name]) for name in grouped}
+    findings, rows, points = [], [], []
+    for number, (name, own) in enumerate(grouped.items()):
+        full = rate(own, OUTCOMES["full pass"])
+        findings.append(
+            Finding(
+                id=f"lab.full_pass.{number}",
+                title=f"Full pass, {name}",
+                value=full.value,
+                unit="share of episodes",
+                n=full.n,
+                of="episodes",
+                command=again(folder),
+                kind="share",
+                interval=full.interval,
+                headline=number == 0,
+                note="" if full.n else "no answer could be run",
+            )
+        )
+        rows.append(_condition_row(name, own, full, valid[name]))
+        if full.value is not None:
+            low, high = full.interval or (None, None)
+            tip = f"{name}: {full.yes} of {full.n} pass{f', {full.told}' if full.told else ''}"
+            points.append({"name": name, "value": full.value, "low": low, "high": high, "tip": tip})
+    table = Table(
+        id="lab.conditions", title="Conditions", columns=_CONDITION, rows=rows, n=len(episodes), of="episodes",
+        note="Passes are of the last attempt. Recovered: of the episodes whose first attempt failed its visible tests.",
+    )  # fmt: skip
+    broken = [n for n in grouped if n != BASELINE.name and _broke(valid[n], valid.get(BASELINE.name))]
+    limits = [
+        f"{name!r} breaks the model: its answers are invalid far more often than the baseline's, and what it does to"
+        " behaviour is not to be read from it."
+        for name in broken
+    ]
+    charted = [_dots("lab.full_pass", "Full pass by condition", points, len(episodes))] if len(points) > 1 else []
+    return Part(
+        "conditions", "Conditions", "How do episodes end under each condition?",
+        Outcome(findings, [table], charted, limits + _limits(episodes)),
+    )  # fmt: skip
+
+
+def _broke(valid: float | None, at_baseline: float | None) -> bool:
+    return valid is not None and at_baseline is not None and over_steered(1 - valid, 1 - at_baseline)
+
+
+def _condition_row(name: str, own: Sequence[EpisodeRow], full: Rate, valid: float | None) -> list[Any]:
+    failed = [row for row in own if row.failed_first]
+    recovered = f"{sum(row.recovered for row in failed)} of {len(failed)}"
+    return [
+        name,
+        len(own),
+        len({row.task for row in own}),
+        fmean(row.attempts for row in own),
+        rate(own, OUTCOMES["visible pass"]).value,
+        rate(own, lambda row: row.hidden_pass).value,
+        full.value,
+        full.told,
+        recovered,
+        rate(own, OUTCOMES["hardcoded"]).value,
+        valid,
+        sum(row.full_pass is None for row in own),
+    ]
+
+
+def _limits(episodes: Sequence[EpisodeRow]) -> list[str]:
+    tasks = len({row.task for row in episodes})
+    found = ["Passing visible tests can be cheating: read hidden passes and the hardcoding flag beside them."]
+    if tasks < _FEW_TASKS:
+        found.append(f"{tasks} tasks: only large differences show. About 390 trials an arm tell .50 from .60.")
+    return found
+
+
+def _dots(name: str, title: str, points: list[dict[str, Any]], n: int) -> Chart:
+    says = "; ".join(str(point["tip"]) for point in points)
+    return Chart(id=name, title=title, says=says, spec=charts.dots(points, ""), n=n, of="episodes")
+
+
+# -- against the baseline ----------------------------------------------------------------------------------------------
+
+
+def _against(episodes: Sequence[EpisodeRow]) -> Part:
+    grouped = conditions_of(episodes)
+    base = grouped.get(BASELINE.name, [])
+    found = [
+        one
+        for outcome in OUTCOMES
+        for name, own in grouped.items()
+        if name != BASELINE.name and (one := paired(name, outcome, own, base)) is not None
+    ]
+    unpaired = sum(one.unpaired for one in found if one.outcome == "full pass")
+    limits = [f"{unpaired} episodes have no partner and are not in the differences."] if unpaired else []
+    if len(grouped) == 1:
+        limits.append("There is one condition: nothing to hold it against.")
+    title = "Against the baseline"
+    tables = [paired_table("lab.against", title, found)] if found else []
+    return Part("against", title, "What does a condition change, task by task?", Outcome([], tables, [], limits))
+
+
+# -- by attempt --------------------------------------------------------------------------------------------------------
+
+_ATTEMPT = (
+    Column("condition", "condition", "code"),
+    Column("attempt", "attempt", "count"),
+    Column("n", "answers", "count"),
+    Column("visible", "visible pass", "share"),
+    Column("valid", "valid", "share"),
+    Column("hardcoded", "hardcoded", "share"),
+    Column("tokens", "tokens", "number"),
+    Column("frustration", "frustration per 100 words", "number"),
+    Column("desperation", "desperation per 100 words", "number"),
+    Column("give_up", "giving up per 100 words", "number"),
+    Column("markers", "published marker score", "number"),
+)
+
+
+def _by_attempt(attempts: Sequence[AttemptRow]) -> Part:
+    grouped: dict[tuple[str, int], list[AttemptRow]] = {}
+    for row in attempts:
+        grouped.setdefault((row.condition, row.attempt), []).append(row)
+    order = sorted(grouped, key=lambda key: (key[0] != BASELINE.name, key[0], key[1]))
+    rows = [_attempt_row(*key, grouped[key]) for key in order]
+    errors = Counter((row.condition, row.error_class) for row in attempts)
+    first = Table(
+        id="lab.attempts", title="Attempts", columns=_ATTEMPT, rows=rows, n=len(attempts), of="answers",
+        note="Later attempts are of the episodes that still failed: their rates are not those of all. Words are counted"
+        " in prose, without what the model had been told.",
+    )  # fmt: skip
+    second = Table(
+        id="lab.errors",
+        title="What went wrong",
+        columns=(
+            Column("condition", "condition", "code"),
+            Column("error", "error"),
+            Column("n", "answers", "count"),
+        ),
+        rows=[[c, "passed" if e == "none" else e.replace("_", " "), n] for (c, e), n in sorted(errors.items())],
+        n=len(attempts),
+        of="answers",
+        note="Infrastructure is a fault of this machine, never of the model.",
+    )
+    return Part("attempts", "Attempts", "What comes with each attempt?", Outcome([], [first, second]))
+
+
+def _attempt_row(condition: str, attempt: int, own: Sequence[AttemptRow]) -> list[Any]:
+    return [
+        condition,
+        attempt,
+        len(own),
+        _mean([row.visible_pass for row in own]),
+        fmean(row.valid_python for row in own),
+        fmean(row.hardcoded for row in own),
+        _mean([row.tokens for row in own]),
+        _mean([row.frustration_per_100_words for row in own]),
+        _mean([row.desperation_per_100_words for row in own]),
+        _mean([row.give_up_per_100_words for row in own]),
+        fmean(row.marker_score for row in own),
+    ]
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+# -- activations -------------------------------------------------------------------------------------------------------
+
+
+def _projections(rows: Sequence[ProjectionRow]) -> Part:
+    grouped: dict[tuple[str, int, str, int, str], list[ProjectionRow]] = {}
+    for row in rows:
+        if row.coordinate is not None:
+            grouped.setdefault((row.direction, row.layer, row.span, row.attempt, row.condition), []).append(row)
+    told = [
+        [*key, len(own), _mean([row.cosine for row in own]), _mean([row.coordinate for row in own])]
+        for key, own in sorted(grouped.items())
+    ]
+    columns = (
+        Column("direction", "direction", "code"),
+        Column("layer", "layer", "count"),
+        Column("span", "tokens of", "code"),
+        Column("attempt", "before attempt", "count"),
+        Column("condition", "condition", "code"),
+        Column("n", "prompts", "count"),
+        Column("cosine", "mean cosine", "number"),
+        Column("coordinate", "mean coordinate", "number"),
+    )
+    table = Table(
+        id="lab.projections", title="Projections", columns=columns, rows=told, n=len(rows), of="projections",
+        note="Of the unsteered model, in median norms of the layer. Levels of two models do not compare.",
+    )  # fmt: skip
+    limits = ["Later prompts are longer and of episodes that failed: compare attempts within a task."]
+    return Part(
+        "projections", "Projections", "Where do prompts lie along the directions?", Outcome([], [table], [], limits)
+    )
+
+
+def _checks(rows: Sequence[ManipulationRow]) -> Part:
+    columns = (
+        Column("condition", "condition", "code"),
+        Column("n", "prompts", "count"),
+        Column("kl", "KL, nats", "figure"),
+        Column("shift", "projection shift, median norms", "figure"),
+        Column("anti", "moved the other way", "share"),
+    )
+    told = [
+        [r.condition, r.n, f"{r.kl:.3g}", None if r.shift is None else f"{r.shift:.3g}", r.anti_steered] for r in rows
+    ]
+    table = Table(
+        id="lab.manipulation", title="Manipulation checks", columns=columns, rows=told, n=len(rows), of="conditions"
+    )
+    limits = ["A condition that moves neither the next token nor its projection is no test of anything."]
+    question = "Did steering move the model at all?"
+    return Part("manipulation", "Manipulation checks", question, Outcome([], [table], [], limits))
