@@ -105,7 +105,7 @@ def _in_sandbox(folder: Path, argv: Sequence[str], limits: Limits) -> Ran:
 def _prepare(task: RepositoryTask, patch: str, folder: Path, more: dict[str, str]) -> str:
     """The repository with the patch, its own tests as they were, and `more`. Why that can't be; empty when it can."""
     lay_out(task.files, folder)
-    why = _apply(patch, folder)
+    why = apply_patch(patch, folder)
     if why:
         return why
     if any(path.is_symlink() for path in folder.rglob("*")):
@@ -117,7 +117,8 @@ def _prepare(task: RepositoryTask, patch: str, folder: Path, more: dict[str, str
     return ""
 
 
-def _apply(patch: str, folder: Path) -> str:
+def apply_patch(patch: str, folder: Path) -> str:
+    """Applies a unified diff in a folder. Why that can't be, with all left as it was; empty when it was done."""
     if not patch.strip():
         return "there is no patch"
     data = patch.encode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""Our own text sets: stories by emotion, neutral dialogues, a failure trajectory, feedback in four tones.
+"""Our own text sets: stories by emotion, neutral dialogues, a failure trajectory, words around tasks in four tones.
 
 They are data files beside this module, each with a version; `fingerprint` tells which words an experiment used. Stories
 never name their emotion, share their topics over emotions, and are about equally long (emotion_lab (b) 1 to 3).
@@ -125,3 +125,13 @@ def feedback(tone: Tone, failure: str, left: int) -> str:
     words = str(_read("feedback")["tones"][tone]["after_failure"])
     before, after = words.split("{failure}")
     return before.replace("{left}", str(left)) + failure + after.replace("{left}", str(left))
+
+
+def repository_system_words(tone: Tone) -> str:
+    """What an agent is told before it works on a repository."""
+    return str(_read("repository")["tones"][tone]["system"])
+
+
+def after_failing_tests(tone: Tone, left: int) -> str:
+    """What an agent is told beside the output of tests that failed, with `left` steps to go."""
+    return str(_read("repository")["tones"][tone]["after_failing_tests"]).replace("{left}", str(left))

@@ -1,0 +1,61 @@
+"""A writer that answers by a list, a step each, and keeps what it was told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from agentsignals.errors import SandboxError
+from agentsignals.lab.repo_agent.loop import Done, Plan, episodes
+from agentsignals.lab.residual.interface import Generation, Message, Sampling
+from agentsignals.lab.steering import BASELINE, Condition
+from agentsignals.lab.tasks.repositories import repository_task
+from agentsignals.lab.tasks.repository import RepositoryTask, reference_patch
+
+BASKET = repository_task("basket")
+
+
+class Scripted:
+    name = "scripted"
+
+    def __init__(self, *answers: str) -> None:
+        self.answers = answers
+        self.told: list[list[Message]] = []
+        self.how: list[Sampling] = []
+
+    def write(self, chats: Sequence[Sequence[Message]], sampling: Sequence[Sampling]) -> list[Generation]:
+        self.told += [list(chat) for chat in chats]
+        self.how += sampling
+        made = [self.answers[sum(m.speaker == "assistant" for m in chat)] for chat in chats]
+        return [Generation(answer, (1, 2, 3), "stop", 7) for answer in made]
+
+
+def act(text: str, says: str = "") -> str:
+    """An answer with one block."""
+    return f"{says}\n````action\n{text}\n````\n"
+
+
+def replacing(path: str, old: str, new: str) -> str:
+    return act(f"replace {path}\n<<<<\n{old}====\n{new}>>>>")
+
+
+TEST, SUBMIT = act("test"), act("submit")
+SOLVED = act(f"patch\n{reference_patch(BASKET)}", "The counts should add up.")
+SOLUTION = (act("list"), act("read shop/basket.py"), TEST, SOLVED, TEST, SUBMIT)
+
+
+def done(
+    *answers: str, task: RepositoryTask = BASKET, condition: Condition = BASELINE, writer: Scripted | None = None
+) -> Done:
+    """One episode of these answers, as many steps as there are."""
+    writer = writer or Scripted(*answers)
+    try:
+        (one,) = episodes(writer, Plan(steps=len(writer.answers)), condition, [(task, 0)])
+    except SandboxError as problem:
+        pytest.skip(f"the strict tier is not to be had here: {problem.message}")
+    return one
+
+
+def shown(one: Done) -> list[str]:
+    return [step.row.shown for step in one.steps]
