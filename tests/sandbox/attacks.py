@@ -122,7 +122,7 @@ FILES = [
     _attack("its own memory", " open('/proc/self/mem', 'r+b').read(0)\n return 'reached'", weak=True),
     _attack("a module put beside it", "open('colorsys.py', 'w').write('rgb = 1')\ndef f(x):\n import colorsys\n return colorsys.rgb and 'reached'", "AttributeError"),
     _attack("files inherited from the parent", " import os\n n = 0\n for d in range(256):\n  try: os.fstat(d); n += 1\n  except OSError: pass\n return 'reached' if n > 4 else n", "value 4"),
-    _attack("the request on standard input", " import sys\n return sys.stdin.read() and 'reached'", "value ''"),
+    _attack("the request on standard input", " import os\n os.lseek(0, 0, 0)\n return os.read(0, 10) and 'reached'", "value b''"),
     _attack("an environment that leaks", " import os\n return sorted(os.environ)", frozenset(f"value {names}" for names in (OURS, [*OURS[:2], "PWD", *OURS[2:]]))),
 ]  # fmt: skip
 

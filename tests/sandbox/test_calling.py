@@ -96,6 +96,26 @@ def test_source_that_does_not_load_fails_every_input_alike(source: str, kind: st
         assert outcome.results == (outcome.failure,) * len(inputs)
 
 
+def test_answers_are_taken_in_their_order_only() -> None:
+    needs_default()
+    source = (
+        'import os\nfor n in range(3, 32):\n try: os.write(n, b\'{"at": 2, "value": 7}\\n\')\n except OSError: pass\n'
+    )
+    outcome = sandbox.call(source + "def f(x): return x", "f", [(0,), (1,), (2,)])
+    assert kinds(outcome) == ["protocol"] * 3
+
+
+@pytest.mark.parametrize("tier", ["default", "strict"])
+def test_the_package_may_lie_among_temporary_files(tier: sandbox.Tier, tmp_path: Path) -> None:
+    if tier not in sandbox.tiers():
+        pytest.skip(f"the {tier} sandbox is not to be had here")
+    shutil.copytree(SRC / "agentsignals", tmp_path / "agentsignals")
+    program = f"from agentsignals import sandbox; print(sandbox.__file__, sandbox.call('def f(x): return 7 * x', 'f', [(6,)], tier={tier!r}).results)"  # noqa: E501 - a program
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    said = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert str(tmp_path) in said.stdout and "42" in said.stdout, said.stderr
+
+
 def test_a_main_block_does_not_run() -> None:
     needs_default()
     outcome = sandbox.call("def f(x): return x\nif __name__ == '__main__': raise SystemExit", "f", [(1,)])

@@ -26,11 +26,16 @@ def computing(limits: Limits) -> list[str]:
     return [
         program() or "bwrap",
         *APART,
+        *in_memory(limits.disk_bytes),
         *python(),
         *("--dev", "/dev"),
-        *("--size", str(limits.disk_bytes), "--tmpfs", "/tmp"),  # noqa: S108 - a file system of its own
-        *("--chdir", "/tmp"),  # noqa: S108
+        *("--chdir", "/tmp"),  # noqa: S108 - a file system of its own
     ]
+
+
+def in_memory(most_bytes: int) -> tuple[str, ...]:
+    """A folder for temporary files. It comes before what may lie in the real one, such as this package."""
+    return ("--size", str(most_bytes), "--tmpfs", "/tmp")  # noqa: S108 - a file system of its own
 
 
 def python(there: tuple[str, ...] = ()) -> list[str]:

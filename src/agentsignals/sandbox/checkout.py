@@ -96,10 +96,10 @@ def _wrapper(folder: Path, readable: Sequence[Path], limits: Limits) -> list[str
     return [
         bubblewrap.program() or "bwrap",
         *bubblewrap.APART,
+        *bubblewrap.in_memory(limits.disk_bytes),
         *bubblewrap.read_only(SYSTEM),
         *bubblewrap.python(SYSTEM),
         *("--dev", "/dev", "--proc", "/proc"),
-        *("--size", str(limits.disk_bytes), "--tmpfs", "/tmp"),  # noqa: S108 - a file system of its own
         *bubblewrap.read_only(str(path) for path in readable),
         *("--bind", str(folder.resolve()), PLACE, "--chdir", PLACE),
     ]
