@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 _LISTED = 25
 """Candidates in the tables; --json has all."""
-_WIDEST = 70
+_WIDEST, _REASONS = 70, 3
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -67,7 +68,7 @@ def _text(found: Comparison) -> str:
     parts = ["\n".join(printable(line) for line in head), _candidates(shown, found.yes_or_no)]
     if any(one.retries for one in shown):
         parts.append(f"retries, apart: only what failed is tried again\n{_retries(shown, found.yes_or_no)}")
-    parts.append(f"what first attempts took: median, 95% interval\n{_took(shown)}")
+    parts.append(f"what first attempts took: median, 95% interval\n{_took(shown)}{_without(found)}")
     if found.pairs:
         parts += _pairs(found)
     if len(found.candidates) > _LISTED:
@@ -132,6 +133,25 @@ def _took(shown: Sequence[Candidate]) -> str:
             cells.append(f"{told(taken.median, kind)}{spread}{few}")
         rows.append((one.name, *cells))
     return table(("candidate", *(name.replace("_", " ") for name in MEASURES)), rows, _WIDEST)
+
+
+def _without(found: Comparison) -> str:
+    """Of how many first attempts a measure is missing, and mostly why."""
+    told = []
+    for name in found.candidates[0].took:
+        absent: Counter[str] = Counter()
+        for one in found.candidates:
+            absent.update(one.took[name].absent)
+        if absent:
+            reasons = ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in absent.most_common(_REASONS))
+            told.append(f"\nno {name.replace('_', ' ')}: {absent.total():,} first attempts ({_printable(reasons)})")
+    return "".join(told)
+
+
+def _printable(text: str) -> str:
+    from agentsignals.cli.output import printable  # noqa: PLC0415
+
+    return printable(text)
 
 
 def _paired(pairs: Sequence[Pair], yes_or_no: bool) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from agentsignals.analysis.compare.against import Pair
 from agentsignals.analysis.compare.candidate import Candidate
@@ -15,7 +15,7 @@ from agentsignals.analysis.study import Row
 
 MOST_MISSING = 0.05
 """Share of first attempts without an outcome above which rates are said to be of the others (as for costs)."""
-_LISTED, _LONGEST, _SENTENCES = 6, 120, 4
+_LISTED, _LONGEST, _SENTENCES = 6, 80, 4
 
 
 def cautions(  # noqa: PLR0913  (what a comparison is made of)
@@ -32,7 +32,7 @@ def cautions(  # noqa: PLR0913  (what a comparison is made of)
     return [
         *_single(candidates, by, changing),
         *_confounded(first, by, changing),
-        *_apart(pairs),
+        *_apart(pairs, {c for group in together(first, changing) if set(group) & set(by) for c in group}),
         *_versions(first, by, changing),
         *_pooled(candidates),
         *_rule(rule, values, tried),
@@ -51,15 +51,16 @@ def _single(candidates: Sequence[Candidate], by: Sequence[str], changing: Sequen
 
 
 def _confounded(first: Sequence[Tried], by: Sequence[str], changing: Sequence[str]) -> list[str]:
-    groups = [group for group in together(first, changing) if set(group) & set(by)]
-    return [f"{_list(g)} always change together: no difference can be laid to one of them." for g in groups]
+    groups = [[c for c in group if c in by or not is_version(c)] for group in together(first, changing)]
+    told = [group for group in groups if set(group) & set(by) and len(group) > 1]
+    return [f"{_list(g)} always change together: no difference can be laid to one of them." for g in told]
 
 
-def _apart(pairs: Sequence[Pair]) -> list[str]:
-    """Treatments that two candidates never share, one sentence for all pairs with the same."""
+def _apart(pairs: Sequence[Pair], said: Collection[str]) -> list[str]:
+    """Treatments that two candidates never share, one sentence for all pairs with the same. `said`: already told."""
     alike: dict[tuple[str, ...], list[str]] = {}
     for one in pairs:
-        columns = tuple(c for c in one.also_differ if not is_version(c))
+        columns = tuple(c for c in one.also_differ if c not in said and not is_version(c))
         if columns:
             alike.setdefault(columns, []).append(one.candidate)
     ranked = sorted(alike.items(), key=lambda pair: -len(pair[1]))

@@ -19,6 +19,8 @@ _NOT_GIVEN = _REPETITION | {"dataset"}
 """No treatment of the agent: the data set is the task's."""
 _PLAIN = frozenset(("model_id", "agent_type", "condition", "run_id"))
 """Their values need no name before them."""
+_MANY = 10
+"""From so many values on, a knob with another one for most trials names trials."""
 _LONGEST_VALUE, _LONGEST_NAME = 80, 160
 
 Name = str
@@ -56,12 +58,35 @@ def chosen(tried: Sequence[Tried], asked: Sequence[str]) -> list[str]:
         return wanted
     taken: list[str] = []
     parts = 1
-    for name in differing(tried):
-        if name not in _NOT_GIVEN and not is_version(name):
-            more = len({_key(one, [*taken, name]) for one in tried})
-            if more > parts:
-                taken, parts = [*taken, name], more
+    for name in _given(tried):
+        more = len({_key(one, [*taken, name]) for one in tried})
+        if more > parts:
+            taken, parts = [*taken, name], more
     return taken or ["model_id"]
+
+
+def _given(tried: Sequence[Tried]) -> list[str]:
+    """The differing columns that are treatments, as far as can be told: not those that number trials, and, where other
+    treatments differ between attempts at one task, not the knobs that only differ between tasks (a task's own timeout).
+    """
+    columns = [c for c in differing(tried) if c not in _NOT_GIVEN and not is_version(c)]
+    columns = [c for c in columns if c in _PLAIN or not _numbers_trials(tried, c)]
+    crossed = {c for c in columns if _differs_within_tasks(tried, c)}
+    return [c for c in columns if c in _PLAIN or c in crossed or not crossed]
+
+
+def _numbers_trials(tried: Sequence[Tried], column: str) -> bool:
+    values = values_of(tried, column) - {None}
+    return len(values) >= _MANY and 2 * len(values) > len({one.trial for one in tried if column in one.treatment})
+
+
+def _differs_within_tasks(tried: Sequence[Tried], column: str) -> bool:
+    seen: dict[tuple[str | None, str], str | None] = {}
+    for one in tried:
+        value = one.treatment.get(column)
+        if one.task is not None and seen.setdefault((one.dataset, one.task), value) != value:
+            return True
+    return False
 
 
 def candidates(tried: Sequence[Tried], by: Sequence[str]) -> Candidates:

@@ -113,10 +113,12 @@ def _treatment(row: Row) -> dict[str, str]:
     told = {name: _text(row[name]) for name in COLUMNS if row[name] not in (None, "")}
     knobs = decoded(row["knobs"])
     for name, value in (knobs if isinstance(knobs, dict) else {}).items():
-        if value is not None:
-            told.setdefault(name, _text(value))
+        told.setdefault(name, _text(value))
     return told
 
 
 def _text(value: Any) -> str:
+    """A setting as text; one that is set to nothing is told from one nobody recorded."""
+    if value is None:
+        return "none"
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()

@@ -1,0 +1,407 @@
+"""`compare`: planted candidates with known answers, what must not be mixed, and what it says against itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentsignals import pipeline
+from agentsignals.analysis.compare import Comparison, compare, outcome_rule
+from agentsignals.cli import main
+from agentsignals.errors import AgentSignalsError
+from agentsignals.model import Session
+from agentsignals.proportions import wilson
+from agentsignals.store import Store
+from agentsignals.store.query import rows as ask
+from tests.analysis.stores import store_of
+from tests.build import call, session, user
+from tests.signals.attempts import graded, patched, trial
+
+CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "eval"
+NOTHING = dict.fromkeys(
+    ("run_id", "format", "agent_version", "agent_type", "dataset", "attempt1_tool_cap", "retry_tool_cap",
+     "effective_tool_cap", "timeout_s", "concurrency")
+)  # fmt: skip
+
+
+Trial = list[tuple[dict[str, Any], dict[str, Any]]]
+
+
+def tried(
+    model: str | None,
+    task: str | None,
+    *rewards: Any,
+    trial: str = "",
+    knobs: dict[str, Any] | None = None,
+    **told: Any,
+) -> Trial:
+    """The attempts of a trial by their rewards, in order; a text is why there is none, `...` an attempt not there."""
+    name = trial or f"{model}/{task}"
+    made = []
+    for index, reward in enumerate(rewards):
+        base = {"session_id": f"{name}#{index}", "trial_id": name, "attempt_index": index, "task_id": task}
+        row = {**NOTHING, **base, "model_id": model, "knobs": json.dumps(knobs or {}), **told}
+        absent = reward if isinstance(reward, str) else None
+        value = {"session_id": base["session_id"], "signal": "verification.reward", "absent": absent}
+        if reward is not ...:
+            made.append((row, {**value, "value": None if absent else json.dumps(reward), "absent_detail": None}))
+    return made
+
+
+def compared(*trials: Trial, outcome: str = "reward", **how: Any) -> Comparison:
+    made = [one for attempts in trials for one in attempts]
+    rows = {"attempts": [row for row, _ in made], "values": [value for _, value in made]}
+    return compare(outcome_rule(outcome), rows, **how)
+
+
+def arm(model: str, rewards: str, **told: Any) -> list[Trial]:
+    """One trial a task, t0, t1 …; `1` is solved at once, `01` by its retry, `-` has no reward, `_` was not tried."""
+    of = {"1": 1.0, "0": 0.0, "-": "missing_artifact"}
+    return [
+        tried(model, f"t{n}", *(of[r] for r in told_rewards), **told)
+        for n, told_rewards in enumerate(rewards.split())
+        if told_rewards != "_"
+    ]
+
+
+def test_planted_candidates_give_the_known_answer() -> None:
+    found = compared(*arm("base", "1 0 0 0 0 0 0 0 0 1 1 0"), *arm("better", "1 1 1 1 1 1 1 0 0 0 1 0"))
+    assert found.by == ["model_id"] and found.baseline == "base"
+    first = {c.name: c.first for c in found.candidates}
+    assert (first["base"].value, first["base"].n) == (0.25, 12)
+    assert (first["base"].low, first["base"].high) == wilson(3, 12) and first["base"].method == "Wilson"
+    (pair,) = found.pairs
+    stats = pytest.importorskip("scipy.stats")
+    assert (pair.paired.tasks, pair.paired.gained, pair.paired.lost) == (12, 6, 1)
+    assert pair.paired.value == pytest.approx(5 / 12)
+    assert pair.paired.p == pytest.approx(stats.binomtest(1, 7).pvalue) == pair.q
+    assert pair.unpaired.candidate.n == pair.unpaired.baseline.n == 0
+    assert pair.paired.low is not None and pair.paired.low > 0
+
+
+def test_retries_are_never_first_attempts() -> None:
+    found = compared(*arm("a", "1 01 001 000 00 0 1"), *arm("b", "0 0 0 0 0 0 0"), baseline="b")
+    a = found.candidates[0]
+    assert (a.name, a.attempts, a.trials, a.first_attempts, a.retries) == ("a", 13, 7, 7, 6)
+    assert (a.first.value, a.first.n) == (pytest.approx(2 / 7), 7)
+    assert (a.retry.value, a.retry.n) == (pytest.approx(2 / 6), 6)
+    assert [(w.attempts, w.solved.value) for w in a.within] == [(1, 2 / 7), (2, 3 / 7), (3, 4 / 7)]
+    assert a.recovery is not None
+    assert (a.recovery.solved.value, a.recovery.failed, a.recovery.retried) == (0.4, 5, 4)
+    assert found.candidates[1].recovery is None and found.candidates[1].within == []
+    assert found.pairs[0].paired.value == pytest.approx(2 / 7), "only first attempts are held against each other"
+
+
+def test_a_trial_that_is_not_known_to_fail_is_no_failure() -> None:
+    found = compared(*arm("a", "0- -1 -0 0-1 1"))
+    (a,) = found.candidates
+    assert a.absent == {"missing_artifact": 2} and a.retry_absent == {"missing_artifact": 2}
+    assert (a.first.value, a.first.n) == (pytest.approx(1 / 3), 3)
+    assert [(w.solved.value, w.solved.n) for w in a.within] == [(1 / 3, 3), (1.0, 2), (1.0, 3)]
+    assert a.recovery is not None and (a.recovery.solved.value, a.recovery.solved.n, a.recovery.failed) == (1, 1, 2)
+
+
+def test_a_trial_without_its_first_attempt_is_said_and_left_out() -> None:
+    found = compared(tried("a", "t", ..., 1.0), tried("a", "u", 0.0, 0.0))
+    (a,) = found.candidates
+    assert (a.trials, a.without_first, a.first.n) == (2, 1, 1)
+    assert a.recovery is not None and a.recovery.solved.value == 0
+    assert any("1 trials have no first attempt" in w for w in found.warnings)
+
+
+def test_tasks_of_one_side_only_are_named_apart() -> None:
+    found = compared(*arm("a", "1 1 1 1 _ _ _"), *arm("b", "0 1 _ _ 0 0 1"), baseline="a")
+    (pair,) = found.pairs
+    assert (pair.paired.tasks, pair.paired.value) == (2, -0.5)
+    assert (pair.unpaired.candidate.value, pair.unpaired.candidate.n) == (pytest.approx(1 / 3), 3)
+    assert (pair.unpaired.baseline.value, pair.unpaired.baseline.n) == (1, 2)
+    assert pair.unpaired.value == pytest.approx(-2 / 3)
+    assert pair.unpaired.low is not None and pair.unpaired.high is not None
+    assert -1 <= pair.unpaired.low < -2 / 3 < pair.unpaired.high
+
+
+def test_a_task_without_an_outcome_on_one_side_is_not_matched() -> None:
+    (pair,) = compared(*arm("a", "1 0 1"), *arm("b", "1 - 0")).pairs
+    assert (pair.paired.tasks, pair.unpaired.baseline.n, pair.unpaired.candidate.n) == (2, 1, 0)
+
+
+def test_the_same_number_of_another_data_set_is_another_task() -> None:
+    same = (*arm("a", "1 1", dataset="x"), *arm("b", "0 0", dataset="y"))
+    assert compared(*same).pairs[0].paired.tasks == 0
+    assert compared(*same, by=["dataset"]).pairs[0].paired.tasks == 2, "asked for, the data set is the treatment"
+
+
+def test_attempts_without_a_task_are_matched_with_none() -> None:
+    found = compared(tried("a", None, 1.0), tried("b", None, 0.0), *arm("a", "1"), *arm("b", "1"))
+    assert found.pairs[0].paired.tasks == 1
+    assert any("2 of 4 attempts record no task" in w for w in found.warnings)
+
+
+def test_many_candidates_pay_for_their_number() -> None:
+    found = compared(
+        *arm("base", "0 0 0 0 0 0 0 0"),
+        *arm("b", "1 1 1 1 1 1 1 1"),
+        *arm("c", "1 1 1 0 0 0 0 0"),
+        *arm("d", "_ _ 0"),
+        baseline="base",
+    )
+    stats = pytest.importorskip("scipy.stats")
+    p, q = [one.paired.p for one in found.pairs], [one.q for one in found.pairs]
+    assert p == pytest.approx([2 / 256, 0.25, 1.0]) and q == pytest.approx(list(stats.false_discovery_control(p)))
+    assert compared(*arm("base", "0"), tried("e", "other", 1.0)).pairs[0].q is None, "nothing matched, nothing tested"
+
+
+def test_tasks_tried_several_times_are_drawn_as_tasks() -> None:
+    repeated = [tried("a", f"t{n}", float(n < 4), trial=f"{n}.{k}") for n in range(8) for k in range(10)]
+    (a,) = compared(*repeated).candidates
+    assert (a.first.value, a.first.n, a.first.tasks, a.first.method) == (0.5, 80, 8, "tasks drawn anew")
+    independent = wilson(40, 80)
+    assert independent is not None and a.first.low is not None and a.first.low < independent[0] - 0.05
+
+
+def test_columns_that_always_change_together_are_confounded() -> None:
+    found = compared(*arm("a", "1 0", knobs={"temperature": 0}), *arm("b", "0 0", knobs={"temperature": 1}))
+    assert found.by == ["model_id"] and found.pairs[0].also_differ == ["temperature"]
+    assert [w for w in found.warnings if "always change together" in w] == [
+        "model_id, temperature always change together: no difference can be laid to one of them."
+    ]
+
+
+def test_treatments_that_never_overlap_are_said_of_the_pair() -> None:
+    cold, warm = {"temperature": 0}, {"temperature": 1}
+    found = compared(
+        *arm("a", "1 0", knobs=cold),
+        *arm("b", "0 0", knobs=warm),
+        *arm("c", "0 0", knobs=cold),
+        by=["model"],
+        baseline="a",
+    )
+    assert {p.candidate: p.also_differ for p in found.pairs} == {"b": ["temperature"], "c": []}
+    assert "b differs from the baseline in temperature, too." in found.warnings
+
+
+def test_what_differs_within_a_candidate_is_said() -> None:
+    found = compared(
+        *arm("a", "1 0", knobs={"cap": 5}), tried("a", "t7", 1.0, knobs={"cap": 9}), *arm("b", "1"), by=["model"]
+    )
+    assert found.candidates[0].pooled == {"cap": 2}
+    assert any(w.startswith("candidates hold attempts that differ in cap (in 1 of 2)") for w in found.warnings)
+
+
+def test_other_versions_of_harness_or_evaluator_are_said_and_make_no_candidate() -> None:
+    found = compared(*arm("a", "1 0", knobs={"harness_version": "1"}), *arm("b", "1 0", knobs={"harness_version": "2"}))
+    assert found.by == ["model_id"]
+    assert any("different versions: harness_version (1, 2)" in w for w in found.warnings)
+    assert not any("always change together" in w for w in found.warnings)
+
+
+def test_a_knob_of_the_task_or_of_the_trial_makes_no_candidate() -> None:
+    own = [tried(m, f"t{n}", 1.0, knobs={"task_timeout": n, "out": f"{m}-{n}"}) for m in ("a", "b") for n in range(12)]
+    assert compared(*own).by == ["model_id"]
+    of_candidates = [tried("a", f"t{n}", 1.0, trial=f"{n}{c}", knobs={"cap": c}) for n in range(3) for c in (1, 2)]
+    assert compared(*of_candidates).by == ["cap"]
+
+
+def test_setting_nothing_is_not_the_same_as_not_recording() -> None:
+    found = compared(tried("a", "t", 1.0, knobs={"limit": None}), tried("a", "u", 1.0, trial="x"), by=["limit"])
+    assert {c.name for c in found.candidates} == {"none", "not recorded"}
+
+
+def test_one_candidate_alone_is_compared_with_nothing_and_says_so() -> None:
+    found = compared(*arm("a", "1 0 1", run_id="r1"), tried("a", "t9", 0.0, run_id="r2"))
+    assert (len(found.candidates), found.pairs) == (1, [])
+    assert found.warnings[0].startswith("one candidate only, a:") and "run_id; name one with --by" in found.warnings[0]
+
+
+def test_few_matched_tasks_say_what_they_can_not_tell() -> None:
+    found = compared(*arm("a", "1 0 1 0"), *arm("b", "1 1 1 0"))
+    assert found.warnings[-1].startswith("4 matched tasks: telling .50 from .60 takes about 388 independent trials")
+    none = compared(*arm("a", "1"), tried("b", "z", 1.0))
+    assert none.warnings[-1].startswith("0 matched tasks: nothing is paired")
+
+
+def test_missing_outcomes_are_counted_with_their_reason() -> None:
+    found = compared(*arm("a", "1 - - 0"), *arm("b", "1 0 1 1"))
+    assert next(c for c in found.candidates if c.name == "a").absent == {"missing_artifact": 2}
+    assert found.baseline == "b", "the usual baseline has most known outcomes"
+    assert any("a: 2 of 4 (missing_artifact)" in w for w in found.warnings)
+
+
+def test_a_partial_reward_is_not_solved_unless_the_bar_is_lower() -> None:
+    partial = (tried("a", "t", 0.6), tried("a", "u", 1.0))
+    found = compared(*partial)
+    assert found.candidates[0].first.value == 0.5
+    assert any("1 rewards are neither 0 nor 1" in w for w in found.warnings)
+    assert compared(*partial, outcome="reward>=0.5").candidates[0].first.value == 1
+    assert compared(*partial, outcome="verification.reward").candidates[0].first.value == pytest.approx(0.8)
+
+
+def test_numbers_are_compared_by_their_means() -> None:
+    lots = [tried(m, f"t{n}", n + d + 0.5, trial=f"{m}{n}") for m, d in (("a", 0), ("b", 2)) for n in range(8)]
+    found = compared(*lots, outcome="verification.reward", baseline="a")
+    assert not found.yes_or_no and found.candidates[0].first.value == 4
+    assert found.candidates[0].first.low is not None and found.candidates[0].within == []
+    assert (found.pairs[0].paired.value, found.pairs[0].paired.p) == (2, 2 / 256)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "words"),
+    [
+        ("nonsense", "no signal 'nonsense'"),
+        ("patch_outcome_label", "say verification.patch_outcome_label=value"),
+        ("patch_outcome_label>=2", "is for numbers"),
+        ("reward>=high", "is for numbers"),
+        ("dynamics.repetition_rate", "no signal of attempts"),
+    ],
+)
+def test_what_is_no_outcome_is_refused_with_a_way_out(outcome: str, words: str) -> None:
+    with pytest.raises(AgentSignalsError) as problem:
+        outcome_rule(outcome)
+    assert words in f"{problem.value.message} {problem.value.hint}".lower()
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ({"by": ["nothing"]}, "no attempt has a 'nothing'"),
+        ({"baseline": "gamma"}, "no candidate is called 'gamma'"),
+        ({"baseline": "model"}, "several candidates are called 'model'"),
+    ],
+)
+def test_columns_and_candidates_that_are_not_there_are_refused(how: dict[str, Any], words: str) -> None:
+    with pytest.raises(AgentSignalsError) as problem:
+        compared(*arm("model-1", "1"), *arm("model-2", "0"), **how)
+    assert words in problem.value.message.lower() and "model" in problem.value.hint
+
+
+def test_candidates_that_would_be_called_the_same_are_told_apart() -> None:
+    long = "m" * 300
+    found = compared(tried(f"{long}1", "t", 1.0), tried(f"{long}2", "t", 0.0))
+    names = [c.name for c in found.candidates]
+    assert len(set(names)) == 2 and all(len(name) < 180 and " #" in name for name in names)
+
+
+def test_order_of_rows_changes_nothing() -> None:
+    trials = [*arm("a", "1 01 0 1 - 0 1"), *arm("b", "0 0 1 1 1 01 1"), *arm("c", "1 1 1")]
+    made = [one for attempts in trials for one in attempts]
+
+    def told(order: Sequence[Any]) -> Comparison:
+        rows = {"attempts": [row for row, _ in order], "values": [value for _, value in order]}
+        return compare(outcome_rule("reward"), rows)
+
+    assert told(made) == told(made[::-1])
+
+
+HOSTILE = "\x1b[31m{0}'; DROP TABLE attempts; --<script>"
+SOLVED: dict[str, Any] = {"reward": 1.0, "verification": graded(fixed=2, kept=3)}
+FAILED: dict[str, Any] = {"reward": 0.0, "verification": graded(unfixed=2, broken=1, kept=2)}
+
+
+def sessions(model: str, task: str, *facts: dict[str, Any]) -> Iterator[Session]:
+    for view in trial(*({"patch": [patched("a.py")], "knobs": {"model_id": model}, **one} for one in facts)):
+        made = view.session
+        assert made.attempt is not None
+        made.session_id, made.attempt.trial_id = f"{model}-{task}-{made.attempt.attempt_index}", f"{model}-{task}"
+        made.attempt.task_id = task
+        yield made
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    return store_of(
+        tmp_path_factory.mktemp("compare") / "s",
+        session(user("hello"), call("Bash", command="ls"), session_id="person"),
+        *sessions("m1", "t1", {**FAILED, "wall_time_s": 30.0}, SOLVED),
+        *sessions("m1", "t2", {**SOLVED, "wall_time_s": 10.0}),
+        *sessions(HOSTILE, "t1", SOLVED),
+        *sessions(HOSTILE, "t2", {"reward": 0.0, "verification": graded(status="crashed")}),
+    )
+
+
+def told(capsys: pytest.CaptureFixture[str], *arguments: Any) -> dict[str, Any]:
+    assert main(["compare", *map(str, arguments), "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_the_verb_tells_what_the_store_holds(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    found = told(capsys, "--store", store.folder)
+    m1 = next(c for c in found["candidates"] if c["name"] == "m1")
+    assert found["attempts"] == 5 and (m1["first"]["value"], m1["retries"]) == (0.5, 1)
+    assert m1["took"]["wall_time_s"]["median"] == 20 and m1["took"]["wall_time_s"]["n"] == 2
+    assert m1["took"]["cost_usd"]["n"] == 0 and sum(m1["took"]["cost_usd"]["absent"].values()) == 2
+
+
+def test_resolved_leaves_out_what_no_verifier_could_judge(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    found = told(capsys, "--store", store.folder, "--outcome", "resolved", "--baseline", "m1")
+    (pair,) = found["pairs"]
+    hostile = next(c for c in found["candidates"] if c["name"] == HOSTILE)
+    assert hostile["first"]["n"] == 1 and hostile["absent"] == {"unverifiable": 1}
+    assert (pair["paired"]["tasks"], pair["paired"]["value"]) == (1, 1.0)
+    labelled = told(capsys, "--store", store.folder, "--outcome", "patch_outcome_label=correct")
+    again = next(c for c in labelled["candidates"] if c["name"] == HOSTILE)
+    assert (again["first"]["value"], again["first"]["n"]) == (0.5, 2), "a label other than the one asked for"
+
+
+def test_a_value_nobody_has_is_said_with_those_there_are(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    found = told(capsys, "--store", store.folder, "--outcome", "patch_outcome_label=corect")
+    assert any(
+        w.startswith("no attempt has patch_outcome_label=corect; what there is: correct_patch")
+        for w in found["warnings"]
+    )
+
+
+def test_a_condition_is_over_sessions_and_attempts(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    found = told(capsys, "--store", store.folder, "--where", "task_id = 't2' AND context = 'eval'")
+    assert found["attempts"] == 2
+    assert main(["compare", "--store", str(store.folder), "--where", "no_column = 1"]) == 1
+    assert "no_column" in capsys.readouterr().err
+
+
+def test_a_name_out_of_a_trace_drives_no_terminal(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "--store", str(store.folder), "--baseline", HOSTILE]) == 0
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown and "DROP TABLE" in shown and "retries, apart" in shown
+
+
+def test_without_an_attempt_there_is_a_plain_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    people = store_of(tmp_path / "s", session(user("hello"), call("Bash", command="ls"), session_id="person"))
+    assert main(["compare", "--store", str(people.folder)]) == 1
+    said = capsys.readouterr().err
+    assert "no eval attempt to compare" in said and "Harbor" in said
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    if not CORPUS.is_dir():
+        pytest.skip("the corpus of eval runs is not here")
+    folder = tmp_path_factory.mktemp("runs") / "s"
+    pipeline.analyze([str(CORPUS)], folder)
+    return Store(folder)
+
+
+def test_real_runs_give_what_the_store_says_by_hand(corpus: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    found = told(capsys, "--store", corpus.folder, "--by", "max_connections",
+                 "--where", "dataset = 'popularity' AND model_id = 'openai/gpt-4o-mini'")  # fmt: skip
+    knob = "json_extract_string(knobs, 'max_connections')"
+    of = "FROM attempts WHERE dataset = 'popularity' AND model_id = 'openai/gpt-4o-mini' AND reward IS NOT NULL"
+    _, counted = ask(
+        corpus, f"SELECT {knob} AS c, count(*) FILTER (reward = 1), count(*) {of} GROUP BY 1 ORDER BY 3 DESC"
+    )
+    assert counted == [(None, 63, 100), ("10", 8, 10)]
+    first = [(c["name"], round(c["first"]["value"] * c["first"]["n"]), c["first"]["n"]) for c in found["candidates"]]
+    assert first == [("not recorded", 63, 100), ("10", 8, 10)]
+    _, moved = ask(
+        corpus,
+        f"WITH a AS (SELECT {knob} AS c, task_id, CAST(reward = 1 AS INT) AS r {of}) SELECT count(*),"
+        " count(*) FILTER (x.r > y.r), count(*) FILTER (x.r < y.r) FROM a x JOIN a y USING (task_id)"
+        " WHERE x.c = '10' AND y.c IS NULL",
+    )
+    (pair,) = found["pairs"]
+    assert moved == [(10, 1, 1)] == [tuple(pair["paired"][key] for key in ("tasks", "gained", "lost"))]
+    assert (pair["paired"]["value"], pair["paired"]["p"]) == (0, 1)
+    assert any("inspect_ai (0.3.133, 0.3.58" in w for w in found["warnings"])
