@@ -148,6 +148,7 @@ RULES = (
         "SQL is put together from values; pass them as parameters.",
         _PYTHON,
         in_tree(_sql),
+        version=2,
     ),
     Rule(
         "py-path-from-request",

@@ -68,13 +68,13 @@ def _weak_cipher(module: Module) -> Iterator[ast.AST]:
 
 
 def _weak_random(module: Module) -> Iterator[ast.AST]:
+    told: set[int] = set()
     for name, value, statement in module.assigned:
-        if not _GUARDED.search(name):
+        if id(statement) in told or not _GUARDED.search(name):  # a statement may give its value to many names
             continue
-        for one in ast.walk(value):
-            if isinstance(one, ast.Call) and module.name_of(one.func) in _RANDOM:
-                yield statement
-                break
+        told.add(id(statement))
+        if any(isinstance(one, ast.Call) and module.name_of(one.func) in _RANDOM for one in ast.walk(value)):
+            yield statement
 
 
 _RANDOM = frozenset(
@@ -89,9 +89,13 @@ def _unverified(module: Module) -> Iterator[ast.AST]:
         if off or call.name == "ssl._create_unverified_context":
             yield call.node
     for name, value, statement in module.assigned:
-        off = isinstance(value, ast.Constant) and value.value is False and name == "check_hostname"
+        off = name == "check_hostname" and _is_false(value)
         if off or (name == "verify_mode" and module.name_of(value) == "ssl.CERT_NONE"):
             yield statement
+
+
+def _is_false(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is False
 
 
 def _any_host_key(module: Module) -> Iterator[ast.AST]:
@@ -104,8 +108,11 @@ def _any_host_key(module: Module) -> Iterator[ast.AST]:
 def _unsigned(module: Module) -> Iterator[ast.AST]:
     for call in module.named("jwt.decode"):
         options = call.given("options")
-        told = ast.unparse(options) if isinstance(options, ast.Dict) and len(options.keys) < 50 else ""
-        if call.is_set("verify", False) or re.search(r"'verify_signature': False", told):
+        off = isinstance(options, ast.Dict) and any(
+            isinstance(key, ast.Constant) and key.value == "verify_signature" and _is_false(value)
+            for key, value in zip(options.keys, options.values, strict=True)
+        )
+        if off or call.is_set("verify", False):
             yield call.node
 
 
@@ -237,6 +244,7 @@ RULES = (
         "A text with values in it is taken for safe markup.",
         _PYTHON,
         in_tree(_unescaped),
+        version=2,
     ),
     Rule(
         "py-template-built",
@@ -246,6 +254,7 @@ RULES = (
         "Values become part of a template, which is code.",
         _PYTHON,
         in_tree(_template),
+        version=2,
     ),
     Rule(
         "py-format-from-request",

@@ -15,6 +15,7 @@ _FROM_OUTSIDE = frozenset(
      "POST", "get_json", "body", "META", "FILES", "COOKIES")
 )  # fmt: skip
 """What frameworks for the web call the parts of a request that its sender chooses."""
+_REQUESTS = ("request", "req")
 
 
 class Call:
@@ -49,6 +50,10 @@ class Module:
         self.assigned: list[tuple[str, ast.expr, ast.stmt]] = []
         self._names: dict[str, str] = {}
         self._values: dict[tuple[int, str], list[ast.expr]] = defaultdict(list)
+        # What is known already: names are asked about as often as they are used, and may have many values.
+        self._built: dict[tuple[int, str], ast.expr | None] = {}
+        self._outside: dict[tuple[int, str], bool] = {}
+        self._looked_at: dict[int, tuple[bool, frozenset[str]]] = {}
         waiting: list[tuple[ast.AST, int]] = [(tree, 0)]
         found: list[tuple[ast.Call, int]] = []
         scopes = 0
@@ -106,23 +111,31 @@ class Module:
 
     def is_built(self, node: ast.expr | None, scope: int, followed: bool = True) -> bool:
         """Whether a text is put together from something that is not constant."""
+        parts = list(_summands(node)) if node is not None else []
+        if len(parts) > 1 and any(map(is_text, parts)) and not all(map(is_fixed, parts)):
+            return True
+        return any(self._is_built_at_once(one, scope, followed) for one in parts)
+
+    def _is_built_at_once(self, node: ast.expr, scope: int, followed: bool) -> bool:
         if isinstance(node, ast.JoinedStr):
             return any(isinstance(v, ast.FormattedValue) and not is_fixed(v.value) for v in node.values)
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Mod):
-            text = is_text(node.left) or is_text(node.right)
-            loose = not (is_fixed(node.left) and is_fixed(node.right))
-            return (text and loose) or self.is_built(node.left, scope, followed)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "format":
             given = [*node.args, *(k.value for k in node.keywords)]
             return is_text(node.func.value) and not all(is_fixed(one) for one in given)
-        if isinstance(node, ast.Name) and followed:
-            return any(self.is_built(v, scope, followed=False) for v in self._values.get((scope, node.id), ()))
-        return False
+        return isinstance(node, ast.Name) and followed and self._built_value(scope, node.id) is not None
+
+    def _built_value(self, scope: int, name: str) -> ast.expr | None:
+        """The first of a name's values that is put together."""
+        key = scope, name
+        if key not in self._built:
+            values = self._values.get(key, ())
+            self._built[key] = next((v for v in values if self.is_built(v, scope, followed=False)), None)
+        return self._built[key]
 
     def text_of(self, node: ast.expr | None, scope: int) -> str:
         """The constant beginning of a text, for telling what kind of text it is."""
         if isinstance(node, ast.Name):
-            node = next((v for v in self._values.get((scope, node.id), ()) if self.is_built(v, scope, False)), node)
+            node = self._built_value(scope, node.id) or node
         while isinstance(node, ast.BinOp):
             node = node.left
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
@@ -131,16 +144,42 @@ class Module:
             node = node.values[0] if node.values else None
         return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
-    def is_from_request(self, node: ast.expr | None, scope: int, followed: bool = True) -> bool:
+    def is_from_request(self, node: ast.expr | None, scope: int) -> bool:
         """Whether a value is, or holds, what the sender of a web request chose."""
-        for one in ast.walk(node) if node is not None else ():
-            if isinstance(one, ast.Attribute) and one.attr in _FROM_OUTSIDE and _last(one.value) in ("request", "req"):
-                return True
-            if isinstance(one, ast.Name) and followed:
-                values = self._values.get((scope, one.id), ())
-                if any(self.is_from_request(v, scope, followed=False) for v in values):
-                    return True
-        return False
+        if node is None:
+            return False
+        is_outside, names = self._look_at(node)
+        return is_outside or any(self._is_outside(scope, name) for name in names)
+
+    def _is_outside(self, scope: int, name: str) -> bool:
+        key = scope, name
+        if key not in self._outside:
+            self._outside[key] = any(self._look_at(value)[0] for value in self._values.get(key, ()))
+        return self._outside[key]
+
+    def _look_at(self, node: ast.expr) -> tuple[bool, frozenset[str]]:
+        """Whether a part of a request is in a value, and the names in it."""
+        if id(node) not in self._looked_at:
+            parts = list(ast.walk(node))
+            self._looked_at[id(node)] = (
+                any(
+                    isinstance(one, ast.Attribute) and one.attr in _FROM_OUTSIDE and _last(one.value) in _REQUESTS
+                    for one in parts
+                ),
+                frozenset(one.id for one in parts if isinstance(one, ast.Name)),
+            )
+        return self._looked_at[id(node)]
+
+
+def _summands(node: ast.expr) -> Iterator[ast.expr]:
+    """The parts of a sum, or of a text and what fills it; without recursion, for a sum is as long as somebody likes."""
+    waiting = [node]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Add | ast.Mod):
+            waiting += (one.right, one.left)
+        else:
+            yield one
 
 
 def _last(node: ast.expr) -> str:
@@ -160,15 +199,21 @@ def is_text(node: ast.expr) -> bool:
 
 def is_fixed(node: ast.expr) -> bool:
     """Whether a value is written in the program: a literal, or a name in capitals, which by custom is a constant."""
-    if isinstance(node, ast.Constant):
-        return True
-    if isinstance(node, ast.Name | ast.Attribute):
-        return _last(node).isupper()
-    if isinstance(node, ast.JoinedStr):
-        return all(not isinstance(v, ast.FormattedValue) or is_fixed(v.value) for v in node.values)
-    if isinstance(node, ast.List | ast.Tuple):
-        return all(is_fixed(one) for one in node.elts)
-    return isinstance(node, ast.BinOp) and is_fixed(node.left) and is_fixed(node.right)
+    waiting = [node]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, ast.Name | ast.Attribute):
+            if not _last(one).isupper():
+                return False
+        elif isinstance(one, ast.JoinedStr):
+            waiting += [v.value for v in one.values if isinstance(v, ast.FormattedValue)]
+        elif isinstance(one, ast.List | ast.Tuple):
+            waiting += one.elts
+        elif isinstance(one, ast.BinOp):
+            waiting += (one.left, one.right)
+        elif not isinstance(one, ast.Constant):
+            return False
+    return True
 
 
 @lru_cache(maxsize=4)
