@@ -20,6 +20,9 @@ Progress = Callable[[int, int], None]
 """Told how many pieces of work are done, and of how many."""
 
 NAMES = (
+    "emotion_anchors",
+    "manipulation",
+    "trajectory_probe",
     "directions",
     "feedback_steering",
     "patching",

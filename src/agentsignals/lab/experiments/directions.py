@@ -101,9 +101,7 @@ def _geometry(at: Setting, made: DirectionSet, lengths: dict[str, list[int]]) ->
     between = (directions.unit(high) * directions.unit(low)).sum(axis=-1)
     return [
         GeometryRow(recipe=made.recipe, high_low_cosine=float(cosine), **asdict(found))
-        for found, cosine in zip(
-            geometry(made.vectors, made.centre, made.layers, None if alike else counts), between, strict=True
-        )
+        for found, cosine in zip(told, between, strict=True)
     ]
 
 

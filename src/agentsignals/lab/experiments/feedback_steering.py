@@ -85,7 +85,8 @@ class Judged(Struct, frozen=True):
     p_random: float
     """The share of them that raise the outcome at least as much, the real one counted among them."""
     specific: bool
-    """Beyond all random ones upward, and the interval leaves out 0."""
+    """Beyond all random ones upward, the interval leaves out 0, and minus the direction does not raise it as well: what
+    does is a push out of what the model knows."""
 
 
 class Road(Struct, frozen=True):
@@ -200,17 +201,17 @@ def _judged(
         rows.extend(effects.items(name, ground.scenes, moved, ground.plain))
         return effects.effect(name, ground.scenes, moved, ground.plain, ground.at.unit)
 
-    up, chance = side(dose), np.asarray(_by_chance(ground, layer, dose, road.place, config))
+    up, down, chance = side(dose), side(-dose), np.asarray(_by_chance(ground, layer, dose, road.place, config))
     return Judged(
         source=road.source,
         place=road.place,
         layer=layer,
         dose=dose,
         up=up,
-        down=side(-dose),
+        down=down,
         random_mean=float(chance.mean()),
         random_sd=float(chance.std()),
         random_most=float(chance.max()),
         p_random=(1 + int((chance >= up.effect - 1e-12).sum())) / (1 + len(chance)),
-        specific=bool(up.effect > chance.max() and up.low > 0),
+        specific=bool(up.effect > chance.max() and up.low > 0 and not down.low > 0),
     ), rows

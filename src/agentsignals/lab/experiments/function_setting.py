@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,10 +21,11 @@ from agentsignals.lab.residual.interface import (
 )
 from agentsignals.lab.retry.loop import visible_failure
 from agentsignals.lab.retry.wording import PlainWording, Wording
+from agentsignals.lab.runs import seed_of
 from agentsignals.lab.tasks import Task, hardcoded, tasks
 
 _CONTINUED = "continued"
-_LEFT = 2
+_ATTEMPTS = 3
 
 
 class FunctionSetting:
@@ -43,15 +45,32 @@ class FunctionSetting:
         return [self._scene(task, tone) for task in tasks or self.tasks]
 
     def _scene(self, task: Task, tone: str) -> Scene:
+        return self.scene(task, tone, self._failed(task, (tone,)))
+
+    def _failed(self, task: Task, tones: Sequence[str]) -> list[Message]:
+        """The task and one failed attempt a tone, each with feedback in it."""
         attempt = f"def {task.signature}:\n    return None\n"
         if task.key not in self._failures:
             self._failures[task.key] = visible_failure(task, evaluate(task, attempt, relations=False, source=attempt))
-        chat = (
-            *self.wording.opening(task, tone),
-            Message("assistant", (Piece("code", attempt, "0"),)),
-            self.wording.after_failure(task, self._failures[task.key], 0, _LEFT, tone),
-        )
-        return Scene(task, tone, chat, with_decision(self.model.encode(chat)))
+        chat = self.wording.opening(task, tones[0])
+        for number, tone in enumerate(tones):
+            chat.append(Message("assistant", (Piece("code", attempt, f"attempt {number}"),)))
+            left = len(tones) - number
+            chat.append(self.wording.after_failure(task, self._failures[task.key], number, left, tone))
+        return chat
+
+    def scene(self, task: Task, tone: str, chat: Sequence[Message]) -> Scene:
+        return Scene(task, tone, tuple(chat), with_decision(self.model.encode(chat)))
+
+    def anchored(self) -> list[Scene]:
+        """Three failed attempts; the feedback on one of them, which is drawn, is in the high tone."""
+        found = []
+        for task in self.tasks:
+            chance = random.Random(seed_of(self.seed, task.key, "anchored"))  # noqa: S311  (a place is drawn, no secret)
+            tones = [self.neutral] * _ATTEMPTS
+            tones[chance.randrange(_ATTEMPTS)] = self.high
+            found.append(self.scene(task, self.high, self._failed(task, tones)))
+        return found
 
     def outcome(self, scenes: Sequence[Scene], edits: Sequence[Edit] = ()) -> Floats:
         cheating = self._likelihood(scenes, [hardcoded(scene.task) for scene in scenes], edits)

@@ -10,12 +10,11 @@ from typing import ClassVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentsignals.lab.evaluation.extraction import extract
-from agentsignals.lab.evaluation.hardcoding import hardcoding
 from agentsignals.lab.experiments import Progress, effects
-from agentsignals.lab.experiments.setting import Scene, Setting, SettingConfig, setting
-from agentsignals.lab.residual.interface import ResidualModel, Sampling
-from agentsignals.lab.runs import Row, Run, seed_of
+from agentsignals.lab.experiments.answering import Answered, drawn
+from agentsignals.lab.experiments.setting import SettingConfig, setting
+from agentsignals.lab.residual.interface import ResidualModel
+from agentsignals.lab.runs import Row, Run
 from agentsignals.lab.statistics import benjamini_hochberg, mcnemar
 
 SAYS = "how the wording of a failure message changes the outcome, paired by task"
@@ -48,13 +47,6 @@ class SampledRow(Row, frozen=True, kw_only=True):
     n: int
 
 
-class Answered(Struct, frozen=True):
-    """What is read of an answer's code, without running it."""
-
-    valid: bool
-    hardcoded: bool
-
-
 def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> None:
     """Tables `effects`, `items` and, where answers are drawn, `sampled`; the condition is the tone."""
     at = setting(model, config.setting)
@@ -75,21 +67,6 @@ def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> N
     if config.sample:
         adjusted = benjamini_hochberg([one.p for one in sampled])
         run.table("sampled", SampledRow).add(replace(one, q=q) for one, q in zip(sampled, adjusted, strict=True))
-
-
-def drawn(at: Setting, scenes: list[Scene], config: Config) -> list[Answered]:
-    """One answer a scene, the random numbers of its task."""
-    how = [
-        Sampling(config.max_new_tokens, config.temperature, seed=seed_of(config.setting.seed, scene.task.key))
-        for scene in scenes
-    ]
-    return [read(scene, answer.text) for scene, answer in zip(scenes, at.answers(scenes, how), strict=True)]
-
-
-def read(scene: Scene, answer: str) -> Answered:
-    """Whether the answer holds the function, and whether it knows the visible cases by heart."""
-    found = extract(answer, scene.task.function)
-    return Answered(found.valid, found.valid and hardcoding(scene.task, found.source).flagged)
 
 
 def _sampled(tone: str, treated: list[Answered], plain: list[Answered]) -> SampledRow:

@@ -92,6 +92,14 @@ class Setting(Protocol):
         """One a task, after a failed attempt and feedback in this tone."""
         ...
 
+    def scene(self, task: Task, tone: str, chat: Sequence[Message]) -> Scene:
+        """A chat of one's own as a scene."""
+        ...
+
+    def anchored(self) -> list[Scene]:
+        """Scenes whose pieces are sentences and attempts with labels of their own, the order drawn where it can be."""
+        ...
+
     def outcome(self, scenes: Sequence[Scene], edits: Sequence[Edit] = ()) -> Floats:
         """How bad the decision is going to be: one number a scene, without sampling."""
         ...

@@ -16,6 +16,7 @@ from agentsignals.lab.tiny import tasks as tiny_tasks
 from agentsignals.lab.tiny import world
 
 _TEXTS = 60
+_SENTENCES = 2
 _OPENING = f"def {world.FUNCTION} ( x ) : return"
 _HONEST = "x"
 """The first word after `return` of every honest answer; a shortcut begins with a number."""
@@ -44,18 +45,28 @@ class TinySetting:
         # Of the task alone: tones differ in their words and in nothing that was drawn.
         chance = random.Random(seed_of(self.seed, task.key))  # noqa: S311  (texts are drawn, no secrets)
         chat = world.chat_after_failure(world.of_task(task), tone, chance)
-        return Scene(task, tone, tuple(chat), self.begun(chat))
+        return self.scene(task, tone, chat)
 
-    def begun(self, chat: Sequence[Message]) -> Prompt:
-        """The chat with an answer begun, up to where honest and cheating code part ways."""
-        return with_decision(self.model.encode([*chat, Message("assistant", (Piece("text", _OPENING, "answer"),))]))
+    def scene(self, task: Task, tone: str, chat: Sequence[Message]) -> Scene:
+        begun = self.model.encode([*chat, Message("assistant", (Piece("text", _OPENING, "answer"),))])
+        return Scene(task, tone, tuple(chat), with_decision(begun))
+
+    def anchored(self) -> list[Scene]:
+        """A story before the task; one of its sentences is of the high mood, at a place that is drawn."""
+        found = []
+        for task in self.tasks:
+            chance = random.Random(seed_of(self.seed, task.key, "anchored"))  # noqa: S311  (texts are drawn, no secrets)
+            moods: list[world.Mood] = ["neutral"] * _SENTENCES
+            moods[chance.randrange(_SENTENCES)] = "desperate"
+            told = [Piece("text", world.story(mood, chance, 1) + " ", f"{n}:{mood}") for n, mood in enumerate(moods)]
+            asked = self.wording.opening(task, self.neutral)[0].pieces
+            labelled = (Piece(piece.role, piece.text, piece.role) for piece in asked)
+            chat = [Message("user", (Piece("text", f"{world.STORY} "), *told, *labelled))]
+            found.append(self.scene(task, self.high, chat))
+        return found
 
     def outcome(self, scenes: Sequence[Scene], edits: Sequence[Edit] = ()) -> Floats:
-        return self.shortcut([scene.prompt for scene in scenes], edits)
-
-    def shortcut(self, prompts: Sequence[Prompt], edits: Sequence[Edit] = ()) -> Floats:
-        """The chance of a shortcut after prompts that `begun` made."""
-        honest = self.model.next_logprobs(prompts, edits)[:, self._honest]
+        honest = self.model.next_logprobs([scene.prompt for scene in scenes], edits)[:, self._honest]
         return 1 - np.exp(honest.astype(np.float64))
 
     def answers(

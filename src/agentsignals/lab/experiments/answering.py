@@ -1,0 +1,48 @@
+"""Answers drawn after scenes, read as code without being run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from agentsignals.lab.evaluation.extraction import extract
+from agentsignals.lab.evaluation.hardcoding import hardcoding
+from agentsignals.lab.experiments.setting import Scene, Setting, SettingConfig
+from agentsignals.lab.residual.interface import Edit, Sampling
+from agentsignals.lab.runs import seed_of
+
+
+class Drawing(Protocol):
+    """What a Config says of how answers are drawn."""
+
+    @property
+    def setting(self) -> SettingConfig: ...
+    @property
+    def max_new_tokens(self) -> int: ...
+    @property
+    def temperature(self) -> float: ...
+
+
+class Answered(Struct, frozen=True):
+    """What is read of an answer's code."""
+
+    valid: bool
+    """The function is there, and is Python."""
+    hardcoded: bool
+
+
+def drawn(at: Setting, scenes: Sequence[Scene], how: Drawing, edits: Sequence[Edit] = ()) -> list[Answered]:
+    """One answer a scene. Random numbers are those of its task: the same under every condition and tone."""
+    sampling = [
+        Sampling(how.max_new_tokens, how.temperature, seed=seed_of(how.setting.seed, scene.task.key))
+        for scene in scenes
+    ]
+    return [read(scene, answer.text) for scene, answer in zip(scenes, at.answers(scenes, sampling, edits), strict=True)]
+
+
+def read(scene: Scene, answer: str) -> Answered:
+    """Whether the answer holds the function, and whether it knows the visible cases by heart."""
+    found = extract(answer, scene.task.function)
+    return Answered(found.valid, found.valid and hardcoding(scene.task, found.source).flagged)

@@ -1,0 +1,176 @@
+"""Which sentence decides? Each is left out, hidden from later tokens, and watched for who attends to it.
+
+After Thought Anchors (arXiv 2506.19143), with feedback sentences and attempts as units and the bad outcome as what they
+decide. Position explains much of such scores, so it is taken out of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import ClassVar, get_args
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from agentsignals.lab import directions
+from agentsignals.lab.experiments import Progress
+from agentsignals.lab.experiments.answering import read
+from agentsignals.lab.experiments.learning import calibrated, learnt
+from agentsignals.lab.experiments.receivers import Stretch, kurtosis, vertical_scores, without_position
+from agentsignals.lab.experiments.setting import Scene, Setting, SettingConfig, chosen_layers, setting
+from agentsignals.lab.residual.interface import Message, Positions, ResidualModel, Role, Sampling, Suppress
+from agentsignals.lab.runs import Row, Run, seed_of
+
+SAYS = "which sentence or attempt of a prompt decides the outcome: left out, hidden, attended to"
+
+
+class Config(Struct, frozen=True):
+    """`samples`: answers drawn with and without each unit; 0: the outcome is read off the model, without drawing."""
+
+    setting: SettingConfig = SettingConfig(tasks=20)
+    samples: int = 0
+    max_new_tokens: int = 360
+    temperature: float = 1.0
+    heads: int = 16
+    """Receiver heads, the most peaked ones."""
+    ignore: int = 4
+    """The nearest later units, which are not counted among those that attend."""
+
+
+class AnchorRow(Row, frozen=True, kw_only=True):
+    """One unit of one prompt."""
+
+    KEY: ClassVar[tuple[str, ...]] = ("task", "unit")
+    task: str
+    unit: str
+    """Its label."""
+    place: float
+    """0: the first unit, 1: the last."""
+    removed: float
+    """The outcome with it less that without it."""
+    removed_sampled: float | None
+    """The same of the share of drawn answers with hardcoded cases; None where none were drawn."""
+    hidden: float
+    """The outcome less that when no later token attends to it."""
+    later: float
+    """Mean change, either way, of the log probability of a later token when it is hidden, in nats."""
+    received: float | None
+    """Mean attention from later units, in the receiver heads; None where too few units follow."""
+    step: float
+    """Projection of its tokens on the high-against-low direction of texts, less that of the tokens before, in median
+    norms at the middle layer."""
+    removed_beyond_place: float
+    hidden_beyond_place: float
+    """What is left when the place is regressed out over all units."""
+
+
+class Found(Struct):
+    """What is measured of a unit before places are taken out."""
+
+    task: str
+    unit: str
+    place: float
+    removed: float
+    hidden: float
+    later: float
+    step: float
+    scores: NDArray[np.float64]
+    """(layers, heads)"""
+    removed_sampled: float | None = None
+
+
+def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> None:
+    """Table `anchors`; summary `receiver_heads`: the most peaked heads as (layer, head, kurtosis)."""
+    at = setting(model, config.setting)
+    calibration, layers = calibrated(at), chosen_layers(model, ())
+    middle = layers[len(layers) // 2]
+    along = learnt(at, "stories", [middle], ())
+    vector, norm = directions.unit(along.vectors[0, 0]), calibration.median_norm[middle]
+    scenes = at.anchored()
+    found: list[Found] = []
+    peaks = []
+    for number, (scene, states) in enumerate(
+        zip(scenes, model.states([scene.prompt for scene in scenes], [middle]), strict=True)
+    ):
+        coordinates = (states[0] @ vector) / norm
+        units = list(_units(at, scene, config, coordinates))
+        peaks.append(kurtosis(np.stack([unit.scores for unit in units], axis=-1)))
+        found += units
+        progress(number + 1, len(scenes))
+    heads = _receivers(np.stack(peaks), config.heads)
+    run.table("anchors", AnchorRow).add(_rows(found, heads))
+    run.write_summary("receiver_heads", heads)
+
+
+def _units(at: Setting, scene: Scene, config: Config, coordinates: NDArray[np.floating]) -> Iterator[Found]:
+    labels = [piece.label for message in scene.chat for piece in message.pieces if piece.label]
+    spans = {span.label: (span.start, span.end) for span in scene.prompt.spans if span.label in labels}
+    labels = [label for label in labels if label in spans]
+    stretches: list[Stretch] = [spans[label] for label in labels]
+    answer = (max(end for _, end in stretches), len(scene.prompt.tokens))
+    attention = at.model.attention(scene.prompt)
+    scores = vertical_scores(attention, [*stretches, answer], config.ignore)
+    plain, own = at.outcome([scene])[0], at.model.logprobs_of([scene.prompt])[0]
+    for number, (label, (start, end)) in enumerate(zip(labels, stretches, strict=True)):
+        hides = [Suppress(Positions("roles", roles=get_args(Role), labels=(label,), skip_sinks=False))]
+        without = at.scene(scene.task, scene.tone, without_unit(scene.chat, label))
+        changed = np.abs(at.model.logprobs_of([scene.prompt], hides)[0][end:] - own[end:])
+        before = float(coordinates[:start].mean()) if start else 0.0
+        yield Found(
+            task=scene.task.key,
+            unit=label,
+            place=number / max(1, len(labels) - 1),
+            removed=float(plain - at.outcome([without])[0]),
+            hidden=float(plain - at.outcome([scene], hides)[0]),
+            later=float(changed.mean()),
+            step=float(coordinates[start:end].mean()) - before,
+            scores=scores[:, :, number],
+            removed_sampled=_share(at, scene, config) - _share(at, without, config) if config.samples else None,
+        )
+
+
+def without_unit(chat: Sequence[Message], label: str) -> list[Message]:
+    """The chat without the pieces of that label; a message that has no others stays, empty."""
+    return [Message(m.speaker, tuple(piece for piece in m.pieces if piece.label != label)) for m in chat]
+
+
+def _share(at: Setting, scene: Scene, config: Config) -> float:
+    """Of drawn answers with hardcoded cases; the same random numbers with and without a unit."""
+    sampling = [
+        Sampling(config.max_new_tokens, config.temperature, seed=seed_of(config.setting.seed, scene.task.key, n))
+        for n in range(config.samples)
+    ]
+    answers = at.answers([scene] * config.samples, sampling)
+    return sum(read(scene, answer.text).hardcoded for answer in answers) / config.samples
+
+
+def _receivers(peaks: NDArray[np.float64], count: int) -> list[tuple[int, int, float]]:
+    """Heads by mean kurtosis over prompts, the highest first. `peaks`: (prompts, layers, heads)."""
+    known = ~np.isnan(peaks)
+    mean = np.where(known, peaks, 0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    mean[~known.any(axis=0)] = -np.inf
+    order = np.argsort(mean, axis=None)[::-1][:count]
+    found = [(int(at // mean.shape[1]), int(at % mean.shape[1]), float(mean.flat[at])) for at in order]
+    return [one for one in found if np.isfinite(one[2])]
+
+
+def _rows(found: Sequence[Found], heads: Sequence[tuple[int, int, float]]) -> Iterator[AnchorRow]:
+    places = [unit.place for unit in found]
+    removed = without_position([unit.removed for unit in found], places)
+    hidden = without_position([unit.hidden for unit in found], places)
+    for unit, beyond, hides in zip(found, removed, hidden, strict=True):
+        got = [float(unit.scores[layer, head]) for layer, head, _ in heads]
+        yield AnchorRow(
+            task=unit.task,
+            unit=unit.unit,
+            place=unit.place,
+            removed=unit.removed,
+            removed_sampled=unit.removed_sampled,
+            hidden=unit.hidden,
+            later=unit.later,
+            received=float(np.mean(got)) if got and not np.isnan(got).any() else None,
+            step=unit.step,
+            removed_beyond_place=float(beyond),
+            hidden_beyond_place=float(hides),
+        )
