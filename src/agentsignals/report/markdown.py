@@ -17,7 +17,7 @@ _BREAKS = re.compile(r"[\x00-\x1f\x7f\u2028\u2029]+")
 
 def render(document: Document, short_ids: Mapping[str, str]) -> str:
     """The document as GitHub-flavoured Markdown."""
-    parts = [f"# {words.title(document)}", f"{words.made(document)}."]
+    parts = [f"# {escaped(words.title(document))}", f"{words.made(document)}."]
     whose, command = words.whose(document)
     if whose:
         parts.append(f"{escaped(whose)} {code(command)}")
@@ -38,7 +38,9 @@ def render(document: Document, short_ids: Mapping[str, str]) -> str:
 def _section(section: Section, short_ids: Mapping[str, str]) -> list[str]:
     rows = [_finding(finding) for finding in section.findings]
     parts = [f"## {section.title}", f"*{section.question}*"]
-    parts.append(_rows(["finding", "value", "95% interval", "n", "note"], ["---", "---:", "---", "---", "---"], rows))
+    if rows:
+        heads = ["finding", "value", "95% interval", "n", "note"]
+        parts.append(_rows(heads, ["---", "---:", "---", "---", "---"], rows))
     for table in section.tables:
         parts += _table(table, short_ids)
     return parts
