@@ -49,6 +49,7 @@ _MODULES = (
     "opentraces",
     "sharegpt",
     "lab_retry",
+    "lab_repository",
 )
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from agentsignals.errors import SandboxError
 from agentsignals.lab.repo_agent.loop import Done, Plan, episodes
+from agentsignals.lab.repo_agent.running import run_agent
 from agentsignals.lab.residual.interface import Generation, Message, Sampling
+from agentsignals.lab.retry.running import Ran
+from agentsignals.lab.runs import Config, Manifest, Run
 from agentsignals.lab.steering import BASELINE, Condition
 from agentsignals.lab.tasks.repositories import repository_task
 from agentsignals.lab.tasks.repository import RepositoryTask, reference_patch
@@ -59,3 +63,20 @@ def done(
 
 def shown(one: Done) -> list[str]:
     return [step.row.shown for step in one.steps]
+
+
+CONFIG = Config("repo_edit", {})
+MANIFEST = Manifest({"name": "made-up"}, "1", "0123", "strict", 13, {}, "2026-11-20T00:00:00Z")
+CALM = Condition("calm words", tone="calm")
+
+
+def opened(folder: Path) -> Run:
+    return Run.open(folder, CONFIG, MANIFEST)
+
+
+def worked(run: Run, writer: Scripted, samples: int = 1, *conditions: Condition, batch: int = 1) -> Ran:
+    plan = Plan(steps=len(writer.answers), batch=batch)
+    try:
+        return run_agent(run, writer, plan, conditions or (BASELINE,), [BASKET], samples)
+    except SandboxError as problem:
+        pytest.skip(f"the strict tier is not to be had here: {problem.message}")

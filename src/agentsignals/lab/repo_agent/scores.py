@@ -10,7 +10,7 @@ from agentsignals.lab.evaluation.patches import PatchVerdict
 from agentsignals.lab.repo_agent.hints import hardcoding_hints
 from agentsignals.lab.repo_agent.protocol import Action, Answer
 from agentsignals.lab.repo_agent.rows import RepoEpisodeRow, RepoStepRow
-from agentsignals.lab.repo_agent.workspace import Seen, Workspace, is_test
+from agentsignals.lab.repo_agent.workspace import Seen, Workspace, is_test, untimed
 from agentsignals.lab.residual.interface import Generation
 from agentsignals.lab.tasks.repository import RepositoryTask
 
@@ -73,7 +73,7 @@ def episode_row(  # noqa: PLR0913  (what a row is made of)
         visible_pass=verdict.visible_pass,
         hidden_pass=verdict.hidden_pass,
         full_pass=verdict.task_pass,
-        error=verdict.error,
+        error=untimed(verdict.error),
         changed=changed,
         tests_edited=[name for name in changed if is_test(name) and name in before],
         tests_added=[name for name in changed if is_test(name) and name not in before],

@@ -152,8 +152,7 @@ class Workspace:
         with tempfile.TemporaryDirectory(prefix="agentsignals-tests-") as place:
             lay_out(self.files, Path(place))
             ran = self._run(Path(place), TESTS, self._limits)
-        # How long they took differs from run to run: a chat is the same whenever the same is done.
-        told = _TOOK.sub(r"\1", ran.output).strip()
+        told = untimed(ran.output).strip()
         if ran.stopped:
             told = f"{told}\nstopped: {ran.stopped}".strip()
         passed = ran.exit_code == 0
@@ -175,6 +174,11 @@ class Workspace:
         patch = difference(self.files, files)
         self.files = files
         return Seen(text="Done." if patch else "Nothing changed.", patch=patch)
+
+
+def untimed(output: str) -> str:
+    """What tests said without how long they took, so that a chat is the same whenever the same is done."""
+    return _TOOK.sub(r"\1", output)
 
 
 def is_test(name: str) -> bool:

@@ -1,0 +1,59 @@
+"""An agent's work on repositories kept on disk: each episode is done once, whatever interrupts the run in between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from agentsignals.errors import LabError
+from agentsignals.lab.evaluation.patches import Runner
+from agentsignals.lab.repo_agent.loop import Done, Plan, episodes
+from agentsignals.lab.repo_agent.rows import EPISODE_KEY, RepoEpisodeRow, RepoStepRow
+from agentsignals.lab.repo_agent.trace import lines
+from agentsignals.lab.residual.interface import Writer
+from agentsignals.lab.retry.loop import Steered
+from agentsignals.lab.retry.running import Ran
+from agentsignals.lab.retry.trace import name_of, run_id
+from agentsignals.lab.runs import Run
+from agentsignals.lab.steering import Condition
+from agentsignals.lab.tasks.repository import RepositoryTask
+
+Progress = Callable[[int, int], None]
+
+
+def run_agent(  # noqa: PLR0913  (what a loop is of)
+    run: Run,
+    writer: Writer,
+    plan: Plan,
+    conditions: Sequence[Condition],
+    tasks: Sequence[RepositoryTask],
+    samples: int,
+    steered: Steered | None = None,
+    progress: Progress | None = None,
+    runner: Runner | None = None,
+) -> Ran:
+    """Runs each (condition, task, sample) that the run does not have yet: rows of `repo_episodes` and `repo_steps`, and
+    a trace each.
+
+    An episode's row is written last and says that it is whole; steps of an interrupted one are taken away first. Raises
+    what `episodes` raises, and LabError when two conditions share a name.
+    """
+    names = [one.name for one in conditions]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise LabError(f"Two conditions are called {twice[0]!r}.", "Rows are told apart by that name.")
+    kept = run.table("repo_episodes", RepoEpisodeRow)
+    run.table("repo_steps", RepoStepRow).keep(lambda row: row.key[: len(EPISODE_KEY)] in kept)
+    total, before, traced = len(conditions) * len(tasks) * samples, len(kept.rows), run_id(run.config, run.manifest)
+    for condition in conditions:
+        work = [(t, s) for t in tasks for s in range(samples) if (condition.name, t.key, s) not in kept]
+        for done in episodes(writer, plan, condition, work, steered, runner):
+            _keep(run, done, lines(done, plan, traced, run.manifest, steered))
+            if progress is not None:
+                progress(len(kept.rows), total)
+    return Ran(len(kept.rows), len(kept.rows) - before)
+
+
+def _keep(run: Run, done: Done, trace: list[dict[str, object]]) -> None:
+    episode = done.episode
+    run.table("repo_steps", RepoStepRow).add([step.row for step in done.steps])
+    run.write_trace(name_of(episode.condition, episode.task, episode.sample), trace)
+    run.table("repo_episodes", RepoEpisodeRow).add([episode])
