@@ -76,7 +76,7 @@ WEIGHT = {
     },
     "duckdb": {"store.query", "replicate.ground"},
     "polars": {"store.frames"},
-    "jinja2": {"report"},
+    "jinja2": {"report", "ui.rendering"},
     "platformdirs": {"store", "sources.git_clone", "sources.hub_cache"},
     "huggingface_hub": {"sources.hub_datasets"},
     "tqdm": {"cli.output"},

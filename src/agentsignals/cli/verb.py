@@ -23,6 +23,7 @@ MODULES = (
     "label",
     "replicate",
     "scan",
+    "serve",
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +87,21 @@ def rows(store: Store, query: str, context: str | None = None) -> tuple[list[str
         raise QueryError(
             f"DuckDB refuses the query: {problem}", "`DESCRIBE table` names a table's columns."
         ) from problem
+
+
+def ask(
+    connection: duckdb.DuckDBPyConnection, query: str, values: Mapping[str, Any] | None = None
+) -> list[dict[str, Any]]:
+    """Rows of one of our own questions, from any thread. What people typed is in `values`, never in its text.
+
+    QueryError when DuckDB can't answer: a file it reads may be gone.
+    """
+    try:
+        found = connection.cursor().execute(query, dict(values) if values else None)
+        names = [column[0] for column in found.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+    except duckdb.Error as problem:
+        raise QueryError(f"DuckDB can't answer: {problem}", "The store may have changed; ask again.") from problem
 
 
 def view_names() -> list[str]:

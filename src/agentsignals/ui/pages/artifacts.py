@@ -1,0 +1,55 @@
+"""The files that were read, and what of them could not be."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import PurePosixPath
+
+import msgspec
+
+from agentsignals.ui.page import Page, Query, Where, part_of
+from agentsignals.ui.pages.overview import SKIPPED
+from agentsignals.ui.reading import Reading
+
+SIZE = 100
+_LONGEST_ENDING = 12
+_FROM = "FROM (SELECT *, coalesce(format, 'not recognised') AS kind FROM artifacts)"
+_LISTED = "SELECT artifact_id, path, kind, bytes, records, skipped, skipped_reasons, note"
+_ORDER = "ORDER BY skipped DESC, path, artifact_id LIMIT $size OFFSET $start"
+
+
+def page(reading: Reading, query: Query) -> Page:
+    """Files that fit the filter, those with most skipped records first."""
+    reasons = reading.rows(SKIPPED)
+    formats = [row["kind"] for row in reading.rows(f"SELECT DISTINCT kind {_FROM} ORDER BY 1")]
+    chosen = {
+        "format": query.choice("format", formats),
+        "reason": query.choice("reason", [row["reason"] for row in reasons]),
+    }
+    where = Where()
+    where.equals("kind", "format", chosen["format"])
+    where.contains("path", "text", query.text("text"))
+    where.holds("json_keys(skipped_reasons)", "reason", chosen["reason"])
+    total = reading.rows(" ".join(("SELECT count(*) AS n", _FROM, where.told())), where.values)[0]["n"]
+    part = part_of(query, SIZE, total)
+    asked = " ".join((_LISTED, _FROM, where.told(), _ORDER))
+    rows = reading.rows(asked, {**where.values, "size": SIZE, "start": part.start})
+    for row in rows:
+        row["reasons"] = msgspec.json.decode(row["skipped_reasons"] or "{}", type=dict[str, int])
+    filled = {
+        "rows": rows,
+        "reasons": reasons,
+        "formats": formats,
+        "chosen": chosen,
+        "text": query.text("text"),
+        "part": part,
+        "query": query,
+        "no_traces": _no_traces(reading),
+    }
+    return Page("artifacts.html.j2", "Files", filled)
+
+
+def _no_traces(reading: Reading) -> list[tuple[str, int]]:
+    """How many files under the sources are no traces, by their ending."""
+    endings = (PurePosixPath(uri).suffix.lower() for uri, e in reading.store.manifest.files.items() if not e.shard)
+    return Counter(e if e and len(e) <= _LONGEST_ENDING else "no ending" for e in endings).most_common()

@@ -1,0 +1,32 @@
+"""One value with what it rests on: the signal's own function, asked again."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from agentsignals import catalog
+from agentsignals.explaining import explain
+from agentsignals.ui.page import Page, Query
+from agentsignals.ui.reading import Reading
+
+ROLES = {
+    "support": "makes the value",
+    "denominator": "out of these",
+    "counter": "speaks against it, or was left out",
+    "input": "another signal’s value that went in",
+}
+"""What a piece of evidence is to a value (`evidence.Evidence`)."""
+
+
+def page(reading: Reading, query: Query, session_id: str, path: str) -> Page:
+    """Why a session has this value of a signal, or none."""
+    one = catalog.by_path(path)
+    found = explain(reading.store, session_id, path)
+    roles = [role for role in ROLES if any(item.role == role for item in found.evidence)]
+    filled = {
+        "found": found,
+        "one": one,
+        "roles": [(role, ROLES[role], [i for i in found.evidence if i.role == role]) for role in roles],
+        "shown": Counter(item.role for item in found.evidence),
+    }
+    return Page("explanation.html.j2", f"{one.path} of {found.session}", filled)

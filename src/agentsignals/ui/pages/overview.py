@@ -1,0 +1,52 @@
+"""The first page: what was read, what was not, and figures of the whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agentsignals.catalog import catalogue
+from agentsignals.ui.page import Page, Query
+from agentsignals.ui.reading import Reading
+
+_FIGURES = """
+SELECT context, count(*) AS sessions, sum(n_turns) AS turns, sum(n_tool_calls) AS tool_calls, sum(n_edits) AS edits,
+  sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens, sum(cache_read_tokens) AS cache_read_tokens,
+  sum(cost_usd) AS cost_usd, count(cost_usd) AS priced, min(started_at) AS first, max(started_at) AS last
+FROM sessions GROUP BY context ORDER BY context DESC
+"""
+_AGENTS = """
+SELECT agent, context, count(*) AS sessions, sum(n_turns) AS turns, sum(n_tool_calls) AS tool_calls,
+  sum(cost_usd) AS cost_usd, count(cost_usd) AS priced, max(started_at) AS last
+FROM sessions GROUP BY agent, context ORDER BY sessions DESC, agent, context
+"""
+_FORMATS = """
+SELECT coalesce(format, 'not recognised') AS format, count(*) AS artifacts, sum(records) AS records,
+  sum(skipped) AS skipped, sum(bytes) AS bytes
+FROM artifacts GROUP BY 1 ORDER BY artifacts DESC, 1
+"""
+SKIPPED = """
+SELECT reason, sum(n)::BIGINT AS n, count(*) AS artifacts FROM (
+  SELECT reason, json_extract(skipped_reasons, '$."' || reason || '"')::BIGINT AS n
+  FROM (SELECT skipped_reasons, unnest(json_keys(skipped_reasons)) AS reason FROM artifacts WHERE skipped > 0)
+) GROUP BY reason ORDER BY n DESC, reason
+"""
+_CORPUS = "SELECT signal, value, number, absent, absent_detail FROM signals WHERE level = 'corpus' ORDER BY signal"
+
+
+def page(reading: Reading, query: Query) -> Page:
+    """What the store holds."""
+    return reading.kept("overview", lambda: Page("overview.html.j2", "What was read", _filled(reading)))
+
+
+def _filled(reading: Reading) -> dict[str, Any]:
+    declared = {one.path: one for one in catalogue().values()}
+    corpus = [row | {"one": declared[row["signal"]]} for row in reading.rows(_CORPUS) if row["signal"] in declared]
+    return {
+        "store": str(reading.store.folder),
+        "contexts": reading.rows(_FIGURES),
+        "agents": reading.rows(_AGENTS),
+        "formats": reading.rows(_FORMATS),
+        "skipped": reading.rows(SKIPPED),
+        "no_traces": sum(not entry.shard for entry in reading.store.manifest.files.values()),
+        "corpus": corpus,
+    }

@@ -1,0 +1,66 @@
+"""One signal: its meaning, its spread, and the sessions at its ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agentsignals import catalog
+from agentsignals.ui.page import Page, Query
+from agentsignals.ui.reading import Reading
+from agentsignals.ui.spread import Spread, spreads
+
+MOST = 10
+"""Sessions shown at each end."""
+MOST_VALUES = 20
+_ABSENT = """
+SELECT absent AS reason, absent_detail AS detail, count(*) AS n FROM signals
+WHERE signal = $signal AND absent IS NOT NULL GROUP BY 1, 2 ORDER BY n DESC, 1, 2 LIMIT 20
+"""
+_VALUES = """
+SELECT value, count(*) AS n, min(session_id) AS example FROM signals
+WHERE signal = $signal AND absent IS NULL GROUP BY value ORDER BY n DESC, value LIMIT $most
+"""
+_ENDS = """
+SELECT g.session_id, g.turn, g.number, g.value, s.agent, s.title, s.started_at, s.context
+FROM signals g JOIN sessions s USING (session_id)
+WHERE g.signal = $signal AND g.absent IS NULL AND g.level <> 'corpus'
+"""
+_NUMBERED = "AND g.number IS NOT NULL ORDER BY g.number"
+_LONGEST = "ORDER BY length(g.value) DESC, g.session_id, g.turn LIMIT $most"
+_CORPUS = "SELECT value, number, absent, absent_detail FROM signals WHERE signal = $signal AND level = 'corpus'"
+
+
+def page(reading: Reading, query: Query, path: str) -> Page:
+    """A signal of the catalogue, in one context."""
+    one = catalog.by_path(path)
+    default = one.context if one.context != "both" else reading.main_context
+    context = query.choice("context", ("product", "eval") if one.context == "both" else (one.context,), default)
+    seen = context if reading.contexts - {context} else ""
+    spread = spreads(reading, seen).get(one.path)
+    filled = {
+        "one": one,
+        "row": next(row for row in catalog.inventory() if row["path"] == one.path),
+        "context": context,
+        "contexts": ("product", "eval") if one.context == "both" and len(reading.contexts) > 1 else (context,),
+        "spread": spread,
+        "absent": reading.rows(_ABSENT, {"signal": one.path}, seen),
+        "corpus": reading.rows(_CORPUS, {"signal": one.path}, seen),
+        "query": query,
+        **_values(reading, one, spread, seen),
+    }
+    return Page("signal.html.j2", one.path, filled)
+
+
+def _values(reading: Reading, one: catalog.Signal, spread: Spread | None, seen: str) -> dict[str, Any]:
+    """The commonest values where there are few kinds; the sessions at both ends where there is an order."""
+    given = {"signal": one.path, "most": MOST}
+    if spread is None:
+        return {"values": [], "ends": []}
+    if one.type in ("int", "float"):
+        order = "g.session_id, g.turn LIMIT $most"
+        highest = reading.rows(" ".join((_ENDS, _NUMBERED, "DESC,", order)), given, seen)
+        lowest = reading.rows(" ".join((_ENDS, _NUMBERED, "ASC,", order)), given, seen)
+        return {"values": [], "ends": [("Highest", highest), ("Lowest", lowest)]}
+    if one.type in ("bool", "str", "enum"):
+        return {"values": reading.rows(_VALUES, {"signal": one.path, "most": MOST_VALUES}, seen), "ends": []}
+    return {"values": [], "ends": [("Longest", reading.rows(" ".join((_ENDS, _LONGEST)), given, seen))]}

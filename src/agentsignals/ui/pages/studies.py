@@ -1,0 +1,53 @@
+"""Studies on the page: what the report shows of each, with its charts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agentsignals.analysis import STUDIES, study
+from agentsignals.report.charts import data, svg
+from agentsignals.report.document import WHOSE, Document, document
+from agentsignals.report.names import beginnings
+from agentsignals.ui.page import NotFound, Page, Query, address
+from agentsignals.ui.reading import Reading
+
+
+def contents(reading: Reading, query: Query) -> Page:
+    """The questions there are."""
+    return Page("studies.html.j2", "Studies", {"studies": [study(name) for name in STUDIES], "whose": WHOSE})
+
+
+def page(reading: Reading, query: Query, name: str) -> Page:
+    """One study of this store, as the report tells it."""
+    if name not in STUDIES:
+        raise NotFound(f"There is no study {name[:200]!r}.", f"The studies: {', '.join(STUDIES)}.")
+    context = query.choice("context", ("product", "eval"), reading.main_context)
+    made: Page = reading.kept(("study", name, context), lambda: _page(reading, name, context))
+    return made._replace(filled={**made.filled, "query": query})
+
+
+def _page(reading: Reading, name: str, context: str) -> Page:
+    found = document(reading.store, [name], context)
+    charts = [chart for section in found.sections for chart in section.charts]
+    names = list(STUDIES)
+    here = names.index(name)
+    filled: dict[str, Any] = {
+        "document": found,
+        "pictures": {chart.id: svg(chart) for chart in charts},
+        "charts": data(charts) if charts else "",
+        "context": context,
+        "contexts": sorted(reading.contexts, reverse=True),
+        "why_not": _why_not(found),
+        "short_ids": beginnings(reading.store.manifest.sessions),
+        "sort_key": lambda value: "" if value is None else str(value),
+        "session_url": lambda session_id: address("session", session_id),
+        "before": study(names[here - 1]) if here else None,
+        "after": study(names[here + 1]) if here + 1 < len(names) else None,
+        "study": study(name),
+    }
+    filled["svg"] = lambda chart: filled["pictures"][chart.id]
+    return Page("study.html.j2", study(name).title, filled)
+
+
+def _why_not(found: Document) -> str:
+    return " ".join(one.reason for one in found.left_out)

@@ -1,0 +1,97 @@
+"""The store as the pages see it: one state of it at a time, read anew as soon as it changed on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from pathlib import Path
+from threading import RLock
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from agentsignals.store import Store, labels
+from agentsignals.store.manifest import NAME
+from agentsignals.store.query import ask, connect, contexts
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+_Made = TypeVar("_Made")
+Stamp = tuple[tuple[int, int, int] | None, ...]
+
+
+class Reading:
+    """A store as it is now. Its answers agree with each other, also while the store on disk goes on."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.contexts = contexts(store)
+        self._lock = RLock()
+        self._connections: dict[str, DuckDBPyConnection] = {}
+        self._kept: dict[Hashable, Any] = {}
+
+    @property
+    def main_context(self) -> str:
+        """The context shown where nobody chose: people's sessions when there are any."""
+        return "eval" if self.contexts == {"eval"} else "product"
+
+    def rows(self, query: str, values: dict[str, Any] | None = None, context: str = "") -> list[dict[str, Any]]:
+        """Rows of a question over all sessions, or those of one context. `values` are bound, never part of the text."""
+        return ask(self._connection(context), query, values)
+
+    def kept(self, key: Hashable, make: Callable[[], _Made]) -> _Made:
+        """What is made once for this state of the store: figures over all of it."""
+        with self._lock:
+            if key not in self._kept:
+                self._kept[key] = make()
+            made: _Made = self._kept[key]
+            return made
+
+    def close(self) -> None:
+        """Lets go of the store's files. Whoever still asks is refused (QueryError)."""
+        with self._lock:
+            for connection in self._connections.values():
+                connection.close()
+
+    def _connection(self, context: str) -> DuckDBPyConnection:
+        with self._lock:
+            if context not in self._connections:
+                self._connections[context] = connect(self.store, context or None)
+            return self._connections[context]
+
+
+class Readings:
+    """Gives the reading of the store's present state. Making it reads the index; StoreError where there is no store."""
+
+    def __init__(self, folder: Path | str | None) -> None:
+        self._store = Store(folder)
+        self._lock = RLock()
+        self._stamp = self._now()
+        self._reading = Reading(self._store)
+
+    @property
+    def folder(self) -> Path:
+        return self._store.folder
+
+    def current(self) -> Reading:
+        """The present reading; another one than before when the store changed."""
+        with self._lock:
+            now = self._now()
+            if now != self._stamp:
+                self._reading = Reading(Store(self.folder))
+                self._stamp = now
+            return self._reading
+
+    def close(self) -> None:
+        with self._lock:
+            self._reading.close()
+
+    def _now(self) -> Stamp:
+        known = (self.folder / NAME, self.folder / "signals.parquet", *sorted(labels.files(self.folder)))
+        return tuple(_stamp(path) for path in known)
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino

@@ -1,0 +1,75 @@
+"""HTML of pages: jinja escapes whatever is put in, and what could turn a line around is shown instead of obeyed."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+import jinja2
+
+from agentsignals.analysis.figures import MISSING, told
+from agentsignals.report import words as report_words
+from agentsignals.ui import words
+from agentsignals.ui.page import Page, address
+
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
+"""Control characters, and those that change the direction of text or hide in it (Unicode technical report 36)."""
+_LONE = re.compile("[\ud800-\udfff]")
+NAVIGATION = (
+    ("/", "Overview"),
+    ("/sessions", "Sessions"),
+    ("/attempts", "Attempts"),
+    ("/signals", "Signals"),
+    ("/studies", "Studies"),
+    ("/artifacts", "Files"),
+)
+
+
+def html(page: Page, path: str) -> str:
+    """The page as HTML."""
+    first = f"/{path.split('/')[1]}" if "/" in path else "/"
+    here = {"/session": "/sessions", "/signal": "/signals"}.get(first, first)
+    return _environment().get_template(page.template).render(**page.filled, title=page.title, here=here)
+
+
+def visible(text: str) -> str:
+    """The text with every unseen character as its number: `\\u202e` becomes `[U+202E]`."""
+    seen = _UNSEEN.sub(lambda found: f"[U+{ord(found[0]):04X}]", text.replace("\r\n", "\n"))
+    return _LONE.sub("\ufffd", seen)
+
+
+def _shown(value: Any) -> Any:
+    if value is None:
+        return MISSING
+    if hasattr(value, "__html__"):
+        return value
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M}"
+    return visible(value) if isinstance(value, str) else value
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    found = jinja2.Environment(
+        loader=jinja2.ChoiceLoader(
+            [
+                jinja2.PackageLoader("agentsignals.ui", "templates"),
+                jinja2.PackageLoader("agentsignals.report", "."),
+            ]
+        ),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_shown,
+    )
+    found.globals.update(
+        address=address,
+        told=told,
+        words=words,
+        report_words=report_words,
+        navigation=NAVIGATION,
+    )
+    return found

@@ -1,0 +1,169 @@
+"""The HTTP side: listens on this machine alone, answers only for its own name, and has nothing that writes."""
+
+from __future__ import annotations
+
+import sys
+import time
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from agentsignals.errors import AgentSignalsError, CatalogError, QueryError, StoreError, UnknownSession, UsageError
+from agentsignals.ui import assets
+from agentsignals.ui.page import NotFound, Page, Query
+from agentsignals.ui.reading import Readings
+from agentsignals.ui.rendering import html
+from agentsignals.ui.routes import page_of
+
+ADDRESS = "127.0.0.1"
+PORT = 8321
+POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src data: blob:; base-uri 'none'; form-action 'self';"
+    " frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+IDLE_S = 60
+"""A connection over which nothing comes for so long is closed."""
+
+
+class Server(ThreadingHTTPServer):
+    """Serves a store. `port` 0 takes any that is free; AgentSignalsError when the port is taken, StoreError where there
+    is no store."""
+
+    daemon_threads = True
+    request_queue_size = 64
+
+    def __init__(self, folder: Path | str | None, port: int = 0) -> None:
+        self.readings = Readings(folder)
+        try:
+            super().__init__((ADDRESS, port), Handler)
+        except (OSError, OverflowError) as problem:
+            raise AgentSignalsError(
+                f"Port {port} of {ADDRESS} can't be had: {getattr(problem, 'strerror', None) or problem}.",
+                "Name another one with --port; 0 takes any that is free.",
+            ) from problem
+        self.port = int(self.server_address[1])
+        self.names = frozenset(f"{name}:{self.port}" for name in (ADDRESS, "localhost"))
+        """What a browser that was sent here by us says in `Host`. Any other name was pointed here by someone else."""
+
+    @property
+    def url(self) -> str:
+        return f"http://{ADDRESS}:{self.port}/"
+
+    def server_close(self) -> None:
+        super().server_close()
+        self.readings.close()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A reader that goes away in the middle of an answer is no error of ours; others are told on stderr."""
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
+
+
+def started(folder: Path | str | None, port: int | None = None) -> Server:
+    """A server at that port; without one at the usual port, or any other when that is taken."""
+    if port is not None:
+        return Server(folder, port)
+    try:
+        return Server(folder, PORT)
+    except StoreError:
+        raise
+    except AgentSignalsError:
+        return Server(folder, 0)
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One request: GET or HEAD, of a page or of one of our own files."""
+
+    protocol_version = "HTTP/1.1"
+    server_version = "agentsignals"
+    sys_version = ""
+    timeout = IDLE_S
+    server: Server
+
+    def do_GET(self) -> None:
+        began = time.perf_counter()
+        if self.headers.get_all("Host", []) not in [[name] for name in self.server.names]:
+            self.close_connection = True
+            self._send(
+                HTTPStatus.MISDIRECTED_REQUEST, b"This page answers to 127.0.0.1 and localhost only.\n", "text/plain"
+            )
+            return
+        address = urlsplit(self.path)
+        found = assets.asset(address.path)
+        if found is not None:
+            self._send(HTTPStatus.OK, found.content, found.type, {"Cache-Control": "private, max-age=600"})
+            return
+        status, text = self._answer(address.path, address.query)
+        took = {"Server-Timing": f"page;dur={(time.perf_counter() - began) * 1000:.1f}", "Cache-Control": "no-store"}
+        self._send(status, text.encode("utf-8", "replace"), "text/html", took)
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def __getattr__(self, name: str) -> Any:
+        """http.server asks for `do_` and the method's name: of any other method than the two above this is told."""
+        if name.startswith("do_"):
+            return self._refused
+        raise AttributeError(name)
+
+    def _refused(self) -> None:
+        self.close_connection = True  # what came with the request stays unread
+        self._send(
+            HTTPStatus.METHOD_NOT_ALLOWED, b"This page only reads: GET or HEAD.\n", "text/plain", {"Allow": "GET, HEAD"}
+        )
+
+    def _answer(self, path: str, query: str) -> tuple[HTTPStatus, str]:
+        try:
+            return HTTPStatus.OK, self._page(path, Query(query))
+        except (NotFound, UnknownSession, CatalogError, UsageError) as problem:
+            return HTTPStatus.NOT_FOUND, _error(problem.message, problem.hint, path)
+        except ValueError as problem:
+            return HTTPStatus.BAD_REQUEST, _error(f"The address can't be read: {problem}.", "", path)
+        except AgentSignalsError as problem:
+            return HTTPStatus.SERVICE_UNAVAILABLE, _error(problem.message, problem.hint, path)
+
+    def _page(self, path: str, query: Query) -> str:
+        reading = self.server.readings.current()
+        try:
+            return html(page_of(reading, path, query), path)
+        except (QueryError, OSError):
+            # A shard that was there is gone when an `analyze` beside us has just replaced it: its successor is named.
+            again = self.server.readings.current()
+            if again is reading:
+                raise
+            return html(page_of(again, path, query), path)
+
+    def _send(self, status: HTTPStatus, content: bytes, type_: str, more: dict[str, str] | None = None) -> None:
+        self.send_response(status)
+        for name, value in {**HEADERS, **(more or {})}.items():
+            self.send_header(name, value)
+        self.send_header("Content-Type", f"{type_}; charset=utf-8")
+        self.send_header("Content-Length", str(len(content)))
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """What http.server refuses by itself, with our headers and none of the request's text."""
+        self.close_connection = True
+        self.command = getattr(self, "command", None) or "GET"
+        self._send(HTTPStatus(code), f"{HTTPStatus(code).phrase}\n".encode(), "text/plain")
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  (http.server's word)
+        """Says nothing: addresses hold ids and what people searched for."""
+
+
+def _error(message: str, hint: str, path: str) -> str:
+    return html(Page("error.html.j2", "Not here", {"message": message, "hint": hint}), path)
