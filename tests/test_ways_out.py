@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import socket
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ import pytest
 from agentsignals import export
 from agentsignals.cli import main
 from agentsignals.labels.tasks import tasks
+from agentsignals.store import pseudonym_key as pseudonym_key_module
 from tests.embedding.server import serving as serving_vectors
 from tests.labels.server import serving as serving_chat
 from tests.labels.stores import store_of
@@ -69,6 +72,12 @@ def ran(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
     return capsys.readouterr().err
 
 
+def texts_in(folder: Path) -> list[str]:
+    """What every file of a folder says."""
+    return [json.dumps(pq.read_table(p).to_pylist(), default=str, ensure_ascii=False) if p.suffix == ".parquet"
+            else p.read_text("utf-8") for p in sorted(folder.rglob("*")) if p.is_file()]  # fmt: skip
+
+
 def test_what_is_planted_is_in_the_store(store: Path) -> None:
     whole = json.dumps([pq.read_table(p).to_pylist() for p in sorted(store.rglob("events.parquet"))], default=str)
     assert len(leaks(whole)) == len(KINDS)
@@ -113,11 +122,82 @@ def test_what_is_written_for_others_holds_no_secret(
 ) -> None:
     out = tmp_path / "out"
     ran(capsys, "export", "--to", to, "-o", out, "--store", store, "--redact", "--transcripts", transcripts)
-    files = [p for p in out.rglob("*") if p.is_file()]
-    texts = [json.dumps(pq.read_table(p).to_pylist(), default=str, ensure_ascii=False) if p.suffix == ".parquet"
-             else p.read_text("utf-8") for p in files]  # fmt: skip
+    texts = texts_in(out)
     assert any("it fails" in text for text in texts)
     assert leaks("\n".join(texts)) == []
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Path:
+    """Two sessions in which one person is named in both, another in one."""
+    first, second = "look into /home/marjolein/a and mail Jo@Example.org", "why is /srv/n1/home/marjolein/b like that?"
+    return store_of(tmp_path, [first, "see /home/ferdinand/a"], [second, "thanks, jo@example.org"]).folder
+
+
+@pytest.fixture
+def another_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Makes this one another, with a user's data of its own."""
+
+    def change(name: str) -> None:
+        monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / name))
+        pseudonym_key_module._kept_or_passing.cache_clear()
+
+    change("first")
+    return change
+
+
+@pytest.fixture(autouse=True)
+def no_key_is_remembered() -> Iterator[None]:
+    yield
+    pseudonym_key_module._kept_or_passing.cache_clear()
+
+
+def who(text: str) -> Counter[str]:
+    return Counter(re.findall(r"\[(?:user|mail)-[0-9a-f]{8}\]", text))
+
+
+def test_answers_that_were_paid_for_are_found_again_by_the_next_process_and_not_by_another_machine(
+    people: Path, far: str, capsys: pytest.CaptureFixture[str], another_machine: Callable[[str], None]
+) -> None:
+    asked = []
+    with serving_chat() as server:
+        for machine in ("first", "first", "second"):
+            another_machine(machine)
+            ran(capsys, "label", "sentiment", "--by", f"openai:m@{url_of(server)}", "--store", people)
+            asked.append(json.dumps(server.requests))
+            server.requests.clear()
+    assert asked[1] == "[]"
+    assert sorted(who(asked[0]).values()) == sorted(who(asked[2]).values()) == [1, 2, 2]
+    assert who(asked[0]).keys().isdisjoint(who(asked[2]))
+
+
+@pytest.mark.parametrize(("to", "more"), [("parquet", ()), ("sts", ("--redact",)), ("hub", ("--transcripts", "found"))])
+def test_a_person_is_one_in_all_that_is_written_and_in_the_next_export(
+    to: str,
+    more: tuple[str, ...],
+    people: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    another_machine: Callable[[str], None],
+) -> None:
+    told = []
+    for n, machine in enumerate(("first", "first", "second")):
+        another_machine(machine)
+        out = tmp_path / f"out{n}"
+        ran(capsys, "export", "--to", to, "-o", out, "--store", people, *more)
+        told.append("\n".join(texts_in(out)))
+    assert not [name for name in ("marjolein", "ferdinand", "xample.org") if any(name in text for text in told)]
+    assert len(who(told[0])) == 3 and who(told[0]) == who(told[1])
+    assert who(told[0]).keys().isdisjoint(who(told[2]))
+
+
+def test_an_embedder_elsewhere_is_told_nobody_apart(
+    people: Path, far: str, capsys: pytest.CaptureFixture[str], another_machine: Callable[[str], None]
+) -> None:
+    with serving_vectors() as server:
+        ran(capsys, "measure", "--embedder", f"openai:letters@{url_of(server)}", "--store", people)
+    arrived = json.dumps(server.requests)
+    assert "/home/[user]/a" in arrived and "[mail]" in arrived and not who(arrived)
 
 
 def test_a_gold_file_holds_no_secret(store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

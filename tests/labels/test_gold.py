@@ -19,6 +19,7 @@ from agentsignals.labels.comparison import Both, weighted_back
 from agentsignals.labels.gold import GoldRow
 from agentsignals.labels.tasks import task
 from agentsignals.model import Label
+from agentsignals.redaction import Redactor
 from agentsignals.store import Store, labels
 from agentsignals.store.labels import LabelRow
 from tests.labels.stores import session_id, store_of
@@ -128,6 +129,24 @@ def test_texts_are_masked_in_a_file_and_still_found(tmp_path: Path) -> None:
         row.label = "NEUTRAL"
     gold.write(tmp_path / "back.jsonl", rows)
     assert people.take(made, tmp_path / "back.jsonl", "human:eva", SENTIMENT).labels == 2
+
+
+def test_a_file_that_another_machine_masked_is_found_and_another_persons_text_is_not(tmp_path: Path) -> None:
+    made = store_of(tmp_path, ["first", "write to jo@example.org please", "see /home/jodoe/x or https://x.org/y"])
+    rows = people.sample(made, SENTIMENT, 3)
+    theirs = Redactor(bytes(range(32)))
+    texts = {2: "write to jo@example.org please", 3: "see /home/jodoe/x or https://x.org/y"}
+    for row in rows:
+        row.label, ours = "NEUTRAL", row.text
+        if row.turn in texts:
+            row.text = theirs.plain(texts[row.turn])
+            assert row.text != ours and "[" in row.text
+    gold.write(tmp_path / "back.jsonl", rows)
+    assert people.take(made, tmp_path / "back.jsonl", "human:eva", SENTIMENT).labels == 3
+    for row in rows:
+        row.text = "write to al@example.org please" if row.turn == 2 else row.text
+    gold.write(tmp_path / "other.jsonl", rows)
+    assert people.take(made, tmp_path / "other.jsonl", "human:al", SENTIMENT).skipped == {"other_text": 1}
 
 
 def test_a_spreadsheet_runs_nothing_and_gives_back_what_was(tmp_path: Path) -> None:

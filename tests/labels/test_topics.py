@@ -21,6 +21,7 @@ from agentsignals.grouping.density import dense_groups
 from agentsignals.labels.chat_server import ChatServer
 from agentsignals.labels.labeller import labeller
 from agentsignals.model import Absent, Session
+from agentsignals.redaction.pseudonyms import Pseudonyms
 from agentsignals.store import Store, labels
 from agentsignals.store.query import rows
 from agentsignals.topics import NO_TOPIC, Summary, label_topics
@@ -318,6 +319,15 @@ def test_words_of_a_topic_that_masking_takes_out_are_not_told(store: Store, serv
     masked, plain = (material(request) for request in server.requests)
     assert "marjolein" not in masked and "Words: parser" in masked
     assert "Words: marjolein, parser" in plain
+
+
+def test_a_word_of_a_topic_is_not_told_because_a_pseudonym_happens_to_spell_it(
+    store: Store, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Pseudonyms, "mask", lambda *_: "[user-bea12345]")
+    topics = [(["bea", "parser"], ["look into /home/bea/parser again", "the parser"])]
+    Naming(store, namer(server), redact=True).names(topics)
+    assert "[user-bea12345]" in material(server.requests[0]) and "Words: parser" in material(server.requests[0])
 
 
 def test_a_server_elsewhere_gets_masked_prompts_unless_told_otherwise(

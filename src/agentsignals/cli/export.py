@@ -43,6 +43,7 @@ def run(options: argparse.Namespace) -> int:
     from agentsignals.cli.output import Bar, json_text  # noqa: PLC0415
     from agentsignals.redaction import Redactor  # noqa: PLC0415
     from agentsignals.store import Store  # noqa: PLC0415
+    from agentsignals.store.pseudonym_key import pseudonym_key  # noqa: PLC0415
     from agentsignals.store.query import rows  # noqa: PLC0415
 
     whole = export.whole(options.to)
@@ -54,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("No session in the store meets the condition.", "See `agentsignals sessions`.")
     ids = [str(row[0]) for row in found]
     masks = options.redact if options.redact is not None else whole is not None and whole.redacts
-    redactor = Redactor() if masks else None
+    redactor = Redactor(pseudonym_key()) if masks else None
     bar = Bar(options.quiet)
     try:
         if whole is not None:

@@ -139,7 +139,8 @@ def _masked(found: Contents) -> list[str]:
         return [told, "None was found."]
     return [
         told,
-        "A secret that looks like prose passes.",
+        "A secret that looks like prose passes. Users, mail addresses, telephones and addresses of machines have",
+        "pseudonyms: the same for the same in all that the exporting machine gives away. Others have a word a kind.",
         "",
         *_table(("kind", "times"), sorted(found.masked.items())),
     ]

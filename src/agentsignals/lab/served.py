@@ -9,6 +9,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from http.client import HTTPException
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,7 +19,7 @@ from msgspec import Struct
 
 from agentsignals.errors import LabError, UsageError
 from agentsignals.lab.residual.interface import Generation, Message, Sampling
-from agentsignals.redaction import redacted
+from agentsignals.redaction import Redactor
 from agentsignals.servers import AGAIN, body_of, is_local, opener, retry_after_s
 
 DEFAULT_URL = "https://api.openai.com/v1"
@@ -137,7 +138,13 @@ class Served:
 
     def _text(self, message: Message) -> str:
         text = "".join(piece.text for piece in message.pieces)
-        return redacted(text) if self.leaves else text
+        return self._redactor.plain(text) if self.leaves else text
+
+    @cached_property
+    def _redactor(self) -> Redactor:
+        from agentsignals.store.pseudonym_key import pseudonym_key  # noqa: PLC0415  (a server here needs none)
+
+        return Redactor(pseudonym_key())
 
     def _answer(self, body: bytes) -> Generation:
         for tried in range(1, TRIES + 1):

@@ -17,6 +17,7 @@ from agentsignals.labels.task import Case, Task, Verdict
 from agentsignals.labels.units import Unit
 from agentsignals.model import RULES, Turn
 from agentsignals.redaction import redacted
+from agentsignals.redaction.spans import without_pseudonyms
 from agentsignals.store import Store
 from agentsignals.store.query import connect
 from agentsignals.text import count_tokens
@@ -201,13 +202,14 @@ def _held(row: GoldRow, held: dict[str, list[str]]) -> Place | str:
     if row.turn is None:
         return row.session_id, None
     turn = turn_of(PublishedRow(row.session_id, row.turn - 1, "", None, row.text), held[row.session_id])
-    if turn == "other_text" and " ".join(redacted(held[row.session_id][row.turn - 1]).split()) == _line(row.text):
+    if turn == "other_text" and _line(redacted(held[row.session_id][row.turn - 1])) == _line(row.text):
         turn = row.turn - 1
     return turn if isinstance(turn, str) else (row.session_id, turn)
 
 
 def _line(text: str | None) -> str:
-    return " ".join((text or "").split())
+    """A masked text, by whatever key: its file may be from another machine."""
+    return " ".join(without_pseudonyms(text or "").split())
 
 
 def _place(row: GoldRow) -> Place:

@@ -15,8 +15,9 @@ from agentsignals.labels.comparison import MOST_SCORE, Both, classes, fitting
 from agentsignals.labels.gold import GoldRow
 from agentsignals.labels.people import give, rows_of, standing, write
 from agentsignals.labels.task import Task
-from agentsignals.redaction import redacted
+from agentsignals.redaction import Redactor
 from agentsignals.store import Store
+from agentsignals.store.pseudonym_key import pseudonym_key
 
 NEAR = 20
 """Two scores of at most so much between them are settled by their mean (swechat.md a.4)."""
@@ -166,10 +167,10 @@ def to_settle(task: Task, a: str, b: str, both: list[Both]) -> list[GoldRow]:
     """What two said of the same things, as rows for a third sitting: what they agree on has its label, scores that are
     near have their mean, and the others have what each said.
     """
-    rows = []
+    rows, redactor = [], Redactor(pseudonym_key())
     for one in both:
         row = GoldRow(session_id=one.session_id, turn=None if one.turn is None else one.turn + 1, task=task.name)
-        row.text, row.prompt_hash = redacted(one.text) if one.text else None, task.prompt_hash
+        row.text, row.prompt_hash = redactor.plain(one.text) if one.text else None, task.prompt_hash
         near = not task.values and not classes(task) and None not in (one.score_a, one.score_b)
         if one.a == one.b:
             row.label = one.a

@@ -20,9 +20,10 @@ from agentsignals.labels.task import Task
 from agentsignals.labels.transcript import Mask
 from agentsignals.labels.units import Unit, before, plain
 from agentsignals.model import Label
-from agentsignals.redaction import redacted
+from agentsignals.redaction import Redactor
 from agentsignals.store import Store, labels
 from agentsignals.store.labels import LabelRow
+from agentsignals.store.pseudonym_key import pseudonym_key
 
 PREFIX = "human:"
 UNLABELLED = "unlabelled"
@@ -60,7 +61,7 @@ def sample(  # noqa: PLR0913  (each a choice of the person's)
         for place in chance.sample(strata[name], size):
             # A number, since the name is what the labeller said: who labels is not to know it.
             chosen[place] = f"stratum {at + 1}", len(strata[name]) / size
-    rows = rows_of(store, task, chosen, redacted if mask else plain)
+    rows = rows_of(store, task, chosen, Redactor(pseudonym_key()).plain if mask else plain)
     chance.shuffle(rows)
     return rows
 

@@ -10,6 +10,7 @@ from agentsignals.labels.transcript import Mask, tokens
 from agentsignals.labels.units import NotAsked, Unit, plain, units
 from agentsignals.redaction import Redactor
 from agentsignals.store import Store
+from agentsignals.store.pseudonym_key import pseudonym_key
 from agentsignals.store.query import rows
 
 EVAL = "eval_session"
@@ -21,7 +22,7 @@ class Selection:
 
     def __init__(self, where: str = "true", limit: int | None = None, *, redact: bool = False) -> None:
         self._where, self._limit = where, limit
-        self._redactor = Redactor() if redact else None
+        self._redactor = Redactor(pseudonym_key()) if redact else None
         self.total: int | None = None
         """How many units there are, known once `units` began."""
 

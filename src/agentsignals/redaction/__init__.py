@@ -1,18 +1,20 @@
 """Masks what must not leave the machine in a text: keys, passwords, logins, mail addresses, user names, numbers.
 
 Patterns know the shapes of secrets and the names they go by, not their meaning: what looks like prose passes. A mask
-is one word for all of a kind, not a pseudonym: a hash of a name is found again by whoever has a list of names.
+is one word for all of a kind; of people and machines a pseudonym, the same for the same by the same key.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import secrets
 from itertools import chain
 from typing import Any
 
 from agentsignals.redaction import keys, named, personal, values
-from agentsignals.redaction.spans import masked, merged
+from agentsignals.redaction.pseudonyms import KEY_BYTES, Pseudonyms, word
+from agentsignals.redaction.spans import masked, merged, new
 
 _KEPT_CHARS = 4_000_000
 """Texts of so many characters are remembered with what became of them: a trace says the same again and again."""
@@ -31,8 +33,8 @@ _LONG_DIGITS = 10**11
 
 
 def redacted(text: str) -> str:
-    """The text with its secrets masked."""
-    return Redactor().plain(text)
+    """The text with its secrets masked, with one word for all of a kind: the same whoever masks it, and where."""
+    return Redactor(apart=False).plain(text)
 
 
 def redacted_part(text: str) -> str:
@@ -47,9 +49,15 @@ def _edge(found: re.Match[str]) -> str:
 class Redactor:
     """Masks texts and counts what it masked, by kind: `account`, `address`, `card`, `key`, `login`, `mail`, `phone`,
     `private key`, `secret`, `user`.
+
+    Users, mail addresses, telephones and addresses get pseudonyms by the key, 32 bytes; without one they are the same
+    in what this redactor masks, and nowhere else. `apart=False` tells nobody from another. ValueError for a key of
+    another length.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, key: bytes | None = None, *, apart: bool = True) -> None:
+        made = secrets.token_bytes(KEY_BYTES) if key is None else key
+        self._mask = Pseudonyms(made).mask if apart else word
         self.counts: dict[str, int] = {}
         self._known: dict[str, tuple[str, tuple[str, ...]]] = {}
         self._known_chars = 0
@@ -91,8 +99,9 @@ class Redactor:
         if _HARMLESS.fullmatch(text):
             found = []
         else:
-            found = merged(chain(keys.spans(text), named.spans(text), personal.spans(text)))
-        told = (masked(text, found), tuple(span.kind for span in found)) if found else (text, ())
+            spans = list(chain(keys.spans(text), named.spans(text), personal.spans(text)))
+            found = merged(new(text, spans)) if spans else []
+        told = (masked(text, found, self._mask), tuple(span.kind for span in found)) if found else (text, ())
         if self._known_chars > _KEPT_CHARS:
             self._known.clear()
             self._known_chars = 0

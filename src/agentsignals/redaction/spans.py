@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from operator import itemgetter
 from typing import NamedTuple
+
+_MASK = re.compile(
+    r"\[(?P<kind>account|address|card|cut|key|login|mail|phone|private key|secret|user)(?P<who>-[0-9a-f]{8})?\]"
+)
+_JUDGED = frozenset(("login", "secret"))
+"""Kinds that what a value looks like decides on."""
 
 
 class Span(NamedTuple):
@@ -22,6 +31,39 @@ def places(text: str, needle: str) -> Iterator[int]:
         at = text.find(needle, at + 1)
 
 
+def has_mask(value: str) -> bool:
+    """Whether something in it was masked before."""
+    return "[" in value and _MASK.search(value) is not None
+
+
+def without_pseudonyms(text: str) -> str:
+    """The text with one word for all of a kind in each mask: the same for masks by any key, and by none."""
+    return _MASK.sub(r"[\g<kind>]", text) if "[" in text else text
+
+
+def new(text: str, spans: list[Span]) -> list[Span]:
+    """The spans without parts of masks, and without values that have a pseudonym in them: who put it there has judged
+    them, and they now look more like secrets than they did.
+    """
+    found = list(_MASK.finditer(text)) if spans and "[" in text else []
+    if not found:
+        return spans
+    masks = [mask.span() for mask in found]
+    people = [mask.span() for mask in found if mask["who"]]
+    return [
+        span
+        for span in spans
+        if not any(start <= span.start and span.end <= end for start, end in _next(masks, span))
+        and not (span.kind in _JUDGED and any(start < span.end for start, _ in _next(people, span)))
+    ]
+
+
+def _next(places: list[tuple[int, int]], span: Span) -> list[tuple[int, int]]:
+    """The first place that ends after the span's beginning, if any. The places are in order and apart."""
+    at = bisect_right(places, span.start, key=itemgetter(1))
+    return places[at : at + 1]
+
+
 def merged(spans: Iterable[Span]) -> list[Span]:
     """The spans in order; those that overlap are one, of the kind of the first. The host after a login is no mail."""
     found: list[Span] = []
@@ -34,12 +76,12 @@ def merged(spans: Iterable[Span]) -> list[Span]:
     return found
 
 
-def masked(text: str, spans: list[Span]) -> str:
-    """The text with its spans, merged ones, masked."""
+def masked(text: str, spans: list[Span], mask: Callable[[str, str], str]) -> str:
+    """The text with its spans, merged ones, masked. `mask`: what stands for a kind and a value of it."""
     parts: list[str] = []
     done = 0
     for start, end, kind in spans:
-        parts += (text[done:start], f"[{kind}]")
+        parts += (text[done:start], mask(kind, text[start:end]))
         done = end
     parts.append(text[done:])
     return "".join(parts)

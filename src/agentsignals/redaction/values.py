@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from agentsignals.redaction.spans import has_mask
+
 LEAST_CHARS = 6
 """A shorter value is masked by nobody's rule: it would be half of all assignments."""
 Word = Literal["password", "secret", "token", "key"]
@@ -33,7 +35,7 @@ _PLAIN_PART = re.compile(r"[A-Za-z]*\d{0,3}[a-z]?|\d+|\d{1,3}[A-Za-z]{0,8}")
 
 def is_secret(word: Word, name: str, value: str, *, quoted: bool = True) -> bool:
     """Whether a value of such a name is a secret. `quoted`: it stands in quotes, so it is no code."""
-    if len(value) < LEAST_CHARS or is_variable(value) or "[secret]" in value:
+    if len(value) < LEAST_CHARS or is_variable(value) or has_mask(value):
         return False
     if word == "key":
         return is_random(value, 12) and not is_known(value)

@@ -16,7 +16,9 @@ from agentsignals.labels.question import Question, made
 from agentsignals.labels.task import Unfit, prompt, read_as
 from agentsignals.model import RULES
 from agentsignals.redaction import Redactor
+from agentsignals.redaction.spans import without_pseudonyms
 from agentsignals.store import Store, labels
+from agentsignals.store.pseudonym_key import pseudonym_key
 
 TASK = "topic_name"
 CENTRAL = 100
@@ -57,7 +59,7 @@ class Naming:
             raise UsageError(f"{by.name} writes no names.", "--names openai:MODEL@URL")
         self._by = by
         self._folder = store.folder / labels.FOLDER
-        self._redactor = Redactor() if redact else None
+        self._redactor = Redactor(pseudonym_key()) if redact else None
         self._lock = threading.Lock()
         self._found: dict[str, str] = {}
         self.told = Named(by.name)
@@ -80,7 +82,7 @@ class Naming:
         mask = self._redactor.text if self._redactor else str
         masked = [mask(" ".join(text.split())) for text in texts]
         # A word alone no longer shows that it was part of a secret or a home: only those that masking left are told.
-        left = "\n".join(masked).lower()
+        left = without_pseudonyms("\n".join(masked)).lower()
         lines = [f"Words: {', '.join(word for word in words if word.lower() in left)}", "Messages:"]
         lines += [f"- {text[:MOST_CHARS]}" for text in masked[:CENTRAL]]
         return made(self._by.name, TASK, prompt(TASK), "\n".join(lines), NameAnswer, TOKENS, name_in)

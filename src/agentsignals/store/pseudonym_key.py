@@ -1,0 +1,81 @@
+"""The key of this machine's pseudonyms: made once for a user, and kept beside the store where nobody else reads it.
+
+With it the same person has the same pseudonym in every run, so answers that were kept are found again; a copy of the
+file gives another machine the same pseudonyms. Whoever has it can try names until one fits: it is never given away.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from threading import Lock
+
+from agentsignals.redaction.pseudonyms import KEY_BYTES
+
+NAME = "pseudonyms.key"
+_ONE_AT_A_TIME = Lock()
+
+
+def pseudonym_key() -> bytes:
+    """The machine's key, made where there is none. Where none can be kept, one for this process, and a line says so."""
+    with _ONE_AT_A_TIME:
+        return _kept_or_passing()
+
+
+def place() -> Path:
+    """Where the key is kept. OSError where the platform has no folder for a user's data."""
+    import platformdirs  # noqa: PLC0415  (only when something is masked for others)
+
+    folder = Path(platformdirs.user_data_dir("agentsignals", appauthor=False))
+    if not folder.is_absolute():
+        raise OSError(f"no home folder is known ({folder})")
+    return folder / NAME
+
+
+@cache
+def _kept_or_passing() -> bytes:
+    try:
+        return _kept(place())
+    except OSError as problem:
+        import logging  # noqa: PLC0415  (no run needs it otherwise)
+
+        logging.getLogger("agentsignals").warning(
+            "agentsignals: pseudonyms are of this run alone, the next one's differ: no key is kept, %r", str(problem)
+        )
+        return secrets.token_bytes(KEY_BYTES)
+
+
+def _kept(path: Path) -> bytes:
+    """The key that is kept there, made where there is none. Of two processes that make one the first one's counts."""
+    with suppress(FileNotFoundError):
+        return _read(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Written whole before it has its name: nobody reads half a key, and none is left by a process that dies.
+    made = path.with_name(f".{NAME}.{os.getpid()}.{secrets.token_hex(4)}")
+    opened = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(opened, "wb") as file:
+            file.write(secrets.token_bytes(KEY_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+        with suppress(FileExistsError):
+            os.link(made, path)
+    finally:
+        made.unlink()
+    return _read(path)
+
+
+def _read(path: Path) -> bytes:
+    """The key in a file, which is closed to others. OSError where there is none."""
+    with path.open("rb") as file:
+        if os.name == "posix" and stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
+            with suppress(OSError):  # who mounts a key into a container that can't write says himself who reads it
+                os.fchmod(file.fileno(), 0o600)
+        key = file.read(KEY_BYTES + 1)
+    if len(key) != KEY_BYTES:
+        raise OSError(f"{path} has no key of {KEY_BYTES} bytes")
+    return key
