@@ -101,8 +101,8 @@ def test_answers_are_taken_in_their_order_only() -> None:
     source = (
         'import os\nfor n in range(3, 32):\n try: os.write(n, b\'{"at": 2, "value": 7}\\n\')\n except OSError: pass\n'
     )
-    outcome = sandbox.call(source + "def f(x): return x", "f", [(0,), (1,), (2,)])
-    assert kinds(outcome) == ["protocol"] * 3
+    outcome = sandbox.call(source + "def f(x): return os._exit(0) if x else x", "f", [(0,), (1,)])
+    assert kinds(outcome) == ["protocol"] * 2
 
 
 @pytest.mark.parametrize("tier", ["default", "strict"])
