@@ -28,6 +28,7 @@ NAMES = (
     "patching",
     "suppression",
     "message_rewrites",
+    "repo_edit",
 )
 
 

@@ -95,6 +95,8 @@ def episodes(  # noqa: PLR0913  (what a loop is of)
             "An agent's tests run in the strict sandbox, which this machine does not have.",
             "Install bubblewrap; `agentsignals doctor` says what is missing.",
         )
+    if plan.steps < 1:
+        raise LabError(f"{plan.steps} steps were asked for.", "One at least.")
     tone = _tone(condition.tone)
     for start in range(0, len(work), plan.batch):
         batch = [
