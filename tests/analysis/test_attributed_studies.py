@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from agentsignals.analysis import modes
+from agentsignals.analysis.line_fates import by_repo
 from agentsignals.analysis.study import Outcome
 from agentsignals.model import Checkpoint, Label, Session
 from agentsignals.store import Store, labels, repositories
@@ -149,6 +150,18 @@ def test_age_is_counted_from_the_newest_commit_and_unseen_lines_are_in_no_figure
     [row] = table(found, "survival.by_repository").values()
     assert row[:7] == [2, 150, 110, 20, 0, 15, 3]
     assert row[-4:] == [6, 0.5, 1, 1]
+
+
+def test_repositories_of_one_name_are_told_apart_by_as_much_of_their_folders_as_it_takes() -> None:
+    figures = {"session_ids": [], "written_in_files": 0, "kept": 0}
+
+    def names(*repos: str) -> list[str]:
+        return [row[0] for row in by_repo([], [{"repo": repo, **figures} for repo in repos], []).rows]
+
+    assert names("/a/x/repo", "/a/y/repo/", "/b/other") == ["x/repo", "y/repo", "b/other"]
+    assert names("/a/one", "https://h.org/u/two") == ["one", "two"]
+    assert names("/repo", "https://h.org/repo") == ["/repo", "h.org/repo"]
+    assert names() == []
 
 
 def test_lines_that_came_back_make_no_share_above_all(tmp_path: Path) -> None:

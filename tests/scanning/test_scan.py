@@ -228,13 +228,23 @@ def test_the_signal_of_a_session_becomes_available_with_what_it_is_made_of(tmp_p
     )  # fmt: skip
 
 
-def test_a_file_whose_content_is_missing_is_counted_and_costs_nobody_else(tmp_path: Path) -> None:
+def test_what_a_clone_has_not_is_said_costs_nobody_else_and_is_scanned_once_it_is_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     story = story_of_agent_and_human(tmp_path)
     story.attributed()
     oid = story.git("rev-parse", "HEAD:naming.py")
-    (story.root / ".git/objects" / oid[:2] / oid[2:]).unlink()
+    content = story.root / ".git/objects" / oid[:2] / oid[2:]
+    content.rename(tmp_path / "away")
     told = scanned(str(story.root), OwnRules(), tmp_path / "store", jobs=1)
-    assert "py-shell-true" in told.rules and "py-weak-hash" not in told.rules
+    assert set(told.rules) == {"py-eval", "py-shell-true"}
+    assert (told.commits, told.commits_left_out, told.scanned) == (2, 1, 2)
+    assert main(["scan", str(story.root), "--store", str(tmp_path / "store"), "--quiet"]) == 0
+    shown = capsys.readouterr().out
+    assert "nothing new to scan" in shown and "none; 1 commits left out" in shown
+    (tmp_path / "away").rename(content)
+    last = scanned(str(story.root), OwnRules(), tmp_path / "store", jobs=1)
+    assert (last.introduced, last.commits, last.commits_left_out, last.scanned) == (4, 3, 0, 2)
 
 
 def test_the_document_and_the_table_name_the_attribution(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -98,12 +98,21 @@ def _figures(rows: list[Row], places: dict[str, str]) -> list[Any]:
     return [len(rows), int(made), efficiency.value, *(efficiency.interval or (None, None)), rate.value, *shares]
 
 
+def _told_apart(repos: list[str]) -> list[str]:
+    """The last parts of addresses or folders, as few as tell all of them apart."""
+    parts = [repo.rstrip("/").split("/") for repo in repos]
+    most = max(map(len, parts), default=0)
+    shown = [["/".join(one[-n:]) for one in parts] for n in range(1, most + 1)]
+    return next((names for names in shown if len({*names}) == len(names)), repos)
+
+
 def by_repo(sessions: list[Row], commits: list[Row], lines: list[Row]) -> Table:
     """Each repository: from what was written to what is there today."""
     shown: list[list[Any]] = []
-    for repo in sorted({row["repo"] for row in [*commits, *lines]}):
-        names = {name for row in commits if row["repo"] == repo for name in row["session_ids"]}
-        fates = _fates(row for row in sessions if row["session_id"] in names)
+    repos = sorted({row["repo"] for row in [*commits, *lines]})
+    for repo, name in zip(repos, _told_apart(repos), strict=True):
+        linked = {session_id for row in commits if row["repo"] == repo for session_id in row["session_ids"]}
+        fates = _fates(row for row in sessions if row["session_id"] in linked)
         own = [row for row in lines if row["repo"] == repo]
         known = {who: living(row for row in own if row["is_agents"] == who) for who in (True, False)}
         alive = [(sum(k for _, k, _ in rows), sum(n for _, _, n in rows)) for rows in known.values()]
@@ -112,7 +121,7 @@ def by_repo(sessions: list[Row], commits: list[Row], lines: list[Row]) -> Table:
         kept = sum(row["kept"] for row in slices)
         shown.append(
             [
-                *(repo.rstrip("/").rsplit("/", 1)[-1], len(names), int(fates["produced"])),
+                *(name, len(linked), int(fates["produced"])),
                 *(int(fates[key]) for key in FATES if key != "rest"),
                 *(len(slices), min(kept / made, 1.0) if made else None),
                 *(figure for k, n in alive for figure in (int(n), k / n if n else None)),

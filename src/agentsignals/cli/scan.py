@@ -55,11 +55,12 @@ def _text(told: Scan) -> str:
     from agentsignals.cli.output import printable, table  # noqa: PLC0415
 
     new = "nothing new to scan" if told.unchanged else f"{told.scanned:,} scanned now"
+    left_out = f"; {told.commits_left_out:,} commits left out: files of theirs are missing"
     rows = [
         ("repository", printable(told.repo)),
         ("scanner", f"{told.scanner} {printable(told.scanner_version)}"),
         ("scanned", f"{told.files:,} files as {told.commits:,} linked commits changed them; {new}"),
-        ("skipped", _counts(told.skipped)),
+        ("skipped", _counts(told.skipped) + (left_out if told.commits_left_out else "")),
         ("findings", f"{told.introduced:,} introduced, {told.fixed:,} fixed, {told.moved:,} moved"),
         ("on lines of", _counts(told.owners) + " (by the replay)"),
         ("rules", _counts(told.rules)),

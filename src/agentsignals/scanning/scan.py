@@ -43,6 +43,8 @@ class Scan(Struct):
     scanner_version: str
     commits: int = 0
     """Commits linked to sessions whose changed files were looked into."""
+    commits_left_out: int = 0
+    """Such commits of which Git can't tell what they changed, for the clone has not all their files."""
     files: int = 0
     """Different contents of those files, before and after."""
     scanned: int = 0
@@ -193,7 +195,7 @@ def scan(store: Store, at: tuple[str, str], scanner: Scanner, progress: Progress
     if not afresh:
         run.take_up()
     changes = {sha: run.wanted(files) for sha, files in git.changes(git_dir, sorted(commits))}
-    told = Scan(name, scanner.id, scanner.version, commits=len(changes))
+    told = Scan(name, scanner.id, scanner.version, len(changes), len(commits) - len(changes))
     told.scanned = run.scan_missing(changes.values(), progress)
     told.unchanged = told.scanned == 0
     lines = Lines(repositories.rows(store.folder, name, "line_attribution"), run.takes)

@@ -42,8 +42,8 @@ class Found(Struct, gc=False):
 
 
 class Scanned(Struct):
-    """What a scanner says of one file. `skipped` is why it said nothing: `not_text`, `too_large`, `minified`,
-    `scanner_failed`; `unparsed` when only a part of its rules could be applied."""
+    """What a scanner says of one file. `skipped` is why it said nothing: `not_text`, `too_large`, `minified`, or
+    `missing` from the clone; `unparsed` when only a part of its rules could be applied."""
 
     findings: list[Found]
     skipped: str | None = None
