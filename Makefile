@@ -28,7 +28,7 @@ test: $(VENV)/.dev
 
 # A thread a process: pytest has a process a core already.
 test-lab: $(LAB_VENV)/.lab
-	OMP_NUM_THREADS=1 $(LAB_VENV)/bin/python -m pytest -n auto --dist worksteal $(ARGS) $(LAB_TESTS)
+	AGENTSIGNALS_LAB=1 OMP_NUM_THREADS=1 $(LAB_VENV)/bin/python -m pytest -n auto --dist worksteal $(ARGS) $(LAB_TESTS)
 
 check: format-check lint types docs-check test
 
