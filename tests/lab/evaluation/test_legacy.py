@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import csv
 import json
+import os
 from collections import Counter
 from pathlib import Path
 
