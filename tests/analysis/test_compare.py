@@ -136,9 +136,12 @@ def test_the_same_number_of_another_data_set_is_another_task() -> None:
 
 
 def test_attempts_without_a_task_are_matched_with_none() -> None:
-    found = compared(tried("a", None, 1.0), tried("b", None, 0.0), *arm("a", "1"), *arm("b", "1"))
+    found = compared(
+        tried("a", None, 1.0), tried("a", None, 0.0, trial="x"), tried("b", None, 0.0), *arm("a", "1"), *arm("b", "1")
+    )
     assert found.pairs[0].paired.tasks == 1
-    assert any("2 of 4 attempts record no task" in w for w in found.warnings)
+    assert (found.candidates[0].first.n, found.candidates[0].first.tasks, found.candidates[0].tasks) == (3, 3, 1)
+    assert any("3 of 5 attempts record no task" in w for w in found.warnings)
 
 
 def test_many_candidates_pay_for_their_number() -> None:
@@ -169,6 +172,7 @@ def test_columns_that_always_change_together_are_confounded() -> None:
     assert [w for w in found.warnings if "always change together" in w] == [
         "model_id, temperature always change together: no difference can be laid to one of them."
     ]
+    assert not any("differs from the baseline" in w for w in found.warnings), "once is enough"
 
 
 def test_treatments_that_never_overlap_are_said_of_the_pair() -> None:
@@ -197,6 +201,8 @@ def test_other_versions_of_harness_or_evaluator_are_said_and_make_no_candidate()
     assert found.by == ["model_id"]
     assert any("different versions: harness_version (1, 2)" in w for w in found.warnings)
     assert not any("always change together" in w for w in found.warnings)
+    alone = (tried("a", "t", 1.0, trial=f"x{v}", knobs={"harness_version": v}) for v in (1, 2))
+    assert compared(*alone).candidates[0].attempts == 2
 
 
 def test_a_knob_of_the_task_or_of_the_trial_makes_no_candidate() -> None:
@@ -204,6 +210,8 @@ def test_a_knob_of_the_task_or_of_the_trial_makes_no_candidate() -> None:
     assert compared(*own).by == ["model_id"]
     of_candidates = [tried("a", f"t{n}", 1.0, trial=f"{n}{c}", knobs={"cap": c}) for n in range(3) for c in (1, 2)]
     assert compared(*of_candidates).by == ["cap"]
+    apart = [tried("a", f"t{n}", 1.0, knobs={"cap": n % 2}) for n in range(6)]
+    assert compared(*apart).by == ["cap"], "with nothing else to tell attempts at one task apart, it is kept"
 
 
 def test_setting_nothing_is_not_the_same_as_not_recording() -> None:
@@ -236,7 +244,8 @@ def test_a_partial_reward_is_not_solved_unless_the_bar_is_lower() -> None:
     found = compared(*partial)
     assert found.candidates[0].first.value == 0.5
     assert any("1 rewards are neither 0 nor 1" in w for w in found.warnings)
-    assert compared(*partial, outcome="reward>=0.5").candidates[0].first.value == 1
+    lower = compared(*partial, outcome="reward>=0.5")
+    assert lower.yes_or_no and lower.candidates[0].first.value == 1
     assert compared(*partial, outcome="verification.reward").candidates[0].first.value == pytest.approx(0.8)
 
 
@@ -283,6 +292,25 @@ def test_candidates_that_would_be_called_the_same_are_told_apart() -> None:
     found = compared(tried(f"{long}1", "t", 1.0), tried(f"{long}2", "t", 0.0))
     names = [c.name for c in found.candidates]
     assert len(set(names)) == 2 and all(len(name) < 180 and " #" in name for name in names)
+
+
+def test_a_name_that_is_the_beginning_of_another_is_still_a_name() -> None:
+    both = (*arm("m", "1"), *arm("m2", "0"))
+    assert compared(*both, baseline="m").baseline == "m" and compared(*both, baseline="2").baseline == "m2"
+
+
+def test_what_took_nothing_is_not_what_is_not_known() -> None:
+    made = [*tried("a", "t", 1.0, 1.0), *tried("a", "u", 0.0), *tried("a", "v", 0.0)]
+    times = [("a/t#0", "0.0", None), ("a/t#1", "900.0", None), ("a/u#0", "4.0", None), ("a/v#0", None, "missing_field")]
+    values = [value for _, value in made]
+    values += [
+        {"session_id": s, "signal": "infra.wall_time_s", "value": v, "absent": a, "absent_detail": "duration"}
+        for s, v, a in times
+    ]
+    (a,) = compare(outcome_rule("reward"), {"attempts": [row for row, _ in made], "values": values}).candidates
+    took = a.took["wall_time_s"]
+    assert (took.median, took.n, took.absent) == (2.0, 2, {"missing_field: duration": 1}), "of first attempts alone"
+    assert a.took["cost_usd"].absent == {"not measured": 3}
 
 
 def test_order_of_rows_changes_nothing() -> None:
@@ -363,9 +391,10 @@ def test_a_condition_is_over_sessions_and_attempts(store: Store, capsys: pytest.
 
 
 def test_a_name_out_of_a_trace_drives_no_terminal(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compare", "--store", str(store.folder), "--baseline", HOSTILE]) == 0
+    assert main(["compare", "--store", str(store.folder), "--baseline", HOSTILE, "--outcome", "resolved"]) == 0
     shown = capsys.readouterr().out
-    assert "\x1b" not in shown and "DROP TABLE" in shown and "retries, apart" in shown
+    assert "\x1b" not in shown and "retries, apart" in shown
+    assert any("mind: " in line and "DROP TABLE" in line and "1 of 2" in line for line in shown.splitlines())
 
 
 def test_without_an_attempt_there_is_a_plain_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -61,6 +61,7 @@ def test_flips_of_many_tasks_are_drawn_and_near_the_exact_test() -> None:
     gaps = [1.0] * 21 + [-1.0] * 9 + [0.0] * 50
     assert sign_flip(gaps) == pytest.approx(mcnemar(21, 9), abs=0.015)
     assert sign_flip(gaps) == sign_flip(gaps), "a fixed seed"
+    assert sign_flip([1.0] * 60) == 1 / 2001, "the real one is a flip, too: no p is 0"
 
 
 def test_pairs_of_one_attempt_a_task_take_mcnemars_test() -> None:

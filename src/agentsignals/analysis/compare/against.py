@@ -46,7 +46,7 @@ def pair(  # noqa: PLR0913  (what is compared, named at the call)
     by_dataset: bool,
     also_differ: list[str],
 ) -> Pair:
-    """First attempts of two candidates, those with an outcome. An attempt without a task is never matched."""
+    """First attempts of two candidates, those with an outcome. One without a task stands for itself, never matched."""
     left, right = _arm(own, by_dataset), _arm(other, by_dataset)
     both = left.keys() & right.keys()
     rest = [[v for v in known(side, by_dataset) if v[0] not in both] for side in (own, other)]
@@ -68,7 +68,7 @@ def adjusted(pairs: Sequence[Pair]) -> list[Pair]:
 
 def _arm(tried: Sequence[Tried], by_dataset: bool) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {}
-    for task, value in known([o for o in tried if o.task is not None], by_dataset):
+    for task, value in known(tried, by_dataset):
         found.setdefault(task, []).append(value)
     return found
 
