@@ -97,6 +97,24 @@ def test_nobody_else_reads_it_whatever_was_set() -> None:
         os.umask(before)
 
 
+@windows
+def test_nobody_else_reads_it_while_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    modes: list[int] = []
+    link = os.link
+
+    def watched(source: Path, target: Path) -> None:
+        modes.append(source.stat().st_mode & 0o777)
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", watched)
+    before = os.umask(0)
+    try:
+        pseudonym_key()
+    finally:
+        os.umask(before)
+    assert modes == [0o600]
+
+
 def test_a_key_that_cannot_be_closed_to_others_is_used_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     place().parent.mkdir(parents=True)
     place().write_bytes(bytes(range(32)))

@@ -156,6 +156,12 @@ def test_no_pseudonym_looks_like_a_secret_whatever_its_digits(kind: str, hexes: 
         assert Redactor(KEY).text(text) == text
 
 
+@pytest.mark.parametrize("mask", ["[login]", "[phone]", "[private key]", "[mail]", "[cut]"])
+def test_a_word_that_masks_is_no_secret_either(mask: str) -> None:
+    for text in (f"DB_PASSWORD={mask} x", f"PASSWORD: {mask}", json.dumps({"password": f"x {mask}"})):
+        assert Redactor(KEY).text(text) == text
+
+
 def test_a_secret_beside_a_pseudonym_is_masked_all_the_same() -> None:
     text = "[user-3f9a1c07] PASSWORD=hunter22x [mail-3f9a1c07] ghp_" + "a1" * 18 + " -u [user]"
     assert redacted(text) == "[user-3f9a1c07] PASSWORD=[secret] [mail-3f9a1c07] [key] -u [user]"
