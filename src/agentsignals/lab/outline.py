@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -60,7 +61,9 @@ def _tables(run: Run) -> Part:
     tables = []
     for path in sorted((run.folder / "rows").glob("*.parquet")):
         names, rows = read_any(path)
-        columns = tuple(Column(name, name.replace("_", " "), _kind(name)) for name in names)
+        columns = tuple(
+            Column(name, name.replace("_", " "), _kind(name, [row[n] for row in rows])) for n, name in enumerate(names)
+        )
         note = f"The first {MOST_ROWS} of {len(rows)}; all are in rows/{path.name}." if len(rows) > MOST_ROWS else ""
         shown = [[_cell(value) for value in row] for row in rows[:MOST_ROWS]]
         tables.append(
@@ -70,8 +73,10 @@ def _tables(run: Run) -> Part:
     return Part("rows", "Rows", "What was measured?", Outcome([], [table for table in tables if table.rows]))
 
 
-def _kind(name: str) -> Kind:
-    return "code" if name in ("condition", "task", "direction", "name", "tone") else "figure"
+def _kind(name: str, values: Sequence[Any]) -> Kind:
+    if name in ("condition", "task", "direction", "name", "tone"):
+        return "code"
+    return "text" if any(isinstance(value, str) for value in values) else "figure"
 
 
 def _title(name: str) -> str:
@@ -87,13 +92,9 @@ def _cell(value: Any) -> str | None:
         return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:.4g}"
-    told = (
-        value
-        if isinstance(value, str)
-        else str(value)
-        if isinstance(value, int)
-        else msgspec.json.encode(value).decode()
-    )
+    if isinstance(value, list):
+        value = [round(one, 4) if isinstance(one, float) else one for one in value]
+    told = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     return told if len(told) <= _LONGEST_CELL else told[: _LONGEST_CELL - 1] + "…"
 
 
