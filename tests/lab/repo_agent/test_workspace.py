@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from agentsignals.formats.unified_diff import patched_files
 from agentsignals.lab.repo_agent.difference import difference
 from agentsignals.lab.repo_agent.hints import hardcoding_hints
 from agentsignals.lab.repo_agent.protocol import Action
@@ -49,7 +50,8 @@ def test_looking_shows_what_is_there(action: Action, text: str) -> None:
 
 
 @pytest.mark.parametrize("path", [
-    "../outside", "shop/../../outside", "/etc/passwd", "a/..", ".git/config", "sub/.GIT/hooks/x", ".", "new\x1bname",
+    "../outside", "shop/../../outside", "/etc/passwd", "a/..", ".git/config", "sub/.GIT/hooks/x", ".gitattributes",
+    "a/.gitconfig", ".", "new\x1bname",
     "x" * 201, "ü" * 101,
 ])  # fmt: skip
 @pytest.mark.parametrize("kind", ["read", "write", "replace"])
@@ -91,6 +93,48 @@ def test_a_patch_that_makes_a_link_is_refused() -> None:
     )
     assert at.do(Action(kind="patch", text=link)).status == "refused"
     assert at.files == FILES
+
+
+def test_a_patch_with_a_name_that_is_no_text_is_refused() -> None:
+    at = space()
+    odd = '"b/\\377"'
+    patch = f'diff --git "a/\\377" {odd}\nnew file mode 100644\n--- /dev/null\n+++ {odd}\n@@ -0,0 +1 @@\n+b\n'
+    assert at.do(Action(kind="patch", text=patch)).status == "refused"
+    assert at.files == FILES
+
+
+def test_no_file_of_the_copy_tells_git_to_run_a_program(tmp_path: Path) -> None:
+    """A folder with these files is a repository to Git, and its filter a program to run on each file it writes."""
+    mark = tmp_path / "ran"
+    at = space()
+    filters = f'[filter "x"]\n\tsmudge = touch {mark}; cat\n\tclean = touch {mark}; cat\n'
+    for name, text in {
+        "HEAD": "ref: refs/heads/main\n",
+        "objects/kept": "",
+        "refs/kept": "",
+        "config": "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = .\n" + filters,
+        "info/attributes": "* filter=x\n",
+    }.items():
+        assert at.do(Action(kind="write", path=name, text=text)).status == "ok"
+    assert at.do(patched("shop/end.py", "last = 3\n\\ No newline at end of file", "last = 4")).status == "ok"
+    assert at.files["shop/end.py"] == "last = 4\n"
+    assert not mark.exists()
+
+
+def test_a_difference_tells_both_names_of_files_that_come_and_go() -> None:
+    diff = difference(
+        {"gone": "1\n", "b a/x b/y": "1\n", "f": "1\n"}, {'new "ä"': "diff --git b/x b/x\n", "f/g": "2\n"}
+    )
+    assert [line for line in diff.splitlines() if line.startswith("diff --git ")] == [
+        "diff --git a/b a/x b/y b/b a/x b/y",
+        "diff --git a/f b/f",
+        "diff --git a/f/g b/f/g",
+        "diff --git a/gone b/gone",
+        'diff --git "a/new \\"ä\\"" "b/new \\"ä\\""',
+    ]
+    assert "+diff --git b/x b/x\n" in diff
+    found = {(file.path, file.op) for file in patched_files(diff)}
+    assert {("gone", "delete"), ("f", "delete"), ("f/g", "create")} < found
 
 
 def test_edits_change_the_copy_and_tell_their_lines() -> None:

@@ -6,6 +6,7 @@ is looked for in the patch, and told beside the verdict.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -25,6 +26,16 @@ LIMITS = Limits(cpu_s=20, wall_s=30.0)
 _MOST_BYTES = 1_000_000
 _APPLY_SECONDS = 20
 _LONGEST_ERROR = 500
+_NO_SETTINGS = {
+    "GIT_DIR": os.devnull,
+    "HOME": os.devnull,
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_ATTR_NOSYSTEM": "1",
+    "LC_ALL": "C",
+}
+"""A folder with a HEAD, objects, refs and a config is a repository to Git, which runs the programs that config names.
+No file of the patched folder may say what Git does."""
 _CHANGED = re.compile(r"^\+\+\+ (?:b/)?([^\t\n]+)", re.MULTILINE)
 _FORGING = re.compile(
     r"^\+.*(?:_exit\b|sys\.exit|\bunittest\b|\bpytest\b|\batexit\b|sys\.(?:modules|stdout|stderr|settrace)|_getframe)",
@@ -140,7 +151,7 @@ def _git_apply(git: str, data: bytes, folder: Path, more: tuple[str, ...]) -> st
             [git, "apply", "--whitespace=nowarn", *more, "-"],
             input=data,
             cwd=folder,
-            env={"GIT_CONFIG_NOSYSTEM": "1", "GIT_CEILING_DIRECTORIES": str(folder.parent), "HOME": str(folder)},
+            env=_NO_SETTINGS,
             capture_output=True,
             timeout=_APPLY_SECONDS,
             check=False,

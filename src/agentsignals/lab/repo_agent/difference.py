@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -12,6 +13,9 @@ from agentsignals.errors import LabError
 from agentsignals.lab.tasks.repository import lay_out
 
 _SECONDS = 30
+_HEADER = re.compile(r"^diff --git (.+)$", re.MULTILINE)
+"""Lines of files begin with a sign, so that none is taken for a header."""
+_SIDE = re.compile(r"(?<![^\"])[ab]/")
 _SETTINGS = ("-c", "core.quotePath=false", "-c", "core.attributesFile=/dev/null")
 _HOW = ("--no-index", "--no-prefix", "--no-ext-diff", "--no-textconv", "--no-renames", "--no-color", "--text")
 
@@ -40,7 +44,7 @@ def _compared(git: str, place: str) -> str:
             [git, *_SETTINGS, "diff", *_HOW, "a", "b"],
             cwd=place,
             env={"GIT_CONFIG_NOSYSTEM": "1", "GIT_ATTR_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull,
-                 "GIT_CEILING_DIRECTORIES": str(Path(place).parent), "HOME": place, "LC_ALL": "C"},
+                 "GIT_DIR": os.devnull, "HOME": os.devnull, "LC_ALL": "C"},
             capture_output=True,
             timeout=_SECONDS,
             check=False,
@@ -49,4 +53,11 @@ def _compared(git: str, place: str) -> str:
         raise LabError(f"Comparing files took over {_SECONDS} s.", "Is the machine busy?") from problem
     if done.returncode not in (0, 1):
         raise LabError(f"git could not compare files: {done.stderr.decode('utf-8', 'replace')[:300]}", "Report it.")
-    return done.stdout.decode("utf-8", "replace")
+    return _HEADER.sub(_both_sides, done.stdout.decode("utf-8", "replace"))
+
+
+def _both_sides(header: re.Match[str]) -> str:
+    """Of a file that is on one side only, Git names that side twice."""
+    names = header[1]
+    half = len(names) // 2
+    return f"diff --git {_SIDE.sub('a/', names[:half], count=1)} {_SIDE.sub('b/', names[half + 1 :], count=1)}"

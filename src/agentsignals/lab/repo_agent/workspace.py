@@ -187,28 +187,33 @@ def is_test(name: str) -> bool:
 
 
 def _named(path: str) -> str:
-    """The file's name in the repository. Refuses what would lie outside of it, or in Git's own folder."""
+    """The file's name in the repository. Refuses what would lie outside of it, and files that tell Git what to do."""
     parts = PurePosixPath(path).parts
     if path.startswith("/") or ".." in parts:
         raise _Wrong(f"{path[:_LONGEST_PATH]} leaves the repository", "refused")
-    if ".git" in (part.lower() for part in parts):
-        raise _Wrong("Git's own folder is not part of the repository", "refused")
-    if not parts or len(path.encode()) > _LONGEST_PATH or _CONTROL.search(path):
+    if any(part.lower().startswith(".git") for part in parts):
+        raise _Wrong("Git's own files are not part of the repository", "refused")
+    # Git gives names that are no text with stand-ins for their bytes; those can't be encoded.
+    if not parts or _CONTROL.search(path) or len(path.encode("utf-8", "replace")) > _LONGEST_PATH or _bytes(path):
         raise _Wrong("that is no name of a file", "refused")
     return PurePosixPath(path).as_posix()
+
+
+def _bytes(path: str) -> bool:
+    return any("\ud800" <= char <= "\udfff" for char in path)
 
 
 def _taken_up(folder: Path) -> dict[str, str]:
     """The files of a folder that a diff was applied in. Links, and what is no text, are refused."""
     files = {}
     for path in sorted(folder.rglob("*")):
-        name = path.relative_to(folder).as_posix()
+        name = _named(path.relative_to(folder).as_posix())
         if path.is_symlink():
             raise _Wrong(f"{name} would be a link, and links are not followed", "refused")
         if path.is_dir():
             continue
         try:
-            files[_named(name)] = path.read_bytes().decode("utf-8")
+            files[name] = path.read_bytes().decode("utf-8")
         except UnicodeDecodeError as problem:
             raise _Wrong(f"{name} would not be text") from problem
     return files
