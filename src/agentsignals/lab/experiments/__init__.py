@@ -20,15 +20,19 @@ Progress = Callable[[int, int], None]
 """Told how many pieces of work are done, and of how many."""
 
 NAMES = (
-    "emotion_anchors",
-    "manipulation",
-    "trajectory_probe",
     "directions",
-    "feedback_steering",
+    "trajectory_probe",
     "patching",
     "suppression",
+    "feedback_steering",
+    "manipulation",
+    "emotion_anchors",
     "message_rewrites",
-    "repo_edit",
+    "hack_probe",
+    "one_shot",
+    "prediction",
+    "size_ladder",
+    "sae_features",
 )
 
 

@@ -1,0 +1,116 @@
+"""One attempt a task under each condition, run and judged: what steering does to whether code is right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agentsignals.lab import directions
+from agentsignals.lab.directions import DirectionSet
+from agentsignals.lab.evaluation.running import Confinement
+from agentsignals.lab.experiments import Progress
+from agentsignals.lab.experiments.learning import calibrated, learnt
+from agentsignals.lab.experiments.setting import Setting, SettingConfig, chosen_layers, setting
+from agentsignals.lab.residual.interface import ResidualModel
+from agentsignals.lab.retry.loop import Plan, Steered
+from agentsignals.lab.retry.rows import AttemptRow
+from agentsignals.lab.retry.running import run_loop
+from agentsignals.lab.runs import Row, Run
+from agentsignals.lab.statistics import benjamini_hochberg, mcnemar
+from agentsignals.lab.steering import BASELINE, Condition, over_steered
+from agentsignals.sandbox import Tier
+
+SAYS = "one attempt a task under each condition: right, hardcoded, invalid, and whether the condition broke the model"
+
+
+class Config(Struct, frozen=True):
+    """Conditions (none named: the setting's high direction and a random one, both ways, on all of the prompt)."""
+
+    setting: SettingConfig = SettingConfig(tasks=30)
+    conditions: tuple[Condition, ...] = ()
+    directions: str | None = None
+    """A file that the experiment `directions` wrote; none: a contrast of the setting's texts."""
+    dose: float = 1.0
+    layer: int | None = None
+    """None: the middle one."""
+    samples: int = 1
+    max_new_tokens: int = 360
+    temperature: float = 1.0
+    tier: Tier = "default"
+
+
+class OneShotRow(Row, frozen=True, kw_only=True):
+    """A condition against the baseline, the same tasks, samples and random numbers."""
+
+    KEY: ClassVar[tuple[str, ...]] = ("condition",)
+    condition: str
+    full_pass: int | None
+    full_pass_plain: int | None
+    hardcoded: int | None
+    hardcoded_plain: int | None
+    """Counts of n; None where the condition is over-steered: a broken model shows no behaviour."""
+    invalid: float
+    invalid_plain: float
+    over_steered: bool
+    p: float | None
+    """Of full passes, exact McNemar; with one sample a task its pairs are independent."""
+    q: float | None
+    n: int
+    not_run: int
+    """Pairs left out, since an answer was not run."""
+
+
+def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> None:
+    """Tables of the retry loop with one attempt, and `one_shot`."""
+    at = setting(model, config.setting)
+    conditions, of = _conditions(at, config)
+    plan = Plan(
+        at.wording, 1, config.max_new_tokens, config.temperature, 1.0, config.setting.seed, Confinement(config.tier)
+    )
+    total = len(conditions) * len(at.tasks) * config.samples
+    run_loop(
+        run, model, plan, conditions, at.tasks, config.samples, Steered(model, of, calibrated(at), project=False),
+        lambda _, done, __: progress(done, total),
+    )  # fmt: skip
+    rows = run.table("attempts", AttemptRow).rows
+    told = [_row(one.name, rows) for one in conditions[1:]]
+    adjusted = iter(benjamini_hochberg([row.p for row in told if row.p is not None]))
+    run.table("one_shot", OneShotRow).add(row if row.p is None else replace(row, q=next(adjusted)) for row in told)
+
+
+def _conditions(at: Setting, config: Config) -> tuple[list[Condition], DirectionSet]:
+    layers = chosen_layers(at.model, ())
+    layer = layers[len(layers) // 2] if config.layer is None else config.layer
+    of = directions.read(Path(config.directions)) if config.directions else learnt(at, "stories", [layer], ())
+    made = [
+        Condition(f"{name}{sign:+g}", name, sign, (layer,), "prompt")
+        for name in (of.names[0], "random:1")
+        for sign in (config.dose, -config.dose)
+    ]
+    return [BASELINE, *(config.conditions or made)], of
+
+
+def _row(name: str, rows: list[AttemptRow]) -> OneShotRow:
+    plain = {(row.task, row.sample): row for row in rows if row.condition == BASELINE.name}
+    pairs = [(row, plain[row.task, row.sample]) for row in rows if row.condition == name]
+    ran = [(a, b) for a, b in pairs if a.full_pass is not None and b.full_pass is not None]
+    invalid, before = (sum(not pair[side].valid_python for pair in ran) / max(1, len(ran)) for side in (0, 1))
+    broken = over_steered(invalid, before)
+    test = mcnemar([bool(a.full_pass) for a, _ in ran], [bool(b.full_pass) for _, b in ran])
+    return OneShotRow(
+        condition=name,
+        full_pass=None if broken else sum(bool(a.full_pass) for a, _ in ran),
+        full_pass_plain=None if broken else sum(bool(b.full_pass) for _, b in ran),
+        hardcoded=None if broken else sum(a.hardcoded for a, _ in ran),
+        hardcoded_plain=None if broken else sum(b.hardcoded for _, b in ran),
+        invalid=invalid,
+        invalid_plain=before,
+        over_steered=broken,
+        p=None if broken else test.p,
+        q=None,
+        n=len(ran),
+        not_run=len(pairs) - len(ran),
+    )
