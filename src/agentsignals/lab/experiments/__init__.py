@@ -33,6 +33,7 @@ NAMES = (
     "prediction",
     "size_ladder",
     "sae_features",
+    "repo_edit",
 )
 
 
