@@ -22,4 +22,4 @@ def claims(head: Head) -> Claim | None:
     return Claim([f"lab:{trial}"] if isinstance(trial, str) and trial else [])
 
 
-FORMAT = Format(name="lab-retry", version=1, claims=claims, read=read_by("lab_retry_files"), agent="lab-retry")
+FORMAT = Format(name="lab-retry", version=1, claims=claims, read=read_by("lab_retry_files"))
