@@ -313,6 +313,24 @@ def test_what_took_nothing_is_not_what_is_not_known() -> None:
     assert a.took["cost_usd"].absent == {"not measured": 3}
 
 
+@pytest.mark.parametrize("value", ["1" + "0" * 400, "[1]", "{}", "{broken", "null"])
+def test_a_value_that_is_no_number_is_counted_and_stops_nothing(value: str) -> None:
+    (row, given), = tried("a", "t", 1.0)  # fmt: skip
+    (other, known), = tried("a", "u", 1.0)  # fmt: skip
+    time = {**given, "signal": "infra.wall_time_s", "value": value}
+    rows = {"attempts": [row, other], "values": [{**given, "value": value}, known, time]}
+    (a,) = compare(outcome_rule("reward"), rows).candidates
+    assert (a.first.value, a.first.n, sum(a.absent.values())) == (1, 1, 1)
+    assert a.took["wall_time_s"].n == 0
+
+
+@pytest.mark.parametrize("knobs", ["[1, 2]", "{broken", "null", "7", '{"a": ' * 2000 + "1" + "}" * 2000])
+def test_knobs_that_are_none_make_no_treatment(knobs: str) -> None:
+    ((row, value),) = tried("a", "t", 1.0)
+    found = compare(outcome_rule("reward"), {"attempts": [{**row, "knobs": knobs}], "values": [value]})
+    assert [c.name for c in found.candidates] == ["a"]
+
+
 def test_order_of_rows_changes_nothing() -> None:
     trials = [*arm("a", "1 01 0 1 - 0 1"), *arm("b", "0 0 1 1 1 01 1"), *arm("c", "1 1 1")]
     made = [one for attempts in trials for one in attempts]

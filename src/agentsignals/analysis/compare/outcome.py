@@ -20,6 +20,7 @@ _TESTED = re.compile(r"([A-Za-z0-9_.\[\]]{1,120}) ?(>=|<=|=)(.{1,200})", re.DOTA
 _TESTS: dict[str, Callable[[float, float], bool]] = {">=": operator.ge, "<=": operator.le, "=": operator.eq}
 _WORDS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
 _NUMERIC = ("int", "float")
+_MOST = 1e100
 
 
 class OutcomeRule(Struct, frozen=True):
@@ -41,7 +42,7 @@ class OutcomeRule(Struct, frozen=True):
         """1 or 0, or the number; words where the value says neither."""
         if isinstance(value, str):
             return value if value in self.unknown else self._of_label(value)
-        if not isinstance(value, bool | int | float) or not math.isfinite(value):
+        if not is_number(value):
             return "no number, label, or yes or no"
         if not self.test:
             return float(value)
@@ -76,11 +77,16 @@ def outcome_rule(name: str) -> OutcomeRule:
 
 
 def decoded(value: str | None) -> Any:
-    """A stored value; None of text that is no JSON."""
+    """A stored value; None of text that is no JSON, or nested without end."""
     try:
         return msgspec.json.decode(value) if value is not None else None
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None
+
+
+def is_number(value: Any) -> bool:
+    """Whether a decoded value is a number, or yes or no, that means can be taken of; sums of larger ones overflow."""
+    return isinstance(value, bool | int | float) and -_MOST < value < _MOST
 
 
 def _number(text: str) -> float | None:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from agentsignals.analysis.compare.outcome import OutcomeRule, decoded
+from agentsignals.analysis.compare.outcome import OutcomeRule, decoded, is_number
 from agentsignals.analysis.study import Kind, Row
 
 MEASURES: dict[str, tuple[str, Kind]] = {
@@ -86,7 +86,7 @@ def _tried(rule: OutcomeRule, row: Row, values: Mapping[str, Row]) -> Tried:
     measures: dict[str, float | str] = {}
     for name, (path, _) in MEASURES.items():
         value, why = _value(values.get(path))
-        measures[name] = float(value) if isinstance(value, int | float) else why
+        measures[name] = float(value) if is_number(value) else why
     return Tried(
         row["session_id"],
         row["trial_id"] or row["session_id"],
