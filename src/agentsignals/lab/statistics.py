@@ -6,12 +6,12 @@ Samples of one task are alike, so tasks are drawn anew, never samples (emotion_l
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import comb
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import ArrayLike, NDArray
 
+from agentsignals.analysis import paired
 from agentsignals.errors import LabError
 
 __all__ = ["Difference", "McNemar", "Mean", "benjamini_hochberg", "mcnemar", "mean", "paired_difference"]
@@ -88,9 +88,7 @@ def mcnemar(treatment: Sequence[bool], control: Sequence[bool]) -> McNemar:
         raise LabError(f"{len(treatment)} treated and {len(control)} control answers are no pairs.", "Give one each.")
     gained = sum(t and not c for t, c in zip(treatment, control, strict=True))
     lost = sum(c and not t for t, c in zip(treatment, control, strict=True))
-    changed = gained + lost
-    tail = sum(comb(changed, k) for k in range(min(gained, lost) + 1))
-    return McNemar(gained, lost, min(1.0, 2 * tail / 2**changed), len(treatment))
+    return McNemar(gained, lost, paired.mcnemar(gained, lost), len(treatment))
 
 
 def benjamini_hochberg(p: Sequence[float]) -> list[float]:
@@ -98,14 +96,10 @@ def benjamini_hochberg(p: Sequence[float]) -> list[float]:
 
     LabError when a value is not within [0, 1]: an untested hypothesis is left out, not passed as NaN.
     """
-    values = np.asarray(p, np.float64)
-    if not ((values >= 0) & (values <= 1)).all():
-        raise LabError("A p value is not within 0 and 1.", "Leave hypotheses out that were not tested.")
-    order = np.argsort(values, kind="stable")[::-1]
-    scaled = values[order] * len(values) / np.arange(len(values), 0, -1)
-    adjusted = np.empty_like(values)
-    adjusted[order] = np.minimum.accumulate(np.minimum(scaled, 1.0))
-    return [float(value) for value in adjusted]
+    try:
+        return paired.benjamini_hochberg(p)
+    except ValueError as problem:
+        raise LabError("A p value is not within 0 and 1.", "Leave hypotheses out that were not tested.") from problem
 
 
 def _finite(values: ArrayLike, tasks: Sequence[str]) -> NDArray[np.float64]:
