@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 LAB_VENV := .venv-lab
-LAB_TESTS := tests/lab tests/labels/test_in_process.py
+LAB_TESTS := tests/lab tests/sandbox tests/labels/test_in_process.py
 CODE := src tests docs benchmarks
 
 .PHONY: help demo test test-lab check format-check lint types docs-check docs golden bench clean
