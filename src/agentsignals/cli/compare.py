@@ -112,7 +112,8 @@ def _retries(shown: Sequence[Candidate], yes_or_no: bool) -> str:
         recovery = one.recovery
         told = ""
         if recovery is not None:
-            told = f"{_share(recovery.solved.value)}{_spread(recovery.solved, True)} of {recovery.failed:,} failed"
+            of = f"{recovery.failed:,} failed, {recovery.retried:,} retried"
+            told = f"{_share(recovery.solved.value)}{_spread(recovery.solved, True)} of {of}"
         rows.append((one.name, one.retries, *_estimate(one.retry, yes_or_no), within, told))
     names = ("candidate", "retries", _rate(yes_or_no), "95%", "solved within", "recovered")
     return table(names, rows, _WIDEST)
