@@ -1,4 +1,4 @@
-"""Lengths of text as the catalogue counts them, and letters without their case."""
+"""Lengths of text as the catalogue counts them, letters without their case, and what is unseen made visible."""
 
 from __future__ import annotations
 
@@ -13,6 +13,11 @@ _KINDS = bytes(
 """Each ASCII character as what it is to `_TOKEN`: of a word, blank, or a mark of its own."""
 _FEW = 12
 """Different characters beyond ASCII (dashes, quotes, umlauts) that are sooner replaced by some of their kind."""
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff]"
+)
+"""Control characters, and those that turn text around or hide in it; joiners stay, which scripts and emoji need."""
+_LONE = re.compile("[\ud800-\udfff]")
 _ODD_CASES = {"\u0130": "i", "\u0131": "i", "\u017f": "s"}
 """Letters that `re.IGNORECASE` takes for one of ASCII, and whose lower case is two characters or themselves."""
 
@@ -44,3 +49,9 @@ def lowered(text: str) -> str:
 def estimate_tokens(n_chars: int) -> int:
     """ceil(characters / 4): the catalogue's estimate where counting would cost too much (tool results, thinking)."""
     return (n_chars + 3) // 4
+
+
+def visible(text: str) -> str:
+    """The text with every unseen character as its number: `\\u202e` becomes `[U+202E]`. For pages and pictures."""
+    seen = _UNSEEN.sub(lambda found: f"[U+{ord(found[0]):04X}]", text.replace("\r\n", "\n"))
+    return _LONE.sub("\ufffd", seen)

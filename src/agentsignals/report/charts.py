@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from agentsignals.analysis.study import Chart
+from agentsignals.text import visible
 
 WIDTH = 380
 """Pixels a chart is laid out for: one column on a phone, a third of the page on a screen."""
@@ -67,7 +68,7 @@ def svg(chart: Chart) -> str:
     """The chart as an SVG element. Everything in it that came from a trace is escaped by the renderer."""
     import vl_convert  # noqa: PLC0415  (88 MB that only a page with charts needs)
 
-    spec = {"width": WIDTH, "autosize": _FIT, **chart.spec}
+    spec = {"width": WIDTH, "autosize": _FIT, **legible(chart.spec)}
     return str(vl_convert.vegalite_to_svg(spec, _VEGA_LITE, config=_CONFIG, allowed_base_urls=[]))
 
 
@@ -96,9 +97,18 @@ def _packed() -> str:
 
 def data(charts: Iterable[Chart]) -> str:
     """What the library draws, as JSON for a script element: specifications by the charts' ids, and configuration."""
-    specs = {chart.id: interactive(chart.spec) for chart in charts}
+    specs = {chart.id: interactive(legible(chart.spec)) for chart in charts}
     told = msgspec.json.encode({"config": _CONFIG, "specs": specs}).decode()
     return told.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def legible(value: Any) -> Any:
+    """The specification without characters that are no text: at a control character the renderer aborts the program."""
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, dict):
+        return {name: legible(one) for name, one in value.items()}
+    return [legible(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def interactive(spec: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from pathlib import Path
-from threading import RLock
+from threading import Lock, RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agentsignals.store import Store, labels
@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 _Made = TypeVar("_Made")
+WITH_PROMPT = """
+LEFT JOIN (
+  SELECT session_id, arg_min(text, turn) AS prompt FROM turns
+  WHERE kind IN ('prompt', 'queued_prompt') GROUP BY session_id
+) USING (session_id)
+"""
+"""Puts beside each session the first thing a person asked for in it, as `prompt`."""
 Stamp = tuple[tuple[int, int, int] | None, ...]
 
 
@@ -26,6 +33,7 @@ class Reading:
         self.contexts = contexts(store)
         self._lock = RLock()
         self._connections: dict[str, DuckDBPyConnection] = {}
+        self._gates: dict[Hashable, Lock] = {}
         self._kept: dict[Hashable, Any] = {}
 
     @property
@@ -40,6 +48,8 @@ class Reading:
     def kept(self, key: Hashable, make: Callable[[], _Made]) -> _Made:
         """What is made once for this state of the store: figures over all of it."""
         with self._lock:
+            gate = self._gates.setdefault(key, Lock())
+        with gate:  # of this key alone: a study that takes seconds keeps no other page waiting
             if key not in self._kept:
                 self._kept[key] = make()
             made: _Made = self._kept[key]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -11,12 +10,10 @@ import jinja2
 
 from agentsignals.analysis.figures import MISSING, told
 from agentsignals.report import words as report_words
+from agentsignals.text import visible
 from agentsignals.ui import words
 from agentsignals.ui.page import Page, address
 
-_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
-"""Control characters, and those that change the direction of text or hide in it (Unicode technical report 36)."""
-_LONE = re.compile("[\ud800-\udfff]")
 NAVIGATION = (
     ("/", "Overview"),
     ("/sessions", "Sessions"),
@@ -32,12 +29,6 @@ def html(page: Page, path: str) -> str:
     first = f"/{path.split('/')[1]}" if "/" in path else "/"
     here = {"/session": "/sessions", "/signal": "/signals"}.get(first, first)
     return _environment().get_template(page.template).render(**page.filled, title=page.title, here=here)
-
-
-def visible(text: str) -> str:
-    """The text with every unseen character as its number: `\\u202e` becomes `[U+202E]`."""
-    seen = _UNSEEN.sub(lambda found: f"[U+{ord(found[0]):04X}]", text.replace("\r\n", "\n"))
-    return _LONE.sub("\ufffd", seen)
 
 
 def _shown(value: Any) -> Any:

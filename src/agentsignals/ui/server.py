@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+import traceback
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -124,13 +125,24 @@ class Handler(BaseHTTPRequestHandler):
 
     def _answer(self, path: str, query: str) -> tuple[HTTPStatus, str]:
         try:
-            return HTTPStatus.OK, self._page(path, Query(query))
-        except (NotFound, UnknownSession, CatalogError, UsageError) as problem:
-            return HTTPStatus.NOT_FOUND, _error(problem.message, problem.hint, path)
+            asked = Query(query)
         except ValueError as problem:
             return HTTPStatus.BAD_REQUEST, _error(f"The address can't be read: {problem}.", "", path)
+        try:
+            return HTTPStatus.OK, self._page(path, asked)
+        except (NotFound, UnknownSession, CatalogError, UsageError) as problem:
+            return HTTPStatus.NOT_FOUND, _error(problem.message, problem.hint, path)
         except AgentSignalsError as problem:
             return HTTPStatus.SERVICE_UNAVAILABLE, _error(problem.message, problem.hint, path)
+        except OSError as problem:
+            told = f"The store can't be read: {problem.strerror or problem}."
+            return HTTPStatus.SERVICE_UNAVAILABLE, _error(
+                told, "Was it removed? `agentsignals analyze` makes it.", path
+            )
+        except Exception:  # noqa: BLE001  (told to the reader and, whole, on stderr: one page costs no other)
+            traceback.print_exc()
+            told = "This page could not be made. The reason stands where `agentsignals serve` was started."
+            return HTTPStatus.INTERNAL_SERVER_ERROR, _error(told, "", path)
 
     def _page(self, path: str, query: Query) -> str:
         reading = self.server.readings.current()

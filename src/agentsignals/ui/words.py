@@ -61,6 +61,11 @@ def cut(text: str, chars: int = CUT_CHARS) -> str:
     return flat if len(flat) <= chars else flat[: chars - 1] + "…"
 
 
+def unit(name: str) -> str:
+    """A unit as it is read."""
+    return name.replace("_", " ")
+
+
 def times(n: int | None, one: str, many: str = "") -> str:
     """A count with its noun: `1 call`, `2 calls`."""
     return f"{n or 0:,} {one if n == 1 else many or one + 's'}"

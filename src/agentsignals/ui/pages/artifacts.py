@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 import msgspec
 
 from agentsignals.ui.page import Page, Query, Where, part_of
-from agentsignals.ui.pages.overview import SKIPPED
+from agentsignals.ui.pages.overview import skipped
 from agentsignals.ui.reading import Reading
 
 SIZE = 100
@@ -20,7 +20,7 @@ _ORDER = "ORDER BY skipped DESC, path, artifact_id LIMIT $size OFFSET $start"
 
 def page(reading: Reading, query: Query) -> Page:
     """Files that fit the filter, those with most skipped records first."""
-    reasons = reading.rows(SKIPPED)
+    reasons = reading.kept("skipped", lambda: skipped(reading))
     formats = [row["kind"] for row in reading.rows(f"SELECT DISTINCT kind {_FROM} ORDER BY 1")]
     chosen = {
         "format": query.choice("format", formats),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
+
+import msgspec
 
 from agentsignals.catalog import catalogue
 from agentsignals.ui.page import Page, Query
@@ -24,18 +27,26 @@ SELECT coalesce(format, 'not recognised') AS format, count(*) AS artifacts, sum(
   sum(skipped) AS skipped, sum(bytes) AS bytes
 FROM artifacts GROUP BY 1 ORDER BY artifacts DESC, 1
 """
-SKIPPED = """
-SELECT reason, sum(n)::BIGINT AS n, count(*) AS artifacts FROM (
-  SELECT reason, json_extract(skipped_reasons, '$."' || reason || '"')::BIGINT AS n
-  FROM (SELECT skipped_reasons, unnest(json_keys(skipped_reasons)) AS reason FROM artifacts WHERE skipped > 0)
-) GROUP BY reason ORDER BY n DESC, reason
-"""
+_SKIPPED = "SELECT skipped_reasons, count(*) AS n FROM artifacts WHERE skipped > 0 GROUP BY 1"
 _CORPUS = "SELECT signal, value, number, absent, absent_detail FROM signals WHERE level = 'corpus' ORDER BY signal"
 
 
 def page(reading: Reading, query: Query) -> Page:
     """What the store holds."""
     return reading.kept("overview", lambda: Page("overview.html.j2", "What was read", _filled(reading)))
+
+
+def skipped(reading: Reading) -> list[dict[str, Any]]:
+    """How many records were skipped for each reason, in how many files; most first. Reasons may hold anything."""
+    records: Counter[str] = Counter()
+    files: Counter[str] = Counter()
+    for row in reading.rows(_SKIPPED):
+        for reason, n in msgspec.json.decode(row["skipped_reasons"] or "{}", type=dict[str, int]).items():
+            records[reason] += n * row["n"]
+            files[reason] += row["n"]
+    return [
+        {"reason": r, "n": n, "artifacts": files[r]} for r, n in sorted(records.items(), key=lambda p: (-p[1], p[0]))
+    ]
 
 
 def _filled(reading: Reading) -> dict[str, Any]:
@@ -46,7 +57,7 @@ def _filled(reading: Reading) -> dict[str, Any]:
         "contexts": reading.rows(_FIGURES),
         "agents": reading.rows(_AGENTS),
         "formats": reading.rows(_FORMATS),
-        "skipped": reading.rows(SKIPPED),
+        "skipped": skipped(reading),
         "no_traces": sum(not entry.shard for entry in reading.store.manifest.files.values()),
         "corpus": corpus,
     }

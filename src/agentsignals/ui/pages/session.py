@@ -7,6 +7,7 @@ from typing import Any
 
 from agentsignals.catalog import Signal, catalogue
 from agentsignals.model import Session
+from agentsignals.ui import words
 from agentsignals.ui.page import Page, Part, Query, part_of
 from agentsignals.ui.reading import Reading
 from agentsignals.ui.timeline import blocks, homes
@@ -45,7 +46,13 @@ def page(reading: Reading, query: Query, session_id: str) -> Page:
             )
         ],
     }
-    return Page("session.html.j2", session.title or f"Session {session.session_id}", filled)
+    return Page("session.html.j2", _title(session), filled)
+
+
+def _title(session: Session) -> str:
+    """Its own title, or what was first asked for, or its id."""
+    asked = (turn.text for turn in session.turns if turn.kind in ("prompt", "queued_prompt") and turn.text.strip())
+    return words.cut(session.title or next(asked, "") or f"Session {session.session_id}", 140)
 
 
 def _part(session: Session, query: Query, at: int) -> Part:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentsignals.ui.page import Page, Query, Where, part_of
-from agentsignals.ui.reading import Reading
+from agentsignals.ui.reading import WITH_PROMPT, Reading
 
 SIZE = 50
 COLUMNS = {
@@ -18,12 +18,7 @@ COLUMNS = {
 }
 """What the list can be ordered by, as SQL, and its heading."""
 _ASCENDING = ("agent",)
-_FROM = """
-FROM sessions s LEFT JOIN (
-  SELECT session_id, arg_min(text, turn) AS prompt FROM turns
-  WHERE kind IN ('prompt', 'queued_prompt') GROUP BY session_id
-) USING (session_id)
-"""
+_FROM = " ".join(("FROM sessions s", WITH_PROMPT))
 _LISTED = """
 SELECT session_id, context, agent, model, coalesce(repo, cwd) AS place, title, started_at, n_turns, n_tool_calls,
   n_edits, output_tokens, cost_usd, date_diff('second', started_at, ended_at) AS seconds, left(prompt, 400) AS prompt
@@ -64,7 +59,7 @@ def page(reading: Reading, query: Query) -> Page:
 def _offered(reading: Reading) -> dict[str, list[str]]:
     asked = {
         "context": "SELECT DISTINCT context AS v FROM sessions ORDER BY 1",
-        "agent": "SELECT agent AS v FROM sessions GROUP BY agent ORDER BY count(*) DESC, agent",
+        "agent": "SELECT agent AS v FROM sessions WHERE agent <> '' GROUP BY agent ORDER BY count(*) DESC, agent",
         "repo": "SELECT DISTINCT coalesce(repo, cwd) AS v FROM sessions WHERE coalesce(repo, cwd) <> '' ORDER BY 1",
     }
     return {name: [row["v"] for row in reading.rows(sql)] for name, sql in asked.items()}

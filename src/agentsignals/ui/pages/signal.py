@@ -6,7 +6,7 @@ from typing import Any
 
 from agentsignals import catalog
 from agentsignals.ui.page import Page, Query
-from agentsignals.ui.reading import Reading
+from agentsignals.ui.reading import WITH_PROMPT, Reading
 from agentsignals.ui.spread import Spread, spreads
 
 MOST = 10
@@ -21,8 +21,10 @@ SELECT value, count(*) AS n, min(session_id) AS example FROM signals
 WHERE signal = $signal AND absent IS NULL GROUP BY value ORDER BY n DESC, value LIMIT $most
 """
 _ENDS = """
-SELECT g.session_id, g.turn, g.number, g.value, s.agent, s.title, s.started_at, s.context
+SELECT g.session_id, g.turn, g.number, g.value, s.agent, s.title, left(prompt, 300) AS prompt, s.started_at
 FROM signals g JOIN sessions s USING (session_id)
+"""
+_KNOWN = """
 WHERE g.signal = $signal AND g.absent IS NULL AND g.level <> 'corpus'
 """
 _NUMBERED = "AND g.number IS NOT NULL ORDER BY g.number"
@@ -58,9 +60,12 @@ def _values(reading: Reading, one: catalog.Signal, spread: Spread | None, seen: 
         return {"values": [], "ends": []}
     if one.type in ("int", "float"):
         order = "g.session_id, g.turn LIMIT $most"
-        highest = reading.rows(" ".join((_ENDS, _NUMBERED, "DESC,", order)), given, seen)
-        lowest = reading.rows(" ".join((_ENDS, _NUMBERED, "ASC,", order)), given, seen)
+        highest = reading.rows(" ".join((_ENDS, WITH_PROMPT, _KNOWN, _NUMBERED, "DESC,", order)), given, seen)
+        lowest = reading.rows(" ".join((_ENDS, WITH_PROMPT, _KNOWN, _NUMBERED, "ASC,", order)), given, seen)
         return {"values": [], "ends": [("Highest", highest), ("Lowest", lowest)]}
     if one.type in ("bool", "str", "enum"):
         return {"values": reading.rows(_VALUES, {"signal": one.path, "most": MOST_VALUES}, seen), "ends": []}
-    return {"values": [], "ends": [("Longest", reading.rows(" ".join((_ENDS, _LONGEST)), given, seen))]}
+    return {
+        "values": [],
+        "ends": [("Longest", reading.rows(" ".join((_ENDS, WITH_PROMPT, _KNOWN, _LONGEST)), given, seen))],
+    }

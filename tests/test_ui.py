@@ -1,0 +1,579 @@
+"""The local page over real HTTP: what it shows, whom it refuses, and what hostile traces do to it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from html.parser import HTMLParser
+from pathlib import Path
+from threading import Thread
+from typing import Any, NamedTuple, get_args
+from urllib.parse import quote
+
+import pytest
+
+from agentsignals import demo, pipeline
+from agentsignals.analysis import STUDIES
+from agentsignals.cli import main
+from agentsignals.errors import AgentSignalsError, StoreError
+from agentsignals.model import AbsentReason, Artifact
+from agentsignals.store import Store
+from agentsignals.text import visible
+from agentsignals.ui import words
+from agentsignals.ui.server import Server, started
+from tests.analysis.stores import store_of
+from tests.build import call, event, say, session, think, user
+from tests.signals.attempts import graded, trial
+
+EVIL = '</script></title><script>window.pwned=1</script><img src=x onerror="window.pwned=2">'
+EVIL += "'\"`{{7*7}}\u202egpj.exe&lt;\x07"
+EVIL_ID = '../..//<s>?x=1#"%00'
+SQLISH = (
+    "' OR 1=1 --",
+    "'; DROP TABLE sessions; --",
+    "%",
+    "_",
+    "$text",
+    "\\",
+    "x' UNION SELECT path FROM artifacts --",
+)
+BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
+ROUTES = ("/", "/sessions", "/attempts", "/signals", "/studies", "/artifacts")
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    text: str
+
+
+class Elements(HTMLParser):
+    """Every element with its attributes, and the text outside of scripts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.said = ""
+        self._inside = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self._inside = tag
+
+    def handle_data(self, data: str) -> None:
+        if self._inside != "script":
+            self.said += f"{data} "
+
+    def all_of(self, name: str) -> list[str]:
+        """Every value of an attribute."""
+        return [value for _, attrs in self.elements for key, value in attrs.items() if key == name and value]
+
+
+@contextmanager
+def serving(store: Store) -> Iterator[Server]:
+    server = Server(store.folder)
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def ask(server: Server, path: str, method: str = "GET", headers: dict[str, str] | None = None) -> Answer:
+    """One request, its path sent as it is written here."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    try:
+        connection.putrequest(method, path, skip_host=headers is not None and "Host" in headers)
+        for name, value in (headers or {}).items():
+            connection.putheader(name, value)
+        connection.endheaders()
+        got = connection.getresponse()
+        return Answer(got.status, dict(got.getheaders()), got.read().decode())
+    finally:
+        connection.close()
+
+
+def page(server: Server, path: str) -> str:
+    got = ask(server, path)
+    assert got.status == 200, f"{path}: {got.status} {got.text[-400:]}"
+    return got.text
+
+
+def whole_store(folder: Path) -> Store:
+    """People's sessions, one of them hostile in every field, and the two attempts of a trial."""
+    fine = session(
+        user("Fix the parser, please"),
+        think("let me look at it"),
+        say("Looking.", model="claude-opus-4-5", input_tokens=10, output_tokens=20),
+        call("Read", path="src/parse.py", result="x = 1\n"),
+        call("Bash", command="pytest -q", status="error", result="1 failed"),
+        call("Read", path="deep.py", thread="agent-7", result="deep"),
+        call("Edit", path="src/parse.py", old_string="x", new_string="y"),
+        say("w" * 900),
+        user("thanks"),
+        session_id="fine-1",
+        cwd="/home/me/tools",
+        repo="me/tools",
+    )
+    hostile = session(
+        user(EVIL),
+        say(EVIL, model=EVIL, input_tokens=1, output_tokens=1),
+        event("meta", EVIL),
+        call(f"mcp__{EVIL}", path=EVIL, status="error", result=EVIL),
+        call("Bash", command=EVIL, status="error", result=EVIL),
+        call("Bash", command="ls", thread=EVIL, result=EVIL),
+        session_id=EVIL_ID,
+        cwd=f"/home/{EVIL}",
+        repo=EVIL,
+        branch=EVIL,
+    )
+    hostile.agent = hostile.title = EVIL
+    for tool_call in hostile.tool_calls:
+        tool_call.error_class = EVIL if tool_call.status == "error" else None
+    runs = trial(
+        {"trial_id": "run-1", "verification": graded(fixed=2), "reward": 1.0, "knobs": {"attempt1_tool_cap": 40}},
+        {"trial_id": "run-1", "verification": graded(unfixed=2), "reward": 0.0},
+    )
+    artifacts = (
+        Artifact("a1", "here", "/traces/fine.jsonl", "claude-code", "00", 900, records=9),
+        Artifact("a2", EVIL, f"/traces/{EVIL}", EVIL, "00", 90, None, 9, 3, {"bad_json": 2, EVIL: 1}, {}, EVIL),
+    )
+    return store_of(folder, fine, hostile, *(r.session for r in runs), artifacts=artifacts)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with serving(whole_store(tmp_path_factory.mktemp("ui") / "store")) as running:
+        yield running
+
+
+def everywhere() -> list[str]:
+    """Addresses of every kind of page, the hostile session's among them."""
+    evil = quote(EVIL_ID, safe="")
+    about = [f"/session/{one}{more}" for one in ("fine-1", evil) for more in ("", "/explain/user.tool_error_rate")]
+    some = ["user.tool_error_rate", "behavior.touched_files%5B%5D", "user.session_outcome", "corpus.cost_per_session"]
+    return [
+        *ROUTES,
+        *about,
+        *(f"/signal/{path}" for path in some),
+        *(f"/signals?context={context}" for context in ("product", "eval")),
+        *(f"/studies/{name}?context=product" for name in ("sessions", "worth_opening", "errors", "tools")),
+    ]
+
+
+# -- what it shows -----------------------------------------------------------------------------------------------------
+
+
+def test_every_route_answers_and_carries_the_policy(server: Server) -> None:
+    for path in everywhere():
+        got = ask(server, path)
+        assert got.status == 200, f"{path}: {got.text[-300:]}"
+        policy = got.headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy and "script-src 'self';" in policy and "unsafe" not in policy
+        assert "frame-ancestors 'none'" in policy and got.headers["X-Content-Type-Options"] == "nosniff"
+        assert got.headers["Referrer-Policy"] == "no-referrer" and got.headers["Cache-Control"] == "no-store"
+        assert int(got.headers["Content-Length"]) == len(got.text.encode())
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_study_has_its_page(server: Server, name: str) -> None:
+    for context in ("product", "eval"):
+        assert "What can’t be concluded" in (told := page(server, f"/studies/{name}?context={context}")) or (
+            "Nothing to say here" in told
+        )
+
+
+def test_the_links_of_the_pages_lead_to_pages(server: Server) -> None:
+    """What a click reaches is there, from every page, and nothing leads away from this machine."""
+    seen: set[str] = set()
+    for path in everywhere():
+        told = Elements(page(server, path))
+        for link in [*told.all_of("href"), *told.all_of("src"), *told.all_of("action")]:
+            assert not re.match(r"(?i)[a-z]+:|//", link) or link == "data:,", link
+            seen.add(link if link.startswith("/") else path.partition("?")[0] + link)
+    wanted = sorted(link.partition("#")[0] for link in seen if "/studies/" not in link and not link.endswith("data:,"))
+    assert len(wanted) > 100
+    for link in dict.fromkeys(wanted):
+        assert ask(server, link).status == 200, link
+
+
+def test_the_overview_tells_what_was_read_and_what_was_skipped_and_counts_contexts_apart(server: Server) -> None:
+    said = " ".join(Elements(page(server, "/")).said.split())
+    assert "People’s sessions sessions 2" in said and "Attempts of eval runs attempts 2" in said
+    assert "2 bad json" in said
+
+
+def test_a_session_is_told_in_turns_with_its_calls_results_edits_and_subagents_folded(server: Server) -> None:
+    text = page(server, "/session/fine-1")
+    said = " ".join(Elements(text).said.split())
+    assert "Turn 1 Fix the parser, please" in said and "Turn 2 thanks" in said
+    assert "Bash pytest -q error" in said and "1 failed" in said
+    assert "subagent agent-7" in said and '<details class="thread">' in text
+    assert "all 900 characters" in said
+    assert "src/parse.py" in said
+    assert said.rindex("Signals") > said.index("Turn 2")
+    assert "tool error rate 0.33 ratio" in said
+
+
+def test_a_signal_without_a_value_says_why_and_never_zero(server: Server) -> None:
+    said = " ".join(Elements(page(server, "/session/fine-1")).said.split())
+    assert "instruction adherence needs a judge or model that is off" in said
+    explained = " ".join(
+        Elements(page(server, "/session/fine-1/explain/anticipation.instruction_adherence")).said.split()
+    )
+    assert "Absent: needs a judge or model that is off ( backend_disabled" in explained
+    assert set(words.REASONS) == set(get_args(AbsentReason))
+
+
+def test_a_value_leads_to_its_evidence_and_the_evidence_to_the_event(server: Server) -> None:
+    explained = page(server, "/session/fine-1/explain/user.tool_error_rate")
+    said = " ".join(Elements(explained).said.split())
+    assert "support" in said and "Bash pytest -q" in said and "1 shown" not in said
+    link = re.search(r'href="(/session/fine-1\?at=(\d+)#e\2)"', explained)
+    assert link
+    shown = page(server, link[1].partition("#")[0])
+    assert re.search(rf'class="entry [^"]* here" id="e{link[2]}"', shown)
+
+
+def test_evidence_in_a_subagent_or_a_result_opens_what_is_folded_over_it(server: Server) -> None:
+    known = server.readings.current().store.session("fine-1")
+    deep = next(c for c in known.tool_calls if c.thread == "agent-7")
+    assert '<details class="thread" open>' in page(server, f"/session/fine-1?at={deep.seq}")
+    failed = next(c for c in known.tool_calls if c.status == "error")
+    assert f'<details id="e{failed.result_seq}" open class="here">' in page(
+        server, f"/session/fine-1?at={failed.result_seq}"
+    )
+
+
+def test_a_long_session_is_shown_in_parts_and_an_event_is_found_in_its_part(tmp_path: Path) -> None:
+    parts = [part for n in range(450) for part in (say(f"word-{n}-end"),)]
+    with serving(store_of(tmp_path / "s", session(user("go"), *parts, session_id="long"))) as running:
+        first, last = page(running, "/session/long"), page(running, "/session/long?page=2")
+        assert "word-10-end" in first and "word-449-end" not in first
+        assert "word-449-end" in last and "word-10-end" not in last
+        assert 'id="e440"' in page(running, "/session/long?at=440")
+        assert "word-449-end" in page(running, "/session/long?page=99999999")
+
+
+def test_sessions_are_filtered_ordered_and_shown_in_parts(tmp_path: Path) -> None:
+    many = []
+    for n in range(120):
+        made = session(user(f"task number {n:03d}"), *[call("Read", path="a.py")] * (n % 7), session_id=f"s{n:03d}")
+        made.agent = "codex" if n % 2 else "pi"
+        many.append(made)
+    with serving(store_of(tmp_path / "s", *many)) as running:
+
+        def listed(query: str) -> list[str]:
+            return re.findall(r'<td class="text"><a href="/session/([^"]+)"', page(running, f"/sessions{query}"))
+
+        assert (
+            len(listed("")) == 50
+            and len(listed("?page=3")) == 20
+            and "1–50 of 120 sessions" in page(running, "/sessions")
+        )
+        assert listed("?page=2")[0] not in listed("") and len(listed("?page=99")) == 20
+        assert listed("?text=NUMBER+042") == ["s042"] and listed("?text=s119") == ["s119"]
+        assert {int(one[1:]) % 2 for one in listed("?agent=codex")} == {1}
+        assert {int(one[1:]) % 7 for one in listed("?order=n_tool_calls")[:17]} == {6}
+        assert {int(one[1:]) % 7 for one in listed("?order=n_tool_calls&way=up")[:17]} == {0}
+        assert listed("?agent=nobody") == listed("") and listed("?order=1;DROP") == listed("")
+        assert "No sessions fit." in page(running, "/sessions?text=nowhere")
+
+
+def test_attempts_show_treatment_and_outcome_and_are_filtered_by_them(server: Server) -> None:
+    said = " ".join(Elements(page(server, "/attempts")).said.split())
+    assert "correct patch" in said and "no effect patch" in said and "1–2 of 2 attempts" in said
+    assert "95% interval" in said and "cap 40" in said
+    only = Elements(page(server, "/attempts?outcome=correct_patch")).said
+    assert "1–1 of 1 attempts" in " ".join(only.split())
+
+
+def test_the_catalogue_counts_values_and_absences_of_one_context_at_a_time(server: Server) -> None:
+    text = page(server, "/signals?text=user.tool_error_rate")
+    row = re.search(r"/signal/user\.tool_error_rate.*?</tr>", text, re.DOTALL)
+    assert row and re.findall(r'<td class="num">(\d+)</td>', row[0])[:2] == ["2", "0"]
+    assert (
+        "user.tool_error_rate"
+        not in page(server, "/signals?context=eval&text=user.tool_error_rate").split("<thead>")[1]
+    )
+
+
+def test_a_signal_shows_its_spread_and_the_sessions_at_its_ends(server: Server) -> None:
+    text = page(server, "/signal/user.tool_error_rate")
+    said = " ".join(Elements(text).said.split())
+    assert "2 values over 2 sessions; 0 absent." in said and "Highest" in said and "Lowest" in said
+    assert text.count("<rect") == 2 and said.index("Highest") < said.index("Lowest")
+    ends = re.findall(r'<b>([^<]+)</b></td><td class="text"><a href="([^"]+)"', text)
+    assert ends[0][1] == f"/session/{quote(EVIL_ID, safe='')}/explain/user.tool_error_rate"
+    assert ends[-1] == ends[0] and ends[1][1] == "/session/fine-1/explain/user.tool_error_rate"
+
+
+def test_files_are_found_by_the_reason_records_were_skipped_for(server: Server) -> None:
+    rows = page(server, "/artifacts?reason=bad_json").split("<tbody>")[-1]
+    assert rows.count("<tr>") == 1 and "2 bad json" in rows
+    assert page(server, "/artifacts").split("<tbody>")[-1].count("<tr>") == 2
+
+
+# -- whom it refuses ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "evil.example:{port}",
+        "127.0.0.1",
+        "localhost:1",
+        "127.0.0.1:{port}.evil.example",
+        "",
+        "[::1]:{port}",
+    ],
+)
+def test_another_host_is_refused(server: Server, host: str) -> None:
+    for path in ("/", "/sessions", "/static/ui.css"):
+        got = ask(server, path, headers={"Host": host.format(port=server.port)})
+        assert got.status == 421 and "agentsignals" not in got.text
+
+
+def test_our_own_names_are_answered_and_two_hosts_are_not(server: Server) -> None:
+    for name in ("127.0.0.1", "localhost"):
+        assert ask(server, "/", headers={"Host": f"{name}:{server.port}"}).status == 200
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as raw:
+        raw.sendall(f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nHost: evil.example\r\n\r\n".encode())
+        assert raw.recv(65536).startswith(b"HTTP/1.1 421")
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "FROBNICATE"])
+def test_nothing_but_reading_is_allowed(server: Server, method: str) -> None:
+    got = ask(server, "/sessions", method)
+    assert got.status == 405 and got.headers["Allow"] == "GET, HEAD"
+    assert "default-src 'none'" in got.headers["Content-Security-Policy"]
+
+
+def test_head_says_what_get_would_without_the_page(server: Server) -> None:
+    asked, got = ask(server, "/sessions", "HEAD"), ask(server, "/sessions")
+    assert asked.status == 200 and asked.text == "" and asked.headers["Content-Length"] == str(len(got.text.encode()))
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("/session/nobody", "There is no session &#39;nobody&#39;"),
+        ("/session/fine-1/explain/no.such", "There is no signal &#39;no.such&#39;"),
+        ("/signal/no.such", "There is no signal"),
+        ("/studies/nothing", "There is no study"),
+        ("/nowhere", "There is no page /nowhere"),
+        ("/session", "There is no page"),
+        ("/static/../server.py", "There is no page"),
+        ("/static/page.html.j2", "There is no page"),
+        ("/session/fine-1/more", "There is no page"),
+        ("/" + "a/" * 5000, "There is no page"),
+        ("/%3Cscript%3E", "There is no page /%3Cscript%3E"),
+    ],
+)
+def test_what_is_not_there_is_a_404_that_says_so(server: Server, path: str, says: str) -> None:
+    got = ask(server, path)
+    assert got.status == 404 and says in got.text and "<nav" in got.text
+    assert "Content-Security-Policy" in got.headers
+
+
+def test_an_odd_address_costs_nobody_anything(server: Server) -> None:
+    for path in (
+        "/sessions?" + "a=1&" * 100,
+        "/sessions?page=-1",
+        "/sessions?page=" + "9" * 5000,
+        "/session/fine-1?at=1e9",
+        "/session/fine-1?at=99999999999",
+        "/session/%FF%FE",
+        "/sessions?text=%FF%00",
+        "/signal/%00",
+        "//evil.example/",
+    ):
+        assert ask(server, path).status in (200, 400, 404), path
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as raw:
+        raw.sendall(b"\x00\xff garbage\r\n\r\n")
+        assert raw.recv(65536) == b"Bad Request\n"
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as raw:
+        raw.sendall(b"GET / HTTP/1.1\r\nHost: " + b"x" * 70_000)
+        told = raw.recv(65536)
+        assert told.startswith(b"HTTP/1.1 431 ") and b"Content-Security-Policy" in told
+    assert ask(server, "/").status == 200
+
+
+# -- hostile text ------------------------------------------------------------------------------------------------------
+
+
+def test_hostile_text_is_text_on_every_page(server: Server) -> None:
+    quoted = 0
+    for path in everywhere():
+        text = page(server, path)
+        told = Elements(text)
+        assert not [tag for tag, attrs in told.elements if tag == "img" or "onerror" in attrs], path
+        scripts = [attrs for tag, attrs in told.elements if tag == "script"]
+        assert all(
+            attrs.get("src", "").startswith("/static/") or attrs.get("type") == "application/json" for attrs in scripts
+        )
+        assert not [
+            attrs for _, attrs in told.elements if "style" in attrs or any(key.startswith("on") for key in attrs)
+        ]
+        assert "49" not in told.said or "{{7*7}}" in told.said or "window.pwned" not in told.said
+        outside = re.sub(r'<script type="application/json".*?</script>', "", text, flags=re.DOTALL)
+        assert "\u202e" not in outside and "\x07" not in text, path
+        quoted += "window.pwned" in told.said
+    assert quoted > 6
+    assert "{{7*7}}[U+202E]gpj.exe&lt;[U+0007]" in Elements(page(server, f"/session/{quote(EVIL_ID, safe='')}")).said
+
+
+@pytest.mark.parametrize("typed", SQLISH)
+def test_what_people_type_is_never_sql(server: Server, typed: str) -> None:
+    fields = {"/sessions": ("text", "agent", "order", "way"), "/attempts": ("text", "order"), "/signals": ("text",)}
+    fields["/artifacts"] = ("text", "reason")
+    for path, name in [(path, name) for path, names in fields.items() for name in names]:
+        got = ask(server, f"{path}?{name}={quote(typed, safe='')}")
+        assert got.status == 200
+        if name == "text" and path != "/signals" and len(typed) > 1:
+            assert f"No {path[1:].replace('artifacts', 'files')} fit." in got.text, typed
+    assert "1–2 of 2 attempts" in " ".join(page(server, "/attempts").split())
+
+
+def test_a_filter_finds_percent_signs_and_quotes_as_they_are(tmp_path: Path) -> None:
+    made = [session(user(text), session_id=f"s{n}") for n, text in enumerate(["100% o'clock", "nothing"])]
+    with serving(store_of(tmp_path / "s", *made)) as running:
+        for typed in ("%", "0% O'", "'"):
+            assert "1–1 of 1 sessions" in page(running, f"/sessions?text={quote(typed)}"), typed
+
+
+def test_unseen_characters_are_seen_and_others_left_alone() -> None:
+    assert visible("a\u202eb\u2066c\u200bd\x00e\x1b[31m") == "a[U+202E]b[U+2066]c[U+200B]d[U+0000]e[U+001B][31m"
+    assert visible("שלום\tGrüße\n日本 👍🏽") == "שלום\tGrüße\n日本 👍🏽"
+    assert visible("\ud800") == "\ufffd"
+
+
+# -- the store underneath ----------------------------------------------------------------------------------------------
+
+
+def test_an_empty_store_has_every_page(tmp_path: Path) -> None:
+    store = Store(tmp_path / "s", create=True)
+    store.save()
+    with serving(store) as running:
+        for path in (*ROUTES, "/signal/user.tool_error_rate", *(f"/studies/{name}" for name in STUDIES)):
+            page(running, path)
+        assert "The store holds no session yet" in page(running, "/")
+        assert "holds no attempt" in page(running, "/attempts")
+        assert ask(running, "/session/x").status == 404
+
+
+def test_what_is_read_while_it_serves_is_shown_and_what_is_swept_away_is_not_missed(tmp_path: Path) -> None:
+    corpus = demo.make_corpus(tmp_path / "corpus")
+    folders = sorted(p for p in corpus.iterdir() if p.is_dir())
+    pipeline.analyze([str(folders[0])], tmp_path / "store", jobs=1)
+    with serving(Store(tmp_path / "store")) as running:
+        before = Elements(page(running, "/")).said
+        page(running, "/sessions")
+        pipeline.analyze([str(corpus)], tmp_path / "store", jobs=1)
+        after = Elements(page(running, "/")).said
+        n = len(Store(tmp_path / "store").manifest.sessions)
+        assert before != after and f"of {n} sessions" in page(running, "/sessions")
+        for found in Store(tmp_path / "store").manifest.sessions:
+            page(running, f"/session/{quote(found, safe='')}")
+
+
+def test_a_store_whose_files_are_gone_is_an_answer_and_not_the_end(tmp_path: Path) -> None:
+    store = store_of(tmp_path / "s", session(user("hello")))
+    with serving(store) as running:
+        shutil.rmtree(store.folder / "shards" / "one")
+        for path in ("/sessions", "/session/s1"):
+            got = ask(running, path)
+            assert got.status in (200, 503), got.text[-300:]
+        assert ask(running, "/session/s1").status == 503
+        assert ask(running, "/static/ui.css").status == 200
+
+
+def test_many_readers_at_once_are_all_answered(server: Server) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda path: ask(server, path).status, [*ROUTES, "/session/fine-1"] * 8))
+    assert set(answers) == {200}
+
+
+# -- the verb ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_verb_says_where_it_is_and_ends_quietly_on_ctrl_c(tmp_path: Path) -> None:
+    store = store_of(tmp_path / "s", session(user("hello")))
+    given = [sys.executable, "-m", "agentsignals", "serve", "--store", str(store.folder), "--port", "0", "--json"]
+    with subprocess.Popen(given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stdout and running.stderr
+        told = ""
+        while not told.rstrip().endswith("}"):
+            line = running.stdout.readline()
+            assert line, running.stderr.read()
+            told += line
+        url = json.loads(told)["url"]
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/", url) and json.loads(told)["store"] == str(store.folder)
+        connection = http.client.HTTPConnection("127.0.0.1", int(url.rsplit(":", 1)[1].strip("/")), timeout=30)
+        connection.request("GET", "/sessions")
+        assert b"hello" in connection.getresponse().read()
+        connection.close()
+        running.send_signal(signal.SIGINT)
+        assert running.wait(30) == 0
+        assert running.stderr.read() == ""
+
+
+def test_a_port_that_is_taken_is_refused_when_named_and_left_when_not(tmp_path: Path, monkeypatch: Any) -> None:
+    store = store_of(tmp_path / "s", session(user("hello")))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(AgentSignalsError, match=f"Port {port} of 127.0.0.1 can't be had"):
+            started(store.folder, port)
+        monkeypatch.setattr("agentsignals.ui.server.PORT", port)
+        other = started(store.folder)
+        other.server_close()
+        assert other.port != port
+    with pytest.raises(AgentSignalsError, match="Port 99999"):
+        started(store.folder, 99999)
+
+
+def test_it_listens_on_this_machine_alone(server: Server) -> None:
+    assert server.server_address[0] == "127.0.0.1"
+
+
+def test_without_a_store_the_verb_says_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(StoreError):
+        started(tmp_path / "none")
+    assert main(["serve", "--store", str(tmp_path / "none")]) == 1
+    assert "agentsignals analyze" in capsys.readouterr().err
+
+
+# -- in a browser ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(BROWSER is None, reason="chromium is not installed")
+def test_a_browser_opens_the_pages_and_complains_of_nothing(server: Server, tmp_path: Path) -> None:
+    evil = quote(EVIL_ID, safe="")
+    given = [str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--v=0"]
+    given += [f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1280,4000", "--virtual-time-budget=15000"]
+    for path in ("/", "/sessions", f"/session/{evil}", "/signal/user.tool_error_rate", "/studies/errors"):
+        seen = subprocess.run(
+            [*given, "--dump-dom", f"http://127.0.0.1:{server.port}{path}"],
+            capture_output=True, text=True, check=True, timeout=120,
+        )  # fmt: skip
+        console = [line for line in seen.stderr.splitlines() if "CONSOLE" in line and "Dropping" not in line]
+        assert console == [], path
+        assert 'id="main"' in seen.stdout
+        if path.startswith("/studies/"):
+            assert 'class="vega-embed' in seen.stdout
