@@ -200,6 +200,22 @@ def test_what_python_can_not_parse_is_said_and_rules_over_its_text_still_apply()
     assert (told.skipped, [one.rule for one in told.findings]) == ("unparsed", ["any-address-with-password"])
 
 
+def test_a_rule_tells_once_of_a_line_and_200_times_of_a_file() -> None:
+    assert found("a.ts", "eval(x); eval(y)\neval(z)\n") == ["js-eval", "js-eval"]
+    assert found("a.ts", "eval(x)\n" * 200) == found("a.ts", "eval(x)\n" * 300) == ["js-eval"] * 200
+
+
+@pytest.mark.parametrize(("away", "is_same"), [(1, False), (2, False), (3, True)])
+def test_two_lines_before_and_after_tell_a_finding_from_its_equal(away: int, is_same: bool) -> None:
+    lines = ["a()"] * 4 + ["eval(x)"] + ["a()"] * 4
+    [before], [after] = (
+        scan_one("a.ts", "\n".join([*lines[:n], "b()", *lines[n + 1 :]]).encode()).findings
+        for n in (4 - away, 4 + away)
+    )
+    [one] = scan_one("a.ts", "\n".join(lines).encode()).findings
+    assert (one.around == before.around, one.around == after.around) == (is_same, is_same)
+
+
 def test_lines_are_counted_as_everybody_counts_them() -> None:
     [one] = scan_one("a.py", b"x = 1\r\n\r\nsubmit(\r\n  eval(\r\n    y\r\n  ))\r\n").findings
     assert (one.rule, one.line, one.end_line, one.text) == ("py-eval", 4, 6, "eval( y ))")
