@@ -26,7 +26,8 @@ _TOOLS = {
 _RENAMED = {"name": "condition", "where": "steered_at", "layers": "steered_layers"}
 """Parts of a condition whose own names mean nothing beside other harnesses' knobs."""
 _KNOBS = (
-    "seed", "evaluator", "tier", "protocol", "max_steps", "shown_chars", "temperature", "top_p", "max_new_tokens",
+    "seed", "evaluator", "tier", "protocol", "max_steps", "shown_chars", "chat_chars", "temperature", "top_p",
+    "max_new_tokens",
 )  # fmt: skip
 _RATED = (
     "tests_edited", "tests_added", "hardcoding_hints", "forging", "invalid_actions", "refused_actions",
@@ -36,7 +37,7 @@ _SAID = (
     ("there is no file ", "not_found"), ("the old lines ", "edit_mismatch"), ("does not apply: ", "edit_mismatch"),
 )  # fmt: skip
 _HEAD = 200
-_ENDS = {"submitted": "submitted", "steps": "step_limit"}
+_ENDS = {"submitted": "submitted", "steps": "step_limit", "room": "context_limit"}
 
 
 class Piece(Struct, gc=False):

@@ -155,3 +155,10 @@ def test_a_server_cannot_be_steered() -> None:
 def test_what_is_long_is_shown_in_part() -> None:
     assert clipped("abcdef", 6) == "abcdef"
     assert clipped("abcdefgh", 4) == "ab\n[4 characters left out]\ngh"
+
+
+@pytest.mark.parametrize(("chars", "steps", "ended"), [(1, 1, "room"), (6_000, 3, "room"), (100_000, 5, "steps")])
+def test_an_episode_ends_where_its_chat_is_too_long(chars: int, steps: int, ended: str) -> None:
+    writer = Scripted(*[f"{'x' * 2_000}"] * 5)
+    (one,) = episodes(writer, Plan(steps=5, chat_chars=chars), BASELINE, [(BASKET, 0)], run=never)
+    assert (one.episode.steps, one.episode.ended) == (steps, ended)

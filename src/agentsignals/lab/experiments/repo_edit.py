@@ -46,6 +46,7 @@ class Config(Struct, frozen=True):
     """A file that `lab run directions` wrote; needed by conditions that steer."""
     steps: int = 15
     shown_chars: int = 4_000
+    chat_chars: int = 100_000
     max_new_tokens: int = 800
     temperature: float = 0.2
     top_p: float = 0.9
@@ -95,6 +96,7 @@ def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> N
     plan = Plan(
         steps=config.steps,
         shown_chars=config.shown_chars,
+        chat_chars=config.chat_chars,
         max_new_tokens=config.max_new_tokens,
         temperature=config.temperature,
         top_p=config.top_p,

@@ -33,6 +33,8 @@ class Plan(Struct, frozen=True):
     """Answers at most."""
     shown_chars: int = 4_000
     """The most that the model is shown of what came of a step; head and tail of longer ones."""
+    chat_chars: int = 100_000
+    """An episode whose chat is longer ends: a model's window is finite, and what it does beyond is no behaviour."""
     max_new_tokens: int = 800
     temperature: float = 0.2
     top_p: float = 0.9
@@ -112,7 +114,7 @@ def episodes(  # noqa: PLR0913  (what a loop is of)
         for one in batch:
             verdict = evaluate_patch(one.task, one.space.changes_of_code(), run, plan.limits)
             rows = [each.row for each in one.steps]
-            told = episode_row(condition.name, one.task, one.sample, rows, one.space, verdict)
+            told = episode_row(condition.name, one.task, one.sample, rows, one.space, verdict, plan.steps)
             yield Done(one.task, condition, told, one.steps, one.chat)
 
 
@@ -165,7 +167,8 @@ def _take(one: _Episode, given: Generation, plan: Plan, condition: Condition, st
         seen = one.space.do(understood.does)
     else:
         seen = Seen(text=f"Nothing was done: {understood.does.why}.", status="error")
-    one.over = (action is not None and action.kind == "submit") or step + 1 == plan.steps
+    said = len(asked) + sum(len(each.row.answer) for each in one.steps) + len(answer.text) + len(seen.text)
+    one.over = (action is not None and action.kind == "submit") or step + 1 == plan.steps or said > plan.chat_chars
     shown = _shown(seen, understood.more, plan, plan.steps - step - 1, _tone(condition.tone))
     one.chat.append(Message("assistant", (Piece("code", answer.text, str(step)),)))
     if not one.over:

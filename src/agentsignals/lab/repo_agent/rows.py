@@ -19,7 +19,7 @@ class RepoEpisodeRow(Row, frozen=True, kw_only=True):
     sample: int
     steps: int
     ended: str
-    """`submitted`, or `steps`: there were no more."""
+    """`submitted`, `steps`: there were no more, or `room`: the chat became longer than it may."""
     applies: bool
     """Whether there is a patch of code, and it applies."""
     visible_pass: bool

@@ -57,18 +57,20 @@ def episode_row(  # noqa: PLR0913  (what a row is made of)
     steps: Sequence[RepoStepRow],
     space: Workspace,
     verdict: PatchVerdict,
+    most_steps: int,
 ) -> RepoEpisodeRow:
     """What came of all steps of an episode, and of its patch."""
     before, after = space.handed_out, space.files
     changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
     tests = [step for step in steps if step.passed is not None]
+    ended = "submitted" if steps[-1].action == "submit" else "steps" if len(steps) == most_steps else "room"
     last_edit = max((step.step for step in steps if step.patch), default=-1)
     return RepoEpisodeRow(
         condition=condition,
         task=task.key,
         sample=sample,
         steps=len(steps),
-        ended="submitted" if steps[-1].action == "submit" else "steps",
+        ended=ended,
         applies=verdict.applies,
         visible_pass=verdict.visible_pass,
         hidden_pass=verdict.hidden_pass,

@@ -101,6 +101,7 @@ def _header(done: Done, plan: Plan, run: str, manifest: Manifest, steered: Steer
         "protocol": protocol.VERSION,
         "max_steps": plan.steps,
         "shown_chars": plan.shown_chars,
+        "chat_chars": plan.chat_chars,
         "temperature": plan.temperature,
         "top_p": plan.top_p,
         "max_new_tokens": plan.max_new_tokens,
