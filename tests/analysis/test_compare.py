@@ -232,6 +232,11 @@ def test_few_matched_tasks_say_what_they_can_not_tell() -> None:
     assert none.warnings[-1].startswith("0 matched tasks: nothing is paired")
 
 
+def test_what_a_run_calls_its_baseline_is_the_baseline() -> None:
+    found = compared(*arm("a", "1 1 1"), *arm("Baseline", "1 0"))
+    assert [(p.candidate, p.baseline) for p in found.pairs] == [("a", "Baseline")]
+
+
 def test_missing_outcomes_are_counted_with_their_reason() -> None:
     found = compared(*arm("a", "1 - - 0"), *arm("b", "1 0 1 1"))
     assert next(c for c in found.candidates if c.name == "a").absent == {"missing_artifact": 2}

@@ -22,7 +22,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--by", metavar="COLUMN", nargs="+", default=[], action="extend",
         help="what makes a candidate: model, agent, run, a cap, a knob (default: treatments that differ)")  # fmt: skip
-    add("--baseline", metavar="NAME", help="the candidate the others are held against (default: most known outcomes)")
+    add(
+        "--baseline",
+        metavar="NAME",
+        help="the candidate the others are held against (default: one of that name, else most known outcomes)",
+    )
     add("--outcome", metavar="WHAT", default="reward",
         help="reward (default), resolved, or a signal of attempts: SIGNAL, SIGNAL=VALUE, SIGNAL>=NUMBER")  # fmt: skip
     add("--where", metavar="SQL", default="true", help="a condition over the columns of `sessions` and `attempts`")

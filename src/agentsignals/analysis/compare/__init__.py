@@ -54,7 +54,7 @@ def compare(
     rule: OutcomeRule, rows: Mapping[str, list[Row]], by: Sequence[str] = (), baseline: str | None = None
 ) -> Comparison:
     """The candidates of these rows. `by`: columns and knobs (else the treatments that differ); `baseline`: a
-    candidate's name, or a part of it that no other has (else the one with most known outcomes). UsageError where a
+    candidate's name, or a part of it that no other has (else the one called `baseline`, or with most known outcomes). UsageError where a
     column or candidate is not there.
     """
     tried = tried_of(rule, rows)
@@ -102,6 +102,13 @@ def compare(
     )
 
 
+_CALLED_SO = frozenset({"baseline", "control", "plain"})
+
+
 def _usual(told: Sequence[Candidate]) -> str | None:
-    """The candidate of whose first attempts most outcomes are known; the first one where several have as many."""
+    """The candidate that its run calls the baseline, or a control; else the one of whose first attempts most outcomes
+    are known; the first one where several have as many."""
+    called = [one.name for one in told if one.name.lower() in _CALLED_SO]
+    if called:
+        return called[0]
     return max(told, key=lambda one: one.first.n).name if told else None
