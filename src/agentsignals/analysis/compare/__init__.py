@@ -53,9 +53,10 @@ class Comparison(Struct, frozen=True, kw_only=True):
 def compare(
     rule: OutcomeRule, rows: Mapping[str, list[Row]], by: Sequence[str] = (), baseline: str | None = None
 ) -> Comparison:
-    """The candidates of these rows. `by`: columns and knobs (else the treatments that differ); `baseline`: a
-    candidate's name, or a part of it that no other has (else the one called `baseline`, or with most known outcomes). UsageError where a
-    column or candidate is not there.
+    """The candidates of these rows. UsageError where a column or candidate is not there.
+
+    `by`: columns and knobs (else the treatments that differ). `baseline`: a candidate's name, or a part of it that no
+    other has (else the one that is called so, or has most known outcomes).
     """
     tried = tried_of(rule, rows)
     columns = chosen(tried, by)
