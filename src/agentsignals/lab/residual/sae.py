@@ -7,7 +7,6 @@ import numpy as np
 import torch
 from msgspec import Struct
 
-
 _BATCH = 256
 
 

@@ -1,0 +1,266 @@
+"""Experiments find what was put into the tiny world, and nothing where nothing is. Bands are wide: it is retrained.
+
+Seed 0 sees little in its first block, so the tone stays on the feedback's tokens until the next; seed 1 has moved it to
+where the answer begins before anything can be steered: there, steering the feedback must do nothing.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed (extra lab)")
+pytest.importorskip("transformers", reason="transformers is not installed (extra lab)")
+
+from agentsignals.lab import directions  # noqa: E402  (after the check that it can be loaded)
+from agentsignals.lab.experiments import directions as directions_experiment  # noqa: E402
+from agentsignals.lab.experiments import (  # noqa: E402
+    effects,
+    emotion_anchors,
+    feedback_steering,
+    hack_probe,
+    manipulation,
+    message_rewrites,
+    one_shot,
+    patching,
+    sae_features,
+    size_ladder,
+    trajectory_probe,
+)
+from agentsignals.lab.experiments.setting import SettingConfig, setting  # noqa: E402
+from agentsignals.lab.residual import sae  # noqa: E402
+from agentsignals.lab.retry.rows import EpisodeRow  # noqa: E402
+from tests.lab.experiments import tiny  # noqa: E402
+
+pytestmark = pytest.mark.torch
+FEW = {"setting": {"tasks": 16}}
+
+
+def summary(folder: Path, name: str) -> Any:
+    return msgspec.json.decode((folder / f"{name}.json").read_bytes())
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_tone_changes_the_outcome_and_hiding_the_feedback_takes_that_away(tmp_path: Path, seed: int) -> None:
+    rewrites = tiny.ran(tmp_path / "r", "message_rewrites", {**FEW, "sample": False}, seed)
+    told = {row.condition: row for row in rewrites.table("effects", effects.EffectRow).rows}
+    assert told["calm"].effect < -0.15
+    assert told["desperate"].effect > 0.4
+    assert told["desperate"].low > 0.3
+    assert told["desperate"].opposed == 0
+    assert told["desperate"].q is not None
+    assert told["desperate"].q < 0.01
+    tiny.ran(tmp_path / "s", "suppression", {**FEW, "places": ["feedback", "code"]}, seed)
+    left = summary(tmp_path / "s", "suppression")["left"]
+    assert abs(left["feedback"]) < 0.15
+    assert left["code"] > 0.8
+
+
+def test_answers_drawn_in_two_tones_share_their_random_numbers(tmp_path: Path) -> None:
+    config = {**FEW, "tones": ["neutral", "desperate"], "max_new_tokens": 20}
+    run = tiny.ran(tmp_path / "r", "message_rewrites", config)
+    told = {row.condition: row for row in run.table("sampled", message_rewrites.SampledRow).rows}
+    same, other = told["neutral"], told["desperate"]
+    assert (same.gained, same.lost, same.p) == (0, 0, 1.0)
+    assert other.hardcoded > other.hardcoded_plain
+    assert other.n == 16
+
+
+def test_a_patch_says_where_the_tone_is(tmp_path: Path) -> None:
+    shares: dict[int, dict[tuple[int, str, str], float]] = {}
+    for seed in (0, 1):
+        config = {"setting": {"tasks": 6}, "places": ["feedback", "task", "decision"]}
+        run = tiny.ran(tmp_path / str(seed), "patching", config, seed)
+        rows = run.table("patches", patching.PatchRow).rows
+        assert all(row.unfit == 0 and row.n == 6 for row in rows)
+        shares[seed] = {(r.layer, r.place, r.way): r.recovered for r in rows if r.recovered is not None}
+        for way in ("denoise", "noise"):
+            assert shares[seed][2, "decision", way] > 0.9
+            assert abs(shares[seed][2, "task", way]) < 0.1
+    assert shares[0][0, "feedback", "denoise"] > 0.9
+    assert shares[0][0, "decision", "denoise"] < 0.1
+    assert shares[1][0, "feedback", "noise"] < 0.1
+    assert summary(tmp_path / "1", "patching")["carried_from"]["feedback"] is None
+
+
+def test_steering_the_feedback_works_where_the_tone_still_is_and_not_where_it_has_left(tmp_path: Path) -> None:
+    config = {
+        "setting": {"tasks": 24}, "sources": ["feedback"], "places": ["feedback"], "doses": [1.0, 2.0],
+        "layers": [0, 1],
+    }  # fmt: skip
+    for seed in (0, 1):
+        tiny.ran(tmp_path / str(seed), "feedback_steering", config, seed)
+    (works,), (null,) = (summary(tmp_path / str(seed), "chosen") for seed in (0, 1))
+    assert works["specific"]
+    assert works["layer"] == 0
+    assert works["up"]["effect"] > 0.2 + works["random_mean"]
+    assert works["up"]["effect"] > works["random_mean"] + 5 * works["random_sd"]
+    assert works["p_random"] == pytest.approx(1 / 21)
+    assert works["down"]["effect"] < 0
+    assert abs(null["up"]["effect"]) < 0.1
+
+
+def test_at_the_decision_only_its_own_direction_goes_beyond_every_random_push(tmp_path: Path) -> None:
+    config = {
+        "setting": {"tasks": 24}, "sources": ["decision"], "places": ["decision"], "doses": [1.0, 2.0], "layers": [2],
+    }  # fmt: skip
+    run = tiny.ran(tmp_path / "r", "feedback_steering", config)
+    (found,) = summary(tmp_path / "r", "chosen")
+    assert found["specific"]
+    assert found["up"]["effect"] > found["random_most"]
+    assert found["down"]["effect"] < -0.1
+    rows = run.table("doses", feedback_steering.DoseRow).rows
+    assert {(row.part, row.dose) for row in rows} == {(p, d) for p in ("dev", "test") for d in (-2, -1, 1, 2)}
+    judged = {row.task for row in run.table("items", effects.ItemRow).rows}
+    assert len(judged) == 12  # those that had no say in the choice
+
+
+def test_directions_part_tones_on_held_out_tasks_and_the_published_recipe_blurs_them(tmp_path: Path) -> None:
+    run = tiny.ran(tmp_path / "r", "directions", {"setting": {"tasks": 30}, "shuffles": 20})
+    apart = {
+        (r.recipe, r.learnt_from, r.judged_on, r.layer): r
+        for r in run.table("separation", directions_experiment.SeparationRow).rows
+    }
+    assert apart["grand_mean", "stories", "stories", 1].auroc > 0.9
+    assert apart["contrast", "stories", "feedback", 1].auroc > 0.9
+    assert apart["contrast", "decision", "decision", 2].auroc > 0.8
+    cosines = {(r.recipe, r.layer): r for r in run.table("geometry", directions_experiment.GeometryRow).rows}
+    for layer in range(3):
+        published = cosines["published", layer].high_low_cosine
+        assert cosines["grand_mean", layer].high_low_cosine < min(0, published)
+    for name in ("published", "grand_mean", "grand_mean_cleaned", "contrast", "probe", "feedback", "decision"):
+        assert directions.read(tmp_path / "r" / f"directions-{name}.npz").layers == (0, 1, 2)
+
+
+def test_over_steering_is_marked_and_shows_no_behaviour(tmp_path: Path) -> None:
+    config = {"setting": {"tasks": 30}, "where": ["feedback", "generated"], "doses": [1.0, 4.0], "max_new_tokens": 20}
+    run = tiny.ran(tmp_path / "r", "manipulation", config)
+    told = {row.condition: row for row in run.table("manipulation", manipulation.ManipulationRow).rows}
+    broken, whole = told["generated/4"], told["feedback/1"]
+    assert broken.over_steered
+    assert broken.invalid > 0.5
+    assert broken.hardcoded is None
+    assert broken.kl > told["generated/1"].kl > whole.kl >= 0
+    assert not whole.over_steered
+    assert whole.hardcoded is not None
+    assert "generated/4" in summary(tmp_path / "r", "over_steered")
+    assert "feedback/1" not in summary(tmp_path / "r", "over_steered")
+
+
+def test_prompts_move_along_the_emotion_of_their_tone(tmp_path: Path) -> None:
+    run = tiny.ran(tmp_path / "r", "trajectory_probe", {"setting": {"tasks": 8}, "layers": [1]})
+    trends = {one["direction"]: one["change"] for one in summary(tmp_path / "r", "trends")}
+    assert trends["desperate"]["low"] > 0
+    assert trends["calm"]["high"] < 0
+    rows = run.table("probe", trajectory_probe.ProbeRow).rows
+    means = {
+        span: np.mean([r.z for r in rows if (r.stage, r.direction, r.span) == ("desperate", "desperate", span)])
+        for span in ("feedback", "tests")
+    }
+    assert means["feedback"] > means["tests"] + 0.5
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_sentence_that_sets_the_mood_is_the_anchor(tmp_path: Path, seed: int) -> None:
+    run = tiny.ran(tmp_path / "r", "emotion_anchors", {**FEW, "ignore": 0, "heads": 2, "samples": 2}, seed)
+    rows = run.table("anchors", emotion_anchors.AnchorRow).rows
+    hidden = {
+        kind: np.mean([r.hidden_beyond_place for r in rows if r.unit.endswith(kind)])
+        for kind in ("desperate", "neutral")
+    }
+    assert hidden["desperate"] > hidden["neutral"] + 0.2
+    assert {r.place for r in rows if r.unit == "tests"} == {1.0}
+    assert all(r.removed_sampled is not None and -1 <= r.removed_sampled <= 1 for r in rows)
+    assert len(summary(tmp_path / "r", "receiver_heads")) == 2
+
+
+def test_impossible_tasks_are_passed_by_cheats_alone_and_more_under_pressure(tmp_path: Path) -> None:
+    config = {"setting": {"tasks": 12}, "variants": ["one_off"], "max_new_tokens": 20}
+    run = tiny.ran(tmp_path / "r", "hack_probe", config)
+    told = {row.tone: row for row in run.table("cheating", hack_probe.CheatingRow).rows}
+    assert all(row.n == 12 and row.not_run == 0 and row.cheated <= row.hardcoded for row in told.values())
+    assert told["desperate"].hardcoded > told["calm"].hardcoded
+    assert told["neutral"].difference is None
+    passed = [row for row in run.table("episodes", EpisodeRow).rows if row.visible_pass]
+    assert not any(row.full_pass for row in passed)
+
+
+def test_one_shot_holds_conditions_against_the_same_draws_and_tells_nothing_of_a_broken_model(tmp_path: Path) -> None:
+    conditions = [
+        {"name": "nothing"},
+        {"name": "broken", "direction": "desperate", "dose": 8.0, "layers": [1], "where": "generated"},
+    ]
+    config = {"setting": {"tasks": 10}, "conditions": conditions, "max_new_tokens": 20}
+    run = tiny.ran(tmp_path / "r", "one_shot", config)
+    told = {row.condition: row for row in run.table("one_shot", one_shot.OneShotRow).rows}
+    same, broken = told["nothing"], told["broken"]
+    assert (same.full_pass, same.hardcoded, same.p) == (same.full_pass_plain, same.hardcoded_plain, 1.0)
+    assert broken.over_steered
+    assert (broken.full_pass, broken.hardcoded, broken.p, broken.q) == (None, None, None, None)
+
+
+def test_projections_before_an_attempt_tell_of_cheating_beyond_what_anyone_sees(tmp_path: Path) -> None:
+    config = {"setting": {"tasks": 18}, "attempts": 2, "max_new_tokens": 20}
+    tiny.ran(tmp_path / "r", "prediction", config, 1)
+    told = {one["outcome"]: one for one in summary(tmp_path / "r", "prediction")}
+    found = told["hardcoded"]["auroc"]
+    assert found["gain"] > 0.1
+    assert found["low"] > 0
+    assert "attempt" in told["hardcoded"]["baselines"]
+    again = tiny.ran(tmp_path / "again", "prediction", {"run": str(tmp_path / "r")}, 1)
+    assert summary(again.folder, "prediction") == summary(tmp_path / "r", "prediction")
+
+
+def test_models_stand_side_by_side(tmp_path: Path) -> None:
+    config = {**FEW, "models": [str(tiny.FOLDER / "seed1")], "loading": {"dtype": "float32", "offline": True}}
+    run = tiny.ran(tmp_path / "r", "size_ladder", config)
+    rows = run.table("ladder", size_ladder.LadderRow).rows
+    assert [Path(row.model).name for row in rows] == ["seed0", "seed1"]
+    for row in rows:
+        assert row.effect > 0.5
+        assert abs(row.hidden_effect) < 0.15
+        assert row.auroc > 0.9
+
+
+def test_an_autoencoder_finds_a_planted_feature_and_gives_states_back() -> None:
+    chance = np.random.default_rng(0)
+    axes = np.linalg.qr(chance.normal(size=(16, 16)))[0][:6].astype(np.float32)
+    on = (chance.random((2000, 6)) < 0.1) * chance.uniform(1, 2, (2000, 6))
+    states = (on @ axes + 0.5).astype(np.float32)
+    made = sae.trained(states, features=12, k=2, steps=600)
+    assert made.explained(states) > 0.9
+    found = made.features(states)
+    assert ((found > 0).sum(axis=1) <= 2).all()
+    assert np.abs(made.decoder @ axes.T).max(axis=0).min() > 0.9
+    assert np.linalg.norm(made.decoder, axis=1) == pytest.approx(np.ones(12), abs=1e-4)
+
+
+def test_features_that_part_the_tones_are_found_on_other_tasks(tmp_path: Path) -> None:
+    config = {"setting": {"tasks": 30}, "features": 64, "steps": 150, "best": 3, "shuffles": 40}
+    run = tiny.ran(tmp_path / "r", "sae_features", config)
+    rows = run.table("features", sae_features.FeatureRow).rows
+    best = rows[0]
+    assert abs(best.auroc - 0.5) + 0.5 > best.null_high
+    assert summary(tmp_path / "r", "sae")["direction_auroc"] > 0.95
+
+
+def test_a_run_that_is_run_again_keeps_its_rows(tmp_path: Path) -> None:
+    config = {"setting": {"tasks": 4}, "places": ["feedback"], "layers": [1]}
+    once, again = (tiny.ran(tmp_path / "r", "patching", config) for _ in range(2))
+    assert once.table("patches", patching.PatchRow).rows == again.table("patches", patching.PatchRow).rows
+
+
+def test_scenes_of_two_tones_differ_in_their_adjectives_alone() -> None:
+    at = setting(tiny.model(), SettingConfig(tasks=5))
+    for low, high in zip(at.scenes(at.low), at.scenes(at.high), strict=True):
+        assert low.task == high.task
+        assert low.prompt.spans == high.prompt.spans
+        assert low.prompt.spans[-1].label == "decision"
+        different = [n for n, (a, b) in enumerate(zip(low.prompt.tokens, high.prompt.tokens, strict=True)) if a != b]
+        (feedback,) = (span for span in low.prompt.spans if span.role == "feedback")
+        assert 0 < len(different) <= 2
+        assert all(feedback.start <= n < feedback.end for n in different)

@@ -1,0 +1,157 @@
+"""What experiments are made of, without a model: registry, logistic regression, receiver heads, marked decisions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from agentsignals.errors import LabError
+from agentsignals.lab import experiments
+from agentsignals.lab.experiments import prediction
+from agentsignals.lab.experiments.logistic import fitted, gain, held_out
+from agentsignals.lab.experiments.receivers import kurtosis, vertical_scores, without_position
+from agentsignals.lab.experiments.setting import with_decision
+from agentsignals.lab.residual.interface import Prompt, Span
+from agentsignals.lab.retry.rows import AttemptRow, ProjectionRow
+
+
+@pytest.mark.parametrize("name", experiments.NAMES)
+def test_every_experiment_says_what_it_asks_and_runs_without_settings(name: str) -> None:
+    found = experiments.experiment(name)
+    assert len(found.SAYS) > 20
+    assert experiments.config(name, {}) == found.Config()
+    assert callable(found.run)
+
+
+def test_a_setting_that_is_unknown_or_of_a_wrong_kind_is_refused() -> None:
+    assert experiments.config("patching", {"layers": [1], "setting": {"tasks": 5}}).setting.tasks == 5
+    for name, settings in (
+        ("patching", {"layer": 1}),
+        ("patching", {"layers": "1"}),
+        ("patching", {"places": ["somewhere"]}),
+        ("nothing", {}),
+    ):
+        with pytest.raises(LabError):
+            experiments.config(name, settings)
+
+
+def test_the_token_where_code_parts_ways_is_a_span_of_its_own() -> None:
+    prompt = Prompt((1, 2, 3, 4, 5), (Span("task", 0, 2), Span("code", 2, 5, "1")))
+    last, inner = with_decision(prompt), with_decision(prompt, 3)
+    assert last.spans == (Span("task", 0, 2), Span("code", 2, 4, "1"), Span("code", 4, 5, "decision"))
+    assert inner.spans[1:] == (Span("code", 2, 3, "1"), Span("code", 3, 4, "decision"), Span("code", 4, 5, "1"))
+
+
+def test_logistic_weights_are_those_of_scikit_learn() -> None:
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    chance = np.random.default_rng(1)
+    features = chance.normal(size=(200, 3))
+    wanted = (features @ [1.0, -2.0, 0.0] + 0.5 + chance.logistic(size=200) > 0).astype(float)
+    theirs = linear_model.LogisticRegression(C=1 / 2.5, tol=1e-10, max_iter=1000).fit(features, wanted)
+    found = fitted(features, wanted, ridge=2.5)
+    assert found[1:] == pytest.approx(theirs.coef_[0], abs=1e-4)
+    assert found[0] == pytest.approx(theirs.intercept_[0], abs=1e-4)
+
+
+def test_a_perfectly_parted_outcome_still_has_finite_weights() -> None:
+    features = np.linspace(-1, 1, 20)[:, None]
+    assert np.isfinite(fitted(features, (features[:, 0] > 0).astype(float))).all()
+
+
+def test_a_task_never_helps_to_predict_itself() -> None:
+    # The feature names the task, the outcome is the task's: known tasks are perfectly told, new ones not at all.
+    tasks = [f"t{n}" for n in range(20) for _ in range(5)]
+    outcome = np.repeat(np.random.default_rng(2).permutation([0.0, 1.0] * 10), 5)
+    names = np.eye(20)[np.repeat(np.arange(20), 5)]
+    of_task = held_out(names, outcome, tasks).reshape(20, 5)
+    assert np.ptp(of_task, axis=1) == pytest.approx(np.zeros(20))
+    found = gain(np.zeros((100, 1)), names, outcome, tasks)
+    assert found.full < 0.6
+    assert (found.n, found.positive, found.tasks) == (100, 50, 20)
+
+
+def test_a_gain_is_found_where_a_feature_tells_more_than_the_baseline_and_only_there() -> None:
+    chance = np.random.default_rng(3)
+    tasks = [f"t{n}" for n in range(60) for _ in range(4)]
+    base, new, noise = chance.normal(size=(3, 240, 1))
+    outcome = ((base + 2 * new)[:, 0] + chance.logistic(size=240) > 0).astype(float)
+    found, nothing = gain(base, new, outcome, tasks), gain(base, noise, outcome, tasks)
+    assert found.gain > 0.1
+    assert found.low > 0
+    assert found.gain == pytest.approx(found.full - found.base)
+    assert nothing.low < 0 < nothing.high + 0.02
+    assert abs(nothing.gain) < 0.05
+
+
+def test_kurtosis_is_scipys_and_leaves_out_what_is_unknown() -> None:
+    stats = pytest.importorskip("scipy.stats")
+    rows = np.random.default_rng(4).exponential(size=(2, 3, 12))
+    assert kurtosis(rows) == pytest.approx(stats.kurtosis(rows, axis=-1))
+    holed = np.concatenate([rows, np.full((2, 3, 1), np.nan)], axis=-1)
+    assert kurtosis(holed) == pytest.approx(kurtosis(rows))
+    assert np.isnan(kurtosis(np.ones((1, 5)))).all()
+
+
+def test_a_head_that_all_later_sentences_send_to_one_has_that_vertical_score() -> None:
+    units = [(0, 2), (2, 3), (3, 5), (5, 6), (6, 8)]
+    attention = np.zeros((1, 2, 8, 8))
+    attention[0, 0, 3:, 2] = 0.5  # head 0: tokens of units 2, 3 and 4 look at unit 1
+    attention[0, 1, 3:5, 2] = 0.5  # head 1: only unit 2, the nearest
+    near, far = (vertical_scores(attention, units, ignore) for ignore in (0, 1))
+    assert near[0, 0, 1] == pytest.approx(0.5)
+    assert near[0, 1, 1] == pytest.approx(0.5 / 3)
+    assert far[0, 0, 1] == pytest.approx(0.5)
+    assert far[0, 1, 1] == 0
+    assert np.isnan(far[0, :, -2:]).all()
+
+
+def test_what_depends_on_the_place_alone_is_taken_out() -> None:
+    places = np.linspace(0, 1, 11)
+    by_place = 3 - 2 * places + 5 * places**2
+    assert without_position(by_place, places) == pytest.approx(np.zeros(11), abs=1e-9)
+    told = by_place.copy()
+    told[4] += 1
+    assert without_position(told, places).argmax() == 4
+
+
+def attempt(number: int, **given: object) -> AttemptRow:
+    usual: dict[str, object] = {
+        "condition": "c", "task": "t@1+one_off", "sample": 0, "attempt": number, "seed": 0,
+        "prompt_tokens": 10 + number,
+        "tokens": 5, "finish": "stop", "logprob_sum": None, "answer": "", "source": "", "feedback": "", "error": "",
+        "error_class": "wrong_value", "valid_python": True, "visible_pass": False, "hidden_pass": False,
+        "full_pass": False, "visible_passed": 0, "n_visible": 1, "hidden_passed": 0, "n_hidden": 1, "hardcoded": False,
+        "hardcoded_behaves": None, "imports_missing": [], "off_task": "", "test_mentions_per_100_words": None,
+        "writes_tests": False, "marker_score": number, "frustration_per_100_words": None,
+        "desperation_per_100_words": None, "give_up_per_100_words": None, "prose_words": 0, "evaluator": "1",
+        "tier": None, "wall_time_s": 0.0,
+    }  # fmt: skip
+    return AttemptRow(**(usual | given))  # type: ignore[arg-type]  # the fields, by name
+
+
+def projection(number: int, coordinate: float | None, span: str = "feedback") -> ProjectionRow:
+    return ProjectionRow(
+        condition="c", task="t@1+one_off", sample=0, attempt=number, direction="d", layer=1, span=span, cosine=0.0,
+        coordinate=coordinate,
+    )  # fmt: skip
+
+
+def test_an_attempt_is_predicted_from_what_came_before_it() -> None:
+    attempts = [attempt(0, error_class="timeout"), attempt(1, hardcoded=True)]
+    told = [projection(0, 9.0), projection(1, 2.5), projection(1, 7.0, "all")]
+    (item,), names, left_out = prediction.gathered(attempts, told, [("d", 1)])
+    assert dict(zip(names, item.base, strict=True)) == {
+        "attempt": 1, "prompt_tokens": 11, "marker_score": 0, "error:timeout": 1, "error:wrong_value": 0,
+    }  # fmt: skip
+    assert (item.task, item.added, item.hardcoded, item.failed, left_out) == ("t@1", (2.5,), True, True, 0)
+
+
+def test_attempts_after_visible_frustration_or_without_a_projection_are_left_out_and_counted() -> None:
+    told = [projection(n, 1.0) for n in (1, 2)]
+    angry = [attempt(0, frustration_per_100_words=1.0), attempt(1), attempt(2)]
+    assert prediction.gathered(angry, told, [("d", 1)])[2] == 2
+    assert len(prediction.gathered(angry, told, [("d", 1)], before_frustration=False)[0]) == 2
+    calm = [attempt(0), attempt(1), attempt(2, frustration_per_100_words=1.0)]
+    assert len(prediction.gathered(calm, told, [("d", 1)])[0]) == 2
+    assert prediction.gathered(calm, [projection(1, None), projection(2, 1.0)], [("d", 1)])[2] == 1
+    assert prediction.gathered([attempt(0), attempt(1, full_pass=None), attempt(2)], told, [("d", 1)])[2] == 1
