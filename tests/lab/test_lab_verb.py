@@ -343,6 +343,33 @@ def content(folder: Path) -> tuple[list[Any], list[Any]]:
 
 @pytest.mark.torch
 @torch_only
+def test_directions_are_made_and_a_loop_is_steered_along_them(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "e.toml").write_text("[setting]\ntasks = 6\n")
+    on = ("--model", TINY, "--device", "cpu")
+    ask(capsys, "run", "directions", "--config", tmp_path / "e.toml", *on, "--out", tmp_path / "directions")
+    ask(capsys, "report", tmp_path / "directions")
+    assert "Directions of " in (tmp_path / "directions" / "report.md").read_text("utf-8")
+    (tmp_path / "c.toml").write_text(
+        '[[condition]]\nname = "up"\ndirection = "desperate"\ndose = 0.5\nlayers = [1]\nwhere = "feedback"\n'
+    )
+    made = tmp_path / "directions" / "directions-grand_mean.npz"
+    given = ("--tasks", "tiny:3", "--wording", "tiny", "--max-new-tokens", 16, "--attempts", 1)
+    more = ("--conditions", tmp_path / "c.toml", "--directions", made)
+    found = ask(capsys, "agent", *on, *given, *more, "--out", tmp_path / "run")
+    assert [c["condition"] for c in found["conditions"]] == ["baseline", "up"]
+    ask(capsys, "report", tmp_path / "run", "-o", tmp_path / "r.json")
+    sections = json.loads((tmp_path / "r.json").read_text("utf-8"))["sections"]
+    assert [s["study"] for s in sections] == [
+        "conditions", "against", "attempts", "projections", "manipulation", "ground",
+    ]  # fmt: skip
+    kind, message = refused(capsys, "agent", *on, *given, *more[:2], "--out", tmp_path / "other")
+    assert (kind, "needs directions" in message or "steers" in message) == ("lab", True), message
+
+
+@pytest.mark.torch
+@torch_only
 def test_a_loop_on_a_model_is_interrupted_goes_on_and_is_read_as_attempts(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -134,6 +134,25 @@ def test_rows_that_a_kill_left_in_both_places_count_once(tmp_path: Path) -> None
     assert len(Run.read(tmp_path).table("attempts", AttemptRow).rows) == 4
 
 
+def test_rows_that_are_taken_away_are_gone_from_disk(tmp_path: Path) -> None:
+    run = opened(tmp_path)
+    looped(run, Scripted(WRONG, WRONG), 2)
+    run.table("attempts", AttemptRow).keep(lambda row: row.sample == 1)
+    assert [row.sample for row in Run.read(tmp_path).table("attempts", AttemptRow).rows] == [1, 1]
+
+
+def test_passing_what_is_shown_alone_is_no_reward(tmp_path: Path) -> None:
+    with opened(tmp_path) as run:
+        looped(run, Scripted(fenced(tasks.hardcoded(TASK))))
+    _, _, reading = read_files(list((tmp_path / "traces").rglob("*.jsonl")), tmp_path)
+    (one,) = reading.attempts
+    assert (one.reward, one.rewards) == (0.0, {"visible": 1.0, "hidden": 0.0, "task": 0.0})
+    assert one.ratings is not None
+    assert one.ratings["hardcoded"] is True
+    assert one.verification is not None
+    assert (one.verification.passed, one.verification.failed) == (["visible cases"], ["hidden cases"])
+
+
 def test_two_conditions_of_one_name_are_refused(tmp_path: Path) -> None:
     with pytest.raises(LabError, match="Two conditions are called 'calm words'"):
         looped(opened(tmp_path), Scripted(), 1, CALM, CALM)
