@@ -162,3 +162,8 @@ def test_an_episode_ends_where_its_chat_is_too_long(chars: int, steps: int, ende
     writer = Scripted(*[f"{'x' * 2_000}"] * 5)
     (one,) = episodes(writer, Plan(steps=5, chat_chars=chars), BASELINE, [(BASKET, 0)], run=never)
     assert (one.episode.steps, one.episode.ended) == (steps, ended)
+
+
+def test_halves_of_characters_are_written_as_signs_that_a_file_can_hold() -> None:
+    one = done(act("write notes\nhalf \ud800"), SUBMIT)
+    assert "+half ?\n" in one.episode.patch
