@@ -209,6 +209,14 @@ def test_the_baseline_is_always_there_and_comes_first(tmp_path: Path) -> None:
     assert read_conditions(None) == [BASELINE]
 
 
+def test_a_server_is_not_steered(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text("[[condition]]\nname = 'up'\ndirection = 'calm'\ndose = 0.1\nlayers = [1]\n")
+    given = ("--server", "http://127.0.0.1:9/v1", "--server-model", "m", "--conditions", tmp_path / "c.toml")
+    kind, message = refused(capsys, "agent", *given, "--out", tmp_path / "run")
+    assert (kind, "no directions came" in message) == ("lab", True), message
+    assert not (tmp_path / "run").exists()
+
+
 def test_tasks_are_named_by_name_key_family_or_count() -> None:
     assert [one.key for one in chosen_tasks("parse_duration")] == ["parse_duration@1"]
     assert [one.key for one in chosen_tasks("parse_duration@1+one_off")] == ["parse_duration@1+one_off"]
@@ -365,7 +373,8 @@ def test_directions_are_made_and_a_loop_is_steered_along_them(
         "conditions", "against", "attempts", "projections", "manipulation", "ground",
     ]  # fmt: skip
     kind, message = refused(capsys, "agent", *on, *given, *more[:2], "--out", tmp_path / "other")
-    assert (kind, "needs directions" in message or "steers" in message) == ("lab", True), message
+    assert (kind, "no directions came" in message) == ("lab", True), message
+    assert not (tmp_path / "other").exists()
 
 
 @pytest.mark.torch

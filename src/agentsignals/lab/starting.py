@@ -181,6 +181,8 @@ def begin(folder: Path, asked: Asked, card: dict[str, Any]) -> Begun:
         raise LabError("No samples or no attempts were asked for.", "One of each at least.")
     chosen = chosen_tasks(asked.tasks, asked.variants, asked.seed)
     conditions = read_conditions(asked.conditions)
+    if asked.directions is None and (steering := [one.name for one in conditions if one.steers]):
+        raise LabError(f"Condition {steering[0]!r} steers, and no directions came.", "Give --directions, with --model.")
     plan = Plan(
         wording(asked.wording),
         attempts=asked.attempts,
