@@ -197,6 +197,7 @@ def test_every_study_has_its_page(server: Server, name: str) -> None:
         )
 
 
+@pytest.mark.slow
 def test_the_links_of_the_pages_lead_to_pages(server: Server) -> None:
     """What a click reaches is there, from every page, and nothing leads away from this machine."""
     seen: set[str] = set()
@@ -466,6 +467,7 @@ def test_unseen_characters_are_seen_and_others_left_alone() -> None:
 # -- the store underneath ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_empty_store_has_every_page(tmp_path: Path) -> None:
     store = Store(tmp_path / "s", create=True)
     store.save()
