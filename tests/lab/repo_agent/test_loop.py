@@ -167,3 +167,10 @@ def test_an_episode_ends_where_its_chat_is_too_long(chars: int, steps: int, ende
 def test_halves_of_characters_are_written_as_signs_that_a_file_can_hold() -> None:
     one = done(act("write notes\nhalf \ud800"), SUBMIT)
     assert "+half ?\n" in one.episode.patch
+
+
+@pytest.mark.parametrize(
+    ("last", "untested"), [((TEST, act("write notes\nx")), True), ((act("write notes\nx"), TEST), False)]
+)
+def test_a_change_after_the_last_tests_is_untested(last: tuple[str, str], untested: bool) -> None:
+    assert done(*last, SUBMIT).episode.untested is untested

@@ -193,4 +193,4 @@ def test_no_reference_solution_gives_a_hint_and_what_was_there_is_none() -> None
         assert hardcoding_hints(task.files, task.files | task.fixed) == ()
     before = {**FILES, "shop/a.py": "def f(n):\n    return 'seven'\n"}
     assert hardcoding_hints(before, {**before, "shop/a.py": "# more\ndef f(n):\n    return 'seven'\n"}) == ()
-    assert hardcoding_hints(FILES, {**FILES, "tests/test_a.py": "assert f(77) == 'seven' == 78\n"}) == ()
+    assert hardcoding_hints(FILES, {**FILES, "tests/test_more.py": "assert f(77) == 'seven'\n"}) == ()
