@@ -14,9 +14,10 @@ from agentsignals.errors import LabError
 from agentsignals.lab.comparing import OUTCOMES, compared, paired, paired_rows, paired_table, rate
 from agentsignals.lab.outline import sections
 from agentsignals.lab.report import parts
+from agentsignals.lab.rescored import task_of
 from agentsignals.lab.retry.rows import AttemptRow, EpisodeRow, ProjectionRow
 from agentsignals.lab.runs import Config, Manifest, Row, Run
-from agentsignals.lab.starting import ManipulationRow
+from agentsignals.lab.starting import ManipulationRow, chosen_tasks
 from agentsignals.proportions import wilson
 
 FULL = OUTCOMES["full pass"]
@@ -216,3 +217,12 @@ def test_a_run_without_an_episode_has_no_report(tmp_path: Path) -> None:
     run = Run.open(tmp_path, Config("retry_loop", {}), Manifest({}, "1", "t", "default", 1, {}, "now"))
     with pytest.raises(LabError, match="no finished episode"):
         parts(run)
+
+
+def test_stored_answers_find_their_tasks_and_those_of_another_version_do_not() -> None:
+    (tiny,) = chosen_tasks("tiny:1")
+    assert task_of(tiny.key).visible == tiny.visible
+    assert task_of("parse_duration@1+one_off").variant == "one_off"
+    for key in ("add_3_4_5@99", "parse_duration@99", "add_up@1"):
+        with pytest.raises(LabError, match=r"add_3_4_5@99|version 1, not 99|add_up"):
+            task_of(key)
