@@ -7,7 +7,7 @@ import pytest
 
 from agentsignals.errors import LabError
 from agentsignals.lab import experiments
-from agentsignals.lab.experiments import prediction
+from agentsignals.lab.experiments import feedback_steering, prediction
 from agentsignals.lab.experiments.logistic import fitted, gain, held_out
 from agentsignals.lab.experiments.receivers import kurtosis, vertical_scores, without_position
 from agentsignals.lab.experiments.setting import with_decision
@@ -155,3 +155,9 @@ def test_attempts_after_visible_frustration_or_without_a_projection_are_left_out
     assert len(prediction.gathered(calm, told, [("d", 1)])[0]) == 2
     assert prediction.gathered(calm, [projection(1, None), projection(2, 1.0)], [("d", 1)])[2] == 1
     assert prediction.gathered([attempt(0), attempt(1, full_pass=None), attempt(2)], told, [("d", 1)])[2] == 1
+
+
+def test_layer_and_dose_are_chosen_by_what_goes_beyond_chance_not_by_the_effect() -> None:
+    upward = {(0, 1.0): 0.3, (2, 2.0): 0.6, (1, 1.0): 0.2}
+    by_chance = {(0, 1.0): [0.0, 0.05], (2, 2.0): [0.1, 0.5], (1, 1.0): [-0.1, 0.0]}
+    assert feedback_steering.most_specific(upward, by_chance) == (0, 1.0)

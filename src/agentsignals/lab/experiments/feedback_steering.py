@@ -6,7 +6,7 @@ length, and judged on the others (emotion_lab (e), lessons iii and iv).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -122,13 +122,21 @@ def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> N
             road = Road(source, where, sets[source])
             up = _curve(run, dev, road, config)
             _curve(run, test, road, config)
-            layer, dose = max(up, key=lambda cell: up[cell] - max(chance[cell]))
+            layer, dose = most_specific(up, chance)
             judged, items = _judged(test, road, (layer, dose), config)
             found.append(judged)
             rows += items
         progress(number + 1, len(config.places))
     effects.write(run, [side for one in found for side in (one.up, one.down)], rows)
     run.write_summary("chosen", found)
+
+
+def most_specific(
+    upward: Mapping[tuple[int, float], float], by_chance: Mapping[tuple[int, float], Sequence[float]]
+) -> tuple[int, float]:
+    """The layer and dose whose effect goes furthest beyond the strongest random push there; not the largest effect,
+    which late layers and high doses have for any direction."""
+    return max(upward, key=lambda cell: upward[cell] - max(by_chance[cell]))
 
 
 def _ground(at: Setting, tasks: Sequence[Task], calibration: Calibration, part: str) -> Ground:
