@@ -22,6 +22,7 @@ from agentsignals.lab.retry.rows import AttemptRow, EpisodeRow
 from agentsignals.lab.runs import Run
 from agentsignals.lab.starting import chosen_tasks, read_conditions, served
 from agentsignals.lab.steering import BASELINE
+from tests.lab.evaluation.test_legacy import made
 from tests.lab.test_retry import fenced
 from tests.lab.test_served import Server, said, server  # noqa: F401  (a fixture)
 
@@ -283,6 +284,23 @@ def test_another_evaluator_tells_what_changes_and_changes_nothing(
     assert (found["before"], group["was"], group["now"], group["changes"]) == ("1", 1, 0, {"pass_to_fail": 1})
     assert ask(capsys, "rescore", tmp_path / "run")["groups"][0]["changes"] == {"same": 1}
     assert (tmp_path / "run" / "rows" / "attempts.parquet").read_bytes() == before
+
+
+def test_the_audit_is_told_and_written_where_it_is_asked_for(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    answer = "def safe_divide(a, b):\n    if b == 0:\n        return None\n    return a / b\n"
+    folder = made(tmp_path / "study", [answer, "no code"], ["False", "False"])
+    assert (
+        main(["lab", "audit", str(folder), "-o", str(tmp_path / "a.html"), "-o", str(tmp_path / "a.json"), "--quiet"])
+        == 0
+    )
+    shown = capsys.readouterr().out
+    assert "main-made | legacy-last |" in shown
+    assert "What the audit found" in (tmp_path / "a.html").read_text("utf-8")
+    assert json.loads((tmp_path / "a.json").read_text("utf-8"))
+    (tmp_path / "empty").mkdir()
+    assert "holds no published run" in refused(capsys, "audit", tmp_path / "empty")[1]
 
 
 def test_published_answers_are_scored_again(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

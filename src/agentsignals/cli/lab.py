@@ -96,6 +96,13 @@ def _rescore_arguments(parser: argparse.ArgumentParser) -> None:
     _sandbox_arguments(parser)
 
 
+def _audit_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", metavar="FOLDER", help="a clone of the published study, or a part of its results")
+    parser.add_argument(
+        "-o", "--out", metavar="FILE", action="append", default=[], help="write it, too: .html, .md or .json"
+    )
+
+
 _INNER: tuple[tuple[str, str, str, Callable[[argparse.ArgumentParser], None]], ...] = (
     ("list", "experiments, task families, wordings, sandbox tiers", "list", _list_arguments),
     (
@@ -109,11 +116,14 @@ _INNER: tuple[tuple[str, str, str, Callable[[argparse.ArgumentParser], None]], .
     ("compare", "two retry loops, paired where tasks match", "compare runs/a runs/b", _compare_arguments),
     ("rescore", "stored answers by another evaluator, and what changes", "rescore runs/a --evaluator legacy-last",
      _rescore_arguments),
+    ("audit", "what an audit finds in the published runs: rates re-scored, causes of failure, markers, geometry",
+     "audit llm-emotions-coding-agents -o audit.html", _audit_arguments),
 )  # fmt: skip
 
 
 def run(options: argparse.Namespace) -> int:
-    done = {"list": _list, "agent": _agent, "run": _run, "report": _report, "compare": _compare, "rescore": _rescore}
+    done = {"list": _list, "agent": _agent, "run": _run, "report": _report, "compare": _compare, "rescore": _rescore,
+            "audit": _audit}  # fmt: skip
     return done[options.of](options)
 
 
@@ -233,6 +243,20 @@ def _rescore(options: argparse.Namespace) -> int:
     finally:
         bar.close()
     _tell(options, found, words.text_of_rescored)
+    return 0
+
+
+def _audit(options: argparse.Namespace) -> int:
+    from agentsignals.cli import lab_words as words  # noqa: PLC0415
+    from agentsignals.cli.output import Bar  # noqa: PLC0415
+
+    bar = Bar(options.quiet)
+    try:
+        found = words.audited(Path(options.folder), bar)
+    finally:
+        bar.close()
+    words.write_pages(found, [Path(path) for path in options.out])
+    print(words.rendered(found, ".json" if options.json else ".md"))
     return 0
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from agentsignals.lab.rescored import Told
     from agentsignals.lab.retry.running import Ran
     from agentsignals.lab.runs import Run
-    from agentsignals.report.document import Document
+    from agentsignals.report.document import Document, Section
 
 _SHOWN = 44
 
@@ -134,11 +135,15 @@ def text_of_rescored(found: Told) -> str:
 
 def write_report(run: Run, paths: Sequence[Path]) -> list[Path]:
     """The run's report in the form each ending names. LabError when there is nothing to report or no place for it."""
-    made = document(run)
+    return write_pages(document(run), paths)
+
+
+def write_pages(made: Document, paths: Sequence[Path]) -> list[Path]:
+    """A document in the form each ending names, whole or not at all. LabError when there is no place for it."""
     for path in paths:
         draft = path.with_name(f".{path.name}.new")
         try:
-            draft.write_text(_rendered(made, path.suffix.lower()), encoding="utf-8")
+            draft.write_text(rendered(made, path.suffix.lower()), encoding="utf-8")
             draft.replace(path)
         except OSError as problem:
             draft.unlink(missing_ok=True)
@@ -151,28 +156,48 @@ def write_report(run: Run, paths: Sequence[Path]) -> list[Path]:
 def document(run: Run) -> Document:
     """The run's report before it has a form."""
     from agentsignals.lab.outline import sections  # noqa: PLC0415  (pyarrow, charts)
-    from agentsignals.report.document import FORM, Document, Section  # noqa: PLC0415
+    from agentsignals.report.document import Section  # noqa: PLC0415
 
     found = [
         Section(p.name, p.title, p.question, "eval", p.found.findings, p.found.tables, p.found.charts, p.found.limits)
         for p in sections(run)
     ]
     name = run.manifest.model.get("name") or "a model"
-    return Document(
-        FORM,
-        version("agentsignals"),
-        f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
-        1,
-        0,
-        (),
+    return _made(found, f"{run.config.experiment.replace('_', ' ').capitalize()} of {name}")
+
+
+def audited(folder: Path, progress: Callable[[str, int, int | None], None]) -> Document:
+    """What the audit finds in published runs. LabError when the folder holds none."""
+    from agentsignals.lab.evaluation.audit import Audit  # noqa: PLC0415  (pyarrow, NumPy)
+    from agentsignals.lab.evaluation.findings import findings  # noqa: PLC0415
+    from agentsignals.report.document import Section  # noqa: PLC0415
+
+    answers = count(1)
+    told = Audit(folder, on_answer=lambda: progress("answers", next(answers), None))
+    if not told.runs:
+        raise LabError(f"{folder} holds no published run.", "Name a clone of the study, or its results folder.")
+    found = findings(told)
+    section = Section(
+        "audit",
+        "What the audit found",
+        "Which published numbers are of the models, and which of their evaluator, sampling or geometry?",
         "eval",
-        {"eval": 1},
-        found,
-        about=f"{run.config.experiment.replace('_', ' ').capitalize()} of {name}",
+        found.findings,
+        found.tables,
+        found.charts,
+        found.limits,
     )
+    return _made([section], "The published runs, read again")
 
 
-def _rendered(made: Document, form: str) -> str:
+def _made(sections: list[Section], about: str) -> Document:
+    from agentsignals.report.document import FORM, Document  # noqa: PLC0415
+
+    now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return Document(FORM, version("agentsignals"), now, 1, 0, (), "eval", {"eval": 1}, sections, about=about)
+
+
+def rendered(made: Document, form: str) -> str:
     if form == ".json":
         return msgspec.json.format(msgspec.json.encode(made)).decode()
     if form == ".md":
