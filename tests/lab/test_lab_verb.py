@@ -300,7 +300,7 @@ def test_the_audit_is_told_and_written_where_it_is_asked_for(
     assert "What the audit found" in (tmp_path / "a.html").read_text("utf-8")
     assert json.loads((tmp_path / "a.json").read_text("utf-8"))
     (tmp_path / "empty").mkdir()
-    assert "holds no published run" in refused(capsys, "audit", tmp_path / "empty")[1]
+    assert "no published results" in refused(capsys, "audit", tmp_path / "empty")[1]
 
 
 def test_published_answers_are_scored_again(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

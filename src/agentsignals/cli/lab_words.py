@@ -174,8 +174,6 @@ def audited(folder: Path, progress: Callable[[str, int, int | None], None]) -> D
 
     answers = count(1)
     told = Audit(folder, on_answer=lambda: progress("answers", next(answers), None))
-    if not told.runs:
-        raise LabError(f"{folder} holds no published run.", "Name a clone of the study, or its results folder.")
     found = findings(told)
     section = Section(
         "audit",
