@@ -10,7 +10,7 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import roc_auc_score
 
 from agentsignals.errors import LabError
-from agentsignals.lab import directions, geometry, separation
+from agentsignals.lab import directions, geometry, separation, steering
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "emotion-runs"
 WIDTH, LAYERS = 32, 2
@@ -184,3 +184,19 @@ def test_the_published_directions_nearly_coincide(run: str) -> None:
     pair = [names.index("calm"), names.index("desperate")]
     alike = [round(float(geometry.cosines(vectors[pair, i])[0, 1]), 2) for i in range(3)]
     assert (alike, [round(g.mean_cosine, 2) for g in found], [round(g.sink_share, 2) for g in found]) == PUBLISHED[run]
+
+
+def test_controls_are_made_of_a_set_by_name() -> None:
+    made = directions.made("grand_mean", states(), planted(3), ORIGIN)
+    named = {
+        name: steering.vector(made, name, 9) for name in ("random:1", "random:2", "orthogonal:1", "shared", "calm")
+    }
+    assert np.array_equal(named["calm"], made.of("calm", 9))
+    assert not np.allclose(named["random:1"], named["random:2"])
+    assert np.abs(made.vectors[:, 1] @ named["orthogonal:1"]).max() < 1e-4
+    assert np.abs(made.vectors[:, 1] @ named["random:1"]).max() > 1e-3
+    for name in ("random:", "orthogonal:x", "bored"):
+        with pytest.raises(LabError):
+            steering.vector(made, name, 9)
+    with pytest.raises(LabError, match="no directions at layer 3"):
+        steering.vector(made, "calm", 3)

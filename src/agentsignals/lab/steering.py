@@ -38,7 +38,7 @@ class Condition(Struct, frozen=True):
 
     name: str
     direction: str | None = None
-    """The name in a direction set; `random:SEED` a random one, `shared` what all have in common."""
+    """A name in a direction set, or a control (see `vector`)."""
     dose: float = 0.0
     """Of the layer's median norm; negative: against the direction."""
     layers: tuple[int, ...] = ()
@@ -62,14 +62,18 @@ def positions(where: Where) -> Positions:
 
 
 def vector(of: DirectionSet, name: str, layer: int) -> Array:
-    """A direction of the set at a layer; `random:SEED` and `shared` are controls made from it."""
+    """A direction of the set at a layer, or a control made from the set: `random:SEED`, `orthogonal:SEED` (random, at
+    right angles to all of them), `shared` (what they have in common)."""
     place = of.layers.index(layer) if layer in of.layers else None
     if place is None:
         raise LabError(f"There are no directions at layer {layer}.", f"They are at {', '.join(map(str, of.layers))}.")
     kind, _, seed = name.partition(":")
-    if kind == "random":
-        if not seed.isdigit():
-            raise LabError(f"{name!r} has no seed.", "Write random:1, random:2, ...")
+    if kind in ("random", "orthogonal"):
+        if not seed.isdecimal():
+            raise LabError(f"{name!r} has no seed.", f"Write {kind}:1, {kind}:2, ...")
+        if kind == "orthogonal":
+            beside: Array = directions.orthogonal_to(of.vectors[:, place : place + 1], int(seed))[0]
+            return beside
         drawn: Array = directions.random_like(of.vectors[0, place], 1, int(seed))[0]
         return drawn
     if name == "shared":
