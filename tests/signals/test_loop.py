@@ -249,6 +249,7 @@ def test_a_row_names_its_trial_place_and_treatment() -> None:
         "visible": None,
         "hidden": None,
         "task": None,
+        "valid": None,
         "cost_usd": None,
         "treatment": "agent_type=subq",
     }
@@ -261,4 +262,31 @@ def test_rates_over_attempts_divide_by_attempts() -> None:
         rate = by_path(f"loop.{name}_rate")
         assert values_over_sessions(rate, {name: [True, False, False, False]}) == Measured(0.25, {"num": 1, "den": 4})
         assert values_over_sessions(rate, {}) == Absent("not_computable", "zero_denominator")
-    assert values_over_sessions(by_path("loop.valid_python_rate"), {}) == Absent("missing_artifact", "attempt_log")
+    valid = by_path("loop.valid_python_rate")
+    told = [{"valid": known} for known in (True, False, True, None)]
+    assert values_over_sessions(valid, {"attempt_result": told}) == Measured(2 / 3, {"num": 2, "den": 3})
+    for nothing in ([], [{"valid": None}]):
+        assert values_over_sessions(valid, {"attempt_result": nothing}) == Absent("missing_artifact", "attempt_log")
+
+
+@pytest.mark.parametrize(
+    ("ratings", "hardcodes", "mistakes", "fixed"),
+    [
+        ({"hardcoded": True, "imports_missing": []}, True, False, True),
+        ({"hardcoded": False, "imports_missing": ["Counter"]}, False, True, False),
+        ({"tests_edited": 2}, None, None, True),
+        ({"hardcoded": False, "tests_edited": 0}, False, None, False),
+        ({"style": 3}, None, None, None),
+        (None, None, None, None),
+    ],
+)
+def test_what_the_lab_scored_of_the_code_is_told(
+    ratings: dict[str, Any] | None, hardcodes: bool | None, mistakes: bool | None, fixed: bool | None
+) -> None:
+    one = unseen(ratings=ratings)
+    for path, told in (("hardcoding", hardcodes), ("import_mistake", mistakes), ("test_fixation", fixed)):
+        if told is None:
+            assert absent(one, f"loop.{path}") == ("missing_artifact", "attempt_log")
+        else:
+            assert value(one, f"loop.{path}") is told
+            assert [i.excerpt for i in evidence(one, f"loop.{path}").items]

@@ -30,6 +30,7 @@ MOST_WITHOUT_COST = 0.05
     origin="this project",
     source="harness",
     harness=True,
+    version=2,
     pitfalls="For adding up over attempts; each of its parts is a signal of its own, which says why it is missing.",
     why="Figures over trials (recovery, cost of a solved task) are made of these.",
 )
@@ -44,7 +45,8 @@ def attempt_result(  # noqa: PLR0913  (each is a signal of its own that it puts 
     model_id: str | Absent,
     agent_type: str | Absent,
 ) -> dict[str, Any] | Absent:
-    """What the attempt came to: its trial and place in it, reward, tests passed, cost, and under which treatment."""
+    """What the attempt came to: its trial and place in it, reward, tests passed, cost, whether its code parses, and
+    under which treatment."""
     attempt = view.session.attempt
     if attempt is None or attempt.trial_id is None:
         return Absent("missing_artifact", "result_json")
@@ -58,6 +60,7 @@ def attempt_result(  # noqa: PLR0913  (each is a signal of its own that it puts 
         "visible": _or_none(visible_pass),
         "hidden": _or_none(hidden_pass),
         "task": _or_none(task_pass),
+        "valid": (attempt.ratings or {}).get("valid_python"),
         "cost_usd": _or_none(cost_usd),
         "treatment": "; ".join(told),
     }
