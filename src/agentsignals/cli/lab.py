@@ -148,6 +148,7 @@ def _agent(options: argparse.Namespace) -> int:
     if options.server is not None and options.directions is not None:
         raise UsageError("A server can't be looked into.", "--directions need --model.")
     asked = _asked(options)
+    starting.checked(asked)  # before a model is loaded, which takes a while
     if options.server is not None:
         writer, card = starting.served(options.server, options.server_model, _say)
     else:

@@ -134,6 +134,13 @@ def read_conditions(path: Path | None) -> list[Condition]:
     return found if BASELINE.name in names else [BASELINE, *found]
 
 
+def checked(asked: Asked) -> None:
+    """LabError where tasks, conditions or wording are not what they should be; nothing is made or loaded."""
+    chosen_tasks(asked.tasks, asked.variants, asked.seed)
+    read_conditions(asked.conditions)
+    wording(asked.wording)
+
+
 def _condition(given: Any) -> Condition:
     made = msgspec.convert(given, Condition)
     known = Condition.__struct_fields__
