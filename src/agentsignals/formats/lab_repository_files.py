@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -118,23 +119,17 @@ class _Episode:
         self.attempt = Attempt(root=f"lab:{self.trial}", attempt_index=0, kinds=["attempt_log"])
         self._builder = SessionBuilder(self.session)
         self._step: Step | None = None
-        self._kinds = {
-            "agentsignals_lab_repository": self._header,
-            "message": self._message,
-            "tool": self._call,
-            "final": self._final,
-        }
 
     def read(self) -> None:
         artifact = self._given.artifact
         for line, record in recs.lines(self._given.data, artifact, _decode):
             self._builder.line = line
-            kind = next((kind for kind in self._kinds if kind in record), None)
+            kind = next((kind for kind in _READS if kind in record), None)
             if kind is None:
                 recs.skip(artifact, "bad_shape")
                 continue
             try:
-                self._kinds[kind](record)
+                _READS[kind](self, record)
             except msgspec.ValidationError:
                 recs.skip(artifact, "bad_shape")
             else:
@@ -145,7 +140,7 @@ class _Episode:
         self.session.started_at = started
         self.attempt.session_id, self.attempt.session_artifact = self.session.session_id, artifact.artifact_id
 
-    def _header(self, record: dict[str, Any]) -> None:
+    def header(self, record: dict[str, Any]) -> None:
         told = msgspec.convert(record, Header)
         session, attempt = self.session, self.attempt
         self.trial = session.session_id = told.trial_id or self.trial
@@ -158,7 +153,7 @@ class _Episode:
         settings = ", ".join(f"{name} {value}" for name, value in attempt.knobs.items())
         self._says(settings, [f"knobs.{name}" for name in attempt.knobs])
 
-    def _message(self, record: dict[str, Any]) -> None:
+    def message(self, record: dict[str, Any]) -> None:
         message = msgspec.convert(record["message"], Message)
         text = "".join(piece.text for piece in message.pieces)
         if message.speaker == "assistant":
@@ -173,7 +168,7 @@ class _Episode:
         else:  # said of an answer that was no action
             self._builder.event("harness", text)
 
-    def _call(self, record: dict[str, Any]) -> None:
+    def call(self, record: dict[str, Any]) -> None:
         told = msgspec.convert(record["tool"], Call)
         arguments = msgspec.json.encode(told.arguments)
         changed = _parts(told.patch)
@@ -190,7 +185,7 @@ class _Episode:
                 hunks = [msgspec.structs.replace(hunk, whole_file=True) for hunk in hunks]
             self._builder.edit(call, file.path, file.op, hunks)
 
-    def _final(self, record: dict[str, Any]) -> None:
+    def final(self, record: dict[str, Any]) -> None:
         told, attempt = msgspec.convert(record["final"], Final), self.attempt
         passes = {"visible": told.visible_pass, "hidden": told.hidden_pass, "task": told.full_pass}
         attempt.rewards = {name: float(passed) for name, passed in passes.items() if passed is not None} or None
@@ -211,6 +206,15 @@ class _Episode:
 
     def _says(self, text: str, fields: list[str]) -> None:
         self.attempt.said.append(Said(text, self._given.artifact.artifact_id, self._builder.line, fields))
+
+
+# Not kept by an episode: its own methods would make it part of a circle, which only the collector ends.
+_READS: dict[str, Callable[[_Episode, dict[str, Any]], None]] = {
+    "agentsignals_lab_repository": _Episode.header,
+    "message": _Episode.message,
+    "tool": _Episode.call,
+    "final": _Episode.final,
+}
 
 
 def _error(told: Call) -> str | None:
