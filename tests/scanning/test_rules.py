@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import sys
 import time
@@ -18,6 +19,7 @@ from tests.scanning.samples import Samples, all_samples
 
 SAMPLES = all_samples()
 LARGE = 60_000
+MOST_TRIES = 5
 LINE = 4_900
 """Characters; a longer line makes a file a minified one."""
 
@@ -65,11 +67,15 @@ def repeated(text: str, chars: int) -> str:
 
 
 def work_s(rule: Rule, path: str, text: str) -> float:
-    """CPU seconds of this process that a rule needs for a text, reading it included."""
-    began = time.process_time()
-    for _ in rule.find(Text(path, language_of(path) or "", text)):
-        pass
-    return time.process_time() - began
+    """CPU seconds of this process that a rule needs for a text, reading it included; without the collector's."""
+    gc.disable()
+    try:
+        began = time.process_time()
+        for _ in rule.find(Text(path, language_of(path) or "", text)):
+            pass
+        return time.process_time() - began
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.id)
@@ -77,8 +83,9 @@ def test_a_rules_work_grows_with_a_text_and_no_faster(rule: Rule) -> None:
     """Work that grows with the square is sixteen times as much for four times the text."""
     path = SAMPLES[rule.id].path
     for text in near_misses(SAMPLES[rule.id]):
-        small, large = (work_s(rule, path, repeated(text, chars)) for chars in (4_000, 16_000))
-        assert large < 8 * small + 0.3, text[:60]
+        # Whatever else the machine does only adds: work that grows too fast does so every time.
+        tries = ([work_s(rule, path, repeated(text, chars)) for chars in (4_000, 16_000)] for _ in range(MOST_TRIES))
+        assert any(large < 8 * small + 0.3 for small, large in tries), text[:60]
 
 
 @pytest.mark.parametrize("path", sorted({sample.path for sample in SAMPLES.values()}))
