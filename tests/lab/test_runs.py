@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -77,6 +78,17 @@ def test_a_killed_run_has_whole_pieces_of_work_only(tmp_path: Path) -> None:
     found = Run.open(tmp_path / "run", CONFIG, MANIFEST).table("tried", Tried)
     assert len(found.rows) % 2 == 0
     assert len(found.rows) >= 2 * len(said)
+
+
+def test_an_interrupt_while_a_row_is_written_loses_it_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), Run.open(tmp_path / "run", CONFIG, MANIFEST) as run:
+        run.table("tried", Tried).add([Tried("a", 0)])
+        monkeypatch.setattr(os, "fsync", interrupted)
+        run.table("tried", Tried).add([Tried("a", 1)])
+    assert Run.read(tmp_path / "run").table("tried", Tried).rows == [Tried("a", 0), Tried("a", 1)]
 
 
 def test_a_line_that_was_cut_is_no_row_and_does_not_spoil_the_next(tmp_path: Path) -> None:

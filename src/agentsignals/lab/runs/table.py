@@ -51,13 +51,14 @@ class Table(Generic[R]):
         new = [row for row in rows if row.key not in self._keys]
         if not new:
             return
+        # First here: an interrupt while the line is written ends in `settle`, which writes what is here.
+        self.rows += new
+        self._keys |= {row.key for row in new}
         with self._path.open("ab") as journal:
             # One line for all, so that half of a piece of work is never taken for the whole.
             journal.write(msgspec.json.encode([msgspec.to_builtins(row) for row in new]) + b"\n")
             journal.flush()
             os.fsync(journal.fileno())
-        self.rows += new
-        self._keys |= {row.key for row in new}
 
     def keep(self, wanted: Callable[[R], bool]) -> None:
         """Takes away all rows but the wanted ones; on disk, too, before this returns."""
