@@ -28,8 +28,8 @@ def analyze(
 
     Options: jobs, force_format, executor, progress (see `agentsignals.pipeline.ingest`).
     """
-    from agentsignals import pipeline  # noqa: PLC0415  (importing the package stays light)
-    from agentsignals.store import Store  # noqa: PLC0415
+    from agentsignals import pipeline
+    from agentsignals.store import Store
 
     pipeline.analyze([str(s) for s in sources], store, **options)
     opened = Store(store)
@@ -40,8 +40,8 @@ def analyze(
 
 def ingest(*sources: str | Path, store: str | Path | None = None, **options: Any) -> Store:
     """Reads sources into the store and opens it."""
-    from agentsignals import pipeline  # noqa: PLC0415
-    from agentsignals.store import Store  # noqa: PLC0415
+    from agentsignals import pipeline
+    from agentsignals.store import Store
 
     pipeline.ingest([str(s) for s in sources], store, **options)
     return Store(store)
@@ -49,29 +49,29 @@ def ingest(*sources: str | Path, store: str | Path | None = None, **options: Any
 
 def open_store(store: str | Path | None = None) -> Store:
     """The store in that folder; StoreError when there is none."""
-    from agentsignals.store import Store  # noqa: PLC0415
+    from agentsignals.store import Store
 
     return Store(store)
 
 
 def inventory(text: str = "", context: str | None = None) -> list[dict[str, Any]]:
     """The catalogue of signals as plain rows."""
-    from agentsignals import catalog  # noqa: PLC0415
+    from agentsignals import catalog
 
     return catalog.inventory(text, context)
 
 
 def explain(store: Store, session: str, signal: str) -> Any:
     """One value with the events, lines and rule that made it."""
-    from agentsignals import explaining  # noqa: PLC0415
+    from agentsignals import explaining
 
     return explaining.explain(store, session, signal)
 
 
 def write_report(store: Store, path: str | Path) -> Path:
     """Writes the report of a store (.html, .md or .json) and gives its path."""
-    from pathlib import Path as _Path  # noqa: PLC0415
+    from pathlib import Path as _Path
 
-    from agentsignals import report as reporting  # noqa: PLC0415
+    from agentsignals import report as reporting
 
     return reporting.write(store, _Path(path))

@@ -134,11 +134,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = build_parser().parse_args(given)
         if options.verb is None:
             raise UsageError("No verb came.", "See `agentsignals --help`.")
-        from agentsignals.cli import verbs  # noqa: PLC0415  (`--help` loads nothing)
+        from agentsignals.cli import verbs
 
         return verbs.run(options)
     except AgentSignalsError as problem:
-        from agentsignals.cli.output import json_text, printable  # noqa: PLC0415
+        from agentsignals.cli.output import json_text, printable
 
         if as_json:
             print(json_text({"error": {"kind": problem.kind, "message": problem.message, "hint": problem.hint}}))

@@ -27,14 +27,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from agentsignals.cli.output import json_text  # noqa: PLC0415  (the grammar is built without what the verbs need)
-    from agentsignals.labels.tasks import task  # noqa: PLC0415
+    from agentsignals.cli.output import json_text
+    from agentsignals.labels.tasks import task
 
     wanted = task(options.task)
     _check(options)
     if len(options.others) > 1:
-        from agentsignals.labels import agree  # noqa: PLC0415
-        from agentsignals.store import Store  # noqa: PLC0415
+        from agentsignals.labels import agree
+        from agentsignals.store import Store
 
         several = agree.among(Store(options.store), wanted, [options.first, *options.others])
         print(json_text(several) if options.json else _several(several))
@@ -56,13 +56,13 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _compared(options: argparse.Namespace, wanted: Task) -> Comparison:
-    from agentsignals.labels import agree, gold  # noqa: PLC0415
-    from agentsignals.store import Store  # noqa: PLC0415
+    from agentsignals.labels import agree, gold
+    from agentsignals.store import Store
 
     if options.others:
         store, other = Store(options.store), options.others[0]
         if options.settle is not None:
-            from agentsignals.labels.annotation import to_settle  # noqa: PLC0415
+            from agentsignals.labels.annotation import to_settle
 
             both = agree.pairs(store, wanted, options.first, other)
             gold.write(options.settle, to_settle(wanted, options.first, other, both))
@@ -73,7 +73,7 @@ def _compared(options: argparse.Namespace, wanted: Task) -> Comparison:
 
 
 def _several(found: Several) -> str:
-    from agentsignals.cli.output import printable, table  # noqa: PLC0415
+    from agentsignals.cli.output import printable, table
 
     names = ("first", "second", "n", "agreement", "kappa", "AC1")
     pairs = [
@@ -86,7 +86,7 @@ def _several(found: Several) -> str:
 
 
 def _text(found: Comparison) -> str:
-    from agentsignals.cli.output import printable, table  # noqa: PLC0415
+    from agentsignals.cli.output import printable, table
 
     kappa, scores = found.kappa, found.scores
     rows: list[tuple[str, Any]] = [
@@ -121,7 +121,7 @@ def _text(found: Comparison) -> str:
 
 
 def _patterns(found: Comparison) -> list[str]:
-    from agentsignals.cli.output import printable  # noqa: PLC0415
+    from agentsignals.cli.output import printable
 
     lines = ["where they disagree"]
     for one in found.patterns[:_SHOWN_PATTERNS]:

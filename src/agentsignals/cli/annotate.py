@@ -30,7 +30,7 @@ class _Terminal:
     """Who sits before it. Shown on stderr: stdout is for the result."""
 
     def show(self, text: str) -> None:
-        from agentsignals.cli.output import printable  # noqa: PLC0415
+        from agentsignals.cli.output import printable
 
         print("\n".join(printable(line) for line in text.split("\n")), file=sys.stderr)
 
@@ -44,10 +44,10 @@ class _Terminal:
 
 
 def run(options: argparse.Namespace) -> int:
-    from agentsignals.cli.output import json_text  # noqa: PLC0415  (the grammar is built without what the verbs need)
-    from agentsignals.labels import annotation, gold, people  # noqa: PLC0415
-    from agentsignals.labels.tasks import task  # noqa: PLC0415
-    from agentsignals.store import Store  # noqa: PLC0415
+    from agentsignals.cli.output import json_text
+    from agentsignals.labels import annotation, gold, people
+    from agentsignals.labels.tasks import task
+    from agentsignals.store import Store
 
     if options.gold is not None and (options.sample is not None or options.seed is not None):
         raise UsageError("--sample and --seed choose what --gold already names.", "Leave them out.")
@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _transcripts(store: Store, wanted: Task) -> Callable[[str], str]:
     """A session as a judge with an endless window is shown it."""
-    from agentsignals.labels.units import Unit, units  # noqa: PLC0415
+    from agentsignals.labels.units import Unit, units
 
     def shown(session_id: str) -> str:
         found = next(units(wanted, store.session(session_id), sys.maxsize))

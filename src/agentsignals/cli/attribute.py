@@ -18,8 +18,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from agentsignals.cli.output import json_text  # noqa: PLC0415  (the grammar is built without what the verbs need)
-    from agentsignals.collection import attributed  # noqa: PLC0415
+    from agentsignals.cli.output import json_text
+    from agentsignals.collection import attributed
 
     told = attributed(options.repository, options.store, afresh=options.afresh, jobs=options.jobs)
     print(json_text(told) if options.json else _text(told))
@@ -27,7 +27,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _text(told: Attribution) -> str:
-    from agentsignals.cli.output import figure, printable  # noqa: PLC0415
+    from agentsignals.cli.output import figure, printable
 
     record, survived = told.agreement_with_record, told.survival
     linked = f"{told.checkpoints_linked:,} of {told.checkpoints:,} linked to commits"

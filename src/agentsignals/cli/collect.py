@@ -40,9 +40,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from agentsignals.cli.output import Bar, json_text, printable  # noqa: PLC0415  (the grammar loads nothing)
-    from agentsignals.collection import Filters, collect  # noqa: PLC0415
-    from agentsignals.collection.places import candidates  # noqa: PLC0415
+    from agentsignals.cli.output import Bar, json_text, printable
+    from agentsignals.collection import Filters, collect
+    from agentsignals.collection.places import candidates
 
     if options.list:
         found = candidates(options.repositories)
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _text(told: Collection) -> str:
-    from agentsignals.cli.output import table  # noqa: PLC0415
+    from agentsignals.cli.output import table
 
     names = ("repository", "status", "checkpoints", "new", "commits", "new", "linked", "sessions", "why")
     rows = [

@@ -33,10 +33,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from agentsignals.analysis.compare import compare, outcome_rule, queries  # noqa: PLC0415  (loads the catalogue)
-    from agentsignals.cli.output import json_text  # noqa: PLC0415
-    from agentsignals.errors import StoreError  # noqa: PLC0415
-    from agentsignals.store import Store  # noqa: PLC0415
+    from agentsignals.analysis.compare import compare, outcome_rule, queries
+    from agentsignals.cli.output import json_text
+    from agentsignals.errors import StoreError
+    from agentsignals.store import Store
 
     rule = outcome_rule(options.outcome)
     store = Store(options.store)
@@ -52,14 +52,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _rows(store: Store, sql: str) -> list[dict[str, Any]]:
-    from agentsignals.store.query import rows  # noqa: PLC0415
+    from agentsignals.store.query import rows
 
     names, found = rows(store, sql)
     return [dict(zip(names, row, strict=True)) for row in found]
 
 
 def _text(found: Comparison) -> str:
-    from agentsignals.cli.output import printable  # noqa: PLC0415
+    from agentsignals.cli.output import printable
 
     what = "share of first attempts" if found.yes_or_no else "mean of first attempts"
     head = [
@@ -96,7 +96,7 @@ def _pairs(found: Comparison) -> list[str]:
 
 
 def _candidates(shown: Sequence[Candidate], yes_or_no: bool) -> str:
-    from agentsignals.cli.output import table  # noqa: PLC0415
+    from agentsignals.cli.output import table
 
     rows = [
         (c.name, c.attempts, c.tasks, c.first.n, sum(c.absent.values()), *_estimate(c.first, yes_or_no)) for c in shown
@@ -106,7 +106,7 @@ def _candidates(shown: Sequence[Candidate], yes_or_no: bool) -> str:
 
 
 def _retries(shown: Sequence[Candidate], yes_or_no: bool) -> str:
-    from agentsignals.cli.output import table  # noqa: PLC0415
+    from agentsignals.cli.output import table
 
     rows = []
     for one in shown:
@@ -124,9 +124,9 @@ def _retries(shown: Sequence[Candidate], yes_or_no: bool) -> str:
 
 
 def _took(shown: Sequence[Candidate]) -> str:
-    from agentsignals.analysis.compare import MEASURES  # noqa: PLC0415
-    from agentsignals.analysis.figures import told  # noqa: PLC0415
-    from agentsignals.cli.output import table  # noqa: PLC0415
+    from agentsignals.analysis.compare import MEASURES
+    from agentsignals.analysis.figures import told
+    from agentsignals.cli.output import table
 
     rows = []
     for one in shown:
@@ -154,13 +154,13 @@ def _without(found: Comparison) -> str:
 
 
 def _printable(text: str) -> str:
-    from agentsignals.cli.output import printable  # noqa: PLC0415
+    from agentsignals.cli.output import printable
 
     return printable(text)
 
 
 def _paired(pairs: Sequence[Pair], yes_or_no: bool) -> str:
-    from agentsignals.cli.output import table  # noqa: PLC0415
+    from agentsignals.cli.output import table
 
     rows = []
     for one in pairs:
@@ -172,7 +172,7 @@ def _paired(pairs: Sequence[Pair], yes_or_no: bool) -> str:
 
 
 def _unpaired(pairs: Sequence[Pair], yes_or_no: bool) -> str:
-    from agentsignals.cli.output import table  # noqa: PLC0415
+    from agentsignals.cli.output import table
 
     rows = []
     for one in pairs:

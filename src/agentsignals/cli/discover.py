@@ -39,9 +39,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from agentsignals.cli.output import json_text, printable, table  # noqa: PLC0415
-    from agentsignals.errors import UsageError  # noqa: PLC0415
-    from agentsignals.sources import exclusions, hub_datasets, hub_sets  # noqa: PLC0415
+    from agentsignals.cli.output import json_text, printable, table
+    from agentsignals.errors import UsageError
+    from agentsignals.sources import exclusions, hub_datasets, hub_sets
 
     if options.place == "repos":
         return _repositories(options)
@@ -83,9 +83,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _repositories(options: argparse.Namespace) -> int:
-    from agentsignals.cli.output import json_text, printable, table  # noqa: PLC0415
-    from agentsignals.collection.discovery import discovered  # noqa: PLC0415
-    from agentsignals.errors import UsageError  # noqa: PLC0415
+    from agentsignals.cli.output import json_text, printable, table
+    from agentsignals.collection.discovery import discovered
+    from agentsignals.errors import UsageError
 
     if not options.names:
         raise UsageError("No repository is named.", "Name a folder of clones, a list, or a saved search result.")

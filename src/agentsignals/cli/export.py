@@ -39,12 +39,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from agentsignals import export  # noqa: PLC0415  (the grammar is built without what the verbs need)
-    from agentsignals.cli.output import Bar, json_text  # noqa: PLC0415
-    from agentsignals.redaction import Redactor  # noqa: PLC0415
-    from agentsignals.store import Store  # noqa: PLC0415
-    from agentsignals.store.pseudonym_key import pseudonym_key  # noqa: PLC0415
-    from agentsignals.store.query import rows  # noqa: PLC0415
+    from agentsignals import export
+    from agentsignals.cli.output import Bar, json_text
+    from agentsignals.redaction import Redactor
+    from agentsignals.store import Store
+    from agentsignals.store.pseudonym_key import pseudonym_key
+    from agentsignals.store.query import rows
 
     whole = export.whole(options.to)
     if whole is None:
@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _text(done: Exported) -> str:
-    from agentsignals.cli.output import printable  # noqa: PLC0415
+    from agentsignals.cli.output import printable
 
     lines = [f"written     {done.files:,} files of {done.sessions:,} sessions in {done.folder}"]
     if done.tables:

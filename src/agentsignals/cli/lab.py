@@ -57,7 +57,7 @@ def _agent_arguments(parser: argparse.ArgumentParser) -> None:
     add("--temperature", type=float, default=0.2, metavar="T", help="0: the likeliest token (default 0.2)")
     add("--max-new-tokens", type=int, default=360, metavar="N", help="of an answer (default 360)")
     add("--seed", type=int, default=13, metavar="N", help="of the random numbers, shared by conditions (default 13)")
-    add("--wording", default="plain", choices=("plain", "tiny"), help="how tasks are put (default plain)")
+    add("--wording", metavar="NAME", default="plain", help="how tasks are put, as `lab list` names it (default plain)")
     _sandbox_arguments(parser)
 
 
@@ -128,17 +128,17 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from agentsignals.cli import lab_words as words  # noqa: PLC0415  (the grammar is built without what verbs need)
+    from agentsignals.cli import lab_words as words
 
     _tell(options, words.known(options.tasks), words.text_of_known)
     return 0
 
 
 def _agent(options: argparse.Namespace) -> int:
-    from agentsignals.cli import lab_words as words  # noqa: PLC0415
-    from agentsignals.cli.output import Bar  # noqa: PLC0415
-    from agentsignals.lab import starting  # noqa: PLC0415
-    from agentsignals.lab.retry.running import run_loop  # noqa: PLC0415
+    from agentsignals.cli import lab_words as words
+    from agentsignals.cli.output import Bar
+    from agentsignals.lab import starting
+    from agentsignals.lab.retry.running import run_loop
 
     model: ResidualModel | None = None
     if (options.model is None) == (options.server is None):
@@ -169,7 +169,7 @@ def _agent(options: argparse.Namespace) -> int:
 
 
 def _asked(options: argparse.Namespace) -> Any:
-    from agentsignals.lab.starting import Asked  # noqa: PLC0415
+    from agentsignals.lab.starting import Asked
 
     return Asked(
         tasks=options.tasks,
@@ -188,8 +188,8 @@ def _asked(options: argparse.Namespace) -> Any:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from agentsignals.cli.output import Bar  # noqa: PLC0415
-    from agentsignals.lab import experiments, starting  # noqa: PLC0415
+    from agentsignals.cli.output import Bar
+    from agentsignals.lab import experiments, starting
 
     if options.model is None:
         raise UsageError("An experiment needs a model in this process.", "Say --model FOLDER.")
@@ -209,8 +209,8 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace) -> int:
-    from agentsignals.cli import lab_words as words  # noqa: PLC0415
-    from agentsignals.lab.runs import Run  # noqa: PLC0415
+    from agentsignals.cli import lab_words as words
+    from agentsignals.lab.runs import Run
 
     run = Run.read(Path(options.run))
     outputs = [Path(name) for name in options.output or ()] or [run.folder / name for name in _REPORTS]
@@ -222,9 +222,9 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    from agentsignals.cli import lab_words as words  # noqa: PLC0415
-    from agentsignals.lab.comparing import compared  # noqa: PLC0415
-    from agentsignals.lab.runs import Run  # noqa: PLC0415
+    from agentsignals.cli import lab_words as words
+    from agentsignals.lab.comparing import compared
+    from agentsignals.lab.runs import Run
 
     found = compared(Run.read(Path(options.one)), Run.read(Path(options.other)))
     _tell(options, words.plain(found), lambda _: words.text_of_tables(found))
@@ -232,10 +232,10 @@ def _compare(options: argparse.Namespace) -> int:
 
 
 def _rescore(options: argparse.Namespace) -> int:
-    from agentsignals.cli import lab_words as words  # noqa: PLC0415
-    from agentsignals.cli.output import Bar  # noqa: PLC0415
-    from agentsignals.lab.evaluation.running import Confinement  # noqa: PLC0415
-    from agentsignals.lab.rescored import rescored  # noqa: PLC0415
+    from agentsignals.cli import lab_words as words
+    from agentsignals.cli.output import Bar
+    from agentsignals.lab.evaluation.running import Confinement
+    from agentsignals.lab.rescored import rescored
 
     bar = Bar(options.quiet)
     inside = Confinement(tier=options.tier, allow_weak=options.allow_weak_sandbox)
@@ -248,8 +248,8 @@ def _rescore(options: argparse.Namespace) -> int:
 
 
 def _audit(options: argparse.Namespace) -> int:
-    from agentsignals.cli import lab_words as words  # noqa: PLC0415
-    from agentsignals.cli.output import Bar  # noqa: PLC0415
+    from agentsignals.cli import lab_words as words
+    from agentsignals.cli.output import Bar
 
     bar = Bar(options.quiet)
     try:
@@ -262,13 +262,13 @@ def _audit(options: argparse.Namespace) -> int:
 
 
 def _tell(options: argparse.Namespace, told: Any, text: Callable[[Any], str]) -> None:
-    from agentsignals.cli.output import json_text  # noqa: PLC0415
+    from agentsignals.cli.output import json_text
 
     print(json_text(told) if options.json else text(told))
 
 
 def _say(what: str) -> None:
-    from agentsignals.cli.output import printable  # noqa: PLC0415
+    from agentsignals.cli.output import printable
 
     print(f"agentsignals: {printable(what)}", file=sys.stderr)
 

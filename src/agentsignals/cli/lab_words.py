@@ -29,12 +29,12 @@ _SHOWN = 44
 
 def known(families: str | None) -> dict[str, Any]:
     """What can be run here; with `families`, the tasks of those by key."""
-    from agentsignals import sandbox  # noqa: PLC0415  (tries the locks)
-    from agentsignals.lab import experiments  # noqa: PLC0415
-    from agentsignals.lab.evaluation.verdict import EVALUATORS  # noqa: PLC0415
-    from agentsignals.lab.retry.wording import WORDINGS  # noqa: PLC0415
-    from agentsignals.lab.starting import chosen_tasks  # noqa: PLC0415
-    from agentsignals.lab.tasks import tasks  # noqa: PLC0415
+    from agentsignals import sandbox
+    from agentsignals.lab import experiments
+    from agentsignals.lab.evaluation.verdict import EVALUATORS
+    from agentsignals.lab.retry.wording import WORDINGS
+    from agentsignals.lab.starting import chosen_tasks
+    from agentsignals.lab.tasks import tasks
 
     found: dict[str, Any] = {
         "experiments": {name: _says(name) for name in experiments.NAMES},
@@ -49,7 +49,7 @@ def known(families: str | None) -> dict[str, Any]:
 
 
 def _says(name: str) -> str:
-    from agentsignals.lab import experiments  # noqa: PLC0415
+    from agentsignals.lab import experiments
 
     try:
         return experiments.experiment(name).SAYS
@@ -155,8 +155,8 @@ def write_pages(made: Document, paths: Sequence[Path]) -> list[Path]:
 
 def document(run: Run) -> Document:
     """The run's report before it has a form."""
-    from agentsignals.lab.outline import sections  # noqa: PLC0415  (pyarrow, charts)
-    from agentsignals.report.document import Section  # noqa: PLC0415
+    from agentsignals.lab.outline import sections
+    from agentsignals.report.document import Section
 
     found = [
         Section(p.name, p.title, p.question, "eval", p.found.findings, p.found.tables, p.found.charts, p.found.limits)
@@ -168,9 +168,9 @@ def document(run: Run) -> Document:
 
 def audited(folder: Path, progress: Callable[[str, int, int | None], None]) -> Document:
     """What the audit finds in published runs. LabError when the folder holds none."""
-    from agentsignals.lab.evaluation.audit import Audit  # noqa: PLC0415  (pyarrow, NumPy)
-    from agentsignals.lab.evaluation.findings import findings  # noqa: PLC0415
-    from agentsignals.report.document import Section  # noqa: PLC0415
+    from agentsignals.lab.evaluation.audit import Audit
+    from agentsignals.lab.evaluation.findings import findings
+    from agentsignals.report.document import Section
 
     answers = count(1)
     told = Audit(folder, on_answer=lambda: progress("answers", next(answers), None))
@@ -189,7 +189,7 @@ def audited(folder: Path, progress: Callable[[str, int, int | None], None]) -> D
 
 
 def _made(sections: list[Section], about: str) -> Document:
-    from agentsignals.report.document import FORM, Document  # noqa: PLC0415
+    from agentsignals.report.document import FORM, Document
 
     now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     return Document(FORM, version("agentsignals"), now, 1, 0, (), "eval", {"eval": 1}, sections, about=about)
@@ -199,9 +199,9 @@ def rendered(made: Document, form: str) -> str:
     if form == ".json":
         return msgspec.json.format(msgspec.json.encode(made)).decode()
     if form == ".md":
-        from agentsignals.report.markdown import render as as_markdown  # noqa: PLC0415
+        from agentsignals.report.markdown import render as as_markdown
 
         return as_markdown(made, {})
-    from agentsignals.report.page import render as as_page  # noqa: PLC0415
+    from agentsignals.report.page import render as as_page
 
     return as_page(made, {}, static=True)

@@ -52,8 +52,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from agentsignals.labels.tasks import task  # noqa: PLC0415  (the grammar is built without what the verbs need)
-    from agentsignals.store import Store  # noqa: PLC0415
+    from agentsignals.labels.tasks import task
+    from agentsignals.store import Store
 
     if options.task is None:
         return _list(options)
@@ -84,10 +84,10 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _judge(options: argparse.Namespace, wanted: Task, store: Store) -> int:
-    from agentsignals.cli.output import Bar, json_text  # noqa: PLC0415
-    from agentsignals.labels.labeller import DEFAULT_WINDOW_TOKENS, labeller  # noqa: PLC0415
-    from agentsignals.labels.run import run as judge  # noqa: PLC0415
-    from agentsignals.labels.selection import Selection  # noqa: PLC0415
+    from agentsignals.cli.output import Bar, json_text
+    from agentsignals.labels.labeller import DEFAULT_WINDOW_TOKENS, labeller
+    from agentsignals.labels.run import run as judge
+    from agentsignals.labels.selection import Selection
 
     by = labeller(
         options.by or _DEFAULT,
@@ -99,7 +99,7 @@ def _judge(options: argparse.Namespace, wanted: Task, store: Store) -> int:
     by.version(wanted)
     selection = Selection(options.where, options.limit, redact=by.leaves and not options.no_redact)
     if options.dry_run:
-        from agentsignals.labels.estimate import estimate  # noqa: PLC0415
+        from agentsignals.labels.estimate import estimate
 
         found = estimate(store, wanted, by, selection, options.window or DEFAULT_WINDOW_TOKENS)
         print(json_text(found) if options.json else _estimate_text(found, by, masked=not options.no_redact))
@@ -118,9 +118,9 @@ def _judge(options: argparse.Namespace, wanted: Task, store: Store) -> int:
 
 
 def _take(options: argparse.Namespace, wanted: Task) -> int:
-    from agentsignals.cli.output import json_text  # noqa: PLC0415
-    from agentsignals.labels import gold, people, published  # noqa: PLC0415
-    from agentsignals.store import Store  # noqa: PLC0415
+    from agentsignals.cli.output import json_text
+    from agentsignals.labels import gold, people, published
+    from agentsignals.store import Store
 
     store = Store(options.store)
     if gold.is_gold(options.source):
@@ -138,9 +138,9 @@ def _take(options: argparse.Namespace, wanted: Task) -> int:
 
 
 def _export(options: argparse.Namespace, wanted: Task) -> int:
-    from agentsignals.cli.output import json_text  # noqa: PLC0415
-    from agentsignals.labels import gold, people  # noqa: PLC0415
-    from agentsignals.store import Store  # noqa: PLC0415
+    from agentsignals.cli.output import json_text
+    from agentsignals.labels import gold, people
+    from agentsignals.store import Store
 
     rows = people.sample(
         Store(options.store),
@@ -161,8 +161,8 @@ def _export(options: argparse.Namespace, wanted: Task) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from agentsignals.cli.output import json_text, table  # noqa: PLC0415
-    from agentsignals.labels.tasks import tasks  # noqa: PLC0415
+    from agentsignals.cli.output import json_text, table
+    from agentsignals.labels.tasks import tasks
 
     names = ("task", "of", "says", "values", "prompt")
     judged = [(t.name, t.level, t.says, ", ".join(t.values) or "a number", t.prompt_hash) for t in tasks().values()]
@@ -182,7 +182,7 @@ def _announce(options: argparse.Namespace, by: Labeller) -> None:
 
 
 def _say(what: str) -> None:
-    from agentsignals.cli.output import printable  # noqa: PLC0415
+    from agentsignals.cli.output import printable
 
     print(f"agentsignals: {printable(what)}", file=sys.stderr)
 
@@ -232,7 +232,7 @@ def _estimate_text(found: Estimate, by: Labeller, *, masked: bool) -> str:
 
 
 def _rows(rows: list[tuple[str, Any]]) -> str:
-    from agentsignals.cli.output import printable  # noqa: PLC0415
+    from agentsignals.cli.output import printable
 
     return "\n".join(f"{name:10}  {printable(str(value))}" for name, value in rows if value)
 

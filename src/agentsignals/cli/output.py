@@ -109,7 +109,7 @@ class Bar:
 
     def _draw(self, stage: str, done: int, total: int | None) -> None:
         if self._bar is None or stage != self._stage:
-            from tqdm import tqdm  # noqa: PLC0415  (only on a terminal)
+            from tqdm import tqdm
 
             self.close()
             self._stage = stage

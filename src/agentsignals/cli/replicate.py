@@ -25,8 +25,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from agentsignals.cli.output import json_text  # noqa: PLC0415  (the grammar is built without what the verbs need)
-    from agentsignals.replicate import replicate  # noqa: PLC0415
+    from agentsignals.cli.output import json_text
+    from agentsignals.replicate import replicate
 
     found = replicate(options.claims, options.data, _store(options))
     print(json_text(found) if options.json else _text(found))
@@ -42,8 +42,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _store(options: argparse.Namespace) -> Store | None:
     """The store that is named; with none named, the usual one if there is one and the claims have no data of theirs."""
-    from agentsignals.errors import StoreError  # noqa: PLC0415
-    from agentsignals.store import Store  # noqa: PLC0415
+    from agentsignals.errors import StoreError
+    from agentsignals.store import Store
 
     if options.store:
         return Store(options.store)
@@ -54,7 +54,7 @@ def _store(options: argparse.Namespace) -> Store | None:
 
 
 def _text(found: list[Verdict]) -> str:
-    from agentsignals.cli.output import table  # noqa: PLC0415
+    from agentsignals.cli.output import table
 
     rows = [
         (v.status.upper() if v.status == "fail" else v.status, v.claim, _said(v.expected), _said(v.computed), v.n)
@@ -73,7 +73,7 @@ def _text(found: list[Verdict]) -> str:
 
 def _reasons(found: list[Verdict]) -> list[str]:
     """Why claims failed, one by one; why others are untestable, one line a reason."""
-    from agentsignals.cli.output import printable  # noqa: PLC0415
+    from agentsignals.cli.output import printable
 
     lines = [f"{v.claim}: {v.note}" for v in found if v.status == "fail"]
     without: dict[str, list[str]] = {}

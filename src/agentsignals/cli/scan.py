@@ -29,9 +29,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from agentsignals.cli.output import Bar, json_text  # noqa: PLC0415  (the grammar is built without what verbs need)
-    from agentsignals.collection.weaknesses import scanned, with_report  # noqa: PLC0415
-    from agentsignals.scanning.scanners import scanner  # noqa: PLC0415
+    from agentsignals.cli.output import Bar, json_text
+    from agentsignals.collection.weaknesses import scanned, with_report
+    from agentsignals.scanning.scanners import scanner
 
     if options.sarif is not None:
         if options.scanner or options.config:
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _text(told: Scan) -> str:
-    from agentsignals.cli.output import printable, table  # noqa: PLC0415
+    from agentsignals.cli.output import printable, table
 
     new = "nothing new to scan" if told.unchanged else f"{told.scanned:,} scanned now"
     left_out = f"; {told.commits_left_out:,} commits left out: files of theirs are missing"
@@ -79,7 +79,7 @@ def _line(rate: Rate) -> tuple[object, ...]:
 
 
 def _text_of_report(told: Imported) -> str:
-    from agentsignals.cli.output import printable  # noqa: PLC0415
+    from agentsignals.cli.output import printable
 
     rows = [
         ("repository", printable(told.repo)),
@@ -91,7 +91,7 @@ def _text_of_report(told: Imported) -> str:
 
 
 def _counts(counted: dict[str, int]) -> str:
-    from agentsignals.cli.output import printable  # noqa: PLC0415
+    from agentsignals.cli.output import printable
 
     told = [f"{n:,} {printable(name)}" for name, n in counted.items()]
     more = f", {len(told) - _SHOWN} more" if len(told) > _SHOWN else ""

@@ -16,8 +16,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serves until Ctrl-C, which is how it ends."""
-    from agentsignals.cli.output import json_text  # noqa: PLC0415  (the grammar is built without what verbs need)
-    from agentsignals.ui.server import started  # noqa: PLC0415
+    from agentsignals.cli.output import json_text
+    from agentsignals.ui.server import started
 
     with started(options.store, options.port) as server:
         if options.json:
@@ -25,7 +25,7 @@ def run(options: argparse.Namespace) -> int:
         else:
             print(f"{server.url}  serves {server.readings.folder}; Ctrl-C ends it", flush=True)
         if options.open:
-            import webbrowser  # noqa: PLC0415
+            import webbrowser
 
             webbrowser.open(server.url)
         try:

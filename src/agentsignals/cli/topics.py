@@ -54,10 +54,10 @@ def is_about(options: argparse.Namespace) -> bool:
 
 def run(options: argparse.Namespace) -> int:
     """Finds topics, and says which."""
-    from agentsignals.cli.output import json_text  # noqa: PLC0415
-    from agentsignals.grouping import SEED  # noqa: PLC0415
-    from agentsignals.store import Store  # noqa: PLC0415
-    from agentsignals.topics import label_topics  # noqa: PLC0415
+    from agentsignals.cli.output import json_text
+    from agentsignals.grouping import SEED
+    from agentsignals.store import Store
+    from agentsignals.topics import label_topics
 
     namer = _namer(options)
     summary = label_topics(
@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
 def _namer(options: argparse.Namespace) -> Labeller | None:
     if options.names is None:
         return None
-    from agentsignals.labels.labeller import labeller  # noqa: PLC0415
+    from agentsignals.labels.labeller import labeller
 
     by = labeller(
         options.names,
@@ -92,13 +92,13 @@ def _namer(options: argparse.Namespace) -> Labeller | None:
 
 
 def _say(what: str) -> None:
-    from agentsignals.cli.output import printable  # noqa: PLC0415
+    from agentsignals.cli.output import printable
 
     print(f"agentsignals: {printable(what)}", file=sys.stderr)
 
 
 def _text(summary: Summary) -> str:
-    from agentsignals.cli.output import printable, table  # noqa: PLC0415
+    from agentsignals.cli.output import printable, table
 
     left = sum(summary.left_out.values())
     told: list[tuple[str, Any]] = [

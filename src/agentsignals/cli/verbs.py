@@ -25,13 +25,13 @@ def run(options: argparse.Namespace) -> int:
 
 def _analyze(options: argparse.Namespace) -> int:
     if getattr(options, "report", None):
-        from agentsignals import report  # noqa: PLC0415  (only when asked)
+        from agentsignals import report
 
         report.check(Path(options.report))
     bar = Bar(options.quiet)
     settings = {"jobs": options.jobs, "force_format": options.format, "embedder": options.embedder, "progress": bar}
     if options.exclude:
-        from agentsignals.sources import exclusions  # noqa: PLC0415  (only when asked)
+        from agentsignals.sources import exclusions
 
         settings["exclude"] = exclusions.read(options.exclude)
     try:
@@ -98,7 +98,7 @@ def _measure(options: argparse.Namespace) -> int:
 
 
 def _inventory(options: argparse.Namespace) -> int:
-    from agentsignals.catalog import inventory  # noqa: PLC0415  (loads every signal)
+    from agentsignals.catalog import inventory
 
     rows = inventory(options.text, options.context, options.high_value, options.status, _with_values(options))
     if options.json:
@@ -112,7 +112,7 @@ def _inventory(options: argparse.Namespace) -> int:
 
 def _with_values(options: argparse.Namespace) -> set[str]:
     """The signals that the store has values of; none where there is no store."""
-    from agentsignals.store.query import rows  # noqa: PLC0415
+    from agentsignals.store.query import rows
 
     try:
         store = Store(options.store)
@@ -122,7 +122,7 @@ def _with_values(options: argparse.Namespace) -> set[str]:
 
 
 def _sessions(options: argparse.Namespace) -> int:
-    from agentsignals.store.query import rows  # noqa: PLC0415
+    from agentsignals.store.query import rows
 
     columns = "session_id, agent, model, started_at, n_turns, n_tool_calls, n_edits, output_tokens, cost_usd, repo, cwd"
     if options.limit < 0:
@@ -139,14 +139,14 @@ def _show(options: argparse.Namespace) -> int:
     if options.json:
         print(json_text(session))
         return 0
-    from agentsignals.cli.timeline import timeline  # noqa: PLC0415
+    from agentsignals.cli.timeline import timeline
 
     print(timeline(session, options.all))
     return 0
 
 
 def _explain(options: argparse.Namespace) -> int:
-    from agentsignals.explaining import explain  # noqa: PLC0415
+    from agentsignals.explaining import explain
 
     found = explain(Store(options.store), options.session, options.signal)
     if options.json:
@@ -170,7 +170,7 @@ def _explain(options: argparse.Namespace) -> int:
 
 
 def _query(options: argparse.Namespace) -> int:
-    from agentsignals.store.query import rows  # noqa: PLC0415
+    from agentsignals.store.query import rows
 
     names, found = rows(Store(options.store), options.sql, options.context)
     _print_rows(options, names, found)
@@ -187,7 +187,7 @@ def _print_rows(options: argparse.Namespace, names: list[str], rows: list[tuple[
 
 
 def _report(options: argparse.Namespace) -> int:
-    from agentsignals import report  # noqa: PLC0415
+    from agentsignals import report
 
     choices = {name: getattr(options, name) for name in ("context", "static", "labeller")}
     choices["baseline"] = Path(options.baseline) if options.baseline else None
@@ -197,7 +197,7 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _demo(options: argparse.Namespace) -> int:
-    from agentsignals import demo, report  # noqa: PLC0415
+    from agentsignals import demo, report
 
     folder = Path(options.folder)
     bar = Bar(options.quiet)
@@ -213,7 +213,7 @@ def _demo(options: argparse.Namespace) -> int:
 
 
 def _doctor(options: argparse.Namespace) -> int:
-    from agentsignals.cli.doctor import checks  # noqa: PLC0415
+    from agentsignals.cli.doctor import checks
 
     found = checks(options.store)
     if options.json:

@@ -31,11 +31,11 @@ QUIET_SYSTEM = frozenset(
 class Tally(Struct, gc=False):
     """What a run used of one model, as its result says it."""
 
-    inputTokens: object = None  # noqa: N815  (the program's own spelling, here and below)
-    outputTokens: object = None  # noqa: N815
-    cacheReadInputTokens: object = None  # noqa: N815
-    cacheCreationInputTokens: object = None  # noqa: N815
-    costUSD: object = None  # noqa: N815
+    inputTokens: object = None
+    outputTokens: object = None
+    cacheReadInputTokens: object = None
+    cacheCreationInputTokens: object = None
+    costUSD: object = None
 
 
 class Total(Struct, gc=False):
@@ -72,7 +72,7 @@ class Result(Struct, gc=False):
     duration_api_ms: object = None
     total_cost_usd: object = None
     usage: Total | None = None
-    modelUsage: dict[str, Tally] | None = None  # noqa: N815
+    modelUsage: dict[str, Tally] | None = None
     permission_denials: list[Denial] | None = None
 
 
@@ -88,7 +88,7 @@ class _Wire(Struct, gc=False):
     cwd: str | None = None
     model: str | None = None
     claude_code_version: str | None = None
-    isSynthetic: object = None  # noqa: N815
+    isSynthetic: object = None
     origin: object = None
     content: object = None
     error: object = None

@@ -26,7 +26,7 @@ from agentsignals.model import MAIN, ToolCall
 
 class _McpResult(msgspec.Struct, gc=False):
     class _Ok(msgspec.Struct, gc=False):
-        isError: bool | None = None  # noqa: N815  (the file's own spelling)
+        isError: bool | None = None
 
     Ok: _Ok | None = None
     Err: Raw = Raw()

@@ -14,7 +14,7 @@ class Event(Struct, gc=False, tag_field="type"):
 
     id: str | None = None
     timestamp: str | None = None
-    agentId: str | None = None  # noqa: N815  (the file's own spelling, here and below)
+    agentId: str | None = None
 
 
 class Quiet(Event):
@@ -28,9 +28,9 @@ class Context(Struct, gc=False):
 
 
 class _Started(Struct, gc=False):
-    sessionId: str | None = None  # noqa: N815
-    copilotVersion: str | None = None  # noqa: N815
-    selectedModel: str | None = None  # noqa: N815
+    sessionId: str | None = None
+    copilotVersion: str | None = None
+    selectedModel: str | None = None
     context: Context | None = None
 
 
@@ -47,7 +47,7 @@ class ContextChanged(Event, tag="session.context_changed"):
 
 
 class _Model(Struct, gc=False):
-    newModel: str | None = None  # noqa: N815
+    newModel: str | None = None
 
 
 class ModelChange(Event, tag="session.model_change"):
@@ -60,7 +60,7 @@ class _Said(Struct, gc=False):
     content: str = ""
     source: str | None = None
     delivery: str | None = None
-    isAutopilotContinuation: bool | None = None  # noqa: N815
+    isAutopilotContinuation: bool | None = None
     attachments: Raw = Raw()
 
 
@@ -69,23 +69,23 @@ class UserMessage(Event, tag="user.message"):
 
 
 class ToolRequest(Struct, gc=False):
-    toolCallId: str = ""  # noqa: N815
+    toolCallId: str = ""
     name: str = ""
     arguments: Raw = Raw()
-    mcpServerName: str | None = None  # noqa: N815
+    mcpServerName: str | None = None
 
 
 class _Answer(Struct, gc=False):
-    messageId: str | None = None  # noqa: N815
-    apiCallId: str | None = None  # noqa: N815
+    messageId: str | None = None
+    apiCallId: str | None = None
     content: str | None = None
     model: str | None = None
-    outputTokens: int | None = None  # noqa: N815
-    toolRequests: list[ToolRequest] | None = None  # noqa: N815
-    reasoningText: str | None = None  # noqa: N815
-    reasoningOpaque: Raw = Raw()  # noqa: N815
-    encryptedContent: Raw = Raw()  # noqa: N815
-    parentToolCallId: str | None = None  # noqa: N815
+    outputTokens: int | None = None
+    toolRequests: list[ToolRequest] | None = None
+    reasoningText: str | None = None
+    reasoningOpaque: Raw = Raw()
+    encryptedContent: Raw = Raw()
+    parentToolCallId: str | None = None
 
 
 class AssistantMessage(Event, tag="assistant.message"):
@@ -101,11 +101,11 @@ class AssistantReasoning(Event, tag="assistant.reasoning"):
 
 
 class _Begun(Struct, gc=False):
-    toolCallId: str = ""  # noqa: N815
-    toolName: str = ""  # noqa: N815
+    toolCallId: str = ""
+    toolName: str = ""
     arguments: Raw = Raw()
-    mcpServerName: str | None = None  # noqa: N815
-    parentToolCallId: str | None = None  # noqa: N815
+    mcpServerName: str | None = None
+    parentToolCallId: str | None = None
 
 
 class ToolStart(Event, tag="tool.execution_start"):
@@ -120,12 +120,12 @@ class Content(Struct, gc=False):
     """A structured part of a result; of a shell's end its exit code."""
 
     type: str = ""
-    exitCode: int | None = None  # noqa: N815
+    exitCode: int | None = None
 
 
 class ToolResult(Struct, gc=False):
     content: str | None = None
-    detailedContent: str | None = None  # noqa: N815
+    detailedContent: str | None = None
     contents: list[Content] | None = None
 
 
@@ -135,7 +135,7 @@ class ToolError(Struct, gc=False):
 
 
 class _Done(Struct, gc=False):
-    toolCallId: str = ""  # noqa: N815
+    toolCallId: str = ""
     success: bool | None = None
     result: ToolResult | None = None
     error: ToolError | None = None
@@ -151,7 +151,7 @@ class Decision(Struct, gc=False):
 
 
 class _Permission(Struct, gc=False):
-    toolCallId: str | None = None  # noqa: N815
+    toolCallId: str | None = None
     result: Decision | None = None
 
 
@@ -161,8 +161,8 @@ class PermissionCompleted(Event, tag="permission.completed"):
 
 class Kind(Struct, gc=False):
     type: str = ""
-    shellId: str | None = None  # noqa: N815
-    exitCode: int | None = None  # noqa: N815
+    shellId: str | None = None
+    exitCode: int | None = None
 
 
 class _Notice(Struct, gc=False):
@@ -173,10 +173,10 @@ class _Notice(Struct, gc=False):
     reason: str | None = None
     summary: str | None = None
     name: str | None = None
-    agentName: str | None = None  # noqa: N815
-    newMode: str | None = None  # noqa: N815
+    agentName: str | None = None
+    newMode: str | None = None
     title: str | None = None
-    infoType: str | None = None  # noqa: N815
+    infoType: str | None = None
     kind: Kind | None = None
 
     @property
@@ -214,11 +214,11 @@ class Aside(Notice):
 class _Compaction(Struct, gc=False):
     success: bool | None = None
     trigger: str | None = None
-    preCompactionTokens: int | None = None  # noqa: N815
-    postCompactionTokens: int | None = None  # noqa: N815
-    summaryContent: str | None = None  # noqa: N815
-    preTruncationTokensInMessages: int | None = None  # noqa: N815
-    postTruncationTokensInMessages: int | None = None  # noqa: N815
+    preCompactionTokens: int | None = None
+    postCompactionTokens: int | None = None
+    summaryContent: str | None = None
+    preTruncationTokensInMessages: int | None = None
+    postTruncationTokensInMessages: int | None = None
 
 
 class CompactionComplete(Event, tag="session.compaction_complete"):
@@ -230,12 +230,12 @@ class Truncation(Event, tag="session.truncation"):
 
 
 class Verdict(Struct, gc=False):
-    permissionDecision: str | None = None  # noqa: N815
-    permissionDecisionReason: str | None = None  # noqa: N815
+    permissionDecision: str | None = None
+    permissionDecisionReason: str | None = None
 
 
 class _Hook(Struct, gc=False):
-    hookType: str | None = None  # noqa: N815
+    hookType: str | None = None
     output: Verdict | None = None
 
 
@@ -246,11 +246,11 @@ class HookEnd(Event, tag="hook.end"):
 class Usage(Struct, gc=False):
     """Totals of a model's calls. Input contains cache reads and writes, output contains reasoning."""
 
-    inputTokens: int = 0  # noqa: N815
-    outputTokens: int = 0  # noqa: N815
-    cacheReadTokens: int = 0  # noqa: N815
-    cacheWriteTokens: int = 0  # noqa: N815
-    reasoningTokens: int | None = None  # noqa: N815
+    inputTokens: int = 0
+    outputTokens: int = 0
+    cacheReadTokens: int = 0
+    cacheWriteTokens: int = 0
+    reasoningTokens: int | None = None
 
 
 class Requests(Struct, gc=False):
@@ -265,12 +265,12 @@ class Metric(Struct, gc=False):
 
 
 class AgentMetric(Struct):
-    modelMetrics: dict[str, Metric] = field(default_factory=dict)  # noqa: N815
+    modelMetrics: dict[str, Metric] = field(default_factory=dict)
 
 
 class _Totals(Struct):
-    modelMetrics: dict[str, Metric] = field(default_factory=dict)  # noqa: N815
-    agentMetrics: dict[str, AgentMetric] | None = None  # noqa: N815
+    modelMetrics: dict[str, Metric] = field(default_factory=dict)
+    agentMetrics: dict[str, AgentMetric] | None = None
 
 
 class Shutdown(Event, tag="session.shutdown"):
@@ -283,4 +283,4 @@ class Unknown(Struct, gc=False):
     type: str = "untyped"
     id: str | None = None
     timestamp: str | None = None
-    agentId: str | None = None  # noqa: N815
+    agentId: str | None = None

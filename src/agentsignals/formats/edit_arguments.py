@@ -15,8 +15,8 @@ from agentsignals.model import ToolCall
 class Pair(Struct, gc=False):
     """A replaced text and what it became, in the spellings of several agents."""
 
-    oldText: object = None  # noqa: N815  (the agents' own spelling, here and below)
-    newText: object = None  # noqa: N815
+    oldText: object = None
+    newText: object = None
     old_string: object = None
     new_string: object = None
     old_str: object = None

@@ -37,7 +37,7 @@ class Message(Struct, gc=False):
     role: str = ""
     content: str | list[Block] | None = None
     visibility: str | None = None
-    modelId: str | None = None  # noqa: N815  (the file's own spelling, here and below)
+    modelId: str | None = None
 
 
 class Record(Struct, gc=False):
@@ -47,12 +47,12 @@ class Record(Struct, gc=False):
     message: Message | None = None
     title: str | None = None
     cwd: str | None = None
-    callingSessionId: str | None = None  # noqa: N815
-    chatCompletionReasoningContent: str | None = None  # noqa: N815
-    summaryText: str | None = None  # noqa: N815
-    summaryKind: object = None  # noqa: N815
-    summaryTokens: object = None  # noqa: N815
-    removedCount: object = None  # noqa: N815
+    callingSessionId: str | None = None
+    chatCompletionReasoningContent: str | None = None
+    summaryText: str | None = None
+    summaryKind: object = None
+    summaryTokens: object = None
+    removedCount: object = None
     reason: str | None = None
 
 

@@ -40,9 +40,9 @@ class Log(Chat):
 class Header(Struct, gc=False):
     """Facts about the session: of the first line, and of each `$set`."""
 
-    sessionId: str | None = None  # noqa: N815  (the file's own spelling, here and below)
-    projectHash: str | None = None  # noqa: N815
-    startTime: str | None = None  # noqa: N815
+    sessionId: str | None = None
+    projectHash: str | None = None
+    startTime: str | None = None
     kind: str | None = None
     summary: str | None = None
     directories: object = None
@@ -52,7 +52,7 @@ class Header(Struct, gc=False):
 class _Line(Struct, gc=False):
     id: object = None
     type: object = None
-    sessionId: object = None  # noqa: N815
+    sessionId: object = None
     set: Header | None = msgspec.field(default=None, name="$set")
     rewind: str | None = msgspec.field(default=None, name="$rewindTo")
     snapshot: object = msgspec.field(default=None, name="$snapshot")

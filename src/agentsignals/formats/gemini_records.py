@@ -14,8 +14,8 @@ class Part(Struct, gc=False):
 
     text: str | None = None
     thought: object = None
-    inlineData: Raw = Raw()  # noqa: N815  (the file's own spelling, here and below)
-    fileData: Raw = Raw()  # noqa: N815
+    inlineData: Raw = Raw()
+    fileData: Raw = Raw()
 
 
 Content = str | Part | list[Part | str] | None
@@ -46,7 +46,7 @@ class ToolCall(Struct, gc=False):
     result: Raw = Raw()
     status: str | None = None
     timestamp: str | None = None
-    resultDisplay: Raw = Raw()  # noqa: N815
+    resultDisplay: Raw = Raw()
 
 
 class Message(Struct, gc=False):
@@ -56,27 +56,27 @@ class Message(Struct, gc=False):
     id: str | None = None
     timestamp: str | None = None
     content: Content = None
-    displayContent: Content = None  # noqa: N815
+    displayContent: Content = None
     thoughts: list[Thought] | None = None
     tokens: Tokens | None = None
     model: str | None = None
-    toolCalls: list[ToolCall] | None = None  # noqa: N815
+    toolCalls: list[ToolCall] | None = None
 
 
 class Chat(Struct):
-    sessionId: str  # noqa: N815
+    sessionId: str
     messages: list[Message | None]
-    projectHash: str | None = None  # noqa: N815
-    startTime: str | None = None  # noqa: N815
+    projectHash: str | None = None
+    startTime: str | None = None
     kind: str | None = None
     summary: str | None = None
 
 
 class _RawChat(Struct):
-    sessionId: str  # noqa: N815
+    sessionId: str
     messages: list[Raw] = []
-    projectHash: str | None = None  # noqa: N815
-    startTime: str | None = None  # noqa: N815
+    projectHash: str | None = None
+    startTime: str | None = None
     kind: str | None = None
     summary: str | None = None
 
@@ -88,7 +88,7 @@ class _Response(Struct, gc=False):
 
 class _ResultPart(Struct, gc=False):
     text: str | None = None
-    functionResponse: _Response | None = None  # noqa: N815
+    functionResponse: _Response | None = None
 
 
 class _Answer(Struct, gc=False):

@@ -53,9 +53,9 @@ class Arguments(Struct, gc=False):
 class FileDiff(Struct, gc=False):
     """What the client shows of an edit; the file's old and new text beside it are never decoded."""
 
-    fileDiff: str  # noqa: N815  (the file's own spelling, here and below)
-    filePath: str | None = None  # noqa: N815
-    isNewFile: bool | None = None  # noqa: N815
+    fileDiff: str
+    filePath: str | None = None
+    isNewFile: bool | None = None
 
 
 _arguments = msgspec.json.Decoder(Arguments).decode

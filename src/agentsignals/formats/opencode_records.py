@@ -23,7 +23,7 @@ class Times(Struct, gc=False):
 
 class SessionInfo(Struct, gc=False):
     id: str = ""
-    parentID: str | None = None  # noqa: N815  (the file's own spelling, here and below)
+    parentID: str | None = None
     directory: str | None = None
     title: str | None = None
     version: str | None = None
@@ -44,7 +44,7 @@ class Tokens(Struct, gc=False):
 
 
 class Model(Struct, gc=False):
-    modelID: str | None = None  # noqa: N815
+    modelID: str | None = None
 
 
 class Where(Struct, gc=False):
@@ -60,7 +60,7 @@ class MessageInfo(Struct, gc=False):
     time: Times | None = None
     agent: str | None = None
     model: Model | None = None
-    modelID: str | None = None  # noqa: N815
+    modelID: str | None = None
     path: Where | None = None
     cost: object = None
     tokens: Tokens | None = None
@@ -88,7 +88,7 @@ class Part(Struct, gc=False):
     synthetic: bool | None = None
     ignored: bool | None = None
     time: Times | None = None
-    callID: str | None = None  # noqa: N815
+    callID: str | None = None
     tool: str | None = None
     state: State | None = None
     files: list[str] | None = None

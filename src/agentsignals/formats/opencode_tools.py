@@ -62,8 +62,8 @@ class Metadata(Struct, frozen=True, gc=False):
 class PatchedFile(Struct, gc=False):
     """A file of an `apply_patch` run; the diff is called `diff` first, `patch` later."""
 
-    filePath: str = ""  # noqa: N815  (the file's own spelling, here and below)
-    movePath: str | None = None  # noqa: N815
+    filePath: str = ""
+    movePath: str | None = None
     type: str = ""
     diff: str | None = None
     patch: str | None = None
@@ -72,7 +72,7 @@ class PatchedFile(Struct, gc=False):
 class Arguments(Struct, frozen=True, gc=False):
     """The arguments of edit tools and shells that say more than their path and command."""
 
-    patchText: str | None = None  # noqa: N815
+    patchText: str | None = None
     content: str | None = None
     workdir: str | None = None
     command: str | None = None

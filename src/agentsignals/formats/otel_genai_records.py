@@ -29,12 +29,12 @@ class Listed(Struct, gc=False):
 class Value(Struct, gc=False):
     """One of these, by type."""
 
-    stringValue: str | None = None  # noqa: N815  (OTLP's own spelling, here and below)
-    intValue: str | int | None = None  # noqa: N815
-    doubleValue: float | None = None  # noqa: N815
-    boolValue: bool | None = None  # noqa: N815
-    arrayValue: Listed | None = None  # noqa: N815
-    kvlistValue: Listed | None = None  # noqa: N815
+    stringValue: str | None = None
+    intValue: str | int | None = None
+    doubleValue: float | None = None
+    boolValue: bool | None = None
+    arrayValue: Listed | None = None
+    kvlistValue: Listed | None = None
 
 
 class Status(Struct, gc=False):
@@ -46,21 +46,21 @@ class Event(Struct, gc=False):
     """Something in a span's life, or a log record that names its span."""
 
     name: str | None = None
-    eventName: str | None = None  # noqa: N815
-    timeUnixNano: Any = None  # noqa: N815
-    traceId: str | None = None  # noqa: N815
-    spanId: str | None = None  # noqa: N815
+    eventName: str | None = None
+    timeUnixNano: Any = None
+    traceId: str | None = None
+    spanId: str | None = None
     attributes: list[Pair] = []
     body: Raw = Raw()
 
 
 class Span(Struct, gc=False):
-    traceId: str  # noqa: N815
-    spanId: str  # noqa: N815
+    traceId: str
+    spanId: str
     name: str = ""
-    parentSpanId: str | None = None  # noqa: N815
-    startTimeUnixNano: Any = None  # noqa: N815
-    endTimeUnixNano: Any = None  # noqa: N815
+    parentSpanId: str | None = None
+    startTimeUnixNano: Any = None
+    endTimeUnixNano: Any = None
     attributes: list[Pair] = []
     events: list[Event] | None = None
     status: Status | None = None
@@ -68,7 +68,7 @@ class Span(Struct, gc=False):
 
 class Scope(Struct, gc=False):
     spans: list[Raw] | None = None
-    logRecords: list[Raw] | None = None  # noqa: N815
+    logRecords: list[Raw] | None = None
 
 
 class Resource(Struct, gc=False):
@@ -77,16 +77,16 @@ class Resource(Struct, gc=False):
 
 class Batch(Struct, gc=False):
     resource: Resource | None = None
-    scopeSpans: list[Scope] | None = None  # noqa: N815
-    scopeLogs: list[Scope] | None = None  # noqa: N815
-    instrumentationLibrarySpans: list[Scope] | None = None  # noqa: N815
+    scopeSpans: list[Scope] | None = None
+    scopeLogs: list[Scope] | None = None
+    instrumentationLibrarySpans: list[Scope] | None = None
 
 
 class Export(Struct, gc=False):
     """What is written at once."""
 
-    resourceSpans: list[Batch] | None = None  # noqa: N815
-    resourceLogs: list[Batch] | None = None  # noqa: N815
+    resourceSpans: list[Batch] | None = None
+    resourceLogs: list[Batch] | None = None
 
 
 decode = msgspec.json.Decoder(Export).decode

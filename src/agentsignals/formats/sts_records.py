@@ -38,11 +38,11 @@ class Ran(Struct, gc=False):
 
 class RunTurn(Struct, gc=False):
     llm: Used | None = None
-    toolCalls: list[Ran] | None = None  # noqa: N815  (the format's own spelling, here and below)
+    toolCalls: list[Ran] | None = None
 
 
 class Run(Struct, gc=False):
-    perTurn: list[RunTurn] | None = None  # noqa: N815
+    perTurn: list[RunTurn] | None = None
 
 
 class Timings(Used, gc=False):
@@ -59,9 +59,9 @@ class Message(Struct, gc=False):
     type: str | None = None
     timestamp: Any = None
     model: str | None = None
-    reasoningContent: str | None = None  # noqa: N815
-    toolCalls: list[Call] | None = None  # noqa: N815
-    toolCallId: str | None = None  # noqa: N815
+    reasoningContent: str | None = None
+    toolCalls: list[Call] | None = None
+    toolCallId: str | None = None
     timings: Timings | None = None
 
     @property
@@ -79,7 +79,7 @@ class Line(Struct, gc=False):
     harness: str | None = None
     id: str | None = None
     name: str | None = None
-    currNode: str | None = None  # noqa: N815
+    currNode: str | None = None
     cwd: str | None = None
 
 

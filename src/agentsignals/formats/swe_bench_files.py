@@ -26,7 +26,7 @@ class Outcome(Struct):
 class Instance(Struct):
     """The report of one instance."""
 
-    patch_is_None: bool | None = None  # noqa: N815  (the harness's name)
+    patch_is_None: bool | None = None
     patch_exists: bool | None = None
     patch_successfully_applied: bool | None = None
     resolved: bool | None = None

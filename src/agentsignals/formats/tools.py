@@ -46,7 +46,7 @@ class _Arguments(Struct, gc=False):
 
     file_path: object = None
     path: object = None
-    filePath: object = None  # noqa: N815  (the agents' own spelling)
+    filePath: object = None
     absolute_path: object = None
     notebook_path: object = None
     target_file: object = None

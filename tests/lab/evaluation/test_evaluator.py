@@ -12,7 +12,7 @@ from agentsignals.lab.evaluation import running
 from agentsignals.lab.evaluation.evaluator import evaluate
 from agentsignals.lab.evaluation.extraction import extract
 from agentsignals.lab.evaluation.running import Confinement
-from agentsignals.lab.evaluation.verdict import one_evaluator, pass_rate
+from agentsignals.lab.evaluation.verdict import one_evaluator
 from agentsignals.lab.tasks import task
 from agentsignals.sandbox import Limits
 
@@ -105,7 +105,6 @@ def test_a_machine_without_room_is_not_the_models_fault(monkeypatch: pytest.Monk
     monkeypatch.setattr(sandbox, "call", full)
     found = evaluate(task("safe_divide"), GOOD)
     assert (found.error_class, found.task_pass, found.visible_pass) == ("infrastructure", None, None)
-    assert pass_rate([found], "task_pass") == (0, 0)
 
 
 def test_nothing_runs_where_it_cannot_be_locked_in(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +165,6 @@ def test_evaluators_never_mix() -> None:
 
     ours, theirs = evaluate(task("safe_divide"), GOOD), evaluate_legacy(task("safe_divide"), GOOD, "legacy-last")
     assert one_evaluator([ours, ours]) == "1"
-    assert pass_rate([ours, ours], "hidden_pass") == (2, 2)
     for mixed in ([ours, theirs], []):
         with pytest.raises(LabError):
-            pass_rate(mixed, "task_pass")
+            one_evaluator(mixed)

@@ -70,13 +70,3 @@ def one_evaluator(verdicts: Iterable[Verdict]) -> Evaluator:
             "`lab rescore` gives all of them by one evaluator.",
         )
     return found[0]
-
-
-def pass_rate(
-    verdicts: Iterable[Verdict], what: Literal["visible_pass", "hidden_pass", "task_pass"]
-) -> tuple[int, int]:
-    """How many pass, of how many that could be run. LabError when evaluators are mixed."""
-    all_of_them = list(verdicts)
-    one_evaluator(all_of_them)
-    ran = [passed for one in all_of_them if (passed := getattr(one, what)) is not None]
-    return sum(ran), len(ran)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -141,11 +141,19 @@ def _take(one: Episode, answer: Generation, plan: Plan, condition: Condition, at
         one.chat.append(back)
         said = "".join(piece.text for piece in back.pieces)
     one.verdicts.append(verdict)
-    row: Callable[..., AttemptRow] = attempt_row
     one.attempts.append(
-        row(one.task, verdict, answer, condition=condition.name, sample=one.sample, attempt=attempt, seed=seed,
-            feedback=said, asked=asked)
-    )  # fmt: skip
+        attempt_row(
+            one.task,
+            verdict,
+            answer,
+            condition=condition.name,
+            sample=one.sample,
+            attempt=attempt,
+            seed=seed,
+            feedback=said,
+            asked=asked,
+        )
+    )
 
 
 def visible_failure(task: Task, verdict: Verdict) -> str:

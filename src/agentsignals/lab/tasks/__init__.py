@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
+from typing import get_args
 
 from agentsignals.errors import LabError
 from agentsignals.lab.tasks.task import Case, Task, Variant, examples, shown, words
@@ -63,6 +64,7 @@ def task(key: str) -> Task:
     (found,) = tasks([name])
     if version and version != str(found.version):
         raise LabError(f"Task {name!r} is at version {found.version}, not {version}.", "Rows of two versions differ.")
-    if wanted not in ("", "one_off", "conflicting", "hardcode_inviting"):
-        raise LabError(f"There is no variant {wanted!r}.", "one_off, conflicting or hardcode_inviting.")
-    return variant(found, wanted or "plain")  # type: ignore[arg-type]  # checked above
+    for known in get_args(Variant):
+        if known == (wanted or "plain"):
+            return variant(found, known)
+    raise LabError(f"There is no variant {wanted!r}.", f"Say one of {', '.join(get_args(Variant))}.")
