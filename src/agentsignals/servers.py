@@ -5,13 +5,34 @@ from __future__ import annotations
 import email.utils
 import ipaddress
 import time
+import urllib.error
 import urllib.request
-from http.client import HTTPResponse
+from http.client import HTTPException, HTTPResponse
 from typing import Any
 
 AGAIN = frozenset((408, 409, 425, 429, 500, 502, 503, 504, 529))
 """Statuses that another try may mend (529: overloaded)."""
 _CHUNK = 64 * 1024
+
+
+_OVERLOADED = frozenset((429, 503, 529))
+
+
+class Busy(Exception):
+    """A try that another may mend; `wait_s` when the server asks for a pause, `overloaded` when it says so."""
+
+    def __init__(self, why: str, wait_s: float | None = None, *, overloaded: bool = False) -> None:
+        super().__init__(why)
+        self.wait_s = wait_s
+        self.overloaded = overloaded
+
+
+class Refused(Exception):
+    """An answer that asking again won't change: its status, and what the server said."""
+
+    def __init__(self, status: int, said: str) -> None:
+        super().__init__(said)
+        self.status = status
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -63,3 +84,43 @@ def body_of(answer: HTTPResponse, most_bytes: int, until: float) -> bytes:
         if time.monotonic() > until:
             raise TimeoutError("the answer was not whole in time")
     return bytes(found)
+
+
+def exchanged(  # noqa: PLR0913  (a request and its bounds, named at the call)
+    opening: urllib.request.OpenerDirector,
+    url: str,
+    body: bytes | None,
+    *,
+    key: str | None,
+    most_bytes: int,
+    timeout_s: float,
+) -> bytes:
+    """The answer to a POST of JSON, or with no body to a GET. Busy where another try may help, Refused where none does.
+
+    The caller has checked the address's scheme.
+    """
+    headers = {"Content-Type": "application/json", "User-Agent": "agentsignals"}
+    if key:
+        headers["Authorization"] = f"Bearer {key}"
+    request = urllib.request.Request(url, body, headers, method="GET" if body is None else "POST")  # noqa: S310  (as above)
+    until = time.monotonic() + timeout_s
+    try:
+        with opening.open(request, timeout=timeout_s) as answer:
+            return body_of(answer, most_bytes, until)
+    except urllib.error.HTTPError as problem:
+        raise _of_status(problem) from problem
+    except (OSError, HTTPException, ValueError) as problem:  # URLError, time-outs and broken connections
+        raise Busy(str(getattr(problem, "reason", problem)) or type(problem).__name__) from problem
+
+
+def _of_status(problem: urllib.error.HTTPError) -> Busy | Refused:
+    with problem:
+        try:
+            said = " ".join(problem.read(300).decode("utf-8", "replace").split())
+        except (OSError, HTTPException):
+            said = ""  # the status tells
+    told = f"HTTP {problem.code} {said}".strip()
+    if problem.code in AGAIN:
+        wait_s = retry_after_s(problem.headers.get("Retry-After"))
+        return Busy(told, wait_s, overloaded=problem.code in _OVERLOADED)
+    return Refused(problem.code, told)

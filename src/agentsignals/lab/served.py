@@ -5,12 +5,9 @@ from __future__ import annotations
 import os
 import random
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from http.client import HTTPException
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,7 +17,7 @@ from msgspec import Struct
 from agentsignals.errors import LabError, UsageError
 from agentsignals.lab.residual.interface import Generation, Message, Sampling
 from agentsignals.redaction import Redactor
-from agentsignals.servers import AGAIN, body_of, is_local, opener, retry_after_s
+from agentsignals.servers import Busy, Refused, exchanged, is_local, opener
 
 DEFAULT_URL = "https://api.openai.com/v1"
 URL_VARIABLE, KEY_VARIABLE = "OPENAI_BASE_URL", "OPENAI_API_KEY"
@@ -59,14 +56,6 @@ class _Usage(Struct):
 class _Completion(Struct):
     choices: list[_Choice]
     usage: _Usage | None = None
-
-
-class _Busy(Exception):
-    """A try that another may mend; `wait_s` when the server asks for a pause."""
-
-    def __init__(self, why: str, wait_s: float | None = None) -> None:
-        super().__init__(why)
-        self.wait_s = wait_s
 
 
 class Served:
@@ -150,7 +139,7 @@ class Served:
         for tried in range(1, TRIES + 1):
             try:
                 return self._once(body)
-            except _Busy as problem:
+            except Busy as problem:
                 if tried == TRIES:
                     raise LabError(
                         f"{self.url} gave no answer in {TRIES} tries: {problem}",
@@ -164,9 +153,9 @@ class Served:
         try:
             found = msgspec.json.decode(self._sent(body), type=_Completion)
         except (msgspec.DecodeError, UnicodeDecodeError) as problem:
-            raise _Busy(f"an answer that is no completion ({str(problem)[:100]})") from problem
+            raise Busy(f"an answer that is no completion ({str(problem)[:100]})") from problem
         if not found.choices:
-            raise _Busy("a completion without a choice")
+            raise Busy("a completion without a choice")
         choice, usage = found.choices[0], found.usage or _Usage()
         told = choice.logprobs.content if choice.logprobs else None
         return Generation(
@@ -179,26 +168,16 @@ class Served:
         )
 
     def _sent(self, body: bytes) -> bytes:
-        headers = {"Content-Type": "application/json", "User-Agent": "agentsignals"}
-        if key := os.environ.get(KEY_VARIABLE):
-            headers["Authorization"] = f"Bearer {key}"
-        request = urllib.request.Request(self.url + "/chat/completions", body, headers)  # noqa: S310  (scheme checked above)
-        until = time.monotonic() + self._timeout_s
         try:
-            with self._opener.open(request, timeout=self._timeout_s) as answer:
-                return body_of(answer, _MOST_BYTES, until)
-        except urllib.error.HTTPError as problem:
-            raise self._problem(problem) from problem
-        except (OSError, HTTPException, ValueError) as problem:  # URLError, time-outs and broken connections
-            raise _Busy(str(getattr(problem, "reason", problem)) or type(problem).__name__) from problem
-
-    def _problem(self, problem: urllib.error.HTTPError) -> Exception:
-        with problem:
-            try:
-                said = " ".join(problem.read(300).decode("utf-8", "replace").split())
-            except (OSError, HTTPException):
-                said = ""
-        told = f"HTTP {problem.code} {said}".strip()
-        if problem.code in AGAIN:
-            return _Busy(told, retry_after_s(problem.headers.get("Retry-After")))
-        return LabError(f"{self.url} refused: {told}", f"Check the model's name, the address and ${KEY_VARIABLE}.")
+            return exchanged(
+                self._opener,
+                self.url + "/chat/completions",
+                body,
+                key=os.environ.get(KEY_VARIABLE),
+                most_bytes=_MOST_BYTES,
+                timeout_s=self._timeout_s,
+            )
+        except Refused as problem:
+            raise LabError(
+                f"{self.url} refused: {problem}", f"Check the model's name, the address and ${KEY_VARIABLE}."
+            ) from problem

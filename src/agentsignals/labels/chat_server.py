@@ -10,11 +10,7 @@ from __future__ import annotations
 import os
 import random
 import threading
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterable
-from http.client import HTTPException
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -30,7 +26,7 @@ from agentsignals.labels.pace import Pace
 from agentsignals.labels.question import Question
 from agentsignals.labels.task import Task, Verdict
 from agentsignals.model import Absent
-from agentsignals.servers import AGAIN, body_of, is_local, opener, retry_after_s
+from agentsignals.servers import Busy, Refused, exchanged, is_local, opener
 
 DEFAULT_URL = "https://api.openai.com/v1"
 URL_VARIABLE, KEY_VARIABLE = "OPENAI_BASE_URL", "OPENAI_API_KEY"
@@ -75,15 +71,6 @@ class _Model(Struct):
 
 class _Models(Struct):
     data: list[_Model] = field(default_factory=list)
-
-
-class _Busy(Exception):
-    """A try that another may mend; `wait_s` when the server asks for a pause."""
-
-    def __init__(self, why: str, wait_s: float | None = None, *, overloaded: bool = False) -> None:
-        super().__init__(why)
-        self.wait_s = wait_s
-        self.overloaded = overloaded
 
 
 class _Refused(Exception):
@@ -164,7 +151,7 @@ class ChatServer:
         while True:
             try:
                 choice = self._tried(self._body(attempt), attempt)
-            except _Busy as problem:
+            except Busy as problem:
                 return attempt.failed("no_answer", f"{TRIES} tries: {problem}")
             except _Refused as problem:
                 return attempt.failed("refused", str(problem))
@@ -183,7 +170,7 @@ class ChatServer:
                 return None
             try:
                 return self._once(body, attempt)
-            except _Busy as problem:
+            except Busy as problem:
                 self._count("retries")
                 if tried == TRIES:
                     raise
@@ -199,43 +186,29 @@ class ChatServer:
         try:
             found = msgspec.json.decode(self._sent("/chat/completions", body), type=_Completion)
         except (msgspec.DecodeError, UnicodeDecodeError) as problem:
-            raise _Busy(f"an answer that is no completion ({str(problem)[:100]})") from problem
+            raise Busy(f"an answer that is no completion ({str(problem)[:100]})") from problem
         if found.usage is not None:
             attempt.spent(found.usage.prompt_tokens, found.usage.completion_tokens)
         if not found.choices:
-            raise _Busy("a completion without a choice")
+            raise Busy("a completion without a choice")
         return found.choices[0]
 
     def _sent(self, path: str, body: bytes | None) -> bytes:
-        headers = {"Content-Type": "application/json", "User-Agent": "agentsignals"}
-        if key := os.environ.get(KEY_VARIABLE):
-            headers["Authorization"] = f"Bearer {key}"
-        method = "GET" if body is None else "POST"
-        request = urllib.request.Request(self.url + path, body, headers, method=method)  # noqa: S310  (scheme checked above)
-        until = time.monotonic() + self._timeout_s
         try:
-            with self._opener.open(request, timeout=self._timeout_s) as answer:
-                return body_of(answer, _MOST_BYTES, until)
-        except urllib.error.HTTPError as problem:
-            raise self._problem(problem) from problem
-        except (OSError, HTTPException, ValueError) as problem:  # URLError, time-outs and broken connections
-            raise _Busy(str(getattr(problem, "reason", problem)) or type(problem).__name__) from problem
-
-    def _problem(self, problem: urllib.error.HTTPError) -> Exception:
-        with problem:
-            try:
-                said = " ".join(problem.read(300).decode("utf-8", "replace").split())
-            except (OSError, HTTPException):
-                said = ""
-        told = f"HTTP {problem.code} {said}".strip()
-        if problem.code in AGAIN:
-            wait_s = retry_after_s(problem.headers.get("Retry-After"))
-            return _Busy(told, wait_s, overloaded=problem.code in (429, 503, 529))
-        if problem.code in _STOPS_ALL or problem.code < 400:
-            return LabelError(
-                f"{self.url} refused: {told}", f"Check the model's name, the address and ${KEY_VARIABLE}."
+            return exchanged(
+                self._opener,
+                self.url + path,
+                body,
+                key=os.environ.get(KEY_VARIABLE),
+                most_bytes=_MOST_BYTES,
+                timeout_s=self._timeout_s,
             )
-        return _Refused(told)
+        except Refused as problem:
+            if problem.status in _STOPS_ALL or problem.status < 400:
+                raise LabelError(
+                    f"{self.url} refused: {problem}", f"Check the model's name, the address and ${KEY_VARIABLE}."
+                ) from problem
+            raise _Refused(str(problem)) from problem
 
     def _body(self, attempt: Attempt) -> bytes:
         question = attempt.question
@@ -259,7 +232,7 @@ class ChatServer:
         """What the server says its model can read (vLLM, OpenRouter, llama.cpp say it in their lists of models)."""
         try:
             models = msgspec.json.decode(self._sent("/models", None), type=_Models).data
-        except (_Busy, _Refused, LabelError, msgspec.DecodeError):
+        except (Busy, _Refused, LabelError, msgspec.DecodeError):
             return None
         own = next((m for m in models if m.id == self.model), None)
         if own is None:
