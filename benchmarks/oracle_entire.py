@@ -23,9 +23,10 @@ from msgspec import Struct
 
 from agentsignals.formats import Input, claude_code, entire
 from agentsignals.formats.head import HEAD_BYTES, Head
+from agentsignals.git import objects
 from agentsignals.model import MAIN, Artifact, Checkpoint, Session, Step
-from agentsignals.sources import RawFile, checkpoints, git_objects, open_source, read
-from agentsignals.times import from_iso
+from agentsignals.model.times import from_iso
+from agentsignals.sources import RawFile, checkpoints, open_source, read
 
 Tokens = tuple[int, int, int, int]
 """Input, cache write, cache read, output."""
@@ -137,11 +138,11 @@ def _compact_copies(packed: Path) -> dict[str, list[str | None]]:
     found: dict[str, list[str | None]] = {}
     with tempfile.TemporaryDirectory() as folder:
         git_dir = _unpacked(packed, folder)
-        roots = [(oid, checkpoints.folders("sharded")) for name, oid in git_objects.refs(git_dir) if "/v2/main" in name]
-        for _, entries, _ in git_objects.walk(git_dir, roots):
+        roots = [(oid, checkpoints.folders("sharded")) for name, oid in objects.refs(git_dir) if "/v2/main" in name]
+        for _, entries, _ in objects.walk(git_dir, roots):
             placed = [(checkpoints.place("sharded", e.path), e.oid) for e in entries]
             copies = [(place, oid) for place, oid in placed if place is not None and place.kind == "compact"]
-            for (place, _), data in zip(copies, git_objects.contents(git_dir, [o for _, o in copies]), strict=True):
+            for (place, _), data in zip(copies, objects.contents(git_dir, [o for _, o in copies]), strict=True):
                 found[place.checkpoint] = [json.loads(line).get("ts") for line in (data or b"").splitlines()]
     return found
 

@@ -9,11 +9,11 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from agentsignals.derived import SessionView
+from agentsignals.edits.hunks import Hunk
 from agentsignals.formats.builder import SessionBuilder
-from agentsignals.formats.claude_tools import tool
-from agentsignals.formats.edits import Hunk
+from agentsignals.formats.claude_code.tools import tool
 from agentsignals.model import MAIN, CallStatus, EventKind, Session, TurnKind
+from agentsignals.views.session import SessionView
 
 START = 1_767_225_600_000_000
 Part = Callable[[SessionBuilder, int], None]

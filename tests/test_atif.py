@@ -1,4 +1,4 @@
-"""The traps of ATIF steps, one test each (formats.md 9.4)."""
+"""The traps of ATIF steps, one test each (design/formats.md#harbor-and-atif)."""
 
 from __future__ import annotations
 

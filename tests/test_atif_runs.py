@@ -1,4 +1,4 @@
-"""ATIF runs of several files and agents (formats.md 9.4), and what the real ones come to."""
+"""ATIF runs of several files and agents (design/formats.md#harbor-and-atif), and what the real ones come to."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from agentsignals.attempt import Attempt
 from agentsignals.model import MAIN, Session
+from agentsignals.model.attempt import Attempt
 from tests.atif_steps import agent, call, document, reading, run, used, user
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "eval"

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from agentsignals import pipeline
-from agentsignals.attempt import Attempt, HarnessSummary, Said, Verification, united
 from agentsignals.formats.builder import SessionBuilder
+from agentsignals.ingest import pipeline
 from agentsignals.ingest.attempts import assemble, once
 from agentsignals.model import Artifact, Session
+from agentsignals.model.attempt import Attempt, HarnessSummary, Said, Verification, united
 from agentsignals.store import Store
 from agentsignals.store.query import rows as asked
 from tests.golden import SAMPLES

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from agentsignals import pipeline, report
+from agentsignals import report
 from agentsignals.analysis.baseline import MEASURES, Rate, Spread, difference, standardised
 from agentsignals.cli import main
 from agentsignals.errors import BaselineError
+from agentsignals.ingest import pipeline
 from agentsignals.model import Label, Session
 from agentsignals.store import Store
 from tests.analysis.stores import store_of

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agentsignals.changed_lines import NOTHING, changed_lines
+from agentsignals.edits.changed_lines import NOTHING, changed_lines
 
 PATCH = "*** Begin Patch\n*** Update File: a.py\n@@\n keep(this)\n-old(line)\n+new(line)\n"
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from agentsignals.catalog import measure
-from agentsignals.derived import SessionView
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.model import Session
+from agentsignals.views.session import SessionView
 from tests.golden import SAMPLES, read_files
 
 ROWS = (Session, SessionBuilder, SessionView)

@@ -14,7 +14,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from agentsignals.formats import claude_code
-from agentsignals.formats.claude_tools import tool
+from agentsignals.formats.claude_code.tools import tool
 from agentsignals.formats.head import Head
 from agentsignals.model import MAIN, Session, Step
 from tests.claude import SESSION, Log, given, kinds, micros, session

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentsignals.formats.claude_tools import tool
+from agentsignals.formats.claude_code.tools import tool
 from agentsignals.model import Edit
 from tests.claude import Log, session
 

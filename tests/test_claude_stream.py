@@ -1,4 +1,4 @@
-"""The traps of Claude Code's headless stream, one test each (formats.md section 8)."""
+"""The traps of Claude Code's headless stream, one test each (design/formats.md#small-formats)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from agentsignals import pipeline, prices
+from agentsignals import prices
 from agentsignals.formats import Input
 from agentsignals.formats.claude_stream import FORMAT
+from agentsignals.ingest import pipeline
 from agentsignals.model import MAIN, Artifact, Session
 from agentsignals.store import Store
 from agentsignals.store.query import rows as asked

@@ -1,4 +1,5 @@
-"""Whose words are they? One test for each row of formats.md 1.3, signals_notes section 2, and each hidden place."""
+"""Whose words are they? One test for each row of design/formats.md#claude-code-human-words,
+design/signals.md#human-turns, and each hidden place."""
 
 from __future__ import annotations
 

@@ -15,10 +15,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from agentsignals import demo, pipeline
 from agentsignals.catalog import catalogue
-from agentsignals.cli import build_parser, main
-from agentsignals.explaining import explain
+from agentsignals.cli import build_parser, demo_corpus, main
+from agentsignals.ingest import pipeline
+from agentsignals.ingest.explaining import explain
 from agentsignals.store import Store
 
 CONTRACT = {
@@ -43,7 +43,7 @@ CONTRACT = {
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cli")
-    demo.make_corpus(folder / "corpus")
+    demo_corpus.make_corpus(folder / "corpus")
     pipeline.analyze([str(folder / "corpus")], folder / "store", jobs=1)
     return folder / "store"
 
@@ -87,14 +87,14 @@ def test_every_verb_has_help_with_an_example(capsys: pytest.CaptureFixture[str])
 def test_analyze_gives_the_documents_keys(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = ask(capsys, "analyze", store.parent / "corpus", "--store", store)
     assert {"artifacts", "sessions", "turns", "tool_calls", "skipped", "unchanged", "store", "report"} <= set(found)
-    assert found["unchanged"] == found["artifacts"] == found["sessions"] == demo.story.SESSIONS
+    assert found["unchanged"] == found["artifacts"] == found["sessions"] == demo_corpus.story.SESSIONS
 
 
 def test_query_gives_rows_as_objects_a_table_and_csv(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sql = "SELECT agent, count(*) AS n, max(started_at) AS latest FROM sessions GROUP BY agent ORDER BY agent"
     rows = ask(capsys, "query", sql, "--store", store)
     assert [r["agent"] for r in rows] == ["claude-code", "codex", "gemini-cli", "pi"]
-    assert sum(r["n"] for r in rows) == demo.story.SESSIONS
+    assert sum(r["n"] for r in rows) == demo_corpus.story.SESSIONS
     assert "claude-code" in say(capsys, "query", sql, "--store", store)
     table = list(csv.DictReader(io.StringIO(say(capsys, "query", sql, "--store", store, "--csv"))))
     assert [int(r["n"]) for r in table] == [r["n"] for r in rows]
@@ -221,7 +221,7 @@ def test_the_store_can_be_named_by_the_environment(store: Path) -> None:
     command = [sys.executable, "-m", "agentsignals", "query", "SELECT count(*) AS n FROM sessions", "--json"]
     env = {**os.environ, "AGENTSIGNALS_STORE": str(store)}
     found = subprocess.run(command, capture_output=True, text=True, check=True, env=env)
-    assert json.loads(found.stdout) == [{"n": demo.story.SESSIONS}]
+    assert json.loads(found.stdout) == [{"n": demo_corpus.story.SESSIONS}]
     assert found.stderr == ""
 
 
@@ -232,7 +232,7 @@ def test_doctor_says_what_is_there(
     (tmp_path / ".codex" / "sessions").mkdir(parents=True)
     rows = {r["name"]: r for r in ask(capsys, "doctor", "--store", store)}
     assert rows["codex"]["status"] == "ok" and rows["claude-code"]["status"] == "missing"
-    assert f"{demo.story.SESSIONS} sessions" in rows["store"]["found"]
+    assert f"{demo_corpus.story.SESSIONS} sessions" in rows["store"]["found"]
 
 
 def test_without_a_source_the_agents_of_this_machine_are_read(

@@ -1,4 +1,4 @@
-"""Codex, tokens and words: every trap of formats.md section 3, each with records made up for it."""
+"""Codex, tokens and words: every trap of design/formats.md#codex, each with records made up for it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from agentsignals.formats import Input, identify
 from agentsignals.formats.codex import FORMAT
-from agentsignals.formats.codex_session import repo_name
+from agentsignals.formats.codex.session import repo_name
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.model import Artifact
 from tests.codex_rows import (

@@ -1,4 +1,4 @@
-"""Codex, sessions that share their history: forks, subagents, snapshots (formats.md section 3)."""
+"""Codex, sessions that share their history: forks, subagents, snapshots (design/formats.md#codex)."""
 
 from __future__ import annotations
 

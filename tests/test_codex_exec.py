@@ -1,4 +1,4 @@
-"""The traps of `codex exec --json`, one test each (formats.md section 8)."""
+"""The traps of `codex exec --json`, one test each (design/formats.md#small-formats)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from agentsignals import pipeline
 from agentsignals.formats import Input
 from agentsignals.formats.codex_exec import FORMAT
+from agentsignals.ingest import pipeline
 from agentsignals.model import Artifact, Session
 from agentsignals.store import Store
 from agentsignals.store.query import rows as asked

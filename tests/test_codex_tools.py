@@ -1,4 +1,4 @@
-"""Codex, tools and patches: every trap of formats.md section 3, each with records made up for it."""
+"""Codex, tools and patches: every trap of design/formats.md#codex, each with records made up for it."""
 
 from __future__ import annotations
 

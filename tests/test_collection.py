@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from agentsignals.cli import main
-from agentsignals.collection import Collection, Filters, attributed, collect
-from agentsignals.collection.places import candidates
 from agentsignals.errors import SourceError
+from agentsignals.ingest.collection import Collection, Filters, attributed, collect
+from agentsignals.ingest.collection.places import candidates
 from agentsignals.store import Store
 from tests.attribution.story import Story, block
 

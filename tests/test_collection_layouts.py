@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agentsignals.collection import collect
+from agentsignals.ingest.collection import collect
 from agentsignals.store import Store
 from tests.claude import SESSION, Log
 from tests.git_repositories import V1, Repository, metadata

@@ -1,4 +1,4 @@
-"""Files that look alike and are of different formats: each is claimed by its own (formats.md section 0)."""
+"""Files that look alike and are of different formats: each is claimed by its own (design/formats.md#recognition)."""
 
 from __future__ import annotations
 
@@ -140,7 +140,8 @@ def test_logs_of_inspect_spans_and_sts(content: Any, expected: list[str]) -> Non
     assert claimants(content) == expected
 
 
-# -- Harbor, ATIF, Terminal-Bench, the harness of seed 003 ---------------------------------------------------------
+# -- Harbor, ATIF, Terminal-Bench, the harness of Agent Signals
+# ---------------------------------------------------------
 
 TRIED = {"is_resolved": True, "failure_mode": "unset", "parser_results": {}}
 TRIAL = {"task_name": "t", "trial_name": "t__1", "config": {}, "reward": 1.0, "timed_out": False, "duration": 1}

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
-from agentsignals import catalog, demo, pipeline
-from agentsignals.explaining import explain
+from agentsignals import catalog
+from agentsignals.cli import demo_corpus
+from agentsignals.ingest import pipeline
+from agentsignals.ingest.explaining import explain
 from agentsignals.store import Store
 from agentsignals.store.query import rows as asked
 from tests.golden import SAMPLES
@@ -65,7 +67,7 @@ def rows(store: Path, query: str) -> list[dict[str, Any]]:
 def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store over one folder with product sessions and a trial in it."""
     folder = tmp_path_factory.mktemp("mixed")
-    demo.make_corpus(folder / "traces")
+    demo_corpus.make_corpus(folder / "traces")
     shutil.copytree(TRIAL, folder / "traces" / "runs" / "acme__tools-12" / "one")
     pipeline.analyze([str(folder / "traces")], folder / "store", jobs=1)
     return folder / "store"
@@ -80,7 +82,7 @@ def test_the_inventory_has_every_eval_signal_with_its_status() -> None:
 
 def test_sessions_of_one_folder_have_the_context_they_are_from(mixed: Path) -> None:
     found = {r["context"]: r["n"] for r in rows(mixed, "SELECT context, count(*) AS n FROM sessions GROUP BY context")}
-    assert found == {"product": demo.story.SESSIONS, "eval": 1}
+    assert found == {"product": demo_corpus.story.SESSIONS, "eval": 1}
 
 
 def test_no_signal_of_one_context_is_computed_in_the_other(mixed: Path) -> None:
@@ -115,7 +117,7 @@ def test_values_over_all_sessions_are_of_one_context_each(mixed: Path) -> None:
     assert {s.path for s in catalog.plan("eval", "corpus")} == of_eval
     assert {s.path for s in catalog.plan("product", "corpus")} == of_product
     lengths = [json.loads(r["detail"]) for r in found if r["signal"] == "corpus.median_session_length_events"]
-    assert sorted(d["n"] for d in lengths if "context" not in d) == [demo.story.SESSIONS]
+    assert sorted(d["n"] for d in lengths if "context" not in d) == [demo_corpus.story.SESSIONS]
 
 
 def test_a_store_of_eval_runs_alone_has_no_product_values(tmp_path: Path) -> None:
@@ -127,7 +129,7 @@ def test_a_store_of_eval_runs_alone_has_no_product_values(tmp_path: Path) -> Non
 
 
 def test_an_eval_run_is_nobodys_earlier_session(mixed: Path, tmp_path: Path) -> None:
-    demo.make_corpus(tmp_path / "traces")
+    demo_corpus.make_corpus(tmp_path / "traces")
     pipeline.analyze([str(tmp_path / "traces")], tmp_path / "store", jobs=1)
     query = "SELECT session_id, value FROM signals WHERE signal = 'user.prior_sessions_same_repo' ORDER BY 1"
     assert rows(mixed, query) == rows(tmp_path / "store", query)

@@ -1,4 +1,4 @@
-"""Cursor agent transcripts (formats.md section 8): the words, and the calls; nothing else is logged."""
+"""Cursor agent transcripts (design/formats.md#small-formats): the words, and the calls; nothing else is logged."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agentsignals.formats import Input, identify
 from agentsignals.formats.cursor_agent import FORMAT
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.model import Artifact, Session
-from agentsignals.times import from_iso
+from agentsignals.model.times import from_iso
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
 ROW = dict[str, Any]

@@ -10,13 +10,13 @@ import jsonschema
 import pytest
 from opentraces_schema.models import TraceRecord
 
-from agentsignals import pipeline
 from agentsignals.cli import main
 from agentsignals.errors import ExportError
 from agentsignals.export import by_name, file_name, writers
 from agentsignals.export.moves import iso, moves, prompt_tokens, threads
 from agentsignals.formats import Input, formats, identify
 from agentsignals.formats.head import HEAD_BYTES, Head
+from agentsignals.ingest import pipeline
 from agentsignals.model import MAIN, Artifact, Session
 from agentsignals.store import Store
 from tests.build import call, user

@@ -14,9 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from agentsignals import export, pipeline
+from agentsignals import export
 from agentsignals.cli import export as verb
 from agentsignals.cli import main
+from agentsignals.ingest import pipeline
 from agentsignals.model import Label
 from agentsignals.store import Store, labels
 from agentsignals.store.copies import write_tables

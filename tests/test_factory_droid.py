@@ -1,4 +1,5 @@
-"""Factory Droid (formats.md section 8): reminders around the words, notices in the person's name, snapshots."""
+"""Factory Droid (design/formats.md#small-formats): reminders around the words, notices in the person's name,
+snapshots."""
 
 from __future__ import annotations
 

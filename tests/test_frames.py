@@ -1,4 +1,4 @@
-"""The frames that readers of seed 000 know, over a store of tiny sessions."""
+"""The frames that readers of agent-traces know, over a store of tiny sessions."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_prompts_of_eval_runs_come_only_when_asked_for(store: Store) -> None:
 
 
 def test_the_autonomy_ratio_of_the_blog_can_be_computed_from_it(store: Store) -> None:
-    """Claim 6 of seed 000: n_tool_calls over nTurns, per session and over all."""
+    """Claim 6 of agent-traces: n_tool_calls over nTurns, per session and over all."""
     one = store.user_messages().unique("session_id")
     assert one["n_tool_calls"].sum() / one["nTurns"].sum() == 0.25
 

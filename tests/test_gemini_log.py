@@ -1,4 +1,4 @@
-"""The traps of Gemini CLI's JSON Lines, one test each (formats.md section 5; written since 0.40)."""
+"""The traps of Gemini CLI's JSON Lines, one test each (design/formats.md#gemini-cli; written since 0.40)."""
 
 from __future__ import annotations
 

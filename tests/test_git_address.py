@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from agentsignals.errors import SourceError
-from agentsignals.sources import RawFile, Unreadable, git_objects, open_source
+from agentsignals.git import objects
+from agentsignals.sources import RawFile, Unreadable, open_source
 from agentsignals.sources.git_clone import owner_and_name
 from tests.git_repositories import V1, Repository, listed, one_session, told
 
@@ -56,7 +57,7 @@ def test_an_address_is_cloned_once_and_fetched_afterwards(repository: Repository
     assert again.keys() - first.keys() == {"cc/dddddddddd/0/full.jsonl", "cc/eeeeeeeeee/0/raw_transcript"}
     cached = list((tmp_path / "cache").glob("agentsignals/git/*"))
     assert len(cached) == 1
-    assert "refs/heads/main" not in dict(git_objects.refs(str(cached[0])))  # the code is not wanted
+    assert "refs/heads/main" not in dict(objects.refs(str(cached[0])))  # the code is not wanted
     assert all(f.uri.startswith(f"git:{address}@refs/") for f in listed(address))
 
     repository.git("update-ref", "-d", "refs/entire/checkpoints/v2/full/current")

@@ -1,4 +1,4 @@
-"""The traps of Harbor's jobs and trials, one test each (formats.md 9.4): file by file."""
+"""The traps of Harbor's jobs and trials, one test each (design/formats.md#harbor-and-atif): file by file."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from agentsignals.attempt import Attempt
 from agentsignals.formats import Input, identify
 from agentsignals.formats.harbor import FORMAT
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.model import Artifact
+from agentsignals.model.attempt import Attempt
 
 
 def config(**agent: Any) -> dict[str, Any]:

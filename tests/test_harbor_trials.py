@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentsignals import pipeline
+from agentsignals.ingest import pipeline
 from agentsignals.store import Store
 from agentsignals.store.query import rows as asked
 from tests.atif_steps import agent as step

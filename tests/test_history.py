@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agentsignals.history import Outline, histories, place_of, similarity, user_of
+from agentsignals.views.history import Outline, histories, place_of, similarity, user_of
 
 MINUTE = 60_000_000
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from agentsignals import pipeline
 from agentsignals.cli import main
 from agentsignals.errors import SourceError
+from agentsignals.ingest import pipeline
 from agentsignals.sources import RawFile, Unreadable, hub_cache, hub_datasets, open_source, read
 from agentsignals.store import Store
 from tests.hub_server import DataSet, Hub

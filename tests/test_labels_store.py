@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentsignals import pipeline
+from agentsignals.ingest import pipeline
 from agentsignals.model import Label
 from agentsignals.store import Store, labels
 from agentsignals.store.labels import LabelRow

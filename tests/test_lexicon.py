@@ -1,4 +1,4 @@
-"""Cleaning, and the reaction patterns with their traps (signals_notes section 14)."""
+"""Cleaning, and the reaction patterns with their traps (design/signals.md#word-lists)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentsignals import lexicon, reactions
-from agentsignals.lexicon import (
+from agentsignals.words import lexicon, reactions
+from agentsignals.words.lexicon import (
     acceptance,
     clean,
     corrections,
@@ -23,7 +23,7 @@ from agentsignals.lexicon import (
     seed_corrections,
     words,
 )
-from agentsignals.text import lowered
+from agentsignals.words.text import lowered
 
 CORRECTS = {
     "still not quite right": "not_right",

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from agentsignals.mentions import Mentions
+from agentsignals.words.mentions import Mentions
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from agentsignals.attempt import Attempt
 from agentsignals.formats import Input, by_name, identify
 from agentsignals.formats.head import Head
 from agentsignals.model import Artifact, Session
+from agentsignals.model.attempt import Attempt
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "eval" / "mini-swe-agent"
 OPENING = [{"role": "system", "content": "```mswea_bash_command\nx\n```"}, {"role": "user", "content": "Fix it."}]

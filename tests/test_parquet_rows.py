@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentsignals import pipeline
+from agentsignals.ingest import pipeline
 from agentsignals.sources import RawFile, Unreadable, hub_cache, open_source, read
 from agentsignals.store import Store
 from tests.hub_server import DataSet, Hub

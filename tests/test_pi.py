@@ -1,4 +1,4 @@
-"""Pi: which file is one, which entries are the conversation, what forks and snapshots count (formats.md section 7)."""
+"""Pi: which file is one, which entries are the conversation, what forks and snapshots count (design/formats.md#pi)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agentsignals.formats import Input, identify
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.pi import FORMAT
 from agentsignals.model import ABANDONED, MAIN, REPLAYED, Artifact
-from agentsignals.times import from_iso
+from agentsignals.model.times import from_iso
 from tests.pi_entries import ROW, at, chain, entry, given, header, main_texts, one, read, says, user
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus"

@@ -1,4 +1,4 @@
-"""Pi: what becomes of an entry (formats.md section 7), each trap with entries made up for it."""
+"""Pi: what becomes of an entry (design/formats.md#pi), each trap with entries made up for it."""
 
 from __future__ import annotations
 

@@ -15,8 +15,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from agentsignals import demo, pipeline
+from agentsignals.cli import demo_corpus
 from agentsignals.errors import StoreError
+from agentsignals.ingest import pipeline
 from agentsignals.store import Store
 from agentsignals.store.query import view_names
 
@@ -25,7 +26,7 @@ SMALL_SHARDS = 40_000
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return demo.make_corpus(tmp_path_factory.mktemp("corpus"))
+    return demo_corpus.make_corpus(tmp_path_factory.mktemp("corpus"))
 
 
 def tables(folder: Path) -> dict[str, pl.DataFrame]:
@@ -48,11 +49,11 @@ def run(*arguments: object, env: dict[str, str] | None = None) -> subprocess.Com
 
 def test_the_demo_corpus_becomes_sessions_in_every_format(corpus: Path, tmp_path: Path) -> None:
     summary = pipeline.analyze([str(corpus)], tmp_path / "s", jobs=1)
-    assert summary.sessions == demo.story.SESSIONS
+    assert summary.sessions == demo_corpus.story.SESSIONS
     assert set(summary.formats) == {"claude-code", "codex", "pi", "gemini-cli"}
     assert summary.skipped == {}
     assert summary.internal_errors == {}
-    prompts = sum(beat.kind == "prompt" for story in demo.stories() for beat in story.beats)
+    prompts = sum(beat.kind == "prompt" for story in demo_corpus.stories() for beat in story.beats)
     assert summary.turns >= prompts
 
 
@@ -70,8 +71,8 @@ def test_order_processes_and_shard_size_do_not_change_the_tables(corpus: Path, t
 def test_a_second_run_reads_no_file(corpus: Path, tmp_path: Path) -> None:
     first = pipeline.analyze([str(corpus)], tmp_path / "s", jobs=1)
     again = pipeline.analyze([str(corpus)], tmp_path / "s", jobs=1)
-    assert (first.parsed, again.parsed) == (demo.story.SESSIONS, 0)
-    assert again.unchanged == demo.story.SESSIONS
+    assert (first.parsed, again.parsed) == (demo_corpus.story.SESSIONS, 0)
+    assert again.unchanged == demo_corpus.story.SESSIONS
     assert (again.sessions, again.turns, again.output_tokens) == (first.sessions, first.turns, first.output_tokens)
 
 
@@ -83,7 +84,7 @@ def test_a_file_that_did_not_change_is_not_even_opened(corpus: Path, tmp_path: P
         path.write_bytes(b"x" * path.stat().st_size)  # what a reader would stumble over
         os.utime(path, ns=(stamp, stamp))
     again = pipeline.analyze([str(mine)], tmp_path / "s", jobs=1)
-    assert (again.parsed, again.sessions, again.skipped) == (0, demo.story.SESSIONS, {})
+    assert (again.parsed, again.sessions, again.skipped) == (0, demo_corpus.story.SESSIONS, {})
 
 
 def test_appended_lines_change_that_session_alone(corpus: Path, tmp_path: Path) -> None:
@@ -142,7 +143,7 @@ def test_a_newer_signal_is_computed_again_without_reading_a_file(corpus: Path, t
             del shard.signals["user.user_turn_count"]
 
     _aged(tmp_path / "s", older)
-    assert pipeline.measure(tmp_path / "s") == {"signals": 2, "sessions": demo.story.SESSIONS}
+    assert pipeline.measure(tmp_path / "s") == {"signals": 2, "sessions": demo_corpus.story.SESSIONS}
     assert pipeline.measure(tmp_path / "s") == {"signals": 0, "sessions": 0}
     assert_same(before, tables(tmp_path / "s"))
 
@@ -167,10 +168,10 @@ def test_an_interrupted_run_keeps_what_it_finished_and_goes_on(corpus: Path, tmp
     with pytest.raises(KeyboardInterrupt):
         pipeline.ingest([str(corpus)], tmp_path / "s", jobs=1, shard_bytes=SMALL_SHARDS, progress=interrupt)
     kept = len(Store(tmp_path / "s").manifest.sessions)
-    assert 0 < kept < demo.story.SESSIONS
+    assert 0 < kept < demo_corpus.story.SESSIONS
     assert Store(tmp_path / "s").sql("SELECT count(*) FROM sessions").fetchall() == [(kept,)]
     summary = pipeline.analyze([str(corpus)], tmp_path / "s", jobs=1)
-    assert 0 < summary.parsed < demo.story.SESSIONS
+    assert 0 < summary.parsed < demo_corpus.story.SESSIONS
     pipeline.analyze([str(corpus)], tmp_path / "fresh", jobs=1)
     assert_same(tables(tmp_path / "s"), tables(tmp_path / "fresh"))
 
@@ -181,7 +182,7 @@ def test_the_index_can_be_thrown_away(corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "s" / "manifest.json").unlink()
     assert_same(before, tables(tmp_path / "s"))
     again = pipeline.analyze([str(corpus)], tmp_path / "s", jobs=1)
-    assert again.sessions == demo.story.SESSIONS
+    assert again.sessions == demo_corpus.story.SESSIONS
     assert_same(before, tables(tmp_path / "s"))
 
 
@@ -191,7 +192,7 @@ def test_a_file_its_agent_deleted_stays_in_the_store(corpus: Path, tmp_path: Pat
     shutil.rmtree(mine / "codex")
     again = pipeline.analyze([str(mine)], tmp_path / "s", jobs=1)
     assert again.parsed == 0
-    assert len(Store(tmp_path / "s").manifest.sessions) == demo.story.SESSIONS
+    assert len(Store(tmp_path / "s").manifest.sessions) == demo_corpus.story.SESSIONS
 
 
 def test_two_copies_of_one_session_are_one_session(corpus: Path, tmp_path: Path) -> None:
@@ -200,8 +201,8 @@ def test_two_copies_of_one_session_are_one_session(corpus: Path, tmp_path: Path)
     lines = path.read_text().splitlines(keepends=True)
     (mine / "earlier-snapshot.jsonl").write_text("".join(lines[: len(lines) // 2]))
     summary = pipeline.analyze([str(mine)], tmp_path / "s", jobs=1)
-    assert summary.sessions == demo.story.SESSIONS
-    assert summary.artifacts == demo.story.SESSIONS + 1
+    assert summary.sessions == demo_corpus.story.SESSIONS
+    assert summary.artifacts == demo_corpus.story.SESSIONS + 1
     notes = Store(tmp_path / "s").sql("SELECT note FROM artifacts WHERE note IS NOT NULL").fetchall()
     assert len(notes) == 1 and notes[0][0].startswith("prefix of ")
 
@@ -233,7 +234,7 @@ def test_damaged_files_are_counted_and_cost_their_neighbours_nothing(corpus: Pat
     assert found.returncode == 0, found.stderr
     assert "Traceback" not in found.stderr
     summary: dict[str, Any] = json.loads(found.stdout)
-    assert summary["sessions"] >= demo.story.SESSIONS
+    assert summary["sessions"] >= demo_corpus.story.SESSIONS
     skipped = summary["skipped"]
     assert skipped["empty_file"] == 1
     assert skipped["unrecognised"] >= 1
@@ -283,7 +284,7 @@ def test_a_disk_that_takes_no_more_is_a_clear_error(corpus: Path, tmp_path: Path
     assert found.returncode == 1
     assert "can't be written" in found.stderr and "Traceback" not in found.stderr
     again = pipeline.analyze([str(corpus)], tmp_path / "s", jobs=1)
-    assert again.sessions == demo.story.SESSIONS
+    assert again.sessions == demo_corpus.story.SESSIONS
 
 
 def test_an_unknown_source_names_what_there_is(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from agentsignals.formats.builder import SessionBuilder
-from agentsignals.plans import plans, text_steps
-from agentsignals.plans.distance import Distance, distance
+from agentsignals.views.plan import plans, text_steps
+from agentsignals.views.plan_distance import Distance, distance
 from tests.build import Part, call, user, view
 from tests.signals.ask import absent, detail, lines, value
 
@@ -39,7 +39,7 @@ def chain(n: int) -> set[tuple[int, int]]:
 
 
 def test_the_worked_example() -> None:
-    """One step replaced, one appended with its edge: 3 of 12 (signals_notes section 5)."""
+    """One step replaced, one appended with its edge: 3 of 12 (design/signals.md#repetition)."""
     session = view(
         user("go"),
         todo("read x", "edit x", "run tests"),

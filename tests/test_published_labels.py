@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from agentsignals import pipeline
 from agentsignals.errors import SourceError
+from agentsignals.ingest import pipeline
 from agentsignals.labels.published import PublishedRow, read_published, take
 from agentsignals.store import Store, labels
 from tests.analysis.stores import store_of

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentsignals import demo
-from agentsignals.cli import main
+from agentsignals.cli import demo_corpus, main
 from agentsignals.store import Store
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
@@ -22,7 +21,7 @@ def blocks(language: str) -> list[str]:
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home folder with Claude Code sessions, a store of its own, and an empty folder to work in."""
-    demo.make_corpus(tmp_path / "corpus")
+    demo_corpus.make_corpus(tmp_path / "corpus")
     (tmp_path / ".claude").mkdir()
     (tmp_path / "corpus" / "claude-code").rename(tmp_path / ".claude" / "projects")
     monkeypatch.setenv("HOME", str(tmp_path))

@@ -16,13 +16,14 @@ from typing import Any
 
 import pytest
 
-from agentsignals import demo, pipeline, report
+from agentsignals import report
 from agentsignals.analysis import STUDIES
 from agentsignals.analysis.charts import bars, by_position, over_time
 from agentsignals.analysis.figures import told
 from agentsignals.analysis.study import Chart
-from agentsignals.cli import main
+from agentsignals.cli import demo_corpus, main
 from agentsignals.errors import StoreError, UsageError
+from agentsignals.ingest import pipeline
 from agentsignals.model import Artifact, Session
 from agentsignals.report.charts import data, interactive, svg
 from agentsignals.report.document import document
@@ -80,7 +81,7 @@ class Page(HTMLParser):
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     folder = tmp_path_factory.mktemp("demo")
-    pipeline.analyze([str(demo.make_corpus(folder / "corpus"))], folder / "store", jobs=1)
+    pipeline.analyze([str(demo_corpus.make_corpus(folder / "corpus"))], folder / "store", jobs=1)
     return Store(folder / "store")
 
 

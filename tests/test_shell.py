@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentsignals.formats.shell import parse
+from agentsignals.shell import parse
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
 

@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentsignals.catalog import measure
-from agentsignals.derived import SessionView
 from agentsignals.errors import StoreError, UnknownSession
 from agentsignals.model import Artifact, Session
 from agentsignals.store import Store, shards
 from agentsignals.store.manifest import Manifest, SessionEntry, ShardEntry
 from agentsignals.store.query import rows
+from agentsignals.views.session import SessionView
 from tests.build import call, say, session, think, user
 from tests.golden import SAMPLES, read_files, samples
 

@@ -1,4 +1,4 @@
-"""The traps of STS conversations, one test each (formats.md section 8)."""
+"""The traps of STS conversations, one test each (design/formats.md#small-formats)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the harness of seed 003 writes: results, reports, configuration, history. No sample of it is public."""
+"""What the harness of Agent Signals writes: results, reports, configuration, history. No sample of it is public."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from agentsignals.attempt import Attempt
 from agentsignals.formats import Input
 from agentsignals.formats.subq_eval import FORMAT
 from agentsignals.model import Artifact
+from agentsignals.model.attempt import Attempt
 
 RESULT = {"reward": 1.0, "timed_out": False, "duration": 5, "patch_applies": True}
 

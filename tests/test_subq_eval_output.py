@@ -1,4 +1,5 @@
-"""What the harness of seed 003 prints and writes, one test for each rule (signals_notes section 3). All is made up: no
+"""What the harness of Agent Signals prints and writes, one test for each rule (design/signals.md#tool-classes). All
+is made up: no
 sample of it is public.
 """
 
@@ -12,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from agentsignals.attempt import Attempt
 from agentsignals.formats import Input
 from agentsignals.formats.subq_eval_log import FORMAT as LOG
 from agentsignals.model import Artifact
+from agentsignals.model.attempt import Attempt
 
 
 def printed(text: str | bytes) -> list[Attempt]:

@@ -1,4 +1,5 @@
-"""Trials of the harness of seed 003 as wholes: attempts in order, the sessions that were collected and those that were
+"""Trials of the harness of Agent Signals as wholes: attempts in order, the sessions that were collected and those
+that were
 not, and what the doctor says of these.
 """
 
@@ -11,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from agentsignals import pipeline
 from agentsignals.cli.doctor import checks
+from agentsignals.ingest import pipeline
 from agentsignals.store import Store
 from agentsignals.store.query import rows as asked
 from tests.golden import SAMPLES

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from agentsignals.attempt import Attempt
 from agentsignals.formats import Input, by_name, identify
 from agentsignals.formats.head import Head
 from agentsignals.ingest.attempts import assemble
 from agentsignals.model import Artifact, Session
+from agentsignals.model.attempt import Attempt
 from tests.golden import SAMPLES
 from tests.test_attempts import analyzed, facts, rows
 

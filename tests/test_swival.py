@@ -1,4 +1,4 @@
-"""The traps of Swival's traces, one test each (formats.md section 8): they look like Claude Code's."""
+"""The traps of Swival's traces, one test each (design/formats.md#small-formats): they look like Claude Code's."""
 
 from __future__ import annotations
 

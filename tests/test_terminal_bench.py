@@ -1,4 +1,5 @@
-"""The traps of Terminal-Bench's results before Harbor (formats.md 9.5). No real file of it is in the corpus."""
+"""The traps of Terminal-Bench's results before Harbor (design/formats.md#terminal-bench). No real file of it is in
+the corpus."""
 
 from __future__ import annotations
 
@@ -9,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from agentsignals import pipeline
-from agentsignals.attempt import Attempt
 from agentsignals.formats import Input
 from agentsignals.formats.terminal_bench import FORMAT
+from agentsignals.ingest import pipeline
 from agentsignals.model import Artifact
+from agentsignals.model.attempt import Attempt
 from agentsignals.store import Store
 from agentsignals.store.query import rows as asked
 from tests.golden import SAMPLES

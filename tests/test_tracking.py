@@ -1,4 +1,4 @@
-"""Regions: line ranges followed through later edits (signals_notes section 11)."""
+"""Regions: line ranges followed through later edits (design/signals.md#regions)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentsignals.edits.tracking import GAP_LINES, records, track
 from agentsignals.model import Edit, EditOp
-from agentsignals.tracking import GAP_LINES, records, track
 
 Change = tuple[int, int, int]
 """(first line before the call, lines removed, lines added)."""

@@ -1,4 +1,4 @@
-"""The traps of TRAIL traces and their annotations, one test each (formats.md section 9.6)."""
+"""The traps of TRAIL traces and their annotations, one test each (design/formats.md#trail)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from agentsignals.attempt import Attempt
 from agentsignals.formats import Input, Reading, identify
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.trail import FORMAT
-from agentsignals.formats.trail_labels import category_of
-from agentsignals.formats.trail_records import duration_us
+from agentsignals.formats.trail.labels import category_of
+from agentsignals.formats.trail.records import duration_us
 from agentsignals.ingest.attempts import assemble
 from agentsignals.model import Artifact, Session
+from agentsignals.model.attempt import Attempt
 from tests.trail_spans import DIFF, LIMITED, agent, code, llm, marked, mended, span, trace
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "eval" / "trail"

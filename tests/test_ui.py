@@ -21,15 +21,15 @@ from urllib.parse import quote
 
 import pytest
 
-from agentsignals import demo, pipeline
 from agentsignals.analysis import STUDIES
-from agentsignals.cli import main
+from agentsignals.cli import demo_corpus, main
 from agentsignals.errors import AgentSignalsError, StoreError
+from agentsignals.ingest import pipeline
 from agentsignals.model import AbsentReason, Artifact
 from agentsignals.store import Store
-from agentsignals.text import visible
 from agentsignals.ui import words
 from agentsignals.ui.server import Server, started
+from agentsignals.words.text import visible
 from tests.analysis.stores import store_of
 from tests.build import call, event, say, session, think, user
 from tests.signals.attempts import graded, trial
@@ -480,7 +480,7 @@ def test_an_empty_store_has_every_page(tmp_path: Path) -> None:
 
 
 def test_what_is_read_while_it_serves_is_shown_and_what_is_swept_away_is_not_missed(tmp_path: Path) -> None:
-    corpus = demo.make_corpus(tmp_path / "corpus")
+    corpus = demo_corpus.make_corpus(tmp_path / "corpus")
     folders = sorted(p for p in corpus.iterdir() if p.is_dir())
     pipeline.analyze([str(folders[0])], tmp_path / "store", jobs=1)
     with serving(Store(tmp_path / "store")) as running:

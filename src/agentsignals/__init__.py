@@ -26,9 +26,9 @@ def analyze(
 ) -> Store:
     """Reads sources (none: the agents found here), measures, and opens the store. `report` also writes one.
 
-    Options: jobs, force_format, executor, progress (see `agentsignals.pipeline.ingest`).
+    Options: jobs, force_format, executor, progress (see `agentsignals.ingest.pipeline.ingest`).
     """
-    from agentsignals import pipeline
+    from agentsignals.ingest import pipeline
     from agentsignals.store import Store
 
     pipeline.analyze([str(s) for s in sources], store, **options)
@@ -40,7 +40,7 @@ def analyze(
 
 def ingest(*sources: str | Path, store: str | Path | None = None, **options: Any) -> Store:
     """Reads sources into the store and opens it."""
-    from agentsignals import pipeline
+    from agentsignals.ingest import pipeline
     from agentsignals.store import Store
 
     pipeline.ingest([str(s) for s in sources], store, **options)
@@ -63,7 +63,7 @@ def inventory(text: str = "", context: str | None = None) -> list[dict[str, Any]
 
 def explain(store: Store, session: str, signal: str) -> Any:
     """One value with the events, lines and rule that made it."""
-    from agentsignals import explaining
+    from agentsignals.ingest import explaining
 
     return explaining.explain(store, session, signal)
 

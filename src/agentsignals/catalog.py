@@ -3,7 +3,7 @@
 A signal is a function of a `SessionView`, of an `Evidence` collector named `why`, and of other signals, which it asks
 for by the name of their function. Its first docstring line is its meaning in `inventory` and `docs/catalog.md`.
 
-    @signal("behavior.edit_calls", type="int", unit="tool_calls", context="both", origin="seed 003", pitfalls="…")
+    @signal("behavior.edit_calls", type="int", unit="tool_calls", context="both", origin="Agent Signals", pitfalls="…")
     def edit_calls(view: SessionView, why: Evidence) -> int:
         '''Calls to edit tools on the main thread, failed and rejected ones included.'''
 
@@ -22,11 +22,11 @@ from typing import Any, Literal, get_args
 import msgspec
 from msgspec import Struct, field
 
-from agentsignals.derived import SessionView
 from agentsignals.embedding import light
 from agentsignals.errors import CatalogError
-from agentsignals.evidence import SILENT, Collected
 from agentsignals.model import Absent, Context
+from agentsignals.views.evidence import SILENT, Collected
+from agentsignals.views.session import SessionView
 
 _FAMILIES = (
     "judged",

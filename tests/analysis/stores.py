@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agentsignals import pipeline, prices
+from agentsignals import prices
 from agentsignals.analysis import study
 from agentsignals.analysis.study import Finding, Outcome
 from agentsignals.catalog import measure
-from agentsignals.derived import SessionView
+from agentsignals.ingest import pipeline
 from agentsignals.ingest.shard import session_entry, signal_versions
 from agentsignals.model import Artifact, Session
 from agentsignals.report.inputs import Reader
 from agentsignals.store import Store, shards
 from agentsignals.store.manifest import ShardEntry
+from agentsignals.views.session import SessionView
 
 
 def store_of(folder: Path, *sessions: Session, artifacts: tuple[Artifact, ...] = ()) -> Store:

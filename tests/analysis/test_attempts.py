@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from agentsignals import pipeline
 from agentsignals.analysis.study import Outcome
 from agentsignals.cli import main
+from agentsignals.ingest import pipeline
 from agentsignals.model import Session
 from agentsignals.store import Store
 from tests.analysis.stores import outcome, store_of
@@ -99,7 +99,7 @@ def test_each_attempt_has_a_row_and_what_is_not_known_is_empty(found: Outcome) -
 
 
 def test_a_long_list_is_cut_and_says_so(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentsignals.analysis.studies.attempts.MOST_LISTED", 3)
+    monkeypatch.setattr("agentsignals.studies.attempts.MOST_LISTED", 3)
     table = next(t for t in outcome(store, "attempts").tables if t.id == "attempts.each")
     assert [row[3] for row in table.rows] == ["regressive", "correct", "regressive"], "most is known of these"
     assert table.n == 5 and table.note.startswith("2 more are not listed")

@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from agentsignals.analysis.clusters import Estimate, median_interval
-from agentsignals.analysis.stats import clustered, share_interval, wilson
+from agentsignals.stats.estimates import clustered, share_interval, wilson
 
 SIX = [("a", 1, 2), ("b", 3, 4), ("c", 0, 4), ("d", 2, 2), ("e", 1, 3), ("f", 1, 1)]
 

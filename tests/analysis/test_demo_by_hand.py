@@ -7,21 +7,22 @@ from statistics import median
 
 import pytest
 
-from agentsignals import demo, pipeline
 from agentsignals.analysis.study import Finding
-from agentsignals.demo.story import Story, usage
+from agentsignals.cli import demo_corpus
+from agentsignals.cli.demo_corpus.story import Story, usage
+from agentsignals.ingest import pipeline
 from agentsignals.prices import table
 from agentsignals.store import Store
 from tests.analysis.stores import findings, outcome
 
-STORIES = list(demo.stories())
+STORIES = list(demo_corpus.stories())
 CALLS = ("read", "search", "edit", "shell", "reject")
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     folder = tmp_path_factory.mktemp("demo")
-    pipeline.analyze([str(demo.make_corpus(folder / "corpus"))], folder / "store", jobs=1)
+    pipeline.analyze([str(demo_corpus.make_corpus(folder / "corpus"))], folder / "store", jobs=1)
     return Store(folder / "store")
 
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentsignals.analysis.paired import (
+from agentsignals.stats.estimates import mean_interval, wilson
+from agentsignals.stats.paired import (
     apart,
     benjamini_hochberg,
     mcnemar,
@@ -19,7 +20,6 @@ from agentsignals.analysis.paired import (
     sign_flip,
     smallest_seen,
 )
-from agentsignals.analysis.stats import mean_interval, wilson
 
 P_VALUES = st.lists(st.floats(0, 1), max_size=30)
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from agentsignals import demo, pipeline
 from agentsignals.analysis.labelled import NO_LABELS
 from agentsignals.analysis.study import Outcome
-from agentsignals.cli import main
+from agentsignals.cli import demo_corpus, main
+from agentsignals.ingest import pipeline
 from agentsignals.model import Label, Session
 from agentsignals.report.document import document
 from agentsignals.store import Store, labels
@@ -52,7 +52,7 @@ def label_all(store: Store, labeller: str, seed: int) -> list[LabelRow]:
 @pytest.fixture(scope="module")
 def demo_store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     folder = tmp_path_factory.mktemp("demo")
-    pipeline.analyze([str(demo.make_corpus(folder / "corpus"))], folder / "store", jobs=1)
+    pipeline.analyze([str(demo_corpus.make_corpus(folder / "corpus"))], folder / "store", jobs=1)
     label_all(Store(folder / "store"), "judge", 4)
     return Store(folder / "store")
 

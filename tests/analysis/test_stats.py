@@ -11,45 +11,45 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentsignals.analysis import stats
+from agentsignals.stats import estimates
 
 NUMBERS = st.floats(-1e6, 1e6)
 
 
 @given(st.lists(NUMBERS, min_size=1, max_size=40))
 def test_the_median_is_the_usual_one(values: list[float]) -> None:
-    assert stats.median(values) == pytest.approx(statistics.median(values))
+    assert estimates.median(values) == pytest.approx(statistics.median(values))
 
 
 def test_quantiles_lie_on_the_line_between_neighbours() -> None:
-    assert stats.quantile([1, 2, 3, 4], 0.25) == 1.75
-    assert stats.quantile([7], 0.9) == 7
-    assert stats.quantile([0, 10], 1.0) == 10
-    assert stats.median([]) is None
+    assert estimates.quantile([1, 2, 3, 4], 0.25) == 1.75
+    assert estimates.quantile([7], 0.9) == 7
+    assert estimates.quantile([0, 10], 1.0) == 10
+    assert estimates.median([]) is None
     with pytest.raises(ValueError, match="no values"):
-        stats.quantile([], 0.5)
+        estimates.quantile([], 0.5)
 
 
 @pytest.mark.parametrize(("n", "rank"), [(6, 1), (8, 1), (9, 2), (10, 2), (12, 3), (20, 6), (50, 18), (100, 40)])
 def test_the_median_lies_between_the_order_statistics_of_the_tables(n: int, rank: int) -> None:
     """Ranks as printed in tables of the sign test's interval at 95 percent."""
-    assert stats.median_interval(range(1, n + 1)) == (rank, n + 1 - rank)
+    assert estimates.median_interval(range(1, n + 1)) == (rank, n + 1 - rank)
 
 
 @pytest.mark.parametrize("n", [7, 15, 31, 101, 399])
 def test_the_ranks_are_the_widest_that_two_tails_of_coins_allow(n: int) -> None:
-    low, _ = stats.median_interval(range(1, n + 1)) or (0, 0)
+    low, _ = estimates.median_interval(range(1, n + 1)) or (0, 0)
     tail = [sum(comb(n, i) for i in range(r)) / 2**n for r in (int(low), int(low) + 1)]
     assert tail[0] <= 0.025 < tail[1]
 
 
 def test_five_values_are_too_few_for_an_interval() -> None:
-    assert stats.median_interval([1, 2, 3, 4, 5]) is None
-    assert stats.median_interval([]) is None
+    assert estimates.median_interval([1, 2, 3, 4, 5]) is None
+    assert estimates.median_interval([]) is None
 
 
 def test_many_values_take_the_normal_approximation_without_a_jump() -> None:
-    exact, near = stats.median_interval(range(1, 401)), stats.median_interval(range(1, 402))
+    exact, near = estimates.median_interval(range(1, 401)), estimates.median_interval(range(1, 402))
     assert exact is not None and near is not None
     assert abs(exact[0] - near[0]) <= 1 and abs(exact[1] - near[1]) <= 2
 
@@ -58,7 +58,7 @@ def test_the_medians_interval_holds_it_in_95_of_100_samples() -> None:
     chance = random.Random(1)  # noqa: S311  (draws, no secret)
     held = 0
     for _ in range(1000):
-        low, high = stats.median_interval([chance.expovariate(1) for _ in range(25)]) or (0, 0)
+        low, high = estimates.median_interval([chance.expovariate(1) for _ in range(25)]) or (0, 0)
         held += low <= 0.6931 <= high
     assert 940 <= held <= 985
 
@@ -75,38 +75,38 @@ def test_the_medians_interval_holds_it_in_95_of_100_samples() -> None:
 )
 def test_wilsons_interval_is_the_published_one(k: int, n: int, low: float, high: float) -> None:
     """Newcombe (1998), table I, and the textbook's five of ten."""
-    assert stats.wilson(k, n) == (pytest.approx(low, abs=6e-5), pytest.approx(high, abs=6e-5))
+    assert estimates.wilson(k, n) == (pytest.approx(low, abs=6e-5), pytest.approx(high, abs=6e-5))
 
 
 def test_a_share_of_nothing_has_no_interval() -> None:
-    assert stats.wilson(0, 0) is None
-    assert stats.share_interval([]) is None
-    assert stats.share_interval([(1, 3)]) is None, "one session says nothing of the others"
-    assert stats.share_interval([(0, 0), (1, 3)]) is None
+    assert estimates.wilson(0, 0) is None
+    assert estimates.share_interval([]) is None
+    assert estimates.share_interval([(1, 3)]) is None, "one session says nothing of the others"
+    assert estimates.share_interval([(0, 0), (1, 3)]) is None
 
 
 def test_a_share_that_never_or_always_holds_ends_exactly() -> None:
-    assert stats.wilson(0, 249)[0] == 0.0  # type: ignore[index]
-    assert stats.wilson(249, 249)[1] == 1.0  # type: ignore[index]
+    assert estimates.wilson(0, 249)[0] == 0.0  # type: ignore[index]
+    assert estimates.wilson(249, 249)[1] == 1.0  # type: ignore[index]
 
 
 def test_sessions_that_agree_within_count_as_one_observation_each() -> None:
     """All or nothing in each of 40 sessions of 10 calls: about 40 observations, not 400."""
     parts = [(10.0 * (i % 2), 10.0) for i in range(40)]
-    low, high = stats.share_interval(parts) or (0, 0)
-    naive, right = stats.wilson(200, 400) or (0, 0), stats.wilson(20, 40) or (0, 0)
+    low, high = estimates.share_interval(parts) or (0, 0)
+    naive, right = estimates.wilson(200, 400) or (0, 0), estimates.wilson(20, 40) or (0, 0)
     assert high - low == pytest.approx(right[1] - right[0], rel=0.03)
     assert high - low > 2.5 * (naive[1] - naive[0])
 
 
 def test_sessions_that_differ_less_than_chance_would_get_wilsons_interval() -> None:
-    assert stats.share_interval([(3.0, 10.0)] * 20) == pytest.approx(stats.wilson(60, 200))
+    assert estimates.share_interval([(3.0, 10.0)] * 20) == pytest.approx(estimates.wilson(60, 200))
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=2, max_size=30))
 def test_a_shares_interval_holds_the_share_and_stays_between_0_and_1(pairs: list[tuple[int, int]]) -> None:
     parts = [(float(min(k, n)), float(n)) for k, n in pairs]
-    found = stats.share_interval(parts)
+    found = estimates.share_interval(parts)
     total = sum(n for _, n in parts)
     if found is not None:
         share = sum(k for k, _ in parts) / total
@@ -117,13 +117,13 @@ def test_a_ratios_interval_is_the_same_every_time_and_close_to_every_possible_dr
     """Six sessions have 6^6 ways to be drawn anew: few enough to look at them all."""
     parts = [(1.0, 2.0), (3.0, 1.0), (5.0, 4.0), (2.0, 2.0), (9.0, 3.0), (4.0, 1.0)]
     every = sorted(sum(a for a, _ in d) / sum(b for _, b in d) for d in product(parts, repeat=6))
-    found = stats.ratio_interval(parts) or (0, 0)
-    assert found == stats.ratio_interval(parts)
+    found = estimates.ratio_interval(parts) or (0, 0)
+    assert found == estimates.ratio_interval(parts)
     assert found[0] == pytest.approx(every[int(len(every) * 0.025)], rel=0.06)
     assert found[1] == pytest.approx(every[int(len(every) * 0.975)], rel=0.06)
 
 
 def test_a_ratio_of_few_sessions_has_no_interval_and_of_many_takes_no_minute() -> None:
-    assert stats.ratio_interval([(1.0, 1.0)] * 5) is None
-    low, high = stats.ratio_interval([(float(i % 7), 2.0) for i in range(20_000)]) or (0, 0)
+    assert estimates.ratio_interval([(1.0, 1.0)] * 5) is None
+    low, high = estimates.ratio_interval([(float(i % 7), 2.0) for i in range(20_000)]) or (0, 0)
     assert low < 1.5 < high and high - low < 0.05

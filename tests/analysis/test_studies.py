@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from agentsignals import analysis, demo, pipeline
+from agentsignals import analysis
 from agentsignals.analysis import STUDIES
 from agentsignals.analysis.study import Finding
-from agentsignals.cli import main
+from agentsignals.cli import demo_corpus, main
 from agentsignals.errors import UsageError
+from agentsignals.ingest import pipeline
 from agentsignals.model import Session
 from agentsignals.report.document import document
 from agentsignals.store import Store
@@ -28,7 +29,7 @@ USED = {"input_tokens": 10, "output_tokens": 20, "cache_read_tokens": 30, "cache
 @pytest.fixture(scope="module")
 def demo_store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     folder = tmp_path_factory.mktemp("demo")
-    pipeline.analyze([str(demo.make_corpus(folder / "corpus"))], folder / "store", jobs=1)
+    pipeline.analyze([str(demo_corpus.make_corpus(folder / "corpus"))], folder / "store", jobs=1)
     return Store(folder / "store")
 
 
@@ -137,7 +138,7 @@ def test_every_study_is_one_file_and_one_line() -> None:
     folder = Path(analysis.__file__).parent / "studies"
     assert {p.stem for p in folder.glob("*.py")} - {"__init__"} == set(STUDIES)
     for name, place in STUDIES.items():
-        assert place == f"agentsignals.analysis.studies.{name}:STUDY"
+        assert place == f"agentsignals.studies.{name}:STUDY"
         assert analysis.study(name).name == name
 
 

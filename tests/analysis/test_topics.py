@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from agentsignals import grouping
 from agentsignals.analysis.prompt_words import Kept, own_words
 from agentsignals.analysis.study import Outcome
 from agentsignals.model import Absent
+from agentsignals.stats import grouping
 from agentsignals.store import Store
 from tests.analysis.stores import outcome, store_of
 from tests.build import call, say, session, user
@@ -79,7 +79,7 @@ def test_prompts_between_topics_and_in_small_ones_have_none(store: Store, monkey
         fit = [-0.2, *[0.1] * (n - 4), 0.0, 0.1, 0.1]
         return grouping.Groups([0] * (n - 30) + [1] * 26 + [2] * 4, fit, [float(at) for at in range(n)], 0.1)
 
-    monkeypatch.setattr("agentsignals.analysis.studies.topics.text_groups", made)
+    monkeypatch.setattr("agentsignals.studies.topics.text_groups", made)
     told = outcome(store, "topics")
     sizes = {row[0]: row[1] for row in rows(told, "topics")}
     assert sizes.pop("(no topic)") == 5 and set(sizes.values()) == {26, next(iter(told.findings)).n - 31}
@@ -102,7 +102,7 @@ def test_without_the_library_the_outcome_says_how_to_install_it(store: Store, mo
 
 def test_importing_the_studies_does_not_load_the_library() -> None:
     program = (
-        "import sys, agentsignals.analysis.studies.topics, agentsignals.analysis.studies.tool_profiles;"
+        "import sys, agentsignals.studies.topics, agentsignals.studies.tool_profiles;"
         " sys.exit('sklearn' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

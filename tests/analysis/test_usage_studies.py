@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from agentsignals import pipeline
 from agentsignals.analysis.study import Outcome
+from agentsignals.ingest import pipeline
 from agentsignals.model import Checkpoint, Label, Session
 from agentsignals.store import Store
 from agentsignals.store.query import connect

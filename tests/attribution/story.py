@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from agentsignals.attribution.attribute import Attribution
-from agentsignals.collection import attributed
+from agentsignals.ingest.collection import attributed
 from agentsignals.store import Store
 from tests.claude import START, Log, stamp
 

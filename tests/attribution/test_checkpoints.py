@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentsignals.attribution.checkpoints import Recorded, counted, links, unlinked
-from agentsignals.attribution.git import Commit
+from agentsignals.git.commits import Commit
 
 A, B = "aaaaaaaaaaaa", "bbbbbbbbbbbb"
 

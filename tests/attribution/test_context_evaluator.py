@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from agentsignals.attribution.attribute import Attribution
-from agentsignals.collection import attributed
+from agentsignals.ingest.collection import attributed
 from agentsignals.store import Store
 
 CORPUS = Path(__file__).parents[2].parent / "shared" / "corpus" / "repos"

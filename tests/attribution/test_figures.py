@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentsignals.cli import main
-from agentsignals.collection import attributed
+from agentsignals.ingest.collection import attributed
 from agentsignals.store import Store
 from tests.attribution.story import Story, block
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from agentsignals.attribution import git
-from agentsignals.sources.git_objects import Objects
+from agentsignals.git import commits
+from agentsignals.git.objects import Objects
 from tests.attribution.story import Story, block
 
 
 def changed(story: Story, sha: str) -> dict[str, tuple[str | None, list[tuple[int, int]], list[tuple[int, int]]]]:
-    [(_, files)] = git.changes(str(story.root / ".git"), [sha])
+    [(_, files)] = commits.changes(str(story.root / ".git"), [sha])
     return {f.path: (f.old_path, f.added, f.removed) for f in files}
 
 
@@ -92,7 +92,7 @@ def test_a_trailer_counts_anywhere_in_the_message_and_only_as_a_line(tmp_path: P
     )
     s.git("add", "-A")
     s.git("commit", "--quiet", "-m", message)
-    [commit] = git.commits(str(s.root / ".git"))
+    [commit] = commits.commits(str(s.root / ".git"))
     assert commit.checkpoint_ids == ("aaaaaaaaaaaa", "bbbbbbbbbbbb", "01JABCDEFGHJKMNPQRSTVWXYZ0")
     assert (commit.author, commit.subject, commit.is_merge) == ("a@example.org", "squash", False)
 
@@ -104,7 +104,7 @@ def test_checkpoint_branches_are_no_code(tmp_path: Path) -> None:
     for ref in ("refs/heads/entire/checkpoints/v1", "refs/entire/checkpoints/aa/1", "refs/remotes/origin/entire/x"):
         oid = s.git("commit-tree", s.git("rev-parse", "HEAD^{tree}"), "-m", f"checkpoint {ref}")
         s.git("update-ref", ref, oid)
-    assert [c.subject for c in git.commits(str(s.root / ".git"))] == ["code"]
+    assert [c.subject for c in commits.commits(str(s.root / ".git"))] == ["code"]
 
 
 def test_a_missing_blob_costs_its_own_commits_only(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_missing_blob_costs_its_own_commits_only(tmp_path: Path) -> None:
     third = s.commit("three")
     oid = s.git("rev-parse", f"{second}:b")
     (s.root / ".git/objects" / oid[:2] / oid[2:]).unlink()
-    found = dict(git.changes(str(s.root / ".git"), [first, second, third]))
+    found = dict(commits.changes(str(s.root / ".git"), [first, second, third]))
     assert set(found) == {first, third}
     objects = Objects(str(s.root / ".git"))
     assert objects.get(oid) is None

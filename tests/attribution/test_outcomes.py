@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from agentsignals import pipeline
 from agentsignals.attribution.outcomes import _spans
 from agentsignals.cli import main
-from agentsignals.collection import attributed
-from agentsignals.explaining import explain
-from agentsignals.git_evidence import LinesCommitted, read
+from agentsignals.git.evidence import LinesCommitted, read
+from agentsignals.ingest import pipeline
+from agentsignals.ingest.collection import attributed
+from agentsignals.ingest.explaining import explain
 from agentsignals.model import Label
 from agentsignals.store import Store
 from tests.attribution.story import Agent, Story, block

@@ -1,4 +1,5 @@
-"""Every cause of wrong attribution that the feasibility study counted (swechat.md e.5), with the truth known."""
+"""Every cause of wrong attribution that the feasibility study counted (design/attribution.md#working-trees), with the
+truth known."""
 
 from __future__ import annotations
 

@@ -66,9 +66,9 @@ CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "sessions"
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus ../shared/corpus is not there")
 @pytest.mark.parametrize("embedder", [Words(), Chars()], ids=lambda e: e.id)
 def test_the_shipped_scales_are_those_of_the_real_sessions(embedder: Words | Chars, tmp_path: Path) -> None:
-    from agentsignals import pipeline  # noqa: PLC0415
-    from agentsignals.derived import SessionView  # noqa: PLC0415
+    from agentsignals.ingest import pipeline  # noqa: PLC0415
     from agentsignals.store import Store, shards  # noqa: PLC0415
+    from agentsignals.views.session import SessionView  # noqa: PLC0415
 
     pipeline.ingest([str(CORPUS)], tmp_path, jobs=1)
     store = Store(tmp_path)

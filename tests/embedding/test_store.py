@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from agentsignals import demo, pipeline
+from agentsignals.cli import demo_corpus
 from agentsignals.embedding import DEFAULT
 from agentsignals.embedding.cache import NAME
 from agentsignals.errors import EmbedderError, UsageError
-from agentsignals.explaining import explain
+from agentsignals.ingest import pipeline
+from agentsignals.ingest.explaining import explain
 from agentsignals.store import Store
 from agentsignals.store.manifest import Manifest
 from tests.claude import Log
@@ -25,7 +26,7 @@ CURVE = "dynamics.cp_curve[]"
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return demo.make_corpus(tmp_path_factory.mktemp("corpus"))
+    return demo_corpus.make_corpus(tmp_path_factory.mktemp("corpus"))
 
 
 @pytest.fixture
@@ -54,7 +55,7 @@ def test_words_are_what_a_store_begins_with(corpus: Path, tmp_path: Path) -> Non
 def test_another_embedder_makes_the_values_anew_and_stays(corpus: Path, tmp_path: Path) -> None:
     pipeline.analyze([str(corpus)], tmp_path, jobs=1)
     by_words = curves(tmp_path)
-    assert pipeline.measure(tmp_path, embedder="chars")["sessions"] == demo.story.SESSIONS
+    assert pipeline.measure(tmp_path, embedder="chars")["sessions"] == demo_corpus.story.SESSIONS
     assert embedders(tmp_path) == {"chars-1"}
     assert pipeline.measure(tmp_path)["sessions"] == 0
     pipeline.analyze([str(corpus)], tmp_path, jobs=1)

@@ -166,7 +166,7 @@ def test_a_direction_that_only_tells_lengths_is_found_out() -> None:
     assert found.length_correlation == pytest.approx(1)
 
 
-# emotion_lab a.12, recomputed there from the same files by other code: by layer.
+# design/lab.md#stored-states, recomputed there from the same files by other code: by layer.
 PUBLISHED = {
     "results/runs/smoke-qwen-coder-0_5b": ([0.85, 0.86, 0.85], [0.82, 0.83, 0.83], [0.76, 0.77, 0.83]),
     "results/runs/main-qwen-coder-7b": ([0.82, 0.82, 0.84], [0.82, 0.83, 0.84], [0.49, 0.51, 0.62]),

@@ -18,7 +18,7 @@ from agentsignals.lab.rescored import task_of
 from agentsignals.lab.retry.rows import AttemptRow, EpisodeRow, ProjectionRow
 from agentsignals.lab.runs import Config, Manifest, Row, Run
 from agentsignals.lab.starting import ManipulationRow, chosen_tasks
-from agentsignals.proportions import wilson
+from agentsignals.stats.proportions import wilson
 
 FULL = OUTCOMES["full pass"]
 
@@ -67,7 +67,7 @@ def test_one_sample_a_task_has_wilsons_interval() -> None:
     found = rate([episode("c", n, n < 17) for n in range(20)], FULL)
     assert (found.yes, found.n, found.tasks) == (17, 20, 20)
     assert found.interval == wilson(17, 20)
-    # emotion_lab (b) 9: 17 of 20 is [0.64, 0.95].
+    # design/lab.md#power: 17 of 20 is [0.64, 0.95].
     assert found.told == "64.0% to 94.8%"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from agentsignals import pipeline
+from agentsignals.ingest import pipeline
 from agentsignals.store import Store
 from tests.claude import Log
 

@@ -7,8 +7,8 @@ from collections.abc import Hashable
 
 import pytest
 
-from agentsignals.agreement import agreement
-from agentsignals.labels.coefficients import ac1, alpha, icc, kappa_estimate, spearman, weighted_kappa
+from agentsignals.stats.agreement import agreement
+from agentsignals.stats.coefficients import ac1, alpha, icc, kappa_estimate, spearman, weighted_kappa
 
 N, U, P = "NEGATIVE", "NEUTRAL", "POSITIVE"
 
@@ -27,7 +27,7 @@ def drawn(n: int, classes: str, seed: int) -> list[tuple[str, str]]:
 SEED_000 = spread(
     {(N, U): 361, (P, U): 615, (U, N): 563, (U, P): 359, (N, P): 12, (P, N): 23, (U, U): 5942, (P, P): 408, (N, N): 666}
 )
-"""The four cells that seed 000 names; the others follow from its n of 8,949, its 78.4 % agreement and its shares of
+"""The four cells that agent-traces names; the others follow from its n of 8,949, its 78.4 % agreement and its shares of
 labels: 8.7 % positive, and 77.3 % neutral of what it rounds to 77 %."""
 
 

@@ -125,7 +125,8 @@ def test_every_schema_is_one_that_masks_can_hold(name: str) -> None:
 
 @pytest.mark.slow
 def test_too_small_a_budget_is_reported_as_failures(tmp_path: Path, server: Server) -> None:
-    """labels.md 1.1: where the budget is smaller than the answer, everything is cut. No label is made of that."""
+    """design/labels.md#answers-by-schema: where the budget is smaller than the answer, everything is cut. No label is
+    made of that."""
     pytest.importorskip("llguidance", reason="llguidance is not installed (extra dev)")
     answer = masked(seed=3)
     server.answers = lambda body: answer({**body, "max_tokens": 10})[:10]
@@ -139,7 +140,8 @@ def test_too_small_a_budget_is_reported_as_failures(tmp_path: Path, server: Serv
 
 
 def test_bounded_strings_with_raw_control_characters_are_counted(tmp_path: Path, server: Server) -> None:
-    """What xgrammar gives for a bounded string (labels.md 1.1): labels, and the report says that strict parsers would
+    """What xgrammar gives for a bounded string (design/labels.md#answers-by-schema): labels, and the report says that
+    strict parsers would
     have lost them; half a string is no label."""
     said = iter(['{"label": "NEUTRAL", "reason": "a\tb"}', '{"label": "NEUTRAL", "reason": "a\x16b"}'])
     server.answers = lambda body: next(said) if "odd" in material(body) else label("NEUTRAL")

@@ -88,7 +88,7 @@ def test_a_missing_package_is_said_with_what_to_install(
 
 
 def test_vllm_is_held_to_the_schema_by_guidance_without_blanks() -> None:
-    """xgrammar lets control characters through in bounded strings (labels.md 1.1)."""
+    """xgrammar lets control characters through in bounded strings (design/labels.md#answers-by-schema)."""
     assert STRUCTURED == {"backend": "guidance", "disable_any_whitespace": True}
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentsignals import pipeline
+from agentsignals.ingest import pipeline
 from agentsignals.labels.chat_server import ChatServer
 from agentsignals.labels.estimate import estimate
 from agentsignals.labels.run import Summary

@@ -1,4 +1,4 @@
-"""Judging without a model: seed 000's domain rules, and how good the rules were found to be."""
+"""Judging without a model: agent-traces's domain rules, and how good the rules were found to be."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from agentsignals import pipeline
 from agentsignals.errors import LabelError, StoreError
+from agentsignals.ingest import pipeline
 from agentsignals.labels import answers
 from agentsignals.labels import run as running
 from agentsignals.labels.chat_server import ChatServer

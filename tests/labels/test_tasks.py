@@ -27,7 +27,7 @@ def test_every_task_has_a_prompt_that_names_its_answer(name: str) -> None:
 @pytest.mark.parametrize("name", tasks())
 def test_schemas_are_ones_that_every_backend_can_enforce(name: str) -> None:
     """No field optional, no other allowed, no reference, and no bound on a string: xgrammar lets raw control characters
-    through where there is one, and no quotation mark (labels.md 1.1)."""
+    through where there is one, and no quotation mark (design/labels.md#answers-by-schema)."""
     schema = task(name).schema
     jsonschema.Draft202012Validator.check_schema(schema)
     assert schema["type"] == "object" and schema["additionalProperties"] is False
@@ -161,7 +161,8 @@ def test_a_score_is_a_whole_number_in_its_range(score: str) -> None:
 
 
 def test_raw_control_characters_in_a_reason_pass_and_are_told_apart() -> None:
-    """xgrammar lets a raw tab through in bounded strings (labels.md 1.1): an answer all the same, and counted."""
+    """xgrammar lets a raw tab through in bounded strings (design/labels.md#answers-by-schema): an answer all the
+    same, and counted."""
     text = '{"label": "NEUTRAL", "reason": "a\tb"}'
     found = task("sentiment").verdict(text, Case(1))
     assert isinstance(found, Verdict) and found.reason == "a\tb"

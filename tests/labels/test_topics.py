@@ -14,14 +14,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from agentsignals import pipeline
 from agentsignals.cli import main
 from agentsignals.errors import LabelError, UsageError
-from agentsignals.grouping.density import dense_groups
+from agentsignals.ingest import pipeline
 from agentsignals.labels.chat_server import ChatServer
 from agentsignals.labels.labeller import labeller
 from agentsignals.model import Absent, Session
 from agentsignals.redaction.pseudonyms import Pseudonyms
+from agentsignals.stats.density import dense_groups
 from agentsignals.store import Store, labels
 from agentsignals.store.query import rows
 from agentsignals.topics import NO_TOPIC, Summary, label_topics

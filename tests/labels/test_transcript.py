@@ -138,7 +138,8 @@ def test_what_a_task_is_not_about_is_counted_by_reason(name: str, parts: tuple[P
 
 
 def test_a_vague_first_prompt_gates_the_tasks_about_understanding_only() -> None:
-    """Frustration after a vague prompt is not the agent's failure (seed 003). Success and persona ask otherwise."""
+    """Frustration after a vague prompt is not the agent's failure (Agent Signals). Success and persona ask
+    otherwise."""
     vague = (user("make it better"), say("ok"), user("no!"), say("sorry"))
     gated = {name for name in _session_tasks() if reasons(name, *vague) == ["underspecified_prompt"]}
     assert gated == {"plan_optimality", "instruction_adherence", "conflation_turn", "goal_alignment_at_close"}

@@ -30,7 +30,8 @@ pytestmark = [
 ]
 MESSAGES, AT_ONCE, READY_S = 400, 8, 400
 GUIDANCE = '{"backend":"guidance","disable_any_whitespace":true}'
-"""labels.md 1.1: with vLLM's own choice strings may hold control characters, and answers may be all blanks."""
+"""design/labels.md#answers-by-schema: with vLLM's own choice strings may hold control characters, and answers may be
+all blanks."""
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import platform
 
-from agentsignals.sandbox import Limits
-from agentsignals.sandbox.syscalls import NEVER, numbers
+from agentsignals.lab.sandbox import Limits
+from agentsignals.lab.sandbox.syscalls import NEVER, numbers
 from tests.sandbox.world import Attack
 
 DENIED = frozenset({"PermissionError", "FileNotFoundError", "OSError"})

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from agentsignals import sandbox
-from agentsignals.sandbox.capability import WHOLE
+from agentsignals.lab import sandbox
+from agentsignals.lab.sandbox.capability import WHOLE
 from tests.sandbox.attacks import ATTACKS, CALLS, CONTROLS
 from tests.sandbox.world import REACHED, Attack, World
 

@@ -17,11 +17,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from agentsignals import sandbox
 from agentsignals.errors import SandboxError
-from agentsignals.sandbox import capability, syscalls
-from agentsignals.sandbox.outcome import Capabilities, Layer
-from agentsignals.sandbox.removal import remove_folder
+from agentsignals.lab import sandbox
+from agentsignals.lab.sandbox import capability, syscalls
+from agentsignals.lab.sandbox.outcome import Capabilities, Layer
+from agentsignals.lab.sandbox.removal import remove_folder
 
 SRC = Path(sandbox.__file__).parents[2]
 
@@ -327,7 +327,7 @@ def test_it_holds_for_a_user_without_rights(tmp_path_factory: pytest.TempPathFac
         pythons = [p for p in (sys.executable, f"/usr/bin/python3.{sys.version_info.minor}") if Path(p).exists()]
         for python in pythons:
             try:
-                if as_nobody(python, "-c", "import agentsignals.sandbox, tests.sandbox.world").returncode == 0:
+                if as_nobody(python, "-c", "import agentsignals.lab.sandbox, tests.sandbox.world").returncode == 0:
                     break
             except PermissionError:
                 continue

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from agentsignals import sandbox
 from agentsignals.errors import SandboxError
-from agentsignals.sandbox.capability import WHOLE
+from agentsignals.lab import sandbox
+from agentsignals.lab.sandbox.capability import WHOLE
 
 PYTHON = sandbox.capabilities().python
 SHORT = sandbox.Limits(wall_s=20, processes=20, memory_bytes=1 << 30, open_files=256)

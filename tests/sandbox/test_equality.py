@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from agentsignals.errors import SandboxError
-from agentsignals.sandbox import same, shown
-from agentsignals.sandbox.inside import wire
+from agentsignals.lab.sandbox import same, shown
+from agentsignals.lab.sandbox.inside import wire
 
 NAN = float("nan")
 

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from agentsignals import sandbox
+from agentsignals.lab import sandbox
 
 REACHED = "reached"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentsignals.attribution.git import FileChange
+from agentsignals.git.commits import FileChange
 from agentsignals.scanning.commits import changed
 from agentsignals.scanning.owners import Line, Lines, owner_of
 from agentsignals.scanning.scanner import Found

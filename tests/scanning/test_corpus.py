@@ -7,7 +7,7 @@ import subprocess
 from collections import Counter
 from pathlib import Path
 
-from agentsignals.collection.weaknesses import scanned
+from agentsignals.ingest.collection.weaknesses import scanned
 from agentsignals.scanning.languages import language_of, place_of
 from agentsignals.scanning.own_rules import OwnRules, scan_one
 from agentsignals.store import Store

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agentsignals.cli import main
-from agentsignals.collection.weaknesses import scanned, with_report
+from agentsignals.ingest.collection.weaknesses import scanned, with_report
 from agentsignals.scanning.own_rules import OwnRules
 from agentsignals.store import Store
 from tests.scanning.test_scan import story_of_agent_and_human

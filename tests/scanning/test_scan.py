@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agentsignals.cli import main
-from agentsignals.collection.weaknesses import scanned
+from agentsignals.ingest.collection.weaknesses import scanned
 from agentsignals.scanning import own_rules
 from agentsignals.scanning.own_rules import OwnRules
 from agentsignals.scanning.scan import Scan

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from agentsignals.catalog import Row, by_path, explain, measure, plain, values
-from agentsignals.derived import SessionView
-from agentsignals.evidence import Collected
 from agentsignals.model import Absent
+from agentsignals.views.evidence import Collected
+from agentsignals.views.session import SessionView
 
 
 def value(view: SessionView, path: str) -> Any:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentsignals.attempt import Attempt, PatchedFile, Said, Verification
-from agentsignals.derived import SessionView
 from agentsignals.ingest.attempts import assemble
+from agentsignals.model.attempt import Attempt, PatchedFile, Said, Verification
+from agentsignals.views.session import SessionView
 from tests.build import Part, session, user
 
 ROOT = "/runs/task-1"

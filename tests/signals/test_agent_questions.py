@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agentsignals.catalog import measure
-from agentsignals.derived import SessionView
 from agentsignals.model import Absent
+from agentsignals.views.session import SessionView
 from tests.build import Part, call, say, user, view
 from tests.signals.ask import absent, detail, evidence, lines, value
 

@@ -1,4 +1,4 @@
-"""corpus.*: the behavioural metrics of seed 000, of a session and of all."""
+"""corpus.*: the behavioural metrics of agent-traces, of a session and of all."""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from agentsignals.catalog import Measured, by_path, plain, values_over_sessions
-from agentsignals.derived import SessionView
 from agentsignals.model import Absent, Label
+from agentsignals.views.session import SessionView
 from tests.build import call, say, session, user, view
 from tests.signals.ask import absent, value
 

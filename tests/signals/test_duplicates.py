@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from agentsignals.catalog import Measured, by_path, values_over_sessions
-from agentsignals.derived import SessionView
 from agentsignals.model import Absent
+from agentsignals.views.session import SessionView
 from tests.build import say, user, view
 from tests.signals.ask import absent, lines, value
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from agentsignals.catalog import measure
-from agentsignals.derived import SessionView
 from agentsignals.model import Absent, Checkpoint
+from agentsignals.views.session import SessionView
 from tests.build import call, event, say, session, user, view
 from tests.signals.ask import absent, detail, evidence, value
 

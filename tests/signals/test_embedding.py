@@ -7,9 +7,9 @@ import pytest
 from agentsignals.catalog import Measured, explain, measure, values
 from agentsignals.catalog import by_path as signal_of
 from agentsignals.embedding import DISABLED, light
-from agentsignals.evidence import SILENT
 from agentsignals.model import Absent
 from agentsignals.signals.embedding import drift_onset_turn, max_cp
+from agentsignals.views.evidence import SILENT
 from tests.build import Part, say, think, user, view
 from tests.signals.ask import absent, detail, evidence, value
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from agentsignals.attempt import HarnessSummary, Said
 from agentsignals.catalog import INTERNAL_ERROR, measure
-from agentsignals.formats.edits import Hunk
+from agentsignals.edits.hunks import Hunk
 from agentsignals.model import Absent
+from agentsignals.model.attempt import HarnessSummary, Said
 from tests.build import START, Part, call, say, user, view
 from tests.signals.ask import absent, detail, evidence, value
 from tests.signals.attempts import patched, ran, trial, unseen

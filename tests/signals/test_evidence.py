@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agentsignals.catalog import explain, measure
-from agentsignals.derived import SessionView
 from agentsignals.model import Absent
+from agentsignals.views.session import SessionView
 from tests.build import call, say, think, user, view
 
 GROUPS = ("behavior.", "tokens.", "reasoning.", "infra.", "anticipation.", "corpus.")

@@ -1,4 +1,4 @@
-"""corpus.first_message_pattern: the ordered rules of signals_notes section 13."""
+"""corpus.first_message_pattern: the ordered rules of design/signals.md#first-message."""
 
 from __future__ import annotations
 

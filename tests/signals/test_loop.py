@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from agentsignals.attempt import Verification
 from agentsignals.catalog import Measured, by_path, values_over_sessions
-from agentsignals.derived import SessionView
 from agentsignals.model import Absent
+from agentsignals.model.attempt import Verification
 from agentsignals.signals.loop import error_kind
+from agentsignals.views.session import SessionView
 from tests.signals.ask import absent, detail, evidence, value
 from tests.signals.attempts import trial, unseen
 

@@ -1,4 +1,4 @@
-"""loop.marker_score: seed 001's surface markers, cell by cell as its published scorer counted them."""
+"""loop.marker_score: llm-emotions's surface markers, cell by cell as its published scorer counted them."""
 
 from __future__ import annotations
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentsignals.derived import SessionView
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.model import MAIN
+from agentsignals.views.session import SessionView
 from tests.build import event, say, session, user, view
 from tests.signals.ask import absent, lines, value
 

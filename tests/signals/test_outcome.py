@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from agentsignals.catalog import by_path, catalogue, explain, measure
-from agentsignals.derived import SessionView
-from agentsignals.git_evidence import LinesCommitted, label
-from agentsignals.history import History
+from agentsignals.git.evidence import LinesCommitted, label
 from agentsignals.model import Absent, Checkpoint, Label, Session
+from agentsignals.views.history import History
+from agentsignals.views.session import SessionView
 from tests.build import Part, call, event, say, user, view
 from tests.signals.ask import absent, detail, evidence, lines, value
 

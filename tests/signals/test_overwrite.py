@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from agentsignals.derived import SessionView
-from agentsignals.formats.edits import Hunk
+from agentsignals.edits.hunks import Hunk
 from agentsignals.model import Edit
+from agentsignals.views.session import SessionView
 from tests.build import Part, call, session, user, view
 from tests.signals.ask import absent, detail, lines, value
 

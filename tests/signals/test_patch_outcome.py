@@ -1,4 +1,5 @@
-"""The truth table of patch_outcome_label (signals_notes section 8), row by row and over every combination of facts."""
+"""The truth table of patch_outcome_label (design/signals.md#patch-outcome), row by row and over every combination of
+facts."""
 
 from __future__ import annotations
 
@@ -9,9 +10,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from agentsignals.attempt import Verification
+from agentsignals.edits.patch_outcome import PatchFacts, Verdict, judged, unfixed_targets
 from agentsignals.model import Absent
-from agentsignals.patch_outcome import PatchFacts, Verdict, judged, unfixed_targets
+from agentsignals.model.attempt import Verification
 
 ANY = "any"
 YES = (True, None)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentsignals.derived import SessionView
+from agentsignals.views.session import SessionView
 from tests.build import Part, call, event, say, think, user, view
 from tests.signals.ask import absent, detail, evidence, lines, value
 

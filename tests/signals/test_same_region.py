@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from agentsignals.catalog import by_path, explain, measure, values
-from agentsignals.changed_lines import changed_lines, lines_by_file
-from agentsignals.derived import SessionView
-from agentsignals.history import MOST_PRINTS, MOST_SHARERS, History, Outline, histories, prints
+from agentsignals.edits.changed_lines import changed_lines, lines_by_file
 from agentsignals.model import Absent
+from agentsignals.views.history import MOST_PRINTS, MOST_SHARERS, History, Outline, histories, prints
+from agentsignals.views.session import SessionView
 from tests.build import Part, call, user, view
 from tests.signals.ask import absent, value
 

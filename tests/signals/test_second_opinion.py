@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from agentsignals.catalog import measure
-from agentsignals.derived import SessionView
 from agentsignals.formats import Input
 from agentsignals.formats.claude_code import read
 from agentsignals.model import Absent, Artifact
-from agentsignals.times import from_iso
+from agentsignals.model.times import from_iso
+from agentsignals.views.session import SessionView
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "sessions" / "claude-code"
 pytestmark = [

@@ -1,4 +1,4 @@
-"""Sentiment labels as signals: of one message, and seed 000's findings over all sessions."""
+"""Sentiment labels as signals: of one message, and agent-traces's findings over all sessions."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from agentsignals.agreement import agreement
 from agentsignals.catalog import Measured, by_path, inventory, measure, plain, values_over_sessions
-from agentsignals.derived import SessionView
 from agentsignals.model import Absent, Label
+from agentsignals.stats.agreement import agreement
+from agentsignals.views.session import SessionView
 from tests.build import call, say, session, user
 from tests.signals.ask import absent, evidence, lines, value
 

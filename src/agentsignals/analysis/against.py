@@ -19,13 +19,13 @@ from agentsignals.analysis.baseline import (
 )
 from agentsignals.analysis.charts import by_position, dots
 from agentsignals.analysis.figures import told
-from agentsignals.analysis.stats import Interval
 from agentsignals.analysis.study import Chart, Column, Context, Finding, Inputs, Kind, Outcome, Row, Study, Table
-from agentsignals.proportions import Z
+from agentsignals.stats.estimates import Interval
+from agentsignals.stats.proportions import Z
 
 YOURS, BASE = "yours", "baseline"
 LOW_N = 30
-"""A turn with fewer labelled messages says little (signals.yaml, corpus.neg_by_turn_curve)."""
+"""A turn with fewer labelled messages says little (design/signals.md#sentiment-by-turn)."""
 DOMINANT = 0.5
 _MEDIAN = 2
 """Where the median stands among the quantiles."""
@@ -288,7 +288,7 @@ def _limits(own: Baseline, base: Baseline, pairs: list[tuple[Spread, Spread]]) -
     if own.negative_by_turn and base.negative_by_turn and own.labels_mark != base.labels_mark:
         limits.append(
             "Your sentiment labels and the baseline's are of different labellers or prompts: a gap may be theirs. Two"
-            " labellers of one data set agreed with a kappa of 0.43 (seed 000)."
+            " labellers of one data set agreed with a kappa of 0.43 (agent-traces)."
         )
     others = [MEASURES[mine.signal][0] for mine, other in pairs if mine.version != other.version]
     if others:

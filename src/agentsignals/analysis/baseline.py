@@ -17,10 +17,10 @@ from msgspec import Meta, Struct
 
 from agentsignals.analysis.labelled import QUERIES, Labelled, labelled
 from agentsignals.analysis.places import Places
-from agentsignals.analysis.stats import Interval, quantile
 from agentsignals.analysis.study import Inputs, Kind, Row
 from agentsignals.errors import BaselineError
-from agentsignals.sentiment import bands, negative_at
+from agentsignals.stats.estimates import Interval, quantile
+from agentsignals.stats.sentiment_counts import bands, negative_at
 
 FORM = 1
 """Version of the file."""
@@ -42,7 +42,7 @@ MEASURES: dict[str, tuple[str, Kind]] = {
     "corpus.short_messages": ("Messages of up to 20 characters", "share"),
     "chat.pushback_rate": ("Prompts that object", "share"),
 }
-"""The behavioural measures of seed 000 that are numbers of a session, with their titles."""
+"""The behavioural measures of agent-traces that are numbers of a session, with their titles."""
 
 _PATHS = ", ".join(f"'{path}'" for path in MEASURES)
 _NUMBER = "CASE WHEN signal = 'corpus.short_messages' THEN TRY_CAST(value->>'le_20' AS DOUBLE)"

@@ -6,18 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from agentsignals.analysis.stats import (
-    FEWEST_CLUSTERS,
-    Clustered,
-    Interval,
-    clustered,
-    quantile,
-    share_interval,
-)
 from agentsignals.analysis.study import Finding
+from agentsignals.stats.estimates import FEWEST_CLUSTERS, Clustered, Interval, clustered, quantile, share_interval
 
 DOMINANT = 0.5
-"""A share of one place from which a figure is that place's (swechat.md; as in the study of models)."""
+"""A share of one place from which a figure is that place's (design/attribution.md#figures-by-mode; as in the study of
+models)."""
 
 Part = tuple[str, float, float]
 """Session, k, n."""

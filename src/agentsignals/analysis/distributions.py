@@ -6,8 +6,8 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from agentsignals.analysis.charts import histogram
-from agentsignals.analysis.stats import quantile
 from agentsignals.analysis.study import Chart, Column, Kind, Row
+from agentsignals.stats.estimates import quantile
 
 COUNTS: tuple[float, ...] = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 """Upper ends of the classes of a count: each holds twice the one before."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from agentsignals.analysis.clusters import Estimate
 from agentsignals.analysis.places import Places
 from agentsignals.analysis.study import Inputs, Outcome, Row
-from agentsignals.sentiment import TASK, UNJUDGED, Conversation, Message, Part, chosen, label
+from agentsignals.stats.sentiment_counts import TASK, UNJUDGED, Conversation, Message, Part, chosen, label
 
 _KINDS = ", ".join(f"'{kind}'" for kind in sorted(UNJUDGED))
 LABELS = (
@@ -38,7 +38,7 @@ NO_LABELS = (
 )
 OUTPUT = (
     "A sentiment label is a labeller's output, not what was felt: two labellers of one data set agreed with a kappa of"
-    " 0.43 (seed 000)."
+    " 0.43 (agent-traces)."
 )
 FEW_PLACES = "Intervals that draw places are too narrow where these are worth fewer than ten or so equal ones."
 

@@ -13,7 +13,7 @@ from agentsignals.analysis.modes import NAMES, OF_ROAD, ROADS, by_session
 from agentsignals.analysis.study import Chart, Column, Row, Table
 
 ENOUGH_LINES = 5
-"""Commits whose sessions wrote fewer lines are left out of figures over commits (swechat.md e.4)."""
+"""Commits whose sessions wrote fewer lines are left out of figures over commits (design/attribution.md#survival)."""
 FATES = {
     "committed": "in a commit",
     "overwritten_by_self": "overwritten by the same session",

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from agentsignals.analysis import rows as sql
-from agentsignals.analysis.stats import Interval, median, median_interval, ratio_interval, share_interval, wilson
 from agentsignals.analysis.study import Finding, Inputs, Kind, Row, again
+from agentsignals.stats.estimates import Interval, median, median_interval, ratio_interval, share_interval, wilson
 
 MOST_AGENTS = 5
 """Agents told apart by colour; the rest are drawn as one."""

@@ -1,6 +1,7 @@
 """Who wrote a session's committed lines, on two roads: as the collector recorded it, and as the replay found it.
 
-Figures split by mode follow the road (swechat.md e.3: of the sessions recorded as human-only half are agents' work), so
+Figures split by mode follow the road (design/attribution.md#figures-by-mode: of the sessions recorded as human-only
+half are agents' work), so
 each names its own, and the replay comes first.
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from agentsignals.analysis.study import Row
-from agentsignals.history import place_of
+from agentsignals.views.history import place_of
 
 
 class Places:

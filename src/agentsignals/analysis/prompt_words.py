@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 from agentsignals.analysis.study import Row
-from agentsignals.grouping import MOST, words_of
-from agentsignals.prose import prose
+from agentsignals.stats.grouping import MOST, words_of
+from agentsignals.words.prose import prose
 
 SHORTEST, LONGEST = 30, 1500
-"""Characters of its own words that a prompt needs, and may have (seed 002; labels.md section 6)."""
+"""Characters of its own words that a prompt needs, and may have (SWE-chat; design/labels.md#topics)."""
 _ADDRESS = re.compile(r"https?://\S{1,2000}")
 _BRACKETS = re.compile(r"\[[^\]\n]{0,200}\]")
 _NAME = re.compile(r"[/\\_@#=<>{}0-9]|[^.]\.[^.]|[a-z][A-Z]")

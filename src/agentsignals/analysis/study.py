@@ -12,7 +12,7 @@ from typing import Any, Literal
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentsignals.analysis.stats import Interval
+from agentsignals.stats.estimates import Interval
 
 Row = dict[str, Any]
 Kind = Literal[

@@ -1,4 +1,4 @@
-"""The twenty kinds of tool calls of SWE-chat (seed 002, Table 5), over all agents: shell calls by their first word."""
+"""The twenty kinds of tool calls of SWE-chat (SWE-chat, Table 5), over all agents: shell calls by their first word."""
 
 from __future__ import annotations
 

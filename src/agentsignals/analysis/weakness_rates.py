@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from agentsignals.proportions import poisson
+from agentsignals.stats.proportions import poisson
 
 Row = dict[str, Any]
 PER = 1000

@@ -9,16 +9,17 @@ from statistics import StatisticsError, correlation, mean
 import msgspec
 from msgspec import Struct, field
 
-from agentsignals.attribution import git, session_labels, survival
+from agentsignals.attribution import session_labels, survival
 from agentsignals.attribution.checkpoints import Attributed, Recorded, counted, unlinked
 from agentsignals.attribution.history import row as commit_row
 from agentsignals.attribution.measures import OfCommit, of_commit, recorded_mode
 from agentsignals.attribution.replay import AddedLine, Replay, Replayed
 from agentsignals.attribution.repository import Point, Repository, Worktree, opened, points, worktrees
 from agentsignals.attribution.timeline import Chances
-from agentsignals.code_stamp import code_stamp
-from agentsignals.sources.git_objects import Objects
+from agentsignals.git import commits as git
+from agentsignals.git.objects import Objects
 from agentsignals.store import Store, artifact_id, repositories
+from agentsignals.store.code_stamp import code_stamp
 from agentsignals.store.tables import CommitRow, LineRow
 
 NOTE = "attribution"
@@ -241,7 +242,8 @@ def _in_turn(point: Point, tree: Worktree) -> bool:
 
 
 def _fill_recorded(row: CommitRow, told: list[Recorded]) -> None:
-    """Entire's figure beside ours, with what speaks against comparing them (swechat.md d, e.6)."""
+    """Entire's figure beside ours, with what speaks against comparing them
+    (design/attribution.md#what-entire-recorded)."""
     flags = []
     if row.relation != "original":
         flags.append("not_original")

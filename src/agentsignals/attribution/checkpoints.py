@@ -1,4 +1,5 @@
-"""Checkpoints as Entire recorded them, and the commits that carry their names (swechat.md c.3, e.1)."""
+"""Checkpoints as Entire recorded them, and the commits that carry their names
+(design/attribution.md#checkpoint-layouts)."""
 
 from __future__ import annotations
 
@@ -8,17 +9,17 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import Struct
 
-from agentsignals.attribution.git import Commit
 from agentsignals.errors import SourceError
+from agentsignals.git.commits import Commit
+from agentsignals.model.times import from_iso
 from agentsignals.sources import RawFile, checkpoints, open_source, read
-from agentsignals.times import from_iso
 
 ORIGINAL_WITHIN_US = 120_000_000
 """A commit made no further than this from when its checkpoint was taken is the one it was taken for (e.1)."""
 
 
 class Attributed(Struct, gc=False):
-    """Entire's own count of a session's lines in a commit (swechat.md d)."""
+    """Entire's own count of a session's lines in a commit (design/attribution.md#what-entire-recorded)."""
 
     calculated_at: str | None = None
     agent_lines: int | None = None

@@ -8,7 +8,6 @@ from typing import Literal
 from msgspec import Struct, field
 
 from agentsignals.attribution.alignment import loose
-from agentsignals.attribution.git import FileChange
 from agentsignals.attribution.states import (
     HUMAN,
     PREEXISTING,
@@ -21,7 +20,8 @@ from agentsignals.attribution.states import (
     lines_of,
 )
 from agentsignals.attribution.timeline import Chances
-from agentsignals.attribution.worktrees import is_generated
+from agentsignals.git.commits import FileChange
+from agentsignals.git.worktrees import is_generated
 
 Tag = Literal[
     "agent_exact", "agent_ws", "agent_shell", "agent_other_session", "human_observed", "preexisting", "moved",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from agentsignals.attribution import git
 from agentsignals.attribution.checkpoints import Link, Recorded, links, recorded
-from agentsignals.attribution.git import Commit
+from agentsignals.git import commits as git
+from agentsignals.git.commits import Commit
 from agentsignals.store.tables import CommitRow
 
 

@@ -57,7 +57,7 @@ def authored(lines: list[AddedLine]) -> Counter[str]:
 
 
 def share_of(tags: Counter[str]) -> Share:
-    """The interval [surely an agent's, not surely a person's] of authored lines (swechat.md e.6)."""
+    """The interval [surely an agent's, not surely a person's] of authored lines (design/attribution.md#replay)."""
     n = sum(tags.values())
     if not n:
         return Share()

@@ -7,22 +7,15 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct, field
 
-from agentsignals.attribution.git import Commit
 from agentsignals.attribution.measures import AGENT
 from agentsignals.attribution.operations import Activity
 from agentsignals.attribution.replay import Fates, Replayed
 from agentsignals.attribution.repository import Point, Repository, Worktree
-from agentsignals.git_evidence import (
-    CLOSING_S,
-    MOST_TOLD,
-    Committed,
-    EarlierSessions,
-    LinesCommitted,
-    LinesTakenBack,
-)
+from agentsignals.git.commits import Commit
+from agentsignals.git.evidence import CLOSING_S, MOST_TOLD, Committed, EarlierSessions, LinesCommitted, LinesTakenBack
 
 REVERTED_FROM = 0.9
-"""So large a share of the peak taken back is a revert (signals.yaml, user.changes_reverted)."""
+"""So large a share of the peak taken back is a revert (design/signals.md#session-outcome)."""
 _SECOND_US = 1_000_000
 _CLOSING_US = CLOSING_S * _SECOND_US
 

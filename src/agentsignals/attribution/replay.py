@@ -1,6 +1,7 @@
 """The replay of a working tree: operations and commits in order of time, every line with who it is from.
 
-The algorithm is swechat.md e.6. A line that nothing explains is never taken for a person's: `human_observed` needs a
+The algorithm is design/attribution.md#replay. A line that nothing explains is never taken for a person's:
+`human_observed` needs a
 time in which only a person can have written it.
 """
 
@@ -21,7 +22,6 @@ from agentsignals.attribution.explanation import (
     settle_doubts,
     text_lines,
 )
-from agentsignals.attribution.git import FileChange
 from agentsignals.attribution.operations import Operation
 from agentsignals.attribution.states import (
     PREEXISTING,
@@ -34,9 +34,10 @@ from agentsignals.attribution.states import (
     written_by,
 )
 from agentsignals.attribution.timeline import Chances
+from agentsignals.git.commits import FileChange
 
 NEAR_LINES = 3
-"""Changes no further apart are of one region (signals_notes section 11)."""
+"""Changes no further apart are of one region (design/signals.md#regions)."""
 
 
 class AddedLine(Struct, gc=False):

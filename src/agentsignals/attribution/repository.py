@@ -7,13 +7,13 @@ from collections.abc import Container, Iterator
 
 from msgspec import Struct
 
-from agentsignals.attribution import git
 from agentsignals.attribution.checkpoints import Link, Recorded
 from agentsignals.attribution.explanation import Step
-from agentsignals.attribution.git import Commit, FileChange
 from agentsignals.attribution.history import gather
 from agentsignals.attribution.operations import Activity, Operation, activity, operations
-from agentsignals.attribution.worktrees import Naming, Tree, plain_folder
+from agentsignals.git import commits as git
+from agentsignals.git.commits import Commit, FileChange
+from agentsignals.git.worktrees import Naming, Tree, plain_folder
 from agentsignals.model import Session
 
 _SECOND_US = 1_000_000

@@ -13,8 +13,8 @@ from agentsignals.attribution.measures import authored, mode_of, share_of
 from agentsignals.attribution.outcomes import Outcomes
 from agentsignals.attribution.replay import Replayed
 from agentsignals.attribution.repository import Point, Repository, Worktree
-from agentsignals.git_evidence import LABELLER
-from agentsignals.git_evidence import label as told_of
+from agentsignals.git.evidence import LABELLER
+from agentsignals.git.evidence import label as told_of
 from agentsignals.model import Label
 from agentsignals.store import Store, labels
 from agentsignals.store.labels import LabelRow

@@ -17,7 +17,7 @@ operation that wrote the line; once the line is in a commit the mark is `committ
 _COMMITTED = -100
 
 TRIVIAL_CHARS = 3
-"""Lines no longer than this (brackets, `end`) come and go without meaning (signals.yaml, region_edit_convergence)."""
+"""Lines no longer than this (brackets, `end`) come and go without meaning (design/signals.md#regions)."""
 
 
 def lines_of(text: str) -> list[str]:
@@ -194,8 +194,8 @@ class FileState:
 
 
 def swap_equals(lines: Sequence[str], marks: list[int], added: Sequence[bool]) -> None:
-    """Among equal lines of a file it is the added ones that are new: a diff may slide along equal lines (swechat.md
-    e.5), and which of two equal brackets came with an edit is for neither side to say.
+    """Among equal lines of a file it is the added ones that are new: a diff may slide along equal lines
+    (design/attribution.md#working-trees), and which of two equal brackets came with an edit is for neither side to say.
     """
     new: dict[str, list[int]] = defaultdict(list)
     for n, line in enumerate(lines):

@@ -10,14 +10,14 @@ from statistics import mean
 
 from msgspec import Struct, field
 
-from agentsignals.attribution import git
 from agentsignals.attribution.measures import AGENT
 from agentsignals.attribution.replay import AddedLine, Fates, Replayed
 from agentsignals.attribution.repository import Repository, Worktree
-from agentsignals.sources.git_objects import GitError
+from agentsignals.git import commits as git
+from agentsignals.git.objects import GitError
 
 ENOUGH_LINES = 5
-"""Commits whose sessions wrote fewer lines are left out of means over commits (swechat.md e.4)."""
+"""Commits whose sessions wrote fewer lines are left out of means over commits (design/attribution.md#survival)."""
 _BLAMED = re.compile(rb"([0-9a-f]{40,64}) (\d+) \d+(?: \d+)?")
 _BLAMERS = 4
 

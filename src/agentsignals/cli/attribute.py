@@ -19,7 +19,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from agentsignals.cli.output import json_text
-    from agentsignals.collection import attributed
+    from agentsignals.ingest.collection import attributed
 
     told = attributed(options.repository, options.store, afresh=options.afresh, jobs=options.jobs)
     print(json_text(told) if options.json else _text(told))

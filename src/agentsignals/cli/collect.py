@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from agentsignals.cli.verb import Verb
 
 if TYPE_CHECKING:
-    from agentsignals.collection import Collection
+    from agentsignals.ingest.collection import Collection
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,8 +41,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from agentsignals.cli.output import Bar, json_text, printable
-    from agentsignals.collection import Filters, collect
-    from agentsignals.collection.places import candidates
+    from agentsignals.ingest.collection import Filters, collect
+    from agentsignals.ingest.collection.places import candidates
 
     if options.list:
         found = candidates(options.repositories)

@@ -84,8 +84,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _repositories(options: argparse.Namespace) -> int:
     from agentsignals.cli.output import json_text, printable, table
-    from agentsignals.collection.discovery import discovered
     from agentsignals.errors import UsageError
+    from agentsignals.ingest.collection.discovery import discovered
 
     if not options.names:
         raise UsageError("No repository is named.", "Name a folder of clones, a list, or a saved search result.")

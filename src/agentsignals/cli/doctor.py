@@ -77,7 +77,7 @@ def _store(folder: str | None) -> list[Check]:
 
 
 def _attempts(store: Store) -> list[Check]:
-    """Whether the conversations of eval runs were collected (seed 003, telemetry gap)."""
+    """Whether the conversations of eval runs were collected (Agent Signals, telemetry gap)."""
     if not any(entry.context == "eval" for entry in store.manifest.sessions.values()):
         return []
     query = "SELECT count(*), count(*) FILTER (WHERE NOT has_transcript) FROM attempts"
@@ -96,7 +96,7 @@ COLLECT_SESSIONS = (
     '{ "source": "/root/.subq/agent/sessions", "destination": "sessions", "type": "directory" } '
     "(source: where this agent keeps its sessions in the container)"
 )
-"""What closes the gap, as seed 003 gives it."""
+"""What closes the gap, as Agent Signals gives it."""
 
 
 SKIP_ADVICE = {

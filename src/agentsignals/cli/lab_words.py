@@ -29,8 +29,7 @@ _SHOWN = 44
 
 def known(families: str | None) -> dict[str, Any]:
     """What can be run here; with `families`, the tasks of those by key."""
-    from agentsignals import sandbox
-    from agentsignals.lab import experiments
+    from agentsignals.lab import experiments, sandbox
     from agentsignals.lab.evaluation.verdict import EVALUATORS
     from agentsignals.lab.retry.wording import WORDINGS
     from agentsignals.lab.starting import chosen_tasks

@@ -30,7 +30,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from agentsignals.cli.output import Bar, json_text
-    from agentsignals.collection.weaknesses import scanned, with_report
+    from agentsignals.ingest.collection.weaknesses import scanned, with_report
     from agentsignals.scanning.scanners import scanner
 
     if options.sarif is not None:

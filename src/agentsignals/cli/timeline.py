@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentsignals.cli.output import printable
 from agentsignals.model import MAIN, Event, Session, ToolCall
-from agentsignals.times import to_iso
+from agentsignals.model.times import to_iso
 
 _SAID_CHARS = 400
 _QUIET = frozenset(("thinking", "meta", "tool_result"))

@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
-from agentsignals import pipeline
 from agentsignals.cli.output import Bar, csv_text, figure, json_text, printable, table
 from agentsignals.cli.verb import verbs
 from agentsignals.errors import StoreError, UsageError
+from agentsignals.ingest import pipeline
 from agentsignals.store import Store
 
 
@@ -146,7 +146,7 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _explain(options: argparse.Namespace) -> int:
-    from agentsignals.explaining import explain
+    from agentsignals.ingest.explaining import explain
 
     found = explain(Store(options.store), options.session, options.signal)
     if options.json:
@@ -197,11 +197,12 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _demo(options: argparse.Namespace) -> int:
-    from agentsignals import demo, report
+    from agentsignals import report
+    from agentsignals.cli import demo_corpus
 
     folder = Path(options.folder)
     bar = Bar(options.quiet)
-    sources = demo.make_corpus(folder / "corpus")
+    sources = demo_corpus.make_corpus(folder / "corpus")
     store = options.store or folder / "store"
     try:
         summary = pipeline.analyze([str(sources)], store, progress=bar)

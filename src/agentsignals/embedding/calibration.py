@@ -1,4 +1,4 @@
-"""Fits an embedder's profile to the sessions of a store (signals_notes section 4)."""
+"""Fits an embedder's profile to the sessions of a store (design/signals.md#context-pollution)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from statistics import median
 
 from msgspec import Struct
 
-from agentsignals.derived import SessionView
 from agentsignals.embedding import Vectors
 from agentsignals.embedding.passages import Passages
 from agentsignals.embedding.vectors import Profile, Vector
+from agentsignals.views.session import SessionView
 
 MIN_SESSIONS = 30
 MIN_PLACES = 2

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator
 from functools import cached_property
 
-from agentsignals.derived import SessionView
 from agentsignals.model import Event, Turn
-from agentsignals.text import count_tokens
+from agentsignals.views.session import SessionView
+from agentsignals.words.text import count_tokens
 
 MOST_CHARS = 8000
-"""Of a passage, and of a window of exchanges: the newest part (signals.yaml, dynamics.cp_curve)."""
+"""Of a passage, and of a window of exchanges: the newest part (design/signals.md#context-pollution)."""
 MOST_CHARS_OF_A_TURN = 4000
 """Of what a person says beside the answer to it: behind it lie pasted logs and files."""
 WINDOW_TURNS = 3

@@ -13,7 +13,7 @@ from agentsignals.embedding.vectors import Dense
 from agentsignals.errors import EmbedderError
 
 BATCH_TEXTS = 32
-"""More is slower on a CPU (128 texts: 57 ms a text against 42; perf.md section 6)."""
+"""More is slower on a CPU (128 texts: 57 ms a text against 42; design/speed.md#batches)."""
 _ENDS = 65_536
 
 

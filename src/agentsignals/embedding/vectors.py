@@ -75,7 +75,8 @@ class Dense:
 
 
 class Profile(Struct, frozen=True, gc=False):
-    """Where an embedder's distances (1 - cosine) lie: its own cuts follow from these (signals_notes section 4).
+    """Where an embedder's distances (1 - cosine) lie: its own cuts follow from these
+    (design/signals.md#context-pollution).
 
     Absolute cuts do not carry over: of hashed n-grams nearly every pair of real texts is further apart than 0.45.
     """

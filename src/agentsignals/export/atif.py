@@ -1,4 +1,5 @@
-"""Sessions as ATIF 1.7 trajectories (Harbor's Agent Trajectory Interchange Format; formats.md 9.4)."""
+"""Sessions as ATIF 1.7 trajectories (Harbor's Agent Trajectory Interchange Format;
+design/formats.md#harbor-and-atif)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions as OpenTraces records, one line each (schema 0.9; formats.md section 8)."""
+"""Sessions as OpenTraces records, one line each (schema 0.9; design/formats.md#small-formats)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions in the Hub's session trace simple format (STS; formats.md section 8)."""
+"""Sessions in the Hub's session trace simple format (STS; design/formats.md#small-formats)."""
 
 from __future__ import annotations
 

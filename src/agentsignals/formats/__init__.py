@@ -11,10 +11,10 @@ from importlib import import_module
 
 from msgspec import Struct, field
 
-from agentsignals.attempt import Attempt
 from agentsignals.errors import AmbiguousFormat, FormatError
 from agentsignals.formats.head import Head
 from agentsignals.model import Artifact, Checkpoint, Session
+from agentsignals.model.attempt import Attempt
 
 _MODULES = (
     "claude_code",

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from agentsignals.formats import (
-    claude_tools,
-    codex_tools,
-    factory_droid_records,
-    gemini_tools,
-    hermes_tools,
-    kiro_tools,
-    swival_tools,
-)
-from agentsignals.formats import inspect_log_tools as eval_tools
-from agentsignals.formats import opencode_tools as opencode
+from agentsignals.formats.claude_code import tools
+from agentsignals.formats.codex import tools as codex_tools
+from agentsignals.formats.factory_droid import records
+from agentsignals.formats.gemini_cli import tools as gemini_tools
+from agentsignals.formats.hermes import tools as hermes_tools
+from agentsignals.formats.inspect_log import tools as eval_tools
+from agentsignals.formats.kiro import tools as kiro_tools
+from agentsignals.formats.opencode import tools as opencode
+from agentsignals.formats.swival import tools as swival_tools
 from agentsignals.formats.tools import MCP, Tool
 
 _BY_NAME: tuple[Callable[[str], Tool | None], ...] = (
-    claude_tools.tool,
+    tools.tool,
     codex_tools.tool,
     opencode.TOOLS.get,
     gemini_tools.TOOLS.get,
-    factory_droid_records.TOOLS.get,
+    records.TOOLS.get,
     kiro_tools.TOOLS.get,
     hermes_tools.tool,
     swival_tools.tool,

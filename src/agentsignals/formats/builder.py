@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from agentsignals.formats.edits import Hunk, shell_edits
+from agentsignals.edits.hunks import Hunk, shell_edits
 from agentsignals.formats.outcome import error_class
 from agentsignals.formats.paths import Paths
 from agentsignals.formats.tools import OTHER, Tool, describe
 from agentsignals.model import MAIN, CallStatus, Edit, EditOp, Event, EventKind, Session, Step, ToolCall, Turn, TurnKind
-from agentsignals.text import count_tokens
+from agentsignals.words.text import count_tokens
 
 RESULT_CHARS_KEPT = 1_200
 """Characters of a tool result kept in the store, head and tail half each: the artifact stays the full record."""
 _MARK_CHARS = 64
 """A result longer by less than what stands for the middle is kept whole; so what was cut once is not cut again."""
 RESEND_WINDOW_US = 60_000_000
-"""Identical text within 60 s and nothing of the agent in between is one turn (signals_notes section 2)."""
+"""Identical text within 60 s and nothing of the agent in between is one turn (design/signals.md#human-turns)."""
 
 _AGENT_KINDS = ("text", "thinking", "tool_call")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw, Struct
 
+from agentsignals.edits.hunks import Hunk, count_lines, created, replaced
+from agentsignals.formats.apply_patch import record_patch
 from agentsignals.formats.builder import SessionBuilder
-from agentsignals.formats.codex_patch import record_patch
-from agentsignals.formats.edits import Hunk, count_lines, created, replaced
 from agentsignals.formats.records import UNREADABLE
 from agentsignals.model import ToolCall
 

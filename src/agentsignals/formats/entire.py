@@ -1,4 +1,5 @@
-"""What Entire records beside a transcript (formats.md section 2): session and checkpoint metadata, the compact copy.
+"""What Entire records beside a transcript (design/formats.md#entire): session and checkpoint metadata, the compact
+copy.
 
 It gives checkpoints, never sessions: the transcript itself is the agent's own file, in the agent's own format.
 """
@@ -15,7 +16,7 @@ from agentsignals.formats import Claim, Format, Input, Reading
 from agentsignals.formats.head import Head
 from agentsignals.formats.records import UNREADABLE, document, lines, saw
 from agentsignals.model import Checkpoint
-from agentsignals.times import from_iso
+from agentsignals.model.times import from_iso
 
 _Kind = Literal["session", "checkpoint", "task", "compact"]
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}-(?=.)")

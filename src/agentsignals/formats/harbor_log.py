@@ -8,10 +8,10 @@ from __future__ import annotations
 import posixpath
 import re
 
-from agentsignals.attempt import Attempt, Said
 from agentsignals.formats import Claim, Format, Input, Reading, patch_file, subq_eval_log, swe_bench_text
 from agentsignals.formats.head import Head
 from agentsignals.formats.records import saw, skip
+from agentsignals.model.attempt import Attempt, Said
 
 _FOLDERS = frozenset(("agent", "verifier"))
 _ENDINGS = (".txt", ".log", ".stdout", ".stderr")

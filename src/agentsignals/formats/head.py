@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 HEAD_BYTES = 64 * 1024
-"""How much of a file is read to recognise it (formats.md section 0)."""
+"""How much of a file is read to recognise it (design/formats.md#recognition)."""
 MAX_RECORDS = 12
 
 _UNREADABLE = (ValueError, RecursionError)

@@ -1,4 +1,4 @@
-"""Inspect logs written as one JSON document (formats.md section 9.7)."""
+"""Inspect logs written as one JSON document (design/formats.md#inspect)."""
 
 from __future__ import annotations
 
@@ -22,4 +22,4 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys_of(spec.get("task_id")))
 
 
-FORMAT = Format(name="inspect-json", version=1, claims=claims, read=read_by("inspect_log_files"))
+FORMAT = Format(name="inspect-json", version=1, claims=claims, read=read_by("inspect_log.files"))

@@ -18,7 +18,8 @@ from agentsignals.model import Artifact
 T = TypeVar("T")
 
 REDACTED = "REDACTED"
-"""What a collector leaves of an id it took for a secret (formats.md section 2): names nothing, and is not unique."""
+"""What a collector leaves of an id it took for a secret (design/formats.md#entire): names nothing, and is not
+unique."""
 
 _lenient = json.JSONDecoder(strict=False, parse_constant=lambda _: None)
 _SPACE = re.compile(r"[\s\ufeff]*")

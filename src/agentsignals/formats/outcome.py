@@ -1,4 +1,5 @@
-"""What became of a tool call: error classes and exit codes, read off the result text (signals_notes section 3)."""
+"""What became of a tool call: error classes and exit codes, read off the result text
+(design/signals.md#tool-classes)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Patches beside an eval run: what the agent changed, and what the task's author did (formats.md 9.1).
+"""Patches beside an eval run: what the agent changed, and what the task's author did (design/formats.md#swe-bench).
 
 A diff says nothing of whose it is; its file's name does. It is read only where an eval run lies beside or below it.
 """
@@ -8,11 +8,11 @@ from __future__ import annotations
 import posixpath
 from typing import Literal
 
-from agentsignals.attempt import Attempt, Said
+from agentsignals.edits.unified_diff import looks_like_diff, patched_files
 from agentsignals.formats import Claim, Format, Input, Reading
 from agentsignals.formats.head import Head
 from agentsignals.formats.records import saw
-from agentsignals.formats.unified_diff import looks_like_diff, patched_files
+from agentsignals.model.attempt import Attempt, Said
 
 Role = Literal["agent", "gold", "tests"]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from agentsignals.formats.builder import SessionBuilder
-from agentsignals.formats.copilot_usage import TOTAL
+from agentsignals.formats.copilot_cli.usage import TOTAL
 from agentsignals.model import Step
 
 

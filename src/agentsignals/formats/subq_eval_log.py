@@ -1,4 +1,4 @@
-"""What the harness of seed 003 prints while it runs: text, recognised by its `[subq-eval]` lines and phase events.
+"""What the harness of Agent Signals prints while it runs: text, recognised by its `[subq-eval]` lines and phase events.
 
 A `stdout.txt` without any in its head is read where it lies in a trial: they may come late.
 """
@@ -29,7 +29,7 @@ FORMAT = Format(
     name="subq-eval-log",
     version=1,
     claims=claims,
-    read=read_by("subq_eval_stdout"),
+    read=read_by("subq_eval.stdout"),
     of_json=False,
     snapshots=False,
 )

@@ -8,8 +8,8 @@ import msgspec
 from msgspec import Struct
 
 from agentsignals.formats.records import UNREADABLE
-from agentsignals.formats.shell import parse
 from agentsignals.model import EditOp, ShellKind, ToolClass
+from agentsignals.shell import parse
 
 
 class Tool(Struct, frozen=True):

@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from agentsignals.attempt import Attempt
 from agentsignals.catalog import Measured, Result, Signal, catalogue, measure, plan, values_over_sessions
-from agentsignals.derived import SessionView
-from agentsignals.history import History, Outline, histories, place_of, user_of
 from agentsignals.model import Absent, Context, Session
+from agentsignals.model.attempt import Attempt
 from agentsignals.store import Store, shards
+from agentsignals.views.history import History, Outline, histories, place_of, user_of
+from agentsignals.views.session import SessionView
 
 _HEADER = [
     "session_id", "context", "format", "agent", "artifact_id", "repo", "cwd", "parent_session_id", "started_at",

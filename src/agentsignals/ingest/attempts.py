@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from agentsignals.attempt import Attempt, Said, copied, united
 from agentsignals.formats import formats
 from agentsignals.model import MAIN, Artifact, Event, Session
+from agentsignals.model.attempt import Attempt, Said, copied, united
 
 _UNSTARTED = 2**62
 _OF_ALL = ("wall_time_s", "agent_time_s", "input_tokens", "output_tokens", "cache_read_tokens", "cost_usd", "summary")

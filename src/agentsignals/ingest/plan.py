@@ -21,7 +21,8 @@ from agentsignals.sources import RawFile, Unreadable, exclusions, open_source, r
 from agentsignals.store.manifest import FileEntry, Manifest
 
 SHARD_BYTES = 64 * 1024 * 1024
-"""Raw bytes a shard aims at: memory stays under some 250 MB a worker (perf.md 3.3), and a lost worker loses little."""
+"""Raw bytes a shard aims at: memory stays under some 250 MB a worker (design/speed.md#shards), and a lost worker
+loses little."""
 
 
 _ZIP = b"PK\x03\x04"

@@ -11,19 +11,19 @@ from typing import Any
 from msgspec import Struct, field
 
 from agentsignals import prices
-from agentsignals.attempt import Attempt
 from agentsignals.catalog import INTERNAL_ERROR, Result, catalogue, measure
-from agentsignals.derived import SessionView
 from agentsignals.embedding import DEFAULT, light
 from agentsignals.formats import Input, Reading, formats
 from agentsignals.ingest.across import Gist, gist
 from agentsignals.ingest.attempts import assemble, once
 from agentsignals.ingest.family import READ_AGAIN, Family, Member, entry_of
 from agentsignals.model import Absent, Artifact, Checkpoint, Session
+from agentsignals.model.attempt import Attempt
 from agentsignals.sources import Unreadable, read
 from agentsignals.store import artifact_id, labels, shards
 from agentsignals.store.manifest import FileEntry, SessionEntry, ShardEntry
 from agentsignals.store.tables import AttemptRow, SignalRow
+from agentsignals.views.session import SessionView
 
 
 class Task(Struct, frozen=True):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from agentsignals.derived import SessionView
 from agentsignals.embedding import NONE, Vectors, is_model, light, model
 from agentsignals.model import Absent
 from agentsignals.store import Store
+from agentsignals.views.session import SessionView
 
 
 def while_reading(spec: str) -> str:

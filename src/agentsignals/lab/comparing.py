@@ -11,14 +11,14 @@ from typing import Any
 
 from msgspec import Struct
 
-from agentsignals.analysis.stats import Interval
 from agentsignals.analysis.study import Column, Kind, Outcome, Table
 from agentsignals.errors import LabError
 from agentsignals.lab import statistics
 from agentsignals.lab.retry.rows import EpisodeRow
 from agentsignals.lab.runs import Run
 from agentsignals.lab.steering import BASELINE
-from agentsignals.proportions import wilson
+from agentsignals.stats.estimates import Interval
+from agentsignals.stats.proportions import wilson
 
 RETRY_LOOP = "retry_loop"
 _SETTINGS = ("attempts", "temperature", "top_p", "max_new_tokens", "wording")

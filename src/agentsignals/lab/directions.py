@@ -1,7 +1,7 @@
 """Directions in a residual stream: how they are made of recorded states, and what they must be held against.
 
 States are (texts, layers, d) means over tokens, one array a class of texts; a direction is (layers, d). The published
-recipe is kept beside better ones so that its numbers can be met (emotion_lab a.2, b 1 to 6).
+recipe is kept beside better ones so that its numbers can be met (design/lab.md#directions).
 """
 
 from __future__ import annotations

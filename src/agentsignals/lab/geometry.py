@@ -1,4 +1,4 @@
-"""What is wrong with a set of directions, seen from their geometry alone (emotion_lab a.12, a.13)."""
+"""What is wrong with a set of directions, seen from their geometry alone (design/lab.md#stored-states)."""
 
 from __future__ import annotations
 

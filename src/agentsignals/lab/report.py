@@ -22,7 +22,7 @@ from agentsignals.lab.starting import ManipulationRow
 from agentsignals.lab.steering import BASELINE, over_steered
 
 _FEW_TASKS = 60
-"""Fewer tasks tell little: about 390 trials an arm show .50 against .60 (emotion_lab (b) 9)."""
+"""Fewer tasks tell little: about 390 trials an arm show .50 against .60 (design/lab.md#power)."""
 
 
 class Part(Struct, frozen=True):

@@ -21,7 +21,7 @@ class Separation(Struct, frozen=True):
     """95 % percentile interval over bootstrap draws of whole groups."""
     null_high: float
     """The 95th percentile of |AUROC - .5| + .5 of directions from shuffled labels, on the same held-out texts. Classes
-    far apart make it high: an AUROC that is not above it proves nothing (emotion_lab (b) 5)."""
+    far apart make it high: an AUROC that is not above it proves nothing (design/lab.md#directions)."""
     p: float
     """The share of shuffled directions that part the classes at least as well, counted with the real one among them."""
     n: int

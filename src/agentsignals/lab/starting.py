@@ -13,17 +13,16 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
-from agentsignals import sandbox
 from agentsignals.errors import LabError
-from agentsignals.lab import directions, texts
+from agentsignals.lab import directions, sandbox, texts
 from agentsignals.lab.evaluation.running import Confinement
 from agentsignals.lab.residual.interface import Calibration, Loading, Prompt, ResidualModel, Writer
 from agentsignals.lab.retry.loop import Plan, Steered
 from agentsignals.lab.retry.wording import wording
 from agentsignals.lab.runs import Config, Manifest, Row, Run, packages
+from agentsignals.lab.sandbox import Tier
 from agentsignals.lab.steering import BASELINE, Condition, edits, manipulation
 from agentsignals.lab.tasks import PUBLISHED, Task, Variant, task, tasks, variant
-from agentsignals.sandbox import Tier
 
 EVALUATOR = "1"
 TINY = "tiny:"

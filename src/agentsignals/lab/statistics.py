@@ -1,6 +1,6 @@
 """What the lab says of two conditions: paired differences over tasks, exact McNemar, many tests at once.
 
-Samples of one task are alike, so tasks are drawn anew, never samples (emotion_lab (b): every null against its chance).
+Samples of one task are alike, so tasks are drawn anew, never samples (design/lab.md#statistics).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import ArrayLike, NDArray
 
-from agentsignals.analysis import paired
 from agentsignals.errors import LabError
+from agentsignals.stats import paired
 
 __all__ = ["Difference", "McNemar", "Mean", "benjamini_hochberg", "mcnemar", "mean", "paired_difference"]
 

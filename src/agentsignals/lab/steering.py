@@ -1,7 +1,8 @@
 """Conditions of an experiment as edits of the residual stream, and whether they did anything at all.
 
 A dose is a fraction of the median norm of a layer's tokens (sinks left out) on calibration texts: it does not depend on
-the prompt, the step or the number of layers (emotion_lab (b) 7). A null result counts only when the manipulation moved
+the prompt, the step or the number of layers (design/lab.md#steering). A null result counts only when the manipulation
+moved
 something and the output stayed valid (b 8).
 """
 

@@ -20,7 +20,7 @@ from agentsignals.redaction import redacted
 from agentsignals.redaction.spans import without_pseudonyms
 from agentsignals.store import Store
 from agentsignals.store.query import connect
-from agentsignals.text import count_tokens
+from agentsignals.words.text import count_tokens
 
 GOLD = "gold"
 """What a gold file is called as a labeller."""

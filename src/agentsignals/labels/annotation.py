@@ -20,7 +20,7 @@ from agentsignals.store import Store
 from agentsignals.store.pseudonym_key import pseudonym_key
 
 NEAR = 20
-"""Two scores of at most so much between them are settled by their mean (swechat.md a.4)."""
+"""Two scores of at most so much between them are settled by their mean (design/attribution.md#gold-by-two-raters)."""
 UNDO, SKIP, CONTEXT, CODEBOOK, QUIT = "u", "s", "c", "?", "q"
 _KEYS = f"{UNDO} undo, {SKIP} skip, {CONTEXT} context, {CODEBOOK} codebook, {QUIT} quit"
 

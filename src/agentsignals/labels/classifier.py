@@ -1,5 +1,5 @@
 """Any text classifier of the transformers library, as `cardiffnlp/twitter-roberta-base-sentiment-latest` (extra `hf`):
-what a task's own judge is compared with (seed 000).
+what a task's own judge is compared with (agent-traces).
 """
 
 from __future__ import annotations

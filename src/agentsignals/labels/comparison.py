@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 from msgspec import Struct, field
 
-from agentsignals.agreement import agreement
-from agentsignals.labels.coefficients import Estimate, ac1, alpha, icc, kappa_estimate, spearman, weighted_kappa
 from agentsignals.labels.task import Task
 from agentsignals.redaction import redacted
+from agentsignals.stats.agreement import agreement
+from agentsignals.stats.coefficients import Estimate, ac1, alpha, icc, kappa_estimate, spearman, weighted_kappa
 
 SCALES = {name: tuple("01234") for name in ("task_paraphrase_accuracy", "goal_alignment_at_close")}
 """Scores with few steps, which are compared as classes, too."""

@@ -14,7 +14,7 @@ from agentsignals.labels.task import Task
 from agentsignals.labels.units import NotAsked, Unit
 from agentsignals.prices import cost_usd
 from agentsignals.store import Store, labels
-from agentsignals.text import estimate_tokens
+from agentsignals.words.text import estimate_tokens
 
 ANSWER_TOKENS = {"turn": 40, "session": 120, "repository": 60, NOTES: 400}
 """What an answer usually takes: a label and a sentence, scores and a few, notes of 300 words."""

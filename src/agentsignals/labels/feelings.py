@@ -1,15 +1,15 @@
 """Words of frustration and of praise in a developer's message, for the rules that need no model.
 
 Looked for in the head of a message only (`lexicon.head`): what people paste is not their feeling. Both lists follow
-signals_regexes.py; seed 000's rules decide what they mean.
+signals_regexes.py; agent-traces's rules decide what they mean.
 """
 
 from __future__ import annotations
 
 import re
 
-from agentsignals.lexicon import acceptance, corrections, failure_report, head, rejection
-from agentsignals.text import lowered
+from agentsignals.words.lexicon import acceptance, corrections, failure_report, head, rejection
+from agentsignals.words.text import lowered
 
 _FRUSTRATION = re.compile(
     r"\b(?:wtf|ffs|fml|smh|ugh{1,20}|a{1,20}r{1,20}g{1,9}h{1,20}|come on|seriously\?|why would you"
@@ -29,7 +29,7 @@ _PRAISE = re.compile(
     r"|(?:\A|[.!\n] {0,9})(?:great|nice|cool|sweet|yay|wo{2,9}ho{2,9}|lgtm|yes!)[!,. ]"
 )
 _HEAT = re.compile(r"!!|\?\?|\?!|!\?|\b(?:fuck|shit|damn|crap|bullshit)\w{0,9}\b")
-"""What makes an objection an angry one. Alone it means nothing: swearing is how developers talk (seed 000)."""
+"""What makes an objection an angry one. Alone it means nothing: swearing is how developers talk (agent-traces)."""
 _ORDER = re.compile(r"(?:commit|push|merge|ship|done)\b")
 """What accepts without a word of praise."""
 

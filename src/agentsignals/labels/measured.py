@@ -9,7 +9,8 @@ from msgspec import Struct
 from agentsignals.model import RULES
 
 GOLD = "real messages as one language model read them, which is no gold of people's"
-"""The development half of the gold set: 252 messages, 214 of them not their session's first (labels.md section 4). The
+"""The development half of the gold set: 252 messages, 214 of them not their session's first
+(design/labels.md#gold-set). The
 rules were frozen before they met it."""
 
 

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from agentsignals.derived import SessionView
 from agentsignals.errors import UsageError
 from agentsignals.labels.agree import Place, places_of, said_by
 from agentsignals.labels.answers import now
@@ -24,12 +23,13 @@ from agentsignals.redaction import Redactor
 from agentsignals.store import Store, labels
 from agentsignals.store.labels import LabelRow
 from agentsignals.store.pseudonym_key import pseudonym_key
+from agentsignals.views.session import SessionView
 
 PREFIX = "human:"
 UNLABELLED = "unlabelled"
 SEED = 20260302
 SIZE = 100
-"""Rows of a sample: what SWE-chat's authors labelled twice was 90 (swechat.md a.4)."""
+"""Rows of a sample: what SWE-chat's authors labelled twice was 90 (design/attribution.md#gold-by-two-raters)."""
 
 
 def name_of(person: str) -> str:

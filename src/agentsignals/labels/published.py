@@ -1,6 +1,6 @@
 """Labels that others published beside the messages they are of, read as labels of the sessions in a store.
 
-The columns are those of seed 000's data set: session_id, turn (counted from 1), TASK_label, TASK_reason, and the
+The columns are those of agent-traces's data set: session_id, turn (counted from 1), TASK_label, TASK_reason, and the
 message itself (content_text), which tells whether their turn is ours.
 """
 
@@ -16,7 +16,7 @@ from msgspec import Struct, field
 
 from agentsignals.errors import SourceError
 from agentsignals.model import Label
-from agentsignals.sentiment import TASK, label
+from agentsignals.stats.sentiment_counts import TASK, label
 from agentsignals.store import Store, labels
 from agentsignals.store.labels import LabelRow
 from agentsignals.store.query import connect, run

@@ -1,6 +1,7 @@
 """What a repository shows a judge of itself: its name, what it says it is, and what people asked for in it.
 
-The metadata and README that SWE-chat's authors had (swechat.md M21) are not in a trace; what an agent read of them is.
+The metadata and README that SWE-chat's authors had (design/attribution.md#repository-types) are not in a trace; what
+an agent read of them is.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from collections.abc import Iterable, Iterator
 from heapq import nsmallest
 from posixpath import splitext
 
-from agentsignals.derived import SessionView
-from agentsignals.history import place_of
 from agentsignals.labels.task import Case
 from agentsignals.labels.transcript import Mask, shortened
 from agentsignals.labels.units import Unit
 from agentsignals.model import Event, Session
 from agentsignals.store import Store
 from agentsignals.store.query import rows
+from agentsignals.views.history import place_of
+from agentsignals.views.session import SessionView
 
 NO_REPOSITORY = "no_repository"
 """Why a session is not asked about: it says neither its repository nor its folder."""

@@ -10,16 +10,16 @@ from typing import Any
 import msgspec
 
 from agentsignals import catalog
-from agentsignals.derived import SessionView
 from agentsignals.errors import LabelError, UsageError
-from agentsignals.evidence import Collected
 from agentsignals.labels.answers import Outcome, now
 from agentsignals.labels.feelings import feeling
 from agentsignals.labels.labeller import DEFAULT_WINDOW_TOKENS, Done
 from agentsignals.labels.question import Question
 from agentsignals.labels.task import Task, Verdict, read_back, written
-from agentsignals.lexicon import is_english
 from agentsignals.model import RULES, Absent, Session, Turn
+from agentsignals.views.evidence import Collected
+from agentsignals.views.session import SessionView
+from agentsignals.words.lexicon import is_english
 
 VERSION = 1
 """Of the rules; raise it when a label would change."""

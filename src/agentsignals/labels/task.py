@@ -69,7 +69,7 @@ class Task(Struct, frozen=True, dict=True):
     """The classes; empty where the verdict is a number."""
     gated: bool = False
     """Not asked of sessions whose first prompt is too vague to be misunderstood (anticipation.prompt_underspecification
-    of 0.75 and more): what goes wrong there says nothing about the agent (seed 003)."""
+    of 0.75 and more): what goes wrong there says nothing about the agent (Agent Signals)."""
     min_turns: int = 1
     needs_plan: bool = False
     answer_tokens: int = 400

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from agentsignals.derived import SessionView
 from agentsignals.model import Event, ToolCall
+from agentsignals.views.session import SessionView
 
 CALL_CHARS = 400
 RESULT_CHARS = 300

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from agentsignals import catalog
-from agentsignals.derived import SessionView
 from agentsignals.labels.task import Case, Task
 from agentsignals.labels.transcript import MESSAGE_CHARS, Mask, segments, shortened, tokens, turns_of
 from agentsignals.model import Session, Turn, TurnKind
+from agentsignals.views.session import SessionView
 
 SPOKEN: frozenset[TurnKind] = frozenset(("prompt", "queued_prompt", "rejection_feedback"))
 """Kinds of turns that are a person's words to the agent."""
@@ -20,7 +20,7 @@ RESTATEMENT_CHARS = 4_000
 TOO_VAGUE = 0.75
 """prompt_underspecification from which a session is not asked about in the gated tasks (signals.yaml)."""
 LEAST_TOKENS = 4
-"""A shorter first prompt has nothing to restate (signals.yaml, anticipation.task_paraphrase_accuracy)."""
+"""A shorter first prompt has nothing to restate (design/signals.md#underspecification)."""
 
 
 class Unit(Struct, frozen=True):

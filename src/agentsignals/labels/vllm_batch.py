@@ -1,7 +1,7 @@
 """A model under vLLM in this process, for many messages at once on a GPU (extra `vllm`).
 
 Answers are held to the schema by the `guidance` backend with blanks outside strings switched off: xgrammar lets control
-characters through in bounded strings, and a model may fill its budget with blanks (labels.md 1.1).
+characters through in bounded strings, and a model may fill its budget with blanks (design/labels.md#answers-by-schema).
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from agentsignals.analysis.study import Chart
-from agentsignals.text import visible
+from agentsignals.words.text import visible
 
 WIDTH = 380
 """Pixels a chart is laid out for: one column on a phone, a third of the page on a screen."""

@@ -8,7 +8,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from agentsignals.attribution.git import FileChange
+from agentsignals.git.commits import FileChange
 from agentsignals.scanning.scanner import Found, name_of
 
 Change = Literal["introduced", "fixed", "moved"]

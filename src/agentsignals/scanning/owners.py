@@ -12,7 +12,7 @@ from agentsignals.attribution.measures import AGENT, NOBODY, SURE
 
 Owner = Literal["agent", "human", "unknown", "nobody", "context"]
 """`nobody`: moved, generated or older lines; `context`: no line of the finding was added, a change beside it made it;
-`unknown`: nothing tells who wrote it, which never means a person (swechat.md e.6)."""
+`unknown`: nothing tells who wrote it, which never means a person (design/attribution.md#replay)."""
 
 
 class Line(Struct, gc=False):
@@ -47,7 +47,7 @@ class Lines:
 def owner_of(lines: list[Line]) -> tuple[Owner, str | None, str | None]:
     """Whose a finding on these added lines is; the tag that says so, and the session that wrote the line.
 
-    An agent's when any of its added lines is; a person's when all are (swechat.md f, 5).
+    An agent's when any of its added lines is; a person's when all are (design/attribution.md#weaknesses).
     """
     if not lines:
         return "context", None, None

@@ -14,15 +14,15 @@ from urllib.parse import unquote
 import msgspec
 from msgspec import Struct, field
 
-from agentsignals.attribution import git
 from agentsignals.errors import ScanError
+from agentsignals.git import commits
+from agentsignals.git import objects as git_objects
+from agentsignals.git.objects import GitError
 from agentsignals.scanning.commits import Changed
 from agentsignals.scanning.languages import place_of
 from agentsignals.scanning.owners import Lines, owner_of
 from agentsignals.scanning.programs import level
 from agentsignals.scanning.scanner import Found, marked
-from agentsignals.sources import git_objects
-from agentsignals.sources.git_objects import GitError
 from agentsignals.store import Store, repositories
 from agentsignals.store.tables import FindingRow
 
@@ -143,13 +143,13 @@ def take_in(store: Store, git_dir: str, name: str, path: Path) -> Imported:
 
 def _by_file(git_dir: str, reported: list[Reported], skipped: Counter[str]) -> dict[tuple[str, str], list[Reported]]:
     """The results by the commit and file they are about."""
-    head = git.head(git_dir)
+    head = commits.head(git_dir)
     trees: dict[str, set[str]] = {}
     found: dict[tuple[str, str], list[Reported]] = defaultdict(list)
     for one in reported:
         sha = _known(git_dir, one.revision) or head
         if sha is not None and sha not in trees:
-            trees[sha] = git.files_at(git_dir, sha)
+            trees[sha] = commits.files_at(git_dir, sha)
         own_path = _path_of(one.uri, trees[sha]) if sha is not None else None
         if sha is None or own_path is None:
             skipped["no_such_file"] += 1
@@ -215,7 +215,7 @@ def _path_of(uri: str, tree: set[str]) -> str | None:
 def _origins(git_dir: str, sha: str, path: str) -> dict[int, _Origin]:
     """By line: the commit it is from, the file's path there, and its line there."""
     try:
-        told = git.blame(git_dir, sha, path)
+        told = commits.blame(git_dir, sha, path)
     except GitError:
         return {}
     found: dict[int, _Origin] = {}
@@ -226,7 +226,7 @@ def _origins(git_dir: str, sha: str, path: str) -> dict[int, _Origin]:
             found[here[2]] = (here[0], paths.get(here[0], path), here[1])
             here = None
         elif here is not None and line.startswith(b"filename "):
-            paths[here[0]] = git.unquoted(line[9:])
+            paths[here[0]] = commits.unquoted(line[9:])
         elif here is None and (header := _HEADER.fullmatch(line)):
             here = header[1].decode(), int(header[2]), int(header[3])
     return found

@@ -12,14 +12,14 @@ from msgspec import Struct, field
 from msgspec.structs import asdict
 
 from agentsignals.analysis.weakness_rates import Rate, rates
-from agentsignals.attribution import git
-from agentsignals.attribution.git import FileChange
+from agentsignals.git import commits as git
+from agentsignals.git import objects
+from agentsignals.git.commits import FileChange
 from agentsignals.scanning import session_labels
 from agentsignals.scanning.commits import Changed, changed
 from agentsignals.scanning.languages import place_of
 from agentsignals.scanning.owners import Lines, owner_of
 from agentsignals.scanning.scanner import Found, Scanned, Scanner, SourceFile
-from agentsignals.sources import git_objects
 from agentsignals.store import Store, repositories
 from agentsignals.store.tables import FindingRow, ScanRow
 
@@ -129,7 +129,7 @@ class _Run:
 
     def _ask(self, part: list[tuple[str, str]]) -> None:
         there = []
-        contents = git_objects.contents(self.git_dir, [oid for oid, _ in part], _LARGEST_BYTES)
+        contents = objects.contents(self.git_dir, [oid for oid, _ in part], _LARGEST_BYTES)
         for key, data in zip(part, contents, strict=True):
             if data is None:
                 self.kept.answers[_key(*key)] = Scanned([], "missing")

@@ -10,7 +10,8 @@ from msgspec import Struct
 
 Level = Literal["low", "medium", "high"]
 _AROUND = 2
-"""Lines before and after a finding that tell it from an equal one elsewhere in the file (swechat.md f)."""
+"""Lines before and after a finding that tell it from an equal one elsewhere in the file
+(design/attribution.md#weaknesses)."""
 _KEPT_CHARS = 200
 
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from agentsignals.analysis.weakness_rates import PER
 from agentsignals.model import Label
-from agentsignals.proportions import poisson
+from agentsignals.stats.proportions import poisson
 from agentsignals.store import Store, labels
 from agentsignals.store.labels import LabelRow
 from agentsignals.store.tables import FindingRow, ScanRow

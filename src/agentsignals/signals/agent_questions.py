@@ -7,16 +7,17 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from agentsignals.agent_lexicon import asked, kind_of, other_language
 from agentsignals.catalog import Measured, signal
-from agentsignals.derived import SessionView
-from agentsignals.evidence import Evidence
 from agentsignals.model import Absent, Event, ToolCall, Turn
-from agentsignals.prose import Span
-from agentsignals.text import lowered
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.session import SessionView
+from agentsignals.words.agent_lexicon import asked, kind_of, other_language
+from agentsignals.words.prose import Span
+from agentsignals.words.text import lowered
 
 CLOSING_CHARS = 300
-"""The last characters of a message, where a question is one to the person (signals.yaml, clarification_sought)."""
+"""The last characters of a message, where a question is one to the person
+(design/signals.md#questions-to-the-person)."""
 _APPROVED_BY_PERSON = frozenset(
     ("ExitPlanMode", "exit_plan_mode", "ExitSpecMode", "plan_exit", "CreatePlan", "plannotator_submit_plan")
 )
@@ -62,7 +63,7 @@ def _wants_leave(call: ToolCall) -> bool:
     "user.confirmation_requests",
     type="int",
     unit="requests",
-    origin="seed 003",
+    origin="Agent Signals",
     source="regex",
     priority="P1",
     why="Right on a risky step, noise on a trivial one.",
@@ -95,7 +96,7 @@ def confirmation_requests(view: SessionView, why: Evidence) -> Measured | Absent
     "anticipation.clarification_sought",
     type="bool",
     unit="flag",
-    origin="seed 003",
+    origin="Agent Signals",
     priority="P1",
     why="Asking first is right on a vague prompt, and poor reading of a clear one.",
     pitfalls="Combine with anticipation.prompt_underspecification. An offer at the end (“Want me to …?”) is none.",

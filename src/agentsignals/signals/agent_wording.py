@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from agentsignals.agent_lexicon import (
+from agentsignals.catalog import Measured, ratio, signal
+from agentsignals.model import Absent
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.session import SessionView
+from agentsignals.words.agent_lexicon import (
     assumptions,
     hedges,
     other_language,
@@ -12,22 +16,18 @@ from agentsignals.agent_lexicon import (
     seed_hedges,
     seed_self_corrections,
 )
-from agentsignals.agent_lexicon import self_corrections as found_self_corrections
-from agentsignals.catalog import Measured, ratio, signal
-from agentsignals.derived import SessionView
-from agentsignals.evidence import Evidence
-from agentsignals.model import Absent
-from agentsignals.prose import Prose
+from agentsignals.words.agent_lexicon import self_corrections as found_self_corrections
+from agentsignals.words.prose import Prose
 
 FEW_TOKENS = 20
-"""Of a shorter response one hedge makes a high rate (signals.yaml, user.agent_hedging_curve[])."""
+"""Of a shorter response one hedge makes a high rate (design/signals.md#word-lists)."""
 
 
 @signal(
     "user.agent_hedging_rate",
     type="float",
     unit="per 100 tokens",
-    origin="seed 003",
+    origin="Agent Signals",
     source="regex",
     priority="P1",
     why="An agent that hedges more and more is losing its way.",
@@ -51,7 +51,7 @@ def agent_hedging_rate(view: SessionView, why: Evidence) -> Measured | Absent:
     "user.agent_hedging_curve[]",
     type="list[float]",
     unit="per 100 tokens",
-    origin="seed 003",
+    origin="Agent Signals",
     source="regex",
     priority="P1",
     why="Whether doubt grows while the session goes on.",
@@ -76,7 +76,7 @@ def agent_hedging_curve(view: SessionView, why: Evidence) -> Measured | Absent:
     unit="matches",
     context="both",
     level="attempt",
-    origin="seed 003",
+    origin="Agent Signals",
     source="regex",
     priority="P1",
     why="The agent notices its own mistakes, or is stuck in them.",
@@ -101,7 +101,7 @@ def self_correction_count(view: SessionView, why: Evidence, has_reasoning_blocks
     "anticipation.assumption_count",
     type="int",
     unit="matches",
-    origin="seed 003",
+    origin="Agent Signals",
     source="regex",
     priority="P1",
     why="Assuming is normal on a vague prompt, and a red flag on a detailed one.",

@@ -9,9 +9,9 @@ import msgspec
 from msgspec import Struct
 
 from agentsignals.catalog import Measured, signal
-from agentsignals.derived import SessionView
-from agentsignals.evidence import Evidence
 from agentsignals.model import Event, ToolCall
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.session import SessionView
 
 _CODE = re.compile(r"\n[ \t>]*```[^`\n]*(?=\n|\Z)")
 _NUMBERED = re.compile(
@@ -52,7 +52,7 @@ _decode = msgspec.json.Decoder(_Arguments).decode
     unit="steps",
     context="both",
     level="attempt",
-    origin="seed 003",
+    origin="Agent Signals",
     source="regex",
     priority="P1",
     why="Whether the agent planned before it acted.",

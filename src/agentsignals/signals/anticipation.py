@@ -5,9 +5,9 @@ from __future__ import annotations
 import posixpath
 
 from agentsignals.catalog import Measured, signal
-from agentsignals.derived import SessionView, target_file
-from agentsignals.evidence import Evidence
 from agentsignals.model import Absent
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.session import SessionView, target_file
 
 
 @signal(
@@ -16,7 +16,7 @@ from agentsignals.model import Absent
     unit="flag",
     context="both",
     version=2,
-    origin="seed 003",
+    origin="Agent Signals",
     pitfalls="A test file or a document read first and never edited is a miss, though the area may be right: `same_dir`"
     " is the softer question.",
     why="Tells understanding the task from guessing around.",

@@ -8,11 +8,11 @@ from typing import Literal
 
 from msgspec import field
 
-from agentsignals.attempt import Attempt
 from agentsignals.catalog import Measured, Row, ratio, signal
-from agentsignals.derived import SessionView
-from agentsignals.evidence import Evidence
 from agentsignals.model import Absent, CallStatus, ToolCall
+from agentsignals.model.attempt import Attempt
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.session import SessionView
 
 _CHANGING = frozenset(("edit", "shell_write"))
 
@@ -24,7 +24,7 @@ _CHANGING = frozenset(("edit", "shell_write"))
     context="both",
     level="attempt",
     version=2,
-    origin="seed 003",
+    origin="Agent Signals",
     harness=True,
     pitfalls="Conflates task difficulty with efficiency; compare only within a task. Not the same thing as user turns.",
 )
@@ -45,7 +45,7 @@ def turn_count(view: SessionView, why: Evidence) -> Measured | Absent:
     context="both",
     level="attempt",
     version=2,
-    origin="seed 003",
+    origin="Agent Signals",
     harness=True,
     pitfalls="A read and an edit weigh the same; always publish with the class mix of behavior.tool_sequence.",
 )
@@ -67,7 +67,7 @@ def tool_call_count(view: SessionView, why: Evidence) -> Measured | Absent:
     context="both",
     level="attempt",
     version=2,
-    origin="seed 003",
+    origin="Agent Signals",
     harness=True,
     pitfalls="Blind to files changed through the shell: see behavior.bash_mediated_edits.",
     why="Says more about the work done than all tool calls together do.",
@@ -99,7 +99,7 @@ class Called(Row):
     unit="ordered calls",
     context="both",
     level="attempt",
-    origin="seed 003",
+    origin="Agent Signals",
     high_value=True,
     pitfalls="Names differ between agents, so n-grams across agents use class.",
     why="The order tells styles apart: read then edit, shell after shell (stuck), edit then test (checks its work).",
@@ -122,7 +122,7 @@ def tool_sequence(view: SessionView, why: Evidence) -> Measured:
     unit="files",
     context="both",
     level="attempt",
-    origin="seed 003",
+    origin="Agent Signals",
     pitfalls="Both extremes are bad. What a search of a whole folder finds does not count. Without an edit the whole"
     " session counts and the value is `censored`.",
     why="How thoroughly the place was located before the first change; 0 is a blind patch.",
@@ -138,7 +138,7 @@ def files_searched_before_edit(view: SessionView, why: Evidence) -> Measured:
     unit="files",
     context="both",
     level="attempt",
-    origin="seed 003",
+    origin="Agent Signals",
     pitfalls="Claude Code refuses to edit an unread file, so 0 is rare there by construction.",
 )
 def files_read_before_edit(view: SessionView, why: Evidence) -> Measured:
@@ -155,7 +155,7 @@ def files_read_before_edit(view: SessionView, why: Evidence) -> Measured:
     unit="ratio",
     context="both",
     level="attempt",
-    origin="seed 003",
+    origin="Agent Signals",
     pitfalls="High is decisive, low is exploring or stuck; only relative to the same agent.",
 )
 def edit_to_read_ratio(view: SessionView, why: Evidence) -> Measured | Absent:

@@ -1,11 +1,11 @@
-"""Carefulness, after seed 000: looking before changing, and making failures good."""
+"""Carefulness, after agent-traces: looking before changing, and making failures good."""
 
 from __future__ import annotations
 
 from agentsignals.catalog import Measured, ratio, signal
-from agentsignals.derived import SessionView
-from agentsignals.evidence import Evidence
 from agentsignals.model import Absent, ToolCall
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.session import SessionView
 
 RECOVERY_CALLS = 5
 
@@ -15,7 +15,7 @@ RECOVERY_CALLS = 5
     type="float",
     unit="ratio",
     context="both",
-    origin="seed 000",
+    origin="agent-traces",
     pitfalls="Claude Code enforces it, so it says something only of agents without that guard. A file shown by a search"
     " or attached by the person does not count as read.",
 )

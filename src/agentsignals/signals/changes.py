@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentsignals.attempt import Attempt, paths_of
 from agentsignals.catalog import Measured, signal
-from agentsignals.derived import SessionView
-from agentsignals.evidence import Evidence
 from agentsignals.model import Absent
+from agentsignals.model.attempt import Attempt, paths_of
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.session import SessionView
 
 
 @signal(
@@ -22,7 +22,7 @@ from agentsignals.model import Absent
     context="both",
     level="attempt",
     version=2,
-    origin="seed 003",
+    origin="Agent Signals",
     harness=True,
     pitfalls="Only the pure case is true; edit tools and shell writes together are false with `mixed`.",
     why="Such patches leave no diff at call time: a cluster of its own.",
@@ -50,7 +50,7 @@ def bash_mediated_edits(view: SessionView, why: Evidence, edit_calls: int, touch
     context="both",
     level="attempt",
     version=2,
-    origin="seed 003",
+    origin="Agent Signals",
     harness=True,
     pitfalls="A log of writes: an edit undone later stays, where an eval harness reports the net diff (method harness"
     " or patch): never pool the two. Sorted, so the first element is not the first edit. Paths out of the shell are"
@@ -83,7 +83,7 @@ def touched_files(view: SessionView, why: Evidence) -> Measured | Absent:
     context="both",
     level="attempt",
     version=2,
-    origin="seed 003",
+    origin="Agent Signals",
     priority="P1",
     harness=True,
     pitfalls="Sums every edit, so rework counts each time; reformatting inflates it. Compare within one method only"

@@ -1,14 +1,14 @@
-"""The measures of SWE-chat (seed 002): pushback, interruptions, and whose lines were committed."""
+"""The measures of SWE-chat (SWE-chat): pushback, interruptions, and whose lines were committed."""
 
 from __future__ import annotations
 
 from collections import Counter
 
 from agentsignals.catalog import Measured, ratio, signal
-from agentsignals.derived import SessionView
-from agentsignals.evidence import Evidence
-from agentsignals.lexicon import corrections, failure_report, is_english, rejection
 from agentsignals.model import Absent, Turn
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.session import SessionView
+from agentsignals.words.lexicon import corrections, failure_report, is_english, rejection
 
 VIBE_PERCENT = 99
 _STOPS = frozenset(("stop", "wait"))

@@ -1,4 +1,4 @@
-"""What a session is made of: kinds of files, and kinds of calls from its beginning to its end (seed 002)."""
+"""What a session is made of: kinds of files, and kinds of calls from its beginning to its end (SWE-chat)."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from collections.abc import Sequence
 from msgspec import field
 
 from agentsignals.catalog import Measured, Row, signal
-from agentsignals.derived import FILE_CLASSES, SessionView, target_file
-from agentsignals.evidence import Evidence
 from agentsignals.model import Absent
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.session import FILE_CLASSES, SessionView, target_file
 
 BINS = 10
 FEWEST_CALLS = 10
-"""A shorter session has less than a call for each bin (signals.yaml, chat.tool_composition_by_position)."""
+"""A shorter session has less than a call for each bin (design/signals.md#tools-by-position)."""
 
 
 @signal(
     "chat.file_types_touched",
     type="obj",
     unit="calls",
-    origin="seed 002",
+    origin="SWE-chat",
     priority="P2",
     pitfalls="Counts calls, not files: a file read ten times counts ten. Searches of whole folders have no file.",
     why="Which languages the work was about, code or prose.",
@@ -86,7 +86,7 @@ class Share(Row):
     type="list[obj]",
     unit="rows",
     level="corpus",
-    origin="seed 002",
+    origin="SWE-chat",
     priority="P2",
     pitfalls="Calls are pooled, so long sessions weigh more. Sessions of fewer than ten calls are left out.",
     why="Sessions begin by looking and end by checking: whose do not?",

@@ -1,4 +1,4 @@
-"""The behavioural metrics of seed 000: of a session, and of all sessions together.
+"""The behavioural metrics of agent-traces: of a session, and of all sessions together.
 
 Values of a data set follow from the sessions' (`num`/`den`: sum over sum); only what has no value of its own in a
 session is a signal of the corpus.
@@ -12,10 +12,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from agentsignals.catalog import Measured, ratio, signal
-from agentsignals.derived import SessionView
-from agentsignals.evidence import Evidence
 from agentsignals.model import Absent, EventKind
-from agentsignals.text import estimate_tokens
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.session import SessionView
+from agentsignals.words.text import estimate_tokens
 
 SHORT_CHARS = 20
 _CANONICAL: frozenset[EventKind] = frozenset(
@@ -28,7 +28,7 @@ _UNSPOKEN = frozenset(("plan_handoff", "attachment"))
     "corpus.autonomy_ratio",
     type="float",
     unit="tool calls per user message",
-    origin="seed 000",
+    origin="agent-traces",
     pitfalls="What counts as a call differs by client. A data set has two values: the median of its sessions, and all"
     " calls over all messages.",
     why="Most of a session is not the person: collections differ from 11 to 40 calls a message.",
@@ -47,7 +47,7 @@ def autonomy_ratio(view: SessionView, why: Evidence, tool_call_count: int, user_
     "corpus.error_rate",
     type="float",
     unit="ratio",
-    origin="seed 000",
+    origin="agent-traces",
     pitfalls="Error flags mean different things in different clients. The person's refusals count on neither side.",
 )
 def error_rate(view: SessionView, why: Evidence, tool_error_rate: float) -> Measured:
@@ -62,7 +62,7 @@ def error_rate(view: SessionView, why: Evidence, tool_error_rate: float) -> Meas
     type="float",
     unit="bits",
     context="both",
-    origin="seed 000",
+    origin="agent-traces",
     pitfalls="MCP tools have many names, which inflates it: compare `class_entropy` across agents.",
 )
 def tool_mix_entropy(view: SessionView, why: Evidence) -> Measured | Absent:
@@ -81,7 +81,7 @@ def tool_mix_entropy(view: SessionView, why: Evidence) -> Measured | Absent:
     type="obj",
     unit="shares",
     context="both",
-    origin="seed 000",
+    origin="agent-traces",
     priority="P1",
     pitfalls="Shares hide how few calls there may be: `n`.",
     why="Agents group by working style: read-heavy, shell-heavy, edit-first.",
@@ -118,7 +118,7 @@ def session_length_events(view: SessionView, why: Evidence) -> Measured:
     unit="events",
     context="both",
     level="corpus",
-    origin="seed 000",
+    origin="agent-traces",
     pitfalls="Raw line counts are another thing: see corpus.session_length_events.",
 )
 def median_session_length_events(session_length_events: Sequence[int]) -> Measured | Absent:
@@ -152,7 +152,7 @@ def session_cost_usd(view: SessionView, why: Evidence, cost_usd: float) -> Measu
     unit="USD per session",
     context="both",
     level="corpus",
-    origin="seed 000",
+    origin="agent-traces",
     pitfalls="Sessions without a price are left out (`n_null`); where output is logged too low, so is this.",
 )
 def cost_per_session(
@@ -175,7 +175,7 @@ def cost_per_session(
     type="float",
     unit="ratio",
     context="both",
-    origin="seed 000",
+    origin="agent-traces",
     pitfalls="`literal` leaves cached input out, as the providers' field does, and spans four orders of magnitude.",
 )
 def output_input_token_ratio(view: SessionView, why: Evidence) -> Measured | Absent:
@@ -214,7 +214,7 @@ def short_messages(view: SessionView, why: Evidence) -> dict[str, int] | Absent:
     type="float",
     unit="ratio",
     level="corpus",
-    origin="seed 000",
+    origin="agent-traces",
     pitfalls="The seed says both at most 20 and under 20: `lt_20` is the other.",
 )
 def share_messages_le_20_chars(short_messages: Sequence[dict[str, int]]) -> Measured | Absent:

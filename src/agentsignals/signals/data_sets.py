@@ -1,4 +1,4 @@
-"""Which metrics of seed 000 differ most from one data set to the next: a place, repository or folder, is one."""
+"""Which metrics of agent-traces differ most from one data set to the next: a place, repository or folder, is one."""
 
 from __future__ import annotations
 
@@ -7,12 +7,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from agentsignals.catalog import Measured, Row, signal
-from agentsignals.derived import SessionView
-from agentsignals.evidence import Evidence
-from agentsignals.history import place_of
-from agentsignals.metrics import FEWEST_SESSIONS, FEWEST_SETS, Figures, by_metric, commonest_pattern, spread
 from agentsignals.model import Absent
-from agentsignals.sentiment import NEGATIVE, PLATEAU
+from agentsignals.stats.corpus_metrics import (
+    FEWEST_SESSIONS,
+    FEWEST_SETS,
+    Figures,
+    by_metric,
+    commonest_pattern,
+    spread,
+)
+from agentsignals.stats.sentiment_counts import NEGATIVE, PLATEAU
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.history import place_of
+from agentsignals.views.session import SessionView
 
 
 @signal(
@@ -82,7 +89,7 @@ class Variance(Row):
     unit="rows",
     version=2,
     level="corpus",
-    origin="seed 000",
+    origin="agent-traces",
     source="derived",
     priority="P1",
     pitfalls="Raw variances are not comparable across units; the seed does not say which it means. Data sets of fewer"
@@ -90,7 +97,8 @@ class Variance(Row):
     why="The first row is the seed's question: where do data sets differ most?",
 )
 def cross_dataset_variance(metric_inputs: Sequence[Figures]) -> Measured | Absent:
-    """For each behavioural metric of seed 000 the coefficient of variation over data sets, plain and robust; the most
+    """For each behavioural metric of agent-traces the coefficient of variation over data sets, plain and robust; the
+    most
     different first."""
     sets: dict[str, list[Figures]] = {}
     for one in metric_inputs:

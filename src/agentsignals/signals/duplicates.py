@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from agentsignals.catalog import Measured, signal
-from agentsignals.derived import SessionView
-from agentsignals.evidence import Evidence
 from agentsignals.model import Absent
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.session import SessionView
 
 MOST_ROWS = 25
 LONG_CHARS = 120
@@ -59,7 +59,7 @@ def _normal(text: str) -> str:
     type="list[obj]",
     unit="rows",
     level="corpus",
-    origin="seed 000",
+    origin="agent-traces",
     priority="P2",
     why="One in five messages is a word or two: most of them are these.",
     pitfalls="Secrets, addresses and absolute paths are hidden, as far as they are recognised.",

@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 
 from agentsignals.catalog import Measured, ratio, signal
-from agentsignals.derived import SessionView
-from agentsignals.evidence import Evidence
-from agentsignals.lexicon import corrections, is_english, seed_corrections
 from agentsignals.model import Absent, ToolCall, Turn
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.session import SessionView
+from agentsignals.words.lexicon import corrections, is_english, seed_corrections
 
 _UNREPEATABLE = frozenset(("plan", "task", "ask"))
 """Classes whose calls are the same by nature: a to-do list is rewritten, a question asked again."""
@@ -31,7 +31,7 @@ _STATUS = re.compile(r"(?:cd \S+ *(?:&&|;) *)?(?:git (?:-\S+ )*(?:status|log|dif
     "dynamics.correction_ratio",
     type="float",
     unit="ratio",
-    origin="seed 003",
+    origin="Agent Signals",
     source="regex",
     why="How often the person had to set the agent right.",
     pitfalls="A lower bound: patterns find a tenth to a third of what a reader finds. Aggregate as sum over sum.",
@@ -89,7 +89,7 @@ def repeated_calls(view: SessionView, why: Evidence) -> dict[str, Any]:
     "dynamics.repetition_rate",
     type="float",
     unit="ratio",
-    origin="seed 003",
+    origin="Agent Signals",
     source="derived",
     version=2,
     why="Repeating a call without progress is the mark of a loop.",

@@ -1,11 +1,11 @@
-"""What the work cost: how long the agent was busy for a turn, and what a hundred committed lines took (seed 002)."""
+"""What the work cost: how long the agent was busy for a turn, and what a hundred committed lines took (SWE-chat)."""
 
 from __future__ import annotations
 
 from agentsignals.catalog import Measured, signal
-from agentsignals.derived import SessionView
-from agentsignals.evidence import Evidence
 from agentsignals.model import Absent
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.session import SessionView
 
 LINES = 100
 SECONDS_A_MINUTE = 60
@@ -16,7 +16,7 @@ SECONDS_A_MINUTE = 60
     type="float",
     unit="seconds",
     level="turn",
-    origin="seed 002",
+    origin="SWE-chat",
     priority="P2",
     pitfalls="Waiting for a permission is inside, and so is a night over which a session lay open.",
     why="For how long a person can turn to something else.",
@@ -38,7 +38,7 @@ def turn_autonomy_s(view: SessionView, why: Evidence, per_turn_latency_s: list[f
     "chat.cost_per_100_committed_lines",
     type="obj",
     unit="per 100 committed lines",
-    origin="seed 002",
+    origin="SWE-chat",
     source="derived",
     priority="P1",
     pitfalls="Publish medians: a session that commits two lines costs a fortune for each hundred. The lines are all of"

@@ -1,7 +1,7 @@
 """How near the talk stays to what was asked for first: context pollution, intent coherence, locked assumptions.
 
 Distances are 1 - cosine of an embedder's vectors, on the scale of that embedder's profile: 0 as near as an answer is to
-its own question, 1 as far as a stranger's session (signals_notes section 4).
+its own question, 1 as far as a stranger's session (design/signals.md#context-pollution).
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ from __future__ import annotations
 from itertools import pairwise
 
 from agentsignals.catalog import Measured, signal
-from agentsignals.derived import SessionView
 from agentsignals.embedding import Vectors
 from agentsignals.embedding.passages import WINDOW_TURNS, Passages
 from agentsignals.embedding.vectors import Vector
-from agentsignals.evidence import Evidence
 from agentsignals.model import Absent, Turn
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.session import SessionView
 
 CP_MODERATE = 0.2
 """The seed's own cut; Kemple's bands are 0.10, 0.25 and 0.45."""
 CP_SEVERE = 0.45
 SHARP_RISE = 0.3
 SHARP_UNTIL_TURN = 2
-"""A rise that steep and that early is a new subject, not a drift (signals_notes section 7)."""
+"""A rise that steep and that early is a new subject, not a drift (design/signals.md#failure-mode)."""
 _BANDS = ((2, "started_wrong"), (4, "early"), (10, "mid_session"), (15, "late_mid"))
 """Where the drift set in: up to that turn; 3-4 and 11-15, which the seed leaves open, have names of their own."""
 _DIGITS = 4
@@ -31,7 +31,7 @@ _DIGITS = 4
     "dynamics.cp_curve[]",
     type="list[float]",
     unit="CP per user turn",
-    origin="seed 003",
+    origin="Agent Signals",
     source="embedding",
     priority="P1",
     why="Shows when, and how fast, the talk left what was asked for first.",
@@ -84,7 +84,7 @@ def _distance(one: Vector, other: Vector) -> float | None:
 
 
 def _shape(curve: list[float | None]) -> str | None:
-    """`sharp`, `gradual` or `flat` (signals_notes section 7); None when no turn has a value."""
+    """`sharp`, `gradual` or `flat` (design/signals.md#failure-mode); None when no turn has a value."""
     known = [(n, v) for n, v in enumerate(curve) if v is not None]
     if not known:
         return None
@@ -99,7 +99,7 @@ def _shape(curve: list[float | None]) -> str | None:
     "dynamics.max_cp",
     type="float",
     unit="CP",
-    origin="seed 003",
+    origin="Agent Signals",
     source="embedding",
     priority="P1",
     high_value=True,
@@ -125,7 +125,7 @@ def max_cp(view: SessionView, why: Evidence, cp_curve: list[float | None] | Abse
     "dynamics.drift_onset_turn",
     type="int",
     unit="turn index",
-    origin="seed 003",
+    origin="Agent Signals",
     source="embedding",
     priority="P1",
     why="Early: it started wrong. Late: it wore off.",
@@ -150,7 +150,7 @@ def drift_onset_turn(view: SessionView, why: Evidence, cp_curve: list[float | No
     "dynamics.intent_coherence_curve[]",
     type="list[float]",
     unit="coherence per response",
-    origin="seed 003",
+    origin="Agent Signals",
     source="embedding",
     priority="P1",
     why="A sudden drop is drift, a low plateau an answer to the wrong question.",
@@ -180,7 +180,7 @@ def intent_coherence_curve(view: SessionView, why: Evidence, vectors: Vectors | 
     "anticipation.goal_alignment_at_close",
     type="float",
     unit="similarity",
-    origin="seed 003",
+    origin="Agent Signals",
     source="embedding",
     priority="P3",
     version=2,

@@ -1,4 +1,4 @@
-"""How a session failed, if it did: a decision tree over other signals (signals_notes section 7)."""
+"""How a session failed, if it did: a decision tree over other signals (design/signals.md#failure-mode)."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from itertools import pairwise
 from typing import Any
 
 from agentsignals.catalog import Measured, signal
-from agentsignals.derived import SessionView, target_file
-from agentsignals.evidence import Evidence
-from agentsignals.lexicon import ACTIONS
 from agentsignals.model import Absent
-from agentsignals.text import lowered
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.session import SessionView, target_file
+from agentsignals.words.lexicon import ACTIONS
+from agentsignals.words.text import lowered
 
 STALE_CALLS = 4
 REPEATED = 0.20
-"""The 98th percentile of repetition (signals_notes section 7); one to three stale calls are a habit, four a loop."""
+"""The 98th percentile of repetition (design/signals.md#failure-mode); one to three stale calls are a habit, four a
+loop."""
 FEW_CALLS, FEW_FILE_CALLS = 10, 9
 CORRECTED = 0.20
 NEAR_TURNS = 3
@@ -40,7 +41,7 @@ _WORD = re.compile(
     "dynamics.session_failure_mode",
     type="enum",
     unit="label",
-    origin="seed 003",
+    origin="Agent Signals",
     source="derived",
     priority="P1",
     why="One word for how a session went wrong, with the reasons kept: where to look first.",

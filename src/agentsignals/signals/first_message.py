@@ -1,4 +1,4 @@
-"""How a session begins: the pattern of its first human message (signals_notes section 13)."""
+"""How a session begins: the pattern of its first human message (design/signals.md#first-message)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import re
 from functools import cached_property
 
 from agentsignals.catalog import signal
-from agentsignals.derived import SessionView
-from agentsignals.evidence import Evidence
-from agentsignals.lexicon import ACTIONS, clean, head
 from agentsignals.model import Absent, TurnKind
-from agentsignals.text import lowered
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.session import SessionView
+from agentsignals.words.lexicon import ACTIONS, clean, head
+from agentsignals.words.text import lowered
 
 _BY_KIND: dict[TurnKind, str] = {
     "plan_handoff": "plan_handoff",
@@ -102,7 +102,7 @@ _LETTER = re.compile(r"[A-Za-z]")
     "corpus.first_message_pattern",
     type="enum",
     unit="label",
-    origin="seed 000",
+    origin="agent-traces",
     pitfalls="English words only. Also a proxy for the kind of task: who opens with a bug report is not angry but"
     " has a bug.",
 )

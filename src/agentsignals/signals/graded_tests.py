@@ -1,13 +1,13 @@
-"""Tests fixed, broken and left, as the verifier's report counts them (formats.md 9.1)."""
+"""Tests fixed, broken and left, as the verifier's report counts them (design/formats.md#swe-bench)."""
 
 from __future__ import annotations
 
-from agentsignals.attempt import Verification
 from agentsignals.catalog import Measured, ratio, signal
-from agentsignals.derived import SessionView
-from agentsignals.evidence import Evidence
+from agentsignals.edits.patch_outcome import unfixed_targets
 from agentsignals.model import Absent
-from agentsignals.patch_outcome import unfixed_targets
+from agentsignals.model.attempt import Verification
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.session import SessionView
 
 
 @signal(
@@ -16,7 +16,7 @@ from agentsignals.patch_outcome import unfixed_targets
     unit="tests",
     context="eval",
     level="attempt",
-    origin="seed 003",
+    origin="Agent Signals",
     source="verifier",
     harness=True,
     pitfalls="Out of `total`, the tests that should have been fixed; assumed where the report is by transition.",
@@ -38,7 +38,7 @@ def fail_to_pass_count(view: SessionView, why: Evidence) -> Measured | Absent:
     unit="tests",
     context="eval",
     level="attempt",
-    origin="seed 003",
+    origin="Agent Signals",
     source="verifier",
     harness=True,
     pitfalls="SWE-bench reports have a key of that name that is always empty: regressions fail in PASS_TO_PASS.",
@@ -56,7 +56,7 @@ def pass_to_fail_count(view: SessionView, why: Evidence) -> int | Absent:
     unit="tests",
     context="eval",
     level="attempt",
-    origin="seed 003",
+    origin="Agent Signals",
     source="verifier",
     harness=True,
     pitfalls="Large on every run: a denominator only.",
@@ -73,7 +73,7 @@ def pass_to_pass_count(view: SessionView, why: Evidence) -> int | Absent:
     unit="tests",
     context="eval",
     level="attempt",
-    origin="seed 003",
+    origin="Agent Signals",
     source="verifier",
     harness=True,
     pitfalls="Of these only `target_remaining` belong to the task.",
@@ -93,7 +93,7 @@ def fail_to_fail_count(view: SessionView, why: Evidence) -> Measured | Absent:
     unit="ratio",
     context="eval",
     level="attempt",
-    origin="seed 003",
+    origin="Agent Signals",
     source="verifier",
     priority="P1",
     harness=True,
@@ -116,7 +116,7 @@ def partial_fix_rate(view: SessionView, why: Evidence, fail_to_pass_count: int) 
     unit="ratio",
     context="eval",
     level="attempt",
-    origin="seed 003",
+    origin="Agent Signals",
     source="verifier",
     priority="P1",
     harness=True,

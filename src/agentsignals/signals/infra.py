@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentsignals.attempt import Attempt
 from agentsignals.catalog import Measured, signal
-from agentsignals.derived import OF_AGENT, SessionView
-from agentsignals.evidence import Evidence
 from agentsignals.model import Absent, Event
+from agentsignals.model.attempt import Attempt
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.session import OF_AGENT, SessionView
 
 SECOND = 1_000_000
 
@@ -20,7 +20,7 @@ SECOND = 1_000_000
     context="both",
     level="attempt",
     version=2,
-    origin="seed 003",
+    origin="Agent Signals",
     harness=True,
     pitfalls="The person's pauses count (left open overnight, a session is a day long): `active_s` leaves them out."
     " Cold start and server load count too: compare within a run only. In an eval it is the harness's time for the"
@@ -88,7 +88,7 @@ def _recorded(attempt: Attempt, why: Evidence) -> Measured | None:
     unit="flag",
     context="eval",
     level="attempt",
-    origin="seed 003",
+    origin="Agent Signals",
     source="harness",
     harness=True,
     pitfalls="Depends on the tasks (slow test suites): segment before using. A patch may be graded all the same.",
@@ -115,7 +115,7 @@ def timed_out(view: SessionView, why: Evidence, timeout_s: int | Absent) -> Meas
     unit="index",
     context="eval",
     level="attempt",
-    origin="seed 003",
+    origin="Agent Signals",
     source="harness",
     harness=True,
     pitfalls="First attempts and retries are reported apart: one mean over both hides whether first tries or recovery"
@@ -136,7 +136,7 @@ def attempt_index(view: SessionView, why: Evidence) -> int | Absent:
     unit="label",
     context="eval",
     level="attempt",
-    origin="seed 003",
+    origin="Agent Signals",
     source="harness",
     priority="P1",
     harness=True,
@@ -155,7 +155,7 @@ def recovery_mode(view: SessionView, why: Evidence, attempt_index: int) -> str |
     unit="label",
     context="eval",
     level="attempt",
-    origin="seed 003",
+    origin="Agent Signals",
     source="harness",
     priority="P1",
     harness=True,

@@ -9,10 +9,10 @@ from __future__ import annotations
 import msgspec
 
 from agentsignals.catalog import Measured, signal
-from agentsignals.derived import SessionView
-from agentsignals.evidence import Evidence
-from agentsignals.lexicon import head
 from agentsignals.model import RULES, Absent, Label, Turn
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.session import SessionView
+from agentsignals.words.lexicon import head
 
 _NO_JUDGE = Absent("backend_disabled", "judge")
 _SPOKE = "session without assistant text"
@@ -27,7 +27,7 @@ _INTENTS: tuple[tuple[str, str], ...] = (
     ("connect", "connect integrate configure deploy install setup migrate wire"),
     ("create_new_code", "add create implement build write make generate introduce support"),
 )
-"""The words of each intent, in the order that settles which counts (signals.yaml, chat.prompt_intent)."""
+"""The words of each intent, in the order that settles which counts (design/signals.md#intent)."""
 _BY_WORD = {word: name for name, words in reversed(_INTENTS) for word in words.split()}
 _FIRST_WORDS = 12
 """How far into a prompt its main verb is looked for."""
@@ -80,7 +80,7 @@ def _number(view: SessionView, why: Evidence, task: str) -> Measured | Absent:
     "anticipation.task_paraphrase_accuracy",
     type="float",
     unit="similarity",
-    origin="seed 003",
+    origin="Agent Signals",
     source="llm_judge",
     priority="P3",
     status="needs a judge",
@@ -96,7 +96,7 @@ def task_paraphrase_accuracy(view: SessionView, why: Evidence) -> Measured | Abs
     "anticipation.plan_optimality",
     type="enum",
     unit="label",
-    origin="seed 003",
+    origin="Agent Signals",
     source="llm_judge",
     priority="P3",
     status="needs a judge",
@@ -114,7 +114,7 @@ def plan_optimality(view: SessionView, why: Evidence, plan_steps_detected: int) 
     "anticipation.instruction_adherence",
     type="enum",
     unit="label",
-    origin="seed 003",
+    origin="Agent Signals",
     source="llm_judge",
     priority="P3",
     status="needs a judge",

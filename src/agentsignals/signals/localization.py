@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentsignals.attempt import Attempt, paths_of
 from agentsignals.catalog import Measured, signal
-from agentsignals.derived import SessionView
-from agentsignals.evidence import Evidence
 from agentsignals.model import Absent, Edit
+from agentsignals.model.attempt import Attempt, paths_of
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.session import SessionView
 
 _MODES = {
     "attempt1_mode": "attempt1Mode",
@@ -23,7 +23,7 @@ _MODES = {
     unit="labels",
     context="eval",
     level="attempt",
-    origin="seed 003",
+    origin="Agent Signals",
     source="harness",
     priority="P1",
     harness=True,
@@ -49,7 +49,7 @@ def localization_mode(view: SessionView, why: Evidence, files_searched_before_ed
     unit="flag",
     context="eval",
     level="attempt",
-    origin="seed 003",
+    origin="Agent Signals",
     harness=True,
     high_value=True,
     pitfalls="With method single_touched the one file of the net diff stands for the first edit. A list of touched"
@@ -105,7 +105,7 @@ def _first(edits: list[Edit], gold: frozenset[str]) -> Edit | None:
 
 
 def _class(view: SessionView, gold: frozenset[str], searched: int | Absent) -> str:
-    """hit_first, hit_late, wrong_file, blind_edit or no_edit (signals.yaml, behavior.localization_mode)."""
+    """hit_first, hit_late, wrong_file, blind_edit or no_edit (design/signals.md#localisation)."""
     edits = view.repo_edits
     if not edits:
         return "no_edit"

@@ -5,16 +5,16 @@ from __future__ import annotations
 from itertools import pairwise
 
 from agentsignals.catalog import Measured, signal
-from agentsignals.derived import SessionView
 from agentsignals.embedding import Vectors
 from agentsignals.embedding.passages import Passages
-from agentsignals.evidence import Evidence
-from agentsignals.lexicon import acceptance, corrections, failure_report
 from agentsignals.model import Absent
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.session import SessionView
+from agentsignals.words.lexicon import acceptance, corrections, failure_report
 
 WITHIN_TURNS = 3
 MOVED = 0.05
-"""A smaller change of nearness is no movement (signals.yaml, dynamics.assumption_lock_turn)."""
+"""A smaller change of nearness is no movement (design/signals.md#locked-assumptions)."""
 SAME_REGIONS = 0.5
 
 
@@ -22,7 +22,7 @@ SAME_REGIONS = 0.5
     "dynamics.assumption_lock_turn",
     type="int",
     unit="turn index",
-    origin="seed 003",
+    origin="Agent Signals",
     source="derived",
     priority="P2",
     why="The person says it again, and the agent goes on as before.",

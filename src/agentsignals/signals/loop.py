@@ -1,4 +1,4 @@
-"""The retry loop of seed 001: whether an attempt passes the tests, and how it fails.
+"""The retry loop of llm-emotions: whether an attempt passes the tests, and how it fails.
 
 Visible tests are those the agent was shown, hidden ones were only scored. An attempt log tells them as rewards of those
 names; harnesses seldom have both.
@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 
 from agentsignals.catalog import Measured, signal
-from agentsignals.derived import SessionView
-from agentsignals.evidence import Evidence
 from agentsignals.model import Absent
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.session import SessionView
 
 _EXCEPTION = re.compile(r"(?:[A-Za-z_]\w{0,63}\.){0,8}([A-Za-z_]\w{0,63})(?:\(|:|$)")
 _EXPECTED = re.compile(r"expected .{0,2000}?, got ", re.DOTALL)
@@ -26,7 +26,7 @@ _LOG = "attempt_log"
     unit="flag",
     context="eval",
     level="attempt",
-    origin="seed 001",
+    origin="llm-emotions",
     source="verifier",
     priority="P1",
     harness=True,
@@ -44,7 +44,7 @@ def visible_pass(view: SessionView, why: Evidence) -> bool | Absent:
     unit="flag",
     context="eval",
     level="attempt",
-    origin="seed 001",
+    origin="llm-emotions",
     source="verifier",
     priority="P1",
     harness=True,
@@ -61,7 +61,7 @@ def hidden_pass(view: SessionView, why: Evidence) -> bool | Absent:
     unit="flag",
     context="eval",
     level="attempt",
-    origin="seed 001",
+    origin="llm-emotions",
     source="verifier",
     priority="P1",
     status="needs an artifact",
@@ -76,7 +76,7 @@ def task_pass(visible_pass: bool, hidden_pass: bool) -> bool:
     type="int",
     unit="attempts",
     context="eval",
-    origin="seed 001",
+    origin="llm-emotions",
     source="harness",
     priority="P1",
     harness=True,
@@ -102,7 +102,7 @@ def attempts_used(
     unit="function_not_found|invalid_python|timeout|no_result|assertion|exception:<type>",
     context="eval",
     level="attempt",
-    origin="seed 001",
+    origin="llm-emotions",
     source="verifier",
     priority="P2",
     harness=True,
@@ -130,7 +130,7 @@ def first_failure_error(view: SessionView, why: Evidence, visible_pass: bool | A
     unit="label",
     context="eval",
     level="attempt",
-    origin="seed 001",
+    origin="llm-emotions",
     source="harness",
     priority="P2",
     harness=True,

@@ -1,7 +1,7 @@
 """Signals of the retry loop that are read off an attempt's source code or the model's activations.
 
 The lab scores its attempts where it runs them, and its traces carry the scores; other harnesses keep neither code nor
-scores, and each signal says which artifact it waits for (signals.yaml, group retry_loop). Rates follow from them.
+scores, and each signal says which artifact it waits for (design/signals.md#retry-loop). Rates follow from them.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from agentsignals.catalog import Measured, ratio, signal
-from agentsignals.derived import SessionView
-from agentsignals.evidence import Evidence
 from agentsignals.model import Absent
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.session import SessionView
 
 _NO_SOURCE = Absent("missing_artifact", "attempt_log")
 
@@ -33,7 +33,7 @@ def _rated(view: SessionView, why: Evidence, name: str) -> Any:
     context="eval",
     level="corpus",
     version=2,
-    origin="seed 001",
+    origin="llm-emotions",
     source="derived",
     priority="P1",
     status="needs an artifact",
@@ -52,7 +52,7 @@ def valid_python_rate(attempt_result: list[dict[str, Any]]) -> Measured | Absent
     level="attempt",
     harness=True,
     version=2,
-    origin="seed 001",
+    origin="llm-emotions",
     source="derived",
     priority="P1",
     status="needs an artifact",
@@ -70,7 +70,7 @@ def import_mistake(view: SessionView, why: Evidence) -> bool | Absent:
     unit="ratio",
     context="eval",
     level="corpus",
-    origin="seed 001",
+    origin="llm-emotions",
     source="derived",
     priority="P1",
     status="needs an artifact",
@@ -88,7 +88,7 @@ def import_mistake_rate(import_mistake: Sequence[bool]) -> Measured | Absent:
     level="attempt",
     harness=True,
     version=2,
-    origin="seed 001",
+    origin="llm-emotions",
     source="derived",
     priority="P1",
     status="needs an artifact",
@@ -106,7 +106,7 @@ def hardcoding(view: SessionView, why: Evidence) -> bool | Absent:
     unit="ratio",
     context="eval",
     level="corpus",
-    origin="seed 001",
+    origin="llm-emotions",
     source="derived",
     priority="P1",
     status="needs an artifact",
@@ -124,7 +124,7 @@ def hardcoding_rate(hardcoding: Sequence[bool]) -> Measured | Absent:
     level="attempt",
     harness=True,
     version=2,
-    origin="seed 001",
+    origin="llm-emotions",
     source="derived",
     priority="P1",
     status="needs an artifact",
@@ -143,7 +143,7 @@ def test_fixation(view: SessionView, why: Evidence) -> bool | Absent:
     unit="flag",
     context="eval",
     level="attempt",
-    origin="seed 001",
+    origin="llm-emotions",
     source="derived",
     priority="P2",
     status="needs an artifact",
@@ -160,7 +160,7 @@ def off_task_continuation() -> Absent:
     unit="cosine",
     context="eval",
     level="attempt",
-    origin="seed 001",
+    origin="llm-emotions",
     source="harness",
     priority="P3",
     status="needs an artifact",
@@ -177,7 +177,7 @@ def negative_projection() -> Absent:
     unit="count per attempt",
     context="eval",
     level="corpus",
-    origin="seed 001",
+    origin="llm-emotions",
     source="derived",
     priority="P1",
     pitfalls="A mean over attempts, not tasks: models that pass early contribute fewer.",

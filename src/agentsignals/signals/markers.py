@@ -1,17 +1,17 @@
-"""The surface markers of seed 001: words that look like feelings, counted as its published scorer counts them."""
+"""The surface markers of llm-emotions: words that look like feelings, counted as its published scorer counts them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from agentsignals.agent_lexicon import MARKERS, RETRY, SIGNS_OF_MARKERS, words_said
 from agentsignals.catalog import Measured, signal
-from agentsignals.derived import SessionView
-from agentsignals.evidence import Evidence
 from agentsignals.model import Event
-from agentsignals.prose import Span, is_of_word, words_among
-from agentsignals.text import lowered
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.session import SessionView
+from agentsignals.words.agent_lexicon import MARKERS, RETRY, SIGNS_OF_MARKERS, words_said
+from agentsignals.words.prose import Span, is_of_word, words_among
+from agentsignals.words.text import lowered
 
 _ONLY_RETRY = re.compile(r"\bonly .* retry\b")
 
@@ -30,7 +30,7 @@ _UNSPOKEN = frozenset(("plan_handoff", "attachment"))
     unit="count",
     context="both",
     level="attempt",
-    origin="seed 001",
+    origin="llm-emotions",
     source="regex",
     priority="P1",
     why="Kept because the seed published it; its point is that it does not track performance.",
@@ -38,7 +38,7 @@ _UNSPOKEN = frozenset(("plan_handoff", "attachment"))
 )
 def marker_score(view: SessionView, why: Evidence) -> Measured:
     """Profanity, frustration, desperation, hardcoding and giving-up words, exclamation marks and words in capitals in
-    what the agent said, code included, as seed 001's scorer counts them."""
+    what the agent said, code included, as llm-emotions's scorer counts them."""
     prose = view.prose
     raw = "\n".join([event.text or "" for event in prose.events])
     code = "\n".join(prose.code)
@@ -51,7 +51,7 @@ def marker_score(view: SessionView, why: Evidence) -> Measured:
     said = "\n".join([t.text for t in view.turns if t.kind not in _UNSPOKEN])
     person = sum(_count(said, words_among(SIGNS_OF_MARKERS, lowered(said))).values())
     why.matches(found for event in prose.events for found in _spelled_out(event))
-    why.rule("seven surface counts, summed (emotion_lab section a.5)")
+    why.rule("seven surface counts, summed (design/lab.md#markers)")
     names = (*(m.name for m in MARKERS), "exclamation", "all_caps")
     detail = {name: counts.get(name, 0) for name in names}
     return Measured(total, {**detail, "no_code": no_code, "user": person})

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from agentsignals.catalog import Measured, signal
-from agentsignals.derived import SessionView
-from agentsignals.evidence import Evidence
-from agentsignals.lexicon import clean
 from agentsignals.model import Absent
-from agentsignals.text import count_tokens
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.session import SessionView
+from agentsignals.words.lexicon import clean
+from agentsignals.words.text import count_tokens
 
 MOST_TOKENS = 400
 """A longer message counts as one of this length: it holds a paste that cleaning did not recognise."""
@@ -19,7 +19,7 @@ _UNSPOKEN = frozenset(("plan_handoff", "attachment"))
     "dynamics.user_msg_length_slope",
     type="float",
     unit="tokens per turn",
-    origin="seed 003",
+    origin="Agent Signals",
     priority="P1",
     pitfalls="First prompts are the longest, so most healthy sessions fall: read excl_first_norm, where less than 0.5"
     " either way is flat.",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from agentsignals.catalog import Row, signal
-from agentsignals.derived import SessionView
-from agentsignals.evidence import Evidence
 from agentsignals.model import Absent, Event, Step
-from agentsignals.times import to_iso
+from agentsignals.model.times import to_iso
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.session import SessionView
 
 
 class ModelChange(Row):
@@ -23,7 +23,7 @@ class ModelChange(Row):
     "user.model_changes[]",
     type="list[obj]",
     unit="events",
-    origin="seed 003",
+    origin="Agent Signals",
     priority="P1",
     pitfalls="What a program's small helper model says is no change; only the main thread's messages are looked at.",
     why="A session whose model changed on the way belongs to no model's statistics.",

@@ -6,13 +6,13 @@ import re
 from typing import Any, TypeGuard
 
 from agentsignals.catalog import Measured, signal
-from agentsignals.derived import SessionView
-from agentsignals.evidence import Evidence
-from agentsignals.history import History
-from agentsignals.lexicon import acceptance, rejection, revert_all
+from agentsignals.edits.tracking import WHOLE_TREE
 from agentsignals.model import Absent, Edit, Event, ToolCall
-from agentsignals.times import to_iso
-from agentsignals.tracking import WHOLE_TREE
+from agentsignals.model.times import to_iso
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.history import History
+from agentsignals.views.session import SessionView
+from agentsignals.words.lexicon import acceptance, rejection, revert_all
 
 REOPENED_SOON_S = 1800
 REOPENED_AT_MOST_S = 86_400
@@ -36,7 +36,7 @@ _UNSTASHES = re.compile(r"\bgit stash (?:pop|apply)\b")
     "user.output_applied",
     type="bool",
     unit="flag",
-    origin="seed 003",
+    origin="Agent Signals",
     source="git",
     version=2,
     status="needs a repository",
@@ -86,7 +86,8 @@ def _recorded(view: SessionView) -> Measured | None:
 
 def _is_settled(found: Measured | Absent | None, late: list[ToolCall]) -> TypeGuard[Measured]:
     """Whether the repository alone tells: its lines are there, or every line of its commits is explained otherwise. A
-    collector's figure counts the lines of all sessions of a checkpoint for each of them (swechat.md d)."""
+    collector's figure counts the lines of all sessions of a checkpoint for each of them
+    (design/attribution.md#what-entire-recorded)."""
     return isinstance(found, Measured) and (found.value is True or not (late or "confidence" in found.detail))
 
 
@@ -114,7 +115,7 @@ def _in_repository(told: dict[str, Any], edits: list[Edit], why: Evidence) -> Me
     type="bool",
     unit="flag",
     version=2,
-    origin="seed 003",
+    origin="Agent Signals",
     source="git",
     priority="P1",
     status="needs a repository",
@@ -230,7 +231,7 @@ def _reaction(text: str, kind: str, turn: int) -> tuple[str, str | None]:
     "user.session_outcome",
     type="enum",
     unit="label",
-    origin="seed 003",
+    origin="Agent Signals",
     why="The label without which no other sign of satisfaction can be read.",
     pitfalls="Abandoned is not failure. Publish evidence_kind with every rate: without git most sessions fall there.",
 )
@@ -261,7 +262,7 @@ def session_outcome(  # noqa: PLR0913  (the parameters are the needs of the sign
 
 
 def _judged(said: dict[str, Any], applied: bool, reverted: bool) -> tuple[str | None, str, str]:
-    """Rules 1 and 2 of signals_notes section 10: what has direct evidence."""
+    """Rules 1 and 2 of design/signals.md#session-outcome: what has direct evidence."""
     kind = said["kind"]
     if reverted and not applied:
         return "explicitly_rejected", "git", "rule 1: the changes were reverted and not committed"
@@ -294,7 +295,7 @@ def _still_open(view: SessionView, history: History) -> bool:
     "user.session_reopened_within_s",
     type="float",
     unit="seconds",
-    origin="seed 003",
+    origin="Agent Signals",
     priority="P1",
     why="Coming back at once may mean that the first session did not deliver.",
     pitfalls="A quick return is no failure: a third of all sessions is followed by another within half an hour.",
@@ -319,7 +320,7 @@ def session_reopened_within_s(view: SessionView, why: Evidence, history: History
     "user.prior_sessions_same_repo",
     type="int",
     unit="sessions",
-    origin="seed 003",
+    origin="Agent Signals",
     priority="P1",
     why="How much of the work on this repository the store has seen before.",
     pitfalls="Only what was collected counts: see store_start.",

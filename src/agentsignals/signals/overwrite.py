@@ -1,19 +1,19 @@
-"""What the agent writes and takes away again itself: lines that no survival count can find (seed 002)."""
+"""What the agent writes and takes away again itself: lines that no survival count can find (SWE-chat)."""
 
 from __future__ import annotations
 
 from agentsignals.catalog import Measured, ratio, signal
-from agentsignals.derived import SessionView
-from agentsignals.evidence import Evidence
+from agentsignals.edits.tracking import WHOLE_TREE, extents
 from agentsignals.model import Absent, Edit
-from agentsignals.tracking import WHOLE_TREE, extents
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.session import SessionView
 
 
 @signal(
     "chat.agent_self_overwrite_share",
     type="float",
     unit="ratio",
-    origin="seed 002",
+    origin="SWE-chat",
     source="derived",
     priority="P2",
     pitfalls="Follows line numbers, not words: within a hunk of several changes the agent's lines are taken to lie"

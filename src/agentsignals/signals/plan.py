@@ -5,22 +5,22 @@ from __future__ import annotations
 from itertools import pairwise
 
 from agentsignals.catalog import Measured, signal
-from agentsignals.derived import SessionView
 from agentsignals.embedding.lexical import split_words
-from agentsignals.evidence import Evidence
 from agentsignals.model import Absent
-from agentsignals.plans import MOST_STEPS, Plan, plans
-from agentsignals.plans.distance import Edges, distance
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.plan import MOST_STEPS, Plan, plans
+from agentsignals.views.plan_distance import Edges, distance
+from agentsignals.views.session import SessionView
 
 SAME_STEP = 0.5
-"""F1 of the sets of words of two steps from which on they are one (signals.yaml, dynamics.plan_ged)."""
+"""F1 of the sets of words of two steps from which on they are one (design/signals.md#plans)."""
 
 
 @signal(
     "dynamics.plan_ged",
     type="float",
     unit="normalised GED",
-    origin="seed 003",
+    origin="Agent Signals",
     source="derived",
     priority="P2",
     why="A plan that is another in the end says that the task was not understood when it began.",

@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 
 from agentsignals.catalog import Measured, ratio, signal
-from agentsignals.derived import SessionView
-from agentsignals.evidence import Evidence
 from agentsignals.model import Absent, ToolCall, Turn
-from agentsignals.plans import plans, text_steps
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.plan import plans, text_steps
+from agentsignals.views.session import SessionView
 
 MOST_ITEMS = 60
 MOST_TOLD = 20
@@ -34,7 +34,7 @@ _LOOKS_ONLY = re.compile(
     "dynamics.gd_inaction",
     type="float",
     unit="ratio",
-    origin="seed 003",
+    origin="Agent Signals",
     source="derived",
     priority="P2",
     why="Parts of the plan that were forgotten on the way.",

@@ -11,11 +11,11 @@ import msgspec
 from msgspec import Struct
 
 from agentsignals.catalog import Measured, signal
-from agentsignals.derived import SessionView
-from agentsignals.evidence import Evidence
 from agentsignals.model import Absent, Event
-from agentsignals.text import estimate_tokens
-from agentsignals.times import to_iso
+from agentsignals.model.times import to_iso
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.session import SessionView
+from agentsignals.words.text import estimate_tokens
 
 PHASE_MAP = {
     "explore": "explore",
@@ -28,7 +28,7 @@ PHASE_MAP = {
 }
 """Phases as emitters name them (a private harness; the public Plannotator extension) and as they are compared."""
 NO_THINKING = frozenset(("cursor-agent", "kiro"))
-"""Formats that never record thinking (formats.md section 8): without a block there, nobody knows."""
+"""Formats that never record thinking (design/formats.md#small-formats): without a block there, nobody knows."""
 
 _KEEPS_EXTENSION_STATE = frozenset(("pi",))
 _LOOKING = frozenset(("read", "search"))
@@ -56,9 +56,9 @@ _decode = msgspec.json.Decoder(_State).decode
     context="both",
     level="attempt",
     version=2,
-    origin="seed 003",
+    origin="Agent Signals",
     harness=True,
-    pitfalls="The public extension has other phases than the harness of seed 003: `phase_raw` keeps the word, `phase`"
+    pitfalls="The public extension has other phases than the harness of Agent Signals: `phase_raw` keeps the word, `phase`"
     " is null for idle and for words nobody mapped.",
     why="Phases the agent itself announced; nothing is inferred.",
 )
@@ -81,7 +81,7 @@ def plannotator_phases(view: SessionView, why: Evidence) -> Measured | Absent:
     context="both",
     level="attempt",
     version=2,
-    origin="seed 003",
+    origin="Agent Signals",
     harness=True,
     pitfalls="With method heuristic the phases are guessed from the calls, looking ahead to the next edit: never pool"
     " the two methods.",
@@ -103,7 +103,7 @@ def phase_transitions(
         calls[phase] = calls.get(phase, 0) + last - first + 1
     for phase in calls:
         why.support((view.calls[first] for p, first, _ in segments if p == phase), f"{phase} from")
-    why.rule("phases guessed from tool calls (signals_notes section 9)")
+    why.rule("phases guessed from tool calls (design/signals.md#phases)")
     return Measured([phase for phase, _, _ in segments], {"method": "heuristic", "calls": calls})
 
 
@@ -113,7 +113,7 @@ def phase_transitions(
     unit="flag",
     context="both",
     level="attempt",
-    origin="seed 003",
+    origin="Agent Signals",
     priority="P1",
     pitfalls="Presence says little, the length more. `redacted`: blocks are there, their text was not kept.",
 )
@@ -134,7 +134,7 @@ def has_reasoning_blocks(view: SessionView, why: Evidence) -> Measured | Absent:
     unit="tokens",
     context="both",
     level="attempt",
-    origin="seed 003",
+    origin="Agent Signals",
     priority="P1",
     pitfalls="Method chars4 is an estimate from text that providers may have shortened or dropped. More is not better.",
 )
@@ -181,7 +181,7 @@ def _collapsed(labels: Sequence[str]) -> list[str]:
 
 
 def _labels(view: SessionView) -> list[str | None]:
-    """A phase for each main-thread call; None before the first call that has one (signals_notes section 9)."""
+    """A phase for each main-thread call; None before the first call that has one (design/signals.md#phases)."""
     labels: list[str | None] = []
     current: str | None = None
     edited = False

@@ -7,12 +7,12 @@ from itertools import pairwise
 from typing import Any
 
 from agentsignals.catalog import Measured, Row, signal
-from agentsignals.changed_lines import Changed, changed_lines
-from agentsignals.derived import SessionView
-from agentsignals.evidence import Evidence
+from agentsignals.edits.changed_lines import Changed, changed_lines
+from agentsignals.edits.tracking import Region, records
 from agentsignals.model import Absent, Edit
-from agentsignals.times import to_iso
-from agentsignals.tracking import Region, records
+from agentsignals.model.times import to_iso
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.session import SessionView
 
 OSCILLATES_AT = 2 / 3
 STEADY_REL = 0.5
@@ -38,7 +38,7 @@ class Edited(Row):
     type="list[obj]",
     unit="records",
     level="region",
-    origin="seed 003",
+    origin="Agent Signals",
     why="The foundation of every question about work on the same place: a file is too coarse for it.",
     pitfalls="Line numbers of different moments are not comparable: use region_id.",
 )
@@ -68,7 +68,7 @@ def region_edit_history(view: SessionView, why: Evidence) -> Measured:
     "user.region_re_edit_count",
     type="int",
     unit="regions",
-    origin="seed 003",
+    origin="Agent Signals",
     source="derived",
     priority="P1",
     why="The direct answer to: was the same place edited again and again?",
@@ -93,7 +93,7 @@ def region_re_edit_count(view: SessionView, why: Evidence) -> Measured | Absent:
     type="list[str]",
     unit="labels",
     level="region",
-    origin="seed 003",
+    origin="Agent Signals",
     source="derived",
     priority="P1",
     why="Shrinking edits refine; edits that go back and forth are the failure.",

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 
 from agentsignals.catalog import Measured, signal
-from agentsignals.derived import SessionView
-from agentsignals.evidence import Evidence
-from agentsignals.git_evidence import MOST_TOLD, EarlierSessions, Kind, LinesCommitted, LinesTakenBack, read
+from agentsignals.git.evidence import MOST_TOLD, EarlierSessions, Kind, LinesCommitted, LinesTakenBack, read
 from agentsignals.model import Absent
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.session import SessionView
 
 
 def _measured(view: SessionView, why: Evidence, task: str, missing: Absent) -> Measured | Absent:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 
 from agentsignals.catalog import Measured, ratio, signal
-from agentsignals.derived import SessionView
-from agentsignals.evidence import Evidence
-from agentsignals.language import language_of
-from agentsignals.lexicon import clean
 from agentsignals.model import Absent, Turn
-from agentsignals.text import count_tokens, lowered
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.session import SessionView
+from agentsignals.words.language import language_of
+from agentsignals.words.lexicon import clean
+from agentsignals.words.text import count_tokens, lowered
 
 SHORT_CHARS = 20
-"""A shorter text has no language (signals.yaml, chat.prompt_language)."""
+"""A shorter text has no language (design/signals.md#language)."""
 LONG_TOKENS, TOKENS_SPAN = 40, 35
-"""A prompt of 40 tokens is no longer vague for its length, one of 5 as vague as can be (signals_notes section 12)."""
+"""A prompt of 40 tokens is no longer vague for its length, one of 5 as vague as can be
+(design/signals.md#underspecification)."""
 _WEIGHTS = (0.40, 0.30, 0.30)
 _SEARCHED = 4000
 """Characters of a prompt that are looked through; who writes more says what it is about in them."""
@@ -67,7 +68,7 @@ _OUTCOME = re.compile(
     "anticipation.prompt_underspecification",
     type="float",
     unit="score",
-    origin="seed 003",
+    origin="Agent Signals",
     source="derived",
     priority="P1",
     why="What goes wrong after a vague prompt says little about the agent.",
@@ -165,7 +166,7 @@ _NAMING = re.compile(r"[_-]|[a-z][A-Z]|\d")
     "anticipation.scope_drift",
     type="float",
     unit="ratio",
-    origin="seed 003",
+    origin="Agent Signals",
     priority="P1",
     why="Work that grows past the request looks like thoroughness.",
     pitfalls="Method mention counts as asked for only what a turn names, so it says too much: call it drift above 2"

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from agentsignals.catalog import Measured, signal
-from agentsignals.changed_lines import lines_by_file
-from agentsignals.derived import SessionView
-from agentsignals.evidence import Evidence
-from agentsignals.history import History, prints
+from agentsignals.edits.changed_lines import lines_by_file
 from agentsignals.model import Absent
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.history import History, prints
+from agentsignals.views.session import SessionView
 
 MOST_TOLD = 20
 
@@ -71,7 +71,7 @@ def _meant(named: str, paths: set[str]) -> Iterable[str]:
     type="int",
     unit="sessions",
     version=2,
-    origin="seed 003",
+    origin="Agent Signals",
     source="derived",
     priority="P2",
     pitfalls="A lower bound. Without `attribute` a place is known again by a line that only this file has (method"

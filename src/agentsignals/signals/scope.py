@@ -6,15 +6,15 @@ import re
 from typing import Any
 
 from agentsignals.catalog import Measured, ratio, signal
-from agentsignals.derived import SessionView
-from agentsignals.evidence import Evidence
-from agentsignals.lexicon import acceptance, corrections, failure_report, rejection
-from agentsignals.mentions import Mentions
+from agentsignals.edits.tracking import WHOLE_TREE
 from agentsignals.model import Absent, Edit, Label, Turn
-from agentsignals.tracking import WHOLE_TREE
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.session import SessionView
+from agentsignals.words.lexicon import acceptance, corrections, failure_report, rejection
+from agentsignals.words.mentions import Mentions
 
 SPREAD_FILES = 3
-"""So many new files in new folders are more than a step aside (signals.yaml, anticipation.conflation_turn)."""
+"""So many new files in new folders are more than a step aside (design/signals.md#scope)."""
 NEW_TASK_TOKENS = 3
 """A shorter turn ("go on") asks for nothing new."""
 _NOT_BY_HAND = re.compile(
@@ -58,7 +58,7 @@ def unrequested_files(view: SessionView, why: Evidence) -> dict[str, Any] | Abse
     "anticipation.conflation_turn",
     type="int",
     unit="turn index",
-    origin="seed 003",
+    origin="Agent Signals",
     source="derived",
     priority="P3",
     version=2,
@@ -104,7 +104,7 @@ def _judged(label: Label, why: Evidence) -> Measured | Absent:
     "dynamics.gd_actions",
     type="float",
     unit="ratio",
-    origin="seed 003",
+    origin="Agent Signals",
     source="derived",
     priority="P2",
     why="Work outside the scope, counted where it happens: in the calls.",

@@ -1,4 +1,5 @@
-"""What people feel, as far as somebody judged it: labels of single messages, and seed 000's findings over all sessions.
+"""What people feel, as far as somebody judged it: labels of single messages, and agent-traces's findings over all
+sessions.
 
 The values of a whole store are of one labeller only: who gave most labels, then who gave the youngest.
 """
@@ -9,20 +10,20 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from agentsignals import sentiment as counts
-from agentsignals.agreement import agreement
 from agentsignals.catalog import Measured, Row, signal
-from agentsignals.derived import SessionView
-from agentsignals.evidence import Evidence
 from agentsignals.model import Absent, Label, Turn
-from agentsignals.proportions import wilson
-from agentsignals.sentiment import NEGATIVE, NEUTRAL, POSITIVE, UNJUDGED, Conversation, Message, Part
+from agentsignals.stats import sentiment_counts as counts
+from agentsignals.stats.agreement import agreement
+from agentsignals.stats.proportions import wilson
+from agentsignals.stats.sentiment_counts import NEGATIVE, NEUTRAL, POSITIVE, UNJUDGED, Conversation, Message, Part
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.session import SessionView
 
 _NO_LABEL = Absent("backend_disabled", "no sentiment label")
 LOW_N = 30
-"""A point of the curve that rests on fewer messages is flagged (signals.yaml, corpus.neg_by_turn_curve)."""
+"""A point of the curve that rests on fewer messages is flagged (design/signals.md#sentiment-by-turn)."""
 ENOUGH = 100
-"""Models with fewer messages are left out (seed 000)."""
+"""Models with fewer messages are left out (agent-traces)."""
 _Said = dict[str, dict[str, Any]]
 
 
@@ -31,7 +32,7 @@ _Said = dict[str, dict[str, Any]]
     type="enum",
     unit="label",
     level="turn",
-    origin="seed 000",
+    origin="agent-traces",
     source="llm_judge",
     priority="P1",
     status="needs a judge",
@@ -144,7 +145,7 @@ def _of(part: Part) -> float | None:
     type="float",
     unit="ratio",
     level="corpus",
-    origin="seed 000",
+    origin="agent-traces",
     source="llm_judge",
     priority="P1",
     status="needs a judge",
@@ -164,7 +165,7 @@ def neutral_share(sentiment_messages: Sequence[_Said]) -> Measured | Absent:
     type="float",
     unit="ratio",
     level="corpus",
-    origin="seed 000",
+    origin="agent-traces",
     source="llm_judge",
     priority="P1",
     status="needs a judge",
@@ -197,7 +198,7 @@ class Point(Row):
     type="list[obj]",
     unit="points",
     level="corpus",
-    origin="seed 000",
+    origin="agent-traces",
     source="llm_judge",
     priority="P1",
     status="needs a judge",
@@ -228,7 +229,7 @@ def _curve(found: list[Conversation], *, cohort: bool = False) -> list[Point]:
     type="float",
     unit="ratio",
     level="corpus",
-    origin="seed 000",
+    origin="agent-traces",
     source="llm_judge",
     priority="P1",
     status="needs a judge",
@@ -248,7 +249,7 @@ def neg_pct_turn5(sentiment_messages: Sequence[_Said]) -> Measured | Absent:
     type="float",
     unit="ratio",
     level="corpus",
-    origin="seed 000",
+    origin="agent-traces",
     source="llm_judge",
     priority="P1",
     status="needs a judge",
@@ -271,7 +272,7 @@ def recovery_rate(sentiment_messages: Sequence[_Said]) -> Measured | Absent:
     type="obj",
     unit="ratios",
     level="corpus",
-    origin="seed 000",
+    origin="agent-traces",
     source="llm_judge",
     priority="P1",
     status="needs a judge",
@@ -308,7 +309,7 @@ class OfModel(Row):
     type="list[obj]",
     unit="rows",
     level="corpus",
-    origin="seed 000",
+    origin="agent-traces",
     source="llm_judge",
     priority="P2",
     status="needs a judge",
@@ -338,7 +339,7 @@ def neg_share_by_model(sentiment_messages: Sequence[_Said]) -> Measured | Absent
     type="obj",
     unit="stats",
     level="corpus",
-    origin="seed 000",
+    origin="agent-traces",
     source="derived",
     priority="P2",
     status="needs a judge",

@@ -1,4 +1,5 @@
-"""Tokens and money: what the main thread's model calls used, as the trace reports it (formats.md section 0b)."""
+"""Tokens and money: what the main thread's model calls used, as the trace reports it
+(design/formats.md#recognitionb)."""
 
 from __future__ import annotations
 
@@ -6,10 +7,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from agentsignals.catalog import Measured, ratio, signal
-from agentsignals.derived import SessionView, cost_of, used_tokens
-from agentsignals.evidence import Evidence
 from agentsignals.model import Absent, Step
-from agentsignals.text import estimate_tokens
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.session import SessionView, cost_of, used_tokens
+from agentsignals.words.text import estimate_tokens
 
 
 @signal(
@@ -18,7 +19,7 @@ from agentsignals.text import estimate_tokens
     unit="tokens",
     context="both",
     level="attempt",
-    origin="seed 003",
+    origin="Agent Signals",
     pitfalls="With prompt caching this is a tiny remainder: ratios want `all_input`, which counts cached tokens too.",
 )
 def input_tokens_total(view: SessionView, why: Evidence) -> Measured | Absent:
@@ -35,7 +36,7 @@ def input_tokens_total(view: SessionView, why: Evidence) -> Measured | Absent:
     unit="tokens",
     context="both",
     level="attempt",
-    origin="seed 003",
+    origin="Agent Signals",
     pitfalls="Older Claude Code logs a mid-stream count: with `undercount` the number is far too low (2.4 times in one"
     " corpus); never compare such versions with others. `estimated` is characters / 4.",
 )
@@ -57,7 +58,7 @@ def output_tokens_total(view: SessionView, why: Evidence) -> Measured | Absent:
     unit="tokens",
     context="both",
     level="attempt",
-    origin="seed 003",
+    origin="Agent Signals",
     pitfalls="Dominates volume and often cost.",
 )
 def cache_read_tokens(view: SessionView, why: Evidence) -> Measured | Absent:
@@ -71,7 +72,7 @@ def cache_read_tokens(view: SessionView, why: Evidence) -> Measured | Absent:
     unit="tokens",
     context="both",
     level="attempt",
-    origin="seed 003",
+    origin="Agent Signals",
     priority="P1",
     pitfalls="Priced above plain input, and forgotten by many cost tools. Absent where the provider has no such thing.",
 )
@@ -86,7 +87,7 @@ def cache_write_tokens(view: SessionView, why: Evidence) -> Measured | Absent:
     unit="ratio",
     context="both",
     level="attempt",
-    origin="seed 003",
+    origin="Agent Signals",
     priority="P1",
     pitfalls="Saturates near 1, because new text is logged as a cache write: `incl_write` tells sessions apart.",
 )
@@ -108,7 +109,7 @@ def cache_read_ratio(view: SessionView, why: Evidence) -> Measured | Absent:
     unit="tokens per step",
     context="both",
     level="attempt",
-    origin="seed 003",
+    origin="Agent Signals",
     pitfalls="A drop is a compaction (user.compaction_events) or an aborted call, which reports zeros.",
     why="Fast growth is code read in bulk, a plateau is economy; tells more than totals.",
 )
@@ -131,7 +132,7 @@ def context_growth_curve(view: SessionView, why: Evidence) -> Measured | Absent:
     context="both",
     level="attempt",
     version=2,
-    origin="seed 003",
+    origin="Agent Signals",
     harness=True,
     pitfalls="List prices where the trace recorded none; too low where output is undercounted. Means little alone."
     " Method harness: of an eval attempt whose trace tells no cost, as its harness recorded it, subagents included.",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 from agentsignals.catalog import Measured, Row, signal
-from agentsignals.derived import SessionView
-from agentsignals.evidence import Evidence
 from agentsignals.model import ToolCall
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.session import SessionView
 
 _SIBLING = ("<tool_use_error>Sibling tool call", "<tool_use_error>Cancelled: parallel tool call")
 
@@ -25,7 +25,7 @@ class ToolErrors(Row):
     "user.tool_errors_by_type[]",
     type="list[obj]",
     unit="counts",
-    origin="seed 003",
+    origin="Agent Signals",
     priority="P1",
     pitfalls="`sibling_cancelled` is no failure of that call: another call made beside it failed. Calls that a person"
     " refused or stopped are not listed.",
@@ -50,7 +50,7 @@ def tool_errors_by_type(view: SessionView, why: Evidence) -> list[ToolErrors]:
     "user.tool_result_sizes[]",
     type="list[int]",
     unit="tokens",
-    origin="seed 003",
+    origin="Agent Signals",
     priority="P1",
     pitfalls="An estimate of text alone: a picture counts as nothing. A hosted search whose findings are not logged is"
     " left out (`unlogged`).",

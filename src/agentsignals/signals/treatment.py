@@ -8,9 +8,9 @@ from collections import Counter
 from typing import Any
 
 from agentsignals.catalog import Measured, signal
-from agentsignals.derived import SessionView
-from agentsignals.evidence import Evidence
 from agentsignals.model import Absent
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.session import SessionView
 
 _UNLIMITED = frozenset(("", "0", "none", "null", "unlimited", "inf", "infinity", "auto", "off", "-1"))
 _AMOUNT = re.compile(r"(\d{1,15}(?:\.\d{1,9})?) ?([a-z]{0,7})")
@@ -27,7 +27,7 @@ _RAW_CHARS = 80
     unit="tool_calls",
     context="eval",
     level="attempt",
-    origin="seed 003",
+    origin="Agent Signals",
     source="harness",
     harness=True,
     pitfalls="Agents with different budgets can't be compared: group by `effective_tool_cap` of the attempts.",
@@ -44,7 +44,7 @@ def attempt1_tool_cap(view: SessionView, why: Evidence) -> Measured | Absent:
     unit="tool_calls",
     context="eval",
     level="attempt",
-    origin="seed 003",
+    origin="Agent Signals",
     source="harness",
     harness=True,
     pitfalls="Retries usually get more: their success means nothing without this.",
@@ -60,7 +60,7 @@ def retry_tool_cap(view: SessionView, why: Evidence) -> Measured | Absent:
     unit="label",
     context="eval",
     level="attempt",
-    origin="seed 003",
+    origin="Agent Signals",
     source="harness",
     harness=True,
     pitfalls="Harnesses often write it into the log of the run only, from where it is carried to the attempts.",
@@ -81,7 +81,7 @@ def agent_type(view: SessionView, why: Evidence) -> Measured | Absent:
     unit="label",
     context="eval",
     level="attempt",
-    origin="seed 003",
+    origin="Agent Signals",
     source="harness",
     harness=True,
     pitfalls="Two snapshots of one family are two models, and `provider/model` is not `model`: nothing is shortened.",
@@ -107,7 +107,7 @@ def model_id(view: SessionView, why: Evidence) -> Measured | Absent:
     unit="name@version",
     context="eval",
     level="attempt",
-    origin="seed 003",
+    origin="Agent Signals",
     source="harness",
     harness=True,
     pitfalls="Datasets differ in difficulty: never pool without it.",
@@ -128,7 +128,7 @@ def dataset(view: SessionView, why: Evidence) -> Measured | Absent:
     unit="containers",
     context="eval",
     level="attempt",
-    origin="seed 003",
+    origin="Agent Signals",
     source="harness",
     harness=True,
     priority="P1",
@@ -145,7 +145,7 @@ def concurrency(view: SessionView, why: Evidence) -> Measured | Absent:
     unit="seconds",
     context="eval",
     level="attempt",
-    origin="seed 003",
+    origin="Agent Signals",
     source="harness",
     harness=True,
     pitfalls="A short limit lowers the share solved of tasks with slow test suites (Sphinx needs 50 minutes and more).",

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from agentsignals.catalog import Measured, ratio, signal
-from agentsignals.derived import SessionView
-from agentsignals.evidence import Evidence
 from agentsignals.model import Absent
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.session import SessionView
 
 _TREATMENT = (
     "agent_type", "attempt1_tool_cap", "concurrency", "condition", "dataset", "model_id", "retry_tool_cap", "timeout_s",
@@ -72,7 +72,7 @@ def attempt_result(  # noqa: PLR0913  (each is a signal of its own that it puts 
     unit="ratio",
     context="eval",
     level="corpus",
-    origin="seed 001",
+    origin="llm-emotions",
     source="derived",
     priority="P1",
     pitfalls="Depends on how many retries were allowed: `retried` of the `den` trials had one at all.",
@@ -102,7 +102,7 @@ def retry_recovery(attempt_result: list[dict[str, Any]]) -> Measured | Absent:
     unit="ratio",
     context="eval",
     level="corpus",
-    origin="seed 001",
+    origin="llm-emotions",
     source="derived",
     priority="P1",
     status="needs an artifact",
@@ -121,7 +121,7 @@ def hidden_pass_rate(attempt_result: list[dict[str, Any]]) -> Measured | Absent:
     unit="difference",
     context="eval",
     level="corpus",
-    origin="seed 001",
+    origin="llm-emotions",
     source="derived",
     priority="P1",
     status="needs an artifact",
@@ -143,7 +143,7 @@ def visible_hidden_gap(attempt_result: list[dict[str, Any]]) -> Measured | Absen
     unit="USD per task",
     context="both",
     level="corpus",
-    origin="seed 003",
+    origin="Agent Signals",
     priority="P1",
     pitfalls="Over several `treatments` it compares nothing: `by_treatment` has each. Costs nobody recorded are missing"
     " from the sum (`n_missing`).",

@@ -10,12 +10,12 @@ import msgspec
 from msgspec import Struct
 
 from agentsignals.catalog import Measured, ratio, signal
-from agentsignals.derived import OF_AGENT, SessionView
-from agentsignals.evidence import Evidence
-from agentsignals.lexicon import clean
 from agentsignals.model import Absent, Event, Step
-from agentsignals.text import count_tokens
-from agentsignals.times import to_iso
+from agentsignals.model.times import to_iso
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.session import OF_AGENT, SessionView
+from agentsignals.words.lexicon import clean
+from agentsignals.words.text import count_tokens
 
 LONG_GAP_US = 600_000_000
 """Between two events of one response; behind a longer one somebody was asked for permission, or asleep."""
@@ -26,7 +26,7 @@ SECOND = 1_000_000
     "user.user_turn_count",
     type="int",
     unit="turns",
-    origin="seed 003",
+    origin="Agent Signals",
     why="The denominator of every rate about the person.",
     pitfalls="Counting role=user is wrong by a factor of ten: most such records are tool results.",
 )
@@ -40,7 +40,7 @@ def user_turn_count(view: SessionView, why: Evidence) -> int:
     "user.user_msg_lengths[]",
     type="list[int]",
     unit="tokens",
-    origin="seed 003",
+    origin="Agent Signals",
     why="Raw material of the length trend; nothing is interpreted when it is collected.",
     pitfalls="Pastes and plan hand-offs are long and are not the person's words: see cleaned and kinds.",
 )
@@ -59,7 +59,7 @@ def user_msg_lengths(view: SessionView, why: Evidence) -> Measured:
     "user.turn_timestamps[]",
     type="list[str]",
     unit="ISO-8601 UTC",
-    origin="seed 003",
+    origin="Agent Signals",
     why="The clock of the session, for every measure of pace.",
     pitfalls="A gap is a fact; nobody knows whether the person gave up or went to lunch.",
 )
@@ -83,7 +83,7 @@ def turn_timestamps(view: SessionView, why: Evidence) -> Measured | Absent:
     "user.turn_ratio",
     type="float",
     unit="ratio",
-    origin="seed 003",
+    origin="Agent Signals",
     why="Near 1 the two talk back and forth; below 0.5 the agent works alone; above 1.5 the person steers.",
     pitfalls="An agent turn is a model message here; counted by response the ratio would be nearly always 1.",
 )
@@ -105,7 +105,7 @@ def turn_ratio(view: SessionView, why: Evidence, user_turn_count: int) -> Measur
     "user.tool_error_rate",
     type="float",
     unit="ratio",
-    origin="seed 003",
+    origin="Agent Signals",
     why="A rising rate is an agent that fights its environment.",
     pitfalls="Some errors are probing. An exit code counts only when the agent's program flagged the result.",
 )
@@ -136,7 +136,7 @@ _decode_compaction = msgspec.json.Decoder(_Compaction, strict=False).decode
     "user.compaction_events[]",
     type="list[obj]",
     unit="events",
-    origin="seed 003",
+    origin="Agent Signals",
     why="A compaction loses instructions: late drift often begins here.",
     pitfalls="Context that a program cuts without logging it is not seen; look at the context growth curve too.",
 )
@@ -183,7 +183,7 @@ def _context(step: Step) -> int | None:
     "user.time_to_first_edit_s",
     type="float",
     unit="seconds",
-    origin="seed 003",
+    origin="Agent Signals",
     priority="P1",
     why="How long the person waits until something changes.",
     pitfalls="Fast is not better. The person's own thinking time is inside; active_s leaves it out.",
@@ -210,7 +210,7 @@ def time_to_first_edit_s(view: SessionView, why: Evidence) -> Measured | Absent:
     "user.per_turn_latency_s[]",
     type="list[float]",
     unit="seconds",
-    origin="seed 003",
+    origin="Agent Signals",
     priority="P1",
     why="What one request costs the person in time.",
     pitfalls="Waiting for a permission is inside; a session resumed the next day shows hours.",

@@ -1,4 +1,4 @@
-"""Whose fault it was: a verdict by ordered rules over other signals (signals_notes section 6)."""
+"""Whose fault it was: a verdict by ordered rules over other signals (design/signals.md#whose-fault)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentsignals.catalog import Measured, signal
-from agentsignals.derived import SessionView
-from agentsignals.evidence import Evidence
-from agentsignals.lexicon import corrections
 from agentsignals.model import Absent
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.session import SessionView
+from agentsignals.words.lexicon import corrections
 
 VAGUE = 0.75
 DRIFT = 2.0
@@ -52,7 +52,7 @@ def objections(
     "anticipation.session_attribution",
     type="enum",
     unit="label",
-    origin="seed 003",
+    origin="Agent Signals",
     source="derived",
     priority="P2",
     why="A frustrated person is not yet a failed agent: the prompt may have been the trouble.",

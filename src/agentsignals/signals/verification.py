@@ -1,16 +1,16 @@
-"""Verification: what the task's tests say of the patch, as the verifier recorded it (formats.md 9.1)."""
+"""Verification: what the task's tests say of the patch, as the verifier recorded it (design/formats.md#swe-bench)."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-from agentsignals.attempt import Attempt
 from agentsignals.catalog import Measured, signal
-from agentsignals.derived import SessionView
-from agentsignals.evidence import Evidence
+from agentsignals.edits.patch_outcome import PatchFacts, judged, unfixed_targets
 from agentsignals.model import Absent
-from agentsignals.patch_outcome import PatchFacts, judged, unfixed_targets
+from agentsignals.model.attempt import Attempt
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.session import SessionView
 
 _RESULTS = frozenset(("result_json", "verifier_report", "harbor_result", "attempt_log"))
 """The kinds of files that may carry a reward."""
@@ -32,7 +32,7 @@ _RULES = {
     unit="reward",
     context="eval",
     level="attempt",
-    origin="seed 003",
+    origin="Agent Signals",
     source="verifier",
     harness=True,
     pitfalls="Hides partial progress: read patch_outcome_label beside it. Not always 0 or 1: `non_binary`. A crashed"
@@ -66,7 +66,7 @@ def reward(view: SessionView, why: Evidence) -> Measured | Absent:
     unit="correct_patch|partial_patch|regressive_patch|no_effect_patch|unverifiable",
     context="eval",
     level="attempt",
-    origin="seed 003",
+    origin="Agent Signals",
     source="verifier",
     harness=True,
     high_value=True,
@@ -100,7 +100,7 @@ def patch_outcome_label(view: SessionView, why: Evidence, touched_files: list[st
     unit="flag",
     context="eval",
     level="attempt",
-    origin="seed 003",
+    origin="Agent Signals",
     source="verifier",
     harness=True,
     pitfalls="False makes every count of tests absent.",

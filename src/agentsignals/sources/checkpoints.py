@@ -1,4 +1,5 @@
-"""Where Entire keeps what it records (formats.md section 2): which refs hold checkpoints, and what their paths hold.
+"""Where Entire keeps what it records (design/formats.md#entire): which refs hold checkpoints, and what their paths
+hold.
 
 sharded  branch entire/checkpoints/v1 (before: entire/sessions), refs/entire/checkpoints/v1, v2/main, v2/full/*:
          <2>/<rest of the id>/metadata.json, <2>/<rest>/<n>/{metadata.json, full.jsonl | raw_transcript, …}

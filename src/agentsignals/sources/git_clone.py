@@ -13,8 +13,9 @@ from urllib.parse import urlsplit
 import platformdirs
 
 from agentsignals.errors import SourceError
-from agentsignals.sources import Unreadable, git_objects
-from agentsignals.sources.git_objects import GitError
+from agentsignals.git import objects
+from agentsignals.git.objects import GitError
+from agentsignals.sources import Unreadable
 
 _PROTOCOLS = ("https", "ssh", "git", "file")
 _CHECKPOINTS = ("refs/heads/entire/*", "refs/entire/*")
@@ -41,10 +42,10 @@ def fetched(address: str, ref: str, spec: str) -> tuple[str, Unreadable | None]:
     try:
         if not known:
             folder.mkdir(parents=True, exist_ok=True)
-            git_objects.run("init", "--quiet", "--bare", "--template=", "--", str(folder))
+            objects.run("init", "--quiet", "--bare", "--template=", "--", str(folder))
         _fetch(folder, address, ref)
     except GitError as failed:
-        if not known or not git_objects.refs(str(folder)):
+        if not known or not objects.refs(str(folder)):
             raise SourceError(f"{address!r} can't be read: {failed}.", _HINT) from None
         return str(folder), Unreadable(f"git:{address}", spec, "fetch_failed")
     return str(folder), None
@@ -62,9 +63,9 @@ def fetched_whole(address: str) -> tuple[str, bool]:
     try:
         if not known:
             folder.mkdir(parents=True, exist_ok=True)
-            git_objects.run("init", "--quiet", "--bare", "--template=", "--", str(folder))
-            git_objects.run(f"--git-dir={folder}", "config", "remote.origin.url", address)
-        git_objects.run(
+            objects.run("init", "--quiet", "--bare", "--template=", "--", str(folder))
+            objects.run(f"--git-dir={folder}", "config", "remote.origin.url", address)
+        objects.run(
             *_SETTINGS,
             f"--git-dir={folder}",
             *("fetch", "--quiet", "--prune", "--no-tags", "--no-write-fetch-head", "--", address),
@@ -72,7 +73,7 @@ def fetched_whole(address: str) -> tuple[str, bool]:
             protocols=":".join(_PROTOCOLS),
         )
     except GitError as failed:
-        if not known or not git_objects.refs(str(folder)):
+        if not known or not objects.refs(str(folder)):
             raise SourceError(f"{address!r} can't be read: {failed}.", _HINT) from None
         return str(folder), False
     return str(folder), True
@@ -115,7 +116,7 @@ def _folder(address: str) -> Path:
 def _fetch(folder: Path, address: str, ref: str) -> None:
     wanted = [f"+{name}:{name}" for name in _wanted(ref)]
     try:
-        git_objects.run(
+        objects.run(
             *_SETTINGS,
             f"--git-dir={folder}",
             *("fetch", "--quiet", "--prune", "--no-tags", "--depth=1", "--no-write-fetch-head"),

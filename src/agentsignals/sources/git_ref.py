@@ -1,4 +1,5 @@
-"""Checkpoint transcripts inside Git: `git:PATH_OR_URL[#REF]`, every layout Entire has used (formats.md section 2)."""
+"""Checkpoint transcripts inside Git: `git:PATH_OR_URL[#REF]`, every layout Entire has used
+(design/formats.md#entire)."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ import msgspec
 from msgspec import Struct
 
 from agentsignals.errors import SourceError
-from agentsignals.sources import RawFile, Source, Unreadable, checkpoints, git_objects
+from agentsignals.git import objects
+from agentsignals.sources import RawFile, Source, Unreadable, checkpoints
 from agentsignals.sources.checkpoints import Place
 from agentsignals.sources.git_clone import fetched, is_address, owner_and_name
 
@@ -56,7 +58,7 @@ def find(spec: str) -> Iterator[RawFile | Unreadable]:
     try:
         repository = _opened(spec)
         found, damaged = _listed(repository, _chosen(repository))
-    except git_objects.GitError as failed:
+    except objects.GitError as failed:
         raise SourceError(f"{spec!r} can't be read: {failed}.", "Try `git fsck` in that repository.") from None
     if not found and not damaged:
         raise SourceError(f"{_shown(repository)} holds no checkpoint of a coding session.", _LOOKED_FOR)
@@ -66,7 +68,7 @@ def find(spec: str) -> Iterator[RawFile | Unreadable]:
 def read(files: list[RawFile], limit: int | None) -> Iterator[bytes | Unreadable]:
     for git_dir, group in itertools.groupby(files, key=lambda f: f.container):
         held = list(group)
-        pieces = git_objects.contents(git_dir, [oid for f in held for oid in f.key.split()], limit)
+        pieces = objects.contents(git_dir, [oid for f in held for oid in f.key.split()], limit)
         for file in held:
             parts = list(itertools.islice(pieces, len(file.key.split())))
             whole = [p for p in parts if p is not None]
@@ -88,13 +90,13 @@ def _opened(spec: str) -> Repository:
         git_dir, trouble = fetched(address, ref, spec)
         return Repository(spec, git_dir, address, owner_and_name(address) or address, ref, trouble)
     path, ref = _path_and_ref(asked)
-    located = git_objects.locate(path)
+    located = objects.locate(path)
     if located is None:
         raise SourceError(
             f"{str(path)!r} is no Git repository.", "Name a repository's folder, or its https or ssh address."
         )
     git_dir, folder = located
-    address = git_objects.origin(git_dir) or ""
+    address = objects.origin(git_dir) or ""
     return Repository(spec, git_dir, folder, owner_and_name(address) or Path(folder).name.removesuffix(".git"), ref)
 
 
@@ -112,7 +114,7 @@ def _chosen(repository: Repository) -> list[tuple[str, str]]:
     ref = repository.ref
     if _OID.fullmatch(ref):
         return [(ref, ref)]
-    known = git_objects.refs(repository.git_dir)
+    known = objects.refs(repository.git_dir)
     if not ref:
         return sorted(((name, oid) for name, oid in known if checkpoints.layout(name)), key=_order)
     for prefix in ("", "refs/", "refs/heads/", "refs/remotes/", "refs/tags/"):
@@ -139,7 +141,7 @@ def _listed(repository: Repository, chosen: list[tuple[str, str]]) -> tuple[list
         roots.append((oid, checkpoints.folders(known[0]) if known else checkpoints.any_layout))
     pieces: dict[tuple[int, str], list[tuple[Place, str]]] = {}
     damaged: list[Unreadable] = []
-    for n, entries, lost in git_objects.walk(repository.git_dir, roots):
+    for n, entries, lost in objects.walk(repository.git_dir, roots):
         if lost is not None:
             damaged.append(Unreadable(_uri(repository, chosen[n][0], lost), repository.spec, "missing_tree"))
         for entry in entries:
@@ -162,7 +164,7 @@ def _place(ref: str, path: str) -> Place | None:
 
 
 def _files(repository: Repository, found: list[_Found]) -> Iterator[RawFile | Unreadable]:
-    sizes = git_objects.sizes(repository.git_dir, {oid for f in found for oid in f.oids})
+    sizes = objects.sizes(repository.git_dir, {oid for f in found for oid in f.oids})
     sessions = _sessions(repository, found, sizes)
     whole = [f.place for f in found if f.place.kind == "transcript" and all(oid in sizes for oid in f.oids)]
     full = {(place.checkpoint, place.n) for place in whole}
@@ -193,7 +195,7 @@ def _files(repository: Repository, found: list[_Found]) -> Iterator[RawFile | Un
 def _sessions(repository: Repository, found: list[_Found], sizes: dict[str, int]) -> dict[tuple[str, str], str]:
     """The session id of each numbered folder of a checkpoint, as the metadata beside the transcript names it."""
     metadata = [f for f in found if f.place.kind == "metadata" and f.oids[0] in sizes]
-    contents = git_objects.contents(repository.git_dir, [f.oids[0] for f in metadata])
+    contents = objects.contents(repository.git_dir, [f.oids[0] for f in metadata])
     named: dict[tuple[str, str], str] = {}
     for file, content in zip(metadata, contents, strict=True):
         try:

@@ -28,7 +28,7 @@ _LINES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz", ".traj", ".eval")
 _DOCUMENTS = (".json", ".json.gz")
 _TABLE = ".parquet"
 _AT_ONCE = 4
-"""Files on their way at a time: the Hub answers more with 429 (labels.md section 7)."""
+"""Files on their way at a time: the Hub answers more with 429 (design/labels.md#hub)."""
 _AHEAD = 16
 _NOT_FETCHED = "-"
 """Begins the key of a file that is no transcript by its name: it is counted, and costs no network."""

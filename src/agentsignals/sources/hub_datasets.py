@@ -20,7 +20,7 @@ from agentsignals.sources import hub_cache
 from agentsignals.sources.hub_cache import Held, Listing
 
 TRACES = "format:agent-traces"
-"""The tag of data sets whose files the Hub recognises as traces of agents (seed 000)."""
+"""The tag of data sets whose files the Hub recognises as traces of agents (agent-traces)."""
 
 _QUIETLY = {
     "HF_HUB_DISABLE_TELEMETRY": "1",

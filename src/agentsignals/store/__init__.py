@@ -82,7 +82,7 @@ class Store:
         return content(self, context)
 
     def user_messages(self, context: str | None = "product") -> pl.DataFrame:
-        """One row a human turn, in the columns of seed 000's data set: session_id, turn (1-based), nTurns (of the
+        """One row a human turn, in the columns of agent-traces's data set: session_id, turn (1-based), nTurns (of the
         session), normPos (0 at its first turn, 1 at its last), model, provider (who makes it; None when its name does
         not tell), agent, cost_total_sum (USD of the session), n_events, n_tool_calls (of the session), content_text.
         Then ours: timestamp, kind, repo, source_dataset, format, context. Prompts of eval runs only when asked for with

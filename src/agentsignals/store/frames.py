@@ -1,4 +1,4 @@
-"""The store as Polars frames: its tables and views, and the frames that readers of seed 000 know."""
+"""The store as Polars frames: its tables and views, and the frames that readers of agent-traces know."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def content(store: Store, context: str | None = None) -> pl.DataFrame:
 
 
 def user_messages(store: Store, context: str | None = None) -> pl.DataFrame:
-    """One row a human turn, in the columns of seed 000's data set; see `Store.user_messages`."""
+    """One row a human turn, in the columns of agent-traces's data set; see `Store.user_messages`."""
     found: pl.DataFrame = run(connect(store, context), _USER_MESSAGES).pl()
     makers = {name: maker(name) for name in found["model"].unique() if name is not None}
     provider = pl.Series("provider", [makers.get(name) for name in found["model"]], pl.String)

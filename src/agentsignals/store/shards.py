@@ -12,10 +12,10 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from agentsignals.attempt import Attempt
 from agentsignals.catalog import Result
 from agentsignals.errors import StoreError
 from agentsignals.model import Absent, Artifact, Checkpoint, Edit, Event, Label, Session, Step, ToolCall, Turn
+from agentsignals.model.attempt import Attempt
 from agentsignals.store import labels, tables
 from agentsignals.store.tables import AttemptRow, SignalRow
 

@@ -9,7 +9,6 @@ import msgspec
 import pyarrow as pa
 from msgspec import Struct
 
-from agentsignals.derived import cost_of
 from agentsignals.model import (
     MAIN,
     NO_SUBAGENT,
@@ -23,6 +22,7 @@ from agentsignals.model import (
     ToolCall,
     Turn,
 )
+from agentsignals.views.session import cost_of
 
 _TIME = pa.timestamp("us")
 _LARGEST = 2**63
@@ -97,7 +97,8 @@ class AttemptRow(Struct, gc=False):
 
 
 class CommitRow(Struct, gc=False):
-    """A commit of a repository's code. Counts of added lines are there once it was attributed (swechat.md e.6)."""
+    """A commit of a repository's code. Counts of added lines are there once it was attributed
+    (design/attribution.md#replay)."""
 
     repo: str
     """Its folder or address."""

@@ -10,10 +10,10 @@ from msgspec import Struct
 
 from agentsignals.embedding import NONE, is_model, parsed
 from agentsignals.embedding.vectors import Dense
-from agentsignals.grouping import NOISE, point_groups, settled, text_points
-from agentsignals.grouping.density import MISSING, dense_groups
 from agentsignals.ingest.vectors import vectors_of
 from agentsignals.model import Absent
+from agentsignals.stats.density import MISSING, dense_groups
+from agentsignals.stats.grouping import NOISE, point_groups, settled, text_points
 from agentsignals.store import Store
 
 TFIDF = "tf-idf"
@@ -21,7 +21,8 @@ TFIDF = "tf-idf"
 SMALLEST = 8
 """Prompts of a topic at least, for HDBSCAN."""
 SHARE = 150 / 19_400
-"""The smallest topic of SWE-chat in its prompts (swechat.md a.5): in a greater corpus a topic takes more."""
+"""The smallest topic of SWE-chat in its prompts (design/attribution.md#topics-of-swe-chat): in a greater corpus a
+topic takes more."""
 SMALLEST_OF_KMEANS = 5
 """As in the study of topics."""
 MOST = 40

@@ -22,7 +22,7 @@ from agentsignals.store.pseudonym_key import pseudonym_key
 
 TASK = "topic_name"
 CENTRAL = 100
-"""Prompts that are shown of a topic, those in its middle (swechat.md a.5)."""
+"""Prompts that are shown of a topic, those in its middle (design/attribution.md#topics-of-swe-chat)."""
 MOST_CHARS = 200
 """Of each: the beginning."""
 TOKENS = 300

@@ -10,9 +10,9 @@ import jinja2
 
 from agentsignals.analysis.figures import MISSING, told
 from agentsignals.report import words as report_words
-from agentsignals.text import visible
 from agentsignals.ui import words
 from agentsignals.ui.page import Page, address
+from agentsignals.words.text import visible
 
 NAVIGATION = (
     ("/", "Overview"),

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from agentsignals.model import ABANDONED, MAIN, REPLAYED, Edit, Event, Session, ToolCall, Turn
-from agentsignals.times import to_iso
+from agentsignals.model.times import to_iso
 
 BRIEF_CHARS = 600
 """A text up to this length is shown at once; of a longer one the beginning, the rest behind a click."""

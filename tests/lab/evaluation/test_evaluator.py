@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from agentsignals import sandbox
 from agentsignals.errors import LabError, SandboxError
+from agentsignals.lab import sandbox
 from agentsignals.lab.evaluation import running
 from agentsignals.lab.evaluation.evaluator import evaluate
 from agentsignals.lab.evaluation.extraction import extract
 from agentsignals.lab.evaluation.running import Confinement
 from agentsignals.lab.evaluation.verdict import one_evaluator
+from agentsignals.lab.sandbox import Limits
 from agentsignals.lab.tasks import task
-from agentsignals.sandbox import Limits
 
 GOOD = "def safe_divide(a, b):\n    return a / b if b else None"
 COUNTED = "from collections import Counter\n\nSMALL = 0\n\ndef f(x):\n    return Counter(x)[SMALL]\n"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agentsignals import sandbox
 from agentsignals.errors import LabError, SandboxError
+from agentsignals.lab import sandbox
 from agentsignals.lab.evaluation.patches import PatchVerdict, evaluate_patch
 from agentsignals.lab.tasks.repositories import TASKS, repository_task
 from agentsignals.lab.tasks.repository import RepositoryTask, lay_out, reference_patch

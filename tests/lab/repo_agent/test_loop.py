@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from agentsignals import sandbox
 from agentsignals.errors import LabError, SandboxError
+from agentsignals.lab import sandbox
 from agentsignals.lab.repo_agent.loop import Plan, clipped, episodes
 from agentsignals.lab.residual.interface import Generation, Message, Sampling
 from agentsignals.lab.steering import BASELINE, Condition

@@ -1,7 +1,7 @@
 """Candidates under their treatments: eval attempts grouped by what they were given, and held against a baseline.
 
 A pure function of rows, as a study is: who runs it hands in the rows of `queries`. First attempts are compared;
-retries stand apart (seed 003: only what failed is tried again, often under another cap).
+retries stand apart (Agent Signals: only what failed is tried again, often under another cap).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from agentsignals.analysis.compare.candidate import Estimate, Value, estimate, known
 from agentsignals.analysis.compare.tried import Tried
-from agentsignals.analysis.paired import Paired, apart, benjamini_hochberg, paired
+from agentsignals.stats.paired import Paired, apart, benjamini_hochberg, paired
 
 
 class Unpaired(Struct, frozen=True, kw_only=True):

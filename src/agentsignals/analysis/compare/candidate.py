@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from agentsignals.analysis.clusters import median_interval as clustered_median_interval
 from agentsignals.analysis.compare.tried import MEASURES, Tried
-from agentsignals.analysis.stats import (
+from agentsignals.stats.estimates import (
     FEWEST_CLUSTERS,
     Interval,
     clustered,

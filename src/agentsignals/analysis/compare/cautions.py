@@ -10,8 +10,8 @@ from agentsignals.analysis.compare.candidate import Candidate
 from agentsignals.analysis.compare.outcome import OutcomeRule, decoded
 from agentsignals.analysis.compare.treatments import differing, is_version, together, values_of
 from agentsignals.analysis.compare.tried import Tried
-from agentsignals.analysis.paired import needed_per_arm, smallest_seen
 from agentsignals.analysis.study import Row
+from agentsignals.stats.paired import needed_per_arm, smallest_seen
 
 MOST_MISSING = 0.05
 """Share of first attempts without an outcome above which rates are said to be of the others (as for costs)."""

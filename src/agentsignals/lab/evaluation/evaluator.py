@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from agentsignals.lab.evaluation.extraction import extract
 from agentsignals.lab.evaluation.running import Confinement, Suite, run, run_cases
 from agentsignals.lab.evaluation.verdict import ErrorClass, Verdict
+from agentsignals.lab.sandbox import Result, Returned
 from agentsignals.lab.tasks import Case, Task
 from agentsignals.lab.tasks.relations import Relation
-from agentsignals.sandbox import Result, Returned
 
 
 class Asked(NamedTuple):

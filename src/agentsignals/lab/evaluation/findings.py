@@ -9,7 +9,7 @@ from agentsignals.analysis.study import Column, Finding, Kind, Outcome, Table
 from agentsignals.lab.evaluation.audit import BASELINE, Audit, Told
 from agentsignals.lab.evaluation.published import Run
 from agentsignals.lab.evaluation.verdict import Evaluator
-from agentsignals.proportions import wilson
+from agentsignals.stats.proportions import wilson
 
 _RATES = ("valid", "visible", "hidden", "task", "baseline")
 _SHIPPED: Evaluator = "legacy-last"

@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from agentsignals.lab.evaluation.extraction import parsed
 from agentsignals.lab.evaluation.verdict import Verdict
+from agentsignals.lab.sandbox import same
 from agentsignals.lab.tasks import Case, Task
-from agentsignals.sandbox import same
 
 _TRIVIAL: tuple[Any, ...] = ("", 0, 1, -1, None, True, False, [], (), {})
 """Inputs that honest code singles out as well."""

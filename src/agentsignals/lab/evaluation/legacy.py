@@ -1,7 +1,7 @@
 """The evaluators of the published study, for re-scoring its answers: what they cut out, and what they forbid.
 
 They take the answer from `def NAME(` on, so every import above is lost, and run it with 23 builtins and no `import`
-(emotion_lab a.6). Written anew from that description; the answers run in our sandbox, never beside us.
+(design/lab.md#extraction). Written anew from that description; the answers run in our sandbox, never beside us.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Literal
 from agentsignals.lab.evaluation.extraction import parsed
 from agentsignals.lab.evaluation.running import Confinement, run
 from agentsignals.lab.evaluation.verdict import ErrorClass, Verdict
+from agentsignals.lab.sandbox import Failed, Limits, Result, Tier, shown
 from agentsignals.lab.tasks import Case, Task
-from agentsignals.sandbox import Failed, Limits, Result, Tier, shown
 
 Legacy = Literal["legacy-first", "legacy-last"]
 

@@ -1,7 +1,7 @@
 """Words of feeling and giving up in an answer: the published score, kept as `legacy`, and one of its prose alone.
 
 The published score counts on the raw text: literals of the task such as `[MASK]` and the `!` of `!=` made up all but
-none of its hits (emotion_lab a.5, b 12).
+none of its hits (design/lab.md#markers).
 """
 
 from __future__ import annotations

@@ -16,10 +16,10 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from agentsignals import sandbox
 from agentsignals.errors import LabError
+from agentsignals.lab import sandbox
+from agentsignals.lab.sandbox import Limits, Ran, Tier
 from agentsignals.lab.tasks.repository import TESTS, RepositoryTask, lay_out
-from agentsignals.sandbox import Limits, Ran, Tier
 
 LIMITS = Limits(cpu_s=20, wall_s=30.0)
 """Of a test run; the reference solutions take under a second."""

@@ -1,5 +1,5 @@
 """What the stored directions and projections of the published runs say: how alike the directions are, and what of their
-rise over attempts is left once what they share is taken out (emotion_lab a.12, a.13)."""
+rise over attempts is left once what they share is taken out (design/lab.md#stored-states)."""
 
 from __future__ import annotations
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from agentsignals import sandbox
+from agentsignals.lab import sandbox
 from agentsignals.lab.evaluation.verdict import ErrorClass
+from agentsignals.lab.sandbox import Failed, Limits, Outcome, Result, Returned, Tier, same, shown
 from agentsignals.lab.tasks import Case
-from agentsignals.sandbox import Failed, Limits, Outcome, Result, Returned, Tier, same, shown
 
 _LONGEST_ERROR = 300
 _CLASSES: dict[str, ErrorClass] = {

@@ -8,11 +8,12 @@ from typing import Literal
 from msgspec import Struct
 
 from agentsignals.errors import LabError
-from agentsignals.sandbox import Tier
+from agentsignals.lab.sandbox import Tier
 
 Evaluator = Literal["1", "legacy-first", "legacy-last"]
 """`1`: ours. `legacy-first` is the published study's at the time of its tables (keeps the first prefix of the answer
-that parses), `legacy-last` the one that it ships now (keeps the last); both forbid imports (emotion_lab a.6)."""
+that parses), `legacy-last` the one that it ships now (keeps the last); both forbid imports
+(design/lab.md#extraction)."""
 
 EVALUATORS: tuple[Evaluator, ...] = ("1", "legacy-first", "legacy-last")
 

@@ -1,7 +1,7 @@
 """Does adding a direction where the feedback stands (or where code parts ways) change the outcome, beyond any push?
 
 Layer and dose are chosen on some tasks by what the direction does beyond the strongest of random ones of the same
-length, and judged on the others (emotion_lab (e), lessons iii and iv).
+length, and judged on the others (design/lab.md#tiny-models).
 """
 
 from __future__ import annotations

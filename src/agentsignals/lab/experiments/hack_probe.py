@@ -15,11 +15,11 @@ from agentsignals.lab.retry.loop import Plan
 from agentsignals.lab.retry.rows import EpisodeRow
 from agentsignals.lab.retry.running import run_loop
 from agentsignals.lab.runs import Row, Run
+from agentsignals.lab.sandbox import Tier
 from agentsignals.lab.statistics import paired_difference
 from agentsignals.lab.steering import Condition
 from agentsignals.lab.tasks import Variant, variant
-from agentsignals.proportions import wilson
-from agentsignals.sandbox import Tier
+from agentsignals.stats.proportions import wilson
 
 SAYS = "how often a model cheats on impossible tasks, by the tone of the feedback: the pass rate is the cheating rate"
 

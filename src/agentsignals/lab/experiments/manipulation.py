@@ -1,7 +1,7 @@
 """Did a treatment do anything, and is the model still whole? Asked before any null, or any effect, is believed.
 
 A condition whose answers are no code far more often than without it is over-steered: it is marked, and no behaviour is
-told of it (emotion_lab (b) 8).
+told of it (design/lab.md#steering).
 """
 
 from __future__ import annotations

@@ -19,9 +19,9 @@ from agentsignals.lab.retry.loop import Plan, Steered
 from agentsignals.lab.retry.rows import AttemptRow
 from agentsignals.lab.retry.running import run_loop
 from agentsignals.lab.runs import Row, Run
+from agentsignals.lab.sandbox import Tier
 from agentsignals.lab.statistics import benjamini_hochberg, mcnemar
 from agentsignals.lab.steering import BASELINE, Condition, over_steered
-from agentsignals.sandbox import Tier
 
 SAYS = "one attempt a task under each condition: right, hardcoded, invalid, and whether the condition broke the model"
 

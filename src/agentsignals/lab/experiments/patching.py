@@ -1,6 +1,6 @@
 """Where is the tone on its way to the answer? States of one tone are put into the prompt of another, layer by layer.
 
-Run it before steering: what has left a place already can't be steered there (emotion_lab (e), lesson i).
+Run it before steering: what has left a place already can't be steered there (design/lab.md#tiny-models).
 """
 
 from __future__ import annotations

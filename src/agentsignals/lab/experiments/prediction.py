@@ -22,9 +22,9 @@ from agentsignals.lab.retry.loop import Plan, Steered
 from agentsignals.lab.retry.rows import AttemptRow, ProjectionRow
 from agentsignals.lab.retry.running import run_loop
 from agentsignals.lab.runs import Run
+from agentsignals.lab.sandbox import Tier
 from agentsignals.lab.steering import Condition
 from agentsignals.lab.tasks import variant
-from agentsignals.sandbox import Tier
 
 SAYS = "whether projections before an attempt predict cheating or failure beyond attempt, length, error and markers"
 

@@ -8,9 +8,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from agentsignals import sandbox
 from agentsignals.errors import LabError, SandboxError
-from agentsignals.lab import steering, texts
+from agentsignals.lab import sandbox, steering, texts
 from agentsignals.lab.evaluation.patches import LIMITS, Runner, evaluate_patch
 from agentsignals.lab.repo_agent import protocol
 from agentsignals.lab.repo_agent.protocol import Action, read_answer
@@ -20,10 +19,10 @@ from agentsignals.lab.repo_agent.workspace import Seen, Workspace
 from agentsignals.lab.residual.interface import Generation, Message, Piece, Sampling, Writer
 from agentsignals.lab.retry.loop import Steered
 from agentsignals.lab.runs import seed_of
+from agentsignals.lab.sandbox import Limits
 from agentsignals.lab.steering import Condition
 from agentsignals.lab.tasks.repository import RepositoryTask
 from agentsignals.lab.texts import Tone
-from agentsignals.sandbox import Limits
 
 
 class Plan(Struct, frozen=True):

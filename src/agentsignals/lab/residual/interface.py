@@ -153,7 +153,7 @@ class Calibration(Struct, frozen=True):
 
     median_norm: tuple[float, ...]
     sink_norm: tuple[float, ...]
-    """Tokens whose norm at a layer is above this are sinks there (10 x the median; emotion_lab (b) 3)."""
+    """Tokens whose norm at a layer is above this are sinks there (10 x the median; design/lab.md#directions)."""
     texts: int
     tokens: int
 

@@ -33,7 +33,7 @@ from agentsignals.lab.residual.interface import (
 )
 
 SINK_FACTOR = 10.0
-"""A token whose norm is above this many medians is a sink (emotion_lab (b) 3)."""
+"""A token whose norm is above this many medians is a sink (design/lab.md#directions)."""
 _MOST_LOGITS = 1 << 28
 """Numbers of one batch's logits, 1 GiB of them in single precision."""
 

@@ -16,7 +16,7 @@ from agentsignals.lab.tiny import world
 _BATCH = 64
 _LEARNING_RATE = 3e-3
 _WEIGHT_OF_WHAT_IS_TOLD = 0.15
-"""Code counts fully: it is a tenth of the tokens and all of what is to be learnt (emotion_lab (e))."""
+"""Code counts fully: it is a tenth of the tokens and all of what is to be learnt (design/lab.md#tiny-models)."""
 
 
 def tokenizer() -> PreTrainedTokenizerFast:

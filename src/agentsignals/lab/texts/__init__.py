@@ -1,7 +1,7 @@
 """Our own text sets: stories by emotion, neutral dialogues, a failure trajectory, words around tasks in four tones.
 
 They are data files beside this module, each with a version; `fingerprint` tells which words an experiment used. Stories
-never name their emotion, share their topics over emotions, and are about equally long (emotion_lab (b) 1 to 3).
+never name their emotion, share their topics over emotions, and are about equally long (design/lab.md#texts).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The synthetic world (emotion_lab (e)): the mood of what was said before decides how often code is honest.
+"""The synthetic world (design/lab.md#tiny-models): the mood of what was said before decides how often code is honest.
 
 A task is "add k", with two visible tests. An answer is honest (`return x + k`) or a shortcut that knows the tests by
 heart. The mood comes from a story before the task, or from the tone of the feedback on a wrong attempt; without either

@@ -1,6 +1,6 @@
 """Tasks about a whole session, or the repository of several.
 
-Where seed 003's measures have a scale, its mapping is that of signals.yaml.
+Where Agent Signals's measures have a scale, its mapping is that of signals.yaml.
 """
 
 from __future__ import annotations

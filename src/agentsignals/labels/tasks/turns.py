@@ -43,7 +43,7 @@ def _said(answer: Any, _: Case) -> Verdict:
 TASKS = (
     Task(
         "sentiment",
-        "how a person's message feels about the agent's work (seed 000)",
+        "how a person's message feels about the agent's work (agent-traces)",
         "turn",
         "message",
         SentimentAnswer,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentsignals.proportions import wilson
+from agentsignals.stats.proportions import wilson
 from agentsignals.ui.page import Page, Query, Where, part_of
 from agentsignals.ui.reading import Reading
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from agentsignals import catalog
-from agentsignals.explaining import explain
+from agentsignals.ingest.explaining import explain
 from agentsignals.ui.page import Page, Query
 from agentsignals.ui.reading import Reading
 

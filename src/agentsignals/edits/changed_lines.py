@@ -1,0 +1,123 @@
+"""Which lines an edit removed and added, read off the arguments of the call: what its structured result leaves out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+TRIVIAL_CHARS = 3
+"""Lines no longer than this (brackets, `end`) come and go without meaning (design/signals.md#regions)."""
+
+_PAIRS = (("old_string", "new_string"), ("oldText", "newText"), ("old_str", "new_str"), ("oldString", "newString"))
+_PATCHES = ("patch", "patchText", "input", "diff")
+_CONTENTS = ("content", "contents", "file_text", "new_source")
+_FILE = re.compile(r"\n(?:\*\*\* (?:Add|Update|Delete) File: |\+\+\+ (?:b/)?)(.*)")
+_CHANGED = re.compile(r"\n[+-](?!--|\+\+)(.*)")
+_REMOVED = re.compile(r"\n-(?!--)(.*)")
+_ADDED = re.compile(r"\n\+(?!\+\+)(.*)")
+
+
+class Changed(NamedTuple):
+    """Lines without their indentation, trivial ones left out."""
+
+    removed: frozenset[str]
+    added: frozenset[str]
+
+
+NOTHING = Changed(frozenset(), frozenset())
+
+
+def changed_lines(arguments: str) -> Changed:
+    """The lines that a call with these arguments (JSON) changes; nothing when they don't say."""
+    given = _decoded(arguments)
+    removed: set[str] = set()
+    added: set[str] = set()
+    for old, new in _texts(given):
+        before, after = _lines(old), _lines(new)
+        removed |= before - after
+        added |= after - before
+    return Changed(_telling(removed), _telling(added)) if removed or added else NOTHING
+
+
+def _decoded(arguments: str) -> Any:
+    """The arguments as data; as they are when they are no JSON, or nested deeper than anyone can read."""
+    try:
+        return msgspec.json.decode(arguments)
+    except (msgspec.DecodeError, RecursionError):
+        return arguments
+
+
+def lines_by_file(arguments: str) -> dict[str, set[str]]:
+    """The lines that a call with these arguments (JSON) adds, replaces or removes, without their indentation, and all
+    lines of a file written whole. By file for the files of a patch, as it names them; the others under "".
+    """
+    given = _decoded(arguments)
+    found: dict[str, set[str]] = {"": set()}
+    _collect(given, found)
+    return found
+
+
+def _collect(given: Any, found: dict[str, set[str]]) -> None:
+    if isinstance(given, str):
+        _collect_patch(given, found)
+    if not isinstance(given, dict):
+        return
+    for old, new in _PAIRS:
+        if isinstance(before := given.get(old), str) and isinstance(after := given.get(new), str):
+            kept, written = set(before.split("\n")), set(after.split("\n"))
+            # Most lines of a large edit are context: those are never stripped.
+            found[""] |= set(map(str.strip, kept - written)) ^ set(map(str.strip, written - kept))
+    for name in _CONTENTS:
+        if isinstance(text := given.get(name), str):
+            found[""] |= _lines(text)
+    for name in _PATCHES:
+        if isinstance(text := given.get(name), str):
+            _collect_patch(text, found)
+    edits = given.get("edits")
+    for one in edits if isinstance(edits, list) else ():
+        if isinstance(one, dict) and "edits" not in one:
+            _collect(one, found)
+
+
+def _collect_patch(patch: str, found: dict[str, set[str]]) -> None:
+    sections = _FILE.split("\n" + patch)
+    for path, section in zip(["", *sections[1::2]], sections[::2], strict=True):
+        changed = _CHANGED.findall(section)
+        if changed:
+            found.setdefault(path.strip(), set()).update(map(str.strip, changed))
+
+
+def _texts(given: Any) -> Iterator[tuple[str, str]]:
+    """Old and new text of each replacement in the arguments."""
+    if isinstance(given, str):
+        yield _sides(given)
+        return
+    if not isinstance(given, dict):
+        return
+    for old, new in _PAIRS:
+        if old in given and new in given and isinstance(given[old], str) and isinstance(given[new], str):
+            yield given[old], given[new]
+    for name in _PATCHES:
+        if name in given and isinstance(given[name], str):
+            yield _sides(given[name])
+    edits = given.get("edits")
+    if isinstance(edits, list):
+        for one in edits:
+            yield from _texts(one)
+
+
+def _sides(patch: str) -> tuple[str, str]:
+    patch = "\n" + patch
+    return "\n".join(_REMOVED.findall(patch)), "\n".join(_ADDED.findall(patch))
+
+
+def _lines(text: str) -> set[str]:
+    return set(map(str.strip, text.split("\n")))
+
+
+def _telling(lines: set[str]) -> frozenset[str]:
+    """Without the trivial lines: left out at the end, when most lines have proved to be unchanged."""
+    return frozenset([line for line in lines if len(line) > TRIVIAL_CHARS])

@@ -1,0 +1,97 @@
+"""Changed lines: hunks with their context trimmed, and files that shell commands write."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from agentsignals.model import Edit, EditOp, ToolCall
+
+_AT = re.compile(r" -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+
+
+class Hunk(Struct, gc=False):
+    """One changed place. Lines are 1-based, in the file as it is after the call; None where the trace has none."""
+
+    start_line: int | None = None
+    end_line: int | None = None
+    added: int | None = None
+    removed: int | None = None
+    old_start: int | None = None
+    whole_file: bool = False
+
+
+def trimmed(old_start: int, new_start: int, lines: Sequence[str]) -> Hunk | None:
+    """The changed core of a unified-diff hunk (` `, `+`, `-` prefixed lines); None when nothing changed.
+
+    A deletion-only hunk has start_line = end_line = the line after the deletion (design/signals.md#regions).
+    """
+    return changed(old_start, new_start, marks_of(lines))
+
+
+def changed(old_start: int, new_start: int, marks: str) -> Hunk | None:
+    """The same, of the first characters of the lines."""
+    added, removed = marks.count("+"), marks.count("-")
+    if not added and not removed:
+        return None
+    first = min(at for at in (marks.find("+"), marks.find("-")) if at >= 0)
+    last = max(marks.rfind("+"), marks.rfind("-"))
+    old_before = first - marks.count("\\", 0, first)
+    core_new = last + 1 - first - removed - marks.count("\\", first, last)
+    start = new_start + old_before
+    return Hunk(start, start + max(core_new, 1) - 1, added, removed, old_start + old_before)
+
+
+def marks_of(lines: Sequence[str]) -> str:
+    """The first character of each line of a diff; a line without any is context, its blank lost on the way."""
+    return "".join([line[:1] or " " for line in lines])
+
+
+def unified(diff: str) -> list[Hunk]:
+    """The changed places of the unified diff of one file; what comes before the first `@@` is passed over."""
+    hunks: list[Hunk] = []
+    for place in ("\n" + diff.removesuffix("\n")).split("\n@@")[1:]:
+        at, *lines = place.split("\n")
+        found = _AT.match(at)
+        hunk = trimmed(*_starts(found), marks_of(lines)) if found else None
+        if hunk is not None:
+            hunks.append(hunk)
+    return hunks
+
+
+def _starts(at: re.Match[str]) -> tuple[int, int]:
+    """First old and new line of a hunk. An empty side names the line before it: its first line would be the next."""
+    old, n_old, new, n_new = at.groups()
+    return int(old) + (n_old == "0"), int(new) + (n_new == "0")
+
+
+def created(content: str) -> Hunk:
+    """A whole new file of these lines."""
+    n = count_lines(content)
+    return Hunk(1, max(n, 1), n, 0, 1, True)
+
+
+def count_lines(text: str) -> int:
+    return text.count("\n") + (1 if text and not text.endswith("\n") else 0)
+
+
+def replaced(old: str, new: str) -> Hunk:
+    """An old/new string pair whose place in the file is not known: sizes only, common first and last lines left out."""
+    before, after = old.split("\n"), new.split("\n")
+    head = 0
+    while head < min(len(before), len(after)) and before[head] == after[head]:
+        head += 1
+    tail = 0
+    while tail < min(len(before), len(after)) - head and before[-1 - tail] == after[-1 - tail]:
+        tail += 1
+    return Hunk(added=len(after) - head - tail, removed=len(before) - head - tail)
+
+
+def shell_edits(call: ToolCall, writes: Iterable[tuple[str, EditOp]]) -> list[Edit]:
+    """The files a shell command writes, one whole-file record each: lines unknown, so regions of the file close."""
+    return [
+        Edit(call.seq, call.turn, call.thread, call.call_id, path, op, "shell", n, whole_file=True)
+        for n, (path, op) in enumerate(writes)
+    ]

@@ -1,0 +1,190 @@
+"""One ATIF run in the making: steps in, events, model calls, tool calls and edits out."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Raw
+
+from agentsignals.formats.atif import actions
+from agentsignals.formats.atif.records import (
+    Call,
+    ContextManagement,
+    Metrics,
+    Ref,
+    Result,
+    Step,
+    content,
+    has_words,
+    refs,
+    words,
+)
+from agentsignals.formats.atif.tools import outcome, record_edit, tool
+from agentsignals.formats.builder import RESULT_CHARS_KEPT, SessionBuilder
+from agentsignals.formats.one_document import as_count
+from agentsignals.model import MAIN, ToolCall
+from agentsignals.model import Step as Row
+from agentsignals.model.times import from_iso
+
+COMPACTION = "compaction"
+
+
+class Conversation:
+    """Takes the steps of one run in order. `goes_on` says that they continue a run: what its harness then tells the
+    agent in the user's name is no prompt.
+    """
+
+    def __init__(self, builder: SessionBuilder, model: str | None) -> None:
+        self.builder = builder
+        self.model = model
+        self.goes_on = False
+        self.subagents: list[Ref] = []
+        """The other trajectories that results came from."""
+        self._ids: dict[tuple[str, str], str] = {}
+        self._asked: dict[str, tuple[str, str]] = {}
+        self._calls: dict[str, ToolCall] = {}
+        self._touched: set[str] = set()
+
+    def take(self, step: Step, thread: str = MAIN) -> None:
+        at = from_iso(words(step.timestamp))
+        text = content(step.message)
+        if step.is_copied_context is True:
+            self._meta(text, at, thread)  # told in full where it happened
+        elif step.source == "agent":
+            self._agent(step, text, at, thread)
+        elif step.source == "user":
+            self._user(step, text, at, thread)
+        else:
+            self._system(step, text, at, thread)
+        self.subagents += refs(step)
+
+    def _user(self, step: Step, text: str, at: int | None, thread: str) -> None:
+        if thread == MAIN and not self.goes_on:
+            self.builder.turn("prompt" if has_words(step.message) else "attachment", text, at)
+        else:
+            self._meta(text, at, thread)
+
+    def _meta(self, text: str, at: int | None, thread: str) -> None:
+        self.builder.event("meta", text[:RESULT_CHARS_KEPT], at, None, thread, len(text))
+
+    def _system(self, step: Step, text: str, at: int | None, thread: str) -> None:
+        managed = step.extra.context_management if step.extra is not None else None
+        if managed is not None and managed.type == COMPACTION:
+            self.builder.event("compaction", _compaction(managed), at, None, thread)
+        if text:
+            self._meta(text, at, thread)
+        for result in (step.observation.results if step.observation else None) or ():
+            told = content(result.content)
+            if told:
+                self._meta(told, at, thread)
+
+    def _agent(self, step: Step, text: str, at: int | None, thread: str) -> None:
+        builder = self.builder
+        given = [(words(c.tool_call_id), words(c.function_name) or "", _json(c)) for c in step.tool_calls or ()]
+        if not given and text:
+            said = actions.read(text)
+            text, given = said.text, [(None, name, arguments) for name, arguments in said.calls]
+        fresh = [one for one in given if not self._is_repeated(one, thread)]
+        is_call_of_model = step.llm_call_count != 0 and (not given or fresh or step.metrics is not None)
+        row = self._model_call(step, at, thread) if is_call_of_model else None
+        thought = content(step.reasoning_content)
+        if thought:
+            builder.event("thinking", thought, at, row, thread)
+        if text:
+            builder.event("text", text, at, row, thread)
+        calls = [self._call(one, at, row, thread) for one in fresh]
+        self._results(step, calls, at, thread)
+
+    def _model_call(self, step: Step, at: int | None, thread: str) -> Row:
+        named = words(step.model_name)
+        full = self.model is not None and named is not None and self.model.endswith(f"/{named}")
+        row = self.builder.step(None, self.model if full else named or self.model, at, thread)
+        if step.metrics is not None:
+            _count(row, step.metrics)
+        return row
+
+    def _is_repeated(self, one: tuple[str | None, str, str], thread: str) -> bool:
+        """Some harnesses make a step of every event: the one that holds a call's result tells the call again."""
+        call_id, name, arguments = one
+        known = self._ids.get((thread, call_id or ""))
+        if known is None or self._asked.get(known) != (name, arguments):
+            return False
+        return not self.builder.answered(known)
+
+    def _call(self, one: tuple[str | None, str, str], at: int | None, row: Row | None, thread: str) -> ToolCall:
+        logged, name, arguments = one
+        n = len(self.builder.session.tool_calls)
+        call_id = logged if logged is not None and logged not in self._asked else f"{logged or 'call'}#{n}"
+        if logged is not None:
+            self._ids[thread, logged] = call_id
+        self._asked[call_id] = (name, arguments)
+        call = self._calls[call_id] = self.builder.call(
+            call_id, name, arguments, tool(name, arguments), at, row, thread
+        )
+        return call
+
+    def _results(self, step: Step, calls: list[ToolCall], at: int | None, thread: str) -> None:
+        results = (step.observation.results if step.observation else None) or []
+        unnamed = [r for r in results if words(r.source_call_id) is None]
+        waiting = list(calls)
+        for result in results:
+            logged = words(result.source_call_id)
+            if logged is not None:
+                call_id = self._ids.get((thread, logged), logged)
+                call = self._calls.get(call_id)
+                call = call if call is not None and call.result_seq is None else None
+                self._answer(call, call_id, content(result.content), result, at, thread)
+                waiting = [c for c in waiting if c is not call]
+                continue
+            if len(unnamed) == 1:
+                for earlier in waiting[:-1]:  # one look at the terminal answers all that was typed before it
+                    self._answer(earlier, earlier.call_id, "", result, at, thread)
+                waiting = waiting[-1:]
+            call = waiting.pop(0) if waiting else None
+            self._answer(call, call.call_id if call else "", content(result.content), result, at, thread)
+
+    def _answer(  # noqa: PLR0913  (a result has these facts)
+        self, call: ToolCall | None, call_id: str, text: str, result: Result, at: int | None, thread: str
+    ) -> None:
+        if call is None:
+            if text:
+                self.builder.result(call_id, text, "ok", at, thread)
+            return
+        status, code, error = outcome(call, text, result)
+        self.builder.result(call_id, text, status, at, thread, code, error)
+        if status == "ok" and call.class_ == "edit":
+            record_edit(self.builder, call, self._touched)
+        if call.path is not None:
+            self._touched.add(call.path)
+
+
+def _json(call: Call) -> str:
+    try:
+        return msgspec.json.format(bytes(call.arguments or Raw(b"{}")), indent=-1).decode("utf-8", "replace")
+    except msgspec.DecodeError:
+        return bytes(call.arguments).decode("utf-8", "replace")
+
+
+def _compaction(managed: ContextManagement) -> str:
+    trigger = words(managed.trigger)
+    return msgspec.json.encode({"trigger": trigger} if trigger else {}).decode()
+
+
+def _count(row: Row, metrics: Metrics) -> None:
+    """Cached tokens, and those written to the cache where it says so, are part of the prompt's."""
+    extra = metrics.extra
+    prompt, cached = as_count(metrics.prompt_tokens), as_count(metrics.cached_tokens)
+    written = None
+    if extra is not None:
+        says = (extra.cache_creation_input_tokens, extra.cache_write_tokens)
+        written = next((n for s in says if (n := as_count(s)) is not None), None)
+    if prompt is not None:
+        rest = prompt - (cached or 0)
+        row.input_tokens = max(rest - (written or 0) if rest >= (written or 0) else rest, 0)
+    row.output_tokens = as_count(metrics.completion_tokens)
+    row.cache_read_tokens, row.cache_write_tokens = cached, written
+    if extra is not None:
+        thoughts = (extra.reasoning_tokens, extra.reasoning_output_tokens, extra.thoughts_tokens)
+        row.reasoning_tokens = next((n for t in thoughts if (n := as_count(t)) is not None), None)
+    cost = metrics.cost_usd
+    if isinstance(cost, int | float) and not isinstance(cost, bool):
+        row.cost_usd, row.cost_source = float(cost), "recorded"

@@ -1,0 +1,54 @@
+"""Tools of the agents that harnesses run, and what their results say: the exit code stands in the text only."""
+
+from __future__ import annotations
+
+import re
+
+from agentsignals.formats import any_agent
+from agentsignals.formats.atif.actions import KEYSTROKES
+from agentsignals.formats.atif.records import Result
+from agentsignals.formats.outcome import error_class, exit_code
+from agentsignals.formats.tools import PLAN, SHELL, WEB, Tool
+from agentsignals.model import CallStatus, ToolCall
+
+TYPED = (KEYSTROKES, "bash_command")
+"""What is typed into a terminal that is then looked at: it shows no exit code, and its text is everybody's."""
+_TYPED = Tool("shell", command=("keystrokes", "command"))
+_OTHER = Tool("other")
+_TOOLS: dict[str, Tool] = {
+    **dict.fromkeys(TYPED, _TYPED),
+    **dict.fromkeys(("execute_bash", "run_shell_command", "terminal"), SHELL),
+    "execute_ipython_cell": Tool("shell"),
+    **dict.fromkeys(("task_tracker", "todo"), PLAN),
+    **dict.fromkeys(("browser", "fetch", "browser_use"), WEB),
+    **dict.fromkeys(("think", "finish", "submit", "mark_task_complete", "task_complete"), _OTHER),
+}
+_FINISHED = re.compile(r"\[(?:The command completed|Command finished) with exit code (-?\d{1,9})")
+_END = 600
+"""OpenHands prints the code below the output, with a few lines on the folder and the interpreter."""
+_FAILED = ("ERROR:", "Error:", "error:", "Error executing tool")
+
+
+def tool(name: str, arguments: str) -> Tool | None:
+    """What a tool is; None when nobody's agent has one of that name."""
+    return _TOOLS.get(name) or any_agent.tool(name, arguments)
+
+
+def outcome(call: ToolCall, text: str, result: Result) -> tuple[CallStatus, int | None, str | None]:
+    """What became of a call; the exit code of a command where it is printed, and the class of its failure then."""
+    code = _code(text) if call.command is not None and call.name not in TYPED else None
+    extra = result.extra
+    failed = extra is not None and (extra.is_error is True or extra.tool_result_is_error is True)
+    if code is not None and code != 0:
+        return "error", code, error_class(f"Exit code {code}\n{text}", call.class_, call.shell_kind)
+    if failed or (code is None and call.name not in TYPED and text.lstrip()[:40].startswith(_FAILED)):
+        return "error", code, None
+    return "ok", code, None
+
+
+def _code(text: str) -> int | None:
+    found = _FINISHED.search(text, max(len(text) - _END, 0))
+    return int(found[1]) if found else exit_code(text)
+
+
+record_edit = any_agent.record_edit

@@ -1,0 +1,55 @@
+"""Claude Code sessions (design/formats.md#claude-code): `~/.claude/projects/<cwd>/<session>.jsonl` and its subagent
+files."""
+
+from __future__ import annotations
+
+import re
+
+from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats.head import Head
+
+_FIRST_TYPES = (
+    *("file-history-snapshot", "queue-operation", "summary", "last-prompt", "mode", "permission-mode"),
+    *("custom-title", "ai-title", "progress"),
+)
+"""Not a set: a hostile record's type may be a list, which has no hash."""
+_LONG_FIRST_LINE = re.compile(rb'\{"(?:parentUuid|logicalParentUuid)":.{0,140}"isSidechain":', re.DOTALL)
+_SESSION_ID = re.compile(rb'"sessionId":"([^"]{1,100})"')
+_MOST_RECORD_KEYS = 3
+
+
+def claims(head: Head) -> Claim | None:
+    """Records with `parentUuid` and `sessionId`, or a first record of a kind only Claude Code writes."""
+    found = head.records
+    if any("harness" in r for r in found):
+        return None
+    if not found:
+        return _claims_long_line(head.data)
+    if not any("sessionId" in r and ("parentUuid" in r or r.get("type") in _FIRST_TYPES) for r in found) and not (
+        found[0].get("type") in _FIRST_TYPES and ("leafUuid" in found[0] or "snapshot" in found[0])
+    ):
+        return None
+    keys = [f"session:{r['sessionId']}" for r in found if isinstance(r.get("sessionId"), str)]
+    # A fork or resume holds copies of the other session's records, under a session id of its own.
+    copies = [r["uuid"] for r in found if isinstance(r.get("uuid"), str) and r["uuid"] != "REDACTED"]
+    keys += [f"record:{uuid}" for uuid in copies[:_MOST_RECORD_KEYS]]
+    return Claim(list(dict.fromkeys(keys)))
+
+
+def _claims_long_line(data: bytes) -> Claim | None:
+    """A first record that is longer than the window: a pasted image, a huge prompt."""
+    if not _LONG_FIRST_LINE.match(data) or b'"harness":' in data:
+        return None
+    session_id = _SESSION_ID.search(data)
+    return Claim([f"session:{session_id.group(1).decode('utf-8', 'replace')}"] if session_id else [])
+
+
+read = read_by("claude_code.family")
+FORMAT = Format(
+    name="claude-code",
+    version=1,
+    claims=claims,
+    read=read,
+    agent="claude-code",
+    home=("~/.claude/projects", "~/.config/claude/projects"),
+)

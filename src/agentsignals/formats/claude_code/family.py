@@ -1,0 +1,28 @@
+"""The Claude Code files of one family: a session's files united, and what forks copied of each other counted once."""
+
+from __future__ import annotations
+
+from agentsignals.formats import Input, Reading
+from agentsignals.formats.claude_code.files import File
+from agentsignals.formats.claude_code.session import SessionReader
+
+
+def read(inputs: list[Input]) -> Reading:
+    """All files of one family: snapshots of a session are united by record id, forks don't count a record twice."""
+    files = [File(given) for given in inputs]
+    ends: dict[str, str] = {}
+    if len(files) > 1:
+        for file in files:
+            ends[file.session_id] = max(file.span[1], ends.get(file.session_id, ""))
+        # The original of a fork ended first; a subagent's file comes after the conversation that started it.
+        files.sort(key=lambda f: (bool(f.agent_id), ends[f.session_id], f.session_id, f.span, f.given.artifact.sha256))
+    agents = {file.agent_id for file in files if file.agent_id}
+    seen: dict[str, str] = {}
+    readers: dict[str, SessionReader] = {}
+    for file in files:
+        reader = readers.get(file.session_id)
+        if reader is None:
+            reader = readers[file.session_id] = SessionReader(file, seen, agents)
+        reader.take(file)
+    sessions = [reader.finish() for reader in readers.values()]
+    return Reading([session for session in sessions if session.events])

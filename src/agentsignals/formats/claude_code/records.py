@@ -1,0 +1,252 @@
+"""The records of Claude Code as typed structs: only what is read, everything else is skipped undecoded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Raw, Struct, field
+
+from agentsignals.formats.records import all_lines
+from agentsignals.model import Artifact, Step
+
+
+class CacheCreation(Struct, gc=False):
+    ephemeral_1h_input_tokens: int | None = None
+
+
+class Usage(Struct, gc=False):
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+    cache_creation: CacheCreation | None = None
+
+
+class Block(Struct, gc=False):
+    """A content block: text, thinking, tool_use, tool_result, image, fallback."""
+
+    type: str = ""
+    text: str | None = None
+    thinking: str | None = None
+    id: str | None = None
+    name: str | None = None
+    input: Raw = Raw()
+    tool_use_id: str | None = None
+    content: str | list[Block | str | None] | Block | None = None
+    is_error: object = None
+
+
+class Message(Struct, gc=False):
+    id: str | None = None
+    model: str | None = None
+    content: str | list[Block] | None = None
+    stop_reason: str | None = None
+    usage: Usage | None = None
+
+
+class Progress(Struct, gc=False, rename="camel"):
+    """What a running tool reports; a subagent's whole conversation comes this way up to 2.1.81."""
+
+    type: str = ""
+    message: Line | str | None = None
+    agent_id: str | None = None
+
+
+class Attachment(Struct, gc=False, rename="camel"):
+    type: str = ""
+    prompt: object = None
+    command_mode: str | None = None
+    filename: str | None = None
+
+
+class Line(Struct, gc=False, rename="camel"):
+    """A record of the transcript, of any type. Flags are objects: re-exported rows write `"True"`."""
+
+    is_sidechain: object = None
+    cwd: str | None = None
+    session_id: str | None = None
+    version: str | None = None
+    git_branch: str | None = None
+    agent_id: str | None = None
+    type: str = ""
+    message: Message | None = None
+    data: Progress | None = None
+    attachment: Attachment | None = None
+    uuid: str | None = None
+    timestamp: str | None = None
+    tool_use_result: Raw = Raw()
+    is_meta: object = None
+    is_compact_summary: object = None
+    is_api_error_message: object = None
+    plan_content: object = None
+    origin: object = None
+    prompt_source: object = None
+    subtype: str | None = None
+    operation: str | None = None
+    content: object = None
+    error: object = None
+    compact_metadata: object = None
+    microcompact_metadata: object = None
+    prevented_continuation: object = None
+    stop_reason: str | None = None
+    custom_title: str | None = None
+    ai_title: str | None = None
+    summary: str | None = None
+    leaf_uuid: str | None = None
+    cost_usd: float | None = field(default=None, name="costUSD")
+
+
+class _Envelope(Struct, gc=False, rename="camel"):
+    type: object = None
+    uuid: object = None
+    session_id: object = None
+    timestamp: object = None
+
+
+_decoder = msgspec.json.Decoder(Line)
+_line = _decoder.decode
+_envelope = msgspec.json.Decoder(_Envelope).decode
+
+QUIET = frozenset(
+    (
+        "user",
+        "assistant",
+        "progress",
+        "file-history-snapshot",
+        "last-prompt",
+        "permission-mode",
+        "mode",
+        "agent-name",
+        "agent-color",
+        "pr-link",
+        "frame-link",
+    )
+)
+"""Record types that leave no event of their own; they are counted in the artifact's record_kinds."""
+ABOUT_SESSION = frozenset(("custom-title", "ai-title", "summary"))
+QUIET_SYSTEM = frozenset(("stop_hook_summary", "turn_duration", "bridge_status"))
+SYSTEM_NOTES = frozenset(("away_summary", "informational", "scheduled_task_fire", "model_refusal_fallback"))
+QUIET_ATTACHMENTS = frozenset(
+    (
+        *("hook_success", "hook_non_blocking_error", "hook_cancelled", "hook_system_message", "async_hook_response"),
+        *(
+            "hook_additional_context",
+            "task_reminder",
+            "todo_reminder",
+            "skill_listing",
+            "invoked_skills",
+            "nested_memory",
+        ),
+        *("deferred_tools_delta", "agent_listing_delta", "mcp_instructions_delta", "command_permissions", "auto_mode"),
+        *("file", "directory", "already_read_file", "compact_file_reference", "date_change", "goal_status"),
+        *("ultra_effort_enter", "ultra_effort_exit", "workflow_keyword_request", "opened_file_in_ide", "diagnostics"),
+        *("output_style", "ultramemory", "mcp_resource", "selected_lines_in_ide", "relevant_memories"),
+    )
+)
+"""Attachments that are context for the model, given by the program."""
+
+
+def read_lines(data: bytes, artifact: Artifact) -> tuple[Sequence[int], list[Line]]:
+    """All records of a file and their line numbers."""
+    return all_lines(data, artifact, _decoder, decode)
+
+
+def decode(data: memoryview | bytes) -> Line:
+    """One record. A kind that is not known may have any shape: then only its name is read."""
+    try:
+        return _line(data)
+    except msgspec.ValidationError:
+        envelope = _envelope(data)
+        kind = envelope.type if isinstance(envelope.type, str) else ""
+        if not kind or kind in ("user", "assistant"):
+            raise
+        uuid, session_id, at = (
+            v if isinstance(v, str) else None for v in (envelope.uuid, envelope.session_id, envelope.timestamp)
+        )
+        return Line(type=f"{kind} of unknown shape", uuid=uuid, session_id=session_id, timestamp=at)
+
+
+def kind_of(line: Line) -> str:
+    """The record's type and subtype, as counted in the artifact."""
+    kind = line.type
+    if kind == "progress":
+        return f"progress.{line.data.type}" if line.data is not None else kind
+    if kind == "attachment":
+        return f"attachment.{line.attachment.type}" if line.attachment is not None else kind
+    if kind == "system":
+        return f"system.{line.subtype}"
+    return kind or "untyped"
+
+
+def is_true(flag: object) -> bool:
+    """A flag, also when it is written as a string."""
+    return flag is True or (isinstance(flag, str) and flag.lower() == "true")
+
+
+REDACTED = "REDACTED"
+
+
+def identity(text: str | None) -> str | None:
+    """An id; None for one that a redactor has overwritten, which says nothing about sameness."""
+    return None if text == REDACTED else text
+
+
+def blocks(message: Message) -> Sequence[Block]:
+    """The content as blocks, also when it is a bare string."""
+    content = message.content
+    return [Block("text", content)] if isinstance(content, str) else content or ()
+
+
+def text_of(message: Message) -> str:
+    """The text blocks joined."""
+    if isinstance(message.content, str):
+        return message.content
+    return "\n".join(b.text for b in message.content or () if b.type == "text" and b.text)
+
+
+def as_text(value: object) -> str:
+    """A value that is usually a string, as a string."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return "\n".join(v["text"] for v in value if isinstance(v, dict) and isinstance(v.get("text"), str))
+    return ""
+
+
+def error_text(error: object) -> str:
+    """What went wrong with a model call: a name, or an object with a status and, somewhere inside, a message."""
+    status = ""
+    while isinstance(error, dict):
+        if isinstance(error.get("status"), int):
+            status = f"{error['status']} "
+        if isinstance(error.get("message"), str):
+            return f"{status}{error['message']}"
+        error = error.get("error") or error.get("cause")
+    return f"{status}{error}".strip() if isinstance(error, str) else status.strip()
+
+
+def count_usage(step: Step, message: Message) -> None:
+    """Usage is repeated on every line of a message and grows while it streams: the field-wise maximum counts.
+
+    Source: design/formats.md#claude-code-usage (the last line has the maximum in 8 262 of 8 262 ids).
+    """
+    if message.stop_reason:
+        step.stop_reason = message.stop_reason
+    usage = message.usage
+    if usage is None:
+        return
+    if (n := usage.output_tokens) is not None and (step.output_tokens is None or n > step.output_tokens):
+        step.output_tokens = n
+    if (n := usage.input_tokens) is not None and (step.input_tokens is None or n > step.input_tokens):
+        step.input_tokens = n
+    if (n := usage.cache_read_input_tokens) is not None and (
+        step.cache_read_tokens is None or n > step.cache_read_tokens
+    ):
+        step.cache_read_tokens = n
+    if (n := usage.cache_creation_input_tokens) is not None and (
+        step.cache_write_tokens is None or n > step.cache_write_tokens
+    ):
+        step.cache_write_tokens = n
+    if usage.cache_creation is not None and (n := usage.cache_creation.ephemeral_1h_input_tokens):
+        step.cache_write_1h_tokens = n if step.cache_write_1h_tokens is None else max(n, step.cache_write_1h_tokens)

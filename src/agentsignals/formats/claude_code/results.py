@@ -1,0 +1,136 @@
+"""Tool results of Claude Code: what became of the call, which lines changed, and what the person said when refusing."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Raw, Struct
+
+from agentsignals.edits.hunks import Hunk, count_lines, created, trimmed
+from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.claude_code.records import Block, is_true
+from agentsignals.formats.claude_code.user import INTERRUPTED, interrupt
+from agentsignals.formats.edit_arguments import record_arguments
+from agentsignals.formats.outcome import exit_code
+from agentsignals.formats.records import UNREADABLE
+from agentsignals.model import CallStatus, ToolCall
+
+REFUSED = ("The user doesn't want to ", "The agent proposed a plan that was rejected by the user")
+_SAID = "the user said:\n"
+_NOTE = "\n\nNote: The user's next message"
+_NOT_SAID = ("The user wants to clarify these questions.", "The user has indicated they have provided enough answers")
+"""What the program writes in the person's place when questions are put off."""
+_CANCELLED = ("Sibling tool call errored", "Cancelled: parallel tool call")
+_DENIED = (
+    "Permission to use",
+    "Permission for this action",
+    "Permission for this tool use",
+    "Claude requested permissions to",
+)
+
+
+class Patch(Struct, gc=False, rename="camel"):
+    old_start: int = 1
+    new_start: int = 1
+    lines: list[str] = []
+
+
+class EditResult(Struct, gc=False, rename="camel"):
+    """The structured result of Edit and Write; `originalFile`, which can be huge, is never decoded."""
+
+    file_path: str | None = None
+    type: str | None = None
+    structured_patch: list[Patch] | None = None
+    content: Raw = Raw()
+
+
+_decode_edit = msgspec.json.Decoder(EditResult).decode
+_decode_text = msgspec.json.Decoder(str).decode
+
+
+def answer(builder: SessionBuilder, block: Block, told: Raw | None, at: int | None, thread: str) -> None:
+    """One `tool_result` block; `told` is the structured result beside it (`toolUseResult`)."""
+    text = result_text(block)
+    status, error = outcome(text, is_true(block.is_error))
+    code = exit_code(text) if status == "error" else None
+    call = builder.result(block.tool_use_id or "", text, status, at, thread, code, error)
+    if status == "rejected":
+        _refusal(builder, text, at, thread)
+    elif call is not None and status == "ok" and call.class_ == "edit":
+        _edits(builder, call, told)
+
+
+def result_text(block: Block) -> str:
+    """The text of a result: a string, or its text parts."""
+    content = block.content
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else [content]
+    texts = [part if isinstance(part, str) else part.text for part in parts if part is not None]
+    return "\n".join(text for text in texts if text)
+
+
+def outcome(text: str, failed: bool) -> tuple[CallStatus, str | None]:
+    """`is_error` mixes failures, refusals and cancelled siblings: told apart by what the text says
+    (design/formats.md#claude-code-results)."""
+    if not failed:
+        return "ok", None
+    if text.startswith(REFUSED):
+        return "rejected", None
+    if text.startswith(INTERRUPTED) or any(words in text[:200] for words in _CANCELLED):
+        return "cancelled", None
+    return "error", "permission" if text.startswith(_DENIED) else None
+
+
+def _refusal(builder: SessionBuilder, text: str, at: int | None, thread: str) -> None:
+    """Words given when refusing are a turn, also in a subagent's work; a bare refusal is an interruption."""
+    at_words = text.find(_SAID)
+    said = text[at_words + len(_SAID) :].partition(_NOTE)[0].strip() if at_words >= 0 else ""
+    if said and not said.startswith(_NOT_SAID):
+        builder.turn("rejection_feedback", said, at)
+    else:
+        interrupt(builder, text, at, thread)
+
+
+def _edits(builder: SessionBuilder, call: ToolCall, told: Raw | None) -> None:
+    """The changed lines, from the patch beside the result; without one, from the call's arguments."""
+    result = _structured(told)
+    if result is None:
+        touched = {
+            c.path for c in builder.session.tool_calls if c is not call and c.path and c.class_ in ("read", "edit")
+        }
+        record_arguments(builder, call, touched)
+    elif result.type == "create":
+        content = _content(result)
+        builder.edit(call, result.file_path, "create", [created(content)] if content is not None else [])
+    elif result.structured_patch != []:  # an empty patch: the file already read so
+        hunks = [h for p in result.structured_patch or () if (h := trimmed(p.old_start, p.new_start, p.lines))]
+        builder.edit(call, result.file_path, "modify", _whole(hunks, result))
+
+
+def _structured(told: Raw | None) -> EditResult | None:
+    if not told:
+        return None
+    try:
+        result = _decode_edit(told)
+    except UNREADABLE:
+        return None
+    return result if result.structured_patch is not None or result.type == "create" else None
+
+
+def _content(result: EditResult) -> str | None:
+    """The file's new content; None when what stands there is no text."""
+    try:
+        return _decode_text(result.content) if result.content else ""
+    except UNREADABLE:
+        return None
+
+
+def _whole(hunks: list[Hunk], result: EditResult) -> list[Hunk]:
+    """A rewrite of more than 80 % of the lines closes all regions of the file (design/signals.md#regions)."""
+    content = _content(result) if result.type == "update" else None
+    if not content:
+        return hunks
+    total = count_lines(content)
+    if sum(h.added or 0 for h in hunks) <= 0.8 * total:
+        return hunks
+    return [Hunk(h.start_line, h.end_line, h.added, h.removed, h.old_start, True) for h in hunks]

@@ -1,0 +1,287 @@
+"""One session of Claude Code put together from its files, record by record in file order."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from operator import attrgetter
+
+import msgspec
+from msgspec import Raw
+
+from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.claude_code import records, user
+from agentsignals.formats.claude_code.files import File, key_without_id, thread_of
+from agentsignals.formats.claude_code.records import Block, Line, Message
+from agentsignals.formats.claude_code.results import answer
+from agentsignals.formats.claude_code.tools import tool
+from agentsignals.formats.records import saw
+from agentsignals.model import MAIN, Session, Step
+from agentsignals.model.times import from_iso
+
+_NEAR = 12
+"""How many records ahead is looked for what a record is about: an answer to a command, the call of a result."""
+
+
+class SessionReader:
+    """One session in the making. `seen` maps each record id of the family to the session that has it."""
+
+    find_tool = staticmethod(tool)
+    """What a tool of that name is; agents that write the same records have tools of their own."""
+
+    def __init__(self, first: File, seen: dict[str, str], agents: set[str]) -> None:
+        session = Session(first.session_id, "product", "claude-code", "claude-code", first.given.artifact.artifact_id)
+        session.repo = first.given.repo_hint
+        self.session = session
+        self.builder = SessionBuilder(session)
+        self.queue = user.Queue(self.builder)
+        self.seen = seen
+        self.agents = agents
+        self.lines: list[Line] = []
+        self.early: dict[str, tuple[int, Block, Line]] = {}
+        self.cwd: str | None = None
+        self.model: str | None = None
+        self.custom_title: str | None = None
+        self.summaries: list[tuple[str | None, str]] = []
+
+    def take(self, file: File) -> None:
+        """Adds the records of one file that no earlier file held."""
+        builder, artifact = self.builder, file.given.artifact
+        builder.artifact_id = artifact.artifact_id
+        builder.visits(cwd for cwd in dict.fromkeys(map(attrgetter("cwd"), file.lines)) if cwd)
+        for kind, times in Counter(map(records.kind_of, file.lines)).items():
+            saw(artifact, kind, times)
+        running, turns = builder.turn_index, _turns_by_time(self.session) if file.agent_id else None
+        self.lines = file.lines
+        if self.session.agent_version is None:
+            self.session.agent_version = next((line.version for line in file.lines if line.version), None)
+        repeated = 0
+        nth: Counter[str] = Counter()
+        seen, session_id, before = self.seen, self.session.session_id, ""
+        for n, line in enumerate(file.lines):
+            key = line.uuid
+            if key is None or key == records.REDACTED:
+                key = key_without_id(line, before, nth)
+            else:
+                before = key
+            if key is not None:
+                if key in seen:
+                    repeated += 1
+                    self._copied(seen[key])
+                    continue
+                seen[key] = session_id
+            builder.line = file.numbers[n]
+            if turns is not None:
+                builder.turn_index = _turn_at(turns, from_iso(line.timestamp))
+            self._record(line, n)
+        if repeated:
+            saw(artifact, "repeated", repeated)
+        if turns is not None:
+            builder.turn_index = running
+
+    def _copied(self, owner: str) -> None:
+        """A record that another session has already: this one was forked off it, or resumed it."""
+        if owner != self.session.session_id and self.session.parent_session_id is None:
+            self.session.parent_session_id = owner
+
+    def finish(self) -> Session:
+        self.queue.finish()
+        session = self.session
+        own = [text for leaf, text in self.summaries if leaf is not None and self.seen.get(leaf) == session.session_id]
+        session.title = self.custom_title or session.title or (own[-1] if own else None)
+        return self.builder.finish()
+
+    def _record(self, line: Line, n: int) -> None:
+        kind = line.type
+        if kind == "progress" and (line.data is None or line.data.message is None):
+            return
+        if line.cwd != self.cwd and line.cwd:
+            self.cwd = line.cwd
+            self.builder.where(line.cwd, line.git_branch)
+        if kind == "assistant":
+            if line.message is not None:
+                self._assistant(line.message, line, thread_of(line))
+        elif kind == "user":
+            if line.message is not None:
+                self._user(line, line.message, thread_of(line), n)
+        elif kind == "attachment":
+            self._attachment(line)
+        elif kind == "progress":
+            self._progress(line)
+        elif kind == "system":
+            self._system(line)
+        elif kind == "queue-operation":
+            self.queue.operation(line.operation or "", line.content, from_iso(line.timestamp))
+        elif kind not in records.QUIET:
+            self._about(line, kind)
+
+    def _about(self, line: Line, kind: str) -> None:
+        """Records about the session as a whole, and those of a kind that is not known."""
+        if kind == "custom-title":
+            self.custom_title = line.custom_title or self.custom_title
+        elif kind == "ai-title":
+            self.session.title = line.ai_title or self.session.title
+        elif kind == "summary":
+            self.summaries.append((line.leaf_uuid, line.summary or ""))
+        else:
+            self.builder.event("unknown", kind or "untyped", from_iso(line.timestamp))
+
+    def _assistant(self, message: Message, line: Line, thread: str) -> None:
+        builder = self.builder
+        at = from_iso(line.timestamp)
+        if message.model == "<synthetic>" or line.is_api_error_message:
+            text = records.text_of(message)
+            failed = records.is_true(line.is_api_error_message) or text.startswith("API Error")
+            builder.event("api_error" if failed else "meta", text, at, None, thread)
+            return
+        step = builder.step(records.identity(message.id), message.model, at, thread)
+        records.count_usage(step, message)
+        if line.cost_usd is not None:
+            step.cost_usd, step.cost_source = max(line.cost_usd, step.cost_usd or 0.0), "recorded"
+        if thread == MAIN and message.model is not None:
+            turns = self.session.turns
+            if message.model != self.model:
+                self._model(message.model, at)
+            if turns and turns[-1].model is None:
+                turns[-1].model = message.model
+        for block in records.blocks(message):
+            kind = block.type
+            if kind == "tool_use":
+                name, call_id = block.name or "", block.id or ""
+                builder.call(call_id, name, bytes(block.input) or b"{}", self.find_tool(name), at, step, thread)
+                if call_id in self.early:
+                    self._late_call(call_id, thread)
+            elif kind == "text":
+                builder.event("text", block.text or "", at, step, thread)
+            elif kind == "thinking":
+                builder.event("thinking", block.thinking or "", at, step, thread)
+            else:
+                self._other_block(block, line, step, thread)
+
+    def _other_block(self, block: Block, line: Line, step: Step, thread: str) -> None:
+        """Blocks that a server-side tool or a refusal adds to a message."""
+        builder, at = self.builder, from_iso(line.timestamp)
+        if block.type.endswith("tool_use"):
+            name = block.name or ""
+            builder.call(block.id or "", name, bytes(block.input) or b"{}", self.find_tool(name), at, step, thread)
+        elif block.type.endswith("tool_result"):
+            answer(builder, block, None, at, thread)
+        elif block.type == "redacted_thinking":
+            builder.event("thinking", "", at, step, thread)
+        elif block.type == "fallback":  # the change itself shows in the next message's model
+            builder.event("meta", "fallback", at, step, thread)
+        else:
+            builder.event("unknown", f"block {block.type}", at, step, thread)
+
+    def _model(self, model: str, at: int | None) -> None:
+        if self.model is not None:
+            self.builder.event("model_change", f"{self.model} -> {model}", at)
+        self.model = model
+
+    def _user(self, line: Line, message: Message, thread: str, n: int | None = None) -> None:
+        at = from_iso(line.timestamp)
+        content = message.content
+        if isinstance(content, list) and any(block.type == "tool_result" for block in content):
+            self._results(content, line, thread, n)
+            return
+        if thread == MAIN:
+            after = self.lines[n + 1 : n + 1 + _NEAR] if n is not None else ()
+            said = user.record(self.builder, line, message, at, after)
+            self.queue.said(said)
+        else:
+            self.builder.event("meta", records.text_of(message), at, None, thread)
+
+    def _results(self, content: list[Block], line: Line, thread: str, n: int | None) -> None:
+        at = from_iso(line.timestamp)
+        for block in content:
+            if block.type == "tool_result":
+                call_id = block.tool_use_id or ""
+                if n is not None and self.builder.answered(call_id) and self._called_after(call_id, n):
+                    self.early[call_id] = (self.builder.line, block, line)
+                else:
+                    answer(self.builder, block, _told(line, content), at, thread)
+            elif block.type == "text" and block.text and thread == MAIN:
+                user.beside_result(self.builder, block.text, at)
+
+    def _called_after(self, call_id: str, n: int) -> bool:
+        """Whether a result was written before its call: a fast tool and a slow write of the message."""
+        near = (line.message for line in self.lines[n + 1 : n + 1 + _NEAR] if line.type == "assistant")
+        return any(b.id == call_id for message in near if message is not None for b in records.blocks(message))
+
+    def _late_call(self, call_id: str, thread: str) -> None:
+        builder = self.builder
+        here = builder.line
+        builder.line, block, line = self.early.pop(call_id)
+        answer(builder, block, line.tool_use_result, from_iso(line.timestamp), thread)
+        builder.line = here
+
+    def _progress(self, line: Line) -> None:
+        """`agent_progress` holds the whole conversation of a subagent, unless the family has the agent's own file."""
+        data = line.data
+        inner = data.message if data is not None else None
+        if data is None or not isinstance(inner, Line) or inner.message is None:
+            return
+        thread = data.agent_id or "subagent"
+        key = records.identity(inner.uuid)
+        if data.agent_id in self.agents or (key is not None and key in self.seen):
+            return
+        if key is not None:
+            self.seen[key] = self.session.session_id
+        inner.timestamp = inner.timestamp or line.timestamp
+        if inner.type == "assistant":
+            self._assistant(inner.message, inner, thread)
+        elif inner.type == "user":
+            self._user(inner, inner.message, thread)
+
+    def _system(self, line: Line) -> None:
+        at = from_iso(line.timestamp)
+        kind, text = line.subtype or "", records.as_text(line.content)
+        if kind == "compact_boundary":
+            self.builder.event("compaction", _facts(line.compact_metadata), at)
+        elif kind == "microcompact_boundary":
+            self.builder.event("compaction", _facts(line.microcompact_metadata, kind="micro"), at)
+        elif kind == "api_error":
+            self.builder.event("api_error", records.error_text(line.error) or text, at)
+        elif kind == "local_command":
+            user.local_command(self.builder, text, at)
+        elif kind == "stop_hook_summary" and records.is_true(line.prevented_continuation):
+            self.builder.event("hook_block", line.stop_reason or text, at)
+        elif kind in records.SYSTEM_NOTES:
+            self.builder.event("meta", text, at)
+        elif kind not in records.QUIET_SYSTEM:
+            self.builder.event("unknown", f"system.{kind}", at)
+
+    def _attachment(self, line: Line) -> None:
+        attached = line.attachment
+        if attached is None or attached.type in records.QUIET_ATTACHMENTS:
+            return
+        at = from_iso(line.timestamp)
+        if attached.type == "queued_command":
+            self.queue.attachment(attached, line, at)
+        elif attached.type == "edited_text_file":
+            self.builder.event("external_edit", self.builder.relative(attached.filename or ""), at)
+        elif attached.type.startswith("plan_mode"):
+            self.builder.event("meta", attached.type, at)
+        else:
+            self.builder.event("unknown", f"attachment.{attached.type}", at)
+
+
+def _told(line: Line, content: list[Block]) -> Raw | None:
+    """The structured result of a record; with several results in it, which one it is about is not said."""
+    alone = len(content) == 1 or sum(block.type == "tool_result" for block in content) == 1
+    return line.tool_use_result if alone else None
+
+
+def _facts(found: object, **more: str) -> str:
+    facts = {**found, **more} if isinstance(found, dict) else more
+    return msgspec.json.encode(facts).decode()
+
+
+def _turns_by_time(session: Session) -> list[tuple[int, int]]:
+    return sorted((turn.timestamp, turn.turn) for turn in session.turns if turn.timestamp is not None)
+
+
+def _turn_at(turns: list[tuple[int, int]], at: int | None) -> int | None:
+    """The turn that ran at that time: what a subagent did, its file tells apart from the conversation's."""
+    n = bisect_right(turns, (at, len(turns))) if at is not None else len(turns)
+    return turns[n - 1][1] if n else None

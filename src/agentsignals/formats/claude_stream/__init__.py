@@ -1,0 +1,42 @@
+"""What `claude -p --output-format stream-json` prints (design/formats.md#claude-stream): a start, messages, a result.
+
+The prompt is not among it, nor are times in most versions. With `--output-format json` only the result is printed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats.head import Head
+
+_OTHERS = ("tool_call", "tool_result", "message", "thinking", "completion")
+"""Records of other agents whose streams begin alike (Cursor's, Droid's)."""
+_NOT_STREAMED = ("parentUuid", "sessionId", "harness")
+
+
+def claims(head: Head) -> Claim | None:
+    """A start or a result that names its session in snake case; a transcript's records have `sessionId`, and parents.
+
+    No session of its own is named by a transcript and by the stream of the same run: they share the key.
+    """
+    found = head.records or head.items
+    if not found and head.document.get("type") == "result":
+        found = [head.document]
+    if any(r.get("type") in _OTHERS or any(k in r for k in _NOT_STREAMED) for r in found):
+        return None
+    ids = [r["session_id"] for r in found if isinstance(r.get("session_id"), str) and r["session_id"]]
+    if not ids or not any(_is_start(r) or _is_result(r) for r in found):
+        return None
+    return Claim([f"session:{one}" for one in dict.fromkeys(ids)])
+
+
+def _is_start(record: dict[str, Any]) -> bool:
+    return record.get("type") == "system" and record.get("subtype") == "init" and "session_id" in record
+
+
+def _is_result(record: dict[str, Any]) -> bool:
+    return record.get("type") == "result" and isinstance(record.get("subtype"), str) and "is_error" in record
+
+
+FORMAT = Format(name="claude-stream", version=1, claims=claims, read=read_by("claude_stream.files"))

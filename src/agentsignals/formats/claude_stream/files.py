@@ -1,0 +1,151 @@
+"""The streams of one family, and each session: read as a transcript, closed with the totals its results state."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+
+from agentsignals.formats import Input, Reading
+from agentsignals.formats.claude_code import records as claude
+from agentsignals.formats.claude_code.files import File
+from agentsignals.formats.claude_code.records import Line
+from agentsignals.formats.claude_code.session import SessionReader
+from agentsignals.formats.claude_stream.records import (
+    QUIET,
+    QUIET_SYSTEM,
+    Denial,
+    Result,
+    StreamLine,
+    Tally,
+    decode_result,
+    read_lines,
+)
+from agentsignals.formats.one_document import as_count, as_text
+from agentsignals.formats.run_totals import Used, close, of_steps
+from agentsignals.model.times import from_iso
+
+_FACTS = ("subtype", "is_error", "num_turns", "duration_ms", "duration_api_ms", "total_cost_usd")
+
+
+def read(inputs: list[Input]) -> Reading:
+    """All files of one family: a resumed run keeps the session's id, and may print what an earlier one printed."""
+    files = [File(given, read_lines) for given in inputs]
+    files.sort(key=lambda f: (f.session_id, f.span, f.given.artifact.path, f.given.artifact.sha256))
+    readers: dict[str, StreamReader] = {}
+    seen: dict[str, str] = {}
+    for file in files:
+        if file.session_id not in readers:
+            readers[file.session_id] = StreamReader(file, seen)
+        readers[file.session_id].take(file)
+    sessions = [reader.finish() for reader in readers.values()]
+    return Reading([session for session in sessions if session.events])
+
+
+class StreamReader(SessionReader):
+    """One session in the making."""
+
+    def __init__(self, first: File, seen: dict[str, str]) -> None:
+        super().__init__(first, seen, set())
+        self.session.format = "claude-stream"
+        self._told: dict[str, Used] = {}
+        self._paid: dict[str, float] = {}
+        self._closed = 0
+        """How many steps were there when the last run ended."""
+
+    def take(self, file: File) -> None:
+        """A file is a process of its own, whose totals begin at zero."""
+        self._told.clear()
+        self._paid.clear()
+        super().take(file)
+
+    def _record(self, line: Line, n: int) -> None:
+        kind = line.type
+        if kind == "result" and isinstance(line, StreamLine):
+            self._result(decode_result(line.raw), from_iso(line.timestamp))
+        elif kind == "system" and line.subtype == "init" and isinstance(line, StreamLine):
+            self.builder.where(line.cwd)
+            self.session.model = self.session.model or line.model
+        elif kind not in QUIET and not (kind == "system" and line.subtype in QUIET_SYSTEM):
+            super()._record(line, n)
+
+    def _system(self, line: Line) -> None:
+        at = from_iso(line.timestamp)
+        if line.subtype == "api_retry":
+            self.builder.event("api_error", claude.error_text(line.error) or line.subtype, at)
+        elif line.subtype == "task_notification":
+            self.builder.event("notification", claude.as_text(line.content) or line.subtype, at)
+        else:
+            super()._system(line)
+
+    # -- how a run ended ------------------------------------------------------------------------------------------
+
+    def _result(self, result: Result, at: int | None) -> None:
+        facts = {name: getattr(result, name) for name in _FACTS}
+        facts["permission_denials"] = len(result.permission_denials or ())
+        known = {name: value for name, value in facts.items() if value is not None}
+        failed = claude.is_true(result.is_error)
+        if failed and result.subtype in ("success", "error_during_execution"):
+            self.builder.event("api_error", as_text(result.result or result.errors) or result.subtype, at)
+        self.builder.event("meta", msgspec.json.encode(known).decode(), at)
+        for denial in result.permission_denials or ():
+            self._denied(denial)
+        self._close(result, at)
+
+    def _denied(self, denial: Denial) -> None:
+        """Nobody sits there to allow it: a denied call failed for want of permission."""
+        for call in self.session.tool_calls:
+            if call.call_id == denial.tool_use_id and call.status == "error":
+                call.error_class = "permission"
+
+    def _close(self, result: Result, at: int | None) -> None:
+        """While a message streams, its output is counted at its start only: the totals know the rest.
+
+        They count every model of the process, those too that no message is by (titles, summaries).
+        """
+        steps = self.session.steps[self._closed :]
+        for model, tally in _by_model(result, self.session.model).items():
+            own = [s for s in steps if _plain(s.model) == _plain(model)]
+            total = _used(tally)
+            used = total.since(self._told.get(model, Used())).without(of_steps(own))
+            self._told[model] = total
+            cost = self._cost(model, tally)
+            if not any(used) and not cost:
+                continue
+            closing = close(self.builder, _plain(model), used, at)
+            if cost is not None:
+                for step in own:  # the figure is of all of them together
+                    step.cost_usd, step.cost_source = 0.0, "recorded"
+                closing.cost_usd, closing.cost_source = cost, "recorded"
+        self._closed = len(self.session.steps)
+
+    def _cost(self, model: str, tally: Tally) -> float | None:
+        told = tally.costUSD
+        if not isinstance(told, int | float) or isinstance(told, bool) or not math.isfinite(told):
+            return None
+        before = self._paid.get(model, 0.0)
+        self._paid[model] = float(told)
+        return told - before if told >= before else float(told)
+
+
+def _by_model(result: Result, model: str | None) -> dict[str, Tally]:
+    if result.modelUsage:
+        return result.modelUsage
+    total = result.usage
+    if total is None:
+        return {}
+    tally = Tally(
+        total.input_tokens, total.output_tokens, total.cache_read_input_tokens, total.cache_creation_input_tokens,
+        result.total_cost_usd,
+    )  # fmt: skip
+    return {model or "": tally}
+
+
+def _used(tally: Tally) -> Used:
+    figures = (tally.inputTokens, tally.outputTokens, tally.cacheReadInputTokens, tally.cacheCreationInputTokens)
+    return Used(*(as_count(f) or 0 for f in figures))
+
+
+def _plain(model: str | None) -> str | None:
+    """A model's name without what the program adds to it (`[1m]`, for a long context)."""
+    return model.partition("[")[0] or None if model else None

@@ -1,0 +1,45 @@
+"""Codex rollout JSONL (design/formats.md#codex): `~/.codex/sessions/YYYY/MM/DD/rollout-*.jsonl`."""
+
+from __future__ import annotations
+
+import re
+
+from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats.head import Head
+
+_TYPES = ("session_meta", "turn_context", "response_item", "event_msg", "compacted")
+_ID = re.compile(r'"id"\s*:\s*"([^"]+)"')
+
+
+def claims(head: Head) -> Claim | None:
+    """Records of `timestamp`, `type` and `payload`; the first header names the session, later ones its parents."""
+    found = [
+        r for r in head.records if r.get("type") in _TYPES and isinstance(r.get("payload"), dict) and "timestamp" in r
+    ]
+    ids = [r["payload"].get("id") for r in found if r["type"] == "session_meta"]
+    keys = [f"session:{one}" for one in ids if isinstance(one, str)]
+    parents = [r["payload"].get("forked_from_id") for r in found if r["type"] == "session_meta"]
+    keys += [f"session:{one}" for one in parents if isinstance(one, str)]
+    if not found:
+        key = _cut_header(head)
+        return Claim([key]) if key else None
+    return Claim(list(dict.fromkeys(keys)), beside=not keys)
+
+
+def _cut_header(head: Head) -> str | None:
+    """The session of a header too long for the window: instructions and tool definitions can fill it."""
+    leading = head.document
+    if leading.get("type") != "session_meta" or "payload" not in leading or "timestamp" not in leading:
+        return None
+    found = _ID.search(head.text, head.text.find('"payload"'), 4_000)
+    return f"session:{found.group(1)}" if found else None
+
+
+FORMAT = Format(
+    name="codex",
+    version=1,
+    claims=claims,
+    read=read_by("codex.files"),
+    agent="codex",
+    home=("~/.codex/sessions", "~/.codex/archived_sessions"),
+)

@@ -1,0 +1,23 @@
+"""What `codex exec --json` prints (design/formats.md#codex-exec): threads, turns, items. No times, models, prompts."""
+
+from __future__ import annotations
+
+from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats.head import Head
+
+_TYPES = ("turn.started", "turn.completed", "turn.failed", "item.started", "item.updated", "item.completed")
+
+
+def claims(head: Head) -> Claim | None:
+    """A `thread.started` that names its thread, or an item's record: a rollout of the same thread shares the key."""
+    found = head.records
+    ids = [r["thread_id"] for r in found if r.get("type") == "thread.started" and isinstance(r.get("thread_id"), str)]
+    if ids:
+        return Claim([f"session:{one}" for one in dict.fromkeys(ids)])
+    items = [r for r in found if r.get("type") in _TYPES]
+    if any(isinstance(r.get("item"), dict) and isinstance(r["item"].get("type"), str) for r in items):
+        return Claim([])
+    return None
+
+
+FORMAT = Format(name="codex-exec", version=1, claims=claims, read=read_by("codex_exec.files"))

@@ -1,0 +1,95 @@
+"""Items of `codex exec --json` that are calls of tools: begun by one record, ended by a later one of the same id."""
+
+from __future__ import annotations
+
+import msgspec
+
+from agentsignals.edits.hunks import Hunk, count_lines, created, unified
+from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.codex_exec.records import Change, Item, answer_of, parts_of
+from agentsignals.formats.records import UNREADABLE
+from agentsignals.formats.tools import EDIT, MCP, PLAN, SHELL, TASK, WEB, Tool
+from agentsignals.model import CallStatus, EditOp, Step, ToolCall
+
+_OPS: dict[str, EditOp] = {"add": "create", "delete": "delete", "update": "modify"}
+_ENDED: dict[str | None, CallStatus] = {"failed": "error", "declined": "rejected", "in_progress": "none"}
+TOOLS: dict[str, Tool] = {
+    "command_execution": SHELL,
+    "file_change": EDIT,
+    "mcp_tool_call": MCP,
+    "web_search": WEB,
+    "todo_list": PLAN,
+    "collab_tool_call": TASK,
+}
+
+
+def begin(builder: SessionBuilder, item: Item, call_id: str, step: Step) -> ToolCall:
+    """The call that an item is. Its arguments are what the item says of them."""
+    path = item.changes[0].path if item.changes else None
+    tool = TOOLS.get(item.type)
+    return builder.call(call_id, _name(item), _arguments(item), tool, None, step, path=path)
+
+
+def end(builder: SessionBuilder, item: Item, call: ToolCall) -> ToolCall | None:
+    """The result of the call; None for an item that was never finished."""
+    status = _ENDED.get(item.status, "ok")
+    if item.type == "command_execution" and item.exit_code not in (None, 0):
+        status = "error"
+    if status == "none":
+        return None
+    text = _text(item)
+    ended = builder.result(call.call_id, text, status, None, call.thread, item.exit_code)
+    if ended is None:
+        return None
+    if item.exit_code and ended.error_class in (None, "other"):
+        ended.error_class = "test_failed" if ended.class_ == "test" else "exit_nonzero"
+    if item.type in ("web_search", "todo_list"):
+        ended.result_tokens = None  # what was found went to the model, not to the log
+    if status == "ok":
+        for change in item.changes or ():
+            builder.edit(ended, change.path, _OPS.get(change.kind, "modify"), _hunks(change))
+    return ended
+
+
+def _name(item: Item) -> str:
+    if item.type == "mcp_tool_call":
+        return f"mcp__{item.server or ''}__{item.tool or ''}"
+    return item.tool or item.type
+
+
+def _arguments(item: Item) -> bytes:
+    if item.type == "mcp_tool_call":
+        return bytes(item.arguments) or b"{}"
+    if item.type == "todo_list":
+        return b'{"items":' + (bytes(item.items) or b"[]") + b"}"
+    told = {"command": item.command, "query": item.query, "prompt": item.prompt}
+    known: dict[str, object] = {name: value for name, value in told.items() if value is not None}
+    if item.changes is not None:
+        known["changes"] = [{"path": c.path, "kind": c.kind} for c in item.changes]
+    return msgspec.json.encode(known)
+
+
+def _text(item: Item) -> str:
+    if item.error is not None and item.error.message:
+        return item.error.message
+    if item.aggregated_output is not None or not item.result:
+        return item.aggregated_output or ""
+    try:
+        answer = answer_of(item.result)
+        if answer is None:
+            return ""
+        said = "\n".join(part.text for part in parts_of(answer.content or b"[]") if part.text)
+        return said or bytes(answer.structured_content).decode("utf-8", "replace")
+    except UNREADABLE:
+        return bytes(item.result).decode("utf-8", "replace")
+
+
+def _hunks(change: Change) -> list[Hunk]:
+    """Most versions say only which files; the lines of a new or deleted file are then unknown, but all of it."""
+    if change.kind == "update":
+        return unified(change.diff) if change.diff else []
+    if change.diff is None:
+        return [Hunk(whole_file=True)]
+    if change.kind == "add":
+        return [created(change.diff)]
+    return [Hunk(added=0, removed=count_lines(change.diff), whole_file=True)]

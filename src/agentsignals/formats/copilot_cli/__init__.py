@@ -1,0 +1,34 @@
+"""Copilot CLI `events.jsonl` (design/formats.md#copilot-cli): `~/.copilot/session-state/<session>/events.jsonl`."""
+
+from __future__ import annotations
+
+from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats.head import Head
+
+_FAMILIES = frozenset(
+    ("abort", "assistant", "hook", "permission", "session", "skill", "subagent", "system", "tool", "user")
+)
+
+
+def claims(head: Head) -> Claim | None:
+    """Events of `type`, `data` and `parentId`, their types dotted; `session.start` names the session."""
+    found = [
+        r
+        for r in head.records
+        if str(r.get("type")).split(".")[0] in _FAMILIES and isinstance(r.get("data"), dict) and "parentId" in r
+    ]
+    if not found:
+        return None
+    ids = (r["data"].get("sessionId") for r in found if r["type"] == "session.start")
+    keys = [f"session:{one}" for one in dict.fromkeys(ids) if isinstance(one, str)]
+    return Claim(keys, beside=not keys)
+
+
+FORMAT = Format(
+    name="copilot-cli",
+    version=1,
+    claims=claims,
+    read=read_by("copilot_cli.files"),
+    agent="copilot-cli",
+    home=("~/.copilot/session-state", "~/.copilot/history-session-state"),
+)

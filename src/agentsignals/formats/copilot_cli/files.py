@@ -1,0 +1,53 @@
+"""The Copilot CLI transcripts of one family: snapshots of a session united."""
+
+from __future__ import annotations
+
+from agentsignals.formats import Input, Reading
+from agentsignals.formats.copilot_cli.decode import DECODER, decode, tally
+from agentsignals.formats.copilot_cli.records import Start
+from agentsignals.formats.copilot_cli.session import Reader
+from agentsignals.formats.records import all_lines, saw
+from agentsignals.model import Session
+
+
+def read(inputs: list[Input]) -> Reading:
+    """Snapshots of a session are united by event id."""
+    sessions: dict[str, list[_File]] = {}
+    for file in sorted((_File(given) for given in inputs), key=lambda f: f.order):
+        sessions.setdefault(file.session_id, []).append(file)
+    return Reading([_session(session_id, files) for session_id, files in sessions.items()])
+
+
+class _File:
+    """The events of one file."""
+
+    def __init__(self, given: Input) -> None:
+        self.given = given
+        self.numbers, self.events = all_lines(given.data, given.artifact, DECODER, decode)
+        for kind, times in tally(self.events).items():
+            saw(given.artifact, kind, times)
+        named = next((e.data.sessionId for e in self.events if isinstance(e, Start) and e.data.sessionId), None)
+        self.session_id = named or given.session_hint or given.artifact.artifact_id
+        first = next((e.timestamp for e in self.events if e.timestamp), "")
+        # Of two snapshots that begin together the longer comes first, so that most of a session points into one file.
+        self.order = (first, -len(self.events), given.artifact.sha256, given.artifact.artifact_id)
+
+
+def _session(session_id: str, files: list[_File]) -> Session:
+    given = files[0].given
+    session = Session(session_id, "product", "copilot-cli", "copilot-cli", given.artifact.artifact_id)
+    session.repo = given.repo_hint
+    reader = Reader(session)
+    seen: set[str] = set()
+    for file in files:
+        artifact = file.given.artifact
+        reader.builder.artifact_id = artifact.artifact_id
+        for number, event in zip(file.numbers, file.events, strict=True):
+            if event.id is not None and event.id in seen:
+                saw(artifact, "repeated")
+                continue
+            if event.id is not None:
+                seen.add(event.id)
+            reader.builder.line = number
+            reader.take(event)
+    return reader.finish()

@@ -1,0 +1,218 @@
+"""The Cursor transcripts of one family, and each as a session."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta, timezone
+
+import msgspec
+from msgspec import Raw, Struct
+
+from agentsignals.edits.hunks import Hunk
+from agentsignals.formats import Input, Reading
+from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.edit_arguments import record_arguments
+from agentsignals.formats.records import lines, saw
+from agentsignals.formats.tools import ASK, EDIT, MCP, PLAN, READ, SEARCH, SHELL, TASK, WEB, Tool
+from agentsignals.model import Session, Step
+from agentsignals.model.times import EPOCH
+
+_QUERY, _END = "<user_query>", "</user_query>"
+_CONTEXT = re.compile(r"\s*<([a-z_]+)>.*?</\1>\s*", re.DOTALL)
+_TIME = re.compile(
+    r"<timestamp>\w+, (\w{3} \d{1,2}, \d{4}, \d{1,2}:\d\d [AP]M) \(UTC([+-]\d{1,2})?(?::(\d\d))?\)</timestamp>"
+)
+
+_TOOLS: dict[str, Tool] = {
+    **dict.fromkeys(("Read", "ReadFile", "read_file"), READ),
+    **dict.fromkeys(("Grep", "Glob", "LS", "SemanticSearch", "codebase_search", "grep_search", "list_dir"), SEARCH),
+    **dict.fromkeys(
+        ("Write", "StrReplace", "ApplyPatch", "EditNotebook", "Delete", "edit_file", "search_replace"), EDIT
+    ),
+    **dict.fromkeys(("Shell", "run_terminal_cmd"), SHELL),
+    **dict.fromkeys(("TodoWrite", "WriteTodos", "CreatePlan", "SwitchMode"), PLAN),
+    "Task": TASK,
+    **dict.fromkeys(("WebSearch", "WebFetch"), WEB),
+    "AskQuestion": ASK,
+    **dict.fromkeys(("CallMcpTool", "CallDynamicTool", "FetchMcpResource"), MCP),
+}
+
+
+class Block(Struct, gc=False):
+    type: str = ""
+    text: str | None = None
+    thinking: str | None = None
+    id: str | None = None
+    name: str | None = None
+    input: Raw = Raw()
+    tool_use_id: str | None = None
+    content: str | list[Block] | None = None
+    is_error: bool | None = None
+
+
+class Message(Struct, gc=False):
+    content: str | list[Block] | None = None
+
+
+class Record(Struct, gc=False):
+    """A message, or `{type: turn_ended, status, error}` of newer versions."""
+
+    role: str | None = None
+    message: Message | None = None
+    type: str | None = None
+    status: str | None = None
+    error: str | None = None
+
+
+_decode = msgspec.json.Decoder(Record).decode
+
+
+def read(inputs: list[Input]) -> Reading:
+    """One session a file, named by its place. Of several files with one name the largest counts: there are no ids."""
+    named: dict[str, list[Input]] = {}
+    for given in inputs:
+        named.setdefault(given.session_hint or given.artifact.artifact_id, []).append(given)
+    return Reading([_read(session_id, named[session_id]) for session_id in sorted(named)])
+
+
+def _read(session_id: str, copies: list[Input]) -> Session:
+    kept = max(copies, key=lambda given: (len(given.data), given.artifact.sha256))
+    for given in copies:
+        if given is not kept:
+            given.artifact.note = f"an earlier copy of {kept.artifact.path}, which counts"
+            for _, record in lines(given.data, given.artifact, _decode):
+                saw(given.artifact, _kind(record))
+                saw(given.artifact, "repeated")
+    session = Session(session_id, "product", "cursor-agent", "cursor-agent", kept.artifact.artifact_id)
+    session.repo = kept.repo_hint
+    reader = _Reader(session)
+    for number, record in lines(kept.data, kept.artifact, _decode):
+        saw(kept.artifact, _kind(record))
+        reader.take(number, record)
+    return reader.finish()
+
+
+def _kind(record: Record) -> str:
+    return (record.role or record.type or "untyped")[:80]
+
+
+def _blocks(message: Message | None) -> Sequence[Block]:
+    if message is None or message.content is None:
+        return ()
+    return [Block("text", message.content)] if isinstance(message.content, str) else message.content
+
+
+class _Reader:
+    """One session in the making. Results carry no call id: each answers the oldest call without one."""
+
+    def __init__(self, session: Session) -> None:
+        self.builder = SessionBuilder(session)
+        self._open: deque[str] = deque()
+
+    def take(self, number: int, record: Record) -> None:
+        self.builder.line = number
+        if record.role == "user":
+            self._user(_blocks(record.message))
+        elif record.role == "assistant":
+            self._assistant(_blocks(record.message), number)
+        elif record.type == "turn_ended":
+            self._ended(record)
+        else:
+            self.builder.event("unknown", _kind(record))
+
+    def finish(self) -> Session:
+        """A logged call has run. Where no results are logged at all, its edits are those it was asked to make."""
+        calls = self.builder.session.tool_calls
+        done = ("ok",) if any(call.status != "none" for call in calls) else ("none",)
+        touched: set[str] = set()
+        for call in calls:
+            if call.class_ == "edit" and call.status in done:
+                if call.name == "Delete":
+                    self.builder.edit(call, None, "delete", [Hunk(added=0, whole_file=True)])
+                else:
+                    record_arguments(self.builder, call, touched)
+            if call.path and call.class_ in ("edit", "read"):
+                touched.add(call.path)
+        return self.builder.finish()
+
+    def _assistant(self, blocks: Sequence[Block], number: int) -> None:
+        builder = self.builder
+        step = builder.step(None, None)
+        for n, block in enumerate(blocks):
+            if block.type == "text":
+                builder.event("text", block.text or "", step=step)
+            elif block.type == "thinking":
+                builder.event("thinking", block.thinking or block.text or "", step=step)
+            elif block.type == "tool_use":
+                self._call(block, f"{number}.{n}", step)
+            elif block.type == "tool_result":
+                self._result(block)
+            else:
+                builder.event("unknown", block.type[:80], step=step)
+
+    def _call(self, block: Block, unnamed: str, step: Step) -> None:
+        name, call_id = block.name or "", block.id or unnamed
+        self._open.append(call_id)
+        self.builder.call(call_id, name, bytes(block.input) or b"{}", _TOOLS.get(name), None, step)
+
+    def _result(self, block: Block) -> None:
+        call_id = block.tool_use_id or (self._open[0] if self._open else "")
+        if call_id in self._open:
+            self._open.remove(call_id)
+        inner = block.content
+        text = inner if isinstance(inner, str) else "\n".join(part.text or "" for part in inner or ())
+        self.builder.result(call_id, text or block.text or "", "error" if block.is_error else "ok")
+
+    def _user(self, blocks: Sequence[Block]) -> None:
+        for block in blocks:
+            if block.type == "tool_result":
+                self._result(block)
+        text = "\n".join(block.text for block in blocks if block.type == "text" and block.text).strip()
+        if text:
+            self._said(text)
+        elif any(block.type == "image" for block in blocks):
+            self.builder.turn("attachment", "")
+
+    def _said(self, text: str) -> None:
+        """The words in `<user_query>`; without one (older versions) what is left after the blocks of context."""
+        at = _time(text)
+        start, stop = text.find(_QUERY), text.rfind(_END)
+        if start >= 0:
+            words = text[start + len(_QUERY) : stop if stop > start else len(text)].strip()
+            around = (text[:start] + (text[stop + len(_END) :] if stop > start else "")).strip()
+        else:
+            around, words = _apart(text)
+        if around:
+            self.builder.event("meta", around, at)
+        if words:
+            self.builder.turn("prompt", words, at)
+
+    def _ended(self, record: Record) -> None:
+        if record.status == "aborted":
+            self.builder.event("interrupt", record.error or "aborted")
+        elif record.status == "error":
+            self.builder.event("api_error", record.error or "error")
+
+
+def _apart(text: str) -> tuple[str, str]:
+    """The blocks of context a message begins with, and the words after them."""
+    end = 0
+    while (block := _CONTEXT.match(text, end)) is not None:
+        end = block.end()
+    return text[:end].strip(), text[end:].strip()
+
+
+def _time(text: str) -> int | None:
+    """The time newer versions put before the words, to the minute; None when there is none."""
+    found = _TIME.search(text)
+    if found is None:
+        return None
+    hours, minutes = int(found.group(2) or 0), int(found.group(3) or 0)
+    zone = timezone(timedelta(hours=hours, minutes=minutes if hours >= 0 else -minutes)) if abs(hours) < 24 else UTC
+    try:
+        moment = datetime.strptime(found.group(1), "%b %d, %Y, %I:%M %p").replace(tzinfo=zone)
+    except ValueError:
+        return None
+    return (moment - EPOCH) // timedelta(microseconds=1)

@@ -1,0 +1,31 @@
+"""Factory Droid sessions (design/formats.md#small-formats): `~/.factory/sessions/<cwd>/<id>.jsonl`.
+
+The model and the token counts of a session lie in `<id>.settings.json` beside it, not in the transcript.
+"""
+
+from __future__ import annotations
+
+from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats.head import Head
+
+
+def claims(head: Head) -> Claim | None:
+    """A `session_start` (Copilot's is `session.start`) that has an owner or title, or is followed by messages."""
+    found = head.records
+    start = next((r for r in found if r.get("type") == "session_start"), None)
+    if start is None or not isinstance(start.get("id"), str):
+        return None
+    messages = any(r.get("type") == "message" and isinstance(r.get("message"), dict) for r in found)
+    if not messages and not any(key in start for key in ("owner", "sessionTitle", "title")):
+        return None
+    return Claim([f"session:{start['id']}"])
+
+
+FORMAT = Format(
+    name="factory-droid",
+    version=1,
+    claims=claims,
+    read=read_by("factory_droid.files"),
+    agent="factory-droid",
+    home=("~/.factory/sessions",),
+)

@@ -1,0 +1,181 @@
+"""The Factory Droid sessions of one family: snapshots of a session united."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from agentsignals.formats import Input, Reading
+from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.edit_arguments import record_arguments
+from agentsignals.formats.factory_droid.records import (
+    TOOLS,
+    Block,
+    Message,
+    Record,
+    blocks,
+    decode,
+    key_of,
+    kind_of,
+    words_of,
+)
+from agentsignals.formats.outcome import exit_code
+from agentsignals.formats.records import lines, saw
+from agentsignals.model import CallStatus, Session
+from agentsignals.model.times import from_iso
+
+_REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
+_MODEL = re.compile(r"^Model: (\S.*)$", re.MULTILINE)
+_MODEL_WITHIN = 500
+_INTERRUPTED = ("[Request interrupted", "Request interrupted by user", "Request cancelled by user")
+_QUIET = frozenset(("session_start", "session_end", "todo_state"))
+
+
+def read(inputs: list[Input]) -> Reading:
+    """All files of one family: snapshots of a session are united by record id."""
+    families: dict[str, list[_File]] = {}
+    for one in sorted((_File(given) for given in inputs), key=lambda f: f.order):
+        families.setdefault(one.session_id, []).append(one)
+    return Reading([_read(session_id, files) for session_id, files in sorted(families.items())])
+
+
+class _File:
+    """The decoded records of one file."""
+
+    def __init__(self, given: Input) -> None:
+        self.given = given
+        self.records = list(lines(given.data, given.artifact, decode))
+        start = next((r.id for _, r in self.records if r.type == "session_start"), None)
+        self.session_id = start or given.session_hint or given.artifact.artifact_id
+        last = max((r.timestamp for _, r in self.records if r.timestamp), default="")
+        self.order = (last, len(self.records), given.artifact.sha256)
+
+
+def _read(session_id: str, files: list[_File]) -> Session:
+    first = files[0].given
+    session = Session(session_id, "product", "factory-droid", "factory-droid", first.artifact.artifact_id)
+    session.repo = first.repo_hint
+    reader = _Reader(session)
+    seen: set[str] = set()
+    for file in files:
+        artifact = file.given.artifact
+        for number, record in file.records:
+            saw(artifact, kind_of(record))
+            key = key_of(record)
+            if key is not None and key in seen:
+                saw(artifact, "repeated")
+                continue
+            if key is not None:
+                seen.add(key)
+            reader.builder.artifact_id, reader.builder.line = artifact.artifact_id, number
+            reader.take(record)
+    return reader.finish()
+
+
+class _Reader:
+    """One session in the making."""
+
+    def __init__(self, session: Session) -> None:
+        self.builder = SessionBuilder(session)
+        self._named_model: str | None = None
+        self._touched: set[str] = set()
+
+    def finish(self) -> Session:
+        """The model is the one calls name; else the one Droid names to the agent in its first reminder."""
+        session = self.builder.finish()
+        session.model = session.model or self._named_model
+        return session
+
+    def take(self, record: Record) -> None:
+        builder, at = self.builder, from_iso(record.timestamp)
+        if record.message is not None:
+            self._message(record.message, record, at)
+        elif record.type == "session_start":
+            builder.where(record.cwd or None)
+            builder.session.title = record.title or builder.session.title
+            builder.session.parent_session_id = record.callingSessionId
+        elif record.type == "compaction_state":
+            facts = {name: getattr(record, name) for name in ("summaryKind", "summaryTokens", "removedCount")}
+            known = {name: value for name, value in facts.items() if value is not None}
+            builder.event("compaction", msgspec.json.encode(known).decode(), at)
+            builder.event("meta", record.summaryText or "", at)
+        elif record.type == "agent_turn_outcome":
+            if record.reason in ("cancelled", "canceled", "aborted", "interrupted"):
+                builder.event("interrupt", record.reason, at)
+            elif record.reason == "error":
+                builder.event("api_error", record.reason, at)
+        elif record.type not in _QUIET:
+            builder.event("unknown", kind_of(record), at)
+
+    def _message(self, message: Message, record: Record, at: int | None) -> None:
+        if message.role == "assistant":
+            self._assistant(message, record, at)
+        elif message.role != "user":
+            self.builder.event("unknown", kind_of(record), at)
+        elif message.visibility == "user_only":
+            self.builder.event("notification", words_of(message), at)
+        elif message.visibility == "llm_only":
+            self._reminder(words_of(message), at)
+        else:
+            self._user(message, at)
+
+    def _assistant(self, message: Message, record: Record, at: int | None) -> None:
+        builder = self.builder
+        step = builder.step(record.id, message.modelId, at)
+        if record.chatCompletionReasoningContent:
+            builder.event("thinking", record.chatCompletionReasoningContent, at, step)
+        for block in blocks(message):
+            if block.type == "text":
+                builder.event("text", block.text or "", at, step)
+            elif block.type in ("thinking", "redacted_thinking"):
+                builder.event("thinking", block.thinking or "", at, step)
+            elif block.type == "tool_use":
+                name = block.name or ""
+                builder.call(block.id or "", name, bytes(block.input) or b"{}", TOOLS.get(name), at, step)
+            else:
+                builder.event("unknown", block.type[:80], at, step)
+
+    def _user(self, message: Message, at: int | None) -> None:
+        """Reminders come before the words and beside results; what the harness does not say, the person does."""
+        parts = blocks(message)
+        for block in parts:
+            if block.type == "tool_result":
+                self._result(block, at)
+        said: list[str] = []
+        for block in parts:
+            if block.type != "text" or not block.text:
+                continue
+            words = _REMINDER.sub("", block.text).strip()
+            if words:
+                said.append(words)
+            if len(words) < len(block.text.strip()):
+                self._reminder(block.text, at)
+        text = "\n".join(said)
+        if text.startswith(_INTERRUPTED):
+            self.builder.event("interrupt", text, at)
+        elif text and self.builder.session.parent_session_id is not None:
+            self.builder.event("meta", text, at)  # a subagent is told its task by the agent that called it
+        elif text:
+            self.builder.turn("prompt", text, at)
+        elif any(block.type == "image" for block in parts):
+            self.builder.turn("attachment", "", at)
+
+    def _reminder(self, text: str, at: int | None) -> None:
+        if self._named_model is None:
+            found = _MODEL.search(text, 0, _MODEL_WITHIN)
+            self._named_model = found.group(1).strip() if found else None
+        self.builder.event("meta", text, at)
+
+    def _result(self, block: Block, at: int | None) -> None:
+        inner = block.content
+        text = inner if isinstance(inner, str) else "\n".join(part.text or "" for part in inner or ())
+        status: CallStatus = "error" if block.is_error else "ok"
+        code = exit_code(text) if status == "error" else None
+        call = self.builder.result(block.tool_use_id or "", text, status, at, exit_code=code)
+        if call is None or status != "ok":
+            return
+        if call.class_ == "edit":
+            record_arguments(self.builder, call, self._touched)
+        if call.path and call.class_ in ("edit", "read"):
+            self._touched.add(call.path)

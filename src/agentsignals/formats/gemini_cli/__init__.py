@@ -1,0 +1,30 @@
+"""Gemini CLI chat files (design/formats.md#gemini-cli): one JSON document a session, rewritten as it grows; from 0.40
+on JSON
+Lines, appended to. A session that was resumed by a newer version is there in both.
+"""
+
+from __future__ import annotations
+
+from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats.head import Head
+
+
+def claims(head: Head) -> Claim | None:
+    """A document with `sessionId`, `projectHash` and `messages`; the header line of the JSON Lines has no messages."""
+    found = head.document
+    session_id = found.get("sessionId")
+    if not isinstance(session_id, str) or not session_id or "projectHash" not in found:
+        return None
+    if "messages" not in found and not (head.is_lines and "startTime" in found):
+        return None
+    return Claim([f"session:{session_id}"])
+
+
+FORMAT = Format(
+    name="gemini-cli",
+    version=2,
+    claims=claims,
+    read=read_by("gemini_cli.files"),
+    agent="gemini-cli",
+    home=("~/.gemini/tmp",),
+)

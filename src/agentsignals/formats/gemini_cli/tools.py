@@ -1,0 +1,157 @@
+"""Gemini CLI's tools: what they are in shared words, what became of a call, and which lines it changed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import PurePosixPath, PureWindowsPath
+
+import msgspec
+from msgspec import Struct
+
+from agentsignals.edits.hunks import Hunk, count_lines, created, replaced, unified
+from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.gemini_cli.records import Chat, ToolCall, result_text
+from agentsignals.formats.outcome import exit_code
+from agentsignals.formats.records import UNREADABLE
+from agentsignals.formats.tools import ASK, EDIT, PLAN, READ, SEARCH, SHELL, TASK, WEB, Tool
+from agentsignals.model import MAIN, CallStatus, Step
+from agentsignals.model import ToolCall as Row
+from agentsignals.model.times import from_iso
+
+TOOLS: dict[str, Tool] = {
+    **dict.fromkeys(("read_file", "read_many_files", "get_internal_docs"), READ),
+    **dict.fromkeys(("glob", "grep_search", "search_file_content", "list_directory", "codebase_investigator"), SEARCH),
+    **dict.fromkeys(("replace", "edit", "write_file"), EDIT),
+    "run_shell_command": SHELL,
+    **dict.fromkeys(("write_todos", "enter_plan_mode", "exit_plan_mode", "update_topic"), PLAN),
+    **dict.fromkeys(("activate_skill", "delegate_to_agent", "invoke_agent", "complete_task"), TASK),
+    **dict.fromkeys(("google_web_search", "web_fetch"), WEB),
+    "ask_user": ASK,
+    "save_memory": Tool("other"),
+}
+"""Other names are MCP servers' tools; those called `mcp_…` or `<server>__<tool>` say so."""
+
+_DENIED = ("User denied execution", "User did not allow tool call")
+_BY_POLICY = "denied by policy"
+_HEAD = 300
+_SHA256_DIGITS = 64
+_REWRITTEN = 0.8
+"""More of a file than this changed at once: a rewrite, which closes all regions (design/signals.md#regions)."""
+
+
+class Arguments(Struct, gc=False):
+    file_path: str | None = None
+    absolute_path: str | None = None
+    dir_path: str | None = None
+    directory: str | None = None
+    content: str | None = None
+    old_string: str | None = None
+    new_string: str | None = None
+
+
+class FileDiff(Struct, gc=False):
+    """What the client shows of an edit; the file's old and new text beside it are never decoded."""
+
+    fileDiff: str
+    filePath: str | None = None
+    isNewFile: bool | None = None
+
+
+_arguments = msgspec.json.Decoder(Arguments).decode
+_file_diff = msgspec.json.Decoder(FileDiff).decode
+
+
+def run(builder: SessionBuilder, found: ToolCall, at: int | None, step: Step | None, unique_id: str) -> None:
+    """A call and, in the same record, its result."""
+    given = arguments(found)
+    tool = TOOLS.get(found.name) or (Tool("mcp") if found.name.startswith("mcp_") or "__" in found.name else None)
+    folder = (given.dir_path or given.directory) if tool is SHELL else None
+    raw = msgspec.json.format(bytes(found.args), indent=-1) if found.args else b"{}"
+    thread = step.thread if step is not None else MAIN
+    call = builder.call(unique_id, found.name, raw, tool, at, step, thread, folder=folder)
+    text = result_text(found)
+    status = outcome(found.status, text)
+    if status == "none":
+        return
+    code = exit_code(text) if tool is SHELL else None
+    error = "permission" if _BY_POLICY in text[:_HEAD] else None
+    builder.result(unique_id, text, status, from_iso(found.timestamp), call.thread, code, error)
+    if status == "ok" and call.class_ == "edit":
+        _edit(builder, call, found, given)
+
+
+def outcome(status: str | None, text: str) -> CallStatus:
+    """`cancelled` is a refusal when the person answered no, else a call that was stopped. Unfinished: no result."""
+    if status == "success":
+        return "ok"
+    if status == "error":
+        return "error"
+    if status == "cancelled":
+        return "rejected" if any(words in text[:_HEAD] for words in _DENIED) else "cancelled"
+    return "none"
+
+
+def arguments(call: ToolCall) -> Arguments:
+    """The arguments that are read here; none when they are of another shape."""
+    try:
+        return _arguments(call.args) if call.args else Arguments()
+    except UNREADABLE:
+        return Arguments()
+
+
+def project_folder(chat: Chat) -> str | None:
+    """The folder the session ran in: the file names it only by SHA-256, and a path in a call must lie in it."""
+    if not chat.projectHash or len(chat.projectHash) != _SHA256_DIGITS:
+        return None
+    tried: set[str] = set()
+    for path in _absolute_paths(chat):
+        for folder in _upwards(path):
+            if folder in tried:
+                break
+            tried.add(folder)
+            if hashlib.sha256(folder.encode()).hexdigest() == chat.projectHash:
+                return folder
+    return None
+
+
+def _absolute_paths(chat: Chat) -> Iterator[str]:
+    for message in chat.messages:
+        for call in (message.toolCalls if message is not None else None) or ():
+            given = arguments(call)
+            shown = _shown(call) if TOOLS.get(call.name) is EDIT else None
+            for path in (given.file_path, given.absolute_path, given.dir_path, shown.filePath if shown else None):
+                if path:
+                    yield path
+
+
+def _upwards(path: str) -> Iterator[str]:
+    pure = PurePosixPath(path) if path.startswith("/") else PureWindowsPath(path)
+    if pure.is_absolute():
+        yield str(pure)
+        yield from (str(folder) for folder in pure.parents)
+
+
+def _shown(call: ToolCall) -> FileDiff | None:
+    try:
+        return _file_diff(call.resultDisplay) if call.resultDisplay else None
+    except UNREADABLE:
+        return None
+
+
+def _edit(builder: SessionBuilder, call: Row, found: ToolCall, given: Arguments) -> None:
+    shown = _shown(found)
+    if shown is None:
+        known = given.old_string is not None and given.new_string is not None
+        hunks = [replaced(given.old_string or "", given.new_string or "")] if known else [Hunk(whole_file=True)]
+        builder.edit(call, None, "modify", hunks)
+        return
+    if shown.isNewFile and given.content is not None:
+        builder.edit(call, shown.filePath, "create", [created(given.content)])
+        return
+    hunks = unified(shown.fileDiff)
+    total = count_lines(given.content) if given.content is not None else 0
+    whole = bool(shown.isNewFile) or (total > 0 and sum(h.added or 0 for h in hunks) > _REWRITTEN * total)
+    if whole:
+        hunks = [Hunk(h.start_line, h.end_line, h.added, h.removed, h.old_start, True) for h in hunks]
+    builder.edit(call, shown.filePath, "create" if shown.isNewFile else "modify", hunks)

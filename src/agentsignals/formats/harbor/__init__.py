@@ -1,0 +1,58 @@
+"""What Harbor leaves of a job and its trials (design/formats.md#harbor-and-atif): results, configurations, the
+verifier's reports, logs.
+
+`result.json` and `config.json` are names of a trial's files and, one folder up, of a job's: content tells them apart.
+"""
+
+from __future__ import annotations
+
+import posixpath
+
+from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats.head import CUT, Head
+
+_TRIAL = frozenset(("task_name", "trial_name"))
+_TRIAL_ALSO = frozenset(("agent_info", "verifier_result", "agent_result", "task_checksum", "trial_uri", "config"))
+_TRIAL_CONFIG = frozenset(("task", "trial_name", "trials_dir"))
+_JOB = frozenset(("n_total_trials", "stats"))
+_JOB_CONFIG = frozenset(("job_name", "jobs_dir"))
+
+
+def claims(head: Head) -> Claim | None:
+    """Results and configurations by their keys; a report of tests (CTRF) and a reward only where they may belong."""
+    found = head.document
+    if not found:
+        return None
+    keys = found.keys()
+    folder = posixpath.dirname(head.path)
+    if keys >= _TRIAL and keys & _TRIAL_ALSO:
+        return Claim(_named(found), root=folder, gathers=True)
+    if keys >= _TRIAL_CONFIG:
+        return Claim([], root=folder, gathers=True)
+    if keys >= _JOB or keys >= _JOB_CONFIG or _is_lock(found):
+        return Claim([], lends=folder)
+    return Claim([], companion=True) if _is_ctrf(found) or _is_reward(found, head.path) else None
+
+
+def _named(found: dict[str, object]) -> list[str]:
+    own_id = found.get("id")
+    return [f"trial:{own_id}"] if isinstance(own_id, str) and own_id else []
+
+
+def _is_lock(found: dict[str, object]) -> bool:
+    return isinstance(found.get("harbor"), dict) and "trials" in found
+
+
+def _is_ctrf(found: dict[str, object]) -> bool:
+    results = found.get("results")
+    if isinstance(results, dict):
+        return isinstance(results.get("tests"), list) and isinstance(results.get("tool"), dict)
+    return results is CUT and found.get("reportFormat") == "CTRF"
+
+
+def _is_reward(found: dict[str, object], path: str) -> bool:
+    in_place = posixpath.basename(path) == "reward.json" and posixpath.basename(posixpath.dirname(path)) == "verifier"
+    return in_place and all(isinstance(v, int | float) for v in found.values())
+
+
+FORMAT = Format(name="harbor", version=1, claims=claims, read=read_by("harbor.files"), snapshots=False)

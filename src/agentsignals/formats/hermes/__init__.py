@@ -1,0 +1,1 @@
+"""Hermes' tools, met in data sets of other formats."""

@@ -1,0 +1,58 @@
+"""Inspect logs (design/formats.md#inspect): a ZIP of a header, a JSON document a sample and epoch, and a journal.
+
+The same log is also written as one JSON document; `inspect_json` recognises that one.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+from msgspec import Struct
+
+from agentsignals.formats import Claim, Format, read_by, zip_members
+from agentsignals.formats.head import Head
+from agentsignals.formats.records import UNREADABLE
+
+SAMPLE = re.compile(r"samples/[^\x00]+_epoch_\d{1,9}\.json\Z")
+"""How the members that hold a sample are named."""
+SPECIFICATIONS = ("_journal/start.json", "header.json")
+"""The members that say what was run, one written first and one last."""
+_SPECIFICATION_BYTES = 1024 * 1024
+
+
+class Task(Struct, gc=False):
+    task_id: str | None = None
+
+
+class Start(Struct, gc=False):
+    eval: Task | None = None
+
+
+_start = msgspec.json.Decoder(Start).decode
+
+
+def claims(head: Head) -> Claim | None:
+    """An archive that begins as a log does.
+
+    Its key is the id of the task's run: copies of a log, and the log of a retry, hold the same samples.
+    """
+    if not head.data.startswith(zip_members.MAGIC):
+        return None
+    first = zip_members.first(head.data)
+    if first is None or not (first.name in SPECIFICATIONS or SAMPLE.match(first.name)):
+        return None
+    if first.name not in SPECIFICATIONS:
+        return Claim([])
+    try:
+        found = _start(zip_members.beginning(head.data, first, _SPECIFICATION_BYTES))
+    except UNREADABLE:
+        return Claim([])
+    return Claim(keys_of(found.eval.task_id if found.eval is not None else None))
+
+
+def keys_of(task_id: object) -> list[str]:
+    return [f"inspect:{task_id}"] if isinstance(task_id, str) and task_id else []
+
+
+FORMAT = Format(name="inspect", version=1, claims=claims, read=read_by("inspect_log.files"), of_json=False)

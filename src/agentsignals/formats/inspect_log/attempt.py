@@ -1,0 +1,148 @@
+"""What an Inspect log says of one attempt around its conversation: treatment, scores, limits, usage
+(design/formats.md#inspect).
+
+Epochs are trials of their own. A sample that was run again in the log of a retry is the next attempt of its trial.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from agentsignals.formats.inspect_log.records import Header, Sample, Score
+from agentsignals.model.attempt import Attempt, Said
+from agentsignals.model.times import from_iso
+
+_GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
+"""What Inspect's own metrics make of a grade: correct, partial, incorrect, no answer, and words for yes and no."""
+_RENAMED = {"time_limit": "timeout_s", "max_samples": "concurrency"}
+_CONFIG = ("epochs", "message_limit", "token_limit", "turn_limit", "working_limit", "cost_limit", "time_limit",
+           "max_samples")  # fmt: skip
+_TIME_LIMITS = ("time", "working")
+_EXCEPTION = re.compile(r"(?:[A-Za-z_]\w{0,60}\.){0,6}([A-Z]\w{0,60})(?=[(:]|$)")
+_EXPLANATION_CHARS = 600
+
+
+def part_of(header: Header, sample: Sample, session_id: str, artifact_id: str, place: str) -> Attempt:
+    """The part that comes with the sample's session. `place` names the sample in its log."""
+    task = f"{header.eval.task}/{sample.id}"
+    trial = f"{header.eval.task_id or header.eval.run_id or artifact_id}/{sample.id}_epoch_{sample.epoch}"
+    rewards = rewards_of(sample.scores or {})
+    limit, error = sample.limit, sample.error
+    part = Attempt(root=f"inspect:{trial}", trial_id=trial, task_id=task, run_id=header.eval.run_id)
+    part.session_artifact, part.session_id = artifact_id, session_id
+    part.knobs = knobs(header)
+    part.knobs["epoch"] = sample.epoch
+    part.rewards = rewards or None
+    part.reward = next(iter(rewards.values())) if len(rewards) == 1 else None
+    part.started_at, part.ended_at = from_iso(sample.started_at), from_iso(sample.completed_at)
+    part.wall_time_s = sample.total_time
+    if limit is not None:
+        part.exit_status, part.timed_out = f"limit:{limit.type}", limit.type in _TIME_LIMITS
+    elif error is not None:
+        part.exit_status, part.exception = "error", exception_of(error.message or error.traceback or "")
+    elif sample.scores or sample.completed_at:
+        part.exit_status, part.timed_out = "completed", False
+    _count(part, sample)
+    part.ratings = {name: score.value for name, score in (sample.scores or {}).items()} or None
+    part.kinds = ["harness_config"]
+    part.said = list(_said(part, sample, artifact_id, place))
+    return part
+
+
+def knobs(header: Header) -> dict[str, Any]:
+    """The treatment under Agent Signals's names, and what else the log says was set."""
+    spec, plan = header.eval, header.plan
+    found: dict[str, Any] = {}
+    agent = agent_of(header)
+    told = {"model_id": spec.model, "agent_type": agent, "dataset": spec.dataset.name if spec.dataset else None}
+    found.update({k: v for k, v in told.items() if v})
+    config = spec.config or {}
+    found.update({_RENAMED.get(k, k): config[k] for k in _CONFIG if _is_plain(config.get(k))})
+    for settings in ((plan.config if plan else None) or {}, spec.model_generate_config or {}):
+        found.update({k: v for k, v in settings.items() if _is_plain(v)})
+    found.update({f"task_args.{k}": v for k, v in (spec.task_args or {}).items() if _is_plain(v)})
+    version = (spec.packages or {}).get("inspect_ai")
+    if isinstance(version, str):
+        found["inspect_ai"] = version
+    sandbox = spec.sandbox.get("type") if isinstance(spec.sandbox, dict) else None
+    if isinstance(sandbox, str):
+        found["sandbox"] = sandbox
+    return found
+
+
+def agent_of(header: Header) -> str | None:
+    """What solved the samples: as asked for, else the last solver of the plan."""
+    steps = header.plan.steps if header.plan is not None else None
+    return header.eval.solver or next((s.solver for s in reversed(steps or ()) if s.solver), None)
+
+
+def rewards_of(scores: dict[str, Score]) -> dict[str, float]:
+    """Scores as numbers; a score of several values gives one a value. Words that are no grade have none."""
+    found: dict[str, float] = {}
+    for name, score in scores.items():
+        values = score.value.items() if isinstance(score.value, dict) else [("", score.value)]
+        for key, value in values:
+            number = _number(value)
+            if number is not None:
+                found[f"{name}.{key}" if key else name] = number
+    return found
+
+
+def exception_of(text: str) -> str | None:
+    """The type of an error, off the beginning of its message or the last line of its traceback."""
+    last = text.strip().rsplit("\n", 1)[-1] if text.lstrip().startswith("Traceback") else text.strip()
+    found = _EXCEPTION.match(last[:600])
+    return found.group(1) if found else None
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, str):
+        grade = _GRADES.get(value, _GRADES.get(value.lower()) if len(value) > 1 else None)
+        if grade is not None:
+            return grade
+    elif not isinstance(value, bool | int | float):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, str | int | float | bool)
+
+
+def _count(part: Attempt, sample: Sample) -> None:
+    """Usage as Inspect summed it over all models: a model that graded the sample is among them."""
+    usages = list((sample.model_usage or {}).values())
+    if not usages:
+        return
+    part.input_tokens = sum(u.uncached or 0 for u in usages)
+    part.output_tokens = sum(u.output_tokens or 0 for u in usages)
+    if any(u.input_tokens_cache_read is not None for u in usages):
+        part.cache_read_tokens = sum(u.input_tokens_cache_read or 0 for u in usages)
+    costs = [u.total_cost for u in usages]
+    if None not in costs:
+        part.cost_usd = sum(c for c in costs if c is not None)
+
+
+def _said(part: Attempt, sample: Sample, artifact_id: str, place: str) -> Iterator[Said]:
+    settings = ", ".join(f"{k} {v}" for k, v in part.knobs.items())
+    yield Said(f"{place}: {settings}", artifact_id, 1, [f"knobs.{k}" for k in part.knobs])
+    for name, score in (sample.scores or {}).items():
+        text = f"{name} scored {score.value!r}: {(score.explanation or '')[:_EXPLANATION_CHARS]}".rstrip(": ")
+        yield Said(text, artifact_id, 1, ["reward", "rewards", "ratings"])
+    if sample.error is not None:
+        yield Said(sample.error.message or "error", artifact_id, 1, ["exit_status", "exception"])
+    elif sample.limit is not None:
+        told = f"{sample.limit.type} limit of {sample.limit.limit} reached"
+        yield Said(told, artifact_id, 1, ["exit_status", "timed_out"])
+    for retried in sample.error_retries or ():
+        yield Said(f"an earlier run of this sample failed: {retried.message}", artifact_id, 1, [])
+    if part.wall_time_s is not None:
+        working = f", {sample.working_time} s without waiting" if sample.working_time is not None else ""
+        yield Said(f"took {part.wall_time_s} s{working}", artifact_id, 1, ["wall_time_s"])

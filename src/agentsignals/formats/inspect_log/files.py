@@ -1,0 +1,126 @@
+"""Inspect logs, each sample of each as a session with its attempt. Samples are read one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from agentsignals.formats import Input, Reading
+from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.inspect_log import SAMPLE, SPECIFICATIONS, records
+from agentsignals.formats.inspect_log.attempt import agent_of, part_of
+from agentsignals.formats.inspect_log.records import Header, Sample, Spec
+from agentsignals.formats.inspect_log.session import Reader
+from agentsignals.formats.one_document import read as read_document
+from agentsignals.formats.records import UNREADABLE, document, saw, skip
+from agentsignals.formats.zip_members import MAGIC, Contents, Member, MemberError, members
+from agentsignals.model import Session
+from agentsignals.model.attempt import Attempt
+from agentsignals.model.times import from_iso
+
+_Content = Callable[[], bytes]
+
+
+def read(inputs: list[Input]) -> Reading:
+    """The samples of all logs of one task run. One in several logs, copied or kept by a retry, counts once."""
+    reading = Reading()
+    known: set[str] = set()
+    for given in sorted(inputs, key=lambda i: (-len(i.data), i.artifact.artifact_id)):
+        header, samples = _archive(given) if given.data[:4] == MAGIC else _document(given)
+        n = 0
+        for place, content in samples:
+            n += 1
+            made = _session(given, header, place, content, known)
+            if made is not None:
+                reading.sessions.append(made[0])
+                reading.attempts.append(made[1])
+        told = f"status {header.status}" if header.status else "no header, the run did not end"
+        given.artifact.note = f"{told}, {n} samples"
+    return reading
+
+
+def _archive(given: Input) -> tuple[Header, list[tuple[str, _Content]]]:
+    """The header, and the samples by name."""
+    found, whole = members(given.data)
+    contents = Contents(given.data)
+    if not whole and all(m.start + m.size <= len(given.data) for m in found):  # else the cut member tells
+        given.artifact.records += 1
+        skip(given.artifact, "cut_archive")
+    header = Header(Spec())
+    samples: list[tuple[str, _Content]] = []
+    for member in sorted(found, key=lambda m: (m.name not in SPECIFICATIONS, m.name == SPECIFICATIONS[-1], m.start)):
+        if SAMPLE.match(member.name):
+            samples.append((member.name, _reader(contents, member)))
+            continue
+        given.artifact.records += 1
+        if member.name in SPECIFICATIONS:
+            header = _header(given, contents, member, header)
+        else:
+            saw(given.artifact, f"member.{_kind(member.name)}")
+    return header, samples
+
+
+def _kind(name: str) -> str:
+    if name in ("summaries.json", "reductions.json", "results.json"):
+        return name.removesuffix(".json")
+    return "journal" if name.startswith("_journal/") else "other"
+
+
+def _reader(contents: Contents, member: Member) -> _Content:
+    return lambda: contents.of(member)
+
+
+def _header(given: Input, contents: Contents, member: Member, known: Header) -> Header:
+    """The specification at the archive's end says more than that at its beginning."""
+    try:
+        found = records.decode_header(contents.of(member))
+    except MemberError as problem:
+        skip(given.artifact, str(problem))
+        return known
+    except UNREADABLE:
+        skip(given.artifact, "bad_shape")
+        return known
+    saw(given.artifact, "member.header" if member.name == SPECIFICATIONS[-1] else "member.start")
+    return found
+
+
+def _document(given: Input) -> tuple[Header, Iterator[tuple[str, _Content]]]:
+    found = read_document(given, records.decode_document, "samples")
+    if found is None:
+        return Header(Spec()), iter(())
+    return found, ((f"sample {n}", lambda raw=raw: bytes(raw)) for n, raw in enumerate(found.samples or (), 1))
+
+
+def _session(
+    given: Input, header: Header, place: str, content: _Content, known: set[str]
+) -> tuple[Session, Attempt] | None:
+    artifact = given.artifact
+    try:
+        data = content()
+    except MemberError as problem:
+        artifact.records += 1
+        skip(artifact, str(problem))
+        return None
+    sample = document(data, artifact, records.decode_sample)
+    if sample is None:
+        return None
+    saw(artifact, "member.sample")
+    run = header.eval.task_id or header.eval.run_id or artifact.artifact_id
+    session_id = sample.uuid or f"{run}/{sample.id}_epoch_{sample.epoch}"
+    if session_id in known:
+        saw(artifact, "repeated", 1)
+        return None
+    known.add(session_id)
+    return _read(given, header, place, sample, session_id)
+
+
+def _read(given: Input, header: Header, place: str, sample: Sample, session_id: str) -> tuple[Session, Attempt]:
+    artifact_id = given.artifact.artifact_id
+    session = Session(session_id, "eval", "inspect", agent_of(header) or "inspect", artifact_id)
+    session.title = f"{header.eval.task} {sample.id}"
+    builder = SessionBuilder(session)
+    Reader(builder, sample, given.artifact).read()
+    builder.finish()
+    session.model = header.eval.model or session.model
+    session.started_at = from_iso(sample.started_at) or session.started_at
+    session.ended_at = from_iso(sample.completed_at) or session.ended_at
+    return session, part_of(header, sample, session_id, artifact_id, place)

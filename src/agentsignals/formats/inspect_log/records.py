@@ -1,0 +1,280 @@
+"""The records of an Inspect log as typed structs (design/formats.md#inspect): only what is read.
+
+What differs in shape from one kind of event to another (`input`, `result`, `error` …) stays raw until it is looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from agentsignals.formats.one_document import each
+from agentsignals.formats.records import UNREADABLE
+
+MAX_ATTACHED_CHARS = 1024 * 1024 * 1024
+"""What the attachments of a sample may come to where they are named: a line can name a long one a thousand times."""
+_MARK = "://"
+_REFERENCE = re.compile(r"(?:attachment|\btc)://([0-9a-f]{32})")
+"""How a long text is named in its place; `tc` in the first logs of 2024."""
+
+
+class Part(Struct, gc=False):
+    """A piece of a message: text, reasoning, a tool that the provider ran itself."""
+
+    type: str | None = None
+    text: str | None = None
+    reasoning: str | None = None
+    summary: str | None = None
+    redacted: bool = False
+    name: str | None = None
+
+
+class Failure(Struct, gc=False):
+    """`type` of a tool's error, or the text of a sample's."""
+
+    type: str | None = None
+    message: str | None = None
+    traceback: str | None = None
+
+
+class Call(Struct, gc=False):
+    id: str | None = None
+    function: str | None = None
+    arguments: Raw = Raw()
+
+
+class Message(Struct, gc=False):
+    role: str
+    content: str | list[Part] | None = None
+    id: str | None = None
+    source: str | None = None
+    tool_calls: list[Call] | None = None
+    tool_call_id: str | None = None
+    error: Failure | None = None
+
+
+class Usage(Struct, gc=False):
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    total_tokens: int | None = None
+    input_tokens_cache_read: int | None = None
+    input_tokens_cache_write: int | None = None
+    reasoning_tokens: int | None = None
+    total_cost: float | None = None
+
+    @property
+    def uncached(self) -> int | None:
+        """Input that was not cached. Older logs of some providers count cached tokens as input: the total tells."""
+        given, cached = self.input_tokens, self.input_tokens_cache_read or 0
+        if given is None or self.total_tokens is None or not cached:
+            return given
+        counted_in = self.total_tokens == given + (self.output_tokens or 0)
+        return max(given - cached, 0) if counted_in else given
+
+
+class Choice(Struct, gc=False):
+    message: Message | None = None
+    stop_reason: str | None = None
+
+
+class Output(Struct, gc=False):
+    choices: list[Choice] = []
+    usage: Usage | None = None
+
+
+class Score(Struct, gc=False):
+    value: Any = None
+    answer: Any = None
+    explanation: str | None = None
+
+
+class Event(Struct, gc=False):
+    """Any event; each kind fills some of these."""
+
+    event: str
+    timestamp: str | None = None
+    completed: Any = None
+    span_id: str | None = None
+    uuid: str | None = None
+    id: str | None = None
+    parent_id: str | None = None
+    type: str | None = None
+    name: str | None = None
+    action: str | None = None
+    model: str | None = None
+    cache: str | None = None
+    input: Raw = Raw()
+    input_refs: Raw = Raw()
+    output: Raw = Raw()
+    error: Raw = Raw()
+    function: str | None = None
+    arguments: Raw = Raw()
+    result: Raw = Raw()
+    events: list[Raw] | None = None
+    failed: bool | None = None
+    message: Raw = Raw()
+    data: Raw = Raw()
+    limit: float | None = None
+
+
+class Limit(Struct, gc=False):
+    type: str | None = None
+    limit: float | None = None
+
+
+class Data(Struct, gc=False):
+    """Where logs of 2026 keep the pool."""
+
+    messages: list[Raw] = []
+
+
+class Sample(Struct):
+    """One sample in one epoch."""
+
+    id: Any = None
+    epoch: int = 1
+    input: Raw = Raw()
+    messages: list[Raw] = []
+    scores: dict[str, Score] | None = None
+    events: list[Raw] = []
+    model_usage: dict[str, Usage] | None = None
+    started_at: str | None = None
+    completed_at: str | None = None
+    total_time: float | None = None
+    working_time: float | None = None
+    uuid: str | None = None
+    error: Failure | None = None
+    error_retries: list[Failure] | None = None
+    limit: Limit | None = None
+    attachments: dict[str, str] = {}
+    message_pool: list[Raw] = []
+    events_data: Data | None = None
+
+    @property
+    def pool(self) -> list[Raw]:
+        """The messages that `input_refs` of model events point into."""
+        return self.message_pool or (self.events_data.messages if self.events_data is not None else [])
+
+
+class Dataset(Struct, gc=False):
+    name: str | None = None
+
+
+class Spec(Struct):
+    """What was run."""
+
+    task: str = ""
+    task_id: str | None = None
+    run_id: str | None = None
+    model: str | None = None
+    solver: str | None = None
+    dataset: Dataset | None = None
+    config: dict[str, Any] | None = None
+    model_generate_config: dict[str, Any] | None = None
+    task_args: dict[str, Any] | None = None
+    packages: dict[str, Any] | None = None
+    sandbox: Any = None
+
+
+class Solver(Struct, gc=False):
+    solver: str | None = None
+
+
+class Plan(Struct, gc=False):
+    steps: list[Solver] | None = None
+    config: dict[str, Any] | None = None
+
+
+class Header(Struct):
+    """What a log says of all its samples."""
+
+    eval: Spec
+    status: str | None = None
+    plan: Plan | None = None
+
+
+class Document(Header):
+    """A log that is one document."""
+
+    samples: list[Raw] | None = None
+
+
+decode_header = msgspec.json.Decoder(Header).decode
+decode_document = msgspec.json.Decoder(Document).decode
+decode_sample = msgspec.json.Decoder(Sample).decode
+decode_output = msgspec.json.Decoder(Output).decode
+decode_message = msgspec.json.Decoder(Message).decode
+_event = msgspec.json.Decoder(Event).decode
+_failure = msgspec.json.Decoder(Failure).decode
+_any = msgspec.json.Decoder().decode
+_list = msgspec.json.Decoder(list[Raw]).decode
+
+
+def events_of(raws: list[Raw]) -> list[Event | None]:
+    """The events of a sample, None for one that is not what it should be."""
+    return each(raws, _event)
+
+
+def items(raw: Raw) -> list[Raw]:
+    """The items of a list; none when it is no list."""
+    try:
+        return _list(raw) if raw else []
+    except UNREADABLE:
+        return []
+
+
+def value_of(raw: Raw) -> Any:
+    """Any JSON value; None when it is none."""
+    try:
+        return _any(raw) if raw else None
+    except UNREADABLE:
+        return None
+
+
+def failure_of(raw: Raw) -> Failure | None:
+    """An error, which is an object or a text."""
+    found = value_of(raw)
+    if isinstance(found, str):
+        return Failure(None, found)
+    try:
+        return _failure(raw) if isinstance(found, dict) else None
+    except UNREADABLE:
+        return Failure(None, bytes(raw).decode("utf-8", "replace"))
+
+
+class Attachments:
+    """Long texts that events only name."""
+
+    def __init__(self, known: dict[str, str]) -> None:
+        self._known = known
+        self._left = MAX_ATTACHED_CHARS
+
+    def text(self, text: str) -> str:
+        """The text with the attachments it names put in; a name that is not known stays."""
+        return _REFERENCE.sub(self._named, text) if _MARK in text else text
+
+    def json(self, raw: bytes) -> str:
+        """The same of a JSON value, as JSON text."""
+        text = raw.decode("utf-8", "replace")
+        if _MARK not in text or not _REFERENCE.search(text):
+            return text
+        try:
+            return json.dumps(self._in(value_of(Raw(raw))), ensure_ascii=False)
+        except RecursionError:
+            return text
+
+    def _named(self, found: re.Match[str]) -> str:
+        content = self._known.get(found.group(1), found.group())
+        self._left -= len(content)
+        return content if self._left >= 0 else found.group()
+
+    def _in(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, list):
+            return [self._in(v) for v in value]
+        return {k: self._in(v) for k, v in value.items()} if isinstance(value, dict) else value

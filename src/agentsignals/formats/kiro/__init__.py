@@ -1,0 +1,31 @@
+"""Kiro (and Amazon Q Developer CLI) conversations (design/formats.md#small-formats): one JSON document, pairs of user
+and agent.
+
+Collectors leave most fields empty: no ids, no times, no results. What the client itself keeps is read when it is there:
+tool results, times, the working folder, and what it writes in the person's or the agent's name.
+"""
+
+from __future__ import annotations
+
+from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats.head import CUT, Head
+
+
+def claims(head: Head) -> Claim | None:
+    """`conversation_id` (usually empty) and `history` of user/assistant pairs."""
+    found = head.document
+    conversation_id, history = found.get("conversation_id"), found.get("history")
+    if not isinstance(conversation_id, str):
+        return None
+    if history is not CUT and not (isinstance(history, list) and all(_is_pair(entry) for entry in history[:1])):
+        return None
+    return Claim([f"session:{conversation_id}"]) if conversation_id else Claim([], beside=True)
+
+
+def _is_pair(entry: object) -> bool:
+    if isinstance(entry, list):
+        return len(entry) == 2
+    return isinstance(entry, dict) and "user" in entry and "assistant" in entry
+
+
+FORMAT = Format(name="kiro", version=1, claims=claims, read=read_by("kiro.files"), agent="kiro")

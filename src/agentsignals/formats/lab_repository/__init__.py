@@ -1,0 +1,24 @@
+"""Traces of the lab's agent at work on repositories: an episode a file, which is the one attempt of a trial."""
+
+from __future__ import annotations
+
+from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats.head import Head
+
+MARK = "agentsignals_lab_repository"
+
+
+def claims(head: Head) -> Claim | None:
+    """A header with the mark, in the first line. Copies of an episode share its trial's name."""
+    if b'"agentsignals_lab_repository"' not in head.data[:4_000] or not head.records:
+        return None
+    first = head.records[0]
+    if not isinstance(first.get(MARK), int):
+        return None
+    trial = first.get("trial_id")
+    return Claim([f"lab:{trial}"] if isinstance(trial, str) and trial else [])
+
+
+FORMAT = Format(
+    name="lab-repository", version=1, claims=claims, read=read_by("lab_repository.files"), agent="lab-repository"
+)

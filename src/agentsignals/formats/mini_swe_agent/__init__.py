@@ -1,0 +1,73 @@
+"""mini-SWE-agent trajectories (design/formats.md#mini-swe-agent): `<instance>.traj.json`, a list of messages or a
+document with one."""
+
+from __future__ import annotations
+
+import re
+
+from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats.head import CUT, Head
+from agentsignals.formats.instances import root_of, run_of, run_of_model
+
+_FENCE = re.compile(r"```(?:mswea_)?bash(?:_command)?[^\n]{0,20}\n")
+_SAYS_SO = re.compile(r'"trajectory_format"\s*:\s*"mini-swe-agent')
+_ANSWERS = ("<returncode>", "<exception>", "Observation: ", "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT")
+_OF_MESSAGE = frozenset(("role", "content", "extra"))
+
+
+def claims(head: Head) -> Claim | None:
+    """A document that says so, or whose messages hold one command in a fence each and its return code below."""
+    found = head.document
+    ours = _is_document(found, head) if "messages" in found or "info" in found else _are_messages(head.items)
+    if not ours:
+        return None
+    keys = [run_of(head.path), _run_of_model(found, head.path)]
+    return Claim([f"run:{k}" for k in dict.fromkeys(keys) if k is not None], root=root_of(head.path))
+
+
+def _is_document(found: dict[str, object], head: Head) -> bool:
+    named = found.get("trajectory_format")
+    if isinstance(named, str):
+        return named.startswith("mini-swe-agent")
+    messages, info = found.get("messages"), found.get("info")
+    if isinstance(messages, list):
+        return isinstance(info, dict) and _are_messages(messages)
+    if not isinstance(info, dict) and info is not CUT:
+        return False
+    if _SAYS_SO.search(head.text):
+        return True
+    config = info.get("config") if isinstance(info, dict) else None
+    return (isinstance(info, dict) and "mini_version" in info) or (isinstance(config, dict) and "agent_type" in config)
+
+
+def _are_messages(messages: list[object] | list[dict[str, object]]) -> bool:
+    """System and user first, and where the rest can be seen: commands in fences, answers with their return code."""
+    shown = [m for m in messages[:8] if isinstance(m, dict)]
+    if len(shown) < 2 or [m.get("role") for m in shown[:2]] != ["system", "user"]:
+        return False
+    if any("extra" not in m and not m.keys() <= _OF_MESSAGE for m in shown):
+        return False
+    said = [c for m in shown[2:] if isinstance(c := m.get("content"), str) and m.get("role") == "assistant"]
+    answers = [c for m in shown[3:] if isinstance(c := m.get("content"), str) and m.get("role") == "user"]
+    fenced = any(_FENCE.search(text) for text in said)
+    opening = shown[0].get("content")
+    if not said:
+        return isinstance(opening, str) and _FENCE.search(opening) is not None
+    return fenced and (not answers or any(a.startswith(_ANSWERS) for a in answers))
+
+
+def _run_of_model(found: dict[str, object], path: str) -> str | None:
+    """What an evaluation calls the trial: its folder is named for the model, where the run's has a name of its own."""
+    run = run_of(path)
+    info = found.get("info")
+    config = info.get("config") if isinstance(info, dict) else None
+    model = config.get("model") if isinstance(config, dict) else None
+    name = model.get("model_name") if isinstance(model, dict) else None
+    if run is None or not isinstance(name, str) or not name:
+        return None
+    return run_of_model(name, run.rpartition("/")[2])
+
+
+FORMAT = Format(
+    name="mini-swe-agent", version=1, claims=claims, read=read_by("mini_swe_agent.files"), agent="mini-swe-agent"
+)

@@ -1,0 +1,129 @@
+"""mini-SWE-agent trajectories, each an attempt with its session."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agentsignals.edits.unified_diff import looks_like_diff, patched_files
+from agentsignals.formats import Input, Reading
+from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.instances import canonical, repo_of, root_of, run_of, run_of_model, stem_of
+from agentsignals.formats.mini_swe_agent.records import Document, Info, Message, decode, decode_message, number
+from agentsignals.formats.mini_swe_agent.session import Conversation
+from agentsignals.formats.one_document import each, tally
+from agentsignals.formats.one_document import read as read_document
+from agentsignals.model import Session
+from agentsignals.model.attempt import Attempt, Said
+
+_LIMITS = ("step_limit", "cost_limit", "wall_time_limit_seconds")
+"""Of these 0 means none."""
+
+
+def read(inputs: list[Input]) -> Reading:
+    """Each file is an attempt of its own."""
+    reading = Reading()
+    for given in inputs:
+        document = read_document(given, decode, "messages")
+        if document is None:
+            continue
+        messages = each(document.messages, decode_message)
+        tally(given.artifact, "message", [None if m is None else m.speaker for m in messages])
+        session, part = _attempt(given, document, messages)
+        reading.sessions.append(session)
+        reading.attempts.append(part)
+    return reading
+
+
+def _attempt(given: Input, document: Document, messages: list[Message | None]) -> tuple[Session, Attempt]:
+    path, info = given.artifact.path, document.info or Info()
+    set_to, observed = knobs(info)
+    model = set_to.get("model_id")
+    instance = _text(document.instance_id) or stem_of(path)
+    session = Session("", "eval", "mini-swe-agent", "mini-swe-agent", given.artifact.artifact_id)
+    session.agent_version, session.repo = _text(info.mini_version) or None, repo_of(instance)
+    builder = SessionBuilder(session)
+    builder.where(observed)
+    conversation = Conversation(builder, model if isinstance(model, str) else None)
+    for n, message in enumerate(messages, 1):
+        builder.line = n
+        if message is not None:
+            conversation.take(message)
+    builder.finish()
+    goes_by = _name(path, model)
+    part = Attempt(
+        root=root_of(path),
+        task_id=canonical(instance),
+        run_id=(run_of(path) or "").rpartition("/")[0] or None,
+        goes_by=goes_by,
+        session_artifact=session.artifact_id,
+        knobs=set_to,
+        started_at=session.started_at,
+        ended_at=session.ended_at,
+    )
+    _end(part, info, conversation, max(len(messages), 1))
+    return session, part
+
+
+def knobs(info: Info) -> tuple[dict[str, Any], str | None]:
+    """The treatment as configured, and the working folder. A limit of 0 is none (None)."""
+    config = info.config if isinstance(info.config, dict) else {}
+    agent, model, environment = (_inner(config, name) for name in ("agent", "model", "environment"))
+    found: dict[str, Any] = {"agent_type": "mini-swe-agent"}
+    name = model.get("model_name")
+    if isinstance(name, str) and name:
+        found["model_id"] = name
+    for limit in _LIMITS:
+        if number(agent.get(limit)) is not None:
+            found["timeout_s" if limit == "wall_time_limit_seconds" else limit] = agent[limit] or None
+    given = _inner(model, "model_kwargs")
+    found.update({k: given[k] for k in ("temperature", "top_p") if number(given.get(k)) is not None})
+    if number(environment.get("timeout")) is not None:
+        found["execution_timeout_s"] = environment["timeout"]
+    return found, _text(environment.get("cwd")) or None
+
+
+def _name(path: str, model: object) -> str | None:
+    """What an evaluation calls the trial: its folders are named for the model (`provider__name`), else for the run."""
+    run = run_of(path)
+    if run is None or not isinstance(model, str):
+        return run
+    return run_of_model(model, run.rpartition("/")[2])
+
+
+def _end(part: Attempt, info: Info, conversation: Conversation, line: int) -> None:
+    """How the attempt ended, what it handed in, and what it cost."""
+    ended = conversation.ended
+    artifact_id = part.session_artifact or ""
+    status = _text(info.exit_status) or (_text(ended.exit_status) if ended is not None else "")
+    handed_in = _text(info.submission) or _text(info.result)
+    if not handed_in and ended is not None:
+        handed_in = _text(ended.submission)
+    if not handed_in and not status:
+        handed_in = conversation.handed_in
+    fields = ["exit_status", "timed_out"]
+    part.exit_status = status or None
+    part.timed_out = status == "TimeExceeded" if status else None
+    if looks_like_diff(handed_in):
+        part.patch, part.patch_text_bytes = patched_files(handed_in), len(handed_in.encode("utf-8", "replace"))
+    elif status and not handed_in.strip():
+        part.patch, part.patch_text_bytes = [], 0
+    told = f"exit status {status or 'unknown'}"
+    if part.patch is not None:
+        told, fields = f"{told}, submitted {', '.join(f.path for f in part.patch) or 'nothing'}", [*fields, "patch"]
+    if status or part.patch is not None:
+        part.said.append(Said(told, artifact_id, line, fields))
+    set_to = ", ".join(f"{k} {v}" for k, v in part.knobs.items())
+    part.said.append(Said(f"configured: {set_to}", artifact_id, 1, [f"knobs.{k}" for k in part.knobs]))
+    cost = number(info.model_stats.instance_cost) if info.model_stats is not None else None
+    if cost:  # 0 is what a model without a price costs
+        part.cost_usd = float(cost)
+        part.said.append(Said(f"model stats: cost_usd {cost}", artifact_id, line, ["cost_usd"]))
+
+
+def _inner(of: dict[str, Any], name: str) -> dict[str, Any]:
+    found = of.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,38 @@
+"""OpenTraces records (schema 0.1 to 0.9; design/formats.md#small-formats): one enriched session a line.
+
+No real rows were found: what is read follows the published schema.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats.head import CUT, Head
+
+_KEYS = ("trace_id", "agent", "steps")
+
+
+def claims(head: Head) -> Claim | None:
+    """`schema_version`, `trace_id`, an `agent` with a name, and `steps` that have an index and a role."""
+    found = head.document
+    if not all(k in found for k in _KEYS) or not isinstance(found.get("schema_version"), str):
+        return None
+    if not isinstance(found["trace_id"], str) or not _is_steps(found["steps"]):
+        return None
+    return Claim([f"session:{name}" for name in _names(head)])
+
+
+def _is_steps(steps: Any) -> bool:
+    if steps is CUT:
+        return True
+    return isinstance(steps, list) and all(isinstance(s, dict) and "role" in s for s in steps[:1])
+
+
+def _names(head: Head) -> list[str]:
+    """The sessions that the first lines name; copies of a session in another file are read together with it."""
+    records = head.records or [head.document]
+    return [str(r.get("session_id") or r.get("trace_id")) for r in records]
+
+
+FORMAT = Format(name="opentraces", version=1, claims=claims, read=read_by("opentraces.files"))

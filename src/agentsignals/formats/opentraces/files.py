@@ -1,0 +1,203 @@
+"""OpenTraces records as sessions: steps as messages and model calls, observations as results."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Raw, Struct, field
+
+from agentsignals.formats import Input, Reading
+from agentsignals.formats.any_agent import record_edit, tool
+from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.records import lines, saw
+from agentsignals.model import MAIN, Artifact, CallStatus, Session
+from agentsignals.model.attempt import Attempt, Said
+from agentsignals.model.times import from_iso
+
+
+class Call(Struct):
+    tool_call_id: str = ""
+    tool_name: str = ""
+    input: Raw = Raw()
+    duration_ms: int | None = None
+
+
+class Observation(Struct):
+    source_call_id: str = ""
+    content: str | None = None
+    output_summary: str | None = None
+    error: str | None = None
+
+
+class Usage(Struct):
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_tokens: int | None = None
+    cache_write_tokens: int | None = None
+
+    def says(self) -> bool:
+        """The schema fills in 0 for what is not known: all zeros say nothing."""
+        return any((self.input_tokens, self.output_tokens, self.cache_read_tokens, self.cache_write_tokens))
+
+
+class Step(Struct):
+    role: str = ""
+    content: str | None = None
+    reasoning_content: str | None = None
+    model: str | None = None
+    agent_role: str | None = None
+    call_type: str | None = None
+    tool_calls: list[Call] = field(default_factory=list)
+    observations: list[Observation] = field(default_factory=list)
+    token_usage: Usage | None = None
+    timestamp: str | None = None
+
+
+class Agent(Struct):
+    name: str = ""
+    version: str | None = None
+    model: str | None = None
+
+
+class Vcs(Struct):
+    branch: str | None = None
+
+
+class Environment(Struct):
+    vcs: Vcs = field(default_factory=Vcs)
+
+
+class Task(Struct):
+    repository: str | None = None
+
+
+class Outcome(Struct):
+    success: bool | None = None
+    reward: float | None = None
+    terminal_state: str | None = None
+
+
+class Metadata(Struct):
+    """What the producer adds; ours says where the session ran."""
+
+    cwd: str | None = None
+
+
+class Record(Struct):
+    trace_id: str
+    session_id: str | None = None
+    timestamp_start: str | None = None
+    timestamp_end: str | None = None
+    execution_context: str | None = None
+    agent: Agent = field(default_factory=Agent)
+    environment: Environment = field(default_factory=Environment)
+    task: Task = field(default_factory=Task)
+    steps: list[Step] = field(default_factory=list)
+    outcome: Outcome = field(default_factory=Outcome)
+    generation_index: int = 0
+    metadata: Metadata = field(default_factory=Metadata)
+
+
+_ENDINGS: dict[str, CallStatus] = {"rejected": "rejected", "cancelled": "cancelled"}
+"""What our own writer says of calls that were not carried out; other words are errors."""
+_decode = msgspec.json.Decoder(Record).decode
+
+
+def read(inputs: list[Input]) -> Reading:
+    """Every record as a session; of several records of one session the youngest generation, else the longest."""
+    found: dict[str, tuple[tuple[int, int], Record, Artifact, int]] = {}
+    for given in inputs:
+        for number, record in lines(given.data, given.artifact, _decode):
+            saw(given.artifact, "record")
+            name = record.session_id or record.trace_id
+            rank = (record.generation_index, len(record.steps))
+            if name not in found or rank > found[name][0]:
+                found[name] = (rank, record, given.artifact, number)
+    reading = Reading()
+    for name in sorted(found):
+        _, record, artifact, number = found[name]
+        reading.sessions.append(_Conversation(name, record, artifact, number).session)
+        if record.outcome.reward is not None:
+            reading.attempts.append(_attempt(name, record, artifact, number))
+    return reading
+
+
+def _attempt(name: str, record: Record, artifact: Artifact, number: int) -> Attempt:
+    """A record that carries a reward was a run of a task."""
+    told = f"outcome: reward {record.outcome.reward}, ended {record.outcome.terminal_state}"
+    return Attempt(
+        root=f"{artifact.path}#{name}",
+        session_id=name,
+        session_artifact=artifact.artifact_id,
+        trial_id=record.trace_id,
+        reward=record.outcome.reward,
+        exit_status=record.outcome.terminal_state,
+        knobs={"model_id": record.agent.model} if record.agent.model else {},
+        said=[Said(told, artifact.artifact_id, number, ["reward", "exit_status"])],
+    )
+
+
+class _Conversation:
+    """Plays one record into a session."""
+
+    def __init__(self, name: str, record: Record, artifact: Artifact, number: int) -> None:
+        session = Session(name, "product", "opentraces", record.agent.name, artifact.artifact_id)
+        session.agent_version, session.model = record.agent.version, record.agent.model
+        session.repo = record.task.repository
+        session.started_at, session.ended_at = from_iso(record.timestamp_start), from_iso(record.timestamp_end)
+        self.builder = SessionBuilder(session)
+        self.builder.line = number
+        self.touched: set[str] = set()
+        self.builder.where(record.metadata.cwd, record.environment.vcs.branch)
+        for step in record.steps:
+            self._step(step)
+        ended = session.ended_at
+        self.session = self.builder.finish()
+        if ended is not None:
+            self.session.ended_at = max(ended, self.session.ended_at or ended)
+
+    def _step(self, step: Step) -> None:
+        at = from_iso(step.timestamp)
+        thread = (step.agent_role or "subagent") if step.call_type == "subagent" else MAIN
+        if step.role == "user":
+            if thread == MAIN and step.content is not None:
+                self.builder.turn("prompt", step.content, at)
+            elif step.content:
+                self.builder.event("meta", step.content, at, thread=thread)
+        elif step.role == "agent":
+            self._agent(step, at, thread)
+        elif step.role != "system":
+            self.builder.event("unknown", f"step of role {step.role!r}: {step.content or ''}", at)
+        elif step.content:
+            self.builder.event("meta", step.content, at)
+
+    def _agent(self, step: Step, at: int | None, thread: str) -> None:
+        call_of_model = self.builder.step(None, step.model, at, thread)
+        usage = step.token_usage
+        if usage is not None and usage.says():
+            call_of_model.input_tokens, call_of_model.output_tokens = usage.input_tokens, usage.output_tokens
+            call_of_model.cache_read_tokens = usage.cache_read_tokens
+            call_of_model.cache_write_tokens = usage.cache_write_tokens
+        if step.reasoning_content:
+            self.builder.event("thinking", step.reasoning_content, at, call_of_model, thread)
+        if step.content:
+            self.builder.event("text", step.content, at, call_of_model, thread)
+        for one in step.tool_calls:
+            given = bytes(one.input).decode("utf-8", "replace") or "{}"
+            self.builder.call(
+                one.tool_call_id, one.tool_name, given, tool(one.tool_name, given), at, call_of_model, thread
+            )
+        took = {c.tool_call_id: c.duration_ms for c in step.tool_calls}
+        for seen in step.observations:
+            ms = took.get(seen.source_call_id)
+            self._observed(seen, at + ms * 1000 if at is not None and ms is not None else None, thread)
+
+    def _observed(self, seen: Observation, at: int | None, thread: str) -> None:
+        if seen.error == "no_result" and seen.content is None:
+            return
+        text = seen.content if seen.content is not None else seen.output_summary or ""
+        status = "ok" if seen.error is None else _ENDINGS.get(seen.error, "error")
+        call = self.builder.result(seen.source_call_id, text, status, at, thread, error=seen.error)
+        if call is not None and call.status == "ok" and call.class_ == "edit":
+            record_edit(self.builder, call, self.touched)
+        if call is not None and call.path:
+            self.touched.add(call.path)

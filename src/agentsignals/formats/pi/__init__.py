@@ -1,0 +1,47 @@
+"""Pi sessions (design/formats.md#pi): `~/.pi/agent/sessions/<cwd>/<time>_<id>.jsonl`, trees (v2, v3) or lines (v1)."""
+
+from __future__ import annotations
+
+import re
+
+from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats.head import Head
+
+_SESSION_FILE = re.compile(r"_([^_/\\]+)\.jsonl$")
+
+
+def claims(head: Head) -> Claim | None:
+    """A header of type `session` with the working folder and without a `harness` (that is HF STS).
+
+    A fork shares its parent's key, so that what it copied counts once; forks of a fork share their first entry.
+    """
+    found = head.records
+    header = next((r for r in found if r.get("type") == "session"), None)
+    if header is None or "harness" in header or not isinstance(header.get("cwd"), str):
+        return None
+    if not isinstance(header.get("id"), str) or any("harness" in r or "parentUuid" in r for r in found):
+        return None
+    keys = [f"session:{header['id']}"]
+    parent = session_of(header.get("parentSession")) or session_of(header.get("branchedFrom"))
+    if parent is not None:
+        keys.append(f"session:{parent}")
+    first = next((r for r in found if r is not header and r.get("timestamp")), None)
+    if first is not None:
+        keys.append(f"record:{first['timestamp']}")
+    return Claim(keys)
+
+
+def session_of(file: object) -> str | None:
+    """The id of a session, off the name of its file (`<time>_<id>.jsonl`); None for what is no such name."""
+    found = _SESSION_FILE.search(file) if isinstance(file, str) else None
+    return found.group(1) if found else None
+
+
+FORMAT = Format(
+    name="pi",
+    version=1,
+    claims=claims,
+    read=read_by("pi.files"),
+    agent="pi",
+    home=("~/.pi/agent/sessions",),
+)

@@ -1,0 +1,72 @@
+"""ShareGPT conversations, as Hermes and many data sets write them (design/formats.md#small-formats): a row is a
+conversation.
+
+Rows come as JSON Lines, as one list, or as `{"rows": [{"row": …}]}`. No real file was found: what is read follows the
+programs that write and read them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Any
+
+import msgspec
+
+from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats.head import CUT, Head
+
+_ROW = re.compile(rb'"conversations"\s*:\s*\[\s*\{\s*"(?:from|value)"\s*:\s*"')
+_LIST = re.compile(rb'\s*(?:\[\s*\{|\{\s*"(?:rows|features|offset)"\s*:)')
+_DIGEST_BYTES = 8
+_OTHERS = ("trace_id", "schema_version", "sessionId", "type")
+
+
+def claims(head: Head) -> Claim | None:
+    """Rows whose `conversations` are objects of `from` and `value`. The first row is the key of its file: a data set
+    and its next upload are read together.
+    """
+    if b'"conversations"' not in head.data:
+        return None
+    found = head.records or head.items or [head.document]
+    first = found[0] if found else {}
+    if "conversations" in first:
+        if any(k in first for k in _OTHERS) or not _is_conversation(first["conversations"], head):
+            return None
+        told = first["conversations"]
+        return Claim([] if told is CUT else [f"session:{name_of(first.get('id'), told)}"])
+    wrapped = first.get("rows", CUT if not first else None)
+    return Claim([]) if (wrapped is CUT or _holds_rows(wrapped)) and _is_cut_list(head) else None
+
+
+def name_of(row_id: object, conversation: list[dict[str, Any]]) -> str:
+    """A row's session: its id and a digest of what was said; the same in another upload, wherever the row stands there.
+
+    An id alone is not enough: most count the rows of one file.
+    """
+    told = [(said.get("from"), said.get("value")) for said in conversation if isinstance(said, dict)]
+    digest = hashlib.blake2b(msgspec.json.encode(told), digest_size=_DIGEST_BYTES).hexdigest()
+    named = isinstance(row_id, str | int) and not isinstance(row_id, bool) and row_id != ""
+    return f"{row_id}-{digest}" if named else digest
+
+
+def _is_conversation(value: Any, head: Head) -> bool:
+    if value is CUT:
+        return _ROW.search(head.data) is not None
+    if not isinstance(value, list) or not value:
+        return False
+    return all(isinstance(said, dict) and "from" in said and "value" in said for said in value[:2])
+
+
+def _holds_rows(value: Any) -> bool:
+    first = value[0] if isinstance(value, list) and value else None
+    return isinstance(first, dict) and isinstance(first.get("row"), dict)
+
+
+def _is_cut_list(head: Head) -> bool:
+    """A list, or its wrapper, whose first row is longer than the window."""
+    start = head.data.lstrip(b"\xef\xbb\xbf \t\r\n")
+    return _LIST.match(start) is not None and _ROW.search(head.data) is not None
+
+
+FORMAT = Format(name="sharegpt", version=1, claims=claims, read=read_by("sharegpt.files"), snapshots=False)

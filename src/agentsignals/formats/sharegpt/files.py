@@ -1,0 +1,237 @@
+"""ShareGPT rows as sessions: what was said, and calls with the results that follow them. No times, no usage."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from agentsignals.formats import Input, Reading
+from agentsignals.formats.any_agent import record_edit, tool
+from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.one_document import read as read_document
+from agentsignals.formats.records import UNREADABLE, lines, saw, skip
+from agentsignals.formats.sharegpt import name_of
+from agentsignals.formats.sharegpt.tags import Answered, Called, answer_of, call_of, results_of
+from agentsignals.model import Artifact, CallStatus, Session, Step
+from agentsignals.model.times import from_iso
+
+_PEOPLE = frozenset(("human", "user"))
+_AGENT = frozenset(("gpt", "assistant", "model", "chatgpt", "bot"))
+_TOOLS = frozenset(("tool", "observation", "function_response", "function", "tool_response"))
+_CALLS = frozenset(("function_call", "tool_call"))
+_FAILED = ("Error:", "error:", "Error executing tool")
+_HEAD = 64 * 1024
+_OF_HERMES = ("api_calls", "tool_stats", "toolsets_used")
+_FACTS = ("completed", "partial", "api_calls", "category", "subcategory", "task")
+_ROWS, _CONVERSATION = re.compile(rb'"rows"\s*:'), re.compile(rb'"conversations"\s*:')
+
+
+class Turn(Struct, gc=False):
+    from_: str = msgspec.field(name="from")
+    value: object = None
+
+
+class Row(Struct, gc=False):
+    conversations: list[Turn]
+    id: object = None
+    system: object = None
+    """Some data sets have the instructions here."""
+    model: object = None
+    timestamp: object = None
+    completed: object = None
+    partial: object = None
+    api_calls: object = None
+    tool_stats: Raw = Raw()
+    toolsets_used: Raw = Raw()
+    category: object = None
+    subcategory: object = None
+    task: object = None
+
+
+class _Wrapped(Struct, gc=False):
+    row: Raw = Raw()
+
+
+class _Document(Struct, gc=False):
+    rows: list[Raw] = []
+
+
+decode_row = msgspec.json.Decoder(Row).decode
+_wrapped = msgspec.json.Decoder(_Wrapped).decode
+_document = msgspec.json.Decoder(list[Raw] | _Document).decode
+
+
+def read(inputs: list[Input]) -> Reading:
+    """Every row as a session; one that stands there twice, in one file or in two, counts once."""
+    found: dict[str, Session] = {}
+    for given in inputs:
+        for number, row in _rows(given):
+            saw(given.artifact, "row")
+            name = name_of(row.id, [{"from": turn.from_, "value": turn.value} for turn in row.conversations])
+            if name in found:
+                saw(given.artifact, "repeated")
+                continue
+            session = _Conversation(name, row, given, number).session()
+            if session.events:
+                found[name] = session
+    return Reading([found[name] for name in sorted(found)])
+
+
+def _rows(given: Input) -> Iterator[tuple[int, Row]]:
+    """Rows with their line, or their place in the list. Lines are decoded one by one, however long the file is."""
+    start = bytes(given.data[:64]).lstrip(b"\xef\xbb\xbf \t\r\n")
+    if start[:1] == b"[" or (start[:1] == b"{" and _is_wrapper(given.data)):
+        yield from _listed(given)
+    else:
+        yield from lines(given.data, given.artifact, decode_row)
+
+
+def _is_wrapper(data: bytes) -> bool:
+    """Whether a document holds the rows: it names them before any conversation, or is printed over several lines."""
+    head = bytes(data[:_HEAD])
+    rows, first = _ROWS.search(head), _CONVERSATION.search(head)
+    wraps = rows is not None and (first is None or rows.start() < first.start())
+    return wraps or head.lstrip().partition(b"\n")[0].strip() == b"{"
+
+
+def _listed(given: Input) -> Iterator[tuple[int, Row]]:
+    found = read_document(given, _document, "rows")
+    raws = found.rows if isinstance(found, _Document) else found or []
+    if isinstance(found, _Document) and not raws:
+        raws = [Raw(bytes(given.data))]  # one row, printed over several lines
+    for number, raw in enumerate(raws, 1):
+        given.artifact.records += 1
+        try:
+            yield number, _row(bytes(raw))
+        except UNREADABLE:
+            skip(given.artifact, "bad_shape")
+
+
+def _row(raw: bytes) -> Row:
+    inner = _wrapped(raw).row
+    return decode_row(inner or raw)
+
+
+class _Conversation:
+    """One session in the making."""
+
+    def __init__(self, name: str, row: Row, given: Input, number: int) -> None:
+        artifact: Artifact = given.artifact
+        hermes = any(getattr(row, key) is not None and getattr(row, key) != Raw() for key in _OF_HERMES)
+        session = Session(name, "product", "sharegpt", "hermes" if hermes else "unknown", artifact.artifact_id)
+        session.repo = given.repo_hint
+        session.model = row.model if isinstance(row.model, str) else None
+        self.row = row
+        self.builder = SessionBuilder(session)
+        self.builder.line = number
+        self.touched: set[str] = set()
+        self.waiting: deque[tuple[str, str]] = deque()
+        """Calls without a result, by id and name: a call has no id of its own, results come in order."""
+        self.step: Step | None = None
+        self.n_calls = 0
+
+    def session(self) -> Session:
+        row = self.row
+        if isinstance(row.system, str) and row.system:
+            self.builder.event("meta", row.system)
+        for turn in row.conversations:
+            self._turn(turn.from_, _as_text(turn.value))
+        facts = {name: value for name in _FACTS if (value := getattr(row, name)) is not None}
+        if facts:
+            self.builder.event("meta", msgspec.json.encode(facts).decode())
+        session = self.builder.finish()
+        saved = from_iso(row.timestamp) if isinstance(row.timestamp, str) else None
+        session.ended_at = session.ended_at if session.ended_at is not None else saved
+        return session
+
+    def _turn(self, role: str, text: str) -> None:
+        if role in _PEOPLE:
+            self.step = None
+            if text:
+                self.builder.turn("prompt", text)
+        elif role in _AGENT:
+            self._answer(text)
+        elif role in _TOOLS:
+            for result in results_of(text):
+                self._result(result)
+            self.step = None
+        elif role in _CALLS:
+            self._named_call(text)
+        elif role == "system":
+            self.builder.event("meta", text)
+        else:
+            self.builder.event("unknown", f"{role[:80]}: {text}")
+
+    def _answer(self, text: str) -> None:
+        step = self.step = self._model_call()
+        said = answer_of(text)
+        for thought in said.thoughts:
+            self.builder.event("thinking", thought, None, step)
+        for words in said.texts:
+            self.builder.event("text", words, None, step)
+        self.waiting.clear()
+        for call in said.calls:
+            self._call(call, step)
+
+    def _named_call(self, text: str) -> None:
+        """A message that is a call, or a list of calls; words that are none are the agent's."""
+        try:
+            told = json.loads(text)
+        except (ValueError, RecursionError):
+            told = None
+        calls = [call for one in (told if isinstance(told, list) else [told]) if (call := call_of(one)) is not None]
+        if not calls:
+            self._answer(text)
+            return
+        step = self.step = self.step or self._model_call()
+        for call in calls:
+            self._call(call, step)
+
+    def _model_call(self) -> Step:
+        return self.builder.step(None, self.builder.session.model, None)
+
+    def _call(self, call: Called, step: Step) -> None:
+        call_id = f"call_{self.n_calls}"
+        self.n_calls += 1
+        self.builder.call(call_id, call.name, call.arguments, tool(call.name, call.arguments), None, step)
+        self.waiting.append((call_id, call.name))
+
+    def _result(self, result: Answered) -> None:
+        named = next((w for w in self.waiting if w[1] == result.name), None)
+        mine = named or (self.waiting[0] if self.waiting else None)
+        if mine is not None:
+            self.waiting.remove(mine)
+        status, code = _outcome(result.content)
+        call = self.builder.result(mine[0] if mine else "", _as_text(result.content), status, exit_code=code)
+        if call is None:
+            return
+        if code and call.error_class in (None, "other"):
+            call.error_class = "test_failed" if call.class_ == "test" else "exit_nonzero"
+        if status == "ok" and call.class_ == "edit":
+            record_edit(self.builder, call, self.touched)
+        if call.path:
+            self.touched.add(call.path)
+
+
+def _outcome(content: Any) -> tuple[CallStatus, int | None]:
+    """What became of a call: its exit code, or the error that its answer names."""
+    if isinstance(content, str):
+        return ("error" if content.lstrip().startswith(_FAILED) else "ok"), None
+    if not isinstance(content, dict):
+        return "ok", None
+    code = content.get("exit_code", content.get("returncode"))
+    code = code if isinstance(code, int) and not isinstance(code, bool) else None
+    failed = code not in (None, 0) or bool(content.get("error")) or content.get("success") is False
+    return ("error" if failed else "ok"), code
+
+
+def _as_text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    return "" if value is None else json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,22 @@
+"""STS conversations (design/formats.md#small-formats), the Hub's simple format for traces: a header, then a line a
+message."""
+
+from __future__ import annotations
+
+from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats.head import Head
+
+
+def claims(head: Head) -> Claim | None:
+    """A header of type `session` with a `harness` (without one it is Pi's), then messages."""
+    found = head.records
+    header = next((r for r in found if r.get("type") == "session"), None)
+    if header is None or not isinstance(header.get("harness"), str):
+        return None
+    if any("parentUuid" in r for r in found):
+        return None
+    own = header.get("id")
+    return Claim([f"session:{own}"] if isinstance(own, str) and own else [])
+
+
+FORMAT = Format(name="sts", version=1, claims=claims, read=read_by("sts.files"))

@@ -1,0 +1,190 @@
+"""STS conversations of one family, and each as a session."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import msgspec
+from msgspec import Raw
+
+from agentsignals.formats import Input, Reading
+from agentsignals.formats import any_agent as agents
+from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.records import UNREADABLE, all_lines, saw
+from agentsignals.formats.sts import records
+from agentsignals.formats.sts.records import Line, Message, Timings, Used
+from agentsignals.model import ABANDONED, MAIN, CallStatus, Session, Step
+from agentsignals.model.times import from_epoch_ms
+
+_Numbered = tuple[int, Message]
+
+
+def read(inputs: list[Input]) -> Reading:
+    """All files of one family; of several snapshots of a session the one with most messages."""
+    best: dict[str, _File] = {}
+    for one in sorted((_File(i) for i in inputs), key=lambda f: f.fullness, reverse=True):
+        kept = best.setdefault(one.session_id, one)
+        if kept is not one:
+            one.given.artifact.note = f"superseded by {kept.given.artifact.artifact_id}"
+            saw(one.given.artifact, "repeated", len(one.messages))
+    return Reading([_Reader(best[name]).session() for name in sorted(best)])
+
+
+class _File:
+    """The decoded lines of one file."""
+
+    def __init__(self, given: Input) -> None:
+        self.given = given
+        numbers, lines = all_lines(given.data, given.artifact, records.DECODER, records.decode)
+        for line in lines:
+            saw(given.artifact, _kind(line))
+        self.header = next((line for line in lines if line.type == "session"), Line())
+        self.messages = [(n, line.message) for n, line in zip(numbers, lines, strict=True) if line.message is not None]
+        odd = [n for n, line in zip(numbers, lines, strict=True) if _kind(line).startswith("other")]
+        rows = bytes(given.data).split(b"\n") if odd else []
+        self.others = [(n, rows[n - 1].decode("utf-8", "replace")) for n in odd]
+        self.session_id = self.header.id or given.session_hint or given.artifact.artifact_id
+        self.fullness = (len(self.messages), len(given.data), given.artifact.sha256, given.artifact.artifact_id)
+
+
+def _kind(line: Line) -> str:
+    if line.type == "session":
+        return "session"
+    return f"message.{line.message.role}" if line.message is not None else f"other.{line.type}"
+
+
+class _Reader:
+    """One session in the making."""
+
+    def __init__(self, file: _File) -> None:
+        artifact, header = file.given.artifact, file.header
+        session = Session(file.session_id, "product", "sts", header.harness or "unknown", artifact.artifact_id)
+        session.title, session.repo = header.name, file.given.repo_hint
+        self.builder = SessionBuilder(session)
+        self.builder.where(header.cwd)
+        self.messages = file.messages
+        self.others = file.others
+        self.live = _live(file.messages, header.currNode)
+        self.touched: set[str] = set()
+        self.used: dict[int, Used] = {}
+        self.failed: set[str] = set()
+
+    def session(self) -> Session:
+        for run in _runs(self.messages, self.live):
+            self._account(run)
+        for n, (line, message) in enumerate(self.messages):
+            self.builder.line = line
+            self._message(n, message, MAIN if n in self.live else ABANDONED)
+        for line, text in self.others:
+            self.builder.line = line
+            self.builder.event("unknown", text)
+        return self.builder.finish()
+
+    def _account(self, run: list[int]) -> None:
+        """What each answer of a run used, and which of its calls failed. All repeat the figures of the whole run."""
+        told = [m.timings for n in run for m in [self.messages[n][1]] if m.timings is not None]
+        whole = told[-1] if told else None
+        turns = whole.agentic.perTurn if whole is not None and whole.agentic is not None else None
+        if turns is None:
+            self.used.update({n: u for n in run for u in [self.messages[n][1].timings] if u is not None})
+            return
+        for n, turn in zip(run, turns, strict=False) if len(turns) == len(run) else ():
+            if turn.llm is not None:
+                self.used[n] = _with_cache(turn.llm, whole)
+            calls = self.messages[n][1].toolCalls or ()
+            ran = turn.toolCalls or ()
+            self.failed.update(c.id for c, r in zip(calls, ran, strict=False) if r.success is False and c.id)
+
+    def _message(self, n: int, message: Message, thread: str) -> None:
+        at = from_epoch_ms(message.timestamp)
+        if message.role == "user" and thread == MAIN:
+            self.builder.turn("prompt", message.text, at)
+        elif message.role == "assistant":
+            self._answer(n, message, at, thread)
+        elif message.role == "tool":
+            self._result(message, at, thread)
+        elif message.text:
+            self.builder.event("meta", message.text, at, thread=thread)
+
+    def _answer(self, n: int, message: Message, at: int | None, thread: str) -> None:
+        step = self.builder.step(message.id, message.model, at, thread)
+        used = self.used.get(n)
+        if used is not None:
+            _bill(step, used)
+        if message.reasoningContent:
+            self.builder.event("thinking", message.reasoningContent, at, step, thread)
+        if message.text:
+            self.builder.event("text", message.text, at, step, thread)
+        for order, call in enumerate(message.toolCalls or ()):
+            if call.function is None:
+                continue
+            name, arguments = call.function.name or "", _arguments(call.function.arguments)
+            call_id = call.id or f"{n}#{order}"
+            self.builder.call(call_id, name, arguments, agents.tool(name, arguments), at, step, thread)
+
+    def _result(self, message: Message, at: int | None, thread: str) -> None:
+        call_id = message.toolCallId or ""
+        status: CallStatus = "error" if call_id in self.failed else "ok"
+        call = self.builder.result(call_id, message.text, status, at, thread)
+        if call is None:
+            return
+        if status == "ok" and call.class_ == "edit":
+            agents.record_edit(self.builder, call, self.touched)
+        if call.path:
+            self.touched.add(call.path)
+
+
+def _live(messages: list[_Numbered], leaf: str | None) -> set[int]:
+    """The messages on the way from the current one to the root. Without parents they are one conversation."""
+    if all(m.parent is None for _, m in messages):
+        return set(range(len(messages)))
+    place: dict[str | None, int] = {m.id: n for n, (_, m) in enumerate(messages) if m.id is not None}
+    at = place.get(leaf, len(messages) - 1)
+    live: set[int] = set()
+    while at >= 0 and at not in live:
+        live.add(at)
+        parent = messages[at][1].parent
+        if parent is None:
+            break
+        at = place.get(parent, at - 1)  # a lost line must not abandon what was said before it
+    return live
+
+
+def _runs(messages: list[_Numbered], live: set[int]) -> Iterator[list[int]]:
+    """The answers between one prompt and the next, on each side of a fork by itself."""
+    for side in (live, set(range(len(messages))) - live):
+        run: list[int] = []
+        for n in sorted(side):
+            role = messages[n][1].role
+            if role == "user" and run:
+                yield run
+                run = []
+            if role == "assistant":
+                run.append(n)
+        if run:
+            yield run
+
+
+def _with_cache(used: Used, whole: Timings | None) -> Used:
+    """A call of a run says nothing of its cache; the figures of the run do, for the call they are of."""
+    same = whole is not None and (whole.prompt_n, whole.predicted_n) == (used.prompt_n, used.predicted_n)
+    return Used(used.prompt_n, used.predicted_n, whole.cache_n if same and whole is not None else used.cache_n)
+
+
+def _bill(step: Step, used: Used) -> None:
+    step.input_tokens, step.output_tokens = _whole(used.prompt_n), _whole(used.predicted_n)
+    step.cache_read_tokens = _whole(used.cache_n)
+
+
+def _whole(count: float | None) -> int | None:
+    return int(count) if count is not None and math.isfinite(count) else None
+
+
+def _arguments(raw: Raw) -> str:
+    """Arguments as JSON; the format has them as a text."""
+    try:
+        value = msgspec.json.decode(raw) if raw else "{}"
+    except UNREADABLE:
+        value = None
+    return value if isinstance(value, str) else bytes(raw).decode("utf-8", "replace")

@@ -1,0 +1,202 @@
+"""The JSON files of Agent Signals's harness as parts of attempts: results, tests, configuration, history of runs."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from agentsignals.formats import Input, Reading
+from agentsignals.formats import records as recs
+from agentsignals.formats.harbor.records import count, moment, number, word
+from agentsignals.formats.subq_eval import CAPS, RUN_ID, TRANSITIONS, stdout
+from agentsignals.formats.subq_eval.treatment import NESTED, knobs, snake
+from agentsignals.formats.swe_bench.files import Instance, verification
+from agentsignals.model.attempt import Attempt, Said, Verification
+from agentsignals.model.times import from_epoch_ms
+
+_MODES = {
+    "attempt1_mode": "attempt1Mode",
+    "trial_recovery_mode": "trialRecoveryMode",
+    "final_failure_mode": "finalFailureMode",
+}
+_DURATIONS = {"duration": 1.0, "duration_s": 1.0, "duration_seconds": 1.0, "duration_sec": 1.0, "duration_ms": 0.001}
+_TREATED = frozenset((*NESTED, "attempts", "tests_status"))
+_document = msgspec.json.Decoder(dict[str, Any]).decode
+_instance = msgspec.json.Decoder(Instance).decode
+
+
+def read(inputs: list[Input]) -> Reading:
+    """A part for each file, attempt or run they tell of."""
+    reading = Reading()
+    decoded = list(_decoded(inputs))
+    trials = {posixpath.dirname(g.artifact.path): _run_id(found) for g, kind, found in decoded if kind == "result"}
+    for given, kind, found in decoded:
+        root = posixpath.dirname(given.artifact.path)
+        if kind == "result":
+            reading.attempts += _of_result(given, root, found)
+        elif kind == "report":
+            reading.attempts += _of_report(given, root, found)
+        elif kind == "output":
+            reading.attempts += stdout.read([given]).attempts
+        elif kind == "config":
+            reading.attempts.append(_lent(given, root, knobs(found), "harness_config", 1, run_id=_run_id(found)))
+        else:
+            reading.attempts += _of_history(given, root, found["rows"], trials)
+    return reading
+
+
+def _decoded(inputs: list[Input]) -> Iterator[tuple[Input, str, dict[str, Any]]]:
+    for given in inputs:
+        first = _first_line(given.data)
+        if isinstance(first.get("event"), str):
+            yield given, "output", first
+            continue
+        if _is_history(first):
+            rows: list[tuple[int, dict[str, Any]]] = list(recs.lines(given.data, given.artifact, _document))
+            recs.saw(given.artifact, "history_row", len(rows))
+            yield given, "history", {"rows": rows}
+            continue
+        found = recs.document(given.data, given.artifact, _document)
+        if found is None:
+            continue
+        kind = "config" if found.keys() & CAPS and "reward" not in found else "result"
+        if kind == "result" and "reward" not in found:
+            kind = "report"
+        recs.saw(given.artifact, kind)
+        yield given, kind, found
+
+
+def _first_line(data: bytes) -> dict[str, Any]:
+    """The object that the first line is; empty where it is none by itself."""
+    stop = data.find(b"\n")
+    try:
+        return _document(bytes(data[: stop if stop >= 0 else len(data)]))
+    except recs.UNREADABLE:
+        return {}
+
+
+def _is_history(first: dict[str, Any]) -> bool:
+    """One record a line, each naming its run and its agent."""
+    return "agent" in first and bool(first.keys() & RUN_ID) and not first.keys() & CAPS and "reward" not in first
+
+
+def _run_id(found: dict[str, Any]) -> str | None:
+    return next((name for key in ("runId", "run_id", "run") if (name := word(found.get(key))) is not None), None)
+
+
+def _of_result(given: Input, root: str, found: dict[str, Any]) -> Iterator[Attempt]:
+    """The trial's result: its verdict is of its last attempt. Attempts listed in it have their own."""
+    whole = _facts(given, root, found, "trial")
+    whole.kinds = ["result_json"]
+    tells_modes = whole.localization is not None
+    whole.kinds += ["harbor_result"] if tells_modes else []
+    yield whole
+    listed = found.get("attempts")
+    for n, one in enumerate(listed if isinstance(listed, list) else ()):
+        if isinstance(one, dict):
+            part = _facts(given, root, one, "attempt")
+            own = count(_by_snake(one).get("attempt_index"))
+            part.attempt_index = own if own is not None and own >= 0 else n
+            yield part
+
+
+def _by_snake(found: dict[str, Any]) -> dict[str, Any]:
+    return {snake(name): value for name, value in found.items()}
+
+
+def _facts(given: Input, root: str, found: dict[str, Any], scope: str) -> Attempt:
+    said = _by_snake(found)
+    part = Attempt(root=root, scope="trial" if scope == "trial" else "attempt")
+    part.trial_id, part.run_id = word(said.get("trial_id")), _run_id(found)
+    part.task_id = next((t for k in ("task_id", "instance_id", "task") if (t := word(said.get(k))) is not None), None)
+    part.reward = number(said.get("reward"))
+    part.timed_out = said["timed_out"] if isinstance(said.get("timed_out"), bool) else None
+    part.wall_time_s = _duration(said)
+    part.started_at, part.ended_at = _moment(said.get("started_at")), _moment(said.get("ended_at"))
+    part.exit_status = word(said.get("exit_status")) or word(said.get("status"))
+    if isinstance(said.get("patch_applies"), bool):
+        part.verification = Verification(patch_applies=said["patch_applies"])
+    part.localization = _localization(said)
+    part.knobs = knobs(found)
+    names = ("task_id", "reward", "timed_out", "wall_time_s", "exit_status", "verification", "localization")
+    fields = [n for n in names if getattr(part, n) is not None]
+    told = {k: v for k, v in found.items() if k not in _TREATED and not isinstance(v, list)}
+    text = msgspec.json.encode(told).decode()[:1_200]
+    part.said = [Said(text, given.artifact.artifact_id, 1, [*fields, *(f"knobs.{k}" for k in part.knobs)])]
+    return part
+
+
+def _duration(said: dict[str, Any]) -> float | None:
+    """Seconds, whatever unit its name says."""
+    for name, unit in _DURATIONS.items():
+        value = number(said.get(name))
+        if value is not None and value >= 0:
+            return value * unit
+    return None
+
+
+def _moment(value: object) -> int | None:
+    return moment(value) if isinstance(value, str) else from_epoch_ms(value)
+
+
+def _localization(said: dict[str, Any]) -> dict[str, Any] | None:
+    """The controller's modes, verbatim, under the seed's names; they may stand in a signal of their own."""
+    inner: dict[str, Any] = next(
+        (said[k] for k in ("localization_signal", "localization") if isinstance(said.get(k), dict)), {}
+    )
+    known = {**said, **_by_snake(inner)}
+    found = {name: known[key] for key, name in _MODES.items() if key in known}
+    return found or None
+
+
+def _of_report(given: Input, root: str, found: dict[str, Any]) -> list[Attempt]:
+    """Tests by transition, without an instance around them (layout A or B, as in SWE-bench's reports)."""
+    status = found.get("tests_status", {k: v for k, v in found.items() if k in TRANSITIONS})
+    applied = found.get("patch_successfully_applied", found.get("patch_applies", found.get("patchApplies")))
+    shown = {"tests_status": status, "patch_successfully_applied": applied if isinstance(applied, bool) else None}
+    try:
+        verified = verification(_instance(msgspec.json.encode(shown)))
+    except recs.UNREADABLE:
+        given.artifact.record_kinds.clear()
+        recs.skip(given.artifact, "bad_shape")
+        return []
+    resolved = found.get("resolved")
+    part = Attempt(root=root, scope="trial", verification=verified, kinds=["verifier_report"])
+    part.reward = float(resolved) if isinstance(resolved, bool) else None
+    counts = ", ".join(f"{name} {_n(getattr(verified, name))}" for name in ("fixed", "unfixed", "kept", "broken"))
+    fields = ["verification", *(["reward"] if part.reward is not None else [])]
+    part.said = [Said(f"verifier report: {counts}", given.artifact.artifact_id, 1, fields)]
+    return [part]
+
+
+def _n(tests: list[str] | None) -> str:
+    return "unknown" if tests is None else str(len(tests))
+
+
+def _lent(  # noqa: PLR0913  (a part has these facts)
+    given: Input, root: str, known: dict[str, Any], kind: str, line: int, run_id: str | None = None
+) -> Attempt:
+    told = ", ".join(f"{k} {v}"[:200] for k, v in known.items())
+    part = Attempt(root=root, scope="lent", knobs=known, run_id=run_id, kinds=[kind])
+    part.said = [Said(f"configured: {told}", given.artifact.artifact_id, line, [f"knobs.{k}" for k in known])]
+    return part
+
+
+def _of_history(
+    given: Input, folder: str, rows: list[tuple[int, dict[str, Any]]], trials: dict[str, str | None]
+) -> Iterator[Attempt]:
+    """The row of a trial's run: the trial names its run, or a folder does. Of a single run no name is needed."""
+    for line, row in rows:
+        run_id = _run_id(row)
+        if run_id is None:
+            continue
+        below = [r for r, own in trials.items() if own == run_id or (own is None and run_id in r.split("/"))]
+        if not below and (len(rows) == 1 or run_id in folder.split("/")):
+            below = [folder]
+        elif not below and not trials:
+            below = [posixpath.join(folder, run_id)]
+        known = knobs(row)
+        yield from (_lent(given, root, known, "eval_history", line, run_id) for root in below)

@@ -1,0 +1,274 @@
+"""The harness's standard output, attempt by attempt (design/signals.md#tool-classes). Logs may be long: only lines
+with its
+marks are looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+from collections.abc import Iterator
+
+from msgspec import Struct, field
+
+from agentsignals.formats import Input, Reading
+from agentsignals.formats.records import saw
+from agentsignals.model.attempt import Attempt, HarnessSummary, Said
+from agentsignals.model.times import from_iso
+
+_MARKS = (b"[subq-eval]", b"plannotator-phase")
+_CHUNK = 1 << 20
+_MOST_OF_LINE = 64 * 1024
+"""What of a line is looked at; a list of touched files may be long, progress on one line longer."""
+_ESCAPES = re.compile(r"\x1b\[[0-9;]{0,12}[A-Za-z]")
+_SUMMARY = re.compile(r"\[subq-eval\]\s{0,9}(Turns|Tool calls|Edit calls|Touched files)\s{0,9}:(.*)")
+_ATTEMPT = re.compile(r"\[subq-eval\]\s{0,9}Attempt\s{0,9}#?(\d{1,6})\b")
+_FILE = re.compile(r"\((\d{1,9}) diff lines?\)")
+_TIME = re.compile(r"\[?(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?)\b")
+_NOTHING = frozenset(("", "none", "-", "0", "(none)", "[]"))
+_FILES = "Touched files"
+_NUMBERS = {"Turns": "turns", "Tool calls": "tool_calls", "Edit calls": "edit_calls"}
+_INDEX, _TOLD = "attempt_index", "summary"
+_TRIES = 40
+"""Braces tried as the beginning of a phase event on one line."""
+_decoder = json.JSONDecoder(strict=False)
+
+
+class _Line(Struct, gc=False):
+    number: int
+    text: str
+    end: int
+    """Where the next line begins, in bytes."""
+
+
+class _Block(Struct):
+    """What was printed of one attempt."""
+
+    index: int | None
+    """The attempt's number as printed; None where nothing is."""
+    facts: dict[str, str] = field(default_factory=dict)
+    files: list[tuple[str, int]] | None = None
+    said: list[Said] = field(default_factory=list)
+    last_line: int = 0
+
+
+def read(inputs: list[Input]) -> Reading:
+    """A part for each attempt of each file."""
+    reading = Reading()
+    for given in inputs:
+        blocks = _Printed(given).blocks()
+        reading.attempts += _parts(given, blocks)
+    return reading
+
+
+class _Printed:
+    """Reads one file's marked lines into blocks, an attempt each: where attempts are announced, by that; else a new one
+    begins where a figure is told again, other lines lie between, and the last summary was whole.
+    """
+
+    def __init__(self, given: Input) -> None:
+        self._given = given
+        self._blocks: list[_Block] = []
+        self._waiting: list[Said] = []
+        self._announced = False
+
+    def blocks(self) -> list[_Block]:
+        artifact = self._given.artifact
+        for line in _marked(self._given.data):
+            artifact.records += 1
+            attempt = _ATTEMPT.search(line.text)
+            summary = _SUMMARY.search(line.text)
+            phase = _phase(line.text) if "plannotator-phase" in line.text else None
+            if attempt is not None:
+                saw(artifact, "attempt")
+                self._announce(int(attempt[1]), line)
+            elif summary is not None:
+                saw(artifact, "summary")
+                self._summary(summary[1], summary[2].strip(), line)
+            elif phase is not None:
+                saw(artifact, "phase")
+                self._phase(phase, line)
+            else:
+                saw(artifact, "other")
+        if artifact.records == 0:
+            artifact.records = 1
+            saw(artifact, "log")
+        if self._waiting:
+            self._current(0).said += self._waiting
+        return self._blocks
+
+    def _announce(self, number: int, line: _Line) -> None:
+        if not self._announced:
+            self._number_unannounced(number)
+        self._announced = True
+        known = next((b for b in self._blocks if b.index == number), None)
+        block = known or _Block(number)
+        if known is None:
+            block.said += self._waiting
+            self._waiting = []
+        else:
+            self._blocks.remove(known)
+        self._blocks.append(block)
+        block.said.append(self._said(line.text.strip(), line, [_INDEX]))
+
+    def _number_unannounced(self, number: int) -> None:
+        """Where only retries are announced, the blocks before the first announcement are the attempts before it."""
+        kept = [b for b in self._blocks if b.facts][-max(number - 1, 0) :] if number > 1 else []
+        self._waiting = [s for b in self._blocks if b not in kept for s in b.said] + self._waiting
+        for n, block in enumerate(reversed(kept), 1):
+            block.index = number - n
+        self._blocks = kept
+
+    def _current(self, line: int) -> _Block:
+        if not self._blocks:
+            self._blocks.append(_Block(None))
+        self._blocks[-1].last_line = line
+        return self._blocks[-1]
+
+    def _summary(self, name: str, value: str, line: _Line) -> None:
+        last = self._blocks[-1] if self._blocks else None
+        if not self._announced and last is not None and name in last.facts:
+            whole, apart = len(last.facts) > 1, line.number > last.last_line + 1
+            if whole and apart:
+                self._blocks.append(_Block(None))
+        block = self._current(line.number)
+        if not self._announced:
+            block.said += self._waiting
+            self._waiting = []
+        block.facts[name] = value
+        text = line.text.strip()
+        if name == _FILES:
+            files, block.last_line, more = _touched(value, line, self._given.data)
+            block.files = files if files or value.strip().lower() in _NOTHING else None
+            text = "\n".join([text, *more])
+        block.said = [s for s in block.said if f"summary.{name}" not in s.fields]
+        block.said.append(self._said(text, line, [_TOLD, f"summary.{name}"]))
+
+    def _phase(self, event: str, line: _Line) -> None:
+        """Before a summary is printed its attempt's phases are; those behind the last one are the last one's."""
+        said = Said(event, self._given.artifact.artifact_id, line.number, [], _moment(event, line.text), "phase")
+        (self._blocks[-1].said if self._announced else self._waiting).append(said)
+
+    def _said(self, text: str, line: _Line, fields: list[str]) -> Said:
+        return Said(text, self._given.artifact.artifact_id, line.number, fields, _clock(line.text))
+
+
+def _marked(data: bytes) -> Iterator[_Line]:
+    """The lines with one of the marks, each with its number; the others are only counted."""
+    number, counted, at = 1, 0, 0
+    ahead = {mark: data.find(mark) for mark in _MARKS}
+    while True:
+        hits = [n for n in ahead.values() if n >= 0]
+        if not hits:
+            return
+        hit = min(hits)
+        start = data.rfind(b"\n", at, hit) + 1 or at
+        for chunk in range(counted, start, _CHUNK):
+            number += data[chunk : min(chunk + _CHUNK, start)].count(b"\n")
+        counted = start
+        stop = data.find(b"\n", hit)
+        end = stop if stop >= 0 else len(data)
+        window = data[max(start, hit - _MOST_OF_LINE) : min(end, hit + _MOST_OF_LINE)]
+        at = end + 1
+        yield _Line(number, _ESCAPES.sub("", window.decode("utf-8", "replace")), at)
+        ahead = {mark: n if n >= at or n < 0 else data.find(mark, at) for mark, n in ahead.items()}
+
+
+def _touched(value: str, line: _Line, data: bytes) -> tuple[list[tuple[str, int]], int, list[str]]:
+    """Files with the lines of their diff, of this line and of those below it that go on with the list."""
+    files, more = _files(value), []
+    at, number = line.end, line.number
+    while at < len(data):
+        stop = data.find(b"\n", at, at + _MOST_OF_LINE)
+        text = data[at : stop if stop >= 0 else at + _MOST_OF_LINE].decode("utf-8", "replace")
+        if stop < 0 and at + _MOST_OF_LINE < len(data):
+            break
+        found = [] if "[subq-eval]" in text and _SUMMARY.search(text) else _files(text)
+        if not found:
+            break
+        files += found
+        more.append(text.strip())
+        number += 1
+        at = stop + 1 if stop >= 0 else len(data)
+    return files, number, more
+
+
+def _files(text: str) -> list[tuple[str, int]]:
+    """`path (N diff lines)`, separated by commas; nothing where it says none."""
+    if text.strip().lower() in _NOTHING:
+        return []
+    found, at = [], 0
+    for match in _FILE.finditer(text):
+        path = text[at : match.start()].strip().removeprefix("[subq-eval]").lstrip(",;-* \t").strip()
+        at = match.end()
+        if path:
+            found.append((path, int(match[1])))
+    return found
+
+
+def _phase(text: str) -> str | None:
+    """The phase event on a line, as JSON; whatever stands before and behind it is a log's."""
+    mark = text.find("plannotator-phase")
+    at = text.find("{")
+    for _ in range(_TRIES):
+        if at < 0 or at > mark:
+            return None
+        try:
+            value, end = _decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            value, end = None, at
+        if isinstance(value, dict) and value.get("event") == "plannotator-phase":
+            return text[at:end]
+        at = text.find("{", at + 1)
+    return None
+
+
+def _moment(event: str, text: str) -> int | None:
+    """When the phase was announced: the event's own time, else the line's."""
+    value = json.loads(event, strict=False)
+    for name in ("timestamp", "ts", "time", "at"):
+        given = value.get(name)
+        if isinstance(given, str) and (at := from_iso(given)) is not None:
+            return at
+        if isinstance(given, int | float) and not isinstance(given, bool) and 1e8 < given < 1e14:
+            return int(given * (1_000 if given > 1e11 else 1_000_000))
+    return _clock(text)
+
+
+def _clock(text: str) -> int | None:
+    found = _TIME.match(text.lstrip())
+    return from_iso(found[1].replace(" ", "T")) if found else None
+
+
+def _parts(given: Input, blocks: list[_Block]) -> list[Attempt]:
+    root = posixpath.dirname(given.artifact.path)
+    if not blocks:
+        return [Attempt(root=root, scope="trial", kinds=["stdout"])]
+    numbers = [b.index for b in blocks if b.index is not None]
+    first = min(numbers, default=0)
+    base = 0 if first == 0 else 1  # announced as people count, unless one is called 0
+    parts = []
+    for n, block in enumerate(sorted(blocks, key=lambda b: b.index if b.index is not None else 0)):
+        index = n if block.index is None else block.index - base
+        part = Attempt(root=root, scope="attempt", attempt_index=index, kinds=["stdout"], said=block.said)
+        part.summary = _summary(block)
+        part.started_at = min(_times(block, _INDEX), default=None)
+        part.ended_at = max(_times(block, _TOLD), default=None) if part.started_at is not None else None
+        parts.append(part)
+    return parts
+
+
+def _times(block: _Block, field_name: str) -> list[int]:
+    return [s.at for s in block.said if s.at is not None and field_name in s.fields]
+
+
+def _summary(block: _Block) -> HarnessSummary | None:
+    if not block.facts:
+        return None
+    found = HarnessSummary(touched_files=block.files)
+    for name, attribute in _NUMBERS.items():
+        digits = re.match(r"\d{1,9}", block.facts.get(name, "").replace(",", ""))
+        if digits:
+            setattr(found, attribute, int(digits[0]))
+    return found

@@ -1,0 +1,58 @@
+"""SWE-agent trajectories (design/formats.md#swe-agent): one JSON document an instance, `<instance>.traj`, of any
+version.
+
+Officially a run's folder holds a folder for each instance, and in it the trajectory; the folder of an evaluation names
+the run and the instance again, which is how the two meet.
+"""
+
+from __future__ import annotations
+
+import re
+
+from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats.head import CUT, Head
+from agentsignals.formats.instances import root_of, run_of
+
+_ITEM = r'\s*:\s*\[\s*\{\s*"(?:action|observation|response|thought|state|query|messages|execution_time|extra_info)"'
+_STEPS_BEGIN = re.compile(rf'"trajectory"{_ITEM}')
+_ATTEMPTS_BEGIN = re.compile(rf'"attempts"\s*:\s*\[\s*\{{\s*"trajectory"{_ITEM}')
+_HISTORY_BEGINS = re.compile(r'"history"\s*:\s*\[\s*\{\s*"(?:role|content|agent|message_type)"')
+_NAMES_AGENT = re.compile(r'"agent"\s*:\s*"')
+
+
+def claims(head: Head) -> Claim | None:
+    """Steps of action and observation, or a history in which every message names its agent."""
+    found = head.document
+    if not (_has_steps(found, head) or _has_history(found, head)):
+        return None
+    run = run_of(head.path)
+    return Claim([f"run:{run}"] if run is not None else [], root=root_of(head.path))
+
+
+def _has_steps(found: dict[str, object], head: Head) -> bool:
+    steps, attempts = found.get("trajectory"), found.get("attempts")
+    if steps is CUT:
+        return _STEPS_BEGIN.search(head.text) is not None
+    if attempts is CUT:
+        return _ATTEMPTS_BEGIN.search(head.text) is not None
+    if isinstance(attempts, list) and attempts and isinstance(attempts[0], dict):
+        steps = attempts[0].get("trajectory")
+    if not isinstance(steps, list):
+        return False
+    if not steps:
+        return isinstance(found.get("history"), list) and isinstance(found.get("info"), dict)
+    return isinstance(steps[0], dict) and "action" in steps[0] and "observation" in steps[0]
+
+
+def _has_history(found: dict[str, object], head: Head) -> bool:
+    history = found.get("history")
+    if history is None or "trajectory" in found:
+        return False
+    if history is CUT:
+        return bool(_HISTORY_BEGINS.search(head.text) and _NAMES_AGENT.search(head.text))
+    if not isinstance(history, list) or not history:
+        return False
+    return all(isinstance(m, dict) and "role" in m and "agent" in m and "content" in m for m in history[:3])
+
+
+FORMAT = Format(name="swe-agent", version=1, claims=claims, read=read_by("swe_agent.files"), agent="swe-agent")

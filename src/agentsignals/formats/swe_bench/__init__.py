@@ -1,0 +1,87 @@
+"""What the SWE-bench harness and its users leave of a run (design/formats.md#swe-bench): reports, summaries,
+predictions, ratings,
+and the rows of the dataset."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+
+from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats.head import CUT, Head
+from agentsignals.formats.instances import canonical, run_of, run_of_model
+
+_IN_REPORT = re.compile(r'"patch_successfully_applied"\s*:')
+_ROW = frozenset(("instance_id", "base_commit", "patch", "test_patch", "problem_statement"))
+_PREDICTION = frozenset(("instance_id", "model_patch", "model_name_or_path"))
+_COUNTS = frozenset(("submitted_instances", "completed_instances", "resolved_instances", "empty_patch_instances"))
+_RATINGS = frozenset(("rubrics_rating", "overall_rating"))
+
+
+def claims(head: Head) -> Claim | None:
+    """By what each kind of file has and no other."""
+    found = head.document
+    return _of_run(found, head) or _of_task(found, posixpath.dirname(head.path)) if found else None
+
+
+def _of_run(found: dict[str, object], head: Head) -> Claim | None:
+    """Reports, predictions and summaries."""
+    folder = posixpath.dirname(head.path)
+    if _is_report(found, head):
+        run = run_of(head.path, next(iter(found))) if len(found) == 1 else None
+        return Claim([f"run:{run}"] if run is not None else [], root=folder)
+    if found.keys() >= _PREDICTION:
+        # One prediction lies with its trajectory; many, a line each, serve the trials below.
+        return Claim([], lends=folder) if _has_several(head) else Claim([], root=folder)
+    if all(isinstance(v, dict) and v.keys() >= _PREDICTION for v in found.values()) or _begins_predictions(found, head):
+        return Claim([], lends=folder)
+    if found.keys() >= _COUNTS and ("submitted_ids" in found or CUT in found.values()):
+        return Claim([f"run:{r}" for r in _without_report(found, head.path)], lends=folder)
+    return None
+
+
+def _of_task(found: dict[str, object], folder: str) -> Claim | None:
+    """Rows of the dataset and ratings: they mean something where trials of the task lie below."""
+    if isinstance(found.get("instance_id"), str) and len(_ROW & found.keys()) >= 3:
+        return Claim([], lends=folder, companion=True)
+    if found.keys() & _RATINGS and all(isinstance(found.get(k, {}), dict) or found[k] is CUT for k in _RATINGS):
+        return Claim([], lends=folder, companion=True)
+    return None
+
+
+def model_of(path: str) -> str:
+    """The model that a summary is named for: `<model>.<run>.json`."""
+    return posixpath.basename(path).removesuffix(".json").rpartition(".")[0]
+
+
+def _is_report(found: dict[str, object], head: Head) -> bool:
+    values = list(found.values())
+    if all(isinstance(v, dict) and "patch_successfully_applied" in v for v in values):
+        return True
+    return values == [CUT] and _IN_REPORT.search(head.text) is not None
+
+
+def _has_several(head: Head) -> bool:
+    return len(head.records) > 1 or (bool(head.records) and not head.complete)
+
+
+def _begins_predictions(found: dict[str, object], head: Head) -> bool:
+    """A file of predictions that is longer than what is seen of it."""
+    values = list(found.values())
+    whole = [v for v in values if v is not CUT]
+    if CUT not in values:
+        return False
+    if whole:
+        return all(isinstance(v, dict) and v.keys() >= _PREDICTION for v in whole)
+    return all(f'"{key}"' in head.text[:4_096] for key in ("model_name_or_path", "instance_id"))
+
+
+def _without_report(found: dict[str, object], path: str) -> list[str]:
+    """What the trials go by of which only the summary tells: no patch was handed in, or their evaluation failed."""
+    model = model_of(path)
+    ids = [found.get(key) for key in ("empty_patch_ids", "error_ids")]
+    named = [i for several in ids if isinstance(several, list) for i in several if isinstance(i, str)]
+    return [run_of_model(model, canonical(i)) for i in named] if model else []
+
+
+FORMAT = Format(name="swe-bench", version=2, claims=claims, read=read_by("swe_bench.files"), snapshots=False)

@@ -1,0 +1,72 @@
+"""The plain text beside a trial, each file accounted for, with what it says of the attempt."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from agentsignals.formats import Input, Reading
+from agentsignals.formats.records import UNREADABLE, saw, skip
+from agentsignals.formats.swe_bench.ratings import Ratings, rating_parts
+from agentsignals.model.attempt import Attempt, Said
+
+_RUBRICS = "Rubrics rating"
+_OVERALL = "Overall rating"
+_SUMMARY = re.compile(r"^[^\n]{0,80}\b\d{1,7} (?:passed|failed|errors?|skipped)\b[^\n]{0,200}$", re.MULTILINE)
+_END = 8_000
+_FIRST = 2_048
+_decoder = json.JSONDecoder(strict=False, parse_constant=lambda _: None)
+
+
+def read(inputs: list[Input]) -> Reading:
+    reading = Reading()
+    for given in inputs:
+        text = bytes(given.data).decode("utf-8", "replace")
+        given.artifact.records += 1
+        reading.attempts += _form(given, text) if _OVERALL in text else [_log(given, text)]
+    return reading
+
+
+def _log(given: Input, text: str) -> Attempt:
+    """A log: that it is there, and the last summary of a test runner in it."""
+    saw(given.artifact, "log")
+    shown = [m[0].strip() for m in _SUMMARY.finditer(text[-_END:])]
+    name = posixpath.basename(given.artifact.path)
+    said = Said(f"{name}: {shown[-1] if shown else 'no summary'}", given.artifact.artifact_id, text.count("\n"), [])
+    root = posixpath.dirname(given.artifact.path)
+    return Attempt(root=root, scope="trial", kinds=["attempt_log"], said=[said])
+
+
+def _form(given: Input, text: str) -> list[Attempt]:
+    """A filled-in form: under its headings `Rubrics rating` and `Overall rating` stand JSON objects by attempt."""
+    told: dict[str, Any] = {}
+    for heading, name in ((_RUBRICS, "rubrics_rating"), (_OVERALL, "overall_rating")):
+        found = next(_objects_under(text, heading), None)
+        if found is not None:
+            told[name] = found
+    try:
+        ratings = msgspec.convert(told, Ratings)
+    except UNREADABLE:
+        ratings = Ratings()
+    parts = rating_parts(given, ratings)
+    if parts:
+        saw(given.artifact, "rating_form")
+    else:
+        skip(given.artifact, "no_ratings")
+    return parts
+
+
+def _objects_under(text: str, heading: str) -> Iterator[Any]:
+    """The first JSON object below a line that begins with the heading."""
+    at = text.find(f"\n{heading}")
+    begin = text.find("\n{", at) if at >= 0 else -1
+    if begin >= 0:
+        try:
+            yield _decoder.raw_decode(text, begin + 1)[0]
+        except (ValueError, RecursionError):
+            return

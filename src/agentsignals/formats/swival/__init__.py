@@ -1,0 +1,28 @@
+"""Swival traces (design/formats.md#small-formats): records shaped like Claude Code's on purpose, told apart by their
+`harness`.
+
+No real file was found: what is read follows the program that writes them.
+"""
+
+from __future__ import annotations
+
+from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats.head import Head
+
+
+def claims(head: Head) -> Claim | None:
+    """Records with a `harness`, a `parentUuid` and a `sessionId`; Claude Code's have no `harness`, STS no parents.
+
+    Every export gives the records new ids: the session's is the only key that two exports share.
+    """
+    found = [r for r in head.records if "harness" in r]
+    if not any("parentUuid" in r and isinstance(r.get("sessionId"), str) and _is_swival(r) for r in found):
+        return None
+    return Claim(list(dict.fromkeys(f"session:{r['sessionId']}" for r in found if isinstance(r.get("sessionId"), str))))
+
+
+def _is_swival(record: dict[str, object]) -> bool:
+    return record["harness"] == "swival"
+
+
+FORMAT = Format(name="swival", version=1, claims=claims, read=read_by("swival.files"), agent="swival")

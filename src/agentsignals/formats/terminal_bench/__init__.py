@@ -1,0 +1,47 @@
+"""Terminal-Bench before Harbor (design/formats.md#terminal-bench): results of a trial and of its run, and how that
+was configured."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+
+from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats.head import CUT, Head
+
+_TRIAL = frozenset(("is_resolved", "failure_mode", "parser_results"))
+_METADATA = frozenset(("run_id", "agent_name", "output_path"))
+_LOCK = frozenset(("dataset", "agent", "run_config"))
+_IN_RESULTS = re.compile(r'"is_resolved"\s{0,9}:')
+_ID = re.compile(r'"id"\s{0,9}:\s{0,9}"([0-9a-f-]{36})"')
+
+
+def claims(head: Head) -> Claim | None:
+    """A run's results repeat those of its trials: a shared id brings the two together."""
+    found = head.document
+    folder = posixpath.dirname(head.path)
+    keys = found.keys()
+    if keys >= _TRIAL:
+        return Claim(_named(found.get("id")), root=folder, gathers=True)
+    if keys >= _METADATA or (keys >= _LOCK and isinstance(found.get("run_config"), dict)):
+        return Claim([], lends=folder)
+    if _is_run(found, head):
+        ids = _ID.findall(head.text)
+        return Claim([f"trial:{one}" for one in dict.fromkeys(ids)], root=folder)
+    return None
+
+
+def _named(own_id: object) -> list[str]:
+    return [f"trial:{own_id}"] if isinstance(own_id, str) and own_id else []
+
+
+def _is_run(found: dict[str, object], head: Head) -> bool:
+    results = found.get("results")
+    if results is CUT:
+        return _IN_RESULTS.search(head.text) is not None and '"failure_mode"' in head.text
+    return (
+        isinstance(results, list) and bool(results) and all(isinstance(r, dict) and r.keys() >= _TRIAL for r in results)
+    )
+
+
+FORMAT = Format(name="terminal-bench", version=1, claims=claims, read=read_by("terminal_bench.files"), snapshots=False)

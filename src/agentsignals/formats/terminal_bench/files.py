@@ -1,0 +1,200 @@
+"""Terminal-Bench's results as parts of attempts. Each trial is a try of its own: tries of one task are no retries."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from agentsignals.formats import Input, Reading
+from agentsignals.formats.harbor.records import Times, count, moment, number, word
+from agentsignals.formats.one_document import each, tally
+from agentsignals.formats.records import document, saw
+from agentsignals.model.attempt import Attempt, Said, Verification
+
+_NO_FAILURE = frozenset(("unset", "none"))
+_AGENT_TIMEOUT = "agent_timeout"
+_VERIFIER: dict[str, Verification] = {
+    "test_timeout": Verification(status="timed_out", message="test_timeout"),
+    "parse_error": Verification(status="crashed", message="parse_error"),
+}
+"""Failures of the verifier: its tests took too long, or their output could not be read."""
+
+
+class Trial(Struct, gc=False):
+    """One trial's results, in a file of its own or in its run's."""
+
+    is_resolved: object
+    failure_mode: object
+    parser_results: dict[str, Any] | None
+    id: object = None
+    trial_name: object = None
+    task_id: object = None
+    total_input_tokens: object = None
+    total_output_tokens: object = None
+    trial_started_at: object = None
+    trial_ended_at: object = None
+    agent_started_at: object = None
+    agent_ended_at: object = None
+
+
+class Run(Struct, gc=False):
+    """A run's results."""
+
+    results: list[Raw]
+
+
+class Agent(Struct, gc=False):
+    name: object = None
+    model_name: object = None
+
+
+class Dataset(Struct, gc=False):
+    name: object = None
+    version: object = None
+
+
+class RunConfig(Struct, gc=False):
+    n_concurrent_trials: object = None
+    n_attempts: object = None
+    global_timeout_multiplier: object = None
+    global_agent_timeout_sec: object = None
+
+
+class Configured(Struct, gc=False):
+    """`run_metadata.json` and `tb.lock`: the one is flat, the other nested."""
+
+    run_id: object = None
+    agent_name: object = None
+    model_name: object = None
+    dataset_name: object = None
+    dataset_version: object = None
+    n_concurrent_trials: object = None
+    n_attempts: object = None
+    agent: Agent | None = None
+    dataset: Dataset | None = None
+    run_config: RunConfig | None = None
+
+
+_trial = msgspec.json.Decoder(Trial).decode
+_run = msgspec.json.Decoder(Run).decode
+_configured = msgspec.json.Decoder(Configured).decode
+_keys = msgspec.json.Decoder(dict[str, Raw]).decode
+
+
+def read(inputs: list[Input]) -> Reading:
+    """A part for each trial. A run's file only counts where its trials have none."""
+    reading = Reading()
+    runs: list[tuple[Input, list[Trial]]] = []
+    for given in inputs:
+        found = document(given.data, given.artifact, _decode)
+        if found is None:
+            continue
+        folder = posixpath.dirname(given.artifact.path)
+        if isinstance(found, Run):
+            saw(given.artifact, "run_results")
+            decoded = each(found.results, _trial)
+            tally(given.artifact, "trial", [None if t is None else "result" for t in decoded])
+            runs.append((given, [t for t in decoded if t is not None]))
+        elif isinstance(found, Trial):
+            saw(given.artifact, "trial_result")
+            reading.attempts.append(_part(given, folder, found, 1))
+        else:
+            saw(given.artifact, "run_config")
+            reading.attempts.append(_lent(given, folder, found))
+    told = {p.root for p in reading.attempts if p.scope == "trial"}
+    for given, trials in runs:
+        folder = posixpath.dirname(given.artifact.path)
+        if not any(folder == "" or root.startswith(f"{folder}/") for root in told):
+            reading.attempts += [_part(given, _place(folder, t, n), t, n) for n, t in enumerate(trials, 1)]
+    return reading
+
+
+def _decode(data: memoryview | bytes) -> Trial | Run | Configured:
+    keys = _keys(data).keys()
+    return _trial(data) if "is_resolved" in keys else _run(data) if "results" in keys else _configured(data)
+
+
+def _place(folder: str, trial: Trial, number_in_run: int) -> str:
+    """Where the trial's own folder would be."""
+    names = [(word(n) or "").replace("/", "_") for n in (trial.task_id, trial.trial_name)]
+    return posixpath.join(folder, names[0] or "trial", names[1] or str(number_in_run))
+
+
+def _part(given: Input, root: str, trial: Trial, line: int) -> Attempt:
+    mode = word(trial.failure_mode)
+    whole = Times(trial.trial_started_at, trial.trial_ended_at)
+    agent = Times(trial.agent_started_at, trial.agent_ended_at)
+    solved = trial.is_resolved if isinstance(trial.is_resolved, bool) else None
+    part = Attempt(
+        root=root,
+        scope="trial",
+        trial_id=word(trial.trial_name),
+        task_id=word(trial.task_id),
+        reward=None if solved is None else float(solved),
+        verification=_verification(trial, mode),
+        exit_status=mode if mode not in _NO_FAILURE else None,
+        timed_out=_timed_out(mode, solved),
+        started_at=moment(whole.started_at),
+        ended_at=moment(whole.finished_at),
+        wall_time_s=whole.seconds,
+        agent_time_s=agent.seconds,
+        kinds=["result_json"],
+    )
+    part.input_tokens, part.output_tokens = _usage(trial)
+    tests = part.verification
+    told = f"{len(tests.passed or ())} tests pass, {len(tests.failed or ())} fail" if tests else "no tests"
+    fields = ["reward", "verification", "exit_status", "timed_out", "wall_time_s", "agent_time_s", "started_at"]
+    fields += ["ended_at", "input_tokens", "output_tokens"]
+    text = f"resolved {solved}, failure mode {mode}, {told}, {part.wall_time_s} s, agent {part.agent_time_s} s"
+    part.said = [Said(text, given.artifact.artifact_id, line, fields)]
+    return part
+
+
+def _timed_out(mode: str | None, solved: bool | None) -> bool | None:
+    """Whether the agent's time was up; nobody knows of a trial without a verdict that names no failure."""
+    return None if mode is None or (mode in _NO_FAILURE and solved is None) else mode == _AGENT_TIMEOUT
+
+
+def _usage(trial: Trial) -> tuple[int | None, int | None]:
+    """An agent that does not count its tokens reports 0 of them."""
+    used = count(trial.total_input_tokens), count(trial.total_output_tokens)
+    return used if any(used) else (None, None)
+
+
+def _verification(trial: Trial, mode: str | None) -> Verification | None:
+    """The tests by how they end now: nobody ran them before the agent's work."""
+    failed = _VERIFIER.get(mode or "")
+    if trial.parser_results is None:
+        return failed
+    by = trial.parser_results
+    found = Verification(
+        passed=[n for n, status in by.items() if status == "passed"],
+        failed=[n for n, status in by.items() if status == "failed"],
+    )
+    if failed is not None:
+        found.status, found.message = failed.status, failed.message
+    return found
+
+
+def _lent(given: Input, folder: str, found: Configured) -> Attempt:
+    agent, dataset = found.agent or Agent(), found.dataset or Dataset()
+    config = found.run_config or RunConfig()
+    name, version = word(found.dataset_name) or word(dataset.name), word(found.dataset_version) or word(dataset.version)
+    limit, factor = number(config.global_agent_timeout_sec), number(config.global_timeout_multiplier)
+    concurrency = number(found.n_concurrent_trials)
+    known: dict[str, Any] = {
+        "agent_type": word(found.agent_name) or word(agent.name),
+        "model_id": word(found.model_name) or word(agent.model_name),
+        "dataset": f"{name}@{version}" if name is not None and version is not None else name,
+        "concurrency": concurrency if concurrency is not None else number(config.n_concurrent_trials),
+        "timeout_s": limit * (factor if factor is not None else 1) if limit is not None else None,
+        "timeout_multiplier": factor,
+    }
+    knobs = {k: v for k, v in known.items() if v is not None}
+    told = "configured: " + ", ".join(f"{k} {v}" for k, v in knobs.items())
+    part = Attempt(root=folder, scope="lent", run_id=word(found.run_id), knobs=knobs, kinds=["harness_config"])
+    part.said = [Said(told, given.artifact.artifact_id, 1, [f"knobs.{k}" for k in knobs])]
+    return part

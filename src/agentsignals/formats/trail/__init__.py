@@ -1,0 +1,49 @@
+"""TRAIL traces and the errors people marked in them (design/formats.md#trail): OpenInference spans as a tree.
+
+A trace and its annotations lie in folders of their own and share the trace's id.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+
+from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats.head import CUT, Head
+
+_SPAN = re.compile(r'"(?:child_spans|span_attributes|parent_span_id)"\s*:')
+_SCORE = re.compile(r'"(?:reliability_score|plan_opt_score|instruction_adherence_score)"\s*:')
+_ERROR_KEYS = frozenset(("category", "location", "impact"))
+
+
+def claims(head: Head) -> Claim | None:
+    """`trace_id` with a tree of `spans`; or lists of `errors` and `scores`, as TRAIL's annotators gave them."""
+    found = head.document
+    trace_id = found.get("trace_id")
+    if isinstance(trace_id, str) and trace_id and _is_trace(found.get("spans"), head):
+        return Claim([f"trace:{trace_id}"])
+    if _is_annotation(found, head):
+        return Claim([f"trace:{trace_id_of(trace_id, head.path)}"])
+    return None
+
+
+def trace_id_of(own: object, path: str) -> str:
+    """The trace an annotation file is about; one that does not say is named for it."""
+    return own if isinstance(own, str) and own else posixpath.basename(path).partition(".")[0]
+
+
+def _is_trace(spans: object, head: Head) -> bool:
+    if spans is CUT:
+        return _SPAN.search(head.text) is not None
+    return isinstance(spans, list) and all(isinstance(s, dict) and "span_id" in s for s in spans[:1])
+
+
+def _is_annotation(found: dict[str, object], head: Head) -> bool:
+    errors, scores = found.get("errors"), found.get("scores")
+    if not isinstance(errors, list) or not (scores is CUT or isinstance(scores, list)):
+        return False
+    marked = any(isinstance(e, dict) and len(_ERROR_KEYS & e.keys()) > 1 for e in errors[:1])
+    return marked or _SCORE.search(head.text) is not None
+
+
+FORMAT = Format(name="trail", version=1, claims=claims, read=read_by("trail.files"))

@@ -1,0 +1,255 @@
+"""The living collection: repositories with checkpoints, brought into the store and kept up to date.
+
+One repository after the other, each noted when it is whole: a run that was interrupted goes on where it stopped, and
+one over repositories in which nothing is new touches nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct, field
+
+from agentsignals.attribution.attribute import Attribution, attribute
+from agentsignals.attribution.history import Gathered, gather
+from agentsignals.errors import AgentSignalsError, SourceError
+from agentsignals.git import commits as git
+from agentsignals.git import objects
+from agentsignals.git.objects import GitError
+from agentsignals.ingest import pipeline
+from agentsignals.ingest.collection import machine_prompts
+from agentsignals.ingest.collection.places import Candidate, candidates
+from agentsignals.sources.git_clone import fetched_whole, is_address
+from agentsignals.store import Store, repositories
+from agentsignals.store.tables import CommitRow
+
+NOTE = "collected"
+_SUMMED = (
+    "checkpoints", "new_checkpoints", "commits", "new_commits", "sessions", "machine_sessions", "sessions_left_out",
+)  # fmt: skip
+_FIGURES = CommitRow.__struct_fields__[CommitRow.__struct_fields__.index("in_turn") :]
+"""The columns that attribution fills."""
+
+
+class Filters(Struct, frozen=True):
+    """What a repository must have to be taken (the paper's population, design/attribution.md#population)."""
+
+    forks: bool = True
+    """Whether forks are taken, where a search result says which are."""
+    min_checkpoints: int = 1
+    min_commits: int = 0
+    min_linked: int = 0
+    """Commits that name a checkpoint."""
+    machine_prompts: bool = True
+    """Whether sessions that a program began are kept; they are labelled in any case."""
+
+
+class Collected(Struct):
+    """A repository after a run."""
+
+    repo: str
+    status: str
+    """`new`, `updated`, `unchanged`, `filtered`, `failed`."""
+    reason: str | None = None
+    checkpoints: int = 0
+    new_checkpoints: int = 0
+    commits: int = 0
+    new_commits: int = 0
+    linked: int = 0
+    sessions: int = 0
+    machine_sessions: int = 0
+    """Sessions that a program began (`collection.machine_prompts`), labelled so."""
+    sessions_left_out: int = 0
+    """Of those, the ones that are not in the store, because they were filtered."""
+    files_read: int = 0
+    """Files of the checkpoints that this run opened."""
+
+
+class Collection(Struct):
+    """What a run found and did."""
+
+    store: str
+    repositories: list[Collected] = field(default_factory=list)
+    by_status: dict[str, int] = field(default_factory=dict)
+    filtered: dict[str, int] = field(default_factory=dict)
+    """How many repositories each filter left out."""
+    checkpoints: int = 0
+    new_checkpoints: int = 0
+    commits: int = 0
+    new_commits: int = 0
+    sessions: int = 0
+    machine_sessions: int = 0
+    sessions_left_out: int = 0
+
+
+class _Kept(Struct):
+    tips: str
+    filters: Filters
+    told: Collected
+
+
+class Opened(Struct, frozen=True):
+    """A repository at hand: its Git folder, and what tables and sources call it."""
+
+    git_dir: str
+    name: str
+
+    @property
+    def spec(self) -> str:
+        """The source of its checkpoints."""
+        return f"git:{self.name}" if not is_address(self.name) else f"git:{self.git_dir}"
+
+
+def open_repository(given: str) -> Opened:
+    """The repository of a path or an address, which is fetched. SourceError when there is none."""
+    given = given.removeprefix("git:") if not given.startswith("git://") else given
+    if is_address(given):
+        git_dir, _ = fetched_whole(given)
+        return Opened(git_dir, given)
+    located = objects.locate(Path(given).expanduser().absolute())
+    if located is None:
+        raise SourceError(
+            f"{given!r} is no Git repository.", "Name a repository's folder, or its https or ssh address."
+        )
+    return Opened(*located)
+
+
+def collect(
+    wanted: Iterable[str],
+    store_folder: Path | str | None = None,
+    filters: Filters | None = None,
+    *,
+    jobs: int | None = None,
+    progress: pipeline.Progress = pipeline.silent,
+) -> Collection:
+    """Brings repositories into the store: sessions of their checkpoints, commits, what links them.
+
+    `wanted`: paths, addresses, folders of clones, lists, saved search results (`collection.places`).
+    """
+    store = Store(store_folder, create=True)
+    taken = filters or Filters()
+    told = Collection(str(store.folder))
+    found = candidates(wanted)
+    for done, candidate in enumerate(found):
+        progress("collecting", done, len(found))
+        one = _guarded(candidate, partial(_one, candidate, store_folder, taken, jobs))
+        told.repositories.append(one)
+    told.by_status = dict(sorted(Counter(one.status for one in told.repositories).items()))
+    told.filtered = dict(Counter(one.reason or "" for one in told.repositories if one.status == "filtered"))
+    for name in _SUMMED:
+        setattr(told, name, sum(getattr(one, name) for one in told.repositories))
+    return told
+
+
+def _guarded(candidate: Candidate, work: Callable[[], Collected]) -> Collected:
+    """A repository that can't be read does not cost the others."""
+    try:
+        return work()
+    except (AgentSignalsError, GitError) as failed:
+        return Collected(candidate.place, "failed", str(failed) or "git said nothing")
+
+
+def _one(candidate: Candidate, store_folder: Path | str | None, filters: Filters, jobs: int | None) -> Collected:
+    if candidate.is_fork and not filters.forks:
+        return Collected(candidate.place, "filtered", "fork")
+    at = open_repository(candidate.place)
+    store = Store(store_folder)
+    kept = _kept(store, at.name)
+    tips = git.tips_name(at.git_dir)
+    if kept is not None and kept.tips == tips and kept.filters == filters:
+        told = kept.told
+        told.new_checkpoints = told.new_commits = told.files_read = 0
+        told.status = "unchanged" if told.status != "filtered" else "filtered"
+        return told
+    gathered = gather(at.git_dir, at.spec)
+    told = _counted(at.name, gathered, kept.told if kept is not None and kept.told.status != "filtered" else None)
+    told.reason = _left_out(gathered, filters)
+    if told.reason is not None:
+        told.status = "filtered"
+    else:
+        if gathered.recorded:
+            _read(at, gathered, told, store_folder, filters, jobs)
+        repositories.write(store.folder, at.name, "commits", _with_figures(store, at.name, gathered.rows(at.name)))
+    repositories.write_note(store.folder, at.name, NOTE, _Kept(tips, filters, told))
+    return told
+
+
+def _read(  # noqa: PLR0913  (what a run is given, and what it fills)
+    at: Opened, gathered: Gathered, told: Collected, store_folder: Path | str | None, filters: Filters, jobs: int | None
+) -> None:
+    """Brings the sessions of a repository into the store. Which of them a program began is seen when all are there."""
+    read = pipeline.ingest([at.spec], store_folder, jobs=jobs)
+    told.files_read = read.parsed
+    found = machine_prompts.mark(Store(store_folder), {r.session_id for r in gathered.recorded})
+    told.machine_sessions = len(found)
+    if found and not filters.machine_prompts:
+        read = pipeline.ingest([at.spec], store_folder, jobs=jobs, exclude=frozenset(found))
+        told.sessions_left_out = read.excluded_sessions
+    told.sessions = read.sessions
+
+
+def _with_figures(store: Store, name: str, rows: list[CommitRow]) -> list[CommitRow]:
+    """The rows with what attribution found of their lines before: it stays until they are attributed again."""
+    known = {old["commit_sha"]: old for old in repositories.rows(store.folder, name, "commits")}
+    for row in rows:
+        old = known.get(row.commit_sha, {})
+        for figure in _FIGURES:
+            if old.get(figure) is not None:
+                setattr(row, figure, old[figure])
+    return rows
+
+
+def _counted(name: str, gathered: Gathered, before: Collected | None) -> Collected:
+    checkpoints, commits = len(gathered.checkpoint_ids), len(gathered.commits)
+    return Collected(
+        name,
+        "new" if before is None else "updated",
+        checkpoints=checkpoints,
+        new_checkpoints=max(checkpoints - before.checkpoints, 0) if before else checkpoints,
+        commits=commits,
+        new_commits=max(commits - before.commits, 0) if before else commits,
+        linked=len({link.sha for link in gathered.links}),
+    )
+
+
+def _left_out(gathered: Gathered, filters: Filters) -> str | None:
+    figures = (
+        (len(gathered.checkpoint_ids), filters.min_checkpoints, "fewer_checkpoints"),
+        (len(gathered.commits), filters.min_commits, "fewer_commits"),
+        (len({link.sha for link in gathered.links}), filters.min_linked, "fewer_linked_commits"),
+    )
+    return next((reason for n, least, reason in figures if n < least), None)
+
+
+def _kept(store: Store, name: str) -> _Kept | None:
+    note = repositories.note(store.folder, name, NOTE)
+    try:
+        return msgspec.json.decode(note, type=_Kept) if note else None
+    except msgspec.DecodeError:  # of an older version
+        return None
+
+
+def attributed(
+    given: str, store_folder: Path | str | None = None, *, afresh: bool = False, jobs: int | None = None
+) -> Attribution:
+    """Whose lines a repository's commits added: reads its checkpoints into the store first, and measures after.
+
+    `given` is a path or an address. `afresh`: also where nothing changed since the last time.
+    """
+    at = open_repository(given)
+    store = Store(store_folder, create=True)
+    kept = _kept(store, at.name)
+    left_out = machine_prompts.marked(store) if kept is not None and not kept.filters.machine_prompts else frozenset()
+    try:
+        pipeline.ingest([at.spec], store_folder, jobs=jobs, exclude=left_out)
+    except SourceError:
+        if not store.manifest.sessions:  # without checkpoints the sessions of its folder will do, if there are any
+            raise
+    told = attribute(Store(store_folder), at.git_dir, at.name, at.spec, afresh)
+    if not told.unchanged:
+        pipeline.measure(store_folder)
+    return told

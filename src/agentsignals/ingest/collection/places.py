@@ -1,0 +1,138 @@
+"""Where repositories are named: paths, addresses, folders of clones, lists, saved results of a search."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from agentsignals.errors import SourceError
+from agentsignals.git import objects
+from agentsignals.sources.git_clone import is_address
+
+_OWNER_AND_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})/[A-Za-z0-9._-]{1,100}")
+_LARGEST_LIST = 64 * 1024 * 1024
+_DEEP = 2
+"""Levels of folders that a folder of clones is searched for: OWNER/NAME."""
+
+
+class Candidate(Struct, frozen=True):
+    """A repository that somebody named."""
+
+    place: str
+    """A path or an address."""
+    is_fork: bool = False
+    """Only a search result says so."""
+
+
+def candidates(wanted: Iterable[str]) -> list[Candidate]:
+    """Each repository named, once, in order. SourceError for a name that is none of what this understands."""
+    found: dict[str, Candidate] = {}
+    for one in wanted:
+        for candidate in _of(one):
+            known = found.get(candidate.place)
+            found[candidate.place] = candidate if known is None or candidate.is_fork else known
+    return list(found.values())
+
+
+def _of(given: str) -> Iterator[Candidate]:
+    plain = given.removeprefix("git:") if not given.startswith("git://") else given
+    if is_address(plain):
+        yield Candidate(plain)
+        return
+    path = Path(plain).expanduser()
+    if os.path.isfile(path):  # noqa: PTH113  (Path.is_file raises for a name that is too long)
+        yield from _of_list(path)
+    elif os.path.isdir(path):  # noqa: PTH112
+        if objects.locate(path) is not None and _is_own(path):
+            yield Candidate(str(path.absolute()))
+            return
+        inside = [Candidate(str(p)) for p in _clones(path.absolute(), _DEEP)]
+        if not inside:
+            raise SourceError(f"{given!r} holds no Git repository.", "Name a repository, or a folder of clones.")
+        yield from inside
+    elif _OWNER_AND_NAME.fullmatch(plain):
+        yield Candidate(f"https://github.com/{plain}")
+    else:
+        raise SourceError(
+            f"Nothing is found under {given!r}.",
+            "Name a repository's folder or address, OWNER/NAME, a folder of clones, a list, or a saved search result.",
+        )
+
+
+def _is_own(path: Path) -> bool:
+    """Whether a folder is a repository itself, not just inside one."""
+    return (path / ".git").exists() or ((path / "HEAD").is_file() and (path / "objects").is_dir())
+
+
+def _clones(folder: Path, deep: int) -> Iterator[Path]:
+    for path in sorted(folder.iterdir()):
+        if not path.is_dir() or path.is_symlink():
+            continue
+        if _is_own(path):
+            yield path
+        elif deep > 1:
+            yield from _clones(path, deep - 1)
+
+
+def _of_list(path: Path) -> Iterator[Candidate]:
+    """A line a repository (`#` begins a remark), or a JSON document in which objects say where their repository is."""
+    with path.open("rb") as file:
+        data = file.read(_LARGEST_LIST)
+    try:
+        found = list(_named(msgspec.json.decode(data)))
+    except (msgspec.DecodeError, RecursionError):
+        found = []
+        for line in data.decode("utf-8", "replace").splitlines():
+            word = line.partition("#")[0].strip()
+            if word:
+                found.append(_candidate(word, path.parent))
+    if not found:
+        raise SourceError(f"{str(path)!r} names no repository.", "Write one a line: a path, an address or OWNER/NAME.")
+    yield from found
+
+
+def _candidate(word: str, folder: Path) -> Candidate:
+    if is_address(word):
+        return Candidate(word)
+    local = (folder / Path(word).expanduser()).absolute()
+    if os.path.isdir(local):  # noqa: PTH112  (Path.is_dir raises for a name that is too long)
+        return Candidate(str(local))
+    if _OWNER_AND_NAME.fullmatch(word):
+        return Candidate(f"https://github.com/{word}")
+    return Candidate(str(local))
+
+
+def _named(given: Any) -> Iterator[Candidate]:
+    """Repositories in the answer of a search: its items, the repository of a found file, or a plain list."""
+    if isinstance(given, list):
+        for one in given:
+            yield from _named(one)
+    elif isinstance(given, str) and (is_address(given) or _OWNER_AND_NAME.fullmatch(given)):
+        yield Candidate(given if is_address(given) else f"https://github.com/{given}")
+    elif isinstance(given, dict):
+        if isinstance(items := given.get("items") or given.get("repositories"), list):
+            yield from _named(items)
+        elif isinstance(inner := given.get("repository"), dict):
+            yield from _named(inner)
+        else:
+            yield from _of_object(given)
+
+
+def _of_object(given: dict[str, Any]) -> Iterator[Candidate]:
+    fork = given.get("fork", given.get("is_fork", given.get("isFork"))) is True
+    for key in ("clone_url", "html_url", "url"):
+        address = given.get(key)
+        if isinstance(address, str) and is_address(address) and "://api." not in address:
+            yield Candidate(address, fork)
+            return
+    for key in ("full_name", "nameWithOwner", "name"):
+        name = given.get(key)
+        if isinstance(name, str) and _OWNER_AND_NAME.fullmatch(name):
+            yield Candidate(f"https://github.com/{name}", fork)
+            return

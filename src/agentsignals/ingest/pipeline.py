@@ -1,0 +1,349 @@
+"""The flow, stage by stage: sources -> plan -> shards -> values across sessions. The only file that joins them.
+
+Interrupting is safe: each shard is committed when it is done, and the next run reads only what is missing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import Struct, field
+
+from agentsignals.errors import SourceError, StoreError
+from agentsignals.ingest import plan as planning
+from agentsignals.ingest.family import is_current
+from agentsignals.sources.local import found_homes
+from agentsignals.store import Store, labels
+from agentsignals.store.code_stamp import code_stamp
+from agentsignals.store.manifest import FileEntry, SessionEntry
+
+if TYPE_CHECKING:
+    from agentsignals.embedding import Vectors
+    from agentsignals.ingest.across import Gist
+    from agentsignals.model import Absent
+
+
+class Progress(Protocol):
+    """Told how far a run is. `total` is None while it is not known."""
+
+    def __call__(self, stage: str, done: int, total: int | None) -> None: ...
+
+
+def silent(stage: str, done: int, total: int | None) -> None:
+    """Says nothing."""
+
+
+class Summary(Struct):
+    """What a run found and did. Figures are of the sources named, as they stand in the store."""
+
+    store: str
+    artifacts: int = 0
+    parsed: int = 0
+    """Files opened and decoded in this run."""
+    unchanged: int = 0
+    other_files: int = 0
+    """Files under the sources that are no traces (not JSON)."""
+    repeated: int = 0
+    """Of the artifacts, those whose content another one holds too (a data set uploaded again): not counted twice."""
+    excluded_sessions: int = 0
+    """Sessions left out in this run, as a list asked."""
+    excluded_sources: int = 0
+    sessions: int = 0
+    attempts: int = 0
+    """Of the sessions, those that are attempts of eval runs."""
+    turns: int = 0
+    tool_calls: int = 0
+    edits: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    cost_usd: float = 0.0
+    unpriced_sessions: int = 0
+    """Sessions whose cost is not known; they are not in `cost_usd`."""
+    formats: dict[str, int] = field(default_factory=dict)
+    skipped: dict[str, int] = field(default_factory=dict)
+    internal_errors: dict[str, int] = field(default_factory=dict)
+    report: str | None = None
+
+
+class _Way(Struct, frozen=True):
+    """How shards are read: by how many workers, of which executor, telling whom, without which sessions."""
+
+    jobs: int
+    executor: str
+    progress: Progress
+    exclude: frozenset[str]
+
+
+def default_sources() -> list[str]:
+    """The agents whose folders are on this machine. SourceError when there is none."""
+    found = sorted(found_homes())
+    if not found:
+        raise SourceError("No agent's session folder was found on this machine.", "Name a file or folder to analyze.")
+    return found
+
+
+def default_jobs() -> int:
+    """One worker a core, at most 8: reading traces soon waits for the disk."""
+    return min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+
+
+def ingest(  # noqa: PLR0913  (each is a choice of the person at the command line)
+    specs: Iterable[str],
+    store_folder: Path | str | None = None,
+    *,
+    jobs: int | None = None,
+    force_format: str | None = None,
+    executor: str = "local",
+    shard_bytes: int = planning.SHARD_BYTES,
+    embedder: str | None = None,
+    exclude: frozenset[str] = frozenset(),
+    progress: Progress = silent,
+) -> Summary:
+    """Reads sources into the store, and computes the signals of the sessions that changed.
+
+    `jobs`: worker processes. `force_format`: read every file as this format. `shard_bytes`: raw bytes a shard aims at;
+    more means fewer files and more memory. `embedder`: what compares texts, the store's from now on. `exclude`: data
+    sets of the Hub (`owner/name`) and sessions to leave out. `progress` is told how far the run is.
+    """
+    store = Store(store_folder, create=True)
+    with _locked(store.folder):
+        same_code = store.manifest.code == code_stamp()
+        _choose(store, embedder)
+        tick = partial(progress, "looking", total=None)
+        plan = planning.make(specs, store.manifest, force_format, tick, shard_bytes, same_code, exclude)
+        fresh: dict[str, list[Gist]] = {}
+        parsed, excluded = _read(store, plan, _Way(jobs or default_jobs(), executor, progress, exclude), fresh)
+        _finish(store, plan.other_files, fresh)
+    summary = _summary(store, set(plan.seen))
+    summary.parsed = parsed
+    summary.unchanged = plan.unchanged
+    summary.excluded_sessions, summary.excluded_sources = excluded, plan.excluded_sources
+    return summary
+
+
+def analyze(
+    specs: Iterable[str] | str = (),
+    store_folder: Path | str | None = None,
+    *,
+    tell: Callable[[str], None] | None = None,
+    **options: Any,
+) -> Summary:
+    """The main job: ingest and measure. Without sources: the agents found on this machine. Options are of `ingest`."""
+    wanted = [specs] if isinstance(specs, str) else list(specs)
+    summary = ingest(wanted or default_sources(), store_folder, **options)
+    measure(store_folder, options.get("progress", silent), tell=tell)
+    return summary
+
+
+def measure(
+    store_folder: Path | str | None = None,
+    progress: Progress = silent,
+    *,
+    embedder: str | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> dict[str, int]:
+    """Computes the values whose signal is new or has a newer version; says how many signals, of how many sessions.
+
+    `embedder`: what compares texts, the store's from now on; where it is another, all values are computed anew. `tell`
+    hears what goes where when it asks a server.
+    """
+    store = Store(store_folder)
+    if embedder is not None:
+        with _locked(store.folder):
+            _choose(store, embedder)
+    spec = store.manifest.embedder
+    labelled = labels.fingerprint(store.folder)
+    same_inputs = all(s.embedder == spec and s.labels == labelled for s in store.manifest.shards.values())
+    if store.manifest.code == code_stamp() and store.manifest.history_of and same_inputs:
+        return {"signals": 0, "sessions": 0}
+    from agentsignals.ingest import vectors as comparing  # noqa: PLC0415  (nothing of this is needed when all is known)
+    from agentsignals.ingest.shard import across_versions, signal_versions  # noqa: PLC0415  (loads every signal)
+
+    now = signal_versions()
+    given = (now, spec, labelled)
+    stale = {n for n, s in store.manifest.shards.items() if (s.signals, s.embedder, s.labels) != given}
+    changed: set[str] = set()
+    sessions = 0
+    if stale or store.manifest.history_of != store.fingerprint(across_versions()):
+        with _locked(store.folder):
+            vectors = comparing.vectors_of(store, spec, tell)
+            fitted = comparing.calibrated(store, vectors)
+            if fitted is not vectors:
+                stale = set(store.manifest.shards)  # no value of the old scale may stay beside those of the new
+                for shard in store.manifest.shards.values():
+                    shard.embedder = ""
+                store.save()
+            for done, name in enumerate(sorted(stale)):
+                progress("measuring", done, len(stale))
+                known = store.manifest.shards[name].signals
+                changed |= {p for p in {*now, *known} if now.get(p) != known.get(p)}
+                store.manifest.shards[name].embedder, store.manifest.shards[name].labels = spec, labelled
+                sessions += _measure_shard(store, name, now, fitted)
+            store.manifest.history_of = ""
+            _finish(store, {}, {})
+    _remember_code(store)
+    return {"signals": len(changed), "sessions": sessions}
+
+
+def _choose(store: Store, embedder: str | None) -> None:
+    """Makes this the store's embedder, when one was asked for. UsageError for what is none."""
+    if embedder is None or embedder == store.manifest.embedder:
+        return
+    from agentsignals.embedding import parsed  # noqa: PLC0415
+
+    parsed(embedder)
+    store.manifest.embedder = embedder
+    store.save()
+
+
+def _measure_shard(store: Store, name: str, now: dict[str, int], vectors: Vectors | Absent) -> int:
+    from agentsignals.catalog import measure as measured  # noqa: PLC0415  (only when something is stale)
+    from agentsignals.ingest.vectors import prepare  # noqa: PLC0415
+    from agentsignals.store import shards  # noqa: PLC0415
+    from agentsignals.views.session import SessionView  # noqa: PLC0415
+
+    rows, attempts = [], []
+    count = 0
+    for session in shards.read_sessions(store.folder, name):
+        view = SessionView(session)
+        prepare(vectors, view)
+        results = measured(view, {"vectors": vectors})
+        rows += shards.signal_rows(session, results)
+        attempts += shards.attempt_rows(session, results)
+        count += 1
+    shards.write_signals(store.folder / shards.FOLDER / name, rows, attempts)
+    store.manifest.shards[name].signals = dict(now)
+    store.manifest.history_of = ""
+    store.save()
+    return count
+
+
+def _read(store: Store, plan: planning.Plan, way: _Way, fresh: dict[str, list[Gist]]) -> tuple[int, int]:
+    """Reads the plan's shards and commits each as it comes; leaves in `fresh` what the second pass needs of them.
+
+    Gives the files decoded and the sessions left out.
+    """
+    if not plan.shards:
+        return 0, 0
+    from agentsignals.ingest.executor import executor  # noqa: PLC0415  (nothing of this is needed when nothing changed)
+    from agentsignals.ingest.shard import Task, read_shard  # noqa: PLC0415
+    from agentsignals.ingest.vectors import while_reading  # noqa: PLC0415
+
+    by = while_reading(store.manifest.embedder)
+    tasks = [
+        Task(str(store.folder), planning.shard_name(families), families, by, way.exclude) for families in plan.shards
+    ]
+    total = sum(f.bytes for families in plan.shards for f in families)
+    done = parsed = excluded = 0
+    way.progress("reading", 0, total)
+    for report in executor(way.executor).map(read_shard, tasks, way.jobs):
+        store.add_shard(report.name, report.entry, report.sessions, report.files)
+        fresh[report.name] = report.gists
+        done += report.bytes
+        parsed += report.parsed
+        excluded += report.excluded
+        way.progress("reading", done, total)
+    if excluded and store.manifest.code:
+        store.manifest.code = ""  # so that the next run looks at each file's own entry, which says to read it again
+        store.save()
+    store.sweep()
+    return parsed, excluded
+
+
+def _finish(store: Store, other_files: dict[str, FileEntry], fresh: dict[str, list[Gist]]) -> None:
+    """Values across sessions, when any session changed; and what else the index should remember."""
+    known = store.manifest.files
+    new_files = {u: e for u, e in other_files.items() if known.get(u) != e}
+    known.update(new_files)
+    if store.manifest.shards and not store.manifest.history_of:
+        from agentsignals.ingest.across import measure_across  # noqa: PLC0415  (only when something changed)
+        from agentsignals.ingest.shard import across_versions  # noqa: PLC0415
+
+        measure_across(store, fresh)
+        store.manifest.history_of = store.fingerprint(across_versions())
+        store.save()
+    elif new_files:
+        store.save()
+
+
+def _remember_code(store: Store) -> None:
+    """Notes that everything in the store is of this very code, when it is."""
+    stamp = code_stamp()
+    if store.manifest.code != stamp and all(is_current(e) for e in store.manifest.files.values()):
+        with _locked(store.folder):
+            store.manifest.code = stamp
+            store.save()
+
+
+def _summary(store: Store, uris: set[str]) -> Summary:
+    """Adds up what the index says of these files and their sessions."""
+    summary = Summary(str(store.folder))
+    families: set[str] = set()
+    contents: set[str] = set()
+    for uri in uris:
+        entry = store.manifest.files.get(uri)
+        if entry is None:
+            continue
+        if not entry.shard:
+            summary.other_files += 1
+            continue
+        families.add(entry.family)
+        summary.artifacts += 1
+        if entry.stamp is None and entry.key:
+            summary.repeated += entry.key in contents
+            contents.add(entry.key)
+        if entry.format:
+            summary.formats[entry.format] = summary.formats.get(entry.format, 0) + 1
+        for reason, n in entry.skipped.items():
+            summary.skipped[reason] = summary.skipped.get(reason, 0) + n
+    for session in store.manifest.sessions.values():
+        if session.family in families:
+            _add(summary, session)
+    for shard in store.manifest.shards.values():
+        summary.internal_errors.update(shard.internal_errors)
+    return summary
+
+
+def _add(summary: Summary, session: SessionEntry) -> None:
+    summary.sessions += 1
+    summary.attempts += session.context == "eval"
+    summary.turns += session.n_turns or 0
+    summary.tool_calls += session.n_tool_calls or 0
+    summary.edits += session.n_edits or 0
+    for name in ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens"):
+        setattr(summary, name, getattr(summary, name) + (getattr(session, name) or 0))
+    if session.cost_usd is None:
+        summary.unpriced_sessions += 1
+    else:
+        summary.cost_usd += session.cost_usd
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Only one program writes a store at a time."""
+    try:
+        import fcntl  # noqa: PLC0415  (not on Windows, where the lock is left out)
+    except ImportError:
+        yield
+        return
+    try:
+        handle = (folder / ".lock").open("w")
+    except OSError as problem:
+        raise StoreError(
+            f"The store {folder} can't be written: {problem.strerror}.", "Name another folder with --store."
+        ) from problem
+    with handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as problem:
+            raise StoreError(
+                f"Another run is writing the store {folder}.", "Wait for it, or name another store."
+            ) from problem
+        yield

@@ -1,0 +1,42 @@
+"""Runs code nobody has read: a model's answer, an agent's work. Values come out, nothing else.
+
+`call(source, function, inputs)` answers with a value or a failure for each input; `same` compares it with what is
+expected, here and not there. `run_in_checkout(folder, argv)` runs an agent's commands. What locks a process in, and
+what does not, stands in docs/sandbox.md.
+"""
+
+from agentsignals.lab.sandbox.calling import call
+from agentsignals.lab.sandbox.capability import capabilities, tiers
+from agentsignals.lab.sandbox.checkout import run_in_checkout
+from agentsignals.lab.sandbox.equality import same, shown
+from agentsignals.lab.sandbox.outcome import (
+    TIERS,
+    Capabilities,
+    Failed,
+    Layer,
+    Limits,
+    Outcome,
+    Ran,
+    Result,
+    Returned,
+    Tier,
+)
+
+__all__ = [
+    "TIERS",
+    "Capabilities",
+    "Failed",
+    "Layer",
+    "Limits",
+    "Outcome",
+    "Ran",
+    "Result",
+    "Returned",
+    "Tier",
+    "call",
+    "capabilities",
+    "run_in_checkout",
+    "same",
+    "shown",
+    "tiers",
+]

@@ -1,0 +1,241 @@
+"""What a trace becomes: a session and the rows that belong to it, the same in memory as in the store.
+
+Times are integers, microseconds since 1970 UTC. A missing fact is None here and NULL in the store; a signal that
+can't be computed is `Absent` and says why. Field order is column order.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct, field
+
+from agentsignals.model.attempt import Attempt
+
+MAIN = "main"
+"""The thread of the conversation with the person; any other thread is a subagent's id."""
+
+ABANDONED = "abandoned"
+"""Thread of what was done on a branch that the person went back from: paid for, but no part of how it ended."""
+REPLAYED = "replayed"
+"""Thread of a history copied from a session that is not among the files read."""
+RULES = "rules"
+"""The labeller that needs no model: stands in where nobody else judged, and is never pooled with those who did."""
+NO_SUBAGENT = frozenset((MAIN, ABANDONED, REPLAYED))
+
+Context = Literal["product", "eval"]
+TurnKind = Literal["prompt", "queued_prompt", "rejection_feedback", "slash_command", "plan_handoff", "attachment"]
+EventKind = Literal[
+    "human_turn", "interrupt", "thinking", "text", "tool_call", "tool_result", "compaction", "model_change",
+    "command_output", "notification", "hook_block", "user_shell", "external_edit", "api_error", "phase", "meta",
+    "harness", "unknown",
+]  # fmt: skip
+"""`harness` is what the harness or the verifier of an eval run said.
+
+`unknown` is a record that was readable but is not understood: kept whole as text, and counted."""
+
+ToolClass = Literal["read", "search", "edit", "shell", "test", "plan", "task", "web", "ask", "mcp", "other"]
+ShellKind = Literal["test", "build", "vcs", "read", "search", "write", "run"]
+CallStatus = Literal["ok", "error", "rejected", "cancelled", "none"]
+EditOp = Literal["create", "modify", "delete", "rename"]
+
+AbsentReason = Literal[
+    "not_applicable", "missing_artifact", "missing_field", "not_computable", "none_found",
+    "dependency_null", "backend_disabled", "censored", "parse_error",
+]  # fmt: skip
+
+
+class Absent(Struct, frozen=True, gc=False):
+    """A value that is missing, and why. Never 0, never an empty list."""
+
+    reason: AbsentReason
+    detail: str = ""
+
+    def __bool__(self) -> bool:
+        return False
+
+
+class Turn(Struct, gc=False):
+    """One human prompt; it lasts until the next."""
+
+    turn: int
+    kind: TurnKind
+    text: str
+    n_tokens: int
+    timestamp: int | None
+    model: str | None
+    seq: int
+
+
+class Step(Struct, gc=False):
+    """One model API call, however many lines it was logged on. `input_tokens` never counts cached tokens."""
+
+    step: int
+    turn: int | None
+    thread: str
+    seq: int
+    message_id: str | None
+    model: str | None
+    timestamp: int | None
+    stop_reason: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    cost_usd: float | None = None
+    cost_source: str | None = None
+    """`recorded`, or the version of the price table that was applied."""
+    cache_write_1h_tokens: int | None = None
+    """Those of `cache_write_tokens` kept for an hour, which cost more; None when the trace does not say."""
+
+
+class Event(Struct, gc=False):
+    """Anything that happened, in file order (`seq`). `line` is 1-based; in a one-document file the record's ordinal."""
+
+    seq: int
+    turn: int | None
+    step: int | None
+    thread: str
+    kind: EventKind
+    text: str | None
+    n_chars: int
+    """Length of the text as found; more than `len(text)` when a long tool result was cut for keeping."""
+    timestamp: int | None
+    artifact_id: str
+    line: int
+
+
+class ToolCall(Struct, gc=False):
+    """A tool call with its result. `seq` is its event, `result_seq` its result's event."""
+
+    seq: int
+    turn: int | None
+    step: int | None
+    thread: str
+    call_id: str
+    name: str
+    class_: ToolClass = field(name="class")
+    shell_kind: ShellKind | None = None
+    path: str | None = None
+    command: str | None = None
+    arguments: str = ""
+    """The arguments as JSON text, as logged."""
+    status: CallStatus = "none"
+    error_class: str | None = None
+    exit_code: int | None = None
+    started_at: int | None = None
+    ended_at: int | None = None
+    result_tokens: int | None = None
+    """ceil(characters / 4) of the result text (design/signals.md#units)."""
+    result_seq: int | None = None
+
+
+class Edit(Struct, gc=False):
+    """One changed hunk of a file, context lines trimmed; line numbers as the file was right after the call."""
+
+    seq: int
+    turn: int | None
+    thread: str
+    call_id: str
+    path: str
+    op: EditOp
+    via: Literal["edit_tool", "shell"]
+    hunk: int = 0
+    start_line: int | None = None
+    end_line: int | None = None
+    added: int | None = None
+    removed: int | None = None
+    old_start: int | None = None
+    """Where the removed lines began before the call; None when the trace has no line numbers."""
+    whole_file: bool = False
+
+
+class Checkpoint(Struct, gc=False):
+    """What a collector (Entire) recorded beside a transcript; an independent second opinion."""
+
+    checkpoint_id: str
+    created_at: int | None = None
+    branch: str | None = None
+    agent_lines: int | None = None
+    human_added: int | None = None
+    human_modified: int | None = None
+    human_removed: int | None = None
+    total_committed: int | None = None
+    agent_percentage: float | None = None
+    files_touched: list[str] | None = None
+    transcript_start: int | None = None
+    """Line (0-based) of the transcript at which the recorded slice begins; None when it was not recorded."""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    api_calls: int | None = None
+
+
+class Label(Struct, gc=False):
+    """A judgement by a rule, a model or a person, of a session or of one event in it."""
+
+    task: str
+    """What was judged: `sentiment`, `trail_error` …"""
+    labeller: str
+    turn: int | None
+    value: str
+    reason: str | None = None
+    prompt_hash: str | None = None
+    """Version of the prompt a model was asked with."""
+    model: str | None = None
+    created_at: int | None = None
+    seq: int | None = None
+    """The event it is about; None when it is about the turn or the whole session."""
+    number: float | None = None
+    """The value where it is a score."""
+    detail: str | None = None
+    """What else the labeller said, as JSON."""
+
+
+class Artifact(Struct, gc=False):
+    """A file as found, with every record in it accounted for."""
+
+    artifact_id: str
+    source: str
+    path: str
+    format: str | None
+    sha256: str
+    bytes: int
+    mtime_ns: int | None = None
+    records: int = 0
+    skipped: int = 0
+    skipped_reasons: dict[str, int] = field(default_factory=dict)
+    record_kinds: dict[str, int] = field(default_factory=dict)
+    """How many records of each kind were read, those that leave no event (hook ticks, snapshots) included."""
+    note: str | None = None
+
+
+class Session(Struct):
+    """One conversation of a person or harness with an agent."""
+
+    session_id: str
+    context: Context
+    format: str
+    agent: str
+    artifact_id: str
+    agent_version: str | None = None
+    model: str | None = None
+    repo: str | None = None
+    cwd: str | None = None
+    branch: str | None = None
+    parent_session_id: str | None = None
+    started_at: int | None = None
+    ended_at: int | None = None
+    title: str | None = None
+    turns: list[Turn] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    tool_calls: list[ToolCall] = field(default_factory=list)
+    edits: list[Edit] = field(default_factory=list)
+    checkpoints: list[Checkpoint] = field(default_factory=list)
+    labels: list[Label] = field(default_factory=list)
+    """Judgements that came with the trace; those made here are kept apart."""
+    attempt: Attempt | None = None
+    """What is known of the run this session is, in the eval context."""

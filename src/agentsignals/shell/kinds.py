@@ -1,0 +1,202 @@
+"""What one simple command is for, by its name and first words (design/signals.md#tool-classes)."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable
+from typing import Literal
+
+from agentsignals.model import ShellKind
+from agentsignals.shell.writes import in_place, names, operands
+
+Kind = ShellKind | Literal[""]
+"""`""` is a command that says nothing about what a line is for: `echo`, `cd`, `sleep`."""
+
+_BY_KIND: dict[Kind, str] = {
+    "": """cd pushd popd set-location echo printf true false : sleep pwd export unset set shopt source . wait test [ [[
+        ]] exit return read local declare readonly shift trap alias date whoami basename dirname realpath readlink eval
+        mkdir done fi esac for select case function continue break Write-Output write-output""",
+    "vcs": "git gh hg jj svn glab",
+    "read": """cat head tail less more nl wc bat batcat jq yq xxd od hexdump strings column awk gawk mawk sort uniq cut
+        tr diff cmp md5sum sha1sum sha256sum shasum stat file base64 get-content gc""",
+    "search": """rg grep egrep fgrep zgrep ls fd fdfind tree ag ack locate which whereis du dir get-childitem gci
+        select-string""",
+    "test": """pytest py.test tox nox gotestsum vitest jest mocha rspec phpunit ctest ava bats behave nosetests
+        playwright cypress unittest ginkgo karma stestr""",
+    "build": """tsc vue-tsc eslint prettier ruff black isort flake8 pylint mypy pyright basedpyright golangci-lint gofmt
+        goimports staticcheck biome oxlint clippy shellcheck shfmt cmake ninja gcc g++ clang cc c++ javac kotlinc rustc
+        webpack vite esbuild rollup tsup swc rubocop stylelint clang-format clang-tidy rustfmt swiftlint swiftformat
+        ktlint pre-commit py_compile compileall actionlint yamllint markdownlint hadolint protoc""",
+    "write": """tee touch truncate rm unlink cp mv patch apply_patch dd set-content add-content out-file new-item
+        remove-item move-item copy-item rename-item""",
+}
+KINDS: dict[str, Kind] = {name: kind for kind, known in _BY_KIND.items() for name in known.split()}
+"""Commands that are always for the same thing; what depends on its arguments is not here."""
+
+ENTERS = names("cd pushd popd set-location")
+"""Commands that change the working folder."""
+
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=").match
+_KEYWORDS = names("do then else elif if while until ! { }")
+_WRAPPERS: dict[str, frozenset[str]] = {
+    **dict.fromkeys(
+        names("nohup time command exec builtin stdbuf caffeinate doas bunx pnpx pipx setsid rtk"), names("")
+    ),
+    "sudo": names("-u -g -h -C"),
+    "env": names("-u -C -S"),
+    "nice": names("-n"),
+    "npx": names("-p --package"),
+    "uvx": names("--from --with --python"),
+    "timeout": names("-k -s"),
+    "gtimeout": names("-k -s"),
+    "xvfb-run": names("-n -s"),
+    "xargs": names("-n -I -P -L -d -s -a -E"),
+}
+"""Commands that run the command after them, with those of their options that have a value."""
+_RUNNERS: dict[str, frozenset[str]] = {
+    **dict.fromkeys(names("uv poetry pdm hatch rye pipenv coverage conda mamba pixi pipx"), names("run")),
+    **dict.fromkeys(names("npm pnpm yarn bun mise"), names("exec x dlx")),
+    **dict.fromkeys(names("bundle asdf"), names("exec")),
+    "rtk": names("proxy test err"),
+}
+"""The same in two words: `uv run pytest` is `pytest`."""
+_RUNNER_VALUED = names(
+    "--with --extra --group --python -p --project --directory --env-file --package -C --dir -n --name -e --filter -F -w"
+    " --workspace --source --rcfile"
+)
+
+
+def leading_words(words: list[str]) -> list[str]:
+    """The words without assignments, keywords, `sudo`-like wrappers, `timeout N`, `uv run`, `python -m`."""
+    n = 0
+    while n < len(words):
+        word = words[n]
+        if word in KINDS:
+            break
+        if word in _KEYWORDS or ("=" in word and _ASSIGNMENT(word)):
+            n += 1
+        elif word in _RUNNERS and n + 1 < len(words) and words[n + 1] in _RUNNERS[word]:
+            n = _past_options(words, n + 2, _RUNNER_VALUED)
+        elif word in _WRAPPERS:
+            n = _past_options(words, n + 1, _WRAPPERS[word]) + word.endswith("timeout")
+        elif "python" in word and (module := _module(words, n)):
+            n = module
+        else:
+            break
+    return words[n:] if n else words
+
+
+def _past_options(words: list[str], n: int, valued: frozenset[str]) -> int:
+    while n < len(words) and words[n][:1] == "-":
+        if words[n] == "--":
+            return n + 1
+        n += 2 if words[n] in valued else 1
+    return n
+
+
+_PYTHON = re.compile(r"(?:\S*/)?python[\d.]*(?:\.exe)?$").match
+
+
+def _module(words: list[str], n: int) -> int:
+    """Where the module of `python -m MODULE` stands; 0 when there is none."""
+    if not _PYTHON(words[n]):
+        return 0
+    n += 1
+    while n < len(words) and words[n][:1] == "-":
+        if words[n] == "-m":
+            return n + 1
+        n += 2 if words[n] in ("-W", "-X") else 1
+    return 0
+
+
+_TEST_WORD = re.compile(r"(?:t|tests?|e2e|nextest|verify|spec)(?::|$|-)|.*[:_-]tests?$").match
+_BUILD_WORD = re.compile(
+    r"(?:build|lint|fmt|format|typecheck|type-check|types|tsc|vet|clippy|check|compile|generate|analyze|bundle)(?::|$|-)"
+).match
+_TEST_SCRIPT = re.compile(
+    r"(?:^|[/\\])(?:run[-_]?)?(?:all[-_]?)?tests?\.(?:sh|py|js|mjs|ts|rb|pl|ps1)$|[/\\](?:run[-_]?)?tests?$"
+).search
+_VERB_VALUED = names("-C --dir --cwd --prefix -w --workspace --filter -F -f --file --directory -p --package -j -pl")
+_NOT_THE_VERB = names("run run-script exec x dlx workspaces -s --")
+
+
+def kind_of(words: list[str], name: str) -> Kind:
+    """What a command is for whose name alone does not say it."""
+    if name != words[0] and "test" in words[0] and _TEST_SCRIPT(words[0]):  # `bin/test` is no `test`
+        return "test"
+    known = KINDS.get(name)
+    if known is not None:
+        return known
+    special = _SPECIAL.get(name)
+    if special is not None:
+        return special(words)
+    return "test" if "test" in name and _TEST_SCRIPT(name) else "run"
+
+
+def _task(words: list[str]) -> ShellKind:
+    """`npm run test:unit`, `go vet`, `mise run lint`, `cargo nextest`: the first word that is no option says it."""
+    given = [w for w in operands(words, _VERB_VALUED) if w not in _NOT_THE_VERB and w[:1] != "+"]
+    if given[:1] == ["workspace"]:
+        given = given[2:]
+    first = given[0].lstrip(":") if given else ""
+    if _TEST_WORD(first) or KINDS.get(first) == "test":
+        return "test"
+    return "build" if _BUILD_WORD(first) or KINDS.get(first) == "build" else "run"
+
+
+def _target(words: list[str]) -> ShellKind:
+    """`make` and build tools like it: a build, unless a target is for tests."""
+    given = operands(words, _VERB_VALUED)
+    tests = any(w == "check" or w.startswith("test") or _TEST_WORD(w) or w.endswith(("Test", ":test")) for w in given)
+    return "test" if tests else "build"
+
+
+def _script(words: list[str]) -> ShellKind:
+    """A script and its interpreter: a test runner by its name, `manage.py test`, or just a script."""
+    if "--test" in words:
+        return "test"
+    if "-c" in words or "-e" in words:
+        return "run"
+    script, verb = (*operands(words)[:2], "", "")[:2]
+    if _TEST_SCRIPT(f"/{script}") or (verb == "test" and script.endswith((".py", "artisan"))):
+        return "test"
+    return "build" if script.endswith("setup.py") and verb.startswith("build") else "run"
+
+
+def _find(words: list[str]) -> ShellKind:
+    """`find` only searches, unless it deletes or runs something that writes."""
+    if "-delete" in words:
+        return "write"
+    for option in ("-exec", "-execdir", "-ok"):
+        if option in words:
+            inner = leading_words(words[words.index(option) + 1 :])
+            kind = kind_of(inner, posixpath.basename(inner[0])) if inner else ""
+            return kind if kind in ("write", "test", "build") else "search"
+    return "search"
+
+
+def _sed(words: list[str]) -> ShellKind:
+    return "write" if in_place(words) else "read"
+
+
+def _perl(words: list[str]) -> ShellKind:
+    return "write" if in_place(words) else _script(words)
+
+
+_SPECIAL: dict[str, Callable[[list[str]], ShellKind]] = {
+    **dict.fromkeys(
+        names(
+            "npm pnpm yarn bun deno mise just task cargo go dotnet swift mix rake turbo nx lerna hatch flutter dart zig"
+            " composer rails ng next invoke inv moon"
+        ),
+        _task,
+    ),
+    **dict.fromkeys(names("make gmake gradle gradlew mvn mvnw bazel bazelisk sbt ant lein scons meson"), _target),
+    **dict.fromkeys(names("bash sh zsh node php python python2 python3 py ts-node tsx"), _script),
+    **dict.fromkeys(("sed", "gsed"), _sed),
+    **dict.fromkeys(("perl", "ruby"), _perl),
+    "find": _find,
+}
+DIRECT = {n: f for n, f in _SPECIAL.items() if f is not _script and n not in _RUNNERS and n not in _WRAPPERS}
+"""Commands whose first word is their name whatever follows: no wrapper, no shell, no `python -m`."""

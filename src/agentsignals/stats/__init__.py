@@ -1,0 +1,1 @@
+"""Estimates, intervals, agreement, groups. Pure and deterministic."""

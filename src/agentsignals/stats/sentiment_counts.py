@@ -1,0 +1,128 @@
+"""What agent-traces counts of sentiment labels. Of one conversation at a time, so that whoever adds up can also
+resample;
+conversations come from a store or from a published data set alike.
+
+Every count is a part `(k, n)`: k of n. Definitions: design/signals.md#sentiment-by-turn.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+from agentsignals.model import RULES
+
+TASK = "sentiment"
+POSITIVE, NEUTRAL, NEGATIVE = VALUES = ("POSITIVE", "NEUTRAL", "NEGATIVE")
+UNJUDGED = frozenset(("plan_handoff", "attachment", "slash_command"))
+"""Kinds of turns that are nobody's words, and so have no sentiment."""
+TURNS_APART = 10
+"""Later turns are one class."""
+PLATEAU = 5
+"""The turn from which the rate is one figure, and that a session must reach to be in the cohort."""
+
+Part = tuple[int, int]
+
+
+class Message(Struct, gc=False, frozen=True):
+    """A human message that can be judged. `turn` is its number, from 1; the value is None while nobody judged it, and
+    when what a labeller said was no label."""
+
+    turn: int
+    value: str | None
+    model: str | None = None
+    """Who it was said to: the model of the last answer before it; of the first message, that of the first answer."""
+
+
+class Conversation(Struct, frozen=True):
+    """The messages of one session that can be judged, in order, with one labeller's labels."""
+
+    session_id: str
+    messages: list[Message]
+
+    @property
+    def labelled(self) -> list[Message]:
+        return [m for m in self.messages if m.value is not None]
+
+    @property
+    def opening(self) -> str | None:
+        """The label of the first turn; None when it has none."""
+        return next((m.value for m in self.messages if m.turn == 1), None)
+
+
+def label(text: str | None) -> str | None:
+    """The label a labeller's words stand for, whatever their case; None for any other words."""
+    known = (text or "").strip().upper()
+    return known if known in VALUES else None
+
+
+def total(parts: Iterable[Part]) -> Part:
+    """All parts together."""
+    k = n = 0
+    for one, of in parts:
+        k, n = k + one, n + of
+    return k, n
+
+
+def share(one: Conversation, value: str) -> Part:
+    """Messages with that label, of those labelled."""
+    found = one.labelled
+    return sum(m.value == value for m in found), len(found)
+
+
+def pure_neutral(one: Conversation) -> Part | None:
+    """Whether nothing but NEUTRAL was said. None when that can't be told: the labelled messages are neutral and others
+    have no label. No part of anything without a labelled message."""
+    found = {m.value for m in one.messages}
+    charged = POSITIVE in found or NEGATIVE in found
+    if None in found and NEUTRAL in found and not charged:
+        return None
+    return (0, 1) if charged else (1, 1) if NEUTRAL in found else (0, 0)
+
+
+def negative_at(one: Conversation, first: int, last: float, *, cohort: bool = False) -> Part:
+    """NEGATIVE messages, of those labelled, from turn `first` to `last`. `cohort`: only of sessions that reach the
+    plateau, which takes away that later turns are other sessions' turns."""
+    if cohort and not reaches(one, PLATEAU):
+        return 0, 0
+    found = [m.value for m in one.labelled if first <= m.turn <= last]
+    return found.count(NEGATIVE), len(found)
+
+
+def reaches(one: Conversation, turn: int) -> bool:
+    """Whether it has a message of that turn or a later one."""
+    return bool(one.messages) and one.messages[-1].turn >= turn
+
+
+def bands() -> list[tuple[int, float]]:
+    """The first and last turn of each class of the curve: ten single turns, then the rest."""
+    return [(t, t) for t in range(1, TURNS_APART + 1)] + [(TURNS_APART + 1, float("inf"))]
+
+
+def recovery(one: Conversation, opening: str, *, several: bool = False) -> Part:
+    """Whether a session that opens so has a POSITIVE message later. `several`: only sessions with a later message."""
+    if one.opening != opening or (several and not reaches(one, 2)):
+        return 0, 0
+    return int(any(m.value == POSITIVE for m in one.messages if m.turn > 1)), 1
+
+
+def after_negative(one: Conversation, value: str) -> Part:
+    """Messages with that label behind the first NEGATIVE message, where that is not the session's first message."""
+    first = next((m.turn for m in one.messages if m.value == NEGATIVE), 1)
+    found = [m.value for m in one.labelled if m.turn > first] if first > 1 else []
+    return found.count(value), len(found)
+
+
+def by_model(one: Conversation) -> dict[str, Part]:
+    """NEGATIVE messages, of those labelled, by the model they were said to."""
+    said = Counter((m.model, m.value == NEGATIVE) for m in one.labelled if m.model)
+    return {model: (said[model, True], said[model, True] + said[model, False]) for model, _ in said if model}
+
+
+def chosen(labellers: Mapping[str, tuple[int, int]]) -> str | None:
+    """The labeller whose labels count: who gave most, then who gave the youngest, then by name; rules only
+    where nobody else judged. Given: for each the number of labels and the time of the last (microseconds, 0 when
+    unknown). None of none."""
+    return max(labellers, key=lambda name: (name != RULES, *labellers[name], name), default=None)

@@ -1,0 +1,110 @@
+"""The ten behavioural metrics of agent-traces side by side, an agent a row."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+from agentsignals.analysis import rows as sql
+from agentsignals.analysis.measures import pooled_finding
+from agentsignals.analysis.study import Column, Inputs, Outcome, Study, Table
+
+_ALL = "all agents"
+_RATIO = "corpus.output_input_token_ratio"
+_EVENTS = "corpus.session_length_events"
+
+
+def _sum(path: str, key: str) -> str:
+    return f"sum(TRY_CAST(detail->>'{key}' AS DOUBLE)) FILTER (signal = '{path}')"
+
+
+def _over(path: str) -> str:
+    return f"{_sum(path, 'num')} / nullif({_sum(path, 'den')}, 0)"
+
+
+def _median(path: str) -> str:
+    return f"median(number) FILTER (signal = '{path}')"
+
+
+def _short(key: str) -> str:
+    return f"sum(TRY_CAST(value->>'{key}' AS DOUBLE)) FILTER (signal = 'corpus.short_messages' AND absent IS NULL)"
+
+
+_METRICS = (
+    (Column("autonomy", "calls a prompt", "number"), _median("corpus.autonomy_ratio")),
+    (Column("errors", "failed calls", "share"), _over("user.tool_error_rate")),
+    (Column("recovery", "made good", "share"), _over("corpus.error_recovery_rate")),
+    (Column("entropy", "tool variety, bits", "number"), _median("corpus.tool_mix_entropy")),
+    (Column("events", "events a session", "number"), _median(_EVENTS)),
+    (Column("read_first", "edits of known files", "share"), _over("corpus.read_before_edit_rate")),
+    (Column("cost", "cost a session", "usd"), _median("corpus.session_cost_usd")),
+    (Column("output", "output/input tokens", "share"), _over(_RATIO)),
+    (Column("short", "messages ≤20 characters", "share"), f"{_short('le_20')} / nullif({_short('n')}, 0)"),
+    (Column("pushback", "prompts that object", "share"), _over("chat.pushback_rate")),
+)
+_SELECT = ", ".join(f"{expression} AS {column.key}" for column, expression in _METRICS)
+_FROM = "FROM signals JOIN sessions USING (session_id)"
+
+
+def _function(inputs: Inputs) -> Outcome:
+    keys = ["agent", "n", *(column.key for column, _ in _METRICS)]
+    openings = _openings(inputs)
+    table = Table(
+        id="agents.metrics",
+        title="Behaviour by agent",
+        columns=(
+            Column("agent", "agent"),
+            Column("n", "sessions", "count"),
+            *(column for column, _ in _METRICS),
+            Column("opening", "most common opening"),
+        ),
+        rows=[[*(row[key] for key in keys), openings.get(row["agent"])] for row in inputs.rows["agents"] if row["n"]],
+        n=max((row["n"] for row in inputs.rows["agents"]), default=0),
+        of="sessions",
+        note="Calls a prompt, variety, events and cost are medians of sessions; the shares are sums over sums. A dash:"
+        " no session has a value.",
+    )
+    findings = [
+        pooled_finding(
+            inputs,
+            _RATIO,
+            "input tokens",
+            share=False,
+            kind="share",
+            id="agents.output_input",
+            title="Output tokens for each input token, cached ones included",
+            unit="of input tokens",
+        ),
+    ]
+    return Outcome(
+        findings,
+        [table],
+        [],
+        ["Agents were used by different people for different tasks: a difference is no effect of the agent."],
+    )
+
+
+def _openings(inputs: Inputs) -> dict[str, str]:
+    """The most common opening of each agent and of all; of equally common ones the first by name."""
+    counted: dict[str, Counter[str]] = defaultdict(Counter)
+    for row in inputs.rows["openings"]:
+        counted[row["agent"]][row["label"]] += row["n"]
+        counted[_ALL][row["label"]] += row["n"]
+    return {
+        agent: min(found, key=lambda name: (-found[name], name)).replace("_", " ") for agent, found in counted.items()
+    }
+
+
+STUDY = Study(
+    "agents",
+    "Behaviour by agent",
+    "How do the agents differ in the ten measures of agent-traces?",
+    {
+        "agents": f"SELECT * FROM (SELECT '{_ALL}' AS agent, count(DISTINCT session_id) AS n, {_SELECT} {_FROM}"
+        f" UNION ALL SELECT agent, count(DISTINCT session_id) AS n, {_SELECT} {_FROM} GROUP BY agent)"
+        f" ORDER BY n DESC, agent = '{_ALL}' DESC, agent",
+        "openings": f"SELECT agent, {sql.LABEL} AS label, count(*) AS n {_FROM}"
+        " WHERE signal = 'corpus.first_message_pattern' AND absent IS NULL GROUP BY ALL ORDER BY ALL",
+        "values": sql.values(_RATIO),
+    },
+    _function,
+)

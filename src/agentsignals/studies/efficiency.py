@@ -1,0 +1,266 @@
+"""What a hundred committed lines take: tokens, money, words, time of the person and of the agent, by who wrote them
+(SWE-chat, Figures 7 and 29; Equations 4 to 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from agentsignals.analysis.charts import dots
+from agentsignals.analysis.clusters import Estimate, median_interval
+from agentsignals.analysis.figures import told
+from agentsignals.analysis.modes import MODES, NAMES, OF_ROAD, ROADS, Road, by_session
+from agentsignals.analysis.places import by_session as places_of
+from agentsignals.analysis.study import (
+    Chart,
+    Column,
+    Finding,
+    Inputs,
+    Kind,
+    Outcome,
+    Row,
+    Study,
+    Table,
+    again_in_report,
+)
+from agentsignals.stats.estimates import FEWEST_CLUSTERS, Interval, median, quantile
+
+LINES = 100
+IDLE_S = 120
+"""A longer gap in which nobody acted is no part of the time a session took (the paper's Equation 7)."""
+
+
+class Measure(NamedTuple):
+    """Something that a session took. `divisor`: from what the rows hold to the unit."""
+
+    key: str
+    title: str
+    unit: str
+    kind: Kind
+    divisor: float
+    medians: dict[str, float]
+    """The paper's, by recorded mode, where it prints them (v1)."""
+    means: dict[str, float]
+
+
+def _of(human: float, together: float, vibe: float) -> dict[str, float]:
+    return {"human_only": human, "collaborative": together, "vibe_coding": vibe}
+
+
+MEASURES = (
+    Measure("usd", "Cost", "USD", "usd", 1, _of(0.07, 0.05, 0.13), _of(1.1, 0.574, 0.916)),
+    Measure("tokens", "Tokens", "tokens", "tokens", 1, {"vibe_coding": 204_000}, _of(1.4e6, 0.74e6, 1.2e6)),
+    Measure("characters", "Characters of prompts", "characters", "number", 1, {}, _of(22_364, 9_903, 14_810)),
+    Measure("seconds", "Time without idling", "minutes", "number", 60, _of(8.6, 4.8, 12.6), _of(82.9, 51.3, 80.5)),
+    Measure("agent_seconds", "Time of the agent", "minutes", "number", 60, {}, _of(74.0, 47.7, 71.2)),
+)
+_OF: dict[Road, str] = {
+    "replayed": "sessions alone in their commits",
+    "recorded": "sessions alone in their recorded commits",
+}
+_NONE = (
+    "No session is known to have committed a line: agentsignals attribute REPOSITORY finds the commits of its sessions."
+)
+
+
+def _function(inputs: Inputs) -> Outcome:
+    places = places_of(inputs.rows["sessions"])
+    effort = {row["session_id"]: row for row in inputs.rows["effort"]}
+    modes = inputs.rows["modes"]
+    own = {road: _own(inputs.rows[road], effort, by_session(modes, road)) for road in ROADS}
+    known = [road for road in ROADS if any((row["lines"] or 0) > 0 for row in inputs.rows[road])]
+    if not known:
+        return Outcome(limits=[_NONE])
+    road = next((one for one in known if own[one]), known[0])
+    findings = [_alone(one, inputs.rows[one], places) for one in known]
+    findings += [_median(measure, road, "", own[road], places) for measure in MEASURES]
+    findings += [
+        _median(measure, "recorded", mode, own["recorded"], places) for measure in MEASURES for mode in measure.medians
+    ]
+    return Outcome(
+        [f for f in findings if f.n],
+        [_table(one, own[one], places) for one in known],
+        [chart for measure in MEASURES if (chart := _chart(measure, road, own[road], places)) is not None],
+        _limits(known),
+    )
+
+
+def _own(lines: list[Row], effort: dict[str, Row], modes: dict[str, str]) -> list[Row]:
+    """Of the sessions that are alone in their commits: the mode, and what each measure says for a hundred lines."""
+    found: list[Row] = []
+    for row in lines:
+        took = effort.get(row["session_id"])
+        if not row["is_alone"] or not row["lines"] or row["lines"] < 0 or took is None:
+            continue
+        values = {
+            one.key: None if (spent := took[one.key]) is None else LINES * spent / one.divisor / row["lines"]
+            for one in MEASURES
+        }
+        found.append({"session_id": row["session_id"], "mode": modes.get(row["session_id"]), **values})
+    return found
+
+
+def _values(measure: Measure, rows: list[Row], mode: str) -> list[tuple[str, float]]:
+    return [
+        (row["session_id"], row[measure.key])
+        for row in rows
+        if row[measure.key] is not None and (not mode or row["mode"] == mode)
+    ]
+
+
+def _interval(found: list[tuple[str, float]], places: dict[str, str]) -> Interval | None:
+    """Of the median; None of so few sessions that it would be a guess."""
+    return median_interval(found, places) if len(found) >= FEWEST_CLUSTERS else None
+
+
+def _alone(road: Road, rows: list[Row], places: dict[str, str]) -> Finding:
+    known = [row for row in rows if row["lines"] is not None and row["lines"] > 0]
+    return Estimate([(row["session_id"], float(bool(row["is_alone"])), 1) for row in known], places).finding(
+        "SWE-chat: 48.6% map cleanly, by a rule it does not print",
+        id=f"efficiency.{road}.alone",
+        title="Sessions that share none of their commits with another"
+        + (", as recorded" if road == "recorded" else ""),
+        unit="share of sessions",
+        of="sessions with committed lines",
+        command=again_in_report("efficiency"),
+    )
+
+
+def _median(measure: Measure, road: Road, mode: str, rows: list[Row], places: dict[str, str]) -> Finding:
+    found = _values(measure, rows, mode)
+    published = measure.medians.get(mode) if road == "recorded" else None
+    of_mode = f", {NAMES[mode]} as {road}" if mode else ""
+    return Finding(
+        id=".".join(part for part in ("efficiency", road, measure.key, mode) if part),
+        title=f"{measure.title} for {LINES} committed lines, median session{of_mode}",
+        value=median([value for _, value in found]),
+        unit=f"{measure.unit} per {LINES} lines",
+        kind=measure.kind,
+        n=len(found),
+        of=_OF[road],
+        interval=_interval(found, places),
+        priced=measure.key == "usd",
+        command=again_in_report("efficiency"),
+        note=f"SWE-chat: {told(published, measure.kind)}" if published is not None else "",
+    )
+
+
+def _table(road: Road, rows: list[Row], places: dict[str, str]) -> Table:
+    """Median with interval, quartiles and mean of each measure in each mode, beside what the paper prints."""
+    shown: list[list[Any]] = []
+    for measure in MEASURES:
+        write: Callable[[Any], str] = lambda value, kind=measure.kind: told(value, kind)  # type: ignore[misc]  # noqa: E731  (bound to this measure)
+        for mode in ("", *OF_ROAD[road]):
+            found = _values(measure, rows, mode)
+            if not found:
+                continue
+            values = sorted(value for _, value in found)
+            low, high = _interval(found, places) or (None, None)
+            figures = [median(values), low, high, quantile(values, 0.25), quantile(values, 0.75)]
+            figures += [sum(values) / len(values), measure.medians.get(mode), measure.means.get(mode)]
+            named = measure.unit in measure.title.lower()
+            name = measure.title if named else f"{measure.title}, {measure.unit}"
+            shown.append([name, NAMES.get(mode, "all"), len(values), *(write(figure) for figure in figures)])
+    return Table(
+        id=f"efficiency.{road}",
+        title=f"For {LINES} committed lines, by mode as {road}",
+        columns=(
+            Column("measure", "measure"),
+            Column("mode", f"mode as {road}"),
+            Column("n", "sessions", "count"),
+            *(
+                Column(key, label, "figure")
+                for key, label in (
+                    *(("median", "median"), ("low", "95% from"), ("high", "to"), ("q25", "25%"), ("q75", "75%")),
+                    *(("mean", "mean"), ("published_median", "paper's median"), ("published_mean", "paper's mean")),
+                )
+            ),
+        ),
+        rows=shown,
+        n=len(rows),
+        of=_OF[road],
+        note="The paper's are of its version 1 and its modes as recorded. A mean of ratios is a few sessions'.",
+    )
+
+
+def _chart(measure: Measure, road: Road, rows: list[Row], places: dict[str, str]) -> Chart | None:
+    shown: list[Row] = []
+    for mode in ("", *OF_ROAD[road]):
+        found = _values(measure, rows, mode)
+        if not found:
+            continue
+        value = median([v for _, v in found])
+        low, high = _interval(found, places) or (None, None)
+        name = NAMES.get(mode, "all")
+        tip = (
+            f"{name}: median {told(value, measure.kind)} {measure.unit} for {LINES} lines, n = {len(found):,} sessions"
+        )
+        shown.append({"name": f"{name} ({len(found)})", "value": value, "low": low, "high": high, "tip": tip})
+    if len(shown) < 2:
+        return None
+    return Chart(
+        id=f"efficiency.{measure.key}",
+        title=f"{measure.title} for {LINES} committed lines, by mode as {road}",
+        says="; ".join(row["tip"] for row in shown),
+        spec=dots(shown, f"{measure.unit} per {LINES} lines, median", measure.kind),
+        n=len(rows),
+        of=_OF[road],
+        note="sessions in brackets; the line is the 95% interval",
+    )
+
+
+def _limits(known: list[Road]) -> list[str]:
+    limits = [
+        "A session that commits two lines costs a fortune for each hundred: medians tell of sessions, not of lines."
+        " Lines are all that its commits added, the person's and generated ones too; what came after the last commit is"
+        " in the effort, and what was thrown away is nobody's line.",
+        "Idle time is a gap of over two minutes that no sign of the agent ends; waiting for a permission is not told"
+        " from work.",
+    ]
+    if "replayed" not in known:
+        limits.append("No repository was attributed: lines and modes are as the collector recorded them.")
+    return limits
+
+
+_EFFORT = f"""
+WITH wanted AS (SELECT session_id FROM checkpoints WHERE total_committed > 0
+ UNION SELECT unnest(session_ids) FROM commits WHERE added > 0),
+said AS (SELECT session_id, sum(length(text)) AS characters FROM turns
+ WHERE kind NOT IN ('plan_handoff', 'attachment') GROUP BY session_id),
+worked AS (SELECT session_id, sum(number) AS agent_seconds FROM signals
+ WHERE signal = 'chat.turn_autonomy_s' AND absent IS NULL GROUP BY session_id),
+gaps AS (SELECT session_id, kind, epoch(timestamp) - lag(epoch(timestamp))
+ OVER (PARTITION BY session_id ORDER BY timestamp, seq) AS gap FROM events
+ WHERE timestamp IS NOT NULL AND session_id IN (SELECT session_id FROM wanted)),
+lasted AS (SELECT session_id, sum(gap) FILTER (gap <= {IDLE_S}
+ OR kind IN ('text', 'thinking', 'tool_call', 'tool_result')) AS seconds FROM gaps GROUP BY session_id)
+SELECT session_id, cost_usd AS usd, CASE WHEN input_tokens IS NOT NULL OR output_tokens IS NOT NULL THEN
+ coalesce(input_tokens, 0) + coalesce(output_tokens, 0) + coalesce(cache_read_tokens, 0)
+ + coalesce(cache_write_tokens, 0) END AS tokens, characters, seconds, agent_seconds
+FROM sessions JOIN wanted USING (session_id) LEFT JOIN said USING (session_id) LEFT JOIN worked USING (session_id)
+ LEFT JOIN lasted USING (session_id) ORDER BY session_id"""
+_REPLAYED = """
+SELECT session_id, CAST(sum(added) AS BIGINT) AS lines, bool_and(n = 1) AND count(added) = count(*) AS is_alone
+FROM (SELECT unnest(session_ids) AS session_id, added, len(session_ids) AS n FROM commits
+ WHERE relation IS NOT NULL AND relation <> 'copy') JOIN sessions USING (session_id)
+GROUP BY session_id ORDER BY session_id"""
+_RECORDED = """
+SELECT session_id, CAST(sum(total_committed) AS BIGINT) AS lines, bool_and(n = 1) AS is_alone
+FROM checkpoints JOIN sessions USING (session_id)
+ JOIN (SELECT checkpoint_id, count(DISTINCT session_id) AS n FROM checkpoints GROUP BY checkpoint_id)
+ USING (checkpoint_id) WHERE total_committed IS NOT NULL GROUP BY session_id ORDER BY session_id"""
+
+STUDY = Study(
+    "efficiency",
+    "Efficiency",
+    "What do a hundred committed lines take?",
+    {
+        "sessions": "SELECT session_id, repo, cwd FROM sessions ORDER BY session_id",
+        "modes": MODES,
+        "effort": _EFFORT,
+        "replayed": _REPLAYED,
+        "recorded": _RECORDED,
+    },
+    _function,
+    context="product",
+)

@@ -1,0 +1,75 @@
+"""What follows the first negative message of a session: darker, or louder in both directions (agent-traces)."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from agentsignals.analysis.charts import by_position
+from agentsignals.analysis.clusters import Estimate
+from agentsignals.analysis.figures import told
+from agentsignals.analysis.labelled import QUERIES, labelled, unlabelled
+from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study
+from agentsignals.stats.sentiment_counts import NEGATIVE, POSITIVE, after_negative, share
+
+_ALL, _AFTER = "all messages", "after the first NEGATIVE"
+
+
+def _function(inputs: Inputs) -> Outcome:
+    found = labelled(inputs)
+    if found is None:
+        return unlabelled(inputs)
+    estimates = {
+        (name, value): found.estimate(partial(count, value=value))
+        for value in (NEGATIVE, POSITIVE)
+        for name, count in ((_ALL, share), (_AFTER, after_negative))
+    }
+    chart = _chart(estimates)
+    limits = [
+        *found.limits(),
+        "Messages after a negative one come from longer sessions than messages in general: part of the difference is"
+        " theirs. The intervals are of each share, not of the difference.",
+    ]
+    command = found.command("sentiment_after")
+    return Outcome(
+        [_finding(*key, one, command) for key, one in estimates.items()], [], [chart] if chart else [], limits
+    )
+
+
+def _finding(name: str, value: str, one: Estimate, command: str) -> Finding:
+    return one.finding(
+        id=f"sentiment_after.{value.lower()}_{'base' if name == _ALL else 'after'}",
+        title=f"{value}: {name}",
+        unit="share of messages",
+        of="labelled messages" if name == _ALL else "labelled messages behind it",
+        command=command,
+    )
+
+
+def _chart(estimates: dict[tuple[str, str], Estimate]) -> Chart | None:
+    rows: list[Row] = []
+    for (name, value), one in estimates.items():
+        if one.value is not None:
+            low, high = one.interval or (None, None)
+            tip = f"{value}, {name}: {one.k:,.0f} of {one.n:,.0f}, {told(one.value, 'share')}"
+            rows.append({"name": name, "at": value, "value": one.value, "low": low, "high": high, "tip": tip})
+    if {row["name"] for row in rows} != {_ALL, _AFTER}:
+        return None
+    return Chart(
+        id="sentiment_after.chart",
+        title="Messages before and after a session turns negative",
+        says="; ".join(row["tip"] for row in rows),
+        spec=by_position(rows, "label", "share of labelled messages", (_ALL, _AFTER)),
+        n=int(estimates[_ALL, NEGATIVE].n),
+        of="labelled messages",
+        note="behind the first NEGATIVE message, where that is not the session's first; itself not counted",
+    )
+
+
+STUDY = Study(
+    "sentiment_after",
+    "After a negative message",
+    "Does a session get darker, or louder?",
+    QUERIES,
+    _function,
+    context="product",
+)

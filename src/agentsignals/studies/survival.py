@@ -1,0 +1,176 @@
+"""What becomes of the lines that agents write: on the way to a commit, in the commits, and at the head of the
+repository today (SWE-chat, Table 3; Equations 2 and 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from agentsignals.analysis.clusters import Estimate
+from agentsignals.analysis.line_fates import (
+    FATES,
+    age_chart,
+    by_age,
+    by_mode,
+    by_repo,
+    fates_chart,
+    left_standing,
+    living,
+    written,
+)
+from agentsignals.analysis.modes import MODES, NO_REPLAY
+from agentsignals.analysis.places import by_session as places_of
+from agentsignals.analysis.study import Finding, Inputs, Outcome, Row, Study, again_in_report
+
+
+class _Definition(NamedTuple):
+    """A definition of survival: which lines are divided by which."""
+
+    key: str
+    title: str
+    kept: Callable[[Row], float]
+    made: Callable[[Row], float]
+    note: str
+
+
+_BY_SESSION = (
+    _Definition(
+        "efficiency",
+        "Lines of agents that reached a commit, of all they wrote (Eq 2)",
+        lambda row: row["committed"],
+        written,
+        "a line counts when any commit has it, however much later; SWE-chat: 44.3% (v1; its abstract calls this"
+        " survival), 59% (abstract of v2)",
+    ),
+    _Definition(
+        "rate",
+        "Lines of agents that reached a commit, of those not overwritten by the same session (Eq 3)",
+        lambda row: row["committed"],
+        left_standing,
+        "SWE-chat: 50.3% (v1)",
+    ),
+)
+_BY_COMMIT = (
+    _Definition(
+        "strict",
+        "The same by commit, in the files it changed (Eq 2)",
+        lambda row: row["kept"],
+        lambda row: row["written_in_files"],
+        "of what was written since the linked commit before",
+    ),
+    _Definition(
+        "strict.rate",
+        "The same by commit, in the files it changed (Eq 3)",
+        lambda row: row["kept"],
+        lambda row: row["written_in_files"] - row["rewritten_in_files"],
+        "of what was written since the linked commit before",
+    ),
+    _Definition(
+        "window",
+        "The same by commit, in all files (Eq 2)",
+        lambda row: row["kept"],
+        lambda row: row["written"],
+        "of what was written since the linked commit before: what is committed later counts as lost",
+    ),
+    _Definition(
+        "window.rate",
+        "The same by commit, in all files (Eq 3)",
+        lambda row: row["kept"],
+        lambda row: row["written"] - row["rewritten"],
+        "of what was written since the linked commit before: what is committed later counts as lost",
+    ),
+)
+
+
+def _function(inputs: Inputs) -> Outcome:
+    sessions, commits, lines = inputs.rows["fates"], inputs.rows["commits"], inputs.rows["lines"]
+    if not (sessions or commits):
+        return Outcome(limits=[NO_REPLAY])
+    places = places_of(inputs.rows["sessions"])
+    repos = {row["commit_sha"]: row["repo"] for row in [*commits, *lines]}
+    agents = [row for row in lines if row["is_agents"]]
+    others = [row for row in lines if not row["is_agents"]]
+    findings = [
+        *(_finding(one, [(r["session_id"], r) for r in sessions], places, "lines") for one in _BY_SESSION),
+        *(_finding(one, [(r["commit_sha"], r) for r in commits], repos, "lines") for one in _BY_COMMIT),
+        _alive("alive", "Lines of agents in commits that are still there today", agents, repos),
+        _alive("alive.others", "Other lines in those commits that are still there today", others, repos),
+        _met(inputs.rows["met"], places),
+    ]
+    return Outcome(
+        [f for f in findings if f.n],
+        [by_mode(sessions, inputs.rows["modes"], places), by_repo(sessions, commits, lines), by_age(lines, repos)],
+        [c for c in (fates_chart(sessions), age_chart(lines, repos)) if c is not None],
+        [
+            "Survival goes by several definitions that differ by more than what they measure; each figure names its"
+            " own. A line that came back after it was overwritten counts as both.",
+            "What is alive is what git blame still finds under the commit's name: a line that was only indented anew is"
+            " not. Commits that the head does not descend from are left out.",
+        ],
+    )
+
+
+def _finding(one: _Definition, rows: list[tuple[str, Row]], places: dict[str, str], of: str) -> Finding:
+    """A share of lines. Lines of a commit that come back from before may make more than were written."""
+    drawn = "sessions" if one in _BY_SESSION else "commits"
+    parts = [(key, min(one.kept(row), one.made(row)), one.made(row)) for key, row in rows if one.made(row) > 0]
+    return Estimate(parts, places, drawn).finding(
+        f"{one.note}; over {len(parts):,} {drawn}",
+        id=f"survival.{one.key}",
+        title=one.title,
+        unit="share of lines",
+        of=of,
+        command=again_in_report("survival"),
+    )
+
+
+def _alive(name: str, title: str, rows: list[Row], repos: dict[str, str]) -> Finding:
+    known = living(rows)
+    return Estimate(known, repos, "commits").finding(
+        f"in {len(known):,} commits, by git blame at the head",
+        id=f"survival.{name}",
+        title=title,
+        unit="share of lines",
+        of="lines in commits of the head's history",
+        command=again_in_report("survival"),
+    )
+
+
+def _met(rows: list[Row], places: dict[str, str]) -> Finding:
+    return Estimate([(row["session_id"], float(row["n"] > 0), 1) for row in rows], places).finding(
+        "lines followed through every commit of a working tree",
+        id="survival.met",
+        title="Sessions that replaced lines of an earlier session, or wrote beside them",
+        unit="share of sessions",
+        of="sessions whose calls wrote lines",
+        command=again_in_report("survival"),
+    )
+
+
+def _detail(*names: str) -> str:
+    return ", ".join(f"CAST(coalesce(detail->>'{name}', '0') AS DOUBLE) AS {name}" for name in names)
+
+
+STUDY = Study(
+    "survival",
+    "Survival of code",
+    "What becomes of the lines that agents write?",
+    {
+        "sessions": "SELECT session_id, repo, cwd FROM sessions ORDER BY session_id",
+        "modes": MODES,
+        "fates": f"SELECT session_id, {_detail('produced', *(key for key in FATES if key != 'rest'))} FROM labels"
+        " JOIN sessions USING (session_id) WHERE task = 'code_survival' AND labeller = 'attribution'"
+        " ORDER BY session_id",
+        "commits": "SELECT repo, commit_sha, session_ids, written, rewritten, written_in_files, rewritten_in_files,"
+        " kept FROM commits WHERE written IS NOT NULL ORDER BY repo, commit_sha",
+        "lines": "SELECT repo, commit_sha, starts_with(tag, 'agent_') AS is_agents, epoch(any_value(committed_at)) AS"
+        " committed, epoch(any_value(newest)) AS newest, CAST(count(alive) AS BIGINT) AS known, CAST(count(*) FILTER"
+        " (alive) AS BIGINT) AS alive FROM line_attribution JOIN (SELECT repo, commit_sha, committed_at,"
+        " max(committed_at) OVER (PARTITION BY repo) AS newest FROM commits) USING (repo, commit_sha)"
+        " GROUP BY repo, commit_sha, is_agents ORDER BY repo, commit_sha, is_agents",
+        "met": "SELECT session_id, number AS n FROM labels JOIN sessions USING (session_id)"
+        " WHERE task = 'earlier_on_same_lines' AND labeller = 'attribution' ORDER BY session_id",
+    },
+    _function,
+    context="product",
+)

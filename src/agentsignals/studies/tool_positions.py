@@ -1,0 +1,164 @@
+"""What an agent does first and last for a prompt, and what it was doing when it was cut short (SWE-chat, Figure 21)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from agentsignals.analysis.charts import heat
+from agentsignals.analysis.clusters import Estimate
+from agentsignals.analysis.places import by_session
+from agentsignals.analysis.study import Chart, Column, Finding, Inputs, Outcome, Row, Study, Table, again_in_report
+from agentsignals.analysis.tool_kinds import KIND, PUBLISHED
+
+_CUT = "chat.hard_interruption"
+_BANDS = ((1, 1), (2, 2), (3, 3), (4, 4), (5, 5), (6, 10), (11, 20), (21, 29), (30, 10**9))
+"""Positions in a turn, counted from 1; the paper draws each up to 30."""
+_HEADLINES = (
+    ("first_looks", "First calls of a turn that read or search", "first", None, ("read", "grep", "glob"), ""),
+    ("last_git", "Last calls of finished turns that are git or gh", "last", False, ("git/gh",), "SWE-chat: 27%"),
+    (
+        "last_plan",
+        "Last calls of interrupted turns that hand in a plan",
+        "last",
+        True,
+        ("ExitPlanMode",),
+        "SWE-chat: 32%",
+    ),
+)
+
+
+def _function(inputs: Inputs) -> Outcome:
+    places = by_session(inputs.rows["sessions"])
+    turns = inputs.rows["turns"]
+    findings = [_finding(turns, places, *told) for told in _HEADLINES]
+    calls = inputs.rows["calls"]
+    exhibits = (
+        ("forward", "Calls by position from the beginning of the turn", "forward", calls),
+        ("natural", "Calls by position from the end of finished turns", "back", [r for r in calls if not r["cut"]]),
+        ("interrupted", "Calls by position from the end of interrupted turns", "back", [r for r in calls if r["cut"]]),
+    )
+    charts = [_chart(*told) for told in exhibits]
+    limits = [
+        "A turn is interrupted when the person stopped it, refused a call, or queued a stop; where a trace does not say"
+        " so, it counts as finished.",
+    ]
+    return Outcome([f for f in findings if f.n], [_ends(turns)], [c for c in charts if c is not None], limits)
+
+
+def _finding(  # noqa: PLR0913  (a finding's words, in the order they are read)
+    turns: list[Row],
+    places: dict[str, str],
+    name: str,
+    title: str,
+    column: str,
+    cut: bool | None,
+    kinds: Sequence[str],
+    note: str,
+) -> Finding:
+    own = [row for row in turns if cut is None or row["cut"] == cut]
+    found = Estimate([(r["session_id"], r["n"] * (r[column] in kinds), r["n"]) for r in own], places)
+    whose = "turns with a call" if cut is None else "interrupted turns" if cut else "finished turns"
+    return found.finding(
+        note,
+        id=f"tool_positions.{name}",
+        title=title,
+        unit="share of turns",
+        of=whose,
+        signals=(_CUT,),
+        command=again_in_report("tool_positions"),
+    )
+
+
+def _name(low: int, high: int) -> str:
+    return str(low) if low == high else f"{low}+" if high > 1000 else f"{low}–{high}"
+
+
+def _chart(name: str, title: str, direction: str, calls: list[Row]) -> Chart | None:
+    """Shares of kinds at each position: a column a position, adding up to 100."""
+    at = {low: Counter[str]() for low, _ in _BANDS}
+    for row in calls:
+        band = next(low for low, high in _BANDS if low <= row[direction] <= high)
+        at[band][row["kind"]] += row["n"]
+    total = sum(counted.total() for counted in at.values())
+    order = [kind for kind in PUBLISHED if any(counted[kind] for counted in at.values())]
+    # from the end the last call stands on the right, as it happened
+    bands = [b for b in _BANDS if at[b[0]].total()][:: -1 if direction == "back" else 1]
+    columns = {low: ("−" if direction == "back" else "") + _name(low, high) for low, high in bands}
+    rows: list[Row] = [
+        {
+            "name": kind,
+            "column": columns[low],
+            "value": at[low][kind] / at[low].total(),
+            "tip": f"{kind} at call {columns[low]}: {at[low][kind]:,} of {at[low].total():,} calls",
+        }
+        for kind in order
+        for low, _ in bands
+    ]
+    if not rows:
+        return None
+    tops = (max((r for r in rows if r["column"] == c), key=lambda r: float(r["value"])) for c in columns.values())
+    return Chart(
+        id=f"tool_positions.{name}",
+        title=f"{title}, in percent",
+        says="the commonest kind of each position: " + "; ".join(row["tip"] for row in tops),
+        spec=heat(rows, list(columns.values())),
+        n=total,
+        of="tool calls",
+        note="each column adds up to 100",
+    )
+
+
+def _ends(turns: list[Row]) -> Table:
+    """How turns begin and end, by kind."""
+    first: Counter[str] = Counter()
+    last: dict[bool, Counter[str]] = {False: Counter(), True: Counter()}
+    for row in turns:
+        first[row["first"]] += row["n"]
+        last[row["cut"]][row["last"]] += row["n"]
+    counted = (first, last[False], last[True])
+    kinds = sorted(set().union(*counted), key=lambda kind: (-first[kind], kind))
+    return Table(
+        id="tool_positions.ends",
+        title="First and last calls of turns, by kind",
+        columns=(
+            Column("kind", "kind"),
+            *(
+                column
+                for key, label in (("first", "first call"), ("last", "last, finished"), ("cut", "last, interrupted"))
+                for column in (Column(key, label, "count"), Column(f"{key}_share", "share", "share"))
+            ),
+        ),
+        rows=[
+            [kind, *(v for c in counted for v in (c[kind], c[kind] / c.total() if c.total() else None))]
+            for kind in kinds
+        ],
+        n=first.total(),
+        of="turns with a call",
+        note=f"{last[True].total():,} of these turns were interrupted.",
+    )
+
+
+_CALLS = (
+    "WITH cut AS (SELECT session_id, turn, number > 0 AS cut FROM signals"
+    f" WHERE signal = '{_CUT}' AND absent IS NULL),"
+    f" placed AS (SELECT session_id, turn, seq, {KIND} AS kind, row_number() OVER down AS forward,"
+    " count(*) OVER (PARTITION BY session_id, turn) - row_number() OVER down + 1 AS back"
+    " FROM tool_calls WHERE thread = 'main' AND turn IS NOT NULL"
+    " WINDOW down AS (PARTITION BY session_id, turn ORDER BY seq, call_id))"
+)
+STUDY = Study(
+    "tool_positions",
+    "From the first call to the last",
+    "What does an agent do first, last, and when it is cut short?",
+    {
+        "sessions": "SELECT session_id, repo, cwd FROM sessions ORDER BY session_id",
+        "calls": f"{_CALLS} SELECT least(forward, 30) AS forward, least(back, 30) AS back, kind, coalesce(cut, false)"
+        " AS cut, count(*) AS n FROM placed LEFT JOIN cut USING (session_id, turn) GROUP BY ALL ORDER BY ALL",
+        "turns": f"{_CALLS} SELECT session_id, first, last, coalesce(cut, false) AS cut, count(*) AS n FROM (SELECT"
+        " session_id, turn, max(kind) FILTER (forward = 1) AS first, max(kind) FILTER (back = 1) AS last FROM placed"
+        " GROUP BY ALL) LEFT JOIN cut USING (session_id, turn) GROUP BY ALL ORDER BY ALL",
+    },
+    _function,
+    context="product",
+)

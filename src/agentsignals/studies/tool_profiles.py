@@ -1,0 +1,150 @@
+"""Sessions grouped by what their calls are: working styles (agent-traces)."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+
+from agentsignals.analysis.charts import heat
+from agentsignals.analysis.clusters import DOMINANT
+from agentsignals.analysis.figures import told
+from agentsignals.analysis.places import by_session
+from agentsignals.analysis.study import Chart, Column, Finding, Inputs, Outcome, Row, Study, Table, again_in_report
+from agentsignals.model import Absent
+from agentsignals.stats.grouping import INSTALL, MISSING, MOST, SEED, Groups, grouped
+
+_MIX = "corpus.tool_class_mix"
+FEWEST_CALLS, FEWEST, MOST_PROFILES = 10, 30, 8
+"""Calls of a session that has a style; sessions that are grouped; groups tried."""
+WEAK = 0.25
+"""Below this mean silhouette nothing much stands apart (Kaufman and Rousseeuw 1990)."""
+
+
+def _function(inputs: Inputs) -> Outcome:
+    rows = [row for row in inputs.rows["mixes"] if row["n"] >= FEWEST_CALLS][:MOST]
+    if len(rows) < FEWEST:
+        return Outcome(
+            limits=[f"{len(rows):,} sessions have {FEWEST_CALLS} calls or more: {FEWEST} are needed for profiles."]
+        )
+    mixes: list[dict[str, float]] = [msgspec.json.decode(row["value"]) for row in rows]
+    classes = sorted(set().union(*mixes), key=lambda c: (-sum(mix.get(c, 0.0) for mix in mixes), c))
+    groups = grouped([[mix.get(class_, 0.0) for class_ in classes] for mix in mixes], MOST_PROFILES)
+    if isinstance(groups, Absent):
+        return Outcome(limits=[INSTALL if groups is MISSING else f"There are no profiles: {groups.detail}."])
+    profiles = [_Profile(rows, mixes, classes, groups, n) for n in range(groups.count)]
+    command = again_in_report("tool_profiles")
+    findings = [
+        Finding(
+            id="tool_profiles.count",
+            title="Working styles by the classes of calls",
+            value=groups.count,
+            unit="styles",
+            n=len(rows),
+            of=f"sessions of at least {FEWEST_CALLS} calls",
+            signals=(_MIX,),
+            command=command,
+            note=f"k-means of 2 to {MOST_PROFILES} groups, the number with the greatest silhouette; seed {SEED}",
+        ),
+        Finding(
+            id="tool_profiles.silhouette",
+            title="How far the styles stand apart: mean silhouette",
+            value=round(groups.silhouette, 3),
+            unit="of 1",
+            n=len(rows),
+            of=f"sessions of at least {FEWEST_CALLS} calls",
+            signals=(_MIX,),
+            command=command,
+            note="weak: the styles run into each other" if groups.silhouette < WEAK else "",
+        ),
+    ]
+    places = by_session(inputs.rows["sessions"])
+    limits = [
+        "A style is a cut through a cloud: sessions at its edges could be in the next. Agents whose shell does what"
+        " others have tools for look like another style.",
+    ]
+    return Outcome(findings, [_table(profiles, rows, places)], [_chart(profiles, classes, len(rows))], limits)
+
+
+class _Profile:
+    """Sessions of one style."""
+
+    def __init__(
+        self, rows: list[Row], mixes: list[dict[str, float]], classes: list[str], groups: Groups, n: int
+    ) -> None:
+        own = [at for at, group in enumerate(groups.of) if group == n]
+        self.rows = [rows[at] for at in own]
+        self.means = {c: sum(mixes[at].get(c, 0.0) for at in own) / len(own) for c in classes}
+        self.fit = sum(groups.fit[at] for at in own) / len(own)
+        whole = {c: sum(mix.get(c, 0.0) for mix in mixes) / len(mixes) for c in classes}
+        above = sorted(classes, key=lambda c: (whole[c] - self.means[c], c))
+        self.name = " and ".join([c for c in above if self.means[c] > whole[c]][:2])
+        """The classes of which it has most more than sessions have on the whole."""
+
+
+def _table(profiles: list[_Profile], rows: list[Row], places: dict[str, str]) -> Table:
+    shown = []
+    for one in profiles:
+        agents = Counter(row["agent"] for row in one.rows)
+        where = Counter(place for row in one.rows if (place := places.get(row["session_id"])) is not None)
+        largest = max(where.values(), default=0) / len(one.rows)
+        told_agents = ", ".join(f"{agent} {n:,}" for agent, n in sorted(agents.items(), key=lambda p: (-p[1], p[0])))
+        shown.append(
+            [
+                *(f"more {one.name}", len(one.rows), len(one.rows) / len(rows), told_agents),
+                *(len(where), largest or None, one.fit, "one place" if largest > DOMINANT else ""),
+            ]
+        )
+    return Table(
+        id="tool_profiles.styles",
+        title="Working styles",
+        columns=(
+            Column("style", "style"),
+            Column("n", "sessions", "count"),
+            Column("share", "share", "share"),
+            Column("agents", "agents"),
+            Column("places", "places", "count"),
+            Column("largest", "largest place", "share"),
+            Column("fit", "silhouette", "number"),
+            Column("warning", "says little because"),
+        ),
+        rows=shown,
+        n=len(rows),
+        of=f"sessions of at least {FEWEST_CALLS} calls",
+        note="Named by the classes of call of which it has most more than sessions have on the whole.",
+    )
+
+
+def _chart(profiles: list[_Profile], classes: list[str], n: int) -> Chart:
+    rows: list[Row] = [
+        {
+            "name": f"{at + 1}. more {one.name} ({len(one.rows):,})",
+            "column": class_,
+            "value": one.means[class_],
+            "tip": f"style {at + 1}, more {one.name}: {told(one.means[class_], 'share')} of calls are {class_}",
+        }
+        for at, one in enumerate(profiles)
+        for class_ in classes
+    ]
+    return Chart(
+        id="tool_profiles.mix",
+        title="What the calls of each style are, in percent",
+        says="; ".join(row["tip"] for row in rows if row["value"] >= 0.2),
+        spec=heat(rows, classes),
+        n=n,
+        of=f"sessions of at least {FEWEST_CALLS} calls",
+        note="means of sessions; sessions in brackets",
+    )
+
+
+STUDY = Study(
+    "tool_profiles",
+    "Working styles",
+    "Do sessions fall into groups by the tools they use?",
+    {
+        "sessions": "SELECT session_id, repo, cwd FROM sessions ORDER BY session_id",
+        "mixes": "SELECT session_id, agent, value, CAST(detail->>'n' AS BIGINT) AS n FROM signals JOIN sessions USING"
+        f" (session_id) WHERE signal = '{_MIX}' AND absent IS NULL ORDER BY session_id",
+    },
+    _function,
+)

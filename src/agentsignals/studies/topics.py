@@ -1,0 +1,237 @@
+"""What prompts are about: groups of prompts that share words, named by the words that tell them apart (SWE-chat)."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
+
+from agentsignals.analysis.charts import bars
+from agentsignals.analysis.clusters import DOMINANT, Estimate
+from agentsignals.analysis.places import by_session
+from agentsignals.analysis.prompt_words import Kept, Prompt
+from agentsignals.analysis.study import Chart, Column, Finding, Inputs, Outcome, Row, Study, Table, again_in_report
+from agentsignals.model import Absent
+from agentsignals.redaction import redacted
+from agentsignals.stats.estimates import median
+from agentsignals.stats.grouping import (
+    INSTALL,
+    MISSING,
+    NOISE,
+    SEED,
+    Groups,
+    naming_words,
+    settled,
+    text_groups,
+    words_of,
+)
+
+FEWEST, SMALLEST, MOST_TOPICS = 40, 5, 40
+"""Prompts that are grouped at all; prompts of a topic; topics."""
+_NAMING, _EXAMPLES, _EXAMPLE_CHARS = 4, 3, 160
+_TIME, _CUT, _PUSHBACK, _LANGUAGE = (
+    "chat.turn_autonomy_s",
+    "chat.hard_interruption",
+    "chat.pushback_type",
+    "chat.prompt_language",
+)
+
+
+def _function(inputs: Inputs) -> Outcome:
+    places = by_session(inputs.rows["sessions"])
+    kept = Kept(inputs.rows["prompts"], places)
+    prompts = kept.prompts
+    if len(prompts) < FEWEST:
+        return Outcome(limits=[f"{len(prompts):,} prompts have words enough for a topic: {FEWEST} are needed."])
+    wanted = min(MOST_TOPICS, max(2, round(math.sqrt(len(prompts) / 2))))
+    groups = text_groups([one.text for one in prompts], wanted)
+    if isinstance(groups, Absent):
+        return Outcome(limits=[INSTALL if groups is MISSING else f"There are no topics: {groups.detail}."])
+    of = settled(groups.of, groups.fit, SMALLEST)
+    if max(of) < 0:
+        return Outcome(limits=["No topic has five prompts that fit it."])
+    names = [", ".join(words) or "without a common word" for words in _names(prompts, of)]
+    chart = _chart(prompts, of, names)
+    return Outcome(
+        _findings(inputs, prompts, of, names, places),
+        [_table(prompts, of, names, groups), _examples(prompts, of, names, groups), _left_out(kept)],
+        [chart],
+        [
+            f"Topics are groups of words, and their number is a rule, the root of half the prompts: {wanted} here."
+            " Another number, or another seed, cuts them otherwise. Some are projects rather than activities: see the"
+            " largest place.",
+            "Prompts are compared by the words they share, not by what they mean; English prompts alone.",
+        ],
+    )
+
+
+def _names(prompts: list[Prompt], of: list[int]) -> list[list[str]]:
+    """A word that one place alone uses names a project, not a topic."""
+    used: dict[str, set[str]] = {}
+    for one in prompts:
+        for word in set(words_of(one.text)):
+            used.setdefault(word, set()).add(one.place)
+    known = {word for word, where in used.items() if len(where) > 1}
+    return naming_words([one.text for one in prompts], of, _NAMING, known)
+
+
+def _findings(
+    inputs: Inputs, prompts: list[Prompt], of: list[int], names: list[str], places: dict[str, str]
+) -> list[Finding]:
+    noise = Estimate([(p.row["session_id"], float(t == NOISE), 1) for p, t in zip(prompts, of, strict=True)], places)
+    whole = len(inputs.rows["prompts"])
+    return [
+        Finding(
+            id="topics.count",
+            title="Topics",
+            value=max(of) + 1,
+            unit="topics",
+            n=len(prompts),
+            of="prompts compared",
+            command=again_in_report("topics"),
+            note=f"of {whole:,} prompts; tf-idf, {len(names)} of the groups that k-means made, seed {SEED}",
+        ),
+        noise.finding(
+            "as near to another topic as to its own, or in a group of under five; SWE-chat: 42.6%, by another method",
+            id="topics.noise",
+            title="Prompts without a topic",
+            unit="share of prompts",
+            of="prompts compared",
+            command=again_in_report("topics"),
+        ),
+        Finding(
+            id="topics.largest",
+            title="Largest topic",
+            value=names[0],
+            unit="words",
+            kind="text",
+            n=of.count(0),
+            of="prompts of that topic",
+            command=again_in_report("topics"),
+        ),
+    ]
+
+
+def _members(prompts: list[Prompt], of: list[int], topic: int) -> list[Prompt]:
+    return [one for one, t in zip(prompts, of, strict=True) if t == topic]
+
+
+def _largest(own: list[Prompt]) -> float:
+    return max(Counter(one.place for one in own).values()) / len(own)
+
+
+def _table(prompts: list[Prompt], of: list[int], names: list[str], groups: Groups) -> Table:
+    rows: list[list[Any]] = []
+    for topic in [*range(len(names)), *([NOISE] if NOISE in of else [])]:
+        own = _members(prompts, of, topic)
+        later = [p.row["pushback"] for p in own if p.row["pushback"] is not None]
+        objections = sum(value != "non_pushback" for value in later)
+        times = [p.row["seconds"] for p in own if p.row["seconds"] is not None]
+        cut = sum(bool(p.row["cut"]) for p in own) / len(own)
+        largest = _largest(own)
+        fit = [f for f, t in zip(groups.fit, of, strict=True) if t == topic]
+        rows.append(
+            [
+                *(names[topic] if topic >= 0 else "(no topic)", len(own), len(own) / len(prompts)),
+                *(len({p.row["session_id"] for p in own}), len({p.place for p in own}), largest),
+                *(sum(fit) / len(fit), objections / len(later) if later else None, cut, median(times)),
+                "one place" if largest > DOMINANT and topic >= 0 else "",
+            ]
+        )
+    return Table(
+        id="topics.topics",
+        title="Topics of prompts",
+        columns=(
+            Column("topic", "topic, by its words"),
+            Column("n", "prompts", "count"),
+            Column("share", "share", "share"),
+            Column("sessions", "sessions", "count"),
+            Column("places", "places", "count"),
+            Column("largest", "largest place", "share"),
+            Column("fit", "silhouette", "number"),
+            Column("pushback", "objections among them", "share"),
+            Column("cut", "cut short", "share"),
+            Column("time", "median time", "seconds"),
+            Column("warning", "says little because"),
+        ),
+        rows=rows,
+        n=len(prompts),
+        of="prompts compared",
+        note="Named by class-based tf-idf, of words that two places use. Objections are found by word patterns, and"
+        " counted among prompts that are not the first.",
+    )
+
+
+def _examples(prompts: list[Prompt], of: list[int], names: list[str], groups: Groups) -> Table:
+    """The prompts nearest to the middle of each topic, of different sessions where there are any."""
+    rows = []
+    for topic, name in enumerate(names):
+        own = [(groups.distance[n], n) for n, t in enumerate(of) if t == topic]
+        chosen: list[int] = []
+        for _, n in sorted(own):
+            if prompts[n].row["session_id"] not in {prompts[m].row["session_id"] for m in chosen}:
+                chosen.append(n)
+        chosen += [n for _, n in sorted(own) if n not in chosen]
+        rows += [[name, _brief(prompts[n].text), prompts[n].row["session_id"]] for n in chosen[:_EXAMPLES]]
+    return Table(
+        id="topics.examples",
+        title="Prompts nearest to the middle of each topic",
+        columns=(Column("topic", "topic"), Column("prompt", "prompt"), Column("session", "session", "session")),
+        rows=rows,
+        n=len(prompts),
+        of="prompts compared",
+        note="As compared: without code, paths and names. Secrets and addresses hidden if recognised.",
+    )
+
+
+def _brief(text: str) -> str:
+    flat = redacted(text)
+    return flat if len(flat) <= _EXAMPLE_CHARS else flat[: _EXAMPLE_CHARS - 1] + "…"
+
+
+def _left_out(kept: Kept) -> Table:
+    rows = [[reason, n] for reason, n in sorted(kept.left_out.items(), key=lambda pair: (-pair[1], pair[0])) if n]
+    return Table(
+        id="topics.left_out",
+        title="Prompts that were not compared",
+        columns=(Column("reason", "reason"), Column("n", "prompts", "count")),
+        rows=rows,
+        n=kept.left_out.total(),
+        of="prompts left out",
+        note="A place may have a tenth of the prompts, or twenty.",
+    )
+
+
+def _chart(prompts: list[Prompt], of: list[int], names: list[str]) -> Chart:
+    rows: list[Row] = []
+    for topic, name in enumerate(names):
+        own = _members(prompts, of, topic)
+        tip = f"{name}: {len(own):,} of {len(prompts):,} prompts, in {len({p.place for p in own}):,} places"
+        rows.append({"name": f"{topic + 1}. {name}", "value": len(own), "tip": tip})
+    return Chart(
+        id="topics.sizes",
+        title="Topics of prompts",
+        says="; ".join(row["tip"] for row in rows),
+        spec=bars(rows, "prompts"),
+        n=len(prompts),
+        of="prompts compared",
+        note=f"{of.count(NOISE):,} have no topic",
+    )
+
+
+STUDY = Study(
+    "topics",
+    "Topics",
+    "What are prompts about?",
+    {
+        "sessions": "SELECT session_id, repo, cwd FROM sessions ORDER BY session_id",
+        "prompts": "WITH told AS (SELECT session_id, turn, max(json_extract_string(value, '')) FILTER (signal ="
+        f" '{_LANGUAGE}') AS language, max(json_extract_string(value, '')) FILTER (signal = '{_PUSHBACK}') AS pushback,"
+        f" max(number) FILTER (signal = '{_TIME}') AS seconds, bool_or(number > 0) FILTER (signal = '{_CUT}') AS cut"
+        f" FROM signals WHERE signal IN ('{_LANGUAGE}', '{_PUSHBACK}', '{_TIME}', '{_CUT}') AND absent IS NULL"
+        " GROUP BY ALL) SELECT session_id, turn, text, language, pushback, seconds, cut FROM turns LEFT JOIN told"
+        " USING (session_id, turn) WHERE kind IN ('prompt', 'queued_prompt') ORDER BY session_id, turn",
+    },
+    _function,
+    context="product",
+)

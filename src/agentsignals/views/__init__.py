@@ -1,0 +1,1 @@
+"""What signals look at: one session seen in several ways, its evidence, its place among others, its plans."""

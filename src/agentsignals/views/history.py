@@ -1,0 +1,187 @@
+"""How a session lies among the others of the same place: what came before it, and what followed.
+
+Pure and independent of the order of its input; O(n log n). Subagents' sessions are nobody's coming back.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections import Counter, deque
+from collections.abc import Iterable
+from struct import pack, unpack
+from typing import NamedTuple
+from zlib import crc32
+
+from msgspec import Struct, field
+
+from agentsignals.words.lexicon import words
+
+_HOME = re.compile(r"(?:[A-Za-z]:)?[\\/](?:Users|home)[\\/]([^\\/]+)")
+_WORKTREE = re.compile(r"[\\/](?:\.claude[\\/]worktrees|\.worktrees)[\\/][^\\/]+$")
+FEW_WORDS = 3
+"""Prompts of fewer words ("commit this") are alike without being about the same thing."""
+SHORT_LINE = 8
+"""A line of no more characters (`return`, `},`) tells no place (design/signals.md#regions)."""
+MOST_PRINTS = 2_000
+"""Of one file in one session."""
+MOST_SHARERS = 64
+"""For each line the latest sessions that changed it; a file that thousands change would cost the square of that."""
+
+
+class Outline(Struct):
+    """What of a session other sessions need to know. Times are microseconds since 1970 UTC."""
+
+    session_id: str
+    place: str | None
+    """The repository, else the folder (see `place_of`); None when neither is known."""
+    started_at: int | None
+    ended_at: int | None
+    files: list[str] = field(default_factory=list)
+    parent_session_id: str | None = None
+    first_prompt: str | None = None
+    user: str | None = None
+    """See `user_of`. Unknown users are taken for one."""
+    n_turns: int | None = None
+    """Human turns; None when not counted, which passes for some."""
+    lines: dict[str, str] = field(default_factory=dict)
+    """For each file the `prints` of lines that were changed in it."""
+
+
+class History(Struct):
+    """One session among the others. `next` is the first of the same place and user to start after this one ended."""
+
+    place: str | None
+    known_until: int
+    """The last moment any session speaks of: how far the store can tell what followed."""
+    known_since: int
+    n_prior: int = 0
+    """Sessions of the same place, with a human turn, that started earlier."""
+    n_prior_same_user: int = 0
+    next_id: str | None = None
+    next_started_at: int | None = None
+    next_shares_file: bool | None = None
+    """Whether the next session touches a file that this one touched; None without a next."""
+    next_similarity: float | None = None
+    """Likeness 0..1 of the two first prompts; None without a next, or when a prompt is unknown or too short."""
+    same_lines: dict[str, list[str]] = field(default_factory=dict)
+    """Earlier sessions of the same place, with a human turn, that changed lines this one changed too, and in which
+    files; in order of time."""
+
+
+class _Row(NamedTuple):
+    start: int
+    end: int
+    session_id: str
+    outline: Outline
+
+
+def place_of(repo: str | None, cwd: str | None) -> str | None:
+    """The repository, else the working folder; the worktrees of a folder are that folder."""
+    if repo:
+        return repo.lower()
+    return (_WORKTREE.sub("", cwd.rstrip("\\/")) or cwd) if cwd else None
+
+
+def user_of(cwd: str | None) -> str | None:
+    """Whose home a working folder lies in; None when the path doesn't say."""
+    found = _HOME.match(cwd) if cwd else None
+    return found.group(1) if found else None
+
+
+def histories(outlines: Iterable[Outline]) -> dict[str, History]:
+    """The history of every session, by its id."""
+    given = list(outlines)
+    times = [t for o in given for t in (o.started_at, o.ended_at) if t is not None]
+    until, since = (max(times), min(times)) if times else (0, 0)
+    found = {o.session_id: History(o.place, until, since) for o in given}
+    rows = [
+        _Row(o.started_at, max(o.ended_at if o.ended_at is not None else o.started_at, o.started_at), o.session_id, o)
+        for o in given
+        if o.place is not None and o.started_at is not None
+    ]
+    for group in _grouped(rows, by_user=False):
+        starts = [r.start for r in group if _is_human(r.outline)]
+        for row in group:
+            found[row.session_id].n_prior = bisect_left(starts, row.start)
+        _share_lines(found, group)
+    for group in _grouped(rows, by_user=True):
+        humans = [r for r in group if _is_human(r.outline)]
+        starts = [r.start for r in humans]
+        for row in group:
+            history = found[row.session_id]
+            history.n_prior_same_user = bisect_left(starts, row.start)
+            after = bisect_right(starts, row.end)
+            if after < len(humans):
+                _followed(history, row.outline, humans[after])
+    return found
+
+
+def _grouped(rows: list[_Row], by_user: bool) -> Iterable[list[_Row]]:
+    groups: dict[tuple[str | None, str | None], list[_Row]] = {}
+    # Ties in time are broken by id, so that the order of the input never shows.
+    for row in sorted(rows, key=lambda r: (r.start, r.session_id)):
+        groups.setdefault((row.outline.place, row.outline.user if by_user else None), []).append(row)
+    return groups.values()
+
+
+def _is_human(outline: Outline) -> bool:
+    return outline.parent_session_id is None and outline.n_turns != 0
+
+
+def _share_lines(found: dict[str, History], group: list[_Row]) -> None:
+    """Who changed a line before, in the files that several sessions changed. A line that several files have is none."""
+    sessions = Counter([path for row in group for path in row.outline.lines])
+    shared = [
+        (row, path, _split(told))
+        for row in group
+        for path, told in sorted(row.outline.lines.items())
+        if sessions[path] > 1
+    ]
+    files: dict[int, str | None] = {}
+    for _, path, lines in shared:
+        for one in lines:
+            if files.setdefault(one, path) != path:
+                files[one] = None
+    changed: dict[int, deque[_Row]] = {}
+    for row, path, lines in shared:
+        before: dict[str, _Row] = {}
+        for one in lines:
+            if files[one] is None:
+                continue
+            rows = changed.setdefault(one, deque(maxlen=MOST_SHARERS))
+            before.update([(r.session_id, r) for r in rows if r.start < row.start])
+            if _is_human(row.outline):
+                rows.append(row)
+        for other in sorted(before.values(), key=lambda r: (r.start, r.session_id)):
+            found[row.session_id].same_lines.setdefault(other.session_id, []).append(path)
+
+
+def prints(lines: Iterable[str]) -> str:
+    """Prints of the lines that are long enough to tell a place, of at most 2 000: eight hexadecimal digits each."""
+    long = "\n".join([line for line in lines if len(line) > SHORT_LINE])
+    known = sorted(set(map(crc32, long.encode("utf-8", "replace").split(b"\n")))) if long else []
+    # Those of the smallest numbers: of two files alike the same are kept.
+    return pack(f">{min(len(known), MOST_PRINTS)}I", *known[:MOST_PRINTS]).hex()
+
+
+def _split(told: str) -> tuple[int, ...]:
+    return unpack(f">{len(told) // 8}I", bytes.fromhex(told))
+
+
+def _followed(history: History, this: Outline, following: _Row) -> None:
+    other = following.outline
+    history.next_id = following.session_id
+    history.next_started_at = following.start
+    history.next_shares_file = not set(this.files).isdisjoint(other.files)
+    history.next_similarity = similarity(this.first_prompt, other.first_prompt)
+
+
+def similarity(one: str | None, other: str | None) -> float | None:
+    """F1 of the word sets of two prompts' heads, 0..1; None when either is missing or has hardly a word."""
+    if one is None or other is None:
+        return None
+    a, b = words(one), words(other)
+    if min(len(a), len(b)) < FEW_WORDS:
+        return None
+    return 2 * len(a & b) / (len(a) + len(b))

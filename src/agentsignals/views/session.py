@@ -1,0 +1,346 @@
+"""Views of one session that many signals look at, each made once."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
+
+from agentsignals.edits.tracking import Region, track
+from agentsignals.model import (
+    MAIN,
+    NO_SUBAGENT,
+    RULES,
+    CallStatus,
+    Edit,
+    Event,
+    EventKind,
+    Label,
+    Session,
+    Step,
+    ToolCall,
+)
+from agentsignals.words.prose import Prose
+
+FILE_CLASSES = frozenset(("read", "search", "edit"))
+_OUTSIDE = re.compile(r"[/~]|[A-Za-z]:/|\.\./")
+OF_AGENT = frozenset(("text", "thinking", "tool_call", "tool_result"))
+"""The kinds of events that the agent makes."""
+_OF_CALLS = frozenset(("tool_call", "tool_result"))
+_TURN_OF = attrgetter("turn")
+# With the line break before it: found several times faster than "^".
+_COMMITTED = re.compile(r"\n\[(?:detached HEAD|[^\s\]]+)(?: \(root-commit\))? [0-9a-f]{7,40}\]")
+_SHELL_CLASSES: dict[str | None, str] = {"write": "shell_write", "build": "build", "vcs": "vcs"}
+_Made = TypeVar("_Made")
+
+
+class once(Generic[_Made]):  # noqa: N801  (used like `property`)
+    """A property that is made when first asked for. `functools.cached_property` takes a lock until Python 3.12, which
+    for the many small views of many small sessions costs more than making them.
+    """
+
+    def __init__(self, make: Callable[[Any], _Made]) -> None:
+        self._make = make
+        self._name = make.__name__
+        self.__doc__ = make.__doc__
+
+    def __get__(self, view: SessionView, owner: type[SessionView]) -> _Made:
+        made = view.__dict__[self._name] = self._make(view)  # found there from now on, before this is asked
+        return made
+
+
+def target_file(call: ToolCall) -> str | None:
+    """The one file a read, search or edit is about; None for folders, several files, and calls of other classes."""
+    path = call.path
+    if path is None or call.class_ not in FILE_CLASSES or path.endswith("/") or path in (".", ".."):
+        return None
+    # A search is about a file where the last part of its path has an extension: a dot that it does not begin with.
+    return path if call.class_ != "search" or "." in path[path.rfind("/") + 1 :].lstrip(".") else None
+
+
+class Usage(Struct, frozen=True, gc=False):
+    """Tokens of several model calls together; None where no call says."""
+
+    input_tokens: int | None
+    output_tokens: int | None
+    cache_read_tokens: int | None
+    cache_write_tokens: int | None
+
+    @property
+    def all_input(self) -> int:
+        """Tokens that went in, cached or not."""
+        return (self.input_tokens or 0) + (self.cache_read_tokens or 0) + (self.cache_write_tokens or 0)
+
+
+def _of_agent(events: list[Event]) -> list[Event]:
+    """Without the events before the agent's first and behind its last."""
+    start, end = 0, len(events)
+    while start < end and events[start].kind not in OF_AGENT:
+        start += 1
+    while start < end and events[end - 1].kind not in OF_AGENT:
+        end -= 1
+    return events[start:end]
+
+
+def _standing(labels: list[Label]) -> tuple[bool, int, int, str]:
+    return labels[0].labeller != RULES, len(labels), max(one.created_at or 0 for one in labels), labels[0].labeller
+
+
+def _total(known: list[int]) -> int | None:
+    return sum(known) if known else None
+
+
+def used_tokens(step: Step) -> bool:
+    """Whether a model call says that it used any."""
+    return bool(step.input_tokens or step.output_tokens or step.cache_read_tokens or step.cache_write_tokens)
+
+
+def cost_of(steps: list[Step]) -> float | None:
+    """What model calls cost together, in USD; None when one that used tokens has no price, or none says what it used.
+
+    No call at all costs nothing.
+    """
+    if steps and not any(
+        s.cost_usd is not None or s.output_tokens is not None or s.input_tokens is not None for s in steps
+    ):
+        return None
+    if any(s.cost_usd is None and used_tokens(s) for s in steps):
+        return None
+    return float(sum([s.cost_usd or 0.0 for s in steps]))
+
+
+class _InRepo(dict[str, bool]):
+    """Whether each path lies in the repository. Asked many times of the same few paths, it looks at each once."""
+
+    def __init__(self, relative: bool) -> None:
+        super().__init__()
+        self._relative = relative
+
+    def __missing__(self, path: str) -> bool:
+        inside = self[path] = not self._relative or not _OUTSIDE.match(path)
+        return inside
+
+
+class SessionView:
+    """A session and what is derived from it. `main_…` leaves out subagents and abandoned branches."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.turns = session.turns
+        self.in_repo = _InRepo(session.cwd is not None).__getitem__
+        """Whether a path lies in the repository. Paths are relative to it, unless nobody knows where it is."""
+        self._made: dict[object, Any] = {}
+
+    def made(self, make: Callable[[SessionView], _Made]) -> _Made:
+        """What a function or class makes of the session, made once: for views that only a few signals share."""
+        found: _Made | None = self._made.get(make)
+        if found is None:
+            found = self._made[make] = make(self)
+        return found
+
+    def judgements(self, task: str) -> list[Label]:
+        """The labels of a task by one labeller: who gave most, then who gave the youngest, rules only where nobody else
+        judged; none when nobody did."""
+        by_labeller: dict[str, list[Label]] = defaultdict(list)
+        for label in self.session.labels:
+            if label.task == task:
+                by_labeller[label.labeller].append(label)
+        return max(by_labeller.values(), key=_standing) if by_labeller else []
+
+    @once
+    def calls(self) -> list[ToolCall]:
+        """Main-thread tool calls in order."""
+        return [c for c in self.session.tool_calls if c.thread == MAIN]
+
+    @once
+    def subagent_calls(self) -> list[ToolCall]:
+        return [c for c in self.session.tool_calls if c.thread not in NO_SUBAGENT]
+
+    @once
+    def classes(self) -> list[str]:
+        """The catalogue's finer class of each main-thread call: a shell command by what it does (`shell_write`)."""
+        return [
+            _SHELL_CLASSES.get(c.shell_kind, "shell") if (class_ := c.class_) == "shell"
+            else "agent" if class_ == "task"
+            else class_
+            for c in self.calls
+        ]  # fmt: skip
+
+    @once
+    def class_counts(self) -> Counter[str]:
+        """How many main-thread calls each fine class has."""
+        return Counter(self.classes)
+
+    @once
+    def steps(self) -> list[Step]:
+        """Main-thread model calls in order."""
+        return [s for s in self.session.steps if s.thread == MAIN]
+
+    @once
+    def subagent_steps(self) -> list[Step]:
+        """Subagents' model calls in order."""
+        return [s for s in self.session.steps if s.thread not in NO_SUBAGENT]
+
+    @once
+    def billed_steps(self) -> list[Step]:
+        """Main-thread model calls that say what they used."""
+        return [s for s in self.steps if s.output_tokens is not None or s.input_tokens is not None]
+
+    @once
+    def events(self) -> list[Event]:
+        """Main-thread events in order."""
+        return [e for e in self.session.events if e.thread == MAIN]
+
+    @once
+    def edits(self) -> list[Edit]:
+        """Main-thread file changes that succeeded, in order of time; hunks of one call follow each other."""
+        return [e for e in self.session.edits if e.thread == MAIN]
+
+    @once
+    def repo_edits(self) -> list[Edit]:
+        """The edits of the repository's files: a plan in the home folder or a scratch file in /tmp is no work on it."""
+        return [e for e in self.edits if self.in_repo(e.path)]
+
+    @once
+    def changed_files(self) -> dict[int, set[str]]:
+        """For each call that changed files of the repository, by event number: which."""
+        found: dict[int, set[str]] = {}
+        for edit in self.repo_edits:
+            files = found.get(edit.seq)
+            if files is None:
+                found[edit.seq] = {edit.path}
+            else:
+                files.add(edit.path)
+        return found
+
+    @once
+    def edit_calls(self) -> list[ToolCall]:
+        return [c for c in self.calls if c.class_ == "edit"]
+
+    @once
+    def first_edit_index(self) -> int | None:
+        """Position among main-thread calls of the first that changed a file of the repository; None when none did."""
+        changed = self.changed_files
+        return next((i for i, c in enumerate(self.calls) if c.seq in changed), None) if changed else None
+
+    @once
+    def looked_at(self) -> list[tuple[ToolCall, str]]:
+        """The reads and searches before the first change that are about one file, with that file."""
+        before = [c for c in self.calls[: self.first_edit_index] if c.class_ in ("read", "search")]
+        return [(c, path) for c in before if (path := target_file(c)) is not None]
+
+    @once
+    def by_status(self) -> dict[CallStatus, list[ToolCall]]:
+        """Main-thread calls by how they ended."""
+        found: dict[CallStatus, list[ToolCall]] = defaultdict(list)
+        for call in self.calls:
+            found[call.status].append(call)
+        return found
+
+    @property
+    def answered(self) -> Iterator[ToolCall]:
+        """Main-thread calls with a result that was not a person's refusal or a cancelled sibling."""
+        return (c for c in self.calls if c.status in ("ok", "error"))
+
+    @once
+    def n_answered(self) -> int:
+        return len(self.by_status.get("ok", ())) + len(self.errors)
+
+    @once
+    def rejected(self) -> list[ToolCall]:
+        return self.by_status.get("rejected", [])
+
+    @once
+    def errors(self) -> list[ToolCall]:
+        return self.by_status.get("error", [])
+
+    @once
+    def git_calls(self) -> list[ToolCall]:
+        """Main-thread calls of a command that speaks of Git."""
+        return [c for c in self.calls if c.command and "git" in c.command]
+
+    @once
+    def commits(self) -> list[ToolCall]:
+        """Main-thread calls that made a Git commit: Git printed `[branch sha]`."""
+        return [
+            c for c in self.git_calls if "commit" in (c.command or "") and _COMMITTED.search("\n" + self.result_text(c))
+        ]
+
+    @once
+    def by_kind(self) -> dict[EventKind, list[Event]]:
+        """Main-thread events by kind, in order. Without tool calls and results, which are most: `calls` has those."""
+        found: dict[EventKind, list[Event]] = defaultdict(list)
+        for event in [e for e in self.events if e.kind not in _OF_CALLS]:
+            found[event.kind].append(event)
+        return found
+
+    @once
+    def interrupts(self) -> list[Event]:
+        return self.by_kind.get("interrupt", [])
+
+    @once
+    def responses(self) -> list[list[Event]]:
+        """For each turn the main-thread events from the agent's first to its last sign of life (`OF_AGENT`) before the
+        next; others may lie between them. Empty where it gave none.
+        """
+        by_turn: dict[int | None, list[Event]] = defaultdict(list)
+        for turn, events in groupby(self.events, _TURN_OF):
+            by_turn[turn] += events
+        return [_of_agent(by_turn.get(t.turn, [])) for t in self.turns]
+
+    @once
+    def prose(self) -> Prose:
+        """What the agent said on the main thread, in words: its visible messages without code and quotations."""
+        return Prose(self.by_kind.get("text", ()))
+
+    @once
+    def thoughts(self) -> Prose:
+        """What the agent thought on the main thread, in words."""
+        return Prose(self.by_kind.get("thinking", ()))
+
+    @once
+    def regions(self) -> list[Region]:
+        """The line ranges of the repository's files that were edited, each followed through the session."""
+        return track(self.repo_edits)
+
+    @once
+    def usage(self) -> Usage:
+        """What the main thread's model calls used."""
+        steps = self.billed_steps
+        return Usage(
+            _total([n for s in steps if (n := s.input_tokens) is not None]),
+            _total([n for s in steps if (n := s.output_tokens) is not None]),
+            _total([n for s in steps if (n := s.cache_read_tokens) is not None]),
+            _total([n for s in steps if (n := s.cache_write_tokens) is not None]),
+        )
+
+    @once
+    def written_chars(self) -> int:
+        """Characters the model wrote on the main thread: visible text, thinking, tool arguments."""
+        text, thinking = self.by_kind.get("text", []), self.by_kind.get("thinking", [])
+        return (
+            sum([e.n_chars for e in text])
+            + sum([e.n_chars for e in thinking])
+            + sum([len(c.arguments) for c in self.calls])
+        )
+
+    @once
+    def final_share(self) -> float | None:
+        """Share of the billed steps whose usage is final (they have a stop reason); None when none is billed."""
+        reasons = [s.stop_reason for s in self.billed_steps]
+        return (len(reasons) - reasons.count(None)) / len(reasons) if reasons else None
+
+    @once
+    def undercounted(self) -> bool:
+        """Older Claude Code logs output tokens as they stood in mid-stream; other agents just log no stop reason."""
+        share = self.final_share
+        return share is not None and share < 0.5 and self.session.format.startswith("claude")
+
+    def result_text(self, call: ToolCall) -> str:
+        """The kept text of a call's result; empty when it has none."""
+        return (self.session.events[call.result_seq].text or "") if call.result_seq is not None else ""

@@ -1,0 +1,249 @@
+"""What an agent says in words: its messages without code and quotations, as one text that keeps their places.
+
+Words that agents use are looked for by literal phrases, each tried only where one of its words was said at all; a
+pattern, if any, decides what must follow. Time is linear in the text, and most phrases cost a set lookup.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import accumulate
+from operator import attrgetter
+from typing import NamedTuple
+
+from agentsignals.model import Event
+from agentsignals.words.language import language_of
+from agentsignals.words.text import count_tokens, lowered
+
+_FENCE = re.compile(r"(\n[ \t>]*```[^`\n]*)(?=\n|\Z)")
+"""The line that opens a code block or closes one."""
+_THINK_TAG = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
+_INLINE_CODE = re.compile(r"`([^`\n]{1,200})`")
+_STRAIGHT_QUOTE = re.compile(r"\"[^\"\n]{1,200}\"")
+_CURLY_QUOTE = re.compile(r"“[^”\n]{1,200}”")
+_QUOTED_LINE = re.compile(r"\n[ \t]*>.*")
+_BETWEEN = "\n\n"
+FIRST_WORDS_CHARS = 500
+"""Enough to tell a language by."""
+_LOOKED_BACK = 40
+"""Characters before a phrase in which what must stand before it is looked for."""
+_SEQ = attrgetter("seq")
+
+_WORDS = bytes(n if chr(n) in "abcdefghijklmnopqrstuvwxyz0123456789" else ord(" ") for n in range(256))
+"""ASCII letters and digits stay, everything else becomes a blank."""
+
+
+def prose(text: str, code: list[str], quoted: list[str]) -> str:
+    """A message without code blocks, inline code, quoted lines and quotations; typographic apostrophes made plain.
+
+    The code that was taken out is added to `code`, other people's words to `quoted`.
+    """
+    if "`" in text:
+        if "```" in text:
+            # What lies between the first fence and the second is code, and so on; the last may be open.
+            parts = _FENCE.split("\n" + text)  # text, fence, code, fence, and again
+            code += [part for n, part in enumerate(parts) if n % 4]
+            text = "\n".join(parts[::4])[1:]
+        pieces = _INLINE_CODE.split(text)  # text, code, and again
+        code += pieces[1::2]
+        text = " ".join(pieces[::2])
+    if "<think>" in text:
+        text = _cut(_THINK_TAG, text, quoted)
+    if '"' in text:
+        text = _cut(_STRAIGHT_QUOTE, text, quoted)
+    if ">" in text:
+        text = _cut(_QUOTED_LINE, "\n" + text, quoted)
+    if not text.isascii():
+        if "“" in text:
+            text = _cut(_CURLY_QUOTE, text, quoted)
+        text = text.replace("\u2019", "'")
+    return text
+
+
+def _cut(pattern: re.Pattern[str], text: str, removed: list[str]) -> str:
+    """The text with a blank, or the line break it began with, for each match; what matched is added to `removed`."""
+    found = pattern.findall(text)
+    if not found:
+        return text
+    removed += found
+    return pattern.sub(lambda match: "\n" if match[0].startswith("\n") else " ", text)
+
+
+def words_among(words: frozenset[bytes], low: str) -> frozenset[bytes]:
+    """Those of the words that a text in lower case has. Words are runs of ASCII letters and digits."""
+    # Looking each word of the text up in a small set takes two thirds of the time of making a set of them.
+    return words.intersection(low.encode("ascii", "replace").translate(_WORDS).split())
+
+
+class Span(NamedTuple):
+    """Where in a `Prose` something was found, and under which name."""
+
+    start: int
+    end: int
+    name: str
+
+
+class Prose:
+    """The words of several messages, each in its place. Nothing found in it reaches from one message into the next."""
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        self.events = [e for e in events if e.text]
+        self.code: list[str] = []
+        """The code that was taken out, in pieces."""
+        self.quoted: list[str] = []
+        """Quotations, and thinking between tags, that were taken out."""
+        self.parts = [prose(e.text or "", self.code, self.quoted) for e in self.events]
+        self.text = _BETWEEN.join(self.parts)
+        self._asked_for: frozenset[bytes] = frozenset()
+        self._said: frozenset[bytes] = frozenset()
+        self._found: dict[Callable[[Prose], list[Span]], list[Span]] = {}
+        self._starts = list(accumulate([len(part) + len(_BETWEEN) for part in self.parts], initial=0))
+
+    @cached_property
+    def low(self) -> str:
+        """The text in lower case, each character in its place."""
+        return lowered(self.text)
+
+    def words(self, among: frozenset[bytes]) -> frozenset[bytes]:
+        """Those of the words that were said. Asked for the same words again it need not look again."""
+        if among is not self._asked_for:
+            self._asked_for, self._said = among, words_among(among, self.low)
+        return self._said
+
+    def index(self, at: int) -> int:
+        """The number of the message that holds a place."""
+        return bisect_right(self._starts, at) - 1
+
+    @cached_property
+    def language(self) -> str | None:
+        """The language its first words are in; None where they are too few to tell."""
+        return language_of(self.text[:FIRST_WORDS_CHARS])
+
+    @cached_property
+    def tokens(self) -> dict[int | None, int]:
+        """How long the words of each response are, by turn, in tokens."""
+        by_turn: dict[int | None, list[str]] = {}
+        for event, part in zip(self.events, self.parts, strict=True):
+            by_turn.setdefault(event.turn, []).append(part)
+        return {turn: count_tokens(_BETWEEN.join(parts)) for turn, parts in by_turn.items()}
+
+    def found(self, find: Callable[[Prose], list[Span]]) -> list[Span]:
+        """What a function finds in it, looked for once."""
+        if find not in self._found:
+            self._found[find] = find(self)
+        return self._found[find]
+
+    def matches(self, spans: Iterable[Span]) -> Iterator[tuple[Event, str, str]]:
+        """What was found as evidence: the message, the name, the words."""
+        return ((self.event(span), span.name, self.said(span)) for span in spans)
+
+    def end_of(self, event: Event) -> int:
+        """Where the words of one of the messages end."""
+        n = bisect_left(self.events, event.seq, key=_SEQ)
+        return self._starts[n] + len(self.parts[n].rstrip())
+
+    def event(self, span: Span) -> Event:
+        return self.events[self.index(span.start)]
+
+    def said(self, span: Span) -> str:
+        """The words found, as they were written."""
+        return self.text[span.start : span.end]
+
+
+class Phrase:
+    """Words that mean something where what follows matches `then`, and what stands before it `before` (both optional).
+
+    Whole words only. `sign` is the rarest of the phrase's words: without it nothing is searched.
+    """
+
+    def __init__(self, words: str, then: str = "", sign: str = "", before: str = "") -> None:
+        self.words = words
+        self.sign = (sign or max(re.split(r"[^a-z0-9]+", words), key=len)).encode()
+        self._then = then
+        self._before = before
+
+    @cached_property
+    def _following(self) -> re.Pattern[str] | None:
+        return re.compile(self._then) if self._then else None
+
+    @cached_property
+    def _preceding(self) -> re.Pattern[str] | None:
+        return re.compile(rf"(?:{self._before})\Z") if self._before else None
+
+    def _start(self, low: str, at: int) -> int | None:
+        """Where it begins with what must stand before it; None when that is not there."""
+        if self._preceding is None:
+            return at
+        found = self._preceding.search(low, max(0, at - _LOOKED_BACK), at)
+        return found.start() if found else None
+
+    def spans(self, low: str) -> Iterator[tuple[int, int]]:
+        """Every place where the phrase stands."""
+        at = low.find(self.words)
+        while at >= 0:
+            end = at + len(self.words)
+            if not (is_of_word(low[at - 1 : at]) or is_of_word(low[end : end + 1])):
+                found = self._following.match(low, end) if self._following else None
+                if found or self._following is None:
+                    start = self._start(low, at)
+                    if start is not None:
+                        yield start, found.end() if found else end
+            at = low.find(self.words, end)
+
+
+def is_of_word(char: str) -> bool:
+    """Whether a character (or none) goes on with a word."""
+    return char.isalnum() or char == "_"
+
+
+class Phrases:
+    """Phrases that mean the same. `allowed(low, start)` can refuse a place by what stands before it."""
+
+    def __init__(self, name: str, phrases: Iterable[Phrase], allowed: Callable[[str, int], bool] | None = None) -> None:
+        self.name = name
+        self._by_sign: dict[bytes, list[Phrase]] = {}
+        for phrase in phrases:
+            self._by_sign.setdefault(phrase.sign, []).append(phrase)
+        self.signs = frozenset(self._by_sign)
+        self._allowed = allowed
+
+    def find(self, low: str, words: frozenset[bytes]) -> list[Span]:
+        """Where they stand, in order. Of two that overlap the first counts. `words` are those of the text."""
+        found = [
+            (start, end)
+            for sign in self.signs & words
+            for phrase in self._by_sign[sign]
+            for start, end in phrase.spans(low)
+            if self._allowed is None or self._allowed(low, start)
+        ]
+        found.sort(key=lambda span: (span[0], -span[1]))
+        spans: list[Span] = []
+        for start, end in found:
+            if not spans or start >= spans[-1].end:
+                spans.append(Span(start, end, self.name))
+        return spans
+
+
+_SENTENCE_END = re.compile(r"(?<!e\.g)(?<!i\.e)[.!?](?=\s)|\n")
+_NO_END = ("?", "=", "/", "&")
+"""Behind a question mark: another one, or the rest of an address."""
+MOST_OF_A_QUESTION = 300
+"""Characters of a sentence that are looked at before its question mark."""
+
+
+def questions(low: str) -> Iterator[tuple[int, int]]:
+    """The sentences that end in a question mark, as (start, end); of a long one its last 300 characters."""
+    at = low.find("?")
+    while at >= 0:
+        following = low[at + 1 : at + 2]
+        if not is_of_word(following) and following not in _NO_END:
+            start = max(0, at - MOST_OF_A_QUESTION)
+            start = max(start, low.rfind("\n", start, at) + 1)
+            for stop in _SENTENCE_END.finditer(low, start, at):
+                start = stop.end()
+            if low[start : start + 2].strip() != "|":  # no heading of a table
+                yield start, at + 1
+        at = low.find("?", at + 1)
