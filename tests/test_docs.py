@@ -45,6 +45,20 @@ def test_every_page_is_reached_from_the_readme() -> None:
     assert {p for p in PAGES if p not in decisions} - seen == set()
 
 
+def test_every_reason_that_the_code_cites_can_be_read_here() -> None:
+    texts = [p for d in ("src", "tests", "benchmarks") for p in (ROOT / d).rglob("*.py") if p != Path(__file__)]
+    design = {p.name: anchors(p) for p in (ROOT / "docs" / "design").glob("*.md")}
+    lost: set[str] = set()
+    for path in texts:
+        text = re.sub(r"\n\s*#?\s*", " ", path.read_text("utf-8"))
+        cited = re.findall(r"design/([a-z]+\.md)#([a-z0-9-]+)", text)
+        lost |= {f"{path.name}: {page}#{heading}" for page, heading in cited if heading not in design.get(page, set())}
+        lost |= {
+            f"{path.name}: {gone}" for gone in re.findall(r"seeds? 00\d|signals\.yaml|swechat\.md|signals_notes", text)
+        }
+    assert lost == set()
+
+
 def test_every_format_has_its_line_on_the_page_of_formats() -> None:
     page = (ROOT / "docs" / "formats.md").read_text("utf-8")
     named = re.findall(r"^\| `([^`]+)` \|", page, re.MULTILINE)

@@ -40,7 +40,7 @@ def test_seed_000s_arithmetic() -> None:
     assert estimate is not None and round(estimate.value, 2) == 0.43
     assert estimate.value == found.kappa
     assert estimate.low is not None and estimate.high is not None
-    # One by one at this n the interval is narrow: labels.md gives a half-width of .06 at 640, .05 at 1,000.
+    # One by one at this n the interval is narrow: simulation gives a half-width of .06 at 640, .05 at 1,000.
     assert 0.41 < estimate.low < estimate.value < estimate.high < 0.455
 
 

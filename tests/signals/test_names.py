@@ -66,7 +66,7 @@ NAMES = {
         "condition negative_projection"
     ),
 }
-"""The last part of every path of `signals.yaml`, by its group; `[]` is a list over the session."""
+"""The last part of every path of the inventory, by its group; `[]` is a list over the session."""
 OURS = {
     "anticipation.unrequested_files", "chat.tool_calls_by_position", "corpus.message_counts", "corpus.metric_inputs",
     "corpus.sentiment_messages", "corpus.session_cost_usd", "corpus.session_length_events", "corpus.short_messages",

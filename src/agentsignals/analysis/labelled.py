@@ -28,8 +28,7 @@ MESSAGES = (
     f" AND said.session_id IN (SELECT session_id FROM labels WHERE task = '{TASK}')"
     " ORDER BY said.session_id, said.turn"
 )
-"""One row a message of the sessions with labels: where it was said, and to which model (signals.yaml,
-corpus.neg_share_by_model)."""
+"""One row a message of the sessions with labels: where it was said, and to which model."""
 QUERIES = {"labels": LABELS, "messages": MESSAGES}
 
 NO_LABELS = (

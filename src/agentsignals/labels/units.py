@@ -18,7 +18,7 @@ BEFORE_CHARS = 4_000
 """Of the request and of the answer before a message that is judged by what led to it."""
 RESTATEMENT_CHARS = 4_000
 TOO_VAGUE = 0.75
-"""prompt_underspecification from which a session is not asked about in the gated tasks (signals.yaml)."""
+"""prompt_underspecification from which a session is not asked about in the gated tasks (design/signals.md#underspecification)."""
 LEAST_TOKENS = 4
 """A shorter first prompt has nothing to restate (design/signals.md#underspecification)."""
 
@@ -124,7 +124,7 @@ def before(view: SessionView, turn: Turn, mask: Mask) -> str:
 
 
 def _restatement(view: SessionView, mask: Mask) -> str:
-    """The first request, and the first thinking block of the response, else its first text (signals.yaml)."""
+    """The first request, and the first thinking block of the response, else its first text."""
     events = [e for e in (*view.responses[0], *view.by_kind["text"]) if e.text]
     first = next((e for e in view.responses[0] if e.kind == "thinking" and e.text), None)
     first = first or next(e for e in events if e.kind == "text")

@@ -58,7 +58,7 @@ _decode = msgspec.json.Decoder(_State).decode
     version=2,
     origin="Agent Signals",
     harness=True,
-    pitfalls="The public extension has other phases than the harness of Agent Signals: `phase_raw` keeps the word, `phase`"
+    pitfalls="The public extension has other phases than the harness has: `phase_raw` keeps the word, `phase`"
     " is null for idle and for words nobody mapped.",
     why="Phases the agent itself announced; nothing is inferred.",
 )

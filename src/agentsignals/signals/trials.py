@@ -1,4 +1,4 @@
-"""Trials: what their attempts came to, put together over all attempts in the store (seeds 001 and 003)."""
+"""Trials: what their attempts came to, put together over all attempts in the store (llm-emotions, Agent Signals)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KNOB_CHARS = 200
 _MOST = 10**15
 """A larger cap is none."""
 MOST_WITHOUT_COST = 0.05
-"""Share of attempts without a cost above which a cost per solved task would be too low (signals.yaml)."""
+"""Share of attempts without a cost above which a cost per solved task would be too low."""
 
 
 @signal(

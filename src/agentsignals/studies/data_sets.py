@@ -67,8 +67,8 @@ def _function(inputs: Inputs) -> Outcome:
     ]
     findings = [_most_apart(apart, whole)] if apart else []
     limits = [
-        f"A data set is a repository or folder, here those of {FEWEST_SESSIONS} sessions and more: in agent-traces it is"
-        " what one person shared. Another cut, another answer.",
+        f"A data set is a repository or folder, here those of {FEWEST_SESSIONS} sessions and more: in agent-traces"
+        " it is what one person shared. Another cut, another answer.",
         "Metrics by model are no leaderboard: people chose the model and the task; a model used in one place is that"
         " place.",
     ]

@@ -1,6 +1,6 @@
 """Tasks about a whole session, or the repository of several.
 
-Where Agent Signals's measures have a scale, its mapping is that of signals.yaml.
+Scores become the words of Agent Signals as design/labels.md#mapping-scores says.
 """
 
 from __future__ import annotations
