@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentsignals import analysis
+from agentsignals import analysis, studies
 from agentsignals.analysis import STUDIES
 from agentsignals.analysis.study import Finding
 from agentsignals.cli import demo_corpus, main
@@ -135,7 +135,7 @@ def test_tables_and_charts_say_n_and_charts_say_what_they_show(demo_store: Store
 
 
 def test_every_study_is_one_file_and_one_line() -> None:
-    folder = Path(analysis.__file__).parent / "studies"
+    folder = Path(studies.__file__).parent
     assert {p.stem for p in folder.glob("*.py")} - {"__init__"} == set(STUDIES)
     for name, place in STUDIES.items():
         assert place == f"agentsignals.studies.{name}:STUDY"

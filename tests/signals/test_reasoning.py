@@ -121,7 +121,7 @@ def test_guessed_phases_count_their_calls_and_name_where_each_begins() -> None:
         "calls": {"explore": 1, "localize": 1, "implement": 2, "verify": 1},
     }
     assert lines(one, TRANSITIONS) == [2, 3, 4, 6]
-    assert "section 9" in evidence(one, TRANSITIONS).rules[0]
+    assert "design/signals.md#phases" in evidence(one, TRANSITIONS).rules[0]
 
 
 def test_without_phases_and_calls_there_is_nothing_to_tell_from() -> None:

@@ -18,7 +18,8 @@ BEFORE_CHARS = 4_000
 """Of the request and of the answer before a message that is judged by what led to it."""
 RESTATEMENT_CHARS = 4_000
 TOO_VAGUE = 0.75
-"""prompt_underspecification from which a session is not asked about in the gated tasks (design/signals.md#underspecification)."""
+"""prompt_underspecification from which a session is not asked about in the gated tasks
+(design/signals.md#underspecification)."""
 LEAST_TOKENS = 4
 """A shorter first prompt has nothing to restate (design/signals.md#underspecification)."""
 

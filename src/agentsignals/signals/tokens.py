@@ -1,5 +1,5 @@
 """Tokens and money: what the main thread's model calls used, as the trace reports it
-(design/formats.md#recognitionb)."""
+(design/formats.md#token-usage)."""
 
 from __future__ import annotations
 
