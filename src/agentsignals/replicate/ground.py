@@ -17,12 +17,13 @@ import duckdb
 from msgspec import Struct
 
 from agentsignals.analysis import STUDIES, study
-from agentsignals.errors import LabError, SandboxError
+from agentsignals.errors import LabError, QueryError, SandboxError
 from agentsignals.model import Absent
 from agentsignals.replicate.claims import Plain, Table, Value
 from agentsignals.report.inputs import Reader
 from agentsignals.store import Store
 from agentsignals.store.query import connect
+from agentsignals.store.selecting import one_select
 
 if TYPE_CHECKING:
     from agentsignals.lab.evaluation.audit import Audit, Told
@@ -192,14 +193,14 @@ def _answer(
     watch = Timer(SECONDS_A_CLAIM, connection.interrupt)
     watch.daemon = True
     try:
-        statements = connection.extract_statements(sql)
-        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-            return Absent("not_computable", "the query is not one SELECT")
+        statements = connection.extract_statements(one_select(connection, sql))
         if set(statements[0].named_parameters) != set(arguments):
             return Absent("not_computable", "the names after `$` in the query are not those of `with`")
         watch.start()
         asked = connection.execute(statements[0], dict(arguments))
         names, rows = [column[0] for column in asked.description or ()], asked.fetchmany(2)
+    except QueryError as problem:
+        return Absent("not_computable", f"the query is not one SELECT: {problem.message}")
     except duckdb.Error as problem:
         return _refused(problem, in_files)
     finally:

@@ -2,34 +2,67 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 
 from agentsignals.catalog import Signal, catalogue
 from agentsignals.errors import QueryError
 from agentsignals.store import labels, repositories, tables
+from agentsignals.store.selecting import one_select
 from agentsignals.store.shards import FOLDER
 
 if TYPE_CHECKING:
     from agentsignals.store import Store
 
+_Result = TypeVar("_Result")
 _TYPES = {"int": "BIGINT", "float": "DOUBLE", "bool": "BOOLEAN", "str": "VARCHAR", "enum": "VARCHAR"}
 _CONTEXTS = {"product": "product", "eval": "eval"}
 """What may be asked for, as written into SQL."""
-_ALLOWED = ("SELECT", "EXPLAIN", "RELATION", "PRAGMA")
+_ROWS_A_FETCH = 10_000
+_SHARE_OF_LIMIT = 0.5 / 0.8
+"""DuckDB would take 80 % of the machine's (or the container's) memory: a query that needs more than half of it ends
+with an error."""
+_LIMITS: dict[str, str | bool | int | float | list[str]] = {
+    "temp_directory": "",  # no spilling, which for a database in memory goes to the folder we were started in
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_persistent_secrets": "false",  # which are in the person's home
+    "python_enable_replacements": "false",  # a name of no table would be looked up among Python's variables
+}
 
 
+@contextmanager
+def _in_words() -> Iterator[None]:
+    """What DuckDB refuses, as a QueryError."""
+    try:
+        yield
+    except duckdb.OutOfMemoryException as problem:
+        raise QueryError(
+            "The query needs more than half of this machine's memory, which is what it may take.",
+            "Name the columns, filter, aggregate, or add LIMIT.",
+        ) from problem
+    except duckdb.Error as problem:
+        raise QueryError(
+            f"DuckDB refuses the query: {problem}",
+            f"The tables: {', '.join(view_names())}. `DESCRIBE table` names a table's columns.",
+        ) from problem
+
+
+@_in_words()
 def connect(store: Store, context: str | None = None) -> duckdb.DuckDBPyConnection:
     """A connection that sees the store's views and can read nothing else, and write nothing at all.
 
     `context`: the views hold only what belongs to sessions of this context (`product`, `eval`), and what belongs to no
     session.
     """
-    connection = duckdb.connect(":memory:")
+    connection = duckdb.connect(":memory:", config=_LIMITS)
+    _limit_memory(connection)
+    readable = []
     wanted = context if context is not None and contexts(store) - {context} else None
     for table in tables.NAMES:
         files = [str(store.folder / FOLDER / shard / f"{table}.parquet") for shard in sorted(store.manifest.shards)]
@@ -38,9 +71,11 @@ def connect(store: Store, context: str | None = None) -> duckdb.DuckDBPyConnecti
             files.append(str(extra))
         if table == "labels":
             files += [str(path) for path in labels.files(store.folder)]
+        readable += files
         connection.execute(f"CREATE VIEW {table} AS {_of_context(_over(files, table), table, wanted)}")
     for table in tables.OF_REPOSITORIES:
         held = [str(path) for path in repositories.files(store.folder, table)]
+        readable += held
         whole = f"{_over(held, table)} UNION ALL BY NAME {_empty(table)}"  # an older file has not all the columns
         connection.execute(f"CREATE VIEW {table} AS {_of_context(whole, table, wanted)}")
     for name, level, keys in (
@@ -49,7 +84,9 @@ def connect(store: Store, context: str | None = None) -> duckdb.DuckDBPyConnecti
         ("attempt_signals", "attempt", "trial_id, attempt_index, session_id"),
     ):
         connection.execute(f"CREATE VIEW {name} AS {_wide(level, keys)}")
-    connection.execute("SET allowed_directories=" + _list([str(store.folder) + os.sep]))
+    # What is allowed by name may also be written by name, so these are files, never the folder; that nothing writes is
+    # seen to in `run`.
+    connection.execute(f"SET allowed_paths={_list(readable)}")
     connection.execute("SET enable_external_access=false")
     connection.execute("SET lock_configuration=true")
     return connection
@@ -61,32 +98,43 @@ def contexts(store: Store) -> set[str]:
 
 
 def run(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPyRelation:
-    """The relation of one SELECT. QueryError for anything that is not one, and with DuckDB's words when it refuses."""
-    try:
-        statements = connection.extract_statements(query)
-        if len(statements) != 1:
-            raise QueryError(
-                f"{len(statements)} statements came; one SELECT is allowed.", "Ask one question at a time."
-            )
-        kind = str(statements[0].type).rsplit(".", 1)[-1].upper()
-        if kind not in _ALLOWED:
-            raise QueryError(f"A {kind} statement came; the store is read only.", "Ask with SELECT.")
-        return connection.sql(query)
-    except duckdb.Error as problem:
-        raise QueryError(
-            f"DuckDB refuses the query: {problem}", "The tables: " + ", ".join(view_names()) + "."
-        ) from problem
+    """The relation of one SELECT, or of the plan for one. QueryError for anything else, with DuckDB's words when it
+    refuses.
+    """
+    with _in_words():
+        return connection.sql(one_select(connection, query, view_names()))
 
 
 def rows(store: Store, query: str, context: str | None = None) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Column names and rows of a query, over all sessions or those of one context."""
-    relation = run(connect(store, context), query)
-    try:
-        return list(relation.columns), relation.fetchall()
-    except duckdb.Error as problem:
-        raise QueryError(
-            f"DuckDB refuses the query: {problem}", "`DESCRIBE table` names a table's columns."
-        ) from problem
+    names, found = stream(store, query, context)
+    return names, list(found)
+
+
+def stream(store: Store, query: str, context: str | None = None) -> tuple[list[str], Iterator[tuple[Any, ...]]]:
+    """Column names, and the rows as DuckDB makes them: not all are in memory at once."""
+    connection = connect(store, context)
+    with _in_words():
+        select = one_select(connection, query, view_names())
+        asked = _awaited(connection, lambda: connection.execute(select))
+        return [column[0] for column in asked.description or ()], _fetched(asked)
+
+
+def _fetched(asked: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
+    with _in_words():
+        while some := _awaited(asked, lambda: asked.fetchmany(_ROWS_A_FETCH)):
+            yield from some
+
+
+def _awaited(connection: duckdb.DuckDBPyConnection, call: Callable[[], _Result]) -> _Result:
+    """What the call gives. Ctrl-C ends it, which DuckDB would not hear before a step of its own is done."""
+    with ThreadPoolExecutor(1) as apart:
+        asked = apart.submit(call)
+        try:
+            return asked.result()
+        except KeyboardInterrupt:
+            connection.interrupt()
+            raise
 
 
 def ask(
@@ -107,6 +155,12 @@ def ask(
 def view_names() -> list[str]:
     """The tables a query sees."""
     return [*tables.NAMES, *tables.OF_REPOSITORIES, "session_signals", "turn_signals", "attempt_signals"]
+
+
+def _limit_memory(connection: duckdb.DuckDBPyConnection) -> None:
+    row = connection.execute("SELECT current_setting('memory_limit')").fetchone()
+    amount, unit = str(row[0]).split() if row else ("1", "GiB")
+    connection.execute(f"SET memory_limit='{float(amount) * _SHARE_OF_LIMIT:.1f} {unit}'")
 
 
 def _over(files: list[str], table: str) -> str:

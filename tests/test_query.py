@@ -1,0 +1,231 @@
+"""Questions in SQL: what is one SELECT is answered; nothing else is, and nothing changes a byte anywhere."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+from duckdb import OutOfMemoryException
+
+from agentsignals.errors import QueryError
+from agentsignals.ingest import pipeline
+from agentsignals.store import Store
+from agentsignals.store.query import connect, rows, run
+from tests.claude import Log
+
+ANSWERED = (
+    "SELECT count(*) FROM sessions;",
+    "FROM sessions LIMIT 1",
+    "(SELECT 1) UNION (SELECT 2)",
+    "VALUES (1), (2)",
+    "TABLE sessions",
+    "WITH a AS (SELECT 1 AS x), b AS MATERIALIZED (FROM a) SELECT * FROM A, B",
+    "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 3) FROM t",
+    "DESCRIBE turns",
+    "DESCRIBE SELECT 1",
+    "SHOW TABLES",
+    "SUMMARIZE sessions",
+    "PIVOT sessions ON agent IN ('claude-code') USING count(*)",
+    "UNPIVOT (SELECT 1 AS a, 2 AS b) ON a, b INTO NAME k VALUE v",
+    "FROM range(3), unnest([1, 2])",
+    "FROM information_schema.tables",
+    "FROM main.sessions",
+    "EXPLAIN SELECT 1",
+    "explain/* why */analyze -- so\n (SELECT 1)",
+    "EXPLAIN (SELECT 1)",
+    "EXPLAIN (ANALYZE, FORMAT json) FROM sessions",
+    "-- first\n EXPLAIN ANALYZE SELECT count(*) FROM turns",
+)
+WRITES = (
+    "COPY (SELECT 1) TO '{new}' (FORMAT csv)",
+    "COPY (SELECT 1) TO '{index}' (FORMAT csv)",
+    "COPY (SELECT 1) TO '{shard}' (FORMAT csv)",
+    "COPY sessions TO '{shard}' (FORMAT parquet)",
+    "WITH a AS (COPY (SELECT 1) TO '{shard}') SELECT 1",
+    "WITH a AS (COPY (SELECT 1) TO '{new}') FROM a",
+    "SELECT * FROM (WITH a AS (COPY (SELECT 1) TO '{shard}') FROM a)",
+    "SELECT (WITH a AS (INSERT INTO sessions VALUES (1) RETURNING *) SELECT count(*) FROM a)",
+    "EXPORT DATABASE '{new}'",
+    "ATTACH '{new}' AS x",
+    "CREATE TABLE x AS SELECT 1",
+    "CREATE TEMP TABLE x AS SELECT 1",
+    "CREATE OR REPLACE VIEW sessions AS SELECT 1",
+    "CREATE MACRO f(x) AS x",
+    "CREATE PERSISTENT SECRET s (TYPE s3)",
+    "DELETE FROM sessions",
+    "INSERT INTO sessions VALUES (1)",
+    "DROP VIEW sessions",
+    "PREPARE p AS COPY (SELECT 1) TO '{new}'",
+    "EXECUTE p",
+    "CALL force_checkpoint()",
+    "CHECKPOINT",
+    "VACUUM",
+    "PRAGMA enable_profiling",
+    "PRAGMA table_info('sessions')",
+    "SET threads=1",
+    "RESET threads",
+    "SET VARIABLE a=1",
+    "INSTALL httpfs",
+    "LOAD httpfs",
+    "UPDATE EXTENSIONS",
+    "USE memory",
+    "BEGIN",
+    "PIVOT sessions ON agent USING count(*)",  # makes a type first
+)
+"""Each is refused, and so is the EXPLAIN of it."""
+PREFIXES = (
+    "",
+    "EXPLAIN ",
+    "EXPLAIN ANALYZE ",
+    "explain/*a*/Analyze--b\n",
+    "EXPLAIN (ANALYZE) ",
+    "EXPLAIN (ANALYZE, FORMAT json) ",
+    "EXPLAIN /* /* */ SELECT 1 -- */ ",
+    "; EXPLAIN ANALYZE ",
+    "SELECT 1; ",
+    "EXPLAIN SELECT 1; EXPLAIN ANALYZE ",
+)
+READS = (
+    "FROM '{outside}'",
+    'FROM "{outside}"',
+    "FROM '{shard}'",
+    "FROM read_csv('{outside}')",
+    "FROM read_text('{outside}')",
+    "FROM read_blob('{shard}')",
+    "FROM read_json('{outside}')",
+    "FROM read_parquet('{shard}')",
+    "FROM parquet_metadata('{shard}')",
+    "FROM sniff_csv('{outside}')",
+    "FROM glob('{folder}/*')",
+    "SELECT (SELECT content FROM read_text('{outside}'))",
+    "SELECT * FROM sessions WHERE repo IN (SELECT content FROM read_text('{outside}'))",
+    "WITH \"{outside}\" AS (SELECT 1) SELECT * FROM (SELECT * FROM '{outside}' UNION ALL FROM read_text('{outside}'))",
+    "DESCRIBE '{outside}'",
+    "SUMMARIZE '{outside}'",
+    "EXPLAIN FROM read_text('{outside}')",
+    "EXPLAIN ANALYZE FROM '{outside}'",
+    "FROM query('SELECT 1')",
+    "FROM query_table('sessions')",
+    "FROM json_execute_serialized_sql('x')",
+    "FROM duckdb_secrets()",
+    "FROM which_secret('s3://x', 's3')",
+    "FROM duckdb_settings()",
+    "FROM pragma_database_list",
+    "FROM system.main.duckdb_tables",
+    "FROM pragma_table_info('sessions')",
+    "FROM arrow_scan(1, 2, 3)",
+    "FROM python_variable",
+    "SELECT getenv('HOME')",
+    "FROM 'https://127.0.0.1:9/x.parquet'",
+    "FROM read_csv('https://127.0.0.1:9/x.csv')",
+    "FROM 's3://bucket/x.parquet'",
+    "SELEKT 1",
+    "",
+    "-- nothing",
+    "SELECT 1; SELECT 2",
+    "SELECT 1\0; SELECT 2",
+    "SELECT '\ud800'",
+    "SELECT " + "(" * 20_000 + "1" + ")" * 20_000,
+)
+"""Each is refused."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a store, and with a file that no question may see."""
+    made = tmp_path_factory.mktemp("query")
+    log = Log()
+    log.user("look")
+    (made / "traces").mkdir()
+    (made / "traces" / "a.jsonl").write_text("\n".join(log.lines) + "\n")
+    (made / "outside.csv").write_text("a\noutside\n")
+    pipeline.analyze([str(made / "traces")], made / "store", jobs=1)
+    return made
+
+
+@pytest.fixture(autouse=True)
+def at_home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever DuckDB would put in the person's home or beside the program is put where it is looked for."""
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.chdir(folder)
+
+
+def _bytes(folder: Path) -> dict[str, str]:
+    return {
+        str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest() if p.is_file() else "folder"
+        for p in folder.rglob("*")
+    }
+
+
+def _named(sql: str, folder: Path) -> str:
+    shard = next((folder / "store" / "shards").glob("*/sessions.parquet"))
+    names = {"new": folder / "store/new", "index": folder / "store/manifest.json", "shard": shard, "folder": folder}
+    for name, path in {**names, "outside": folder / "outside.csv"}.items():
+        sql = sql.replace(f"{{{name}}}", str(path))
+    return sql
+
+
+@pytest.mark.parametrize("sql", ANSWERED)
+def test_one_select_is_answered(folder: Path, sql: str) -> None:
+    assert rows(Store(folder / "store"), sql)[1]
+    assert Store(folder / "store").sql(sql).fetchall()
+
+
+def test_nothing_that_writes_is_let_through_and_no_byte_changes(folder: Path) -> None:
+    connection, before = connect(Store(folder / "store")), _bytes(folder)
+    for sql in WRITES:
+        for prefix in PREFIXES:
+            with pytest.raises(QueryError):
+                run(connection, prefix + _named(sql, folder)).fetchall()
+    for ask in (Store(folder / "store").sql, partial(rows, Store(folder / "store"))):
+        with pytest.raises(QueryError):
+            ask(_named("WITH a AS (COPY (SELECT 1) TO '{shard}') SELECT 1", folder))
+    assert _bytes(folder) == before
+
+
+def test_nothing_but_the_stores_tables_is_read(folder: Path) -> None:
+    connection, before = connect(Store(folder / "store")), _bytes(folder)
+    for sql in READS:
+        with pytest.raises(QueryError) as refused:
+            run(connection, _named(sql, folder)).fetchall()
+        assert refused.value.hint, sql
+    assert _bytes(folder) == before
+
+
+def test_no_file_but_the_stores_can_be_opened_even_by_our_own_sql(folder: Path) -> None:
+    """What `one_select` let through wrongly would still find nothing outside, and no file it could make."""
+    connection, before = connect(Store(folder / "store")), _bytes(folder)
+    for sql in ("FROM read_text('{outside}')", "COPY (SELECT 1) TO '{new}'", "COPY (SELECT 1) TO '{index}'"):
+        with pytest.raises(Exception, match="disabled by configuration"):
+            connection.execute(_named(sql, folder))
+    assert _bytes(folder) == before
+
+
+def test_a_query_that_needs_too_much_memory_ends_in_words_and_without_a_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agentsignals.store.query._SHARE_OF_LIMIT", 0.02)
+    before = _bytes(folder)
+    with pytest.raises(QueryError, match="half of this machine's memory") as refused:
+        rows(Store(folder / "store"), "SELECT list(i) FROM range(300_000_000) t(i)")
+    assert isinstance(refused.value.__cause__, OutOfMemoryException)
+    assert _bytes(folder) == before
+
+
+def test_an_interrupt_ends_a_query(folder: Path) -> None:
+    endless = "SELECT count(*) FROM range(100000000000) a(i), range(1000) b(j) WHERE hash(i) * j % 7 = 1"
+    command = [sys.executable, "-m", "agentsignals", "query", "--store", str(folder / "store"), endless]
+    env = {**os.environ, "PYTHONFAULTHANDLER": ""}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env) as asked:
+        time.sleep(1.5)
+        assert asked.poll() is None
+        asked.send_signal(signal.SIGINT)
+        _, told = asked.communicate(timeout=20)
+    assert asked.returncode == 130 and b"Traceback" not in told
