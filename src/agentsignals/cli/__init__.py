@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from agentsignals import __version__
+from agentsignals.cli.streams import visible_streams
 from agentsignals.cli.verb import verbs as apart
 from agentsignals.errors import AgentSignalsError, UsageError
 
@@ -128,6 +129,11 @@ def _other_verbs(verbs: argparse._SubParsersAction[_Parser]) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command line; gives the exit code."""
+    with visible_streams():
+        return _main(arguments)
+
+
+def _main(arguments: Sequence[str] | None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in given
     try:

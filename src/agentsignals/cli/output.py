@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import csv
-import io
+import json
 import sys
 import time
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any
+from decimal import Decimal
+from typing import IO, Any
 
 import msgspec
+
+from agentsignals.words.text import inert, visible_in_json
 
 MAX_CELL = 60
 
 
 def json_text(value: Any) -> str:
     """One JSON document, indented."""
-    return msgspec.json.format(msgspec.json.encode(value, enc_hook=_plain), indent=2).decode()
+    try:
+        plain = msgspec.json.encode(value, enc_hook=_plain)
+    except UnicodeEncodeError:  # half of a surrogate pair, which JSON has an escape for
+        plain = json.dumps(msgspec.to_builtins(value, enc_hook=_plain)).encode()
+    return visible_in_json(msgspec.json.format(plain, indent=2).decode())
 
 
 def _plain(value: Any) -> Any:
@@ -36,17 +43,20 @@ def table(names: Sequence[str], rows: Iterable[Sequence[Any]], max_cell: int = M
     return "\n".join(line.rstrip() for line in lines)
 
 
-def csv_text(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Rows as CSV with a header."""
-    out = io.StringIO()
+def write_csv(out: IO[str], names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Writes rows as CSV with a header, one at a time. No cell is one that a spreadsheet would run."""
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows([["" if v is None else v for v in row] for row in rows])
-    return out.getvalue().rstrip("\n")
+    writer.writerow([inert(name) for name in names])
+    writer.writerows([_csv_cell(value) for value in row] for row in rows)
+
+
+def _csv_cell(value: Any) -> str:
+    text = "" if value is None else str(value)
+    return text if isinstance(value, int | float | Decimal) or _is_number(text) else inert(text)
 
 
 def printable(text: str) -> str:
-    """Trace text without what could drive a terminal."""
+    """Trace text on one line: without what a terminal obeys, and without what would begin a line of its own."""
     return "".join(c if c.isprintable() else " " for c in text)
 
 
@@ -113,9 +123,10 @@ class Bar:
 
             self.close()
             self._stage = stage
+            beneath = getattr(sys.stderr, "beneath", sys.stderr)  # the bar is moved by control characters
             in_bytes = stage == "reading"
             self._bar = tqdm(
-                desc=stage, total=total, unit="B" if in_bytes else "", unit_scale=in_bytes, leave=False, file=sys.stderr
+                desc=stage, total=total, unit="B" if in_bytes else "", unit_scale=in_bytes, leave=False, file=beneath
             )
         self._bar.update(done - self._bar.n)
 

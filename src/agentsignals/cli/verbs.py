@@ -5,16 +5,20 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from agentsignals.cli.output import Bar, csv_text, figure, json_text, printable, table
+from agentsignals.cli.output import Bar, figure, json_text, printable, table, write_csv
 from agentsignals.cli.verb import verbs
-from agentsignals.errors import StoreError, UsageError
+from agentsignals.errors import QueryError, StoreError, UsageError
 from agentsignals.ingest import pipeline
 from agentsignals.store import Store
+
+MOST_ROWS = 1_000_000
+"""Rows of a query that are held at once, which a table and a JSON document need; CSV is written row by row."""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -158,10 +162,10 @@ def _explain(options: argparse.Namespace) -> int:
         else json_text(found.value)
     )
     print(f"{found.signal} = {printable(told) if len(told) < 2000 else printable(told[:2000]) + '…'}")
-    print(f"session    {found.session}")
+    print(f"session    {printable(found.session)}")
     print(f"rule       {printable(found.rule)} (version {found.version})")
     if found.detail:
-        print(f"detail     {msgspec.json.encode(found.detail).decode()}")
+        print(f"detail     {printable(msgspec.json.encode(found.detail).decode())}")
     rows = [(i.role, i.seq, i.line, i.artifact, i.excerpt) for i in found.evidence]
     print(table(("role", "seq", "line", "artifact", "excerpt"), rows, 100))
     for name, path in sorted(found.artifacts.items()):
@@ -170,20 +174,21 @@ def _explain(options: argparse.Namespace) -> int:
 
 
 def _query(options: argparse.Namespace) -> int:
-    from agentsignals.store.query import rows
+    from agentsignals.store.query import stream
 
-    names, found = rows(Store(options.store), options.sql, options.context)
-    _print_rows(options, names, found)
+    names, found = stream(Store(options.store), options.sql, options.context)
+    if options.csv and not options.json:
+        write_csv(sys.stdout, names, found)
+        return 0
+    held = list(islice(found, MOST_ROWS + 1))
+    if len(held) > MOST_ROWS:
+        raise QueryError(f"The answer has more than {MOST_ROWS:,} rows.", "Add LIMIT, or take them with --csv.")
+    _print_rows(options, names, held)
     return 0
 
 
 def _print_rows(options: argparse.Namespace, names: list[str], rows: list[tuple[Any, ...]]) -> None:
-    if options.json:
-        print(json_text([dict(zip(names, row, strict=True)) for row in rows]))
-    elif getattr(options, "csv", False):
-        print(csv_text(names, rows))
-    else:
-        print(table(names, rows))
+    print(json_text([dict(zip(names, row, strict=True)) for row in rows]) if options.json else table(names, rows))
 
 
 def _report(options: argparse.Namespace) -> int:

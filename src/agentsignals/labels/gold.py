@@ -20,12 +20,11 @@ from msgspec import Struct, field
 from agentsignals.errors import SourceError, UsageError
 from agentsignals.labels.comparison import fitting, score
 from agentsignals.labels.task import Task
+from agentsignals.words.text import inert, of_inert
 
 SUFFIXES = (".jsonl", ".csv")
 MOST_ROW_CHARS = 1_000_000
 """A longer row is no message that somebody labelled."""
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
-"""What a spreadsheet would run, in a cell that begins with it."""
 
 
 class GoldRow(Struct, kw_only=True, omit_defaults=True):
@@ -155,7 +154,7 @@ def _of_csv(lines: Iterable[str]) -> Iterator[dict[str, Any] | str]:
         except csv.Error:
             yield "unreadable"
             continue
-        yield {k: _uncell(v) for k, v in row.items() if isinstance(k, str) and isinstance(v, str) and v}
+        yield {k: of_inert(v) for k, v in row.items() if isinstance(k, str) and isinstance(v, str) and v}
 
 
 def _row(raw: dict[str, Any], task: Task, columns: tuple[str, ...], *, unlabelled: bool) -> GoldRow | str:
@@ -217,8 +216,4 @@ def _cell(value: object) -> object:
         return ""
     if isinstance(value, dict):
         return json.dumps(value)
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
-
-
-def _uncell(value: str) -> str:
-    return value[1:] if value.startswith("'") and value[1:].startswith(_FORMULA) else value
+    return inert(value) if isinstance(value, str) else value

@@ -8,6 +8,7 @@ import msgspec
 
 from agentsignals.analysis.study import Table
 from agentsignals.report.document import Document
+from agentsignals.words.text import visible_in_json
 
 
 def render(document: Document) -> str:
@@ -16,7 +17,7 @@ def render(document: Document) -> str:
     for section, told in zip(document.sections, plain["sections"], strict=True):
         for table, told_table in zip(section.tables, told["tables"], strict=True):
             told_table["rows"] = _objects(table)
-    return msgspec.json.format(msgspec.json.encode(plain), indent=1).decode()
+    return visible_in_json(msgspec.json.format(msgspec.json.encode(plain), indent=1).decode())
 
 
 def _objects(table: Table) -> list[dict[str, Any]]:

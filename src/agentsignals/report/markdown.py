@@ -10,6 +10,7 @@ from agentsignals.analysis.figures import MISSING, told
 from agentsignals.analysis.study import Column, Finding, Table
 from agentsignals.report import words
 from agentsignals.report.document import Document, Section
+from agentsignals.words.text import visible
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>&|~$!]|:(?=//))")
 _BREAKS = re.compile(r"[\x00-\x1f\x7f\u2028\u2029]+")
@@ -32,7 +33,7 @@ def render(document: Document, short_ids: Mapping[str, str]) -> str:
         [f"`{f.id}`", code(f.command), escaped(words.versions_of(f))] for s in document.sections for f in s.findings
     ]
     parts += ["## Every number, made again", _rows(["finding", "command", "versions"], ["---"] * 3, commands)]
-    return "\n\n".join(parts) + "\n"
+    return visible("\n\n".join(parts)) + "\n"
 
 
 def _section(section: Section, short_ids: Mapping[str, str]) -> list[str]:

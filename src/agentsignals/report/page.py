@@ -13,6 +13,7 @@ from agentsignals.analysis.figures import told
 from agentsignals.report import words
 from agentsignals.report.charts import data, library, svg
 from agentsignals.report.document import Document
+from agentsignals.words.text import visible
 
 
 def render(document: Document, short_ids: Mapping[str, str], static: bool = False) -> str:
@@ -26,6 +27,7 @@ def render(document: Document, short_ids: Mapping[str, str], static: bool = Fals
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_shown,
     )
     style, scripts = _asset("page.css"), [_asset("page.js")]
     charts = [chart for section in document.sections for chart in section.charts]
@@ -45,6 +47,10 @@ def render(document: Document, short_ids: Mapping[str, str], static: bool = Fals
         scripts=scripts,
         policy=_policy(style, scripts),
     )
+
+
+def _shown(value: Any) -> Any:
+    return visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
 def _policy(style: str, scripts: Sequence[str]) -> str:

@@ -1,8 +1,10 @@
-"""Lengths of text as the catalogue counts them, letters without their case, and what is unseen made visible."""
+"""Lengths of text as the catalogue counts them, letters without their case, what is unseen made visible, what would run
+made inert."""
 
 from __future__ import annotations
 
 import re
+import struct
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _OTHER = re.compile(r"[^\x00-\x7f]")
@@ -14,9 +16,13 @@ _KINDS = bytes(
 _FEW = 12
 """Different characters beyond ASCII (dashes, quotes, umlauts) that are sooner replaced by some of their kind."""
 _UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe"
+    "\uffff\U000e0000-\U000e007f]"
 )
 """Control characters, and those that turn text around or hide in it; joiners stay, which scripts and emoji need."""
+_LIVE = re.compile(r"[\t\r']|[\s'\"\u200b-\u200f\u2060\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]")
+"""How a cell begins that a spreadsheet runs, or that has our own mark: `=`, `+`, `-`, `@` and their wide forms, after
+what is dropped before a formula is looked for (OWASP, "CSV Injection")."""
 _LONE = re.compile("[\ud800-\udfff]")
 _ODD_CASES = {"\u0130": "i", "\u0131": "i", "\u017f": "s"}
 """Letters that `re.IGNORECASE` takes for one of ASCII, and whose lower case is two characters or themselves."""
@@ -52,6 +58,26 @@ def estimate_tokens(n_chars: int) -> int:
 
 
 def visible(text: str) -> str:
-    """The text with every unseen character as its number: `\\u202e` becomes `[U+202E]`. For pages and pictures."""
+    """The text with every unseen character as its number: `\\u202e` becomes `[U+202E]`. For all that people read."""
     seen = _UNSEEN.sub(lambda found: f"[U+{ord(found[0]):04X}]", text.replace("\r\n", "\n"))
     return _LONE.sub("\ufffd", seen)
+
+
+def visible_in_json(document: str) -> str:
+    """The same document with every unseen character as JSON escapes it: `\\u202e`, in six letters."""
+    return _UNSEEN.sub(lambda found: "".join(f"\\u{unit:04x}" for unit in _utf16(found[0])), document)
+
+
+def _utf16(char: str) -> tuple[int, ...]:
+    data = char.encode("utf-16-be")
+    return struct.unpack(f">{len(data) // 2}H", data)
+
+
+def inert(cell: str) -> str:
+    """The text of a spreadsheet's cell, with `'` before it where the spreadsheet would run it. `of_inert` undoes it."""
+    return f"'{cell}" if _LIVE.match(cell) else cell
+
+
+def of_inert(cell: str) -> str:
+    """What a cell was before `inert`."""
+    return cell[1:] if cell.startswith("'") and _LIVE.match(cell[1:]) else cell
