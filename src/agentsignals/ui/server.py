@@ -5,9 +5,12 @@ from __future__ import annotations
 import sys
 import time
 import traceback
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from socket import SHUT_RDWR, socket
+from threading import Lock
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -32,8 +35,25 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
-IDLE_S = 60
-"""A connection over which nothing comes for so long is closed."""
+MOST_CONNECTIONS = 64
+"""Each has a thread. A browser opens six."""
+WAIT_S = 10.0
+"""A request is there, to its last header, so long after the connection was made or the answer before it was sent."""
+ANSWER_S = 60.0
+"""So long after it was there, its answer is made and taken; no page over the largest stores needs as long."""
+_TOO_MANY = b"Too many connections: try again soon.\n"
+_BUSY = b"".join(
+    f"{line}\r\n".encode()
+    for line in (
+        "HTTP/1.1 503 Service Unavailable",
+        *(f"{name}: {value}" for name, value in HEADERS.items()),
+        "Content-Type: text/plain; charset=utf-8",
+        f"Content-Length: {len(_TOO_MANY)}",
+        "Retry-After: 1",
+        "Connection: close",
+        "",
+    )
+)
 
 
 class Server(ThreadingHTTPServer):
@@ -45,6 +65,9 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self, folder: Path | str | None, port: int = 0) -> None:
         self.readings = Readings(folder)
+        self._due: dict[socket, float] = {}
+        """The connections, each with the moment at which it is cut."""
+        self._lock = Lock()
         try:
             super().__init__((ADDRESS, port), Handler)
         except (OSError, OverflowError) as problem:
@@ -59,6 +82,40 @@ class Server(ThreadingHTTPServer):
     @property
     def url(self) -> str:
         return f"http://{ADDRESS}:{self.port}/"
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """A thread for the connection, while there are fewer than the cap; else it is told so and closed."""
+        with self._lock:
+            free = len(self._due) < MOST_CONNECTIONS
+            if free:
+                self._due[request] = time.monotonic() + WAIT_S
+        if free:
+            super().process_request(request, client_address)
+            return
+        with suppress(OSError):
+            request.setblocking(False)
+            request.send(_BUSY + _TOO_MANY)
+            request.recv(65536)  # a socket that is closed with bytes unread in it takes back what it has sent
+        self.shutdown_request(request)
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._lock:
+            self._due.pop(request, None)
+        super().shutdown_request(request)
+
+    def due_in(self, connection: socket, seconds: float) -> None:
+        """The connection is cut when it is not renewed within so many seconds."""
+        with self._lock:
+            self._due[connection] = time.monotonic() + seconds
+
+    def service_actions(self) -> None:
+        """Cuts, twice a second, the connections whose time is over: their threads see the end of the stream."""
+        now = time.monotonic()
+        with self._lock:
+            over = [connection for connection, due in self._due.items() if due < now]
+        for connection in over:
+            with suppress(OSError):
+                connection.shutdown(SHUT_RDWR)
 
     def server_close(self) -> None:
         super().server_close()
@@ -88,8 +145,17 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version = "agentsignals"
     sys_version = ""
-    timeout = IDLE_S
+    timeout = ANSWER_S
     server: Server
+
+    def parse_request(self) -> bool:
+        whole = super().parse_request()
+        self.server.due_in(self.connection, ANSWER_S)
+        return whole
+
+    def handle_one_request(self) -> None:
+        super().handle_one_request()
+        self.server.due_in(self.connection, WAIT_S)
 
     def do_GET(self) -> None:
         began = time.perf_counter()
