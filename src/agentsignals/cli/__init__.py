@@ -105,8 +105,14 @@ def _store_verbs(verbs: argparse._SubParsersAction[_Parser]) -> None:
         "DuckDB over the store's tables, read only",
         'query "SELECT name, count(*) FROM tool_calls GROUP BY 1"',
     )
-    made.add_argument("sql", metavar="SQL", help="one SELECT")
-    made.add_argument("--csv", action="store_true", help="comma-separated values on stdout")
+    made.add_argument(
+        "sql", metavar="SQL", help="one SELECT, FROM, DESCRIBE …; it may take half of the memory, and nothing on disk"
+    )
+    made.add_argument(
+        "--csv",
+        action="store_true",
+        help="comma-separated values on stdout, any number of rows; a cell that a spreadsheet would run begins with '",
+    )
     _context(made)
     made = _verb(verbs, "report", "studies with charts in one file that opens offline", "report -o report.html")
     made.add_argument("-o", "--output", metavar="FILE", required=True, help="where to: .html, .md or .json")

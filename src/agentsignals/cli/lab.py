@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentsignals.cli.verb import Verb
-from agentsignals.errors import UsageError
+from agentsignals.errors import LabError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -124,7 +124,15 @@ _INNER: tuple[tuple[str, str, str, Callable[[argparse.ArgumentParser], None]], .
 def run(options: argparse.Namespace) -> int:
     done = {"list": _list, "agent": _agent, "run": _run, "report": _report, "compare": _compare, "rescore": _rescore,
             "audit": _audit}  # fmt: skip
-    return done[options.of](options)
+    try:
+        return done[options.of](options)
+    except ModuleNotFoundError as problem:
+        if (problem.name or "agentsignals").partition(".")[0] == "agentsignals":
+            raise
+        raise LabError(
+            f"The lab needs {problem.name}, which is not installed.",
+            'Install what it needs: pip install "agentsignals[lab]".',
+        ) from problem
 
 
 def _list(options: argparse.Namespace) -> int:
