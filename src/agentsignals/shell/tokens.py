@@ -18,9 +18,9 @@ _PIECES = r"(?:[^\s'\"\\;|&<>()$]+|\$(?:\{[^}\n]*\})?|'[^']*'|\"[^\"\\]*(?:\\.[^
 _BARE = r"[!%*-:=?-Z\[\]^-{}~][!#%*-:=?-Z\[\]^-{}~]*+(?=[ \t\n;|&()])"
 _TOKEN = re.compile(
     r"(?:(?:"
-    rf"({_BARE}(?:[ \t]++{_BARE})*+)"  # words that mean what they say, as many as follow one another
+    rf"({_BARE}(?>(?:[ \t]++{_BARE})*))"  # words that mean what they say, as many as follow one another
     r"|('[^']*'|\"[^\"\\]*\")(?=[ \t\n;|&<>()])"  # a word in quotes
-    r")(?:[ \t]*+2>(?:&1|[ \t]*+/dev/null)(?=[ \t\n;|&)]))*+[ \t]*+(&&|\|\|?|[;\n])?"
+    r")(?>(?:[ \t]*+2>(?:&1|[ \t]*+/dev/null)(?=[ \t\n;|&)]))*)[ \t]*+(&&|\|\|?|[;\n])?"
     r"|(&&|\|[|&]?|;[;&]{0,2}|&(?!>)|[(\n]"
     r"|(?:\d+|&)?>>?\|?(?:&(?:\d+-?|-)|[ \t]*/dev/[a-z]+(?=[ \t\n;|&)]))?|&>>?|\d*<(?:<<|>|&(?:\d+-?|-))?"
     rf"|\){_PIECES}*)"  # what follows `$(…)` without a space is part of that word
