@@ -55,7 +55,9 @@ def is_local(host: str) -> bool:
     if host == "localhost":
         return True
     try:
-        return ipaddress.ip_address(host).is_loopback
+        address = ipaddress.ip_address(host)
+        # An IPv4 address written as IPv6 (::ffff:127.0.0.1) is that address, which Python says of its own from 3.13 on.
+        return (getattr(address, "ipv4_mapped", None) or address).is_loopback
     except ValueError:
         return False
 

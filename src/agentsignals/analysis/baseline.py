@@ -9,7 +9,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
-from math import inf, isfinite, sqrt
+from math import fsum, inf, isfinite, sqrt
 from typing import Annotated
 
 import msgspec
@@ -141,8 +141,8 @@ def spreads(rows: Sequence[Row]) -> list[Spread]:
 
 def _spread(path: str, version: int, ascending: list[float]) -> Spread:
     n = len(ascending)
-    mean = sum(ascending) / n
-    sd = sqrt(sum((value - mean) ** 2 for value in ascending) / (n - 1))
+    mean = fsum(ascending) / n
+    sd = sqrt(fsum((value - mean) ** 2 for value in ascending) / (n - 1))
     return Spread(path, version, n, mean, sd, [quantile(ascending, share) for share in QUANTILES])
 
 

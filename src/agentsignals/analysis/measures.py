@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from math import fsum
 from typing import Any
 
 from agentsignals.analysis import rows as sql
@@ -31,8 +32,8 @@ def parts(rows: Iterable[Row], num: str = "num", den: str = "den") -> list[tuple
 
 def of_parts(pairs: Sequence[tuple[float, float]]) -> float | None:
     """Sum over sum; None when there is nothing to divide by."""
-    below = sum(b for _, b in pairs)
-    return sum(a for a, _ in pairs) / below if below else None
+    below = fsum(b for _, b in pairs)
+    return fsum(a for a, _ in pairs) / below if below else None
 
 
 def median_finding(inputs: Inputs, path: str, **told: Any) -> Finding:

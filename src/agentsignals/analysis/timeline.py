@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from math import fsum
 
 from agentsignals.analysis.calendar import Buckets, buckets, following
 from agentsignals.analysis.charts import OTHERS, over_time
@@ -64,8 +65,8 @@ def _stacked(
             found = sums[start].get(name)
             if not found:
                 continue
-            high = low + sum(found)
-            tip = f"{name}, {span.step} of {start:%Y-%m-%d}: {say(sum(found))}, n = {len(found):,} sessions"
+            high = low + fsum(found)
+            tip = f"{name}, {span.step} of {start:%Y-%m-%d}: {say(fsum(found))}, n = {len(found):,} sessions"
             until = end - (end - start) * _GAP
             rows.append(
                 {"name": name, "from": _iso(start), "to": _iso(until), "low": low, "high": high, "tip": tip}

@@ -314,7 +314,7 @@ def _cause(row: CommitRow) -> str:
 
 def _correlation(xs: list[float], ys: list[float]) -> float | None:
     try:
-        return correlation(xs, ys)
+        return round(correlation(xs, ys), 12)  # the last digits depend on the version of Python
     except StatisticsError:  # fewer than two, or no spread
         return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from math import isfinite, sqrt
+from math import fsum, isfinite, sqrt
 from operator import mul
 from typing import Any, Protocol
 
@@ -60,7 +60,7 @@ class Dense:
     def of(cls, numbers: Iterable[float]) -> Dense:
         """Scaled to length 1. ValueError when a number is not finite."""
         given = list(numbers)
-        length = sqrt(sum(map(mul, given, given)))
+        length = sqrt(fsum(map(mul, given, given)))
         if not isfinite(length):
             raise ValueError("not a finite number")
         return cls(array("f", [n / length for n in given] if length else given))
@@ -71,7 +71,7 @@ class Dense:
             return None
         if len(self.values) != len(other.values):
             raise ValueError(f"{len(self.values)} and {len(other.values)} dimensions")
-        return max(-1.0, min(1.0, float(sum(map(mul, self.values, other.values)))))
+        return max(-1.0, min(1.0, fsum(map(mul, self.values, other.values))))
 
 
 class Profile(Struct, frozen=True, gc=False):

@@ -4,6 +4,7 @@ design/formats.md#harbor-and-atif)."""
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 from agentsignals.export import Writer
@@ -98,7 +99,7 @@ def _totals(steps: list[Step]) -> dict[str, Any]:
         "total_prompt_tokens": sum(prompts) if prompts else None,
         "total_completion_tokens": sum(outputs) if outputs else None,
         "total_cached_tokens": sum(cached) if cached else None,
-        "total_cost_usd": sum(priced) if priced else None,
+        "total_cost_usd": math.fsum(priced) if priced else None,
     }
 
 

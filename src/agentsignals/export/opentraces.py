@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import uuid
 from typing import Any
 
@@ -127,7 +128,7 @@ def _metrics(session: Session) -> dict[str, Any]:
     took = None
     if session.started_at is not None and session.ended_at is not None:
         took = (session.ended_at - session.started_at) / 1_000_000
-    priced = [s.cost_usd for s in own]
+    priced = [s.cost_usd for s in own if s.cost_usd is not None]
     return known(
         {
             "total_steps": len(own),
@@ -136,7 +137,7 @@ def _metrics(session: Session) -> dict[str, Any]:
             "total_cache_read_tokens": sum(s.cache_read_tokens or 0 for s in own),
             "total_cache_creation_tokens": sum(s.cache_write_tokens or 0 for s in own),
             "total_duration_s": took,
-            "estimated_cost_usd": sum(p for p in priced if p is not None) if priced and None not in priced else None,
+            "estimated_cost_usd": math.fsum(priced) if own and len(priced) == len(own) else None,
         }
     )
 

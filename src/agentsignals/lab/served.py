@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
+from math import fsum
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -164,7 +165,7 @@ class Served:
             finish="length" if choice.finish_reason == "length" else "stop",
             prompt_tokens=usage.prompt_tokens,
             new_tokens=usage.completion_tokens,
-            logprob_sum=sum(token.logprob for token in told) if told else None,
+            logprob_sum=fsum(token.logprob for token in told) if told else None,
         )
 
     def _sent(self, body: bytes) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Sequence
+from math import fsum
 
 from msgspec import Struct, field
 
@@ -142,7 +143,7 @@ def compare(task: Task, a: str, b: str, both: Sequence[Both]) -> Comparison:
     scored = [(one.score_a, one.score_b) for one in both if one.score_a is not None and one.score_b is not None]
     known = [(x, y) for x, y in scored if x is not None and y is not None]
     if not task.values and known:
-        apart = sum(x - y for x, y in known) / len(known)
+        apart = fsum(x - y for x, y in known) / len(known)
         found.scores = Scores(len(known), icc(known), spearman(known), apart)
     if task.name != _CONTINUOUS:
         _of_classes(found, task, classes(task) or sorted({name for one in both for name in (one.a, one.b)}), both)
@@ -160,11 +161,11 @@ def weighted_back(things: Sequence[tuple[str, str, float]]) -> WeightedBack | No
     for a, b, weight in things:
         first[a] += weight
         second[b] += weight
-    whole = sum(weight for _, _, weight in things)
+    whole = fsum(weight for _, _, weight in things)
     if not whole:
         return None
-    same = sum(weight for a, b, weight in things if a == b) / whole
-    chance = sum(first[name] * second[name] for name in first.keys() & second.keys()) / whole**2
+    same = fsum(weight for a, b, weight in things if a == b) / whole
+    chance = fsum(first[name] * second[name] for name in first.keys() & second.keys()) / whole**2
     alone = len(first) == len(second) == 1 and first.keys() == second.keys()
     return WeightedBack(whole, same, chance, None if alone else (same - chance) / (1 - chance))
 

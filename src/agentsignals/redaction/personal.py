@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from ipaddress import AddressValueError, IPv4Address, IPv6Address
+from ipaddress import AddressValueError, IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
 from agentsignals.redaction.spans import Span, places
 
@@ -28,6 +28,21 @@ _MUNGED = re.compile(r"(?:^|(?<=[/\\\s\"'`]))(?:-|[A-Za-z]--)\Z")
 _NUMBERS = re.compile(r"[0-9][0-9 ().-]{6,}[0-9]")
 _IPV4 = re.compile(r"(?<![\w.-])\d{1,3}(?:\.\d{1,3}){3}(?![\w-]|\.\d)")
 _VERSION = re.compile(r"(?:[=<>~^!]=|ersions?\W{0,4}|release\W{1,3})\Z")
+_NOT_PUBLIC_V4 = tuple(
+    map(
+        IPv4Network,
+        (
+            *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12"),
+            *("192.0.0.0/24", "192.0.2.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24"),
+            "240.0.0.0/4",
+        ),
+    )
+)
+"""What nobody in the open net has (IANA's IPv4 special-purpose address registry). Written out: `is_global` says another
+thing in every few versions of Python."""
+_NOT_PUBLIC_V6 = tuple(map(IPv6Network, ("2001:2::/48", "2001:db8::/32", "3fff::/20")))
+"""The same of 2000::/3: for benchmarks and for documents. An address that holds an IPv4 address (2002::/16, 2001::/32)
+tells of a machine as that does."""
 _COLONS = re.compile(r":[0-9a-fA-F]{0,4}:")
 _BEFORE_ADDRESS = frozenset(" [\"'`(/=<@,|>*\t\n")
 _IPV6 = re.compile(r"[23][0-9a-fA-F]{3}:[0-9a-fA-F:]{4,34}")
@@ -125,16 +140,18 @@ def _addresses_v6(text: str) -> Iterator[Span]:
 def _is_public_v4(told: str) -> bool:
     """Whether it is an address of the open net: a version such as 1.2.3.4 is not told from one, and is left alone."""
     try:
-        return IPv4Address(told).is_global and max(int(part) for part in told.split(".")) > 31
+        address = IPv4Address(told)
     except AddressValueError:
         return False
+    return max(address.packed) > 31 and not any(address in network for network in _NOT_PUBLIC_V4)
 
 
 def _is_public_v6(told: str) -> bool:
     try:
-        return IPv6Address(told).is_global
+        address = IPv6Address(told)
     except AddressValueError:
         return False
+    return not any(address in network for network in _NOT_PUBLIC_V6)
 
 
 def _checks(told: str) -> bool:

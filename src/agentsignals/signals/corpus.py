@@ -142,7 +142,7 @@ def session_cost_usd(view: SessionView, why: Evidence, cost_usd: float) -> Measu
     if any(s.cost_usd is None and (s.input_tokens or s.output_tokens or s.cache_read_tokens) for s in others):
         return Absent("missing_field", "unpriced subagent")
     why.support(s for s in view.session.steps if s.cost_usd is not None)
-    subagent = sum([s.cost_usd or 0.0 for s in others])
+    subagent = math.fsum([s.cost_usd or 0.0 for s in others])
     return Measured(cost_usd + subagent, {"subagent": subagent})
 
 
@@ -239,4 +239,4 @@ def _entropy(counts: Iterable[int]) -> float:
     """Shannon entropy in bits."""
     known = list(counts)
     total = sum(known)
-    return -sum([n / total * math.log2(n / total) for n in known]) + 0.0
+    return -math.fsum([n / total * math.log2(n / total) for n in known]) + 0.0

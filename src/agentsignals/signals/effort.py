@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from agentsignals.catalog import Measured, signal
 from agentsignals.model import Absent
 from agentsignals.views.evidence import Evidence
@@ -83,4 +85,4 @@ def _tokens(view: SessionView) -> int | None:
 
 def _minutes(latencies: list[float | None] | Absent) -> float | None:
     known = [] if isinstance(latencies, Absent) else [s for s in latencies if s is not None]
-    return sum(known) / SECONDS_A_MINUTE if known else None
+    return math.fsum(known) / SECONDS_A_MINUTE if known else None

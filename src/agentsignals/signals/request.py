@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from agentsignals.catalog import Measured, ratio, signal
@@ -113,7 +114,7 @@ def _vagueness(first: Turn, said: str, why: Evidence) -> Measured:
     is_question = said.rstrip().endswith("?")
     no_outcome = 0.0 if outcome else 0.5 if is_question else 1.0
     parts = (short, 0.0 if reference else 1.0, no_outcome)
-    score = sum(weight * part for weight, part in zip(_WEIGHTS, parts, strict=True))
+    score = math.fsum(weight * part for weight, part in zip(_WEIGHTS, parts, strict=True))
     why.support([first], f"{n_tokens} tokens:")
     if reference:
         why.match(first, "reference", reference)

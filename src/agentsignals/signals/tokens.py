@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -169,7 +170,7 @@ def _own_cost(view: SessionView, why: Evidence) -> Measured | Absent:
     why.support(priced)
     detail = _method(priced)
     if len(view.steps) < len(view.session.steps):
-        detail["subagent"] = sum([s.cost_usd or 0.0 for s in view.subagent_steps])
+        detail["subagent"] = math.fsum([s.cost_usd or 0.0 for s in view.subagent_steps])
     if len(priced) < len(view.steps):
         detail["steps_without"] = len(view.steps) - len(priced)
     if view.undercounted:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Iterable
 from typing import Any
@@ -168,7 +169,7 @@ def cost_per_resolved_task(attempt_result: list[dict[str, Any]]) -> Measured | A
 
 
 def _cost_of_solving(attempts: list[dict[str, Any]]) -> dict[str, Any]:
-    cost = sum([a["cost_usd"] or 0.0 for a in attempts])
+    cost = math.fsum([a["cost_usd"] or 0.0 for a in attempts])
     solved = len({a["trial"] for a in attempts if a["reward"] == 1})
     return {"cost_usd": cost, "solved": solved, "per_solved": cost / solved if solved else None, "n": len(attempts)}
 

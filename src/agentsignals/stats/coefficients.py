@@ -9,7 +9,7 @@ import random
 import struct
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
-from math import ceil, sqrt
+from math import ceil, fsum, sqrt
 from statistics import fmean
 
 from msgspec import Struct
@@ -101,7 +101,7 @@ def ac1(pairs: Sequence[Pair], labels: int) -> float | None:
     if not pairs or labels < 2:
         return None
     used = Counter(name for pair in pairs for name in pair)
-    chance = sum(s * (1 - s) for s in (n / (2 * len(pairs)) for n in used.values())) / (labels - 1)
+    chance = fsum(s * (1 - s) for s in (n / (2 * len(pairs)) for n in used.values())) / (labels - 1)
     return (sum(a == b for a, b in pairs) / len(pairs) - chance) / (1 - chance)
 
 
@@ -112,8 +112,8 @@ def spearman(pairs: Sequence[tuple[float, float]]) -> float | None:
         return None
     mean = fmean(first)
     own = [a - mean for a in first], [b - mean for b in second]
-    product = sum(a * b for a, b in zip(*own, strict=True))
-    return product / sqrt(sum(a * a for a in own[0]) * sum(b * b for b in own[1]))
+    product = fsum(a * b for a, b in zip(*own, strict=True))
+    return product / sqrt(fsum(a * a for a in own[0]) * fsum(b * b for b in own[1]))
 
 
 def _ranks(values: list[float]) -> list[float]:
@@ -131,9 +131,9 @@ def icc(pairs: Sequence[tuple[float, float]]) -> float | None:
         return None
     whole = fmean(v for pair in pairs for v in pair)
     raters = [fmean(a for a, _ in pairs), fmean(b for _, b in pairs)]
-    of_things = 2 * sum((fmean(pair) - whole) ** 2 for pair in pairs)
-    of_raters = n * sum((m - whole) ** 2 for m in raters)
-    rest = sum((v - whole) ** 2 for pair in pairs for v in pair) - of_things - of_raters
+    of_things = 2 * fsum((fmean(pair) - whole) ** 2 for pair in pairs)
+    of_raters = n * fsum((m - whole) ** 2 for m in raters)
+    rest = fsum((v - whole) ** 2 for pair in pairs for v in pair) - of_things - of_raters
     things, between, error = of_things / (n - 1), of_raters, max(0.0, rest) / (n - 1)
     below = things + error + 2 * (between - error) / n
     return (things - error) / below if below else None

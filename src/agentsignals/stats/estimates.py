@@ -10,7 +10,7 @@ import random
 from array import array
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import lru_cache
-from math import ceil, comb, sqrt
+from math import ceil, comb, fsum, sqrt
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -94,11 +94,11 @@ def share_interval(parts: Sequence[tuple[float, float]]) -> Interval | None:
     known = [(k, n) for k, n in parts if n > 0]
     if len(known) < 2:
         return None
-    k, n, m = sum(p[0] for p in known), sum(p[1] for p in known), len(known)
+    k, n, m = fsum(p[0] for p in known), fsum(p[1] for p in known), len(known)
     share = k / n
     effect = 1.0
     if 0 < share < 1:
-        between = m / (m - 1) * sum((ki - share * ni) ** 2 for ki, ni in known) / n**2
+        between = m / (m - 1) * fsum((ki - share * ni) ** 2 for ki, ni in known) / n**2
         effect = max(1.0, between / (share * (1 - share) / n))
     return wilson(k / effect, n / effect)
 
@@ -115,7 +115,7 @@ def ratio_interval(parts: Sequence[tuple[float, float]]) -> Interval | None:
     found = []
     for _ in range(max(100, min(_DRAWS, _MOST_PICKS // len(known)))):
         drawn = chance.choices(known, k=len(known))
-        found.append(sum(a for a, _ in drawn) / sum(b for _, b in drawn))
+        found.append(fsum([a for a, _ in drawn]) / fsum([b for _, b in drawn]))
     found.sort()
     return found[int(len(found) * _TAIL)], found[ceil(len(found) * (1 - _TAIL)) - 1]
 
@@ -148,8 +148,8 @@ def clustered(parts: Iterable[tuple[Hashable, float, float]]) -> Clustered:
     sizes = [n for _, n in sums.values() if n > 0]
     if not sizes:
         return Clustered(None, 0, 0.0, 0.0)
-    total = sum(sizes)
-    effective = total**2 / sum(n * n for n in sizes)
+    total = fsum(sizes)
+    effective = total**2 / fsum(n * n for n in sizes)
     # In the order of their names, not of the input: the same sessions give the same interval however they were read,
     # and a share's interval mirrors that of what is left of it.
     named = [(k, n) for _, (k, n) in sorted(sums.items(), key=lambda pair: str(pair[0]))]
@@ -159,8 +159,8 @@ def clustered(parts: Iterable[tuple[Hashable, float, float]]) -> Clustered:
 
 def _drawn(clusters: list[tuple[float, float]], effective: float) -> Interval | None:
     over, under = [k for k, _ in clusters], [n for _, n in clusters]
-    value = sum(over) / sum(under)
-    pairs = ((sum(draw(over)), sum(draw(under))) for draw in _draws(len(clusters)))
+    value = fsum(over) / fsum(under)
+    pairs = ((fsum(draw(over)), fsum(draw(under))) for draw in _draws(len(clusters)))
     found = sorted(k / n for k, n in pairs if n)
     low, high = found[int(len(found) * _TAIL)], found[ceil(len(found) * (1 - _TAIL)) - 1]
     if low == high:
@@ -174,7 +174,7 @@ def mean_interval(values: Sequence[float]) -> Interval | None:
     if n < FEWEST_CLUSTERS:
         return None
     given = list(values)
-    found = sorted(sum(draw(given)) / n for draw in _draws(n))
+    found = sorted(fsum(draw(given)) / n for draw in _draws(n))
     return found[int(len(found) * _TAIL)], found[ceil(len(found) * (1 - _TAIL)) - 1]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from itertools import product
-from math import ceil, comb, sqrt
+from math import ceil, comb, fsum, sqrt
 from statistics import fmean
 
 from msgspec import Struct
@@ -113,17 +113,17 @@ def sign_flip(gaps: Sequence[float]) -> float:
     Exact for few differing tasks; else of drawn flips, the real one counted among them.
     """
     moved = [abs(g) for g in gaps if abs(g) > _ROUNDING]
-    far = abs(sum(gaps)) - _ROUNDING * max(1, len(gaps))
+    far = abs(fsum(gaps)) - _ROUNDING * max(1, len(gaps))
     if len(moved) <= _EXACT_UP_TO:
         met = 0
         for signs in product((1, -1), repeat=len(moved)):
-            met += abs(sum(s * g for s, g in zip(signs, moved, strict=True))) >= far
+            met += abs(fsum(s * g for s, g in zip(signs, moved, strict=True))) >= far
         return met / (1 << len(moved))
     chance = random.Random(_SEED)  # noqa: S311  (draws, no secret)
     flips = max(_FEWEST_FLIPS, min(_FLIPS, _MOST_FLIPPED // len(moved)))
-    total, met = sum(moved), 0
+    total, met = fsum(moved), 0
     for _ in range(flips):
-        up = sum(g for g, bit in zip(moved, chance.randbytes(len(moved)), strict=True) if bit & 1)
+        up = fsum(g for g, bit in zip(moved, chance.randbytes(len(moved)), strict=True) if bit & 1)
         met += abs(2 * up - total) >= far
     return (1 + met) / (1 + flips)
 

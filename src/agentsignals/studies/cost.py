@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from math import fsum
 from typing import Any
 
 from agentsignals.analysis import rows as sql
@@ -56,7 +57,7 @@ def _costs(inputs: Inputs) -> list[Finding]:
         Finding(
             id="cost.total",
             title="Cost",
-            value=sum(costs) if costs else None,
+            value=fsum(costs) if costs else None,
             n=len(costs),
             of="priced sessions",
             command=again("SELECT sum(cost_usd) FROM sessions"),
@@ -67,7 +68,7 @@ def _costs(inputs: Inputs) -> list[Finding]:
         Finding(
             id="cost.with_subagents",
             title="Cost with subagents",
-            value=sum(with_subagents) if with_subagents else None,
+            value=fsum(with_subagents) if with_subagents else None,
             n=len(with_subagents),
             of="priced sessions",
             signals=(_ALL_COST,),
@@ -152,8 +153,8 @@ def _by_agent_chart(sessions: list[Row]) -> Chart | None:
         costs = [s["cost_usd"] for s in sessions if s["agent"] == agent and s["cost_usd"] is not None]
         n = sum(s["agent"] == agent for s in sessions)
         if costs:
-            tip = f"{agent}: {told(sum(costs), 'usd')} over {len(costs):,} of {n:,} sessions"
-            rows.append({"name": f"{agent} ({len(costs)}/{n})", "value": sum(costs), "tip": tip})
+            tip = f"{agent}: {told(fsum(costs), 'usd')} over {len(costs):,} of {n:,} sessions"
+            rows.append({"name": f"{agent} ({len(costs)}/{n})", "value": fsum(costs), "tip": tip})
     if not rows:
         return None
     priced = sum(s["cost_usd"] is not None for s in sessions)
@@ -178,7 +179,7 @@ def _by_agent(sessions: list[Row]) -> Table:
             known = [s[column] for s in own if s[column] is not None]
             sums.append(sum(known) if known else None)
         rows.append(
-            [agent, len(own), len(costs), len(own) - len(costs), sum(costs) if costs else None, median(costs), *sums]
+            [agent, len(own), len(costs), len(own) - len(costs), fsum(costs) if costs else None, median(costs), *sums]
         )
     return Table(
         id="cost.by_agent",

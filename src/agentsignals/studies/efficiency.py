@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import fsum
 from typing import Any, NamedTuple
 
 from agentsignals.analysis.charts import dots
@@ -157,7 +158,7 @@ def _table(road: Road, rows: list[Row], places: dict[str, str]) -> Table:
             values = sorted(value for _, value in found)
             low, high = _interval(found, places) or (None, None)
             figures = [median(values), low, high, quantile(values, 0.25), quantile(values, 0.75)]
-            figures += [sum(values) / len(values), measure.medians.get(mode), measure.means.get(mode)]
+            figures += [fsum(values) / len(values), measure.medians.get(mode), measure.means.get(mode)]
             named = measure.unit in measure.title.lower()
             name = measure.title if named else f"{measure.title}, {measure.unit}"
             shown.append([name, NAMES.get(mode, "all"), len(values), *(write(figure) for figure in figures)])

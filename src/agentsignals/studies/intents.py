@@ -4,6 +4,7 @@ Figures 19a, 24 and 32)."""
 from __future__ import annotations
 
 from collections import Counter
+from math import fsum
 from typing import Any
 
 from agentsignals.analysis.charts import dots
@@ -133,7 +134,7 @@ def _by_activity(rows: list[Row]) -> Table:
         own = [row for row in rows if row["intent"] in intents]
         if own:
             times = [row["seconds"] for row in own if row["seconds"] is not None]
-            mean = sum(times) / len(times) if times else None
+            mean = fsum(times) / len(times) if times else None
             cut = sum(bool(row["cut"]) for row in own) / len(own)
             later = [row for row in own if row["objected"] is not None]
             objected = sum(row["objected"] for row in later) / len(later) if later else None

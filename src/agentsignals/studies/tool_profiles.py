@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from math import fsum
 
 import msgspec
 
@@ -28,7 +29,7 @@ def _function(inputs: Inputs) -> Outcome:
             limits=[f"{len(rows):,} sessions have {FEWEST_CALLS} calls or more: {FEWEST} are needed for profiles."]
         )
     mixes: list[dict[str, float]] = [msgspec.json.decode(row["value"]) for row in rows]
-    classes = sorted(set().union(*mixes), key=lambda c: (-sum(mix.get(c, 0.0) for mix in mixes), c))
+    classes = sorted(set().union(*mixes), key=lambda c: (-fsum(mix.get(c, 0.0) for mix in mixes), c))
     groups = grouped([[mix.get(class_, 0.0) for class_ in classes] for mix in mixes], MOST_PROFILES)
     if isinstance(groups, Absent):
         return Outcome(limits=[INSTALL if groups is MISSING else f"There are no profiles: {groups.detail}."])
@@ -74,9 +75,9 @@ class _Profile:
     ) -> None:
         own = [at for at, group in enumerate(groups.of) if group == n]
         self.rows = [rows[at] for at in own]
-        self.means = {c: sum(mixes[at].get(c, 0.0) for at in own) / len(own) for c in classes}
-        self.fit = sum(groups.fit[at] for at in own) / len(own)
-        whole = {c: sum(mix.get(c, 0.0) for mix in mixes) / len(mixes) for c in classes}
+        self.means = {c: fsum(mixes[at].get(c, 0.0) for at in own) / len(own) for c in classes}
+        self.fit = fsum(groups.fit[at] for at in own) / len(own)
+        whole = {c: fsum(mix.get(c, 0.0) for mix in mixes) / len(mixes) for c in classes}
         above = sorted(classes, key=lambda c: (whole[c] - self.means[c], c))
         self.name = " and ".join([c for c in above if self.means[c] > whole[c]][:2])
         """The classes of which it has most more than sessions have on the whole."""

@@ -134,7 +134,7 @@ def _table(prompts: list[Prompt], of: list[int], names: list[str], groups: Group
             [
                 *(names[topic] if topic >= 0 else "(no topic)", len(own), len(own) / len(prompts)),
                 *(len({p.row["session_id"] for p in own}), len({p.place for p in own}), largest),
-                *(sum(fit) / len(fit), objections / len(later) if later else None, cut, median(times)),
+                *(math.fsum(fit) / len(fit), objections / len(later) if later else None, cut, median(times)),
                 "one place" if largest > DOMINANT and topic >= 0 else "",
             ]
         )

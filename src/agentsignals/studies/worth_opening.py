@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import fsum
 from typing import Any
 
 from agentsignals.analysis import rows as sql
@@ -90,8 +91,8 @@ def _told(session: Row, prompts: dict[str, str]) -> list[Any]:
 def _findings(inputs: Inputs, costly: list[Row]) -> list[Finding]:
     costs = [row["number"] for row in of_signal(inputs, _COST) if row["number"] is not None]
     errors = [row["num"] for row in of_signal(inputs, _ERRORS) if row["num"] is not None]
-    total, failed = sum(costs), sum(errors)
-    top = sum(row["number"] for row in costly)
+    total, failed = fsum(costs), sum(errors)
+    top = fsum(row["number"] for row in costly)
     five = sum(sorted(errors, reverse=True)[:_MOST])
     return [
         Finding(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
@@ -111,7 +112,7 @@ def cost_of(steps: list[Step]) -> float | None:
         return None
     if any(s.cost_usd is None and used_tokens(s) for s in steps):
         return None
-    return float(sum([s.cost_usd or 0.0 for s in steps]))
+    return math.fsum([s.cost_usd or 0.0 for s in steps])
 
 
 class _InRepo(dict[str, bool]):

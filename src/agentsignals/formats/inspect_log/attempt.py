@@ -127,7 +127,7 @@ def _count(part: Attempt, sample: Sample) -> None:
         part.cache_read_tokens = sum(u.input_tokens_cache_read or 0 for u in usages)
     costs = [u.total_cost for u in usages]
     if None not in costs:
-        part.cost_usd = sum(c for c in costs if c is not None)
+        part.cost_usd = math.fsum(c for c in costs if c is not None)
 
 
 def _said(part: Attempt, sample: Sample, artifact_id: str, place: str) -> Iterator[Said]:
