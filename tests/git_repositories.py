@@ -7,9 +7,21 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from agentsignals.sources import RawFile, Unreadable, open_source, read
 
+CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "repos"
 V1 = "refs/heads/entire/checkpoints/v1"
+
+
+def real(name: str, folder: Path) -> Path:
+    """A repository of the corpus, unpacked. By `tar`: Python's own has no filter before 3.11.4, and wants one later."""
+    packed = CORPUS / f"{name}.git.tar"
+    if not packed.exists():
+        pytest.skip("the corpus of repositories is not there")
+    subprocess.run(["tar", "-xf", str(packed), "-C", str(folder), "--no-same-owner"], check=True)
+    return folder / "repo"
 
 
 class Repository:

@@ -16,18 +16,25 @@ from tests.golden import SAMPLES, read_files
 ROWS = (Session, SessionBuilder, SessionView)
 
 
+@pytest.fixture(scope="module")
+def before() -> Iterator[None]:
+    """What was there before is none of this, and is not walked again for every format."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 @pytest.fixture
-def garbage() -> Iterator[list[object]]:
+def garbage(before: None) -> Iterator[list[object]]:
     """What the collector would have had to find, for whoever collects."""
     gc.collect()
-    gc.freeze()  # what was there before is none of this
     gc.disable()
     gc.set_debug(gc.DEBUG_SAVEALL)
     yield gc.garbage
     gc.set_debug(0)
     gc.garbage.clear()
     gc.enable()
-    gc.unfreeze()
 
 
 @pytest.mark.parametrize("name", sorted(p.name for p in SAMPLES.iterdir() if p.is_dir()))

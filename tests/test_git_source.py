@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import tarfile
 from collections import Counter
 from pathlib import Path
 
@@ -11,9 +10,8 @@ import pytest
 
 from agentsignals.errors import SourceError
 from agentsignals.sources import RawFile, Unreadable, read
-from tests.git_repositories import V1, Repository, git, listed, metadata, one_session, told
+from tests.git_repositories import V1, Repository, git, listed, metadata, one_session, real, told
 
-CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "repos"
 ULID = "01KQ4Z9T7S3V5W7X9YABCDEFGH"
 
 
@@ -300,15 +298,13 @@ CORPUS_FILES = {
 
 
 @pytest.mark.corpus
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of real traces is not here")
 @pytest.mark.parametrize("name", CORPUS_FILES)
 def test_real_repositories_give_each_blob_once(tmp_path: Path, name: str) -> None:
-    with tarfile.open(CORPUS / f"{name}.git.tar") as packed:
-        packed.extractall(tmp_path, filter="data")
-    files = [f for f in listed(tmp_path / "repo") if isinstance(f, RawFile)]
+    repo = real(name, tmp_path)
+    files = [f for f in listed(repo) if isinstance(f, RawFile)]
     assert Counter(f.uri.rsplit("/", 1)[1] for f in files) == CORPUS_FILES[name]
-    assert {f.key: f.bytes for f in files} == _blobs_by_ls_tree(tmp_path / "repo")
-    assert len(files) == len(listed(tmp_path / "repo"))  # nothing of a checkpoint is missing
+    assert {f.key: f.bytes for f in files} == _blobs_by_ls_tree(repo)
+    assert len(files) == len(listed(repo))  # nothing of a checkpoint is missing
     transcripts = [f for f in files if not f.uri.endswith(".json")]
     assert all(f.session_hint for f in transcripts)
     for file, head in zip(transcripts, read(transcripts, 1000), strict=True):

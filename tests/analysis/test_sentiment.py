@@ -71,7 +71,7 @@ def corpus_store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 def test_with_labels_they_are_held_to_what_every_study_is(demo_store: Store, tmp_path: Path) -> None:
-    assert set(STUDIES) <= set(every_study.with_something_to_say(demo_store))
+    assert set(STUDIES) <= set(every_study.with_something_to_say(demo_store.folder))
     every_study.assert_commands_make_values_again(demo_store, tmp_path)
     every_study.test_every_finding_can_be_quoted(demo_store)
     every_study.test_estimates_carry_an_interval(demo_store)

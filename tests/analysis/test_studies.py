@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from agentsignals import analysis, studies
 from agentsignals.analysis import STUDIES
-from agentsignals.analysis.study import Finding
+from agentsignals.analysis.study import Finding, Outcome
 from agentsignals.cli import demo_corpus, main
 from agentsignals.errors import UsageError
 from agentsignals.ingest import pipeline
@@ -42,13 +43,20 @@ def corpus_store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return Store(folder)
 
 
+@lru_cache(maxsize=2)  # the fixtures' stores: nothing is written to them
+def outcomes(folder: Path) -> dict[str, Outcome]:
+    store = Store(folder)
+    return {name: outcome(store, name) for name in with_something_to_say(folder)}
+
+
 def all_findings(store: Store) -> dict[str, list[Finding]]:
-    return {name: outcome(store, name).findings for name in with_something_to_say(store)}
+    return {name: found.findings for name, found in outcomes(store.folder).items()}
 
 
-def with_something_to_say(store: Store) -> list[str]:
+@lru_cache(maxsize=2)
+def with_something_to_say(folder: Path) -> list[str]:
     """The studies in the report of this store: those of the other context, or without labels, are left out."""
-    found = document(store)
+    found = document(Store(folder))
     assert {one.study for one in found.left_out} | {s.study for s in found.sections} == set(STUDIES)
     assert {"sessions", "tools", "errors", "people", "reading"} <= {s.study for s in found.sections}
     return [s.study for s in found.sections]
@@ -121,8 +129,7 @@ def test_estimates_carry_an_interval(demo_store: Store) -> None:
 
 
 def test_tables_and_charts_say_n_and_charts_say_what_they_show(demo_store: Store) -> None:
-    for name in with_something_to_say(demo_store):
-        found = outcome(demo_store, name)
+    for found in outcomes(demo_store.folder).values():
         ids = [exhibit.id for exhibit in (*found.tables, *found.charts)]
         assert len({t.id for t in found.tables}) == len(found.tables) and ids
         for exhibit in (*found.tables, *found.charts):

@@ -4,7 +4,6 @@ of a commit's slice it kept."""
 from __future__ import annotations
 
 import subprocess
-import tarfile
 from collections import defaultdict
 from pathlib import Path
 
@@ -13,8 +12,7 @@ import pytest
 from agentsignals.ingest.collection import attributed
 from agentsignals.store import Store
 from tests.attribution.story import Story, block
-
-CORPUS = Path(__file__).parents[2].parent / "shared" / "corpus" / "repos"
+from tests.git_repositories import real
 
 ALIVE = {
     "context-evaluator": (8983, 10225, 1826, 1870),
@@ -35,11 +33,7 @@ def reverse(repo: Path, sha: str, head: str, path: str) -> list[bool]:
 @pytest.mark.parametrize("name", ALIVE)
 def test_blame_in_reverse_agrees_line_by_line(name: str, tmp_path: Path) -> None:
     """The program asks blame of the head's files; here every file of every commit is walked forward instead."""
-    if not (CORPUS / f"{name}.git.tar").exists():
-        pytest.skip("the corpus of repositories is not there")
-    with tarfile.open(CORPUS / f"{name}.git.tar") as tar:
-        tar.extractall(tmp_path, filter="data")
-    repo = tmp_path / "repo"
+    repo = real(name, tmp_path)
     told = attributed(str(repo), tmp_path / "store").survival.alive_at_head
     assert (told.agent_alive, told.agent, told.other_alive, told.other) == ALIVE[name]
     rows = Store(tmp_path / "store").sql(

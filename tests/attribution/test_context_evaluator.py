@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import tarfile
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -15,16 +14,7 @@ import pytest
 from agentsignals.attribution.attribute import Attribution
 from agentsignals.ingest.collection import attributed
 from agentsignals.store import Store
-
-CORPUS = Path(__file__).parents[2].parent / "shared" / "corpus" / "repos"
-
-
-def real(name: str, folder: Path) -> Path:
-    if not (CORPUS / f"{name}.git.tar").exists():
-        pytest.skip("the corpus of repositories is not there")
-    with tarfile.open(CORPUS / f"{name}.git.tar") as tar:
-        tar.extractall(folder, filter="data")
-    return folder / "repo"
+from tests.git_repositories import real
 
 
 @pytest.fixture(scope="module")

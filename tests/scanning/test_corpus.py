@@ -11,7 +11,7 @@ from agentsignals.ingest.collection.weaknesses import scanned
 from agentsignals.scanning.languages import language_of, place_of
 from agentsignals.scanning.own_rules import OwnRules, scan_one
 from agentsignals.store import Store
-from tests.attribution.test_context_evaluator import real
+from tests.git_repositories import real
 
 
 def git(repo: Path, *words: str) -> str:
