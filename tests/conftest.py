@@ -1,10 +1,22 @@
-"""What every test has: a folder for a user's data that is nobody's."""
+"""What every test has: a folder for a user's data that is nobody's, one profile of hypothesis, and stores that many
+tests read and none changes, made once a run however many processes it has.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "sessions"
+
+# A busy machine is no defect of what is tested: neither one slow example nor slow drawing fails a test.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -13,3 +25,42 @@ def no_data_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
         yield
+
+
+@pytest.fixture(scope="session")
+def demo_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the demo's traces (`corpus`) and their `store`. To be read only: copy what a test changes."""
+    from agentsignals.cli import demo_corpus  # noqa: PLC0415  (tests without it need not load it)
+    from agentsignals.ingest import pipeline  # noqa: PLC0415  (tests without it need not load it)
+
+    def make(folder: Path) -> None:
+        pipeline.analyze([str(demo_corpus.make_corpus(folder / "corpus"))], folder / "store", jobs=1)
+
+    return made_once(tmp_path_factory, "demo", make)
+
+
+@pytest.fixture(scope="session")
+def corpus_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the `store` of the corpus's sessions. To be read only: copy what a test changes."""
+    if not CORPUS.is_dir():
+        pytest.skip("the corpus of real traces is not on this machine")
+    from agentsignals.ingest import pipeline  # noqa: PLC0415
+
+    def make(folder: Path) -> None:
+        pipeline.analyze([str(CORPUS)], folder / "store", jobs=1)
+
+    return made_once(tmp_path_factory, "corpus", make)
+
+
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
+    """A folder that the first process to ask for it fills; the others of this run wait for it."""
+    base = factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / f"shared-{name}"
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = folder / "done"
+        if not done.exists():
+            folder.mkdir()
+            make(folder)
+            done.touch()
+    return folder

@@ -14,14 +14,12 @@ from agentsignals import report
 from agentsignals.analysis.baseline import MEASURES, Rate, Spread, difference, standardised
 from agentsignals.cli import main
 from agentsignals.errors import BaselineError
-from agentsignals.ingest import pipeline
 from agentsignals.model import Label, Session
 from agentsignals.store import Store
 from tests.analysis.stores import store_of
 from tests.build import call, say, session, user
 from tests.signals.attempts import trial
 
-CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "sessions"
 SECRET = "zebra-secret"  # noqa: S105  (a word to look for)
 LETTERS = {"+": "POSITIVE", "-": "NEGATIVE", "0": "NEUTRAL"}
 
@@ -278,13 +276,11 @@ def test_what_does_not_vary_has_no_standardised_gap() -> None:
 
 
 @pytest.mark.corpus
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of real traces is not on this machine")
-def test_real_sessions_against_those_of_one_agent(tmp_path: Path) -> None:
-    pipeline.analyze([str(CORPUS)], tmp_path / "s", jobs=1)
-    store = Store(tmp_path / "s")
+def test_real_sessions_against_those_of_one_agent(tmp_path: Path, corpus_folder: Path) -> None:
+    store = Store(corpus_folder / "store")
     where = "agent = 'claude-code'"
     base = tmp_path / "b.json"
-    words = ["export", "--to", "baseline", "-o", str(base), "--where", where, "--store", str(tmp_path / "s"), "--quiet"]
+    words = ["export", "--to", "baseline", "-o", str(base), "--where", where, "--store", str(store.folder), "--quiet"]
     assert main(words) == 0
     rows = {r["measure"]: r for r in told(store, base, tmp_path)["tables"][0]["rows"]}
     for path in ("user.tool_error_rate", "corpus.tool_mix_entropy", "chat.pushback_rate"):

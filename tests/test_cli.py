@@ -17,7 +17,6 @@ import pytest
 
 from agentsignals.catalog import catalogue
 from agentsignals.cli import build_parser, demo_corpus, main
-from agentsignals.ingest import pipeline
 from agentsignals.ingest.explaining import explain
 from agentsignals.store import Store
 
@@ -41,11 +40,10 @@ CONTRACT = {
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def store(demo_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cli")
-    demo_corpus.make_corpus(folder / "corpus")
-    pipeline.analyze([str(folder / "corpus")], folder / "store", jobs=1)
-    return folder / "store"
+    shutil.copytree(demo_folder / "corpus", folder / "corpus")
+    return shutil.copytree(demo_folder / "store", folder / "store")
 
 
 def ask(capsys: pytest.CaptureFixture[str], *arguments: object) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -184,13 +185,11 @@ def test_taken_labels_become_values_at_the_next_measure(store: Store, tmp_path: 
 
 
 @pytest.mark.corpus
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of real traces is not on this machine")
-def test_hand_labels_of_real_prompts_find_their_turns(tmp_path: Path) -> None:
+def test_hand_labels_of_real_prompts_find_their_turns(tmp_path: Path, corpus_folder: Path) -> None:
     """The gold prompts number their turns by another reader's count, which most of ours agree with."""
     gold = [json.loads(line) for line in (CORPUS / "gold" / "prompts_gold.jsonl").read_text("utf-8").splitlines()]
     rows = [row(g["session"], g["turn"], g["sentiment"], content_text=g["text"]) for g in gold]
-    pipeline.analyze([str(CORPUS / "sessions")], tmp_path / "store", jobs=1)
-    store = Store(tmp_path / "store")
+    store = Store(shutil.copytree(corpus_folder / "store", tmp_path / "store"))
     taken = take(store, published(tmp_path / "gold.parquet", *rows), "gold")
     here = [g for g in gold if g["session"] in store.manifest.sessions]
     assert taken.unmatched_labels == len(gold) - len(here) == 227

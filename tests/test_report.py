@@ -21,9 +21,8 @@ from agentsignals.analysis import STUDIES
 from agentsignals.analysis.charts import bars, by_position, over_time
 from agentsignals.analysis.figures import told
 from agentsignals.analysis.study import Chart
-from agentsignals.cli import demo_corpus, main
+from agentsignals.cli import main
 from agentsignals.errors import StoreError, UsageError
-from agentsignals.ingest import pipeline
 from agentsignals.model import Artifact, Session
 from agentsignals.report.charts import data, interactive, svg
 from agentsignals.report.document import document
@@ -79,15 +78,13 @@ class Page(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    folder = tmp_path_factory.mktemp("demo")
-    pipeline.analyze([str(demo_corpus.make_corpus(folder / "corpus"))], folder / "store", jobs=1)
-    return Store(folder / "store")
+def store(demo_folder: Path) -> Store:
+    return Store(demo_folder / "store")
 
 
 @pytest.fixture(scope="module")
-def page(store: Store) -> str:
-    return report.write(store, store.folder.parent / "report.html").read_text("utf-8")
+def page(store: Store, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return report.write(store, tmp_path_factory.mktemp("page") / "report.html").read_text("utf-8")
 
 
 def hostile_session(name: str) -> Session:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from statistics import median
 
 import pytest
@@ -10,7 +11,6 @@ import pytest
 from agentsignals.analysis.study import Finding
 from agentsignals.cli import demo_corpus
 from agentsignals.cli.demo_corpus.story import Story, usage
-from agentsignals.ingest import pipeline
 from agentsignals.prices import table
 from agentsignals.store import Store
 from tests.analysis.stores import findings, outcome
@@ -20,10 +20,8 @@ CALLS = ("read", "search", "edit", "shell", "reject")
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    folder = tmp_path_factory.mktemp("demo")
-    pipeline.analyze([str(demo_corpus.make_corpus(folder / "corpus"))], folder / "store", jobs=1)
-    return Store(folder / "store")
+def store(demo_folder: Path) -> Store:
+    return Store(demo_folder / "store")
 
 
 def beats(story: Story, *kinds: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 from agentsignals.analysis.labelled import NO_LABELS
 from agentsignals.analysis.study import Outcome
-from agentsignals.cli import demo_corpus, main
+from agentsignals.cli import main
 from agentsignals.ingest import pipeline
 from agentsignals.model import Label, Session
 from agentsignals.report.document import document
@@ -21,7 +22,6 @@ from tests.analysis import test_studies as every_study
 from tests.analysis.stores import findings, outcome, store_of
 from tests.build import say, session, user
 
-CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "sessions"
 STUDIES = ("sentiment", "sentiment_turns", "sentiment_openings", "sentiment_after", "sentiment_models")
 LETTERS = {"+": "POSITIVE", "-": "NEGATIVE", "0": "NEUTRAL"}
 
@@ -50,19 +50,15 @@ def label_all(store: Store, labeller: str, seed: int) -> list[LabelRow]:
 
 
 @pytest.fixture(scope="module")
-def demo_store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    folder = tmp_path_factory.mktemp("demo")
-    pipeline.analyze([str(demo_corpus.make_corpus(folder / "corpus"))], folder / "store", jobs=1)
-    label_all(Store(folder / "store"), "judge", 4)
-    return Store(folder / "store")
+def demo_store(demo_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Store:
+    folder = shutil.copytree(demo_folder / "store", tmp_path_factory.mktemp("demo") / "store")
+    label_all(Store(folder), "judge", 4)
+    return Store(folder)
 
 
 @pytest.fixture(scope="module")
-def corpus_store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    if not CORPUS.is_dir():
-        pytest.skip("the corpus of real traces is not on this machine")
-    folder = tmp_path_factory.mktemp("corpus") / "store"
-    pipeline.analyze([str(CORPUS)], folder, jobs=1)
+def corpus_store(corpus_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Store:
+    folder = shutil.copytree(corpus_folder / "store", tmp_path_factory.mktemp("corpus") / "store")
     label_all(Store(folder), "judge", 7)
     return Store(folder)
 

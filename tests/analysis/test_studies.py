@@ -13,9 +13,8 @@ import pytest
 from agentsignals import analysis, studies
 from agentsignals.analysis import STUDIES
 from agentsignals.analysis.study import Finding, Outcome
-from agentsignals.cli import demo_corpus, main
+from agentsignals.cli import main
 from agentsignals.errors import UsageError
-from agentsignals.ingest import pipeline
 from agentsignals.model import Session
 from agentsignals.report.document import document
 from agentsignals.store import Store
@@ -23,24 +22,17 @@ from agentsignals.store.query import connect, run
 from tests.analysis.stores import findings, outcome, store_of
 from tests.build import call, say, session, user
 
-CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "sessions"
 USED = {"input_tokens": 10, "output_tokens": 20, "cache_read_tokens": 30, "cache_write_tokens": 5}
 
 
 @pytest.fixture(scope="module")
-def demo_store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    folder = tmp_path_factory.mktemp("demo")
-    pipeline.analyze([str(demo_corpus.make_corpus(folder / "corpus"))], folder / "store", jobs=1)
-    return Store(folder / "store")
+def demo_store(demo_folder: Path) -> Store:
+    return Store(demo_folder / "store")
 
 
 @pytest.fixture(scope="module")
-def corpus_store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    if not CORPUS.is_dir():
-        pytest.skip("the corpus of real traces is not on this machine")
-    folder = tmp_path_factory.mktemp("corpus") / "store"
-    pipeline.analyze([str(CORPUS)], folder, jobs=1)
-    return Store(folder)
+def corpus_store(corpus_folder: Path) -> Store:
+    return Store(corpus_folder / "store")
 
 
 @lru_cache(maxsize=2)  # the fixtures' stores: nothing is written to them

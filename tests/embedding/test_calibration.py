@@ -59,20 +59,14 @@ def test_a_session_without_place_or_answer_has_no_opening() -> None:
     assert opening(view(asked, cwd="/a")) is None
 
 
-CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "sessions"
-
-
 @pytest.mark.corpus
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus ../shared/corpus is not there")
 @pytest.mark.parametrize("embedder", [Words(), Chars()], ids=lambda e: e.id)
-def test_the_shipped_scales_are_those_of_the_real_sessions(embedder: Words | Chars, tmp_path: Path) -> None:
-    from agentsignals.ingest import pipeline  # noqa: PLC0415
+def test_the_shipped_scales_are_those_of_the_real_sessions(embedder: Words | Chars, corpus_folder: Path) -> None:
     from agentsignals.store import Store, shards  # noqa: PLC0415
     from agentsignals.views.session import SessionView  # noqa: PLC0415
 
-    pipeline.ingest([str(CORPUS)], tmp_path, jobs=1)
-    store = Store(tmp_path)
-    views = [SessionView(s) for n in store.manifest.shards for s in shards.read_sessions(tmp_path, n)]
+    store = Store(corpus_folder / "store")
+    views = [SessionView(s) for n in store.manifest.shards for s in shards.read_sessions(store.folder, n)]
     found = fit([o for v in views if v.turns and (o := opening(v)) is not None], light(embedder.id.split("-")[0]))
     assert found is not None
     assert found.aligned == pytest.approx(embedder.profile.aligned, abs=0.015)

@@ -114,7 +114,8 @@ def test_what_leaves_this_machine_is_masked_first(server: Server, monkeypatch: p
 @pytest.mark.parametrize(
     ("host", "local"),
     [("localhost", True), ("127.0.0.1", True), ("127.9.9.9", True), ("::1", True), ("localhost.example.org", False),
-     ("10.0.0.1", False), ("127.0.0.1.example.org", False), ("192.168.0.1", False), ("::ffff:127.0.0.1", True), ("::ffff:10.0.0.1", False)],
+     ("10.0.0.1", False), ("127.0.0.1.example.org", False), ("192.168.0.1", False),
+     ("::ffff:127.0.0.1", True), ("::ffff:10.0.0.1", False)],
 )  # fmt: skip
 def test_only_this_machine_is_this_machine(host: str, local: bool) -> None:
     assert is_local(host) is local
