@@ -7,6 +7,10 @@ LAB_VENV := .venv-lab
 LAB_TESTS := tests/lab tests/sandbox tests/labels/test_in_process.py
 CODE := src tests docs benchmarks
 
+# What a shell may have set for other programs: Python's own would be another's, and pip would install elsewhere.
+unexport PYTHONHOME PYTHONPATH PYTHONOPTIMIZE PYTHONWARNINGS PYTEST_ADDOPTS PIP_TARGET PIP_PREFIX PIP_ROOT
+export PIP_USER := 0
+
 .PHONY: help demo test test-lab check format-check lint types docs-check docs golden bench clean
 .DELETE_ON_ERROR:
 
