@@ -8,7 +8,6 @@ import pytest
 from msgspec.structs import replace
 
 from agentsignals.errors import LabError, SandboxError
-from agentsignals.lab import sandbox
 from agentsignals.lab.evaluation.patches import PatchVerdict, evaluate_patch
 from agentsignals.lab.tasks.repositories import TASKS, repository_task
 from agentsignals.lab.tasks.repository import RepositoryTask, lay_out, reference_patch
@@ -58,17 +57,16 @@ def test_there_are_four_and_their_tests_are_counted() -> None:
     (new_file("shop/basket.py", "x"), "does not apply"),
     (new_file("tests/test_hidden.py", "/etc/hostname", "120000"), "links"),
     ("+" * 1_000_001, "bytes"),
+    ("diff --git a/x b/x\nnew file mode 100644\nGIT binary patch\nliteral 9\n", "packed"),
+    ("diff --git a/shop/basket.py b/y\nsimilarity index 100%\ncopy from shop/basket.py\ncopy to y\n", "copies"),
 ])  # fmt: skip
 def test_a_patch_that_does_not_fit_is_never_run(patch: str, said: str) -> None:
-    def must_not_run(*_more: object) -> sandbox.Ran:
-        raise AssertionError("ran")
-
-    found = evaluate_patch(BASKET, patch, must_not_run)
-    assert (found.applies, found.task_pass) == (False, False)
+    found = evaluate_patch(BASKET, patch)
+    assert (found.applies, found.task_pass, found.tier) == (False, False, None)
     assert said in found.error
 
 
-def test_tests_that_the_patch_weakens_are_put_back() -> None:
+def test_tests_that_the_patch_weakens_are_not_what_is_run() -> None:
     files = ("tests/test_basket.py", "shop/basket.py")
     shown = BASKET.files[files[0]].replace("self.assertEqual(basket.total(), 800)", "pass")
     weak = replace(BASKET, fixed={files[0]: shown, files[1]: BASKET.files[files[1]] + "\n\ndel Basket.total\n"})
@@ -82,8 +80,14 @@ def test_a_run_cut_short_is_no_pass_and_reaching_for_the_run_is_told() -> None:
     early = replace(BASKET, fixed={name: f"import os\nos._exit(0)\n{BASKET.files[name]}"})
     found = judged(BASKET, reference_patch(early))
     assert (found.applies, found.visible_pass, found.hidden_pass) == (True, False, False)
-    assert found.forging == ("+os._exit",)
+    assert found.forging[1:] == ("shop/basket.py: _exit",)
+    assert "its process ended" in found.forging[0]
     assert judged(BASKET, new_file("sitecustomize.py", "x = 1")).forging == ("sitecustomize.py",)
+
+
+def test_a_task_that_miscounts_its_tests_is_told() -> None:
+    with pytest.raises(LabError, match="has 2 tests where it says 3"):
+        evaluate_patch(replace(BASKET, n_hidden=3), reference_patch(BASKET))
 
 
 @pytest.mark.parametrize("name", ["../x", "/x", "a/../../x"])

@@ -1,7 +1,7 @@
-"""What a patch to a repository is worth: applied to a fresh copy, tested in the sandbox's strict tier.
+"""What a patch to a repository is worth: applied to a fresh copy without tests, and asked by the task's own tests.
 
-The tests run beside the code they test, as tests of repositories do. Code that is out to forge their outcome can: that
-is looked for in the patch, and told beside the verdict.
+The patched code runs in the sandbox's strict tier, the tests out here (see `judging`). What still reaches for the test
+run is told beside the verdict.
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
+from itertools import chain
 from pathlib import Path
 
 from msgspec import Struct
 
 from agentsignals.errors import LabError
-from agentsignals.lab import sandbox
+from agentsignals.lab.evaluation.forging import forging_hints
+from agentsignals.lab.evaluation.judging import Judged, Tests
 from agentsignals.lab.sandbox import Limits, Ran, Tier
-from agentsignals.lab.tasks.repository import TESTS, RepositoryTask, lay_out
+from agentsignals.lab.tasks.repository import RepositoryTask, lay_out
 
 LIMITS = Limits(cpu_s=20, wall_s=30.0)
 """Of a test run; the reference solutions take under a second."""
@@ -37,95 +39,98 @@ _NO_SETTINGS = {
 """A folder with a HEAD, objects, refs and a config is a repository to Git, which runs the programs that config names.
 No file of the patched folder may say what Git does."""
 _CHANGED = re.compile(r"^\+\+\+ (?:b/)?([^\t\n]+)", re.MULTILINE)
-_FORGING = re.compile(
-    r"^\+.*(?:_exit\b|sys\.exit|\bunittest\b|\bpytest\b|\batexit\b|sys\.(?:modules|stdout|stderr|settrace)|_getframe)",
-    re.MULTILINE,
-)
-_RUN_BY_ITSELF = frozenset(("sitecustomize.py", "usercustomize.py", "conftest.py", "unittest.py"))
-_SUMMARY = re.compile(r"^Ran (\d+) tests? in ", re.MULTILINE)
+_MULTIPLIES = re.compile(r"^(?:copy from |GIT binary patch)", re.MULTILINE)
+"""What makes gigabytes of a small patch."""
 
 Runner = Callable[[Path, Sequence[str], Limits], Ran]
+"""Runs a command in a folder."""
 
 
 class PatchVerdict(Struct, frozen=True, kw_only=True):
     """What came of a patch. Passes are False, not None, where the patch does not apply: that is the patch's fault."""
 
-    evaluator: str = "1"
+    evaluator: str = "2"
+    """`1` ran the tests beside the code, and believed what was printed."""
     task: str
     applies: bool
     visible_pass: bool
     hidden_pass: bool
+    """The hidden tests are tried where the visible ones pass."""
     task_pass: bool
     error: str
-    """Why it does not pass: the last of what the first failing run said."""
+    """Why it does not pass: the first test that failed, and how."""
     changed: tuple[str, ...]
-    """The files that the patch names."""
+    """The files that the patch names, or changes in any other way."""
     tests_changed: tuple[str, ...]
-    """Those of them among the tests; ours are laid over them again."""
+    """Those of them among the tests; the task's own are what is run."""
     forging: tuple[str, ...]
-    """Lines added, or files named, that reach for the test run itself. To be read by a person."""
+    """What it does, holds or names that reaches for the test run itself. To be read by a person."""
     tier: Tier | None
     wall_s: float = 0.0
 
 
-def evaluate_patch(
-    task: RepositoryTask, patch: str, run: Runner | None = None, limits: Limits = LIMITS
-) -> PatchVerdict:
-    """Applies a patch (a unified diff) to the task's repository, runs the visible tests, then visible and hidden ones
-    in another copy.
+def evaluate_patch(task: RepositoryTask, patch: str, limits: Limits = LIMITS) -> PatchVerdict:
+    """Applies a patch (a unified diff) to the task's repository, and runs the visible tests, then the hidden ones.
 
     Args:
-        run: runs a command in a folder; the sandbox's strict tier.
+        limits: of the code's process in each test.
 
     Raises:
-        SandboxError: this machine can't lock the tests in.
-        LabError: there is no Git.
+        SandboxError: this machine can't lock the code in.
+        LabError: there is no Git, or the task's tests are not as many as it says.
     """
-    run = run or _in_sandbox
-    changed = tuple(dict.fromkeys(name for name in _CHANGED.findall(patch) if name != "/dev/null"))
-    tests = tuple(name for name in changed if name.startswith("tests/"))
-    why, ran = "", []
-    for files in ({}, task.hidden):
-        with tempfile.TemporaryDirectory(prefix="agentsignals-repository-") as place:
-            folder = Path(place)
-            why = why or _prepare(task, patch, folder, files)
-            ran.append(run(folder, TESTS, limits) if not why else None)
-    wanted = (task.n_visible, task.n_visible + task.n_hidden)
-    passed = [one is not None and _passes(one, n) for one, n in zip(ran, wanted, strict=True)]
-    failed = next((one for one, passes in zip(ran, passed, strict=True) if one is not None and not passes), None)
+    named = [name for name in _CHANGED.findall(patch) if name != "/dev/null"]
+    suites = [_tests(task, task.visible, task.n_visible), _tests(task, task.hidden, task.n_hidden)]
+    judged: list[list[Judged]] = []
+    with tempfile.TemporaryDirectory(prefix="agentsignals-repository-") as place:
+        folder = Path(place)
+        lay_out(task.files, folder)
+        why = apply_patch(patch, folder)
+        after = {} if why else _files(folder)
+        why = why or ("the patch makes links, which are not followed" if None in after.values() else "")
+        if not why:
+            shutil.rmtree(folder / "tests", ignore_errors=True)
+            for suite in suites:
+                if all(one.passed for one in chain(*judged)):
+                    judged.append(suite.judge(folder, limits))
+    before = {name: text.encode() for name, text in task.files.items()}
+    if after:
+        named += [name for name in sorted(before.keys() | after.keys()) if before.get(name) != after.get(name)]
+    changed = tuple(dict.fromkeys(named))
+    tried = list(chain(*judged))
+    passes = [len(judged) > n and all(one.passed for one in judged[n]) for n in range(len(suites))]
+    seen = dict.fromkeys(one.forged for one in tried if one.forged)
     return PatchVerdict(
         task=task.key,
         applies=not why,
-        visible_pass=passed[0],
-        hidden_pass=passed[1],
-        task_pass=all(passed),
-        error=why or (_said(failed) if failed else ""),
+        visible_pass=passes[0],
+        hidden_pass=passes[1],
+        task_pass=all(passes),
+        error=why or next((one.why for one in tried if not one.passed), ""),
         changed=changed,
-        tests_changed=tests,
-        forging=tuple(found.group()[:200] for found in _FORGING.finditer(patch))
-        + tuple(name for name in changed if name.rpartition("/")[2] in _RUN_BY_ITSELF),
-        tier=next((one.tier for one in ran if one), None),
-        wall_s=sum(one.wall_s for one in ran if one),
+        tests_changed=tuple(name for name in changed if name.startswith("tests/")),
+        forging=(*seen, *forging_hints(before, after)),
+        tier=next((one.ran.tier for one in tried), None),
+        wall_s=sum(one.ran.wall_s for one in tried),
     )
 
 
-def _in_sandbox(folder: Path, argv: Sequence[str], limits: Limits) -> Ran:
-    return sandbox.run_in_checkout(folder, list(argv), limits=limits)
+def _tests(task: RepositoryTask, files: dict[str, str], n: int) -> Tests:
+    packages = {name.partition("/")[0].removesuffix(".py") for name in task.files if not name.startswith("tests/")}
+    tests = Tests(files, frozenset(packages))
+    if len(tests.cases) != n:
+        raise LabError(f"{task.key} has {len(tests.cases)} tests where it says {n}.", "Count them again.")
+    return tests
 
 
-def _prepare(task: RepositoryTask, patch: str, folder: Path, more: dict[str, str]) -> str:
-    """The repository with the patch, its own tests as they were, and `more`. Why that can't be; empty when it can."""
-    lay_out(task.files, folder)
-    why = apply_patch(patch, folder)
-    if why:
-        return why
-    if any(path.is_symlink() for path in folder.rglob("*")):
-        return "the patch makes links, which are not followed"
-    try:
-        lay_out({name: text for name, text in task.files.items() if name.startswith("tests/")} | more, folder)
-    except OSError as problem:
-        return f"the tests can't be laid over the patch: {problem.strerror}"
-    return ""
+def _files(folder: Path) -> dict[str, bytes | None]:
+    """What each file of a folder holds; None for a link."""
+    paths = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*")}
+    return {
+        name: None if path.is_symlink() else path.read_bytes()
+        for name, path in paths.items()
+        if path.is_symlink() or path.is_file()
+    }
 
 
 def apply_patch(patch: str, folder: Path) -> str:
@@ -135,6 +140,8 @@ def apply_patch(patch: str, folder: Path) -> str:
     data = patch.encode("utf-8", "replace")
     if len(data) > _MOST_BYTES:
         return f"the patch has over {_MOST_BYTES:,} bytes"
+    if _MULTIPLIES.search(patch):
+        return "the patch copies files or holds packed bytes; changes of texts are taken"
     git = shutil.which("git")
     if git is None:
         raise LabError("There is no git to apply a patch with.", "Install Git.")
@@ -160,13 +167,3 @@ def _git_apply(git: str, data: bytes, folder: Path, more: tuple[str, ...]) -> st
         return f"applying took over {_APPLY_SECONDS} s"
     said = done.stderr.decode("utf-8", "replace").strip()
     return "" if done.returncode == 0 else f"does not apply: {said[:_LONGEST_ERROR]}"
-
-
-def _passes(ran: Ran, n: int) -> bool:
-    """Whether all went well, and as many tests were run as there are."""
-    counted = [int(count) for count in _SUMMARY.findall(ran.output)]
-    return ran.exit_code == 0 and counted == [n]
-
-
-def _said(ran: Ran) -> str:
-    return f"{ran.stopped}: {ran.output[-_LONGEST_ERROR:]}" if ran.stopped else ran.output[-_LONGEST_ERROR:].strip()

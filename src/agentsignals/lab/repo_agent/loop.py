@@ -81,7 +81,7 @@ def episodes(  # noqa: PLR0913  (what a loop is of)
     """Runs (task, sample) pairs under a condition, `plan.batch` at a time.
 
     Args:
-        run: runs tests in a folder; the sandbox's strict tier.
+        run: runs the agent's own test runs in a folder; the sandbox's strict tier.
 
     Raises:
         SandboxError: this machine can't lock tests in; said before the model is asked anything.
@@ -111,7 +111,7 @@ def episodes(  # noqa: PLR0913  (what a loop is of)
             for one, answer in zip(going, _answers(writer, plan, condition, going, step, steered), strict=True):
                 _take(one, answer, plan, condition, step)
         for one in batch:
-            verdict = evaluate_patch(one.task, one.space.changes_of_code(), run, plan.limits)
+            verdict = evaluate_patch(one.task, one.space.changes_of_code(), plan.limits)
             rows = [each.row for each in one.steps]
             told = episode_row(condition.name, one.task, one.sample, rows, one.space, verdict, plan.steps)
             yield Done(one.task, condition, told, one.steps, one.chat)

@@ -1,13 +1,24 @@
 """Runs code nobody has read: a model's answer, an agent's work. Values come out, nothing else.
 
 `call(source, function, inputs)` answers with a value or a failure for each input; `same` compares it with what is
-expected, here and not there. `run_in_checkout(folder, argv)` runs an agent's commands. What locks a process in, and
-what does not, stands in docs/sandbox.md.
+expected, here and not there. `converse(folder, ask)` does the same with the code of a checkout, and
+`run_in_checkout(folder, argv)` runs an agent's commands. What locks a process in, and what does not, stands in
+docs/sandbox.md.
 """
 
 from agentsignals.lab.sandbox.calling import call
 from agentsignals.lab.sandbox.capability import capabilities, tiers
 from agentsignals.lab.sandbox.checkout import run_in_checkout
+from agentsignals.lab.sandbox.conversation import (
+    Code,
+    Conversed,
+    NoAnswer,
+    Remote,
+    Talk,
+    converse,
+    load,
+    remote_through,
+)
 from agentsignals.lab.sandbox.equality import same, shown
 from agentsignals.lab.sandbox.outcome import (
     TIERS,
@@ -25,16 +36,24 @@ from agentsignals.lab.sandbox.outcome import (
 __all__ = [
     "TIERS",
     "Capabilities",
+    "Code",
+    "Conversed",
     "Failed",
     "Layer",
     "Limits",
+    "NoAnswer",
     "Outcome",
     "Ran",
+    "Remote",
     "Result",
     "Returned",
+    "Talk",
     "Tier",
     "call",
     "capabilities",
+    "converse",
+    "load",
+    "remote_through",
     "run_in_checkout",
     "same",
     "shown",

@@ -7,6 +7,7 @@ import re
 import signal
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -74,7 +75,12 @@ def _run(code: dict[str, Any], limits: Limits, tier: Tier, layers: tuple[str, ..
     wanted = locks(limits, layers, abi=abi, folder=home, parent=parent)
     required = [name for name in WHOLE[tier] if name in wanted]
     wrapper = [*bubblewrap.computing(limits), "--"] if strict else []
-    start = process.Start([*wrapper, *starting.command()], starting.environment(home), folder)
+    start = process.Start(
+        [*wrapper, *starting.command()],
+        starting.environment(home),
+        folder,
+        check=partial(process.in_folder, folder, limits),
+    )
     return process.run(start, lambda pipe: starting.request(pipe, wanted, required, **code), limits)
 
 
@@ -136,21 +142,25 @@ def _result(frame: Any, at: int, n: int) -> Result:
 
 
 def _failed(said: Any, where: Any) -> Failed:
-    """Its texts may be forged, and may hold anything: they are cut, and lone surrogates written out."""
+    """Its texts may be forged, and may hold anything."""
     if type(said) is not dict or said.get("kind") not in FROM_INSIDE:
         raise wire.Refused("protocol", "a failure of no known kind")
     line = said.get("line")
     return Failed(
         said["kind"],
-        _text(said.get("message"), 500),
-        _text(said.get("type"), 200),
+        text_from_inside(said.get("message"), 500),
+        text_from_inside(said.get("type"), 200),
         where,
         line if type(line) is int and 0 < line < 1 << 31 else None,
     )
 
 
-def _text(said: Any, most: int) -> str:
-    return said[:most].encode("utf-8", "backslashreplace").decode() if type(said) is str else ""
+def text_from_inside(said: Any, most_chars: int) -> str:
+    """Text that untrusted code chose: cut, and whatever a terminal may act on, or no file takes, written out."""
+    if type(said) is not str:
+        return ""
+    text = said[:most_chars]
+    return "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in text)
 
 
 def _why(ended: process.Ended, limits: Limits, tier: Tier) -> Failed:

@@ -95,6 +95,8 @@ class Ran(Struct, frozen=True):
     wall_s: float
     output: str
     output_is_cut: bool
+    left_out: dict[str, int] = {}
+    """What did not come back of the command's files, and rights that were taken off, by kind."""
 
 
 class Layer(Struct, frozen=True, gc=False):

@@ -29,7 +29,10 @@ DONE = b'{"done": true}\n'
 CHUNK = 1 << 16
 HEAD_CHARS = 4000
 
-Stopped = Literal["", "wall", "output", "results", "disk"]
+Stopped = Literal["", "wall", "output", "results", "disk", "over"]
+"""Why we ended it; `over`: it was no longer needed."""
+
+Check = Callable[[], Stopped]
 
 
 class Ended(Struct):
@@ -59,9 +62,9 @@ class Ended(Struct):
 class Watched:
     """One running process with its pipes."""
 
-    def __init__(self, limits: Limits, folder: Path | None, keep_output: int) -> None:
+    def __init__(self, limits: Limits, check: Check | None, keep_output: int) -> None:
         self.limits = limits
-        self.folder = folder
+        self.check = check
         self.keep_output = keep_output
         self.ended = Ended()
         self._frames = bytearray()
@@ -90,8 +93,8 @@ class Watched:
                     self.ended.begun = True
                     started = time.monotonic()
                     deadline = started + self.limits.wall_s
-                if self.ended.begun and not self.ended.stopped and self._fills_the_disk():
-                    self.ended.stopped = "disk"
+                if self.ended.begun and not self.ended.stopped and self.check is not None:
+                    self.ended.stopped = self.check()
         self.ended.wall_s = time.monotonic() - started
 
     def close(self, output: int) -> Ended:
@@ -127,21 +130,21 @@ class Watched:
             self.ended.stopped = "output"
         return bool(chunk)
 
-    def _fills_the_disk(self) -> bool:
-        if self.folder is None:
-            return False
-        size = 0
-        with os.scandir(self.folder) as entries:
-            for n, entry in enumerate(entries):
-                with contextlib.suppress(OSError):  # removed in the meantime
-                    size += entry.stat(follow_symlinks=False).st_blocks * 512
-                if n >= self.limits.disk_files or size > self.limits.disk_bytes:
-                    return True
-        return False
+
+def in_folder(folder: Path, limits: Limits) -> Stopped:
+    """`disk` when a flat folder holds more than these limits let it."""
+    size = 0
+    with os.scandir(folder) as entries:
+        for n, entry in enumerate(entries):
+            with contextlib.suppress(OSError):  # removed in the meantime
+                size += entry.stat(follow_symlinks=False).st_blocks * 512
+            if n >= limits.disk_files or size > limits.disk_bytes:
+                return "disk"
+    return ""
 
 
 class Start(Struct, frozen=True):
-    """What to start: no shell sees `argv`, `env` is the whole environment, `folder` is watched for too much in it."""
+    """What to start: no shell sees `argv`, `env` is the whole environment, `folder` is where it starts."""
 
     argv: Sequence[str]
     env: dict[str, str]
@@ -149,6 +152,10 @@ class Start(Struct, frozen=True):
     keep_output: int = 4 * HEAD_CHARS
     until_exit: bool = False
     """Go on after it has closed its pipe of results, as a process does that becomes another program."""
+    passed: tuple[int, ...] = ()
+    """Further open files that it inherits."""
+    check: Check | None = None
+    """Asked a few times a second whether it is to be stopped, and why."""
 
 
 def run(
@@ -165,7 +172,7 @@ def run(
     """
     results_read, results_write = os.pipe()
     output_read, output_write = os.pipe()
-    watched = Watched(limits, start.folder, start.keep_output)
+    watched = Watched(limits, start.check, start.keep_output)
     try:
         with tempfile.TemporaryFile() as file:
             file.write(json.dumps(request(results_write)).encode())
@@ -198,7 +205,7 @@ def _started(start: Start, request: int, output: int, results: int) -> subproces
             stderr=output,
             env=start.env,
             cwd=start.folder,
-            pass_fds=(results,),
+            pass_fds=(results, *start.passed),
             start_new_session=True,
         )
     except OSError as error:

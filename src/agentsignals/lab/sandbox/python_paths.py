@@ -15,6 +15,8 @@ PACKAGES = ("site-packages", "dist-packages")
 DATA = ("/etc/ld.so.cache", "/etc/localtime", "/usr/share/zoneinfo", "/usr/lib/locale", "/dev/urandom")
 READ_WRITE = ("/dev/null",)
 LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64")
+SYSTEM_LIBRARIES = ("/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/local/lib64")
+"""Where systems keep a folder of packages for each Python, and one for all (`/usr/lib/python3/dist-packages`)."""
 
 
 @cache
@@ -31,8 +33,10 @@ def standard_library() -> Path:
 
 @cache
 def package_folders() -> tuple[str, ...]:
-    """Folders of installed packages inside the standard library's."""
-    return tuple(str(folder) for name in PACKAGES if (folder := standard_library() / name).is_dir())
+    """Folders of installed packages: inside the standard library's, and those of the system."""
+    folders = [standard_library() / name for name in PACKAGES]
+    folders += [path for root in SYSTEM_LIBRARIES for name in PACKAGES for path in Path(root).glob(f"python3*/{name}")]
+    return tuple(dict.fromkeys(str(folder.resolve()) for folder in folders if folder.is_dir()))
 
 
 @cache

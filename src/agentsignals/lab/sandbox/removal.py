@@ -27,6 +27,11 @@ def remove_folder(folder: Path) -> None:
         folder.rmdir()
 
 
+def empty_folder(folder: Path) -> None:
+    """Removes all in it, and leaves the folder. Raises OSError when it is none, and removes what can be removed."""
+    _empty(os.open(folder, OPEN))
+
+
 def _empty(here: int) -> None:
     """Empties an open folder, and closes it."""
     try:

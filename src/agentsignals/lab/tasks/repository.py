@@ -25,7 +25,8 @@ class RepositoryTask(Struct, frozen=True, kw_only=True):
     fixed: dict[str, str]
     """The files that the reference solution changes, as it leaves them."""
     hidden: dict[str, str]
-    """Tests that are laid over the patched repository: all of them must pass."""
+    """Test files: they see the repository's packages from outside (`lab.evaluation.judging`), so they compare plain
+    values, and raise Python's own exceptions or none. All of them must pass."""
     n_visible: int
     """How many tests the handed-out repository has."""
     n_hidden: int
@@ -34,6 +35,11 @@ class RepositoryTask(Struct, frozen=True, kw_only=True):
     def key(self) -> str:
         """Names the task and its version."""
         return f"repository/{self.id}@{self.version}"
+
+    @property
+    def visible(self) -> dict[str, str]:
+        """The test files that are shown, as they were handed out."""
+        return {name: text for name, text in self.files.items() if name.startswith("tests/")}
 
 
 def lay_out(files: dict[str, str], folder: Path) -> None:
