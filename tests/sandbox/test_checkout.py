@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import stat
 import time
 from pathlib import Path
 
@@ -53,6 +55,87 @@ def test_what_it_changes_in_the_copy_stays(copy: Path) -> None:
     assert (copy / "new" / "it.py").is_file()
 
 
+SHELL = {
+    "a setuid program": ("cp /bin/true t; chmod 6755 t", "t", 0o755, "setuid, setgid or sticky bit"),
+    "a sticky folder": ("mkdir t; chmod 3777 t", "t", 0o777, "setuid, setgid or sticky bit"),
+    "a folder that nobody may enter": ("mkdir t; touch t/x; chmod 0 t", "t", 0o700, ""),
+    "a file that nobody may read": ("touch t; chmod 0 t", "t", 0o600, ""),
+    "a pipe": ("mkfifo t", "", 0, "device, pipe or socket"),
+    "a socket": (
+        f"{PYTHON} -c 'from socket import *; socket(AF_UNIX).bind(\"t\")'", "", 0, "device, pipe or socket"
+    ),
+    "a link to a file outside": ("ln -s /etc/passwd t", "", 0, "link that leads outside"),
+    "a link that climbs out": ("mkdir d; ln -s ../../etc d/t", "", 0, "link that leads outside"),
+    "a link that climbs out through another": ("ln -s . a; ln -s a/../../etc t", "", 0, "link that leads outside"),
+}  # fmt: skip
+"""What a command leaves: the file and its permissions afterwards, and what is counted."""
+
+
+@pytest.mark.parametrize("name", SHELL)
+def test_what_is_left_behind_is_harmless(copy: Path, name: str) -> None:
+    command, file, mode, kind = SHELL[name]
+    got = sandbox.run_in_checkout(copy, ["sh", "-c", command], SHORT)
+    assert got.exit_code == 0, got.output
+    assert got.left_out == ({kind: 1} if kind else {})
+    if file:
+        assert stat.S_IMODE((copy / file).stat().st_mode) == mode
+    for path in copy.rglob("*"):
+        assert not path.lstat().st_mode & 0o7000
+        assert path.is_file() or path.is_dir()
+
+
+def test_links_times_and_names_that_are_no_text_stay_as_they_are(copy: Path) -> None:
+    os.utime(copy / "it.py", ns=(5_000_000_007, 5_000_000_007))
+    (copy / "d").mkdir()
+    (copy / "d" / "up").symlink_to("../it.py")
+    make = "ln -s d/up l; ln it.py hard; mkdir -p e/f; printf x > \"$(printf 'a\\377')\"; rm test_it.py; chmod 755 e/f"
+    got = sandbox.run_in_checkout(copy, ["sh", "-c", make], SHORT)
+    assert (got.exit_code, got.left_out) == (0, {})
+    assert (copy / "it.py").stat().st_mtime_ns == 5_000_000_007
+    assert ((copy / "l").readlink(), (copy / "d" / "up").readlink()) == (Path("d/up"), Path("../it.py"))
+    assert (copy / "hard").stat().st_nlink == 1
+    assert os.fsdecode(b"a\xff") in {path.name for path in copy.iterdir()}
+    assert not (copy / "test_it.py").exists()
+
+
+SMALL = sandbox.Limits(
+    wall_s=20, memory_bytes=1 << 30, open_files=256, file_bytes=1 << 20, disk_bytes=4 << 20, disk_files=300
+)
+
+
+@pytest.mark.parametrize(("program", "stopped"), [
+    ("for n in range(20): open(f'/checkout/{n}', 'wb').write(bytes(1 << 20))", None),
+    ("for n in range(20): open(f'/tmp/{n}', 'wb').write(bytes(1 << 20))", None),
+    ("for n in range(20): open(f'/dev/shm/{n}', 'wb').write(bytes(1 << 20))", None),
+    ("open('/dev/x', 'wb')", None),
+    ("open('/x', 'wb')", None),
+    ("open('/original/x', 'wb')", None),
+    ("import time\nfor n in range(400): open(str(n), 'w')\ntime.sleep(9)", "disk"),
+    ("import time\nfor n in range(400): open(f'/tmp/{n}', 'w')\ntime.sleep(9)", "disk"),
+    ("for n in range(400): open(str(n), 'w')", "disk"),
+    ("for n in range(9): open(str(n), 'wb').truncate(1 << 20)", "disk"),
+    ("import os\nopen('big', 'wb').write(bytes(1 << 20))\nfor n in range(9): os.link('big', str(n))", "disk"),
+    ("import os\nfor n in range(200): os.mkdir('d'); os.chdir('d')", "disk"),
+])  # fmt: skip
+def test_no_command_writes_without_bound(copy: Path, program: str, stopped: str | None) -> None:
+    before = {path.name: path.read_bytes() for path in copy.iterdir()}
+    got = ran(copy, program, SMALL)
+    assert got.stopped == stopped
+    if stopped is None:
+        assert got.exit_code == 1
+        assert "No space left" in got.output or "Read-only" in got.output
+    else:
+        assert {path.name: path.read_bytes() for path in copy.iterdir()} == before
+    assert sum(path.stat().st_size for path in copy.rglob("*")) <= SMALL.disk_bytes
+
+
+def test_a_checkout_larger_than_the_limit_is_told(copy: Path) -> None:
+    (copy / "big").write_bytes(bytes(5 << 20))
+    with pytest.raises(SandboxError, match=r"checkout: .*No space left"):
+        ran(copy, "", SMALL)
+    assert (copy / "big").stat().st_size == 5 << 20
+
+
 def test_a_program_that_is_not_there_is_told_as_shells_do(copy: Path) -> None:
     got = sandbox.run_in_checkout(copy, ["no-such-program"], SHORT)
     assert (got.exit_code, got.output) == (127, "no-such-program: No such file or directory\n")
@@ -65,7 +148,8 @@ def test_an_argument_is_never_read_by_a_shell(copy: Path) -> None:
 
 def test_nothing_outside_is_there(copy: Path) -> None:
     (copy.parent / "secret").write_text("x", "utf-8")
-    for place in (copy.parent / "secret", Path("/etc/passwd"), Path(sandbox.__file__).parent / "calling.py"):
+    ours = Path(sandbox.__file__).parent
+    for place in (copy.parent / "secret", Path("/etc/passwd"), ours / "calling.py", ours.parent / "errors.py"):
         got = ran(copy, f"open({str(place)!r})")
         assert "FileNotFoundError" in got.output, place
     assert ran(copy, "open('/usr/mark', 'w')").exit_code == 1

@@ -176,7 +176,7 @@ FORGERIES = (
     # Aimed at a judge outside.
     Forgery(
         "modules that the inside itself uses",
-        files=dict.fromkeys(("json.py", "socket.py", "sitecustomize.py", "usercustomize.py"), "import os\nos._exit(0)\n")
+        files=dict.fromkeys(("json.py", "socket.py", "sitecustomize.py", "usercustomize.py"), "import os\nos._exit(0)")
         | {"x.pth": "import os; os._exit(0)\n", "pyvenv.cfg": "home = /checkout\n"},
         fools=False,
         hint="sitecustomize.py",

@@ -166,7 +166,8 @@ class WorkingCopy:
 
     def _as_it_was(self, source: int, target: int, at_least: int) -> None:
         state = os.fstat(source)
-        self.left_out["setuid, setgid or sticky bit"] += bool(state.st_mode & 0o7000)
+        if state.st_mode & 0o7000:
+            self.left_out["setuid, setgid or sticky bit"] += 1
         os.fchmod(target, state.st_mode & 0o777 | at_least)
         os.utime(target, ns=(state.st_mtime_ns, state.st_mtime_ns))
 
