@@ -215,3 +215,10 @@ def test_no_folder_and_no_command_are_told(copy: Path) -> None:
     for folder, argv in ((copy / "none", ["true"]), (copy, [])):
         with pytest.raises(SandboxError, match="nothing to run"):
             sandbox.run_in_checkout(folder, argv)
+
+
+def test_a_copy_that_is_still_being_changed_is_taken_back(copy: Path) -> None:
+    daemon = "import os\nif os.fork() == 0:\n  os.setsid()\n  while 1:\n    os.mkdir('d')\n    os.rmdir('d')"
+    for _ in range(3):
+        assert ran(copy, daemon).exit_code == 0
+        assert (copy / "it.py").is_file()

@@ -98,15 +98,15 @@ def test_values_come_back_and_objects_stay(folder: Path) -> None:
     assert not (folder / "new").exists()
 
 
-@pytest.mark.parametrize(("kind", "said"), [
+@pytest.mark.parametrize(("kind", "text"), [
     ("own", "ValueError: \\x1b[31mred"),
     ("odd", "RemoteError: BaseException: x"),
     ("unicode", "UnicodeError: 'a' codec can't decode byte 0x62 in position 0: c"),
     ("exit", "RemoteError: SystemExit: 3"),
     ("key", "KeyError: \"'k'\""),
 ])  # fmt: skip
-def test_what_is_raised_is_raised_as_one_of_python_s_own(folder: Path, kind: str, said: str) -> None:
-    assert asked(folder, lambda code: raised(lambda: code.fail(kind)))[0] == said
+def test_what_is_raised_is_raised_as_one_of_python_s_own(folder: Path, kind: str, text: str) -> None:
+    assert asked(folder, lambda code: raised(lambda: code.fail(kind)))[0] == text
 
 
 def test_a_process_that_leaves_is_asked_no_more(folder: Path) -> None:

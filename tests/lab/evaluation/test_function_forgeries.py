@@ -41,8 +41,8 @@ FUNCTION_FORGERIES = {
 
 @pytest.mark.parametrize("name", FUNCTION_FORGERIES)
 def test_no_forgery_passes_a_function_task(name: str) -> None:
-    found = evaluate(TRIPLE, "", source=FUNCTION_FORGERIES[name], relations=False)
-    assert (found.visible_pass, found.hidden_pass, found.task_pass) == (False, False, False)
+    verdict = evaluate(TRIPLE, "", source=FUNCTION_FORGERIES[name], relations=False)
+    assert (verdict.visible_pass, verdict.hidden_pass, verdict.task_pass) == (False, False, False)
 
 
 def test_the_honest_answer_passes() -> None:
@@ -51,7 +51,7 @@ def test_the_honest_answer_passes() -> None:
 
 
 def test_what_code_says_of_its_failure_can_be_printed() -> None:
-    said = evaluate(
+    error = evaluate(
         TRIPLE, "", source="def f(x):\n    raise ValueError('\\x1b]0;title\\x07\\u202e' + chr(0xd800))"
     ).error
-    assert said.isprintable() and "title" in said
+    assert error.isprintable() and "title" in error

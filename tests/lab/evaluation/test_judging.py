@@ -28,17 +28,20 @@ def patched(forgery: Forgery) -> dict[str, str]:
     return {MODULE: f"{forgery.source}\n{BASKET.files[MODULE]}\n{forgery.after}\n", **forgery.files}
 
 
-@pytest.mark.parametrize("forgery", FORGERIES, ids=lambda one: one.name)
+@pytest.mark.parametrize("forgery", FORGERIES, ids=lambda forgery: forgery.name)
 def test_no_forgery_passes_and_each_is_told(forgery: Forgery) -> None:
-    found = evaluate_patch(BASKET, difference(BASKET.files, {**BASKET.files, **patched(forgery)}))
-    assert found.applies, found.error
-    assert not found.hidden_pass and not found.task_pass
-    assert forgery.hint in " ".join((*found.forging, found.error)), (found.forging, found.error)
-    assert found.forging or not forgery.fools
-    assert all(c.isprintable() or c in "\n\t" for c in found.error)
+    verdict = evaluate_patch(BASKET, difference(BASKET.files, {**BASKET.files, **patched(forgery)}))
+    assert verdict.applies, verdict.error
+    assert not verdict.hidden_pass and not verdict.task_pass
+    assert "timeout" not in verdict.error
+    assert forgery.hint in " ".join((*verdict.forging, verdict.error)), (verdict.forging, verdict.error)
+    assert verdict.forging or not forgery.fools
+    assert all(c.isprintable() or c in "\n\t" for c in verdict.error)
 
 
-@pytest.mark.parametrize("forgery", [one for one in FORGERIES if one.fools], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "forgery", [forgery for forgery in FORGERIES if forgery.fools], ids=lambda forgery: forgery.name
+)
 def test_it_is_one_to_a_judge_that_runs_beside_the_code(forgery: Forgery, tmp_path: Path) -> None:
     lay_out({**BASKET.files, **BASKET.hidden, **patched(forgery)}, tmp_path)
     ran = sandbox.run_in_checkout(tmp_path, TESTS, LIMITS)
@@ -46,8 +49,8 @@ def test_it_is_one_to_a_judge_that_runs_beside_the_code(forgery: Forgery, tmp_pa
 
 
 def test_there_are_twenty_and_more() -> None:
-    assert sum(one.fools for one in FORGERIES) >= 20
-    assert len({one.name for one in FORGERIES}) == len(FORGERIES)
+    assert sum(forgery.fools for forgery in FORGERIES) >= 20
+    assert len({forgery.name for forgery in FORGERIES}) == len(FORGERIES)
 
 
 HONEST_BUT_WRONG = BASKET.files[MODULE].replace(
@@ -57,25 +60,26 @@ HONEST_BUT_WRONG = BASKET.files[MODULE].replace(
 
 
 def test_an_honest_wrong_patch_fails_without_a_word_of_forging() -> None:
-    found = evaluate_patch(BASKET, difference(BASKET.files, {**BASKET.files, MODULE: HONEST_BUT_WRONG}))
-    assert (found.applies, found.visible_pass, found.hidden_pass, found.forging) == (True, True, False, ())
-    assert "test_another_price" in found.error
+    verdict = evaluate_patch(BASKET, difference(BASKET.files, {**BASKET.files, MODULE: HONEST_BUT_WRONG}))
+    assert (verdict.applies, verdict.visible_pass, verdict.hidden_pass, verdict.forging) == (True, True, False, ())
+    assert "test_another_price" in verdict.error
 
 
 def test_code_that_never_answers_is_stopped_and_is_no_forger() -> None:
     stuck = BASKET.files[MODULE].replace("        self.items = {}", "        while True: pass")
-    found = evaluate_patch(
+    verdict = evaluate_patch(
         BASKET, difference(BASKET.files, {**BASKET.files, MODULE: stuck}), sandbox.Limits(wall_s=0.5)
     )
-    assert (found.task_pass, found.forging) == (False, ())
-    assert "timeout" in found.error
+    assert (verdict.task_pass, verdict.forging) == (False, ())
+    assert "timeout" in verdict.error
 
 
 def test_code_that_stays_when_nobody_asks_is_sent_away() -> None:
-    stays = "import os, threading\nos._exit = lambda code: threading.Event().wait()\n"
-    fixed = {MODULE: stays + BASKET.fixed[MODULE]}
-    found = evaluate_patch(BASKET, difference(BASKET.files, {**BASKET.files, **fixed}), sandbox.Limits(wall_s=20.0))
-    assert found.wall_s < 15
+    stays = "import socket, threading\nsocket.socket.__exit__ = lambda *_: threading.Event().wait()\n"
+    patch = difference(BASKET.files, {**BASKET.files, MODULE: stays + BASKET.fixed[MODULE]})
+    verdict = evaluate_patch(BASKET, patch, sandbox.Limits(wall_s=20.0))
+    assert verdict.task_pass
+    assert 3 * 0.5 <= verdict.wall_s < 15
 
 
 # -- canaries ------------------------------------------------------------------------------------------
@@ -155,13 +159,13 @@ def test_an_altered_value_is_another_one_of_its_type(value: Any) -> None:
         assert type(other) is type(value) or value is None
 
 
-@pytest.mark.parametrize("task", TASKS, ids=lambda one: one.id)
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.id)
 def test_every_test_of_ours_can_fail(task: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     # With no alteration the canary passes: it is the random values alone that make it fail.
     assert evaluate_patch(task, reference_patch(task)).task_pass
     monkeypatch.setattr(judging, "altered", lambda value: value)
-    found = evaluate_patch(task, reference_patch(task))
-    assert (found.task_pass, found.forging) == (False, ("a test that must fail passed",))
+    verdict = evaluate_patch(task, reference_patch(task))
+    assert (verdict.task_pass, verdict.forging) == (False, ("a test that must fail passed",))
 
 
 # -- hints ------------------------------------------------------------------------------------------
@@ -180,8 +184,8 @@ def test_every_test_of_ours_can_fail(task: Any, monkeypatch: pytest.MonkeyPatch)
     ("x = {'tests': 1}", None),
 ])  # fmt: skip
 def test_what_a_hint_sees(code: str, hint: str | None) -> None:
-    found = " ".join(forging.forging_hints({}, {"shop/x.py": code.encode()}))
-    assert (hint in found) if hint is not None else (found == "")
+    hints = " ".join(forging.forging_hints({}, {"shop/x.py": code.encode()}))
+    assert (hint in hints) if hint is not None else (hints == "")
 
 
 def test_what_was_there_before_and_tests_of_the_patch_s_own_are_no_hints() -> None:

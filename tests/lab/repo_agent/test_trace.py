@@ -199,3 +199,14 @@ def test_a_run_is_read_as_attempts_whose_signals_of_place_and_patch_are_known(tm
     }
     _, found = rows(store, "SELECT DISTINCT signal, value FROM signals WHERE value IS NOT NULL")
     assert {name: value for name, value in found if name in wanted} == wanted
+
+
+def test_episodes_of_another_evaluator_are_not_gone_on_with(tmp_path: Path) -> None:
+    with opened(tmp_path) as run:
+        worked(run, Scripted(SUBMIT))
+        table = run.table("repo_episodes", RepoEpisodeRow)
+        (row,) = table.rows
+        table.keep(lambda _: False)
+        table.add([msgspec.structs.replace(row, evaluator="1")])
+        with pytest.raises(LabError, match="judged by evaluator 1, and would now be by 2"):
+            worked(run, Scripted(SUBMIT), 2)

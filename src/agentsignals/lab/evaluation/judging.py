@@ -110,9 +110,9 @@ class Tests:
             test.run(result)
         except Exception as error:  # noqa: BLE001 - the file imports the code, which may do anything
             return _shortened(f"{type(error).__name__}: {error}")
-        told = [text for _, text in result.failures + result.errors]
-        if told:
-            return _shortened(told[0].strip().rpartition("\n")[2])
+        problems = [text for _, text in result.failures + result.errors]
+        if problems:
+            return _shortened(problems[0].strip().rpartition("\n")[2])
         # Neither skipped nor expected to fail: that is not what a test that passed is.
         return "" if result.testsRun == 1 and not (result.skipped or result.expectedFailures) else "it was not run"
 

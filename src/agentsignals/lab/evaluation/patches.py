@@ -20,11 +20,14 @@ from msgspec import Struct
 from agentsignals.errors import LabError
 from agentsignals.lab.evaluation.forging import forging_hints
 from agentsignals.lab.evaluation.judging import Judged, Tests
-from agentsignals.lab.sandbox import Limits, Ran, Tier
+from agentsignals.lab.sandbox import Limits, Ran, Tier, printable
 from agentsignals.lab.tasks.repository import RepositoryTask, lay_out
 
+EVALUATOR = "2"
+"""`1` ran the tests beside the code, and believed what was printed."""
+
 LIMITS = Limits(cpu_s=20, wall_s=30.0)
-"""Of a test run; the reference solutions take under a second."""
+"""Of the code in one test, and of an agent's own test runs; the reference solutions take under a second."""
 _MOST_BYTES = 1_000_000
 _APPLY_SECONDS = 20
 _LONGEST_ERROR = 500
@@ -49,8 +52,7 @@ Runner = Callable[[Path, Sequence[str], Limits], Ran]
 class PatchVerdict(Struct, frozen=True, kw_only=True):
     """What came of a patch. Passes are False, not None, where the patch does not apply: that is the patch's fault."""
 
-    evaluator: str = "2"
-    """`1` ran the tests beside the code, and believed what was printed."""
+    evaluator: str = EVALUATOR
     task: str
     applies: bool
     visible_pass: bool
@@ -91,27 +93,27 @@ def evaluate_patch(task: RepositoryTask, patch: str, limits: Limits = LIMITS) ->
         if not why:
             shutil.rmtree(folder / "tests", ignore_errors=True)
             for suite in suites:
-                if all(one.passed for one in chain(*judged)):
+                if all(test.passed for test in chain(*judged)):
                     judged.append(suite.judge(folder, limits))
     before = {name: text.encode() for name, text in task.files.items()}
     if after:
         named += [name for name in sorted(before.keys() | after.keys()) if before.get(name) != after.get(name)]
     changed = tuple(dict.fromkeys(named))
     tried = list(chain(*judged))
-    passes = [len(judged) > n and all(one.passed for one in judged[n]) for n in range(len(suites))]
-    seen = dict.fromkeys(one.forged for one in tried if one.forged)
+    passes = [len(judged) > n and all(test.passed for test in judged[n]) for n in range(len(suites))]
+    seen = dict.fromkeys(test.forged for test in tried if test.forged)
     return PatchVerdict(
         task=task.key,
         applies=not why,
         visible_pass=passes[0],
         hidden_pass=passes[1],
         task_pass=all(passes),
-        error=why or next((one.why for one in tried if not one.passed), ""),
+        error=why or next((test.why for test in tried if not test.passed), ""),
         changed=changed,
         tests_changed=tuple(name for name in changed if name.startswith("tests/")),
         forging=(*seen, *forging_hints(before, after)),
-        tier=next((one.ran.tier for one in tried), None),
-        wall_s=sum(one.ran.wall_s for one in tried),
+        tier=next((test.ran.tier for test in tried), None),
+        wall_s=sum(test.ran.wall_s for test in tried),
     )
 
 
@@ -165,5 +167,5 @@ def _git_apply(git: str, data: bytes, folder: Path, more: tuple[str, ...]) -> st
         )
     except subprocess.TimeoutExpired:
         return f"applying took over {_APPLY_SECONDS} s"
-    said = done.stderr.decode("utf-8", "replace").strip()
-    return "" if done.returncode == 0 else f"does not apply: {said[:_LONGEST_ERROR]}"
+    problem = printable(done.stderr.decode("utf-8", "replace").strip(), _LONGEST_ERROR)
+    return "" if done.returncode == 0 else f"does not apply: {problem}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from agentsignals.errors import LabError
-from agentsignals.lab.evaluation.patches import Runner
+from agentsignals.lab.evaluation.patches import EVALUATOR, Runner
 from agentsignals.lab.repo_agent.loop import Done, Plan, episodes
 from agentsignals.lab.repo_agent.rows import EPISODE_KEY, RepoEpisodeRow, RepoStepRow
 from agentsignals.lab.repo_agent.trace import lines
@@ -35,12 +35,17 @@ def run_agent(  # noqa: PLR0913  (what a loop is of)
     a trace each.
 
     An episode's row is written last and says that it is whole; steps of an interrupted one are taken away first. Raises
-    what `episodes` raises, and LabError when two conditions share a name.
+    what `episodes` raises, and LabError when two conditions share a name, or another evaluator judged what is there.
     """
     names = [one.name for one in conditions]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise LabError(f"Two conditions are called {twice[0]!r}.", "Rows are told apart by that name.")
     kept = run.table("repo_episodes", RepoEpisodeRow)
+    if others := sorted({row.evaluator for row in kept.rows} - {EVALUATOR}):
+        raise LabError(
+            f"The run's episodes were judged by evaluator {' and '.join(others)}, and would now be by {EVALUATOR}.",
+            "Their passes mean different things: start another folder.",
+        )
     run.table("repo_steps", RepoStepRow).keep(lambda row: row.key[: len(EPISODE_KEY)] in kept)
     total, before, traced = len(conditions) * len(tasks) * samples, len(kept.rows), run_id(run.config, run.manifest)
     for condition in conditions:

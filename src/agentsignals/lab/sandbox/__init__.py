@@ -6,7 +6,7 @@ expected, here and not there. `converse(folder, ask)` does the same with the cod
 docs/sandbox.md.
 """
 
-from agentsignals.lab.sandbox.calling import call
+from agentsignals.lab.sandbox.calling import call, printable
 from agentsignals.lab.sandbox.capability import capabilities, tiers
 from agentsignals.lab.sandbox.checkout import run_in_checkout
 from agentsignals.lab.sandbox.conversation import (
@@ -53,6 +53,7 @@ __all__ = [
     "capabilities",
     "converse",
     "load",
+    "printable",
     "remote_through",
     "run_in_checkout",
     "same",

@@ -148,19 +148,18 @@ def _failed(said: Any, where: Any) -> Failed:
     line = said.get("line")
     return Failed(
         said["kind"],
-        text_from_inside(said.get("message"), 500),
-        text_from_inside(said.get("type"), 200),
+        printable(said.get("message"), 500),
+        printable(said.get("type"), 200),
         where,
         line if type(line) is int and 0 < line < 1 << 31 else None,
     )
 
 
-def text_from_inside(said: Any, most_chars: int) -> str:
+def printable(value: Any, most_chars: int) -> str:
     """Text that untrusted code chose: cut, and whatever a terminal may act on, or no file takes, written out."""
-    if type(said) is not str:
+    if type(value) is not str:
         return ""
-    text = said[:most_chars]
-    return "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in text)
+    return "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in value[:most_chars])
 
 
 def _why(ended: process.Ended, limits: Limits, tier: Tier) -> Failed:

@@ -61,7 +61,9 @@ def choose(tier: Tier, allow_weak: bool) -> tuple[Tier, tuple[str, ...]]:
     if missing and not allow_weak:
         raise SandboxError(
             f"The {tier} sandbox needs what this machine lacks: {'; '.join(f'{k} ({v})' for k, v in missing.items())}.",
-            f"A tier to be had here: {tiers()[0]}. Or say {FLAG}." if tiers()[:1] != ("rlimits",) else f"Say {FLAG}.",
+            f"A tier to be had here: {tiers()[0]}. Or say {FLAG}."
+            if tiers()[:1] not in ((), ("rlimits",))
+            else f"Say {FLAG}.",
         )
     if missing:
         weaker = [t for t in tiers() if TIERS.index(t) > TIERS.index(tier)]

@@ -19,7 +19,7 @@ from typing import Any, Generic, NoReturn, Protocol, TypeVar
 from msgspec import Struct
 
 from agentsignals.lab.sandbox import process
-from agentsignals.lab.sandbox.calling import text_from_inside
+from agentsignals.lab.sandbox.calling import printable
 from agentsignals.lab.sandbox.checkout import Checkout
 from agentsignals.lab.sandbox.inside import wire
 from agentsignals.lab.sandbox.outcome import Limits, Ran
@@ -67,8 +67,8 @@ class Remote:
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         question = {
             "object": self._number,
-            "arguments": [_argument(one) for one in arguments],
-            "named": [[name, _argument(one)] for name, one in named.items()],
+            "arguments": [_argument(value) for value in arguments],
+            "named": [[name, _argument(value)] for name, value in named.items()],
         }
         return self._code.ask(question)
 
@@ -139,9 +139,9 @@ class Talk:
             case {"value": form}:
                 return wire.decode(form)
             case {"object": number, "type": kind} if type(number) is int and number >= 0:
-                return Remote(self, number, text_from_inside(kind, 200))
+                return Remote(self, number, printable(kind, 200))
             case {"raised": list(names), "message": message}:
-                raise _exception(names, text_from_inside(message, 500))
+                raise _exception(names, printable(message, 500))
         raise wire.Refused("protocol", "an answer of no known kind")
 
 
@@ -152,7 +152,7 @@ def _exception(names: list[Any], message: str) -> Exception:
         if isinstance(kind, type) and issubclass(kind, Exception):
             with contextlib.suppress(TypeError):
                 return kind(message)
-    return RemoteError(f"{text_from_inside(names[0], 200) if names else 'something'}: {message}")
+    return RemoteError(f"{printable(names[0], 200) if names else 'something'}: {message}")
 
 
 class Conversed(Struct, frozen=True):

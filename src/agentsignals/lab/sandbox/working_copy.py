@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ WRITABLE = (PLACE, "/tmp", "/dev/shm")  # noqa: S108 - inside, file systems of t
 MOST_DEPTH = 100
 """Folders in folders; a package manager's nest of dependencies has some 40."""
 
+TRIES, BETWEEN_TRIES_S = 4, 0.1
 CHUNK = 1 << 20
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -48,8 +50,8 @@ class WorkingCopy:
 
     def close(self) -> None:
         """Lets go of it, and so of the memory that it takes."""
-        for one in self._open:
-            os.close(one)
+        for folder in self._open:
+            os.close(folder)
         self._ours.close()
         self._theirs.close()
 
@@ -83,24 +85,29 @@ class WorkingCopy:
         Plain files, folders, and links that stay inside, with permissions of the plain kind. The rest is counted.
         """
         self._receive()
-        if not self._open:
-            return ""
-        try:
-            self._walk(self._open[0], None, _Budget(self.limits), 0)
-            self.left_out.clear()
-            empty_folder(self.folder)
-            target = os.open(self.folder, FOLDER)
+        for left in reversed(range(TRIES)):
             try:
-                self._walk(self._open[0], target, _Budget(self.limits), 0)
-            finally:
-                os.close(target)
-        except TooMuch:
-            return "disk"
-        except OSError as error:
-            raise SandboxError(
-                f"The copy could not be taken back into {self.folder}: {error}", "Start over."
-            ) from error
+                self._take_back()
+                break
+            except TooMuch:
+                return "disk"
+            except OSError as error:
+                # What still changes it is about to end: bubblewrap is gone a moment before the processes within.
+                if not left:
+                    problem = f"The copy could not be taken back into {self.folder}: {error}"
+                    raise SandboxError(problem, "Start over with another copy.") from error
+                time.sleep(BETWEEN_TRIES_S)
         return ""
+
+    def _take_back(self) -> None:
+        self._walk(self._open[0], None, _Budget(self.limits), 0)
+        self.left_out.clear()
+        empty_folder(self.folder)
+        target = os.open(self.folder, FOLDER)
+        try:
+            self._walk(self._open[0], target, _Budget(self.limits), 0)
+        finally:
+            os.close(target)
 
     def _receive(self) -> None:
         # Sent before the first line of foreign code, which closes what is left of the socket: never waited for.

@@ -60,7 +60,7 @@ def _argument(form: dict[str, Any], objects: list[Any]) -> Any:
 
 def _names(kind: type) -> list[str]:
     """Those of the built-in classes that it is one of, the nearest first."""
-    return [wire.name_of(one) for one in type.mro(kind) if one.__module__ == "builtins"]
+    return [wire.name_of(base) for base in type.mro(kind) if base.__module__ == "builtins"]
 
 
 def _message(error: BaseException) -> str:
