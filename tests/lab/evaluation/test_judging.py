@@ -75,7 +75,10 @@ def test_code_that_never_answers_is_stopped_and_is_no_forger() -> None:
 
 
 def test_code_that_stays_when_nobody_asks_is_sent_away() -> None:
-    stays = "import socket, threading\nsocket.socket.__exit__ = lambda *_: threading.Event().wait()\n"
+    stays = (
+        "import socket, threading\nread = socket.SocketIO.readinto\n"
+        "socket.SocketIO.readinto = lambda *a: read(*a) or threading.Event().wait()\n"
+    )
     patch = difference(BASKET.files, {**BASKET.files, MODULE: stays + BASKET.fixed[MODULE]})
     verdict = evaluate_patch(BASKET, patch, sandbox.Limits(wall_s=20.0))
     assert verdict.task_pass
