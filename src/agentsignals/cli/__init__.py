@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
+import threading
 from collections.abc import Sequence
 
 from agentsignals import __version__
@@ -140,6 +142,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _main(arguments: Sequence[str] | None) -> int:
+    _end_in_order()
     given = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in given
     try:
@@ -166,3 +169,20 @@ def _main(arguments: Sequence[str] | None) -> int:
         # The reader of our output went away (`| head`): what is still unsaid goes nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def _end_in_order() -> None:
+    """A request to end (SIGTERM; SIGHUP when the terminal goes) unwinds like an interrupt: workers are ended, drafts
+    removed, exit code 128 and the signal's number. A second one ends at once.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _ended)
+
+
+def _ended(number: int, frame: object) -> None:
+    signal.signal(number, signal.SIG_DFL)
+    sys.exit(128 + number)

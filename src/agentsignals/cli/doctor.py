@@ -73,6 +73,8 @@ def _store(folder: str | None) -> list[Check]:
         rows.append(Check("store writable", "problem", str(place), "name another folder with --store to ingest"))
     for reason, n in sorted(skipped.items(), key=lambda p: -p[1]):
         rows.append(Check("skipped", "problem", f"{n:,} {reason}", SKIP_ADVICE.get(reason, "")))
+    for what in sorted({w for shard in known.shards.values() for w in shard.internal_errors}):
+        rows.append(Check("internal error", "problem", what, "a defect of this program: please report it"))
     return rows + _attempts(store)
 
 
@@ -110,7 +112,19 @@ SKIP_ADVICE = {
     "missing_blob": "transcripts the Git mirror does not hold; fetch it in full",
     "line_too_long": "a line of over 64 MB was left out",
     "document_too_large": "a JSON document of over 128 MB was left out",
-    "bad_gzip": "compressed files that can't be unpacked",
+    "bad_gzip": "compressed files that are damaged: what comes before it is read, `artifacts.note` says how much is not",
+    "cut_gzip": "compressed files that end in the middle: what is there is read",
+    "unpacked_too_large": "compressed files of over 1 GB unpacked: the first 1 GB is read",
+    "changed_while_read": "files that became shorter while they were read: run again",
+    "not_a_file": "pipes, sockets and devices: they are never opened",
+    "linked_folder": "links to folders elsewhere: name such a folder itself as a source",
+    "dangling_link": "links to nothing",
+    "link_loop": "links that lead to themselves",
+    "path_too_long": "folders nested too deep to be opened by name",
+    "ambiguous_format": "files that several formats claim; --format NAME says which is right",
+    "session_id_of_another": "a session whose id another file's session has: the fullest is kept",
+    "worker_died": "files over which a worker process died, twice: out of memory? They are tried again next time",
+    "internal_error": "errors of this program, listed below: what they cost is read again next time",
     "fetch_failed": "the Hub or a repository did not answer, what was there before served: run again with a network",
     "download_failed": "files of a data set that did not come: run again, what came is kept",
     "not_downloaded": "files of a data set that are not here, and HF_HUB_OFFLINE is set",

@@ -82,7 +82,8 @@ def _summary_text(summary: pipeline.Summary) -> str:
 
 def _warn(summary: pipeline.Summary) -> None:
     for what, n in summary.internal_errors.items():
-        print(f"agentsignals: {n} values could not be computed: {printable(what)}", file=sys.stderr)
+        times = f" ({n:,} times)" if n > 1 else ""
+        print(f"agentsignals: set aside, by an error of this program: {printable(what)}{times}", file=sys.stderr)
 
 
 def _tell(what: str) -> None:

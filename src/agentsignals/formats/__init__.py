@@ -13,6 +13,7 @@ from msgspec import Struct, field
 
 from agentsignals.errors import AmbiguousFormat, FormatError
 from agentsignals.formats.head import Head
+from agentsignals.formats.records import skip as skip
 from agentsignals.model import Artifact, Checkpoint, Session
 from agentsignals.model.attempt import Attempt
 

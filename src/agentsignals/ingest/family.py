@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
+
 from msgspec import Struct
 
 from agentsignals.formats import formats
@@ -9,7 +12,20 @@ from agentsignals.sources import RawFile
 from agentsignals.store.manifest import FileEntry
 
 READ_AGAIN = -2
-"""Stands for the parser of a file of which something was left out as asked: the next run reads it anew."""
+"""Stands for the parser of a file of which something was left out as asked, or for a reason that does not lie in its
+bytes: the next run reads it anew."""
+ABOUT_CONTENT = frozenset(
+    ("empty_file", "blank_file", "unrecognised", "not_a_trace", "ambiguous_format", "bad_gzip", "cut_gzip")
+)
+"""Why a file is not read that lies in its bytes: as long as they don't change, neither does the answer."""
+_PASSING = frozenset(
+    ("no_permission", "file_gone", "unreadable", "changed_while_read", "internal_error", "worker_died")
+)
+
+MAX_ID_CHARS = 200
+"""A longer id is cut: it stands in each row of its session, and agents write 36 characters."""
+_UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What no id has that a person can read and type: control characters, marks of direction, halves of surrogate pairs."""
 
 
 class Member(Struct, frozen=True):
@@ -20,6 +36,8 @@ class Member(Struct, frozen=True):
     keys: tuple[str, ...]
     reason: str = ""
     """Why it can't: `unrecognised`, `empty_file`, `not_text`, `no_permission` …"""
+    detail: str = ""
+    """What is to be known beyond the reason: the error."""
     lent: bool = False
     """It belongs to another family too and is accounted for there."""
 
@@ -33,6 +51,20 @@ class Family(Struct, frozen=True):
     @property
     def bytes(self) -> int:
         return sum(m.file.bytes for m in self.members)
+
+
+def sound_id(text: str) -> str:
+    """An id (or a key made of one) that every table, file and terminal can hold; another for each other text."""
+    if len(text) <= MAX_ID_CHARS and (text.isprintable() or _UNFIT.search(text) is None):
+        return text
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    return f"{_UNFIT.sub('�', text[: MAX_ID_CHARS // 2])}~{digest}"
+
+
+def shard_name(families: list[Family]) -> str:
+    """Names a shard by what it is made from."""
+    told = "|".join(f"{m.file.uri}:{m.file.bytes}:{m.file.stamp}:{m.file.key}" for f in families for m in f.members)
+    return hashlib.blake2b(told.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 def is_current(entry: FileEntry) -> bool:
@@ -51,9 +83,11 @@ def entry_of(member: Member, family: str, shard: str, skipped: dict[str, int] | 
     """The manifest's entry for a file just read."""
     f = member.file
     counted = skipped if skipped is not None else {member.reason: 1}
+    was_there = f.stamp is not None or f.key
+    parser = READ_AGAIN if was_there and not _PASSING.isdisjoint(counted) else parser_version(member.format)
     return FileEntry(
         f.source, f.spec, f.bytes, f.stamp, f.container, f.key, f.session_hint, f.repo_hint, member.format,
-        parser_version(member.format), family, list(member.keys), shard, counted,
+        parser, family, list(member.keys), shard, counted,
     )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -16,7 +16,7 @@ from msgspec import Struct, field
 
 from agentsignals.errors import SourceError, StoreError
 from agentsignals.ingest import plan as planning
-from agentsignals.ingest.family import is_current
+from agentsignals.ingest.family import READ_AGAIN, is_current, shard_name
 from agentsignals.sources.local import found_homes
 from agentsignals.store import Store, labels
 from agentsignals.store.code_stamp import code_stamp
@@ -233,27 +233,25 @@ def _read(store: Store, plan: planning.Plan, way: _Way, fresh: dict[str, list[Gi
     if not plan.shards:
         return 0, 0
     from agentsignals.ingest.executor import executor  # noqa: PLC0415  (nothing of this is needed when nothing changed)
-    from agentsignals.ingest.shard import Task, read_shard  # noqa: PLC0415
+    from agentsignals.ingest.shard import Task, read_shard, smaller  # noqa: PLC0415
     from agentsignals.ingest.vectors import while_reading  # noqa: PLC0415
 
     by = while_reading(store.manifest.embedder)
-    tasks = [
-        Task(str(store.folder), planning.shard_name(families), families, by, way.exclude) for families in plan.shards
-    ]
+    tasks = [Task(str(store.folder), shard_name(families), families, by, way.exclude) for families in plan.shards]
     total = sum(f.bytes for families in plan.shards for f in families)
     done = parsed = excluded = 0
     way.progress("reading", 0, total)
-    for report in executor(way.executor).map(read_shard, tasks, way.jobs):
-        store.add_shard(report.name, report.entry, report.sessions, report.files)
-        fresh[report.name] = report.gists
-        done += report.bytes
-        parsed += report.parsed
-        excluded += report.excluded
-        way.progress("reading", done, total)
-    if excluded and store.manifest.code:
-        store.manifest.code = ""  # so that the next run looks at each file's own entry, which says to read it again
-        store.save()
-    store.sweep()
+    try:
+        with closing(executor(way.executor).map(read_shard, tasks, way.jobs, smaller)) as reports:
+            for report in reports:
+                store.add_shard(report.name, report.entry, report.sessions, report.files)
+                fresh[report.name] = report.gists
+                done += report.bytes
+                parsed += report.parsed
+                excluded += report.excluded
+                way.progress("reading", done, total)
+    finally:
+        store.sweep()  # no worker is left; what one that was ended had begun is removed
     return parsed, excluded
 
 
@@ -262,6 +260,9 @@ def _finish(store: Store, other_files: dict[str, FileEntry], fresh: dict[str, li
     known = store.manifest.files
     new_files = {u: e for u, e in other_files.items() if known.get(u) != e}
     known.update(new_files)
+    if store.manifest.code and any(e.parser == READ_AGAIN for e in known.values()):
+        store.manifest.code = ""  # so that the next run looks at each file's own entry, which says to read it again
+        store.save()
     if store.manifest.shards and not store.manifest.history_of:
         from agentsignals.ingest.across import measure_across  # noqa: PLC0415  (only when something changed)
         from agentsignals.ingest.shard import across_versions  # noqa: PLC0415
@@ -307,7 +308,8 @@ def _summary(store: Store, uris: set[str]) -> Summary:
         if session.family in families:
             _add(summary, session)
     for shard in store.manifest.shards.values():
-        summary.internal_errors.update(shard.internal_errors)
+        for what, n in shard.internal_errors.items():
+            summary.internal_errors[what] = summary.internal_errors.get(what, 0) + n
     return summary
 
 

@@ -6,18 +6,28 @@ read whole, so that snapshots unite and forks count once, whatever order they we
 
 from __future__ import annotations
 
-import hashlib
+import os
 import posixpath
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
+from agentsignals.errors import AgentSignalsError, AmbiguousFormat
 from agentsignals.formats import Claim, Format, by_name, identify
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.ingest import runs
-from agentsignals.ingest.family import Family, Member, entry_of, is_current, member_of
-from agentsignals.sources import RawFile, Unreadable, exclusions, open_source, read
+from agentsignals.ingest.family import (
+    ABOUT_CONTENT,
+    READ_AGAIN,
+    Family,
+    Member,
+    entry_of,
+    is_current,
+    member_of,
+    sound_id,
+)
+from agentsignals.sources import RawFile, Unreadable, error_text, exclusions, open_source, path_of, read
 from agentsignals.store.manifest import FileEntry, Manifest
 
 SHARD_BYTES = 64 * 1024 * 1024
@@ -40,7 +50,8 @@ class Plan(Struct):
     excluded_sources: int = 0
     """Of the sources named, those that a list excludes."""
     other_files: dict[str, FileEntry] = field(default_factory=dict)
-    """Files that are no traces at all (not JSON): remembered, so that the next run costs a stat."""
+    """What else to remember of files: that they are no traces at all (not JSON), so that the next run costs a stat; or
+    that what was read of them earlier can't be read now."""
 
 
 def make(  # noqa: PLR0913  (one call, in `pipeline.ingest`)
@@ -74,6 +85,7 @@ def make(  # noqa: PLR0913  (one call, in `pipeline.ingest`)
                 changed.append(found)
             tick(len(plan.seen))
     members += _recognised(_once(changed), force)
+    members = [m for m in members if not _kept(m, manifest, plan)]
     places = runs.Places(members, manifest)
     members += _recognised(places.other_files(plan.seen), force)
     members = [places.placed(m) for m in members] + places.drawn_in()
@@ -88,6 +100,16 @@ def _new(members: list[Member], manifest: Manifest) -> list[Member]:
     """Leaves out files that are as unreadable as they were last time."""
     known = manifest.files
     return [m for m in members if m.format or (m.file.uri not in known or known[m.file.uri].skipped != {m.reason: 1})]
+
+
+def _kept(member: Member, manifest: Manifest, plan: Plan) -> bool:
+    """Whether the store keeps what it has of a file that can't be read now: it counts it, and tries again next time."""
+    entry = manifest.files.get(member.file.uri)
+    if member.format is not None or member.reason in ABOUT_CONTENT or entry is None or entry.format is None:
+        return False
+    skipped = {**entry.skipped, member.reason: 1}
+    plan.other_files[member.file.uri] = replace(entry, skipped=skipped, parser=READ_AGAIN)
+    return True
 
 
 def _once(files: list[RawFile]) -> list[RawFile]:
@@ -110,24 +132,36 @@ def _unchanged(file: RawFile, entry: FileEntry | None, force: str | None, same_c
 
 def _unreadable(found: Unreadable) -> Member:
     file = RawFile(found.uri, "local", found.spec, 0, None)
-    return Member(file, None, (f"file:{found.uri}",), found.reason)
+    return Member(file, None, (f"file:{found.uri}",), found.reason, found.detail)
 
 
 def _recognised(changed: list[RawFile], force: str | None) -> Iterator[Member]:
     for source in dict.fromkeys(f.source for f in changed):
         files = [f for f in changed if f.source == source]
         for file, data in zip(files, read(files, HEAD_BYTES), strict=True):
+            alone = Member(file, None, (f"file:{file.uri}",))
             if isinstance(data, Unreadable):
-                yield Member(file, None, (f"file:{file.uri}",), data.reason)
+                yield replace(alone, reason=data.reason, detail=data.detail)
                 continue
-            head = Head(data, file.uri, len(data) < HEAD_BYTES)
-            reason = _why_not(head)
-            if reason in ("unrecognised", "not_a_trace") or force is not None:
-                found = _identified(head, file, force)
-                if found is not None:
-                    yield Member(file, found[0].name, _keys(*found, file))
-                    continue
-            yield Member(file, None, () if reason == "not_a_trace" else (f"file:{file.uri}",), reason)
+            try:
+                yield _recognise(alone, data, force)
+            except AmbiguousFormat as problem:
+                yield replace(alone, reason="ambiguous_format", detail=problem.message)
+            except AgentSignalsError:
+                raise
+            except Exception as problem:  # noqa: BLE001  (kept by name and shown: the other files are read)
+                yield replace(alone, reason="internal_error", detail=f"recognising: {error_text(problem)}")
+
+
+def _recognise(alone: Member, data: bytes, force: str | None) -> Member:
+    file = alone.file
+    head = Head(data, file.uri, len(data) < HEAD_BYTES)
+    reason = _why_not(head)
+    if reason in ("unrecognised", "not_a_trace") or force is not None:
+        found = _identified(head, file, force)
+        if found is not None:
+            return Member(file, found[0].name, _keys(*found, file))
+    return replace(alone, reason=reason, keys=() if reason == "not_a_trace" else alone.keys)
 
 
 def _identified(head: Head, file: RawFile, force: str | None) -> tuple[Format, Claim] | None:
@@ -138,14 +172,14 @@ def _identified(head: Head, file: RawFile, force: str | None) -> tuple[Format, C
 
 
 def _keys(known: Format, claim: Claim, file: RawFile) -> tuple[str, ...]:
-    keys = list(claim.keys)
+    keys = [sound_id(key) for key in claim.keys if not key.endswith(":")]  # an id that is empty is nobody's
     if file.source == "hub" and known.snapshots:
         keys.append(f"{_TWIN}{file.key}")
     if claim.beside:
         keys.append(f"beside:{posixpath.dirname(file.uri)}")
     keys += runs.keys_of(claim)
     if file.session_hint:
-        keys.append(f"session:{file.session_hint}")
+        keys.append(sound_id(f"session:{file.session_hint}"))
     return tuple(keys or [f"file:{file.uri}"])
 
 
@@ -201,7 +235,11 @@ def _joined(pool: dict[str, Member]) -> list[list[Member]]:
 def _still_there(group: list[Member], fresh: dict[str, Member]) -> tuple[Member, ...]:
     """Without files that are gone. When the largest is gone the family stays as it was read: agents delete their files,
     and what remains holds less than the store does."""
-    gone = [m for m in group if m.file.uri not in fresh and m.file.source == "local" and not Path(m.file.uri).exists()]
+    gone = [
+        m
+        for m in group
+        if m.file.uri not in fresh and m.file.source == "local" and not os.path.lexists(path_of(m.file.uri))
+    ]
     here = [m for m in group if m not in gone]
     if gone and here and max(m.file.bytes for m in gone) > max(m.file.bytes for m in here):
         return ()
@@ -220,9 +258,3 @@ def _packed(families: list[Family], shard_bytes: int) -> Iterator[list[Family]]:
         size += family.bytes
     if shard:
         yield shard
-
-
-def shard_name(families: list[Family]) -> str:
-    """Names a shard by what it is made from."""
-    told = "|".join(f"{m.file.uri}:{m.file.bytes}:{m.file.stamp}:{m.file.key}" for f in families for m in f.members)
-    return hashlib.blake2b(told.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()

@@ -5,25 +5,26 @@ from __future__ import annotations
 import gc
 import hashlib
 import posixpath
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from agentsignals import prices
-from agentsignals.catalog import INTERNAL_ERROR, Result, catalogue, measure
-from agentsignals.embedding import DEFAULT, light
-from agentsignals.formats import Input, Reading, formats
-from agentsignals.ingest.across import Gist, gist
+from agentsignals.catalog import catalogue
+from agentsignals.embedding import DEFAULT
+from agentsignals.formats import Input, Reading, formats, skip
+from agentsignals.ingest.account import Account, Rows
+from agentsignals.ingest.across import Gist
 from agentsignals.ingest.attempts import assemble, once
-from agentsignals.ingest.family import READ_AGAIN, Family, Member, entry_of
-from agentsignals.model import Absent, Artifact, Checkpoint, Session
+from agentsignals.ingest.family import READ_AGAIN, Family, Member, entry_of, shard_name, sound_id
+from agentsignals.ingest.isolate import isolate
+from agentsignals.model import Artifact, Checkpoint, Session
 from agentsignals.model.attempt import Attempt
 from agentsignals.sources import Unreadable, read
 from agentsignals.store import artifact_id, labels, shards
 from agentsignals.store.manifest import FileEntry, SessionEntry, ShardEntry
-from agentsignals.store.tables import AttemptRow, SignalRow
-from agentsignals.views.session import SessionView
 
 
 class Task(Struct, frozen=True):
@@ -36,6 +37,13 @@ class Task(Struct, frozen=True):
     """What compares texts while reading; an embedder with a model has its turn afterwards, in `measure`."""
     exclude: frozenset[str] = frozenset()
     """Sessions to leave out."""
+    deaths: int = 0
+    """How often a worker died over this one family."""
+
+
+_DIED = "a worker died over it, twice: killed, or out of memory"
+_MOST_DEATHS = 2
+"""A worker may die of something else (another program takes all memory), so a family is tried again, once."""
 
 
 class Report(Struct):
@@ -61,6 +69,17 @@ class _Work(Struct):
     artifacts: list[tuple[Member, Artifact]] = field(default_factory=list)
 
 
+def smaller(task: Task) -> list[Task]:
+    """What to do in the place of a task that ended its worker: its halves; one family again, then only its account."""
+    if task.deaths > _MOST_DEATHS:
+        return []
+    middle = len(task.families) // 2
+    if not middle:
+        return [replace(task, deaths=task.deaths + 1)]
+    halves = (task.families[:middle], task.families[middle:])
+    return [replace(task, families=half, name=shard_name(half)) for half in halves]
+
+
 def read_shard(task: Task) -> Report:
     """Reads, measures and writes one shard. Doing it twice gives the same folder."""
     collects = gc.isenabled()
@@ -76,38 +95,41 @@ def _read_shard(task: Task) -> Report:
     root = Path(task.root)
     entry = ShardEntry(signals=signal_versions(), embedder=task.embedder, labels=labels.fingerprint(root))
     report = Report(task.name, entry, {}, {})
+    account = Account(report.entry, task.embedder, labels.read(root))
+    works: dict[str, _Work] = {}
+    again: set[str] = set()
     sessions: list[tuple[str, Session]] = []
-    artifacts: list[Artifact] = []
     for family in task.families:
-        work = _read_family(family)
+        work = works[family.name] = _read_family(family, task.deaths)
         kept = [s for s in work.sessions if s.session_id not in task.exclude] if task.exclude else work.sessions
-        report.excluded += len(work.sessions) - len(kept)
+        if len(kept) < len(work.sessions):
+            report.excluded += len(work.sessions) - len(kept)
+            again.add(family.name)
         sessions += [(family.name, s) for s in kept]
+        account.takes(family.name, [a for _, a in work.artifacts])
+    rows = [r for name, s in account.each_id_once(sessions) if (r := account.measured(name, s)) is not None]
+    artifacts = sorted((a for w in works.values() for _, a in w.artifacts), key=lambda a: a.artifact_id)
+
+    def write(rows: Sequence[Rows]) -> list[dict[str, Any]]:
+        signals, attempts = [s for r in rows for s in r.signals], [a for r in rows for a in r.attempts]
+        return shards.write(root, task.name, [r.session for r in rows], artifacts, signals, attempts)
+
+    counted, unwritten = isolate(rows, write)
+    if unwritten:
+        for row, why in unwritten:
+            account.failed(row.family, row.session, f"writing: {why}")
+        rows = [r for r in rows if all(r is not u for u, _ in unwritten)]
+        counted = write(rows)  # the artifacts now say what is missing
+    for row, figures in zip(rows, counted, strict=True):
+        report.sessions[row.session.session_id] = session_entry(task.name, row.family, row.session.context, figures)
+        report.gists.append(row.gist)
+    for name, work in works.items():
         for member, artifact in work.artifacts:
-            artifacts.append(artifact)
             report.bytes += artifact.bytes
             report.parsed += member.format is not None
-            report.files[member.file.uri] = entry_of(member, family.name, task.name, artifact.skipped_reasons)
-            if len(kept) < len(work.sessions):
+            report.files[member.file.uri] = entry_of(member, name, task.name, artifact.skipped_reasons)
+            if name in again:
                 report.files[member.file.uri].parser = READ_AGAIN
-    sessions.sort(key=lambda pair: pair[1].session_id)
-    rows: list[SignalRow] = []
-    attempts: list[AttemptRow] = []
-    made_here = labels.read(root)
-    for _, session in sessions:
-        prices.apply(session)
-        own = session.labels
-        session.labels = own + made_here.get(session.session_id, [])
-        results = measure(SessionView(session), {"vectors": light(task.embedder)})
-        session.labels = own  # those made here have their own file
-        _count_errors(results, report.entry)
-        rows += shards.signal_rows(session, results)
-        attempts += shards.attempt_rows(session, results)
-        report.gists.append(gist(session, results))
-    artifacts.sort(key=lambda a: a.artifact_id)
-    counted = shards.write(root, task.name, [s for _, s in sessions], artifacts, rows, attempts)
-    for (family_name, session), figures in zip(sessions, counted, strict=True):
-        report.sessions[session.session_id] = session_entry(task.name, family_name, session.context, figures)
     return report
 
 
@@ -130,27 +152,38 @@ def across_versions() -> dict[str, int]:
     return {s.path: s.version for s in catalogue().values() if s.scope != "session"}
 
 
-def _count_errors(results: list[Result], entry: ShardEntry) -> None:
-    for result in results:
-        value = result.value
-        if type(value) is Absent and value.detail.startswith(INTERNAL_ERROR):
-            told = f"{result.signal.path}: {value.detail}"
-            entry.internal_errors[told] = entry.internal_errors.get(told, 0) + 1
+def _read_family(family: Family, deaths: int = 0) -> _Work:
+    """What a family gives, without the files that something goes wrong with."""
+    if deaths >= _MOST_DEATHS:
+        return _Work(
+            artifacts=[(m, _artifact(m, _unread(m, "worker_died", _DIED))) for m in family.members if not m.lent]
+        )
+    work, set_aside = isolate(family.members, _read_together)
+    for member, why in set_aside:
+        if not member.lent:
+            unread = _unread(member, "internal_error", f"reading {member.format}: {why}")
+            work.artifacts.append((member, _artifact(member, unread)))
+    return work
 
 
-def _read_family(family: Family) -> _Work:
+def _unread(member: Member, reason: str, detail: str = "") -> Unreadable:
+    return Unreadable(member.file.uri, member.file.spec, reason, detail)
+
+
+def _read_together(members: Sequence[Member]) -> _Work:
     work = _Work()
     inputs: dict[str, list[Input]] = {}
     known: dict[str, Artifact] = {}
     parts: list[Attempt] = []
-    for member, data in zip(family.members, _contents(family.members), strict=True):
+    for member, data in zip(members, _contents(members), strict=True):
         artifact = _artifact(member, data)
         known[artifact.artifact_id] = artifact
         if not member.lent:
             work.artifacts.append((member, artifact))
-        if member.format is not None and not isinstance(data, Unreadable):
+        held = data.part if isinstance(data, Unreadable) else data
+        if member.format is not None and (held or not isinstance(data, Unreadable)):
             inputs.setdefault(member.format, []).append(
-                Input(data, artifact, member.file.session_hint, member.file.repo_hint, member.lent)
+                Input(held, artifact, member.file.session_hint, member.file.repo_hint, member.lent)
             )
     checkpoints: dict[str, list[Checkpoint]] = {}
     hints: dict[str, str] = {}
@@ -167,6 +200,8 @@ def _read_family(family: Family) -> _Work:
     work.sessions = assemble(work.sessions, parts, known) if parts else once(work.sessions, known)
     for session in work.sessions:
         session.checkpoints = sorted(checkpoints.get(session.session_id, []), key=lambda c: c.checkpoint_id)
+        session.session_id = sound_id(session.session_id) or session.artifact_id
+        session.parent_session_id = sound_id(session.parent_session_id) if session.parent_session_id else None
     return work
 
 
@@ -177,10 +212,10 @@ def _take(reading: Reading, work: _Work, checkpoints: dict[str, list[Checkpoint]
         known += [c for c in found if c not in known]
 
 
-def _contents(members: tuple[Member, ...]) -> list[bytes | Unreadable]:
+def _contents(members: Sequence[Member]) -> list[bytes | Unreadable]:
     """The bytes of a family's files, in their order; what can't be read says why."""
     contents: dict[str, bytes | Unreadable] = {
-        m.file.uri: Unreadable(m.file.uri, m.file.spec, m.reason) for m in members if m.format is None
+        m.file.uri: _unread(m, m.reason, m.detail) for m in members if m.format is None
     }
     for source in dict.fromkeys(m.file.source for m in members if m.format is not None):
         files = [m.file for m in members if m.file.source == source and m.format is not None]
@@ -190,19 +225,19 @@ def _contents(members: tuple[Member, ...]) -> list[bytes | Unreadable]:
 
 def _artifact(member: Member, data: bytes | Unreadable) -> Artifact:
     file = member.file
-    known = isinstance(data, Unreadable)
+    held = data.part if isinstance(data, Unreadable) else data
     artifact = Artifact(
         artifact_id(file.uri),
         file.spec,
         file.uri,
         member.format,
-        "" if isinstance(data, Unreadable) else hashlib.sha256(data).hexdigest(),
-        file.bytes if isinstance(data, Unreadable) else len(data),
+        hashlib.sha256(held).hexdigest() if held or not isinstance(data, Unreadable) else "",
+        len(held) if held or not isinstance(data, Unreadable) else file.bytes,
         file.stamp,
     )
-    if known:
-        artifact.skipped = 1
-        artifact.skipped_reasons = {data.reason if isinstance(data, Unreadable) else member.reason: 1}
+    if isinstance(data, Unreadable):
+        skip(artifact, data.reason)
+        artifact.note = data.detail or None
     return artifact
 
 

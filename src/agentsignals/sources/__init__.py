@@ -6,13 +6,15 @@ specification opens it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from agentsignals.errors import SourceError
+from agentsignals.errors import AgentSignalsError, SourceError
 
 _MODULES = {"local": "local", "git": "git_ref", "hub": "hub"}
 """Name of a source to its module, imported on use, in the order they are asked."""
@@ -44,6 +46,57 @@ class Unreadable(Struct, frozen=True):
     uri: str
     spec: str
     reason: str
+    detail: str = ""
+    """What is to be known beyond the reason: the error of a source that stumbled, how much was not read."""
+    part: bytes = b""
+    """What of it could be read, where that is not nothing."""
+
+
+def stumbled(uri: str, spec: str, problem: Exception) -> Unreadable:
+    """A file on which a source failed as it never should: the error is kept, so that it is seen."""
+    return Unreadable(uri, spec, "internal_error", error_text(problem))
+
+
+def error_text(problem: BaseException) -> str:
+    """An error on one line, as it can be stored and shown."""
+    return sound(" ".join(f"{type(problem).__name__}: {problem}".split()))[:300]
+
+
+def sound(text: str) -> str:
+    """Text that any file can hold: half a surrogate pair, or a byte of a name that is no UTF-8, becomes `\\xff`."""
+    return text if text.isascii() else _SURROGATE.sub(_escaped, text)
+
+
+def uri_of(path: str) -> str:
+    """The uri of an absolute path: the path itself where it is UTF-8, else escaped, with `//` before the last name.
+
+    No absolute path holds `//`, so no file can be taken for another; `path_of` turns it back.
+    """
+    if _SURROGATE.search(path) is None:
+        return path
+    folder, _, name = path.replace("\\", "\\\\").rpartition("/")
+    return f"{sound(folder)}//{sound(name)}"
+
+
+def path_of(uri: str) -> str:
+    """The path that a `uri_of` stands for."""
+    if "//" not in uri[1:]:
+        return uri
+    folder, _, name = uri.rpartition("//")
+    return _ESCAPE.sub(_unescaped, f"{folder}/{name}")
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_ESCAPE = re.compile(r"\\(?:\\|x([0-9a-f]{2}))")
+
+
+def _escaped(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code - 0xDC00:02x}" if 0xDC80 <= code <= 0xDCFF else f"\\u{code:04x}"
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    return chr(0xDC00 + int(found[1], 16)) if found[1] else "\\"
 
 
 class Source(Struct, frozen=True):
@@ -67,18 +120,47 @@ def open_source(spec: str) -> Iterator[RawFile | Unreadable]:
     """The files of a specification: a path, an agent's name, `git:…`, `hub:…`. SourceError when nothing accepts it."""
     for source in map(by_name, _MODULES):
         if source.accepts(spec):
-            return source.find(spec)
+            return _listed(source.find(spec), spec)
     raise SourceError(
         f"Nothing is found under {spec!r}: no such file, folder or agent, and no address this version opens.",
         f"Name a file, a folder, {', '.join(sorted(agent_names()))}, git:PATH_OR_URL[#REF], or hub:OWNER/NAME.",
     )
 
 
+def _listed(found: Iterator[RawFile | Unreadable], spec: str) -> Iterator[RawFile | Unreadable]:
+    """What a source lists; where it fails midway the rest of this specification is counted, not the run ended."""
+    try:
+        for one in found:
+            yield _sound(one)
+    except AgentSignalsError:
+        raise
+    except Exception as problem:  # noqa: BLE001  (kept by name and shown: whatever it is, the other sources are read)
+        yield stumbled(sound(spec), sound(spec), problem)
+
+
+def _sound(file: RawFile | Unreadable) -> RawFile | Unreadable:
+    if isinstance(file, Unreadable):
+        return replace(file, uri=sound(file.uri), spec=sound(file.spec))
+    if file.spec.isascii() and (file.session_hint or "").isascii() and (file.repo_hint or "").isascii():
+        return file
+    hints = [None if hint is None else sound(hint) for hint in (file.session_hint, file.repo_hint)]
+    return replace(file, spec=sound(file.spec), session_hint=hints[0], repo_hint=hints[1])
+
+
 def read(files: list[RawFile], limit: int | None = None) -> Iterator[bytes | Unreadable]:
-    """The bytes of files of one source, in order."""
-    if not files:
-        return iter(())
-    return by_name(files[0].source).read(files, limit)
+    """The bytes of files of one source, in order. A file on which the source fails costs itself alone."""
+    at = 0
+    while at < len(files):
+        try:
+            for data in by_name(files[0].source).read(files[at:], limit):
+                at += 1
+                yield data
+            return
+        except AgentSignalsError:
+            raise
+        except Exception as problem:  # noqa: BLE001  (kept by name and shown: whatever it is, the others are read)
+            at += 1
+            yield stumbled(files[at - 1].uri, files[at - 1].spec, problem)
 
 
 def agent_names() -> list[str]:

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from agentsignals.errors import SourceError
 from agentsignals.git import objects
-from agentsignals.sources import RawFile, Source, Unreadable, checkpoints
+from agentsignals.sources import RawFile, Source, Unreadable, checkpoints, path_of, sound, uri_of
 from agentsignals.sources.checkpoints import Place
 from agentsignals.sources.git_clone import fetched, is_address, owner_and_name
 
@@ -66,8 +66,8 @@ def find(spec: str) -> Iterator[RawFile | Unreadable]:
 
 
 def read(files: list[RawFile], limit: int | None) -> Iterator[bytes | Unreadable]:
-    for git_dir, group in itertools.groupby(files, key=lambda f: f.container):
-        held = list(group)
+    for container, group in itertools.groupby(files, key=lambda f: f.container):
+        held, git_dir = list(group), path_of(container)
         pieces = objects.contents(git_dir, [oid for f in held for oid in f.key.split()], limit)
         for file in held:
             parts = list(itertools.islice(pieces, len(file.key.split())))
@@ -185,7 +185,7 @@ def _files(repository: Repository, found: list[_Found]) -> Iterator[RawFile | Un
             spec=repository.spec,
             bytes=sum(sizes[oid] for oid in file.oids) + len(file.oids) - 1,
             stamp=None,
-            container=repository.git_dir,
+            container=uri_of(repository.git_dir),
             key=" ".join(file.oids),
             session_hint=place.session or sessions.get((place.checkpoint, place.n)),
             repo_hint=repository.repo_hint,
@@ -208,7 +208,7 @@ def _sessions(repository: Repository, found: list[_Found], sizes: dict[str, int]
 
 
 def _uri(repository: Repository, ref: str, path: str) -> str:
-    text = f"git:{repository.name}@{ref}:{path}"
+    text = sound(f"git:{repository.name}@{ref}:{path}")
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
 
 

@@ -16,6 +16,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agentsignals.errors import SourceError
 from agentsignals.sources import RawFile, Source, Unreadable, by_name, hub_cache, hub_datasets
@@ -81,7 +82,7 @@ def read(files: list[RawFile], limit: int | None) -> Iterator[bytes | Unreadable
             yield Unreadable(file.uri, file.spec, here)
             continue
         data = next(local.read([RawFile(str(here), "local", file.spec, file.bytes, None)], limit))
-        yield Unreadable(file.uri, file.spec, data.reason) if isinstance(data, Unreadable) else data
+        yield replace(data, uri=file.uri, spec=file.spec) if isinstance(data, Unreadable) else data
 
 
 def _chosen(listing: Listing, pattern: str | None) -> tuple[list[Held], list[Held]]:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import mmap
 import os
+import stat
+import tempfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
-from agentsignals.sources import RawFile, Source, Unreadable
+from agentsignals.errors import SourceError
+from agentsignals.sources import RawFile, Source, Unreadable, path_of, sound, uri_of
 
 HOMES: dict[str, tuple[str, ...]] = {
     "claude-code": ("~/.claude/projects", "~/.config/claude/projects"),
@@ -24,25 +30,34 @@ HOMES: dict[str, tuple[str, ...]] = {
 """Where each agent keeps its sessions (formats.md); folders that are not there are passed over."""
 
 _SKIPPED_FOLDERS = frozenset((".git", "node_modules", ".venv", "__pycache__"))
-_MAPPED_FROM = 8 * 1024 * 1024
-"""Files from this size are mapped, not copied: a file larger than memory costs no memory."""
+_IN_MEMORY = 64 * 1024 * 1024
+"""Larger files are mapped, not held: a file larger than memory costs no memory. What is mapped is a copy without a
+name: to read a map of a file that its agent shortens ends the process."""
 _UNPACKED_MAX = 1024 * 1024 * 1024
+_PIECE = 16 * 1024
+_GZIP = b"\x1f\x8b"
+_COPIED_AT_ONCE = 1024 * 1024
+_WITHOUT_WAITING = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+"""Opening a pipe that nobody writes to must not wait for a writer."""
 
 
 def accepts(spec: str) -> bool:
-    return spec in HOMES or os.path.lexists(Path(spec).expanduser())
+    if spec in HOMES:
+        return True
+    try:
+        return os.path.lexists(Path(spec).expanduser())
+    except (ValueError, RuntimeError):  # a NUL in it; the home of a user that doesn't exist
+        return False
 
 
 def find(spec: str) -> Iterator[RawFile | Unreadable]:
     """Every file under a path, in order of name; an agent's name stands for its folders."""
     roots = [Path(home).expanduser() for home in HOMES[spec]] if _is_agent(spec) else [Path(spec).expanduser()]
     for root in roots:
-        if root.is_dir():
-            yield from _walk(str(root), spec)
-        elif root.exists():
-            yield _found(str(root), spec)
-        elif os.path.islink(root):
-            yield Unreadable(str(root), spec, "dangling_link")
+        if os.path.isdir(root):
+            yield from _walk(os.path.abspath(root), sound(spec))
+        elif os.path.lexists(root):
+            yield _found(os.path.abspath(root), sound(spec))
 
 
 def found_homes() -> dict[str, list[Path]]:
@@ -56,71 +71,156 @@ def _is_agent(spec: str) -> bool:
 
 
 def _walk(root: str, spec: str) -> Iterator[RawFile | Unreadable]:
+    """Depth first, by a list of what is still to be seen: folders may be nested deeper than calls can be."""
+    left = [(root, True)]
+    while left:
+        path, is_folder = left.pop()
+        if not is_folder:
+            found = _found(path, spec)
+            if not (isinstance(found, Unreadable) and found.reason == "linked_folder" and _inside(path, root)):
+                yield found
+            continue
+        try:
+            with os.scandir(path) as entries:
+                inside = sorted(entries, key=lambda e: e.name, reverse=True)
+        except OSError as problem:
+            yield Unreadable(uri_of(path), spec, _reason(problem))
+            continue
+        for entry in inside:
+            if not _is_folder(entry):
+                left.append((entry.path, False))
+            elif entry.name not in _SKIPPED_FOLDERS:
+                left.append((entry.path, True))
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
     try:
-        with os.scandir(root) as entries:
-            found = sorted(entries, key=lambda e: e.name)
-    except OSError as problem:
-        yield Unreadable(root, spec, _reason(problem))
-        return
-    for entry in found:
-        if entry.is_dir(follow_symlinks=False):
-            if entry.name not in _SKIPPED_FOLDERS:
-                yield from _walk(entry.path, spec)
-        elif entry.is_file():
-            yield _found(entry.path, spec)
+        return entry.is_dir(follow_symlinks=False)
+    except OSError:
+        return False  # what is wrong is said when it is looked at as a file
+
+
+def _inside(link: str, root: str) -> bool:
+    """Whether a link leads to a folder that is read anyway, below the one that was named."""
+    return os.path.realpath(link).startswith(os.path.realpath(root) + os.sep)
 
 
 def _found(path: str, spec: str) -> RawFile | Unreadable:
+    """A file by what it is: pipes, sockets and devices are never opened, they may wait or give bytes for ever."""
     try:
         seen = os.stat(path)
     except OSError as problem:
-        return Unreadable(path, spec, _reason(problem))
-    return RawFile(os.path.abspath(path), "local", spec, seen.st_size, seen.st_mtime_ns)
+        dangling = problem.errno == errno.ENOENT and os.path.islink(path)
+        return Unreadable(uri_of(path), spec, "dangling_link" if dangling else _reason(problem))
+    if not stat.S_ISREG(seen.st_mode):
+        return Unreadable(uri_of(path), spec, "linked_folder" if stat.S_ISDIR(seen.st_mode) else "not_a_file")
+    return RawFile(uri_of(path), "local", spec, seen.st_size, seen.st_mtime_ns)
 
 
 def read(files: list[RawFile], limit: int | None) -> Iterator[bytes | Unreadable]:
     for file in files:
         try:
-            yield _bytes(file.uri, limit)
+            yield _contents(file, limit)
         except OSError as problem:
+            if problem.errno in _OF_THE_MACHINE:
+                raise SourceError(
+                    f"{file.uri!r} can't be read: {problem.strerror}.",
+                    f"Free some space in {tempfile.gettempdir()}, or name a larger folder in $TMPDIR.",
+                ) from problem
             yield Unreadable(file.uri, file.spec, _reason(problem))
 
 
-def _bytes(path: str, limit: int | None) -> bytes | Unreadable:
-    with open(path, "rb", buffering=0) as handle:  # read in one piece, or two
+def _contents(file: RawFile, limit: int | None) -> bytes | Unreadable:
+    with open(path_of(file.uri), "rb", buffering=0, opener=_open) as handle:
+        seen = os.fstat(handle.fileno())
+        if not stat.S_ISREG(seen.st_mode):
+            return Unreadable(file.uri, file.spec, "not_a_file")
+        head = handle.read(len(_GZIP) if limit is None else limit)
         if limit is not None:
-            data = handle.read(limit)
-            return _unpacked(data, path, limit) if data[:2] == b"\x1f\x8b" else data
-        size = os.fstat(handle.fileno()).st_size
-        if size >= _MAPPED_FROM:
-            mapped = mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)
-            if mapped[:2] != b"\x1f\x8b":
-                return mapped  # type: ignore[return-value]  # a map has what readers use of bytes: find, slices, len
-            return _unpacked(mapped[:], path, None)
-        data = handle.read()
-        return _unpacked(data, path, None) if data[:2] == b"\x1f\x8b" else data
+            return _unpacked(file, io.BytesIO(head), len(head), limit) if head[:2] == _GZIP else head
+        handle.seek(0)
+        if head == _GZIP:
+            return _unpacked(file, handle, seen.st_size)
+        if seen.st_size <= _IN_MEMORY:
+            data = handle.read(seen.st_size)
+        else:
+            with tempfile.TemporaryFile() as copy:
+                left = seen.st_size
+                while left and (piece := handle.read(min(left, _COPIED_AT_ONCE))):
+                    copy.write(piece)
+                    left -= len(piece)
+                data = _mapped(copy)
+    if len(data) < seen.st_size:
+        return Unreadable(file.uri, file.spec, "changed_while_read")
+    return data
 
 
-def _unpacked(data: bytes, path: str, limit: int | None) -> bytes | Unreadable:
+def _open(path: str, flags: int) -> int:
+    return os.open(path, flags | _WITHOUT_WAITING)
+
+
+def _mapped(copy: IO[bytes]) -> bytes:
+    copy.flush()
+    # A map has what readers use of bytes: find, slices, len.
+    return mmap.mmap(copy.fileno(), 0, access=mmap.ACCESS_READ)  # type: ignore[return-value]
+
+
+def _unpacked(file: RawFile, packed: IO[bytes], size: int, limit: int | None = None) -> bytes | Unreadable:
     """A gzip file's content (several members too), as far as it goes: a cut one gives what it still holds."""
-    out = bytearray()
-    cap = limit if limit is not None else _UNPACKED_MAX
-    while data and len(out) < cap:
-        unpacker = zlib.decompressobj(wbits=31)
+    most = limit if limit is not None else _UNPACKED_MAX
+    with tempfile.SpooledTemporaryFile(_IN_MEMORY) as out:
+        reason, left = _unpack(packed, size, out, most)
+        out.truncate(min(out.tell(), most))
+        out.seek(0, os.SEEK_END)
+        length = out.tell()
+        if length > _IN_MEMORY:
+            data = _mapped(out)
+        else:
+            out.seek(0)
+            data = out.read()
+    if not reason or (data and limit is not None):
+        return data
+    return Unreadable(file.uri, file.spec, reason, f"{left:,} of {size:,} packed bytes were not read", data)
+
+
+def _unpack(packed: IO[bytes], size: int, out: IO[bytes], most: int) -> tuple[str, int]:
+    """Writes up to one byte more than `most`; why it ended before the end, if it did, and the bytes not unpacked."""
+    unpacker, piece, at, made = None, b"", 0, 0
+    while at < size:
+        piece = piece or packed.read(min(_PIECE, size - at))
+        if not piece:
+            return "changed_while_read", size - at
+        if unpacker is None:
+            if not piece.strip(b"\0"):  # what is padded with zeros is whole (gzip(1))
+                at, piece = at + len(piece), b""
+                continue
+            unpacker = zlib.decompressobj(wbits=31)
         try:
-            out += unpacker.decompress(data, cap - len(out))
+            made += out.write(unpacker.decompress(piece, most - made + 1))
         except zlib.error:
-            break
-        data = unpacker.unused_data
-        if not unpacker.eof:
-            break
-    return bytes(out) if out else Unreadable(path, path, "bad_gzip")
+            return "bad_gzip", size - at
+        if made > most:
+            return "unpacked_too_large", size - at
+        rest = unpacker.unused_data if unpacker.eof else unpacker.unconsumed_tail
+        at, piece = at + len(piece) - len(rest), rest
+        if unpacker.eof:
+            unpacker = None
+    return ("cut_gzip" if unpacker is not None else ""), 0
 
 
 def _reason(problem: OSError) -> str:
-    return {PermissionError: "no_permission", FileNotFoundError: "file_gone", IsADirectoryError: "not_a_file"}.get(
-        type(problem), "unreadable"
-    )
+    return _REASONS.get(problem.errno or 0, "unreadable")
 
 
+_OF_THE_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
+_REASONS = {
+    errno.EACCES: "no_permission",
+    errno.EPERM: "no_permission",
+    errno.ENOENT: "file_gone",
+    errno.ENOTDIR: "file_gone",
+    errno.EISDIR: "not_a_file",
+    errno.ENXIO: "not_a_file",  # a socket
+    errno.ELOOP: "link_loop",
+    errno.ENAMETOOLONG: "path_too_long",
+}
 SOURCE = Source("local", accepts, find, read)

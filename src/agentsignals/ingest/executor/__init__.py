@@ -6,7 +6,7 @@ small result; running it twice for the same task is harmless.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from importlib import import_module
 from typing import Any, Protocol, TypeVar
 
@@ -17,9 +17,14 @@ R = TypeVar("R")
 
 
 class Executor(Protocol):
-    """Gives the results of `function(task)` in order of completion."""
+    """Gives the results of `function(task)` in order of completion.
 
-    def map(self, function: Callable[[T], R], tasks: Sequence[T], workers: int) -> Iterator[R]: ...
+    `smaller` is asked about a task that ended its worker: what to do in its place, nothing when it can't be less.
+    """
+
+    def map(
+        self, function: Callable[[T], R], tasks: Sequence[T], workers: int, smaller: Callable[[T], Sequence[T]]
+    ) -> Generator[R, None, None]: ...
 
 
 EXECUTORS = {"local": "agentsignals.ingest.executor.local:Local"}

@@ -2,59 +2,140 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+import os
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from agentsignals.errors import WorkerError
 
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
 T = TypeVar("T")
 R = TypeVar("R")
-TRIES = 3
 
 
 class Local:
-    """A pool of processes. A worker that dies (killed, out of memory) costs its tasks a try, not the run."""
+    """Processes, each with one task at a time. One that dies (killed, out of memory) costs nothing but its task, which
+    is done in smaller parts."""
 
-    def map(self, function: Callable[[T], R], tasks: Sequence[T], workers: int) -> Iterator[R]:
+    def map(
+        self, function: Callable[[T], R], tasks: Sequence[T], workers: int, smaller: Callable[[T], Sequence[T]]
+    ) -> Generator[R, None, None]:
         if workers <= 1 or len(tasks) <= 1:
             for task in tasks:
                 yield function(task)
             return
-        left = list(range(len(tasks)))
-        for _ in range(TRIES):
-            done: set[int] = set()
-            for n, result in self._round(function, tasks, left, workers):
-                done.add(n)
-                yield result
-            left = [n for n in left if n not in done]
-            if not left:
-                return
+        from multiprocessing.connection import wait  # noqa: PLC0415  (a single worker needs none of this)
+
+        waiting = deque(tasks)
+        team: dict[Any, _Worker[T, R]] = {}
+        try:
+            while waiting or team:
+                while waiting and len(team) < workers:
+                    worker = _Worker[T, R](function, waiting.popleft())
+                    team[worker.ours] = worker
+                for ready in wait(list(team)):
+                    worker = team.pop(ready)
+                    try:
+                        is_done, answer = worker.ours.recv()
+                    except (EOFError, OSError):
+                        worker.end()
+                        waiting.extendleft(reversed(_parts(worker.task, smaller)))
+                        continue
+                    if not is_done:
+                        worker.end()
+                        raise answer
+                    if waiting:
+                        worker.begin(waiting.popleft())
+                        team[ready] = worker
+                    else:
+                        worker.end()
+                    yield answer
+        finally:
+            for worker in team.values():
+                worker.end()
+
+
+def _parts(task: T, smaller: Callable[[T], Sequence[T]]) -> Sequence[T]:
+    parts = smaller(task)
+    if not parts:
         raise WorkerError(
-            f"{len(left)} of {len(tasks)} shards were not finished: their worker died {TRIES} times.",
+            "Workers die whatever they are given to do.",
             "Run again with --jobs 1 to see why; what was finished is kept.",
         )
+    return parts
 
-    def _round(
-        self, function: Callable[[T], R], tasks: Sequence[T], left: list[int], workers: int
-    ) -> Iterator[tuple[int, R]]:
-        """One pool's life: at most two tasks a worker in flight, so that an interruption loses little."""
-        import multiprocessing  # noqa: PLC0415  (a single worker needs none of this)
-        from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait  # noqa: PLC0415
-        from concurrent.futures.process import BrokenProcessPool  # noqa: PLC0415
+
+class _Worker(Generic[T, R]):
+    """A process, and what it is working at."""
+
+    def __init__(self, function: Callable[[T], R], task: T) -> None:
+        import multiprocessing  # noqa: PLC0415
 
         context = multiprocessing.get_context("spawn")
-        pool = ProcessPoolExecutor(min(workers, len(left)), mp_context=context)
-        waiting = list(reversed(left))
-        running: dict[Future[R], int] = {}
+        self.ours, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs, function, os.getpid()), daemon=True)
+        self._process.start()
+        theirs.close()
+        self.begin(task)
+
+    def begin(self, task: T) -> None:
+        """Hands over a task. The worker is waiting for it, so this does not wait for the worker."""
+        self.task = task
         try:
-            while waiting or running:
-                while waiting and len(running) < 2 * workers:
-                    n = waiting.pop()
-                    running[pool.submit(function, tasks[n])] = n
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    n = running.pop(future)
-                    yield n, future.result()
-        except BrokenProcessPool:
+            self.ours.send(task)
+        except OSError:
+            return  # it died meanwhile, which its end of the pipe says
+
+    def end(self) -> None:
+        """Ends the process: it is idle, dead, or working for nobody."""
+        self._process.kill()
+        self._process.join()
+        self.ours.close()
+
+
+def _serve(tasks: Connection, function: Callable[[Any], Any], parent: int) -> None:
+    """What a worker does: one task after the other, until nobody asks any more."""
+    import signal  # noqa: PLC0415
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends it to all; the parent decides
+    _end_with(parent)
+    while True:
+        try:
+            task = tasks.recv()
+        except (EOFError, OSError):
             return
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+        try:
+            answer = True, function(task)
+        except Exception as problem:  # noqa: BLE001  (raised again in the parent)
+            answer = False, problem
+        try:
+            tasks.send(answer)
+        except (EOFError, OSError):
+            return
+        except Exception as problem:  # noqa: BLE001  (what can't be sent is said)
+            tasks.send((False, WorkerError(f"A worker's answer can't be sent: {type(problem).__name__}: {problem}.")))
+
+
+def _end_with(parent: int) -> None:
+    """Ends this process when its parent ends, however it does: no handler runs in a parent that is killed."""
+    import multiprocessing  # noqa: PLC0415
+    import threading  # noqa: PLC0415
+    from multiprocessing.connection import wait  # noqa: PLC0415
+
+    mother = multiprocessing.parent_process()
+    if mother is not None:
+        threading.Thread(target=lambda: wait([mother.sentinel]) and os._exit(1), daemon=True).start()
+    try:  # Linux does it at once, also while a long call keeps every other thread waiting (prctl(2))
+        import ctypes  # noqa: PLC0415
+
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, _SIGKILL)
+    except (ImportError, OSError, AttributeError, TypeError):
+        return
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+_PR_SET_PDEATHSIG, _SIGKILL = 1, 9

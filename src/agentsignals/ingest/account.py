@@ -1,0 +1,95 @@
+"""Prices and measures the sessions of a shard, and accounts for each that is set aside."""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from agentsignals import prices
+from agentsignals.catalog import INTERNAL_ERROR, Result, measure
+from agentsignals.embedding import light
+from agentsignals.errors import AgentSignalsError
+from agentsignals.formats import skip
+from agentsignals.ingest.across import Gist, gist
+from agentsignals.model import Absent, Artifact, Label, Session
+from agentsignals.sources import error_text, sound
+from agentsignals.store import shards
+from agentsignals.store.manifest import ShardEntry
+from agentsignals.store.tables import AttemptRow, SignalRow
+from agentsignals.views.session import SessionView
+
+_OURS = frozenset((INTERNAL_ERROR, "worker_died"))
+"""Reasons that are a defect here, or may be one: shown with the file and the error, so that none hides."""
+
+
+class Rows(Struct):
+    """A session with all that is to be written of it."""
+
+    family: str
+    session: Session
+    signals: list[SignalRow]
+    attempts: list[AttemptRow]
+    gist: Gist
+
+
+class Account(Struct):
+    """Says of each file and session that is set aside why, in the file's artifact and among the shard's errors."""
+
+    entry: ShardEntry
+    embedder: str
+    labels: dict[str, list[Label]]
+    """Those made here, by session."""
+    artifacts: dict[str, list[Artifact]] = field(default_factory=dict)
+    """By family."""
+
+    def takes(self, family: str, artifacts: list[Artifact]) -> None:
+        """The files of a family, read or not."""
+        self.artifacts[family] = artifacts
+        for artifact in artifacts:
+            if not _OURS.isdisjoint(artifact.skipped_reasons):
+                self._show(artifact, artifact.note or "")
+
+    def each_id_once(self, sessions: list[tuple[str, Session]]) -> list[tuple[str, Session]]:
+        """In order of id; of those with one id in files that share no key, the fullest."""
+        kept: dict[str, tuple[str, Session]] = {}
+        for family, session in sorted(sessions, key=lambda p: (p[1].session_id, -len(p[1].events), p[0])):
+            if kept.setdefault(session.session_id, (family, session))[1] is not session:
+                skip(self._artifact(family, session), "session_id_of_another")
+        return list(kept.values())
+
+    def measured(self, family: str, session: Session) -> Rows | None:
+        """The session's rows; None, accounted for, when it is too odd to be priced or measured."""
+        try:
+            prices.apply(session)
+            own = session.labels
+            session.labels = own + self.labels.get(session.session_id, [])
+            results = measure(SessionView(session), {"vectors": light(self.embedder)})
+            session.labels = own  # those made here have their own file
+            signals, attempts = shards.signal_rows(session, results), shards.attempt_rows(session, results)
+            rows = Rows(family, session, signals, attempts, gist(session, results))
+        except AgentSignalsError:
+            raise
+        except Exception as problem:  # noqa: BLE001  (kept by name and shown: the other sessions are measured)
+            self.failed(family, session, f"measuring: {error_text(problem)}")
+            return None
+        self._count_errors(results)
+        return rows
+
+    def failed(self, family: str, session: Session, why: str) -> None:
+        """A session that an error of ours costs."""
+        artifact = self._artifact(family, session)
+        skip(artifact, INTERNAL_ERROR)
+        self._show(artifact, why)
+
+    def _artifact(self, family: str, session: Session) -> Artifact:
+        held = self.artifacts[family]
+        return next((a for a in held if a.artifact_id == session.artifact_id), held[0])
+
+    def _show(self, artifact: Artifact, why: str) -> None:
+        self.entry.internal_errors[f"{artifact.path}: {why}"] = 1
+
+    def _count_errors(self, results: list[Result]) -> None:
+        for result in results:
+            value = result.value
+            if type(value) is Absent and value.detail.startswith(INTERNAL_ERROR):
+                what = sound(f"{result.signal.path}: {value.detail}")[:300]
+                self.entry.internal_errors[what] = self.entry.internal_errors.get(what, 0) + 1
