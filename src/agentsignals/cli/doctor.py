@@ -73,7 +73,8 @@ def _store(folder: str | None) -> list[Check]:
         rows.append(Check("store writable", "problem", str(place), "name another folder with --store to ingest"))
     for reason, n in sorted(skipped.items(), key=lambda p: -p[1]):
         rows.append(Check("skipped", "problem", f"{n:,} {reason}", SKIP_ADVICE.get(reason, "")))
-    for what in sorted({w for shard in known.shards.values() for w in shard.internal_errors}):
+    errors = {w for shard in known.shards.values() for w in shard.internal_errors}
+    for what in sorted(errors | {f"{uri}: {entry.error}" for uri, entry in known.files.items() if entry.error}):
         rows.append(Check("internal error", "problem", what, "a defect of this program: please report it"))
     return rows + _attempts(store)
 
@@ -112,7 +113,7 @@ SKIP_ADVICE = {
     "missing_blob": "transcripts the Git mirror does not hold; fetch it in full",
     "line_too_long": "a line of over 64 MB was left out",
     "document_too_large": "a JSON document of over 128 MB was left out",
-    "bad_gzip": "compressed files that are damaged: what comes before it is read, `artifacts.note` says how much is not",
+    "bad_gzip": "damaged compressed files: what comes before is read, `artifacts.note` says how much is not",
     "cut_gzip": "compressed files that end in the middle: what is there is read",
     "unpacked_too_large": "compressed files of over 1 GB unpacked: the first 1 GB is read",
     "changed_while_read": "files that became shorter while they were read: run again",

@@ -18,7 +18,7 @@ from agentsignals.store.tables import AttemptRow, SignalRow
 from agentsignals.views.session import SessionView
 
 _OURS = frozenset((INTERNAL_ERROR, "worker_died"))
-"""Reasons that are a defect here, or may be one: shown with the file and the error, so that none hides."""
+"""Reasons that are a defect here, or may be one: shown with the file's name and the error."""
 
 
 class Rows(Struct):
@@ -32,7 +32,7 @@ class Rows(Struct):
 
 
 class Account(Struct):
-    """Says of each file and session that is set aside why, in the file's artifact and among the shard's errors."""
+    """Says of each file and session that is set aside why."""
 
     entry: ShardEntry
     embedder: str
@@ -40,13 +40,15 @@ class Account(Struct):
     """Those made here, by session."""
     artifacts: dict[str, list[Artifact]] = field(default_factory=dict)
     """By family."""
+    errors: dict[str, str] = field(default_factory=dict)
+    """Of this program, by artifact."""
 
     def takes(self, family: str, artifacts: list[Artifact]) -> None:
         """The files of a family, read or not."""
         self.artifacts[family] = artifacts
         for artifact in artifacts:
             if not _OURS.isdisjoint(artifact.skipped_reasons):
-                self._show(artifact, artifact.note or "")
+                self.errors[artifact.artifact_id] = artifact.note or ""
 
     def each_id_once(self, sessions: list[tuple[str, Session]]) -> list[tuple[str, Session]]:
         """In order of id; of those with one id in files that share no key, the fullest."""
@@ -78,14 +80,11 @@ class Account(Struct):
         """A session that an error of ours costs."""
         artifact = self._artifact(family, session)
         skip(artifact, INTERNAL_ERROR)
-        self._show(artifact, why)
+        self.errors[artifact.artifact_id] = why
 
     def _artifact(self, family: str, session: Session) -> Artifact:
         held = self.artifacts[family]
         return next((a for a in held if a.artifact_id == session.artifact_id), held[0])
-
-    def _show(self, artifact: Artifact, why: str) -> None:
-        self.entry.internal_errors[f"{artifact.path}: {why}"] = 1
 
     def _count_errors(self, results: list[Result]) -> None:
         for result in results:

@@ -79,7 +79,9 @@ def parser_version(name: str | None) -> int:
     return formats()[name].version if name in formats() else -1
 
 
-def entry_of(member: Member, family: str, shard: str, skipped: dict[str, int] | None = None) -> FileEntry:
+def entry_of(
+    member: Member, family: str, shard: str, skipped: dict[str, int] | None = None, error: str = ""
+) -> FileEntry:
     """The manifest's entry for a file just read."""
     f = member.file
     counted = skipped if skipped is not None else {member.reason: 1}
@@ -87,7 +89,7 @@ def entry_of(member: Member, family: str, shard: str, skipped: dict[str, int] | 
     parser = READ_AGAIN if was_there and not _PASSING.isdisjoint(counted) else parser_version(member.format)
     return FileEntry(
         f.source, f.spec, f.bytes, f.stamp, f.container, f.key, f.session_hint, f.repo_hint, member.format,
-        parser, family, list(member.keys), shard, counted,
+        parser, family, list(member.keys), shard, counted, error,
     )  # fmt: skip
 
 

@@ -304,6 +304,8 @@ def _summary(store: Store, uris: set[str]) -> Summary:
             summary.formats[entry.format] = summary.formats.get(entry.format, 0) + 1
         for reason, n in entry.skipped.items():
             summary.skipped[reason] = summary.skipped.get(reason, 0) + n
+        if entry.error:
+            summary.internal_errors[f"{uri}: {entry.error}"] = 1
     for session in store.manifest.sessions.values():
         if session.family in families:
             _add(summary, session)

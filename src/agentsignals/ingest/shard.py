@@ -127,7 +127,9 @@ def _read_shard(task: Task) -> Report:
         for member, artifact in work.artifacts:
             report.bytes += artifact.bytes
             report.parsed += member.format is not None
-            report.files[member.file.uri] = entry_of(member, name, task.name, artifact.skipped_reasons)
+            report.files[member.file.uri] = entry_of(
+                member, name, task.name, artifact.skipped_reasons, account.errors.get(artifact.artifact_id, "")
+            )
             if name in again:
                 report.files[member.file.uri].parser = READ_AGAIN
     return report

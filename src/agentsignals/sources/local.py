@@ -143,16 +143,14 @@ def _contents(file: RawFile, limit: int | None) -> bytes | Unreadable:
             return _unpacked(file, handle, seen.st_size)
         if seen.st_size <= _IN_MEMORY:
             data = handle.read(seen.st_size)
+            left = seen.st_size - len(data)
         else:
             with tempfile.TemporaryFile() as copy:
                 left = seen.st_size
                 while left and (piece := handle.read(min(left, _COPIED_AT_ONCE))):
-                    copy.write(piece)
-                    left -= len(piece)
-                data = _mapped(copy)
-    if len(data) < seen.st_size:
-        return Unreadable(file.uri, file.spec, "changed_while_read")
-    return data
+                    left -= copy.write(piece)
+                data = b"" if left else _mapped(copy)
+    return Unreadable(file.uri, file.spec, "changed_while_read", f"{left:,} bytes are gone") if left else data
 
 
 def _open(path: str, flags: int) -> int:

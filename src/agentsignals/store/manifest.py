@@ -37,6 +37,8 @@ class FileEntry(Struct, array_like=True):
     shard: str = ""
     """Where its artifact row lies; empty for a file that is no trace at all and has none."""
     skipped: dict[str, int] = {}
+    error: str = ""
+    """The error of this program that cost some of it or all; to be shown, so that no defect hides among the skipped."""
 
 
 class SessionEntry(Struct, array_like=True):

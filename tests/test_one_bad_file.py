@@ -1,0 +1,531 @@
+"""One bad file costs itself alone: whatever it does, its neighbours' rows stay, and it is counted by name."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentsignals.cli.doctor import checks
+from agentsignals.formats import Claim, Format, Input, Reading, formats
+from agentsignals.formats.head import Head
+from agentsignals.ingest import pipeline
+from agentsignals.model import Session
+from agentsignals.sources import local, path_of, sound, uri_of
+from agentsignals.store import Store, shards
+from tests.claude import Log
+
+GOOD = ("good-1", "good-2")
+TABLES = ("sessions", "turns", "steps", "events", "tool_calls", "edits", "signals")
+Rows = dict[str, list[Any]]
+
+
+def written(path: Path, session: str, prompt: str = "Mend the parser", extra: str = "") -> Path:
+    log = Log(session, name=f"{session}-{prompt}")
+    log.user(prompt)
+    log.assistant({"type": "tool_use", "id": f"t-{session}", "name": "Bash", "input": {"command": "echo 1 > a.py"}})
+    log.user([{"type": "tool_result", "tool_use_id": f"t-{session}", "content": "a.py"}])
+    log.assistant({"type": "text", "text": "Done."}, message_id="msg_2")
+    path.write_bytes(("\n".join(log.lines) + "\n" + extra).encode())
+    return path
+
+
+def neighbours(folder: Path) -> None:
+    folder.mkdir()
+    for session in GOOD:
+        written(folder / f"{session}.jsonl", session)
+
+
+def rows_of_good(store: Path) -> dict[str, list[Any]]:
+    """Read from the shards themselves: a query engine for each of so many tests takes its time."""
+    found: dict[str, list[Any]] = {}
+    for table in TABLES:
+        rows = [r for s in Store(store).manifest.shards for r in shards.read_table(store, s, table)]
+        mine = [{k: str(v) for k, v in r.items() if k != "artifact_id"} for r in rows if r["session_id"] in GOOD]
+        found[table] = sorted(mine, key=lambda r: tuple(r.values()))
+    return found
+
+
+@pytest.fixture(scope="module")
+def clean(tmp_path_factory: pytest.TempPathFactory) -> Rows:
+    folder = tmp_path_factory.mktemp("clean") / "in"
+    neighbours(folder)
+    pipeline.analyze([str(folder)], folder.parent / "store", jobs=1)
+    return rows_of_good(folder.parent / "store")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    neighbours(tmp_path / "in")
+    return tmp_path / "in"
+
+
+def analyzed(folder: Path, *more: str) -> pipeline.Summary:
+    return pipeline.analyze([str(folder), *more], folder.parent / "store", jobs=1)
+
+
+def assert_good(folder: Path, clean: Rows) -> None:
+    found = rows_of_good(folder.parent / "store")
+    assert {r["session_id"] for r in found["sessions"]} == set(GOOD)
+    for table, rows in clean.items():
+        assert rows
+        assert found[table] == rows, table
+
+
+def counted(folder: Path) -> dict[str, dict[str, int]]:
+    """The files of the store of which something was skipped, by uri."""
+    known = Store(folder.parent / "store").manifest.files
+    return {uri: entry.skipped for uri, entry in known.items() if entry.skipped}
+
+
+# -- what lies in a folder -------------------------------------------------------------------------------------------
+
+
+def loop(folder: Path) -> str:
+    (folder / "loop.jsonl").symlink_to("loop.jsonl")
+    return "loop.jsonl"
+
+
+def dangling(folder: Path) -> str:
+    (folder / "gone.jsonl").symlink_to("nowhere")
+    return "gone.jsonl"
+
+
+def folder_elsewhere(folder: Path) -> str:
+    other = folder.parent / "elsewhere"
+    other.mkdir()
+    written(other / "x.jsonl", "elsewhere")
+    (folder / "linked").symlink_to(other)
+    return "linked"
+
+
+def pipe(folder: Path) -> str:
+    os.mkfifo(folder / "pipe.jsonl")
+    return "pipe.jsonl"
+
+
+def listening(folder: Path) -> str:
+    here = Path.cwd()
+    os.chdir(folder)  # a socket's path may be no longer than 108 bytes
+    try:
+        with socket.socket(socket.AF_UNIX) as made:
+            made.bind("s.jsonl")
+    finally:
+        os.chdir(here)
+    return "s.jsonl"
+
+
+def device(folder: Path) -> str:
+    (folder / "zero.jsonl").symlink_to("/dev/zero")
+    return "zero.jsonl"
+
+
+def forbidden(folder: Path) -> str:
+    if os.geteuid() == 0:
+        pytest.skip("root may read everything")
+    written(folder / "bad.jsonl", "bad").chmod(0)
+    return "bad.jsonl"
+
+
+def damaged_gzip(folder: Path) -> str:
+    first = gzip.compress((folder / "good-1.jsonl").read_bytes().replace(b"good-1", b"packed"))
+    second = bytearray(gzip.compress(b'{"type":"summary"}\n'))
+    second[12] ^= 0xFF
+    (folder / "bad.jsonl.gz").write_bytes(first + second)
+    return "bad.jsonl.gz"
+
+
+def gzip_and_more(folder: Path) -> str:
+    packed = gzip.compress((folder / "good-1.jsonl").read_bytes().replace(b"good-1", b"packed"))
+    (folder / "bad.jsonl.gz").write_bytes(packed + b"no member of a gzip file")
+    return "bad.jsonl.gz"
+
+
+def cut_gzip(folder: Path) -> str:
+    noise = "".join(map(str, range(40_000)))
+    plain = (folder / "good-1.jsonl").read_bytes().replace(b"good-1", b"packed") + noise.encode()
+    (folder / "bad.jsonl.gz").write_bytes(gzip.compress(plain)[:-9_000])
+    return "bad.jsonl.gz"
+
+
+IN_A_FOLDER: list[tuple[Callable[[Path], str], str]] = [
+    (loop, "link_loop"),
+    (dangling, "dangling_link"),
+    (folder_elsewhere, "linked_folder"),
+    (pipe, "not_a_file"),
+    (listening, "not_a_file"),
+    (device, "not_a_file"),
+    (forbidden, "no_permission"),
+    (damaged_gzip, "bad_gzip"),
+    (gzip_and_more, "bad_gzip"),
+    (cut_gzip, "cut_gzip"),
+]
+
+
+@pytest.mark.parametrize(("make", "reason"), IN_A_FOLDER, ids=[m.__name__ for m, _ in IN_A_FOLDER])
+@pytest.mark.parametrize("named", [False, True], ids=["in_folder", "named"])
+def test_what_is_no_readable_file_is_counted(
+    folder: Path, clean: Rows, make: Callable[[Path], str], reason: str, named: bool
+) -> None:
+    name = make(folder)
+    bad = str(folder / name)
+    if named and reason == "linked_folder":
+        pytest.skip("a link that is named is followed")
+    summary = analyzed(folder, *([bad] if named else []))
+    assert_good(folder, clean)
+    assert reason in summary.skipped
+    assert counted(folder)[bad][reason] == 1
+    assert summary.internal_errors == {}
+
+
+def test_a_link_to_a_folder_that_is_read_anyway_is_not_counted(folder: Path) -> None:
+    (folder / "sub").mkdir()
+    written(folder / "sub" / "x.jsonl", "sub")
+    (folder / "latest").symlink_to("sub")
+    assert analyzed(folder).skipped == {}
+
+
+def deep(folder: Path, levels: int, name: str) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    for _ in range(levels):
+        os.mkdir(name, dir_fd=handle)
+        below = os.open(name, os.O_RDONLY, dir_fd=handle)
+        os.close(handle)
+        handle = below
+    os.close(os.open("x.jsonl", os.O_CREAT | os.O_WRONLY, dir_fd=handle))
+    os.close(handle)
+
+
+@pytest.mark.parametrize(("levels", "name", "reason"), [(1_050, "d", "empty_file"), (20, "d" * 250, "path_too_long")])
+def test_folders_nested_deeper_than_calls_can_be(
+    folder: Path, clean: Rows, levels: int, name: str, reason: str
+) -> None:
+    deep(folder, levels, name)
+    try:
+        assert analyzed(folder).skipped == {reason: 1}
+        assert_good(folder, clean)
+    finally:
+        subprocess.run(["rm", "-rf", str(folder)], check=True)
+
+
+# -- names and ids ---------------------------------------------------------------------------------------------------
+
+NAMES = [
+    b"\xff\xfe.jsonl",
+    b"\\xff\xff.jsonl",
+    b"new\nline.jsonl",
+    b"\x1b[31mred.jsonl",
+    "mathématiques 😀.jsonl".encode(),
+    "\u202egpj.jsonl".encode(),
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_of_any_bytes_is_read(folder: Path, clean: Rows, name: bytes) -> None:
+    named = os.fsencode(folder) + b"/" + name
+    written(folder / "x", "odd").rename(os.fsdecode(named))
+    summary = analyzed(folder)
+    assert (summary.sessions, summary.skipped, summary.internal_errors) == (3, {}, {})
+    assert_good(folder, clean)
+    again = pipeline.analyze([os.fsdecode(named)], folder.parent / "store", jobs=1)
+    assert (again.unchanged, again.sessions) == (1, 1)
+    assert [path_of(u) for u in Store(folder.parent / "store").manifest.files if "good" not in u] == [
+        os.fsdecode(named)
+    ]
+
+
+def test_an_address_is_turned_back_and_is_no_other_files() -> None:
+    names = [os.fsdecode(n) for n in (b"/a\xff/b", b"/a\\xff/b", b"/a\\xff/\xffb", b"/a\xff/\xffb", b"/\\/\\x\xff")]
+    assert [path_of(uri_of(n)) for n in names] == names
+    assert len({uri_of(n) for n in names}) == len(names)
+    assert all(sound(uri_of(n)) == uri_of(n) for n in names)
+
+
+IDS = ["\\ud800half", "nul\\u0000", "\\u001b[2Jclear", "../../etc/passwd", "x" * 50_000, "", " ", "\\u202egpj"]
+
+
+@pytest.mark.parametrize("written_id", IDS)
+def test_a_session_id_of_any_text_is_kept_apart(folder: Path, clean: Rows, written_id: str) -> None:
+    text = (folder / "good-1.jsonl").read_text().replace("good-1-", "bad-")
+    (folder / "bad.jsonl").write_text(text.replace("good-1", written_id))
+    summary = analyzed(folder)
+    assert_good(folder, clean)
+    assert (summary.sessions, summary.internal_errors) == (3, {})
+    found = [s for s in Store(folder.parent / "store").manifest.sessions if s not in GOOD]
+    assert len(found[0]) <= 200
+    assert found[0] == "".join(c for c in found[0] if c.isprintable()) != ""
+
+
+def test_two_odd_ids_stay_two(folder: Path) -> None:
+    text = (folder / "good-1.jsonl").read_text()
+    for n, end in enumerate(("a", "b")):
+        (folder / f"{n}.jsonl").write_text(text.replace("good-1-", f"{n}-").replace("good-1", "x" * 300 + end))
+    assert analyzed(folder).sessions == 4
+
+
+# -- errors of ours --------------------------------------------------------------------------------------------------
+
+
+def _stumbles(error: Exception) -> Callable[[Any], Any]:
+    def fail(_: Any) -> Any:
+        raise error
+
+    return fail
+
+
+def _gives(**facts: Any) -> Callable[[list[Input]], Reading]:
+    def read(inputs: list[Input]) -> Reading:
+        made = []
+        for one in inputs:
+            session = Session("hostile", "product", "hostile", "x", one.artifact.artifact_id)
+            for name, value in facts.items():
+                setattr(session, name, value)
+            made.append(session)
+        return Reading(made)
+
+    return read
+
+
+def _claim(head: Head) -> Claim | None:
+    return Claim(["session:hostile"]) if head.data.startswith(b"hostile") else None
+
+
+def _claim_or(fail: Callable[[Any], Any]) -> Callable[[Head], Claim | None]:
+    return lambda head: fail(head) if head.data.startswith(b"hostile") else None
+
+
+ERRORS = [KeyError("\ud800"), MemoryError(), RecursionError("too deep"), OSError("odd"), AssertionError()]
+STEPS: list[tuple[str, Callable[[Head], Claim | None], Callable[[list[Input]], Reading]]] = [
+    *((f"claims {type(e).__name__}", _claim_or(_stumbles(e)), _gives()) for e in ERRORS),
+    *((f"reads {type(e).__name__}", _claim, _stumbles(e)) for e in ERRORS),
+    ("gives steps that can't be priced", _claim, _gives(steps=[None])),
+    ("gives turns that can't be measured", _claim, _gives(turns=[None])),
+    ("gives what can't be written", _claim, _gives(title=["a list"])),
+    ("gives an id that is none", _claim, _gives(session_id=7)),
+]
+
+
+@pytest.fixture(params=STEPS, ids=[name for name, _, _ in STEPS])
+def stumbling(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A format with a defect: what a hostile file finds in one of ours."""
+    _, claims, read = request.param
+    formats()["hostile"] = Format("hostile", 1, claims, read, of_json=False)
+    yield
+    del formats()["hostile"]
+
+
+def test_an_error_of_ours_costs_its_file_and_is_shown(folder: Path, clean: Rows, stumbling: None) -> None:
+    (folder / "bad.txt").write_text("hostile")
+    summary = analyzed(folder)
+    assert_good(folder, clean)
+    assert summary.skipped == {"internal_error": 1}
+    assert counted(folder) == {str(folder / "bad.txt"): {"internal_error": 1}}
+    (shown,) = summary.internal_errors
+    assert shown.startswith(f"{folder / 'bad.txt'}: ")
+    assert shown in [c.found for c in checks(str(folder.parent / "store"))]
+    again = analyzed(folder)
+    assert (again.parsed <= 1, again.skipped) == (True, {"internal_error": 1})
+    assert_good(folder, clean)
+
+
+def test_a_file_that_an_error_of_ours_cost_is_read_when_it_is_mended(folder: Path, clean: Rows) -> None:
+    (folder / "bad.txt").write_text("hostile")
+    formats()["hostile"] = Format("hostile", 1, _claim, _stumbles(KeyError("x")), of_json=False)
+    try:
+        assert analyzed(folder).internal_errors
+        formats()["hostile"] = Format("hostile", 1, _claim, _gives(), of_json=False)
+        mended = analyzed(folder)
+    finally:
+        del formats()["hostile"]
+    assert (mended.sessions, mended.skipped, mended.internal_errors) == (3, {}, {})
+    assert_good(folder, clean)
+
+
+def test_of_files_that_belong_together_only_those_at_fault_are_set_aside(folder: Path) -> None:
+    def read(inputs: list[Input]) -> Reading:
+        if any(b"bad" in i.data for i in inputs):
+            raise ValueError("bad")
+        return Reading([Session("s", "product", "hostile", "x", i.artifact.artifact_id) for i in inputs[:1]])
+
+    for n, word in enumerate(("a", "bad", "b", "c", "bad")):
+        (folder / f"{n}.txt").write_text(f"hostile {word}")
+    formats()["hostile"] = Format("hostile", 1, _claim, read, of_json=False, snapshots=False)
+    try:
+        summary = analyzed(folder)
+    finally:
+        del formats()["hostile"]
+    assert summary.sessions == 3
+    assert counted(folder) == {str(folder / f"{n}.txt"): {"internal_error": 1} for n in (1, 4)}
+
+
+def test_two_formats_that_claim_a_file_cost_that_file(folder: Path, clean: Rows) -> None:
+    (folder / "bad.txt").write_text("hostile")
+    for name in ("hostile", "hostile2"):
+        formats()[name] = Format(name, 1, _claim, _gives(), of_json=False)
+    try:
+        assert analyzed(folder).skipped == {"ambiguous_format": 1}
+    finally:
+        del formats()["hostile"], formats()["hostile2"]
+    assert_good(folder, clean)
+
+
+# -- files that change -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("in_memory", [64 * 1024 * 1024, 1_000])
+def test_a_file_that_is_cut_while_it_is_read_ends_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_memory: int
+) -> None:
+    monkeypatch.setattr(local, "_IN_MEMORY", in_memory)
+    path = tmp_path / "big.jsonl"
+    path.write_bytes(b"x" * 3_000_000)
+    (file,) = list(local.find(str(path)))
+    (data,) = list(local.read([file], None))  # type: ignore[list-item]
+    os.truncate(path, 10)
+    assert (len(data), data[-5:]) == (3_000_000, b"xxxxx")  # type: ignore[arg-type, index]
+
+
+def test_what_is_packed_a_thousandfold_is_read_up_to_a_bound(
+    folder: Path, clean: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "_UNPACKED_MAX", 2_000)
+    plain = (folder / "good-1.jsonl").read_bytes().replace(b"good-1", b"packed") + b" " * 100_000
+    (folder / "bomb.jsonl.gz").write_bytes(gzip.compress(plain))
+    summary = analyzed(folder)
+    assert_good(folder, clean)
+    assert summary.skipped["unpacked_too_large"] == 1
+    assert summary.sessions == 3
+
+
+def test_a_file_that_cannot_be_read_any_more_keeps_what_was_read_of_it(folder: Path, clean: Rows) -> None:
+    """It shares a family with another file, whose rows must not go either."""
+    text = (folder / "good-1.jsonl").read_text()
+    (folder / "copy.jsonl").write_text(text)
+    analyzed(folder)
+    (folder / "copy.jsonl").unlink()
+    (folder / "copy.jsonl").symlink_to("copy.jsonl")
+    summary = analyzed(folder)
+    assert_good(folder, clean)
+    assert counted(folder) == {str(folder / "copy.jsonl"): {"link_loop": 1}}
+    (folder / "copy.jsonl").unlink()
+    (folder / "copy.jsonl").write_text(text)
+    summary = analyzed(folder)
+    assert (summary.skipped, summary.sessions) == ({}, 2)
+
+
+# -- processes -------------------------------------------------------------------------------------------------------
+
+_HOSTILE = """
+import os, signal, sys, time, types
+import agentsignals.formats as formats
+from agentsignals.formats import Claim, Format
+
+def claims(head):
+    return Claim([f"file:{head.path}"]) if head.data.startswith(b"hostile") else None
+
+def read(inputs):
+    if b"die" in inputs[0].data:
+        os.kill(os.getpid(), signal.SIGKILL)
+    open(inputs[0].artifact.path + ".read", "w").close()
+    time.sleep(600)
+
+made = types.ModuleType("agentsignals.formats.hostile")
+made.FORMAT = Format("hostile", 1, claims, read, of_json=False)
+sys.modules["agentsignals.formats.hostile"] = made
+formats._MODULES += ("hostile",)
+"""
+
+
+_PROGRAM = """
+import sys
+sys.path.insert(0, {site!r})
+import hostile_format
+from agentsignals import pipeline
+from agentsignals.cli import main
+
+pipeline.ingest.__kwdefaults__["shard_bytes"] = 1
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Callable[[str, Path], subprocess.Popen[str]]:
+    """The program with a format that kills its process, or never ends, in every process of it."""
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "hostile_format.py").write_text(_HOSTILE)
+    main = tmp_path / "program.py"
+    main.write_text(_PROGRAM.format(site=str(site)))
+
+    def started(verb: str, folder: Path) -> subprocess.Popen[str]:
+        words = [sys.executable, str(main), verb, str(folder), "--store", str(folder.parent / "store"), "--jobs", "2"]
+        return subprocess.Popen(
+            [*words, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        )
+
+    return started
+
+
+def test_a_family_that_kills_its_workers_is_named_and_the_others_are_read(
+    folder: Path, clean: Rows, program: Callable[[str, Path], subprocess.Popen[str]]
+) -> None:
+    (folder / "bad.txt").write_text("hostile: die")
+    out, err = program("analyze", folder).communicate(timeout=60)
+    summary = json.loads(out)
+    assert summary["skipped"] == {"worker_died": 1}
+    assert "bad.txt" in err
+    assert_good(folder, clean)
+    assert counted(folder) == {str(folder / "bad.txt"): {"worker_died": 1}}
+
+
+def alive(group: int) -> list[int]:
+    """The processes of a group that still run."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                state = (folder / "stat").read_text().rsplit(")", 1)[1].split()
+            except OSError:
+                continue
+            if state[2] == str(group) and state[0] != "Z":
+                found.append(int(folder.name))
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+def test_workers_end_with_the_program(
+    folder: Path, program: Callable[[str, Path], subprocess.Popen[str]], number: int, code: int
+) -> None:
+    for n in range(2):
+        (folder / f"{n}.txt").write_text("hostile: hang")
+    shards_folder = folder.parent / "store" / "shards"
+    running = program("ingest", folder)
+    try:
+        until = time.monotonic() + 30
+        while time.monotonic() < until and not (folder / "0.txt.read").exists():
+            time.sleep(0.02)
+        assert len(alive(running.pid)) >= 2
+        running.send_signal(number)
+        assert running.wait(10) == code
+        until = time.monotonic() + 2
+        while alive(running.pid) and time.monotonic() < until:
+            time.sleep(0.02)
+        assert alive(running.pid) == []
+    finally:
+        for process in alive(running.pid):
+            os.kill(process, signal.SIGKILL)
+        running.communicate()
+    if number != signal.SIGKILL:
+        assert [p.name for p in shards_folder.iterdir() if p.name.startswith(".tmp")] == []
