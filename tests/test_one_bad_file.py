@@ -273,6 +273,58 @@ def test_two_odd_ids_stay_two(folder: Path) -> None:
     assert analyzed(folder).sessions == 4
 
 
+def concatenated(folder: Path, resumed: bool) -> list[str]:
+    """One file of three sessions, each after the other, or each resuming the one before."""
+    ids = [f"s-{n}" for n in range(3)]
+    texts: list[str] = []
+    last: str | None = None
+    for session in ids:
+        log = Log(session)
+        log.last = last if resumed else None
+        log.user("Mend the parser")
+        log.assistant({"type": "text", "text": "Done."}, message_id=f"msg-{session}")
+        last = log.last
+        texts += log.lines
+    (folder / "many.jsonl").write_text("\n".join(texts) + "\n")
+    return ids
+
+
+@pytest.mark.parametrize(("resumed", "expected"), [(False, {"s-0", "s-1", "s-2"}), (True, {"s-0"})])
+def test_sessions_written_behind_each_other_are_as_many(
+    folder: Path, clean: Rows, resumed: bool, expected: set[str]
+) -> None:
+    concatenated(folder, resumed)
+    summary = analyzed(folder)
+    assert set(Store(folder.parent / "store").manifest.sessions) == {*GOOD, *expected}
+    assert (summary.turns, summary.skipped) == (len(GOOD) + 3, {})
+    assert_good(folder, clean)
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize("shard_bytes", [1, 10_000_000])
+def test_a_session_that_another_file_tells_of_too_loses_nothing(
+    folder: Path, clean: Rows, at_once: bool, shard_bytes: int
+) -> None:
+    """The other file names the session so late that nobody can know when the files are put together."""
+    if not at_once:
+        pipeline.analyze([str(folder)], folder.parent / "store", jobs=1, shard_bytes=shard_bytes)
+    log = Log("first")
+    for n in range(20):
+        log.user(f"question {n}")
+    more = Log("good-1", name="more")
+    more.now = log.now
+    more.user("One more thing")
+    (folder / "a.jsonl").write_text("\n".join(log.lines + more.lines) + "\n")
+    pipeline.analyze([str(folder)], folder.parent / "store", jobs=1, shard_bytes=shard_bytes)
+    found = rows_of_good(folder.parent / "store")
+    assert sorted(r["session_id"] for r in found["sessions"]) == list(GOOD)
+    texts = [r["text"] for r in found["turns"]]
+    assert sorted(texts) == ["Mend the parser", "Mend the parser", "One more thing"]
+    assert len(found["tool_calls"]) == len(clean["tool_calls"])
+    again = pipeline.analyze([str(folder)], folder.parent / "store", jobs=1, shard_bytes=shard_bytes)
+    assert again.parsed == 0
+
+
 # -- errors of ours --------------------------------------------------------------------------------------------------
 
 

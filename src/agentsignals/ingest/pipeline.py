@@ -25,6 +25,8 @@ from agentsignals.store.manifest import FileEntry, SessionEntry
 if TYPE_CHECKING:
     from agentsignals.embedding import Vectors
     from agentsignals.ingest.across import Gist
+    from agentsignals.ingest.family import Family
+    from agentsignals.ingest.shard import Report
     from agentsignals.model import Absent
 
 
@@ -237,19 +239,28 @@ def _read(store: Store, plan: planning.Plan, way: _Way, fresh: dict[str, list[Gi
     from agentsignals.ingest.vectors import while_reading  # noqa: PLC0415
 
     by = while_reading(store.manifest.embedder)
-    tasks = [Task(str(store.folder), shard_name(families), families, by, way.exclude) for families in plan.shards]
     total = sum(f.bytes for families in plan.shards for f in families)
     done = parsed = excluded = 0
     way.progress("reading", 0, total)
-    try:
+
+    def read(planned: list[list[Family]]) -> Iterator[Report]:
+        tasks = [Task(str(store.folder), shard_name(families), families, by, way.exclude) for families in planned]
         with closing(executor(way.executor).map(read_shard, tasks, way.jobs, smaller)) as reports:
             for report in reports:
                 store.add_shard(report.name, report.entry, report.sessions, report.files)
                 fresh[report.name] = report.gists
-                done += report.bytes
-                parsed += report.parsed
-                excluded += report.excluded
-                way.progress("reading", done, total)
+                yield report
+
+    surprises: set[str] = set()
+    try:
+        for report in read(plan.shards):
+            surprises |= report.surprises
+            done += report.bytes
+            parsed += report.parsed
+            excluded += report.excluded
+            way.progress("reading", done, total)
+        for _ in read(planning.joined(store.manifest, surprises)):
+            way.progress("reading", done, total)
     finally:
         store.sweep()  # no worker is left; what one that was ended had begun is removed
     return parsed, excluded

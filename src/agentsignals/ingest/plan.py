@@ -96,6 +96,17 @@ def make(  # noqa: PLR0913  (one call, in `pipeline.ingest`)
     return plan
 
 
+def joined(manifest: Manifest, surprises: set[str], shard_bytes: int = SHARD_BYTES) -> list[list[Family]]:
+    """Shards of the families that turned out to tell of one session, which a key of that session now joins."""
+    told_by: dict[str, dict[str, list[str]]] = {}
+    for uri, entry in manifest.files.items() if surprises else ():
+        for key in surprises.intersection(entry.keys):
+            told_by.setdefault(key, {}).setdefault(entry.family, []).append(uri)
+    shared = {u for by_family in told_by.values() if len(by_family) > 1 for uris in by_family.values() for u in uris}
+    members = [member_of(uri, manifest.files[uri]) for uri in sorted(shared)]
+    return list(_packed(_families(members, manifest), shard_bytes))
+
+
 def _new(members: list[Member], manifest: Manifest) -> list[Member]:
     """Leaves out files that are as unreadable as they were last time."""
     known = manifest.files
@@ -172,14 +183,15 @@ def _identified(head: Head, file: RawFile, force: str | None) -> tuple[Format, C
 
 
 def _keys(known: Format, claim: Claim, file: RawFile) -> tuple[str, ...]:
-    keys = [sound_id(key) for key in claim.keys if not key.endswith(":")]  # an id that is empty is nobody's
+    named = (key.partition(":") for key in claim.keys)
+    keys = [f"{kind}:{sound_id(name)}" for kind, _, name in named if name]  # an id that is empty is nobody's
     if file.source == "hub" and known.snapshots:
         keys.append(f"{_TWIN}{file.key}")
     if claim.beside:
         keys.append(f"beside:{posixpath.dirname(file.uri)}")
     keys += runs.keys_of(claim)
     if file.session_hint:
-        keys.append(sound_id(f"session:{file.session_hint}"))
+        keys.append(f"session:{sound_id(file.session_hint)}")
     return tuple(keys or [f"file:{file.uri}"])
 
 

@@ -58,6 +58,8 @@ class Report(Struct):
     """Files that were opened and decoded."""
     excluded: int = 0
     """Sessions left out as asked."""
+    surprises: set[str] = field(default_factory=set)
+    """Keys of sessions that no file was known to be of: other files may tell of them too."""
     gists: list[Gist] = field(default_factory=list)
     """What the second pass needs of the sessions."""
 
@@ -132,6 +134,11 @@ def _read_shard(task: Task) -> Report:
             )
             if name in again:
                 report.files[member.file.uri].parser = READ_AGAIN
+        keys = {key for member, _ in work.artifacts for key in member.keys}
+        for key in {f"session:{s.session_id}" for s in work.sessions} - keys:
+            report.surprises.add(key)
+            for member, _ in work.artifacts:
+                report.files[member.file.uri].keys.append(key)
     return report
 
 

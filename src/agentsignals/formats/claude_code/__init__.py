@@ -47,7 +47,7 @@ def _claims_long_line(data: bytes) -> Claim | None:
 read = read_by("claude_code.family")
 FORMAT = Format(
     name="claude-code",
-    version=1,
+    version=2,
     claims=claims,
     read=read,
     agent="claude-code",

@@ -9,7 +9,7 @@ from agentsignals.formats.claude_code.session import SessionReader
 
 def read(inputs: list[Input]) -> Reading:
     """All files of one family: snapshots of a session are united by record id, forks don't count a record twice."""
-    files = [File(given) for given in inputs]
+    files = [part for given in inputs for part in File(given).parts()]
     ends: dict[str, str] = {}
     if len(files) > 1:
         for file in files:

@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from operator import attrgetter
 
+import msgspec
+from msgspec import Struct
+
 from agentsignals.formats import Input
 from agentsignals.formats.claude_code import records
 from agentsignals.formats.claude_code.records import Line
+from agentsignals.formats.records import lines as records_of
 from agentsignals.model import MAIN, Artifact
 
 Lines = Callable[[bytes, Artifact], tuple[Sequence[int], list[Line]]]
 """Gives all records of a file and their line numbers."""
+
+
+class _Link(Struct, gc=False, rename="camel"):
+    """What a record follows on."""
+
+    session_id: str = ""
+    uuid: str | None = None
+    parent_uuid: str | None = None
+    logical_parent_uuid: str | None = None
+
+
+_LINKS = msgspec.json.Decoder(_Link)
 
 
 class File:
@@ -34,6 +51,54 @@ class File:
         if hint is not None and (hint in ids or not ids):  # a resumed session may hold mostly the old one's records
             return hint
         return max(ids, key=lambda i: ids[i]) if ids else self.given.artifact.artifact_id
+
+    def parts(self) -> list[File]:
+        """Itself; or, of a file that several sessions were written into one behind the other, a file for each.
+
+        A session that was resumed begins with the records of the one before it, under the id they had: what follows on
+        a record of another session is of one session with it.
+        """
+        ids = {line.session_id for line in self.lines if line.session_id}
+        if len(ids) < 2 or self.given.session_hint in ids:
+            return [self]
+        group_of = self._groups(ids)
+        if len(set(group_of.values())) < 2:
+            return [self]
+        held: dict[str, list[int]] = {}
+        group = group_of[next(line.session_id for line in self.lines if line.session_id)]
+        for n, line in enumerate(self.lines):
+            group = group_of.get(line.session_id or "", group)
+            held.setdefault(group, []).append(n)
+        return [self._part(places) for places in held.values()]
+
+    def _groups(self, ids: set[str]) -> dict[str, str]:
+        """Each session id, with one id for all that follow on each other's records."""
+        follows: dict[str, str] = {}
+        owner: dict[str | None, str] = {}
+
+        def first(session_id: str) -> str:
+            while (before := follows.get(session_id)) is not None:
+                follows[session_id] = follows.get(before, before)  # so that long chains are walked once
+                session_id = before
+            return session_id
+
+        aside = Artifact("", "", "", None, "", 0)
+        for _, link in records_of(self.given.data, aside, _LINKS.decode):
+            if link.session_id not in ids:
+                continue
+            owner.setdefault(link.uuid, link.session_id)
+            for before in (link.parent_uuid, link.logical_parent_uuid):
+                other, own = first(owner.get(before, link.session_id)), first(link.session_id)
+                if before is not None and other != own:
+                    follows[own] = other
+        return {session_id: first(session_id) for session_id in ids}
+
+    def _part(self, places: list[int]) -> File:
+        part = copy.copy(self)
+        part.numbers = [self.numbers[n] for n in places]
+        part.lines = [self.lines[n] for n in places]
+        part.session_id = part._session_id()
+        return part
 
     @cached_property
     def span(self) -> tuple[str, str]:
