@@ -45,6 +45,14 @@ def test_a_column_of_transcripts_is_a_session_a_row(hub: Hub, tmp_path: Path) ->
     assert (again.parsed, again.unchanged) == (0, 3)
 
 
+@pytest.mark.parametrize("odd", ["[" * 100_000, "[1, 2]", '[{"role": "user", "content": NaN'])
+def test_a_row_that_cannot_be_read_is_counted_and_the_others_are_read(hub: Hub, tmp_path: Path, odd: str) -> None:
+    rows = [json.dumps(messages(f"Prompt {n}")) for n in range(10)]
+    data = table(id=[f"session-{n:04}" for n in range(11)], messages=[*rows, odd])
+    summary, found = analyzed(hub, data, tmp_path)
+    assert (len(found), summary.skipped) == (10, {"empty_file": 1})
+
+
 def test_a_row_and_a_file_of_one_session_are_one_session(hub: Hub, tmp_path: Path) -> None:
     hub.sets["bob/files"] = DataSet({"a.jsonl": conversation(ONE, "Fix it.", "Further.")})
     hub.sets["ann/table"] = DataSet({"t.parquet": table(id=[ONE], text=[conversation(ONE, "Fix it.").decode()])})

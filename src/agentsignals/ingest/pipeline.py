@@ -17,6 +17,7 @@ from msgspec import Struct, field
 from agentsignals.errors import SourceError, StoreError
 from agentsignals.ingest import plan as planning
 from agentsignals.ingest.family import READ_AGAIN, is_current, shard_name
+from agentsignals.sources import sound
 from agentsignals.sources.local import found_homes
 from agentsignals.store import Store, labels
 from agentsignals.store.code_stamp import code_stamp
@@ -296,7 +297,7 @@ def _remember_code(store: Store) -> None:
 
 def _summary(store: Store, uris: set[str]) -> Summary:
     """Adds up what the index says of these files and their sessions."""
-    summary = Summary(str(store.folder))
+    summary = Summary(sound(str(store.folder)))
     families: set[str] = set()
     contents: set[str] = set()
     for uri in uris:

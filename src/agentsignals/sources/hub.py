@@ -19,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentsignals.errors import SourceError
-from agentsignals.sources import RawFile, Source, Unreadable, by_name, hub_cache, hub_datasets
+from agentsignals.sources import RawFile, Source, Unreadable, by_name, hub_cache, hub_datasets, stumbled
 from agentsignals.sources.hub_cache import Held, Listing
 from agentsignals.sources.hub_datasets import FetchError
 
@@ -113,6 +113,9 @@ def _rows(wanted: Asked, listing: Listing, held: Held, table: Path) -> Iterator[
         rows = taken_out(table, hub_cache.rows(held.oid))
     except (OSError, ValueError):
         yield Unreadable(_uri(wanted, held.path), wanted.spec, "bad_parquet")
+        return
+    except Exception as problem:  # noqa: BLE001  (kept by name and shown: the other files of the data set are listed)
+        yield stumbled(_uri(wanted, held.path), wanted.spec, problem)
         return
     if not rows:
         yield Unreadable(_uri(wanted, held.path), wanted.spec, "no_transcript_column" if rows is None else "empty_file")

@@ -25,6 +25,7 @@ from msgspec import Struct
 LOOKED_AT = 8
 """Rows that are looked at to find the column."""
 _BATCH_ROWS = 64
+_NOTHING = (None, "", b"", [])
 _INDEX = "rows.json"
 _IDS = ("session_id", "sessionId", "conversation_id", "trace_id", "id")
 _SHORTEST_ID = 8
@@ -91,9 +92,11 @@ def _rows(file: pq.ParquetFile, layout: Layout, folder: Path) -> Iterator[Row]:
     for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=list(dict.fromkeys(wanted))):
         for row in batch.to_pylist():
             n += 1
-            text = _text(row, layout, n)
-            if text:
-                data = text.encode("utf-8", "replace")
+            try:
+                data = _text(row, layout, n).encode("utf-8", "replace")
+            except (ValueError, TypeError, RecursionError):
+                data = b""
+            if data or row[layout.column] not in _NOTHING:  # an empty file stands, and is counted, for an odd row
                 path_of(folder, n).write_bytes(gzip.compress(data, 1, mtime=0))
                 yield Row(n, len(data), _id(row, layout))
 
