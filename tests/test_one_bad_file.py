@@ -447,6 +447,17 @@ def test_a_file_that_is_cut_while_it_is_read_ends_nothing(
     assert (len(data), data[-5:]) == (3_000_000, b"xxxxx")  # type: ignore[arg-type, index]
 
 
+def test_what_is_too_large_for_memory_is_read_all_the_same(
+    folder: Path, clean: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "_IN_MEMORY", 1_000)
+    packed = (folder / "good-1.jsonl").read_bytes().replace(b"good-1", b"packed")
+    (folder / "packed.jsonl.gz").write_bytes(gzip.compress(packed))
+    summary = analyzed(folder)
+    assert (summary.sessions, summary.turns, summary.skipped) == (3, 3, {})
+    assert_good(folder, clean)
+
+
 def test_what_is_packed_a_thousandfold_is_read_up_to_a_bound(
     folder: Path, clean: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -171,7 +171,7 @@ def _unpacked(file: RawFile, packed: IO[bytes], size: int, limit: int | None = N
         out.truncate(min(out.tell(), most))
         out.seek(0, os.SEEK_END)
         length = out.tell()
-        if length > _IN_MEMORY:
+        if limit is None and length > _IN_MEMORY:
             data = _mapped(out)
         else:
             out.seek(0)

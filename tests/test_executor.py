@@ -1,0 +1,51 @@
+"""Workers: what is done comes back in any order, a death costs a task its size, and a broken machine is an error."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from agentsignals.errors import StoreError, WorkerError
+from agentsignals.ingest.executor import executor
+
+Task = tuple[str, ...]
+
+
+def work(task: Task) -> str:
+    """Joins the words; one of them ends the process, one raises."""
+    if "die" in task:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if "fail" in task:
+        raise StoreError("No space.", "Make some.")
+    for word in task:
+        if word.startswith("/") and not Path(word).exists():
+            Path(word).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+    return "-".join(w.rsplit("/", 1)[-1] for w in task)
+
+
+def smaller(task: Task) -> list[Task]:
+    middle = len(task) // 2
+    if middle:
+        return [task[:middle], task[middle:]]
+    return [("given up",)] if task == ("die",) else [task]
+
+
+def test_a_task_that_ends_its_worker_is_done_in_parts(tmp_path: Path) -> None:
+    once = str(tmp_path / "once")
+    tasks: list[Task] = [("a", "b"), ("c", "die", "d"), ("e",), (once,)]
+    assert sorted(executor().map(work, tasks, 2, smaller)) == ["a-b", "c", "d", "e", "given up", "once"]
+
+
+def test_where_every_worker_dies_the_machine_is_broken() -> None:
+    with pytest.raises(WorkerError, match="die whatever"):
+        list(executor().map(work, [("die",), ("die",)], 2, lambda task: []))
+
+
+def test_an_error_of_a_worker_is_raised_as_it_is() -> None:
+    with pytest.raises(StoreError, match="No space") as caught:
+        list(executor().map(work, [("a",), ("fail",)], 2, smaller))
+    assert caught.value.hint == "Make some."
