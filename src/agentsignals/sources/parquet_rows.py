@@ -25,7 +25,7 @@ from msgspec import Struct
 LOOKED_AT = 8
 """Rows that are looked at to find the column."""
 _BATCH_ROWS = 64
-_NOTHING = (None, "", b"", [])
+_NOTHING: tuple[object, ...] = (None, "", b"", [])
 _INDEX = "rows.json"
 _IDS = ("session_id", "sessionId", "conversation_id", "trace_id", "id")
 _SHORTEST_ID = 8
