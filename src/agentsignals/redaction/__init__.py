@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from itertools import chain
 from typing import Any
 
-from agentsignals.redaction import keys, named, personal, values
+from agentsignals.redaction import encoded, keys, logins, named, personal, values
 from agentsignals.redaction.pseudonyms import KEY_BYTES, Pseudonyms, word
-from agentsignals.redaction.spans import masked, merged, new
+from agentsignals.redaction.spans import Span, masked, merged, new
 
 _KEPT_CHARS = 4_000_000
 """Texts of so many characters are remembered with what became of them: a trace says the same again and again."""
@@ -28,8 +27,28 @@ _HARMLESS = re.compile(
     r"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z?|(?:toolu|msg|req|call)_[0-9A-Za-z]{10,40}"
 )
 """Short texts that traces are full of: words, UUIDs, times, ids of calls and messages."""
+_DIGIT = re.compile("[0-9]")
+_AUTH = frozenset(("auth", "_auth"))
+"""Names of logins in base64, in what docker and npm keep."""
 _LONG_DIGITS = 10**11
 """Numbers from here on may be a card or a telephone."""
+
+
+def _spans(text: str, depth: int = encoded.DEEPEST) -> list[Span]:
+    """The places in a text that must not leave, in order and apart; `depth` writings in it are undone."""
+    low = text.lower()
+    if len(low) != len(text):  # of one letter alone, a capital I with a dot
+        low = text.replace("\u0130", "i").lower()
+    found = [*keys.spans(text), *logins.spans(text, low), *named.spans(text, low), *personal.spans(text, low)]
+    for run in keys.RUN.finditer(text):
+        said = run[0]
+        if _DIGIT.search(said):  # of keys without one those that are most at home here are found by their beginning
+            found += keys.in_run(text, *run.span())
+            found += encoded.in_hex(text, *run.span(), _spans, depth)
+        if said.lower() != said != said.upper():
+            found += encoded.in_base64(text, *run.span(), _spans, depth)
+    found += encoded.escaped(text, _spans, depth)
+    return merged(new(text, found)) if found else found
 
 
 def redacted(text: str) -> str:
@@ -96,11 +115,7 @@ class Redactor:
 
     def _looked_through(self, text: str) -> tuple[str, tuple[str, ...]]:
         """The text masked, and the kinds of what was masked."""
-        if _HARMLESS.fullmatch(text):
-            found = []
-        else:
-            spans = list(chain(keys.spans(text), named.spans(text), personal.spans(text)))
-            found = merged(new(text, spans)) if spans else []
+        found = [] if _HARMLESS.fullmatch(text) else _spans(text)
         told = (masked(text, found, self._mask), tuple(span.kind for span in found)) if found else (text, ())
         if self._known_chars > _KEPT_CHARS:
             self._known.clear()
@@ -140,6 +155,9 @@ class Redactor:
     def _named(self, name: str, value: Any, times: int) -> Any:
         """A value whose name says that it is a secret is one, where it looks like one."""
         found = self._value(value, times)
+        if name.lower() in _AUTH and found == value and isinstance(value, str) and logins.is_login(value):
+            self.counts["login"] = self.counts.get("login", 0) + times
+            return "[login]"
         word = named.names_a_secret(name)
         if word is None or found != value:
             return found

@@ -1,16 +1,18 @@
-"""Secrets that their shape gives away: keys with a prefix, tokens in three parts, private keys, logins in addresses.
+"""Keys that their shape gives away: by a beginning of their issuer (`issuers`), tokens in three parts, private keys.
 
-The shapes are those that their issuers document. A key that a terminal or a mail broke over lines is masked to its end.
+A key that a terminal or a mail broke over lines is masked to its end.
 """
 
 from __future__ import annotations
 
 import re
-from base64 import b64decode
-from binascii import Error as NotBase64
 from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
 
+from agentsignals.redaction.issuers import DASHED, HEX, ISSUERS, UPPER, Issuer
 from agentsignals.redaction.spans import Span, places
+from agentsignals.redaction.values import is_random
 
 _BREAK = r"(?>(?:\\?\r?\n|(?:\\{1,2}r)?\\{1,2}n)[ \t]{0,40}(?:\d{1,6}[→\t])?[+>|#-]?[ \t]{0,40})"
 """A line's end, written or escaped, and what stands before the next line of a diff, a quote, a numbered listing.
@@ -19,6 +21,7 @@ Atomic: a dash after it is read in one way only, or a text of dashes would be re
 """
 _RUNS_ON = r"(?=[\w.+/=-]{0,200}?(?:\d|[a-z][A-Z]|[A-Z]{2}[a-z]))"
 """What a key's next line looks like, and a word's does not."""
+_BROKEN = re.compile(_BREAK)
 
 
 def _exactly(body: str, n: int) -> str:
@@ -32,55 +35,98 @@ def _at_least(body: str, n: int) -> str:
     return rf"(?:{body}{{{n},4000}}|{body}{{0,{n}}}(?={_BREAK}))(?:{more}){{0,60}}"
 
 
-_WORD, _DASHED = "[A-Za-z0-9]", r"[\w-]"
-_NUMBERED = r"(?=[\w-]{0,60}\d)"
-"""`sk-` begins words, too; a key has a digit."""
-_BODIES: dict[str, str] = {
-    **dict.fromkeys(("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), f"{_exactly(_WORD, 36)}|{_WORD}{{20,255}}"),
-    "github_pat_": f"{_exactly('[A-Za-z0-9_]', 82)}|{_at_least('[A-Za-z0-9_]', 20)}",
-    "npm_": f"{_exactly(_WORD, 36)}|{_WORD}{{30,255}}",
-    "hf_": f"{_exactly(_WORD, 34)}|{_WORD}{{20,255}}",
-    **dict.fromkeys(("sk_live_", "sk_test_", "rk_live_", "rk_test_", "whsec_"), _at_least(_WORD, 10)),
-    **dict.fromkeys(("gsk_", "r8_", "dop_v1_", "shpat_", "sbp_", "glsa_", "dckr_pat_"), _at_least(_DASHED, 20)),
-    **dict.fromkeys(("sb_secret_", "lin_api_", "ntn_", "pscale_tkn_", "sntrys_", "figd_"), _at_least(_DASHED, 16)),
-    "sk-": _NUMBERED + _at_least(_DASHED, 16),
-    **dict.fromkeys(("sk-ant-", "sk-proj-", "sk-svcacct-", "sk-or-"), _at_least(_DASHED, 10)),
-    **dict.fromkeys(("glpat-", "gldt-", "glrt-", "GOCSPX-"), _at_least(_DASHED, 16)),
-    **dict.fromkeys(("xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xapp-"), _at_least(_DASHED, 10)),
-    **dict.fromkeys(("pplx-", "xai-", "tvly-", "NRAK-", "PMAK-"), _NUMBERED + _at_least(_DASHED, 24)),
-    "pypi-": f"(?=AgE|{_DASHED}{{40}}){_at_least(_DASHED, 20)}|(?={_DASHED}{{0,60}}\\d){_at_least(_DASHED, 30)}",
-    "key-": "[0-9a-f]{32}(?![0-9a-f])",
-    "AGE-SECRET-KEY-": _exactly("[0-9A-Z]", 59),
-    "SG.": _at_least(r"[\w.-]", 40),
-    "ya29.": _at_least(r"[\w.-]", 20),
-    "hvs.": _at_least(_DASHED, 20),
-}
-"""What follows each prefix."""
-_PATTERNS = {prefix: re.compile(body) for prefix, body in _BODIES.items()}
-_BY_LENGTH = sorted(_BODIES, key=len, reverse=True)
-_PREFIXED = tuple(
-    re.compile(re.escape(last) + "(?:" + "|".join(f"(?<={re.escape(p)})" for p in _BY_LENGTH if p[-1] == last) + ")")
-    for last in "_-."
-)
-"""A prefix by its last character, which is rare in texts: its first ones are not."""
+class _Shape(NamedTuple):
+    """What follows a beginning."""
 
+    body: re.Pattern[str]
+    least: int
+    drawn: bool
+
+
+def _beginnings() -> dict[str, tuple[Issuer, bool]]:
+    """Each beginning as its issuer writes it, and in small letters and in capitals, where that is another."""
+    found: dict[str, tuple[Issuer, bool]] = {}
+    for folds in (False, True):
+        for issuer in ISSUERS:
+            for prefix in issuer.prefixes.split():
+                for way in (prefix.lower(), prefix.upper()) if folds else (prefix,):
+                    found.setdefault(way, (issuer, folds))
+    return found
+
+
+_BEGINNINGS = _beginnings()
+
+
+@cache
+def _shape(prefix: str) -> _Shape:
+    """What follows this beginning. In letters of another case than its issuer's, only what looks drawn is a key."""
+    issuer, folds = _BEGINNINGS[prefix]
+    ways = [_exactly(issuer.body, issuer.whole)] if issuer.whole else []
+    more = "|".join([*ways, _at_least(issuer.body, issuer.least)])
+    ends = "(?![0-9A-Za-z])" if issuer.body == HEX else "(?![a-z])" if issuer.body == UPPER and not folds else ""
+    pattern = re.compile(f"{issuer.ahead}(?:{more}){ends}", re.I if folds else re.NOFLAG)
+    return _Shape(pattern, issuer.least, issuer.drawn or folds)
+
+
+_ENDS = "_-."
+"""A beginning is looked for by its last character, which is rare in texts: its first ones are not."""
+_ENDED = sorted((p for p in _BEGINNINGS if p[-1] in _ENDS), key=lambda p: (-len(p), p))
+_LENGTHS = sorted({len(p) for p in _ENDED}, reverse=True)
+_FOLLOWS = r"(?=[\w%+/=.-]{10}|[\w%+/=.-]{0,9}[\\\r\n])"
+
+
+def _ended_in(last: str) -> re.Pattern[str]:
+    by_length = ("|".join(re.escape(p) for p in _ENDED if p[-1] == last and len(p) == n) for n in _LENGTHS)
+    return re.compile(re.escape(last) + _FOLLOWS + "(?:" + "|".join(f"(?<={ways})" for ways in by_length if ways) + ")")
+
+
+@cache
+def _ended() -> tuple[re.Pattern[str], ...]:
+    return tuple(_ended_in(last) for last in _ENDS)
+
+
+_START_CHARS = 2
+
+
+def _by_start() -> dict[str, tuple[str, ...]]:
+    """The beginnings that end in no such sign, the longest first, by their first two characters."""
+    found: dict[str, tuple[str, ...]] = {}
+    for prefix in sorted((p for p in _BEGINNINGS if p[-1] not in _ENDS), key=lambda p: (-len(p), p)):
+        found[prefix[:_START_CHARS]] = (*found.get(prefix[:_START_CHARS], ()), prefix)
+    return found
+
+
+_BY_START = _by_start()
+_PIECE = re.compile(r"[A-Za-z0-9]{2,}|1//0|1/")
+RUN = re.compile(r"[A-Za-z0-9_+/=~$%.-]{20,}")
+"""What is long enough for a key, and for a secret in base64."""
+
+_BROKEN_TOO = ("AKIA", "ASIA", "ABIA", "ACCA", "AIza", "pypi-AgE")
+"""Beginnings that are looked for in broken keys, too."""
 _BARE: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("AKIA", re.compile(_exactly("[0-9A-Z]", 16) + r"(?![a-z])")),
-    ("ASIA", re.compile(_exactly("[0-9A-Z]", 16) + r"(?![a-z])")),
-    ("AIza", re.compile(_exactly(_DASHED, 35))),
-    ("eyJ", re.compile(rf"(?:{_DASHED}|{_BREAK}){{8,8000}}\.(?:[\w.-]|{_BREAK}(?=[\w-]{{1,200}}\.)){{4,8000}}"
+    ("eyJ", re.compile(rf"(?:{DASHED}|{_BREAK}){{8,8000}}\.(?:[\w.-]|{_BREAK}(?=[\w-]{{1,200}}\.)){{4,8000}}"
                        rf"(?:{_BREAK}{_RUNS_ON}[\w.-]{{8,400}}(?![\w:(])){{0,60}}")),
-    ("AC", re.compile("[0-9a-f]{32}(?![0-9a-f])")),
-    ("SK", re.compile("[0-9a-f]{32}(?![0-9a-f])")),
-    ("dapi", re.compile("[0-9a-f]{32}(?![0-9a-f])")),
     ("hooks.slack.com/", re.compile(r"(?:services|workflows|triggers)/" + _at_least("[A-Za-z0-9_/+-]", 16))),
-    ("/api/webhooks/", re.compile(r"\d{10,24}/" + _at_least(_DASHED, 20))),
+    ("/api/webhooks/", re.compile(r"\d{10,24}/" + _at_least(DASHED, 20))),
     ("sig=", re.compile(r"[A-Za-z0-9%+/=_-]{20,200}")),
 )  # fmt: skip
 """A needle, and what follows it."""
-_RUN = re.compile(r"[\w-]*")
+_IN_RUN = re.compile(
+    r"(?<![A-Za-z0-9])(?:[A-Za-z0-9]{14}\.atlasv1\.[\w=-]{60,70}"
+    r"|[0-9a-f]{32}-us\d{1,2}(?![0-9A-Za-z])"
+    r"|[A-Za-z0-9_~.-]{3}\dQ~[A-Za-z0-9_~.-]{31,34}"
+    r"|eyj[\w-]{16,8000}\.[\w-]{16,8000}\.[\w-]{16,8000}"
+    r"|A3-[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}(?![A-Z0-9])"
+    r"|\d/\d{13,20}(?:/\d{13,20})?:[0-9a-f]{32}"
+    r")",
+    re.I,
+)
+"""Keys that a sign in their middle gives away: Terraform Cloud, Mailchimp, Azure, web tokens in small letters,
+1Password, Asana."""
+_SIGNS = ("atlasv1.", "-us", "q~", "eyj", "a3-")
+_RUN_WORD = re.compile(r"[\w-]*")
 
-_BOT = re.compile(_exactly(_DASHED, 35))
+_BOT = re.compile(_exactly(DASHED, 35))
 _BOT_ID = re.compile(r"(?<!\d)\d{6,12}\Z")
 _DISCORD = re.compile(r"\.[\w-]{6}\.[\w-]{27,80}(?![\w-])")
 _DISCORD_ID = re.compile(r"(?<![\w-])[MNO][\w-]{22,27}\Z")
@@ -96,18 +142,13 @@ _PEM_END = re.compile(r"-?-----END [A-Z0-9 ]{0,40}\Z")
 _PEM_LINES = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=\\\"'>|# \t\r\n"
 _PEM_LINE = re.compile(r"[A-Za-z0-9+/=]{16}")
 _MOST_KEY_CHARS = 8_000
-_LOGIN = re.compile(r"[^\s/@:\"'<>]{0,200}:[^\s/@\"'<>]{1,200}(?=@)|[\w-]{16,255}(?=@)")
-_VARIABLE = re.compile(r"(?:\A|:)(?:\$?\{|\$\(|\$[A-Z_]+\Z|\[)")
-_CURL_USER = re.compile(r"(?:-u|--user)[ =]?[\"']?([^\s\"':@/]{1,80}:(?!\d{1,5}\b)[^\s\"'$]{3,200})")
-_BASIC = re.compile(r"(?<=[Bb]asic )[A-Za-z0-9+/]{8,400}={0,2}")
 
 
 def spans(text: str) -> Iterator[Span]:
-    """Every key, private key and login that its shape gives away."""
+    """Every key and private key that its shape gives away."""
     yield from _prefixed(text)
     yield from _bare(text)
     yield from _private_keys(text)
-    yield from _logins(text)
 
 
 def _begins_word(text: str, at: int) -> bool:
@@ -118,24 +159,36 @@ def _begins_word(text: str, at: int) -> bool:
     return before in "nrt" and at > 1 and text[at - 2] == "\\"
 
 
+def _is_key(shape: _Shape, body: str) -> bool:
+    """Whether what follows a beginning is a key: drawn, where the beginning may be a word's."""
+    return not shape.drawn or is_random(_BROKEN.sub("", body), min(shape.least, 16))
+
+
 def _prefixed(text: str) -> Iterator[Span]:
-    for pattern in _PREFIXED:
+    for pattern in _ended():
         done = 0
         for hit in pattern.finditer(text):
-            if hit.end() < done:
+            end = hit.end()
+            if end < done:
                 continue
-            head = text[max(0, hit.end() - 16) : hit.end()]
-            for prefix in _BY_LENGTH:
-                if head.endswith(prefix) and _begins_word(text, hit.end() - len(prefix)):
-                    found = _PATTERNS[prefix].match(text, hit.end())
-                    if found:
+            for length in _LENGTHS:
+                prefix = text[max(0, end - length) : end]
+                if end >= length and prefix in _BEGINNINGS and _begins_word(text, end - length):
+                    shape = _shape(prefix)
+                    found = shape.body.match(text, end)
+                    if found and _is_key(shape, found[0]):
                         done = found.end()
-                        yield Span(hit.end() - len(prefix), done, "key")
+                        yield Span(end - length, done, "key")
                         break
 
 
+@cache
+def _needles() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    return (*((prefix, _shape(prefix).body) for prefix in _BROKEN_TOO), *_BARE)
+
+
 def _bare(text: str) -> Iterator[Span]:
-    for needle, pattern in _BARE:
+    for needle, pattern in _needles():
         if needle not in text:
             continue
         done = 0
@@ -155,9 +208,32 @@ def _bare(text: str) -> Iterator[Span]:
             yield Span(number.start(), hit.end(), "key")
 
 
+def in_run(text: str, start: int, end: int) -> Iterator[Span]:
+    """The keys in a long run of a text's letters, digits and signs, by a beginning that ends in a letter, in any case,
+    or by a sign in their middle.
+    """
+    done = start
+    for piece in _PIECE.finditer(text, start, end):
+        at = piece.start()
+        if at < done:
+            continue
+        for prefix in _BY_START.get(piece[0][:_START_CHARS], ()):
+            if text.startswith(prefix, at) and _begins_word(text, at):
+                shape = _shape(prefix)
+                found = shape.body.match(text, at + len(prefix))
+                if found and _is_key(shape, found[0]):
+                    done = found.end()
+                    yield Span(at, done, "key")
+                    break
+    low = text[start:end].lower()
+    if any(sign in low for sign in _SIGNS) or ":" in text[end : end + 1]:
+        for hit in _IN_RUN.finditer(text, start, min(len(text), end + 40)):
+            yield Span(*hit.span(), "key")
+
+
 def _run_end(text: str, at: int) -> int:
     """Where the word ends that begins here: what was not found in it is not looked for again in its parts."""
-    run = _RUN.match(text, at)
+    run = _RUN_WORD.match(text, at)
     return run.end() if run else at
 
 
@@ -182,26 +258,3 @@ def _tail_of_key(text: str, done: int, at: int) -> int | None:
     lines = len(text[first : end.start()].rstrip(_PEM_LINES))
     found = _PEM_LINE.search(text, first + lines, end.start())
     return found.start() if found else None
-
-
-def _logins(text: str) -> Iterator[Span]:
-    for at in places(text, "://") if "://" in text else ():
-        found = _LOGIN.match(text, at + 3)
-        if found and not _VARIABLE.search(found[0]):
-            yield Span(found.start(), found.end(), "login")
-    if "curl" in text or "wget" in text:
-        for hit in _CURL_USER.finditer(text):
-            yield Span(hit.start(1), hit.end(1), "login")
-    if "asic " in text:
-        for hit in _BASIC.finditer(text):
-            if _is_login(hit[0]):
-                yield Span(hit.start(), hit.end(), "login")
-
-
-def _is_login(encoded: str) -> bool:
-    """Whether it says NAME:PASSWORD in base64."""
-    try:
-        told = b64decode(encoded + "=" * (-len(encoded) % 4), validate=True)
-    except (NotBase64, ValueError):
-        return False
-    return b":" in told and told.isascii()

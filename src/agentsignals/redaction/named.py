@@ -14,13 +14,12 @@ from agentsignals.redaction.spans import Span, places
 from agentsignals.redaction.values import Word, in_header, is_known, is_mixed, is_random, is_secret, is_variable
 
 _NEEDLES: tuple[tuple[str, Word], ...] = (
-    *((needle, "password") for needle in ("assw", "ASSW", "assphrase", "ASSPHRASE", "_pass", "_PASS", "DBPASS")),
-    *((needle, "password") for needle in ("pwd", "Pwd", "PWD")),
-    *((needle, "secret") for needle in ("ecret", "ECRET")),
-    *((needle, "token") for needle in ("oken", "OKEN")),
-    *((needle, "key") for needle in ("redential", "REDENTIAL", "_auth", "_AUTH", "_sid", "_SID")),
+    *((needle, "password") for needle in ("assw", "assphrase", "_pass", "dbpass", "pwd")),
+    ("ecret", "secret"),
+    ("oken", "token"),
+    *((needle, "key") for needle in ("redential", "_auth", "_sid")),
 )
-"""Parts of names, in the cases they are written in, and how much they say. Of keys, `_key` finds which are secret."""
+"""Parts of names, in small letters, and how much they say. Of keys, `_key` finds which are secret."""
 _KEY = re.compile(r"[kK](?:ey|EY)")
 _OPENS = ("api", "access", "account", "private")
 """Keys that open something; of others only the value tells."""
@@ -40,12 +39,14 @@ _TELLS = frozenset((":", "=", ":=", "=>"))
 """What stands between a name and its value, and nowhere else."""
 _NAME = re.compile(r"[\w.-]{0,40}\Z")
 _HEADER = re.compile(
-    r"(?:[Aa]uthorization|AUTHORIZATION)\\{0,4}[\"'`]?[ \t]{0,3}[:=,][ \t]{0,3}\\{0,4}[\"'`]?[brf]?"
-    r"(?:(?:[Bb]earer|[Bb]asic|[Tt]oken|[Dd]igest|ApiKey|Bot)[ ])?(?P<bare>[^\s\"'`\\,;<>\[{$][^\s\"'`\\,;<>]{5,4000})"
+    r"(?i:authorization)\\{0,4}[\"'`]?[ \t]{0,3}[:=,][ \t]{0,3}\\{0,4}[\"'`]?[brf]?"
+    r"(?:(?i:bearer|basic|token|digest|apikey|bot|ssws|splunk)[ ])?(?P<bare>[^\s\"'`\\,;<>\[{$][^\s\"'`\\,;<>]{5,4000})"
 )
-_BEARER = re.compile(r"(?:[Bb]earer|BEARER)[ :]{1,2}(?P<bare>[\w.~+/-]{8,4000}={0,2})")
-_COOKIE = re.compile(r"[Cc]ookie\\{0,4}[\"'`]?:[ ]?\\{0,4}[\"'`]?(?P<bare>[\w.-]{1,60}=[^\s\"'`\\][^\"'`\n\\]{5,4000})")
-_HEADERS = (("uthorization", _HEADER), ("UTHORIZATION", _HEADER), ("earer", _BEARER), ("EARER", _BEARER))
+_BEARER = re.compile(r"(?i:bearer)[ :]{1,2}(?P<bare>[\w.~+/-]{8,4000}={0,2})")
+_COOKIE = re.compile(
+    r"(?i:cookie)\\{0,4}[\"'`]?:[ ]?\\{0,4}[\"'`]?(?P<bare>[\w.-]{1,60}=[^\s\"'`\\][^\"'`\n\\]{5,4000})"
+)
+_HEADERS = (("authorization", _HEADER), ("bearer", _BEARER))
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _OTHER = frozenset(
@@ -61,21 +62,23 @@ _OTHER = frozenset(
 """Words of names that speak of tokens, keys and passwords and hold none."""
 
 
-def spans(text: str) -> Iterator[Span]:
-    """Every value that its name says to be a secret, and the values of headers that carry one."""
+def spans(text: str, low: str) -> Iterator[Span]:
+    """Every value that its name says to be a secret, and the values of headers that carry one. `low`: the text in small
+    letters.
+    """
     for needle, word in _NEEDLES:
-        if needle in text:
-            yield from _values(text, ((at, needle, word) for at in places(text, needle)))
+        if needle in low:
+            yield from _values(text, ((at, needle, word) for at in places(low, needle)))
     yield from _values(text, _keys(text))
     for part, pattern in _HEADERS:
-        if part in text:
-            for at in places(text, part):
-                found = pattern.match(text, at - 1) if at else None
+        if part in low:
+            for at in places(low, part):
+                found = pattern.match(text, at)
                 if found and in_header(found["bare"]):
                     yield Span(*found.span("bare"), "secret")
-    if "ookie" in text:
-        for at in places(text, "ookie"):
-            found = _COOKIE.match(text, at - 1) if at else None
+    if "cookie" in low:
+        for at in places(low, "cookie"):
+            found = _COOKIE.match(text, at)
             if found and not is_variable(found["bare"].partition("=")[2]):
                 yield Span(*found.span("bare"), "secret")
 
@@ -83,7 +86,8 @@ def spans(text: str) -> Iterator[Span]:
 @lru_cache(maxsize=4096)
 def names_a_secret(name: str) -> Word | None:
     """What a name says of its value: the strongest word in it; None when nothing."""
-    found = next((word for needle, word in _NEEDLES if needle in name), None)
+    low = name.lower()
+    found = next((word for needle, word in _NEEDLES if needle in low), None)
     found = found or next((word for _, _, word in _keys(name)), None)
     return None if found is None or _speaks_of_other(name) else found
 
@@ -113,7 +117,7 @@ def _value(text: str, at: int, needle: str, word: Word) -> Span | None:
     if joint is None:
         return None
     op, before = joint["op"], _NAME.search(text, max(0, at - 40), at)
-    name = (before[0] if before else "") + needle + joint["rest"]
+    name = (before[0] if before else "") + text[at : at + len(needle)] + joint["rest"]
     if op == "" and not name.startswith("--") and not name.isupper():
         return None
     start, end, quoted = _place(text, joint.end())

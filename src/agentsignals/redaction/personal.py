@@ -10,11 +10,20 @@ from ipaddress import AddressValueError, IPv4Address, IPv4Network, IPv6Address, 
 
 from agentsignals.redaction.spans import Span, places
 
-_LOCAL = re.compile(r"(?:(?<=\\[nrt])|(?<![\w.+-]))[A-Za-z0-9_][\w.+-]{0,63}\Z")
+_SIGN = r"(?:(?<=(?<![\w.+-])[+-])|(?<=(?<![\w.+-])[+-]{2}))"
+"""After the sign that a diff puts before a line."""
+_LOCAL = re.compile(rf"(?:(?<=\\[nrt])|(?<![\w.+-])|{_SIGN})[A-Za-z0-9_][\w.+-]{{0,63}}\Z")
 _DOMAIN = re.compile(r"(?!\d+\.\d)(?:[\w-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![\w-])")
 _NOBODY = frozenset(("git", "noreply", "no-reply", "actions", "bot"))
 """Local parts of addresses that nobody reads."""
-_HOMES = ("/Users/", "/home/", "%2FUsers%2F", "%2Fhome%2F", "Users\\", "-Users-", "-home-")
+_HOMES = ("/users/", "/home/", "%2fusers%2f", "%2fhome%2f", "users\\", "-users-", "-home-")
+_ROUTE = re.compile(
+    r"(?i:me|self|all|new|edit|list|login|logout|sign\w*|register|profile|settings|search|count|by|current|admin|index|api"
+    r"|create|update|delete|verify|password|avatar|\d+|[0-9a-f-]{24,})\Z"
+)
+"""What stands after `/users/` in addresses of programs, where it names nobody."""
+_PLACE = re.compile(r"/[\w.-]")
+_NO_PLACE = re.compile(r"(?:[\w.~}*)-]|(?i:get|post|put|patch|delete|head|route)\W{1,4})\Z")
 _USER = re.compile(r"(?!\[)[^\s/\\\"'`:;,<>()\[\]{}|*?$%&=]{1,64}")
 _FOLDER_USER = re.compile(r"(?!\[)[^\s/\\\"'`:;,<>()\[\]{}|*?$%&=-]{1,64}")
 _PATH_BEFORE = re.compile(r"[\w./~:+-]{0,120}\Z")
@@ -26,7 +35,7 @@ _WINDOWS = re.compile(r"[A-Za-z]:\\{1,8}\Z")
 _MUNGED = re.compile(r"(?:^|(?<=[/\\\s\"'`]))(?:-|[A-Za-z]--)\Z")
 
 _NUMBERS = re.compile(r"[0-9][0-9 ().-]{6,}[0-9]")
-_IPV4 = re.compile(r"(?<![\w.-])\d{1,3}(?:\.\d{1,3}){3}(?![\w-]|\.\d)")
+_IPV4 = re.compile(rf"(?:(?<![\w.-])|{_SIGN})\d{{1,3}}(?:\.\d{{1,3}}){{3}}(?![\w-]|\.\d)")
 _VERSION = re.compile(r"(?:[=<>~^!]=|ersions?\W{0,4}|release\W{1,3})\Z")
 _NOT_PUBLIC_V4 = tuple(
     map(
@@ -44,26 +53,29 @@ _NOT_PUBLIC_V6 = tuple(map(IPv6Network, ("2001:2::/48", "2001:db8::/32", "3fff::
 """The same of 2000::/3: for benchmarks and for documents. An address that holds an IPv4 address (2002::/16, 2001::/32)
 tells of a machine as that does."""
 _COLONS = re.compile(r":[0-9a-fA-F]{0,4}:")
-_BEFORE_ADDRESS = frozenset(" [\"'`(/=<@,|>*\t\n")
+_BEFORE_ADDRESS = frozenset(" [\"'`(/=<@,|>*\t\n+-")
 _IPV6 = re.compile(r"[23][0-9a-fA-F]{3}:[0-9a-fA-F:]{4,34}")
 _CARD = re.compile(
-    r"(?<![\w.-])(?:[3-6]\d{3}([ -]?)\d{4}\1\d{4}\1\d{4}|3[47]\d{2}([ -]?)\d{6}\2\d{5}|3[068]\d{2}([ -]?)\d{6}\3\d{4})"
+    rf"(?:(?<![\w.-])|{_SIGN})"
+    r"(?:[3-6]\d{3}([ -]?)\d{4}\1\d{4}\1\d{4}|3[47]\d{2}([ -]?)\d{6}\2\d{5}|3[068]\d{2}([ -]?)\d{6}\3\d{4})"
     r"(?![\w-]|\.\d)"
 )
 _PHONE = re.compile(
-    r"(?<![\w.+-])(?:\(\d{3}\) ?\d{3}[-. ]\d{4}|\d{3}([-.])\d{3}\1\d{4})(?![\w-]|\.\d)"
-    r"|(?<![\w.+-])(?:\+|00)[1-9]\d{0,2}[ .-]\(?\d{1,4}\)?(?:[ .-]?\d{2,4}){2,5}(?![\w-]|\.\d)"
-    r"|(?:(?<=[ \t(:\"'`=,|>])|\A(?=\+\d+\Z))\+[1-9]\d{9,13}(?![\w-]|\.\d)"
+    rf"(?:(?<![\w.+-])|{_SIGN})"
+    r"(?:(?:\(\d{3}\) ?\d{3}[-. ]\d{4}|\d{3}([-.])\d{3}\1\d{4})(?![\w-]|\.\d)"
+    r"|(?:\+|00)[1-9]\d{0,2}[ .-]\(?\d{1,4}\)?(?:[ .-]?\d{2,4}){2,5}(?![\w-]|\.\d))"
+    rf"|(?:(?<=[ \t(:\"'`=,|>])|{_SIGN}|\A(?=\+\d+\Z))"
+    r"\+[1-9]\d{9,13}(?![\w-]|\.\d)"
 )
 _ACCOUNT_CHARS = 20
 _ACCOUNT = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?= ?[A-Z0-9]{4})")
 _ACCOUNT_REST = re.compile(r"(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Za-z0-9])")
 
 
-def spans(text: str) -> Iterator[Span]:
-    """Every mail address, user, number and address of a machine."""
+def spans(text: str, low: str) -> Iterator[Span]:
+    """Every mail address, user, number and address of a machine. `low`: the text in small letters."""
     yield from _mails(text)
-    yield from _users(text)
+    yield from _users(text, low)
     yield from _numbers(text)
     yield from _addresses_v6(text)
 
@@ -83,11 +95,11 @@ def _mail(text: str, at: int, after: int) -> Iterator[Span]:
         yield Span(local.start(), domain.end(), "mail")
 
 
-def _users(text: str) -> Iterator[Span]:
+def _users(text: str, low: str) -> Iterator[Span]:
     for home in _HOMES:
-        if home not in text:
+        if home not in low:
             continue
-        for at in places(text, home):
+        for at in places(low, home):
             munged, windows = home[0] == "-", home[-1] == "\\"
             before = text[max(0, at - 10) : at]
             if (
@@ -102,8 +114,17 @@ def _users(text: str) -> Iterator[Span]:
             while windows and text[start : start + 1] == "\\":
                 start += 1
             found = (_FOLDER_USER if munged else _USER).match(text, start)
-            if found:
+            if found and not (home == "/users/" and text[at + 1] != "U" and _is_route(text, at, found)):
                 yield Span(found.start(), found.end(), "user")
+
+
+def _is_route(text: str, at: int, user: re.Match[str]) -> bool:
+    """Whether `/users/…` in small letters is an address in a program, and no folder of somebody's."""
+    return (
+        not _PLACE.match(text, user.end())
+        or _ROUTE.match(user[0]) is not None
+        or _NO_PLACE.search(text, max(0, at - 12), at) is not None
+    )
 
 
 def _numbers(text: str) -> Iterator[Span]:

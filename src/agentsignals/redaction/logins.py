@@ -1,0 +1,97 @@
+"""Logins in fixed places: in addresses, headers of Basic, options of commands, netrc, what docker keeps."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from binascii import Error as NotBase64
+from collections.abc import Iterator
+
+from agentsignals.redaction.spans import Span, places
+from agentsignals.redaction.values import is_variable
+
+_LOGIN = re.compile(r"[^\s/@:\"'<>]{0,200}:[^\s/@\"'<>]{1,200}(?=@)|[\w-]{16,255}(?=@)")
+_VARIABLE = re.compile(r"(?:\A|:)(?:\$?\{|\$\(|\$[A-Z_]+\Z|\[)")
+_BASIC = re.compile(r"(?i:basic) (?P<value>[A-Za-z0-9+/]{8,400}={0,2})")
+_AUTH = re.compile(
+    r"(?i:\b_?auth\b)\\{0,4}[\"']?\s{0,3}[:=]\s{0,3}\\{0,4}[\"']?(?P<value>[A-Za-z0-9+/_-]{8,400}={0,2})"
+)
+_SAME_COMMAND = r"[^\n|;&]{0,300}?"
+_VALUE = r"\\{0,4}[\"']?(?P<value>[^\s\"'\\<>\[{$-][^\s\"'\\|;&]{2,200})"
+_NEXT = r"(?:\s|\\{1,2}[nrt]){1,8}(?:\d{1,6}[→\t:|]\s{0,4})?(?:[+>|#-]{1,3}\s{0,8})?"
+"""Between two words of a file: blanks, the line's end, and what a listing, a diff or a quote puts before a line."""
+
+
+_OPTIONS = frozenset("pPawuU")
+"""First letters of options that say a password."""
+_OF_COMMANDS = tuple(
+    (signs.split(), re.compile(pattern))
+    for signs, pattern in (
+        (
+            "curl wget",
+            r"(?:-u|-U|--user|--proxy-user)[ =]?[\"']?(?P<value>[^\s\"':@/]{1,80}:(?!\d{1,5}\b)[^\s\"'$]{3,200})",
+        ),
+        ("mysql maria mycli", rf"(?i:\b(?:mysql|maria|mycli)[\w-]*)\b{_SAME_COMMAND}\s-p(?!rotocol|ort){_VALUE}"),
+        ("sshpass", rf"(?i:\bsshpass)\s+{_SAME_COMMAND}-p\s*{_VALUE}"),
+        ("login", rf"(?i:\blogin)\b{_SAME_COMMAND}\s(?:-p|-password|--password|--token)[ =]{{1,3}}{_VALUE}"),
+        ("redis-cli", rf"\bredis-cli\b{_SAME_COMMAND}\s-a\s+{_VALUE}"),
+        ("mongo cqlsh", rf"\b(?:mongo\w*|cqlsh)\b{_SAME_COMMAND}\s-p\s+{_VALUE}"),
+        ("sqlcmd bcp isql", rf"\b(?:sqlcmd|bcp|isql)\b{_SAME_COMMAND}\s-P\s*{_VALUE}"),
+        ("ldap", rf"\bldap\w+\b{_SAME_COMMAND}\s-w\s+{_VALUE}"),
+        ("plink pscp psftp", rf"\b(?:plink|pscp|psftp)\b{_SAME_COMMAND}\s-pw\s+{_VALUE}"),
+        ("ipmitool", rf"\bipmitool\b{_SAME_COMMAND}\s-P\s*{_VALUE}"),
+        ("smb", rf"\b(?:smbclient|smbmap)\b{_SAME_COMMAND}\s-U\s*[\"']?[^\s%\"']{{1,60}}%{_VALUE}"),
+        ("pass:", rf"\s-pass\w{{0,4}}\s+pass:{_VALUE}"),
+        ("zip", rf"\b(?:zip|unzip)\b{_SAME_COMMAND}\s-P\s*{_VALUE}"),
+    )
+)
+"""Options of commands: small letters one of which the text has, and where in it the password is."""
+_OF_PASSWORDS = tuple(
+    (sign.split(), re.compile(pattern))
+    for sign, pattern in (
+        ("htpasswd", rf"\bhtpasswd\b\s+-\w*b\w*\s+\S+\s+\S+\s+{_VALUE}"),
+        ("password-stdin", rf"\becho\s+(?:-n\s+)?{_VALUE}\s*\|[^\n]{{0,80}}--password-stdin"),
+        ("password", rf"\b(?:machine{_NEXT}\S{{1,200}}|default){_NEXT}(?:(?:login|account){_NEXT}\S{{1,200}}{_NEXT})"
+                     rf"{{0,2}}password{_NEXT}{_VALUE}"),
+    )
+)  # fmt: skip
+"""Places in texts that speak of a password: as above."""
+_SUDO = re.compile(rf"\becho\s+(?:-n\s+)?{_VALUE}\s*\|\s*sudo\s+-\w*S")
+_IDENTIFIED = re.compile(rf"(?i:\bidentified\s+(?:with\s+\S+\s+)?by\s+){_VALUE}")
+
+
+def spans(text: str, low: str) -> Iterator[Span]:
+    """Every login that its place gives away. `low`: the text in small letters."""
+    for at in places(text, "://") if "://" in text else ():
+        found = _LOGIN.match(text, at + 3)
+        if found and not _VARIABLE.search(found[0]):
+            yield Span(found.start(), found.end(), "login")
+    for sign, encoded in (("basic ", _BASIC), ("auth", _AUTH)):
+        if sign in low:
+            for hit in encoded.finditer(text):
+                if is_login(hit["value"]):
+                    yield Span(*hit.span("value"), "login")
+    options = any(text[at + 2 : at + 3] in _OPTIONS for at in places(text, " -"))
+    for asked, ways in ((options, _OF_COMMANDS), ("passw" in low, _OF_PASSWORDS)):
+        for signs, pattern in ways if asked else ():
+            if any(sign in low for sign in signs):
+                yield from _passwords(text, pattern)
+    for sign, pattern in (("sudo -s", _SUDO), ("identified", _IDENTIFIED)):
+        if sign in low:
+            yield from _passwords(text, pattern)
+
+
+def _passwords(text: str, pattern: re.Pattern[str]) -> Iterator[Span]:
+    for hit in pattern.finditer(text):
+        if not is_variable(hit["value"]):
+            yield Span(*hit.span("value"), "login")
+
+
+def is_login(encoded: str) -> bool:
+    """Whether it says NAME:PASSWORD in base64."""
+    try:
+        told = b64decode(encoded + "=" * (-len(encoded) % 4), altchars=b"-_" if "-" in encoded or "_" in encoded else None,
+                         validate=True)  # fmt: skip
+    except (NotBase64, ValueError):
+        return False
+    return b":" in told and told.isascii() and told.decode().isprintable()
