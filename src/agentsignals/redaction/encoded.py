@@ -33,6 +33,8 @@ _BASE64 = re.compile(r"(?:[CI-Za-f][A-HQ-Xg-nw-z0-3][ABEFIJMNQRUVYZcdghklopstwx0
 _BASE64_REST = re.compile(r"[A-Za-z0-9+/_-]*(?:(?:\r?\n|\\n)[ \t]{0,20}[A-Za-z0-9+/_-]{4,})*={0,2}")
 _HEX = re.compile(r"(?:[2-7][0-9A-Fa-f]|0[9AaDd]){10,}")
 _NO_BASE64 = re.compile(r"[^A-Za-z0-9+/_-]|\\n")
+_SEARCHED_CHARS = 400
+"""In a longer run only its beginning says whether it is base64 of a text: pictures have millions of characters."""
 _WRAPPED_CHARS = 56
 """Base64 that goes on in the next line has lines of so many characters at least (RFC 2045: 76; PEM: 64)."""
 
@@ -40,7 +42,8 @@ _WRAPPED_CHARS = 56
 def in_base64(text: str, start: int, end: int, look: Look, depth: int) -> Iterator[Span]:
     """What a long run of letters and digits says in base64, where that must not leave."""
     done = start
-    while depth and (hit := _BASE64.search(text, done, end)):
+    search = _BASE64.search if end - start <= _SEARCHED_CHARS else _BASE64.match
+    while depth and (hit := search(text, done, end)):
         rest = _BASE64_REST.match(text, hit.end())
         done = rest.end() if rest else hit.end()
         line = text.find("\n", hit.start(), done)
@@ -54,7 +57,8 @@ def in_base64(text: str, start: int, end: int, look: Look, depth: int) -> Iterat
 
 def in_hex(text: str, start: int, end: int, look: Look, depth: int) -> Iterator[Span]:
     """What a long run of letters and digits says in hex, where that must not leave."""
-    for hit in _HEX.finditer(text, start, end) if depth else ():
+    if depth and (begun := _HEX.search(text, start, min(end, start + _SEARCHED_CHARS))):
+        hit = _HEX.match(text, begun.start(), end) or begun
         if found := look(bytes.fromhex(hit[0]).decode("ascii"), depth - 1):
             yield Span(*hit.span(), found[0].kind)
 

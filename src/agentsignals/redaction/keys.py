@@ -61,8 +61,11 @@ _BEGINNINGS = _beginnings()
 def _shape(prefix: str) -> _Shape:
     """What follows this beginning. In letters of another case than its issuer's, only what looks drawn is a key."""
     issuer, folds = _BEGINNINGS[prefix]
-    ways = [_exactly(issuer.body, issuer.whole)] if issuer.whole else []
-    more = "|".join([*ways, _at_least(issuer.body, issuer.least)])
+    more = _at_least(issuer.body, issuer.least)
+    if folds or issuer.body == HEX:
+        more = f"{issuer.body}{{{issuer.least},4000}}"
+    elif issuer.whole:
+        more = f"{_exactly(issuer.body, issuer.whole)}|{issuer.body}{{{issuer.least},255}}"
     ends = "(?![0-9A-Za-z])" if issuer.body == HEX else "(?![a-z])" if issuer.body == UPPER and not folds else ""
     pattern = re.compile(f"{issuer.ahead}(?:{more}){ends}", re.I if folds else re.NOFLAG)
     return _Shape(pattern, issuer.least, issuer.drawn or folds)
@@ -101,6 +104,8 @@ _PIECE = re.compile(r"[A-Za-z0-9]{2,}|1//0|1/")
 RUN = re.compile(r"[A-Za-z0-9_+/=~$%.-]{20,}")
 """What is long enough for a key, and for a secret in base64."""
 
+_PICTURE_CHARS = 400
+"""A longer run is base64 of a picture or the like, in which every beginning comes by chance: its own is looked at."""
 _BROKEN_TOO = ("AKIA", "ASIA", "ABIA", "ACCA", "AIza", "pypi-AgE")
 """Beginnings that are looked for in broken keys, too."""
 _BARE: tuple[tuple[str, re.Pattern[str]], ...] = (
@@ -147,7 +152,7 @@ _MOST_KEY_CHARS = 8_000
 def spans(text: str) -> Iterator[Span]:
     """Every key and private key that its shape gives away."""
     yield from _prefixed(text)
-    yield from _bare(text)
+    yield from _broken(text)
     yield from _private_keys(text)
 
 
@@ -182,36 +187,27 @@ def _prefixed(text: str) -> Iterator[Span]:
                         break
 
 
-@cache
-def _needles() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    return (*((prefix, _shape(prefix).body) for prefix in _BROKEN_TOO), *_BARE)
-
-
-def _bare(text: str) -> Iterator[Span]:
-    for needle, pattern in _needles():
-        if needle not in text:
+def _broken(text: str) -> Iterator[Span]:
+    """Short keys, whole or over line ends, so that they are in no long run."""
+    for prefix in _BROKEN_TOO:
+        if prefix not in text:
             continue
         done = 0
-        for at in places(text, needle):
-            if at < done or not (_begins_word(text, at) or needle[-1] == "/"):
+        for at in places(text, prefix):
+            if at < done or not _begins_word(text, at):
                 continue
-            found = pattern.match(text, at + len(needle))
+            found = _shape(prefix).body.match(text, at + len(prefix))
             done = found.end() if found else _run_end(text, at)
             if found:
                 yield Span(at, done, "key")
-    for at in places(text, ":AA") if ":AA" in text else ():
-        number = _BOT_ID.search(text, max(0, at - 13), at)
-        if number and (found := _BOT.match(text, at + 1)):
-            yield Span(number.start(), found.end(), "key")
-    for hit in _DISCORD.finditer(text):
-        if number := _DISCORD_ID.search(text, max(0, hit.start() - 28), hit.start()):
-            yield Span(number.start(), hit.end(), "key")
 
 
 def in_run(text: str, start: int, end: int) -> Iterator[Span]:
     """The keys in a long run of a text's letters, digits and signs, by a beginning that ends in a letter, in any case,
     or by a sign in their middle.
     """
+    if end - start > _PICTURE_CHARS:
+        end = start + _PICTURE_CHARS
     done = start
     for piece in _PIECE.finditer(text, start, end):
         at = piece.start()
@@ -225,10 +221,32 @@ def in_run(text: str, start: int, end: int) -> Iterator[Span]:
                     done = found.end()
                     yield Span(at, done, "key")
                     break
-    low = text[start:end].lower()
+    said = text[start:end]
+    for needle, pattern in _BARE:
+        if needle in said:
+            yield from _after(text, start, end, needle, pattern)
+    if text[start - 1 : start + 2] == ":AA" and (number := _BOT_ID.search(text, max(0, start - 13), start - 1)):
+        if found := _BOT.match(text, start):
+            yield Span(number.start(), found.end(), "key")
+    for hit in _DISCORD.finditer(text, start, end):
+        if number := _DISCORD_ID.search(text, max(0, hit.start() - 28), hit.start()):
+            yield Span(number.start(), hit.end(), "key")
+    low = said.lower()
     if any(sign in low for sign in _SIGNS) or ":" in text[end : end + 1]:
         for hit in _IN_RUN.finditer(text, start, min(len(text), end + 40)):
             yield Span(*hit.span(), "key")
+
+
+def _after(text: str, start: int, end: int, needle: str, pattern: re.Pattern[str]) -> Iterator[Span]:
+    done = start
+    at = text.find(needle, start, end)
+    while at >= 0:
+        if at >= done and (_begins_word(text, at) or needle[-1] == "/"):
+            found = pattern.match(text, at + len(needle))
+            done = found.end() if found else _run_end(text, at)
+            if found:
+                yield Span(at, done, "key")
+        at = text.find(needle, max(at + 1, done), end)
 
 
 def _run_end(text: str, at: int) -> int:

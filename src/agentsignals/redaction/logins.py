@@ -13,9 +13,7 @@ from agentsignals.redaction.values import is_variable
 _LOGIN = re.compile(r"[^\s/@:\"'<>]{0,200}:[^\s/@\"'<>]{1,200}(?=@)|[\w-]{16,255}(?=@)")
 _VARIABLE = re.compile(r"(?:\A|:)(?:\$?\{|\$\(|\$[A-Z_]+\Z|\[)")
 _BASIC = re.compile(r"(?i:basic) (?P<value>[A-Za-z0-9+/]{8,400}={0,2})")
-_AUTH = re.compile(
-    r"(?i:\b_?auth\b)\\{0,4}[\"']?\s{0,3}[:=]\s{0,3}\\{0,4}[\"']?(?P<value>[A-Za-z0-9+/_-]{8,400}={0,2})"
-)
+_AUTH = re.compile(r"(?i:auth)\\{0,4}[\"']?\s{0,3}[:=]\s{0,3}\\{0,4}[\"']?(?P<value>[A-Za-z0-9+/_-]{8,400}={0,2})")
 _SAME_COMMAND = r"[^\n|;&]{0,300}?"
 _VALUE = r"\\{0,4}[\"']?(?P<value>[^\s\"'\\<>\[{$-][^\s\"'\\|;&]{2,200})"
 _NEXT = r"(?:\s|\\{1,2}[nrt]){1,8}(?:\d{1,6}[→\t:|]\s{0,4})?(?:[+>|#-]{1,3}\s{0,8})?"
@@ -68,8 +66,9 @@ def spans(text: str, low: str) -> Iterator[Span]:
             yield Span(found.start(), found.end(), "login")
     for sign, encoded in (("basic ", _BASIC), ("auth", _AUTH)):
         if sign in low:
-            for hit in encoded.finditer(text):
-                if is_login(hit["value"]):
+            for at in places(low, sign):
+                hit = encoded.match(text, at)
+                if hit and is_login(hit["value"]):
                     yield Span(*hit.span("value"), "login")
     options = any(text[at + 2 : at + 3] in _OPTIONS for at in places(text, " -"))
     for asked, ways in ((options, _OF_COMMANDS), ("passw" in low, _OF_PASSWORDS)):

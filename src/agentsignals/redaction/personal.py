@@ -16,7 +16,11 @@ _LOCAL = re.compile(rf"(?:(?<=\\[nrt])|(?<![\w.+-])|{_SIGN})[A-Za-z0-9_][\w.+-]{
 _DOMAIN = re.compile(r"(?!\d+\.\d)(?:[\w-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![\w-])")
 _NOBODY = frozenset(("git", "noreply", "no-reply", "actions", "bot"))
 """Local parts of addresses that nobody reads."""
-_HOMES = ("/users/", "/home/", "%2fusers%2f", "%2fhome%2f", "users\\", "-users-", "-home-")
+_HOMES = (
+    ("users", ("/users/", "%2fusers%2f", "users\\", "-users-")),
+    ("home", ("/home/", "%2fhome%2f", "-home-")),
+)
+"""Ways to homes in small letters, by a word that is in each."""
 _ROUTE = re.compile(
     r"(?i:me|self|all|new|edit|list|login|logout|sign\w*|register|profile|settings|search|count|by|current|admin|index|api"
     r"|create|update|delete|verify|password|avatar|\d+|[0-9a-f-]{24,})\Z"
@@ -26,7 +30,7 @@ _PLACE = re.compile(r"/[\w.-]")
 _NO_PLACE = re.compile(r"(?:[\w.~}*)-]|(?i:get|post|put|patch|delete|head|route)\W{1,4})\Z")
 _USER = re.compile(r"(?!\[)[^\s/\\\"'`:;,<>()\[\]{}|*?$%&=]{1,64}")
 _FOLDER_USER = re.compile(r"(?!\[)[^\s/\\\"'`:;,<>()\[\]{}|*?$%&=-]{1,64}")
-_PATH_BEFORE = re.compile(r"[\w./~:+-]{0,120}\Z")
+_PATH_BEFORE = re.compile(r"[\w./~:+-]*")
 _RELATIVE = re.compile(
     r"https?://|(?:\./)?(?!.*\.\.|(?:usr|export|var|data|rootfs|host)\b|-\w{1,2}\b)[\w~-][\w.~-]+(?:/[\w.~-]+)*\Z|\./?\Z|~"
 )
@@ -96,17 +100,11 @@ def _mail(text: str, at: int, after: int) -> Iterator[Span]:
 
 
 def _users(text: str, low: str) -> Iterator[Span]:
-    for home in _HOMES:
-        if home not in low:
-            continue
+    for home in (home for word, homes in _HOMES if word in low for home in homes if home in low):
         for at in places(low, home):
             munged, windows = home[0] == "-", home[-1] == "\\"
             before = text[max(0, at - 10) : at]
-            if (
-                home[0] == "/"
-                and (path := _PATH_BEFORE.search(text, max(0, at - 120), at))
-                and _RELATIVE.match(path[0])
-            ):
+            if home[0] == "/" and _RELATIVE.match(_path_before(text, at)):
                 continue
             if (munged and not _MUNGED.search(before + "-")) or (windows and not _WINDOWS.search(before)):
                 continue
@@ -116,6 +114,12 @@ def _users(text: str, low: str) -> Iterator[Span]:
             found = (_FOLDER_USER if munged else _USER).match(text, start)
             if found and not (home == "/users/" and text[at + 1] != "U" and _is_route(text, at, found)):
                 yield Span(found.start(), found.end(), "user")
+
+
+def _path_before(text: str, at: int) -> str:
+    """The path that ends here. It is looked for backwards: from before, each of its places would be tried."""
+    found = _PATH_BEFORE.match(text[max(0, at - 120) : at][::-1])
+    return found[0][::-1] if found else ""
 
 
 def _is_route(text: str, at: int, user: re.Match[str]) -> bool:
