@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -20,15 +21,20 @@ def top(*views: SessionView) -> Any:
     return values_over_sessions(by_path(TOP), {"message_counts": counted})
 
 
+def samples(one: SessionView) -> dict[str, int]:
+    """How often each message occurs, by its sample."""
+    return {told["sample"]: told["n"] for told in value(one, COUNTS).values()}
+
+
 def test_messages_are_the_same_but_for_case_blanks_and_a_final_mark() -> None:
     one = view(user("Commit this."), user("  commit THIS!"), user("commit this?"), user("", "attachment"), say("yes"))
-    assert value(one, COUNTS) == {"commit this": 2, "commit this?": 1}
+    assert samples(one) == {"commit this": 2, "commit this?": 1}
     assert lines(one, COUNTS) == [1, 2, 3]
 
 
 def test_plans_and_empty_messages_are_no_messages() -> None:
     assert absent(view(user("# Plan", "plan_handoff"), user(" ")), COUNTS) == ("not_applicable", "no_messages")
-    assert value(view(user("...")), COUNTS) == {"...": 1}
+    assert samples(view(user("..."))) == {"...": 1}
 
 
 def test_the_most_frequent_messages_come_first_and_once_is_no_duplicate() -> None:
@@ -52,10 +58,10 @@ def test_long_messages_are_the_same_only_as_a_whole() -> None:
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("use sk-abcdefghijklmnop1234", "use [secret]"),
+        ("use sk-abcdefghijklmnop1234", "use [key]"),
         ("password: hunter2 ok", "[secret] ok"),
-        ("clone https://me:pw@host/x", "clone https://[secret]@host/x"),
-        ("mail me@example.org now", "mail [address] now"),
+        ("clone https://me:pw@host/x", "clone https://[login]@host/x"),
+        ("mail me@example.org now", "mail [mail] now"),
         ("read /Users/me/app/a.py please", "read [path] please"),
         ("read ~/notes/a.md", "read [path]"),
         ("read C:\\Users\\me", "read [path]"),
@@ -67,6 +73,14 @@ def test_long_messages_are_the_same_only_as_a_whole() -> None:
 )
 def test_secrets_addresses_and_absolute_paths_are_hidden(text: str, shown: str) -> None:
     assert [row["text"] for row in top(view(user(text)), view(user(text))).value] == [shown]
+
+
+def test_no_key_is_a_text_and_what_is_masked_is_masked_before_it_is_folded_or_cut() -> None:
+    key = "AK" + "IAQX7PLM2ZK4RT6YWB"
+    text = f"{'x ' * 52}deploy with {key} in /Users/janedoe17/app please"
+    told = json.dumps(value(view(user(text)), COUNTS)).lower()
+    assert not [part for part in (key[:8].lower(), key[-8:].lower(), "janedoe17", "/users/ja") if part in told]
+    assert "[key" in told
 
 
 def test_an_empty_data_set_has_no_duplicates() -> None:

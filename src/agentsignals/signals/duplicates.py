@@ -10,12 +10,14 @@ from typing import Any
 
 from agentsignals.catalog import Measured, signal
 from agentsignals.model import Absent
+from agentsignals.redaction import redacted
 from agentsignals.views.evidence import Evidence
 from agentsignals.views.session import SessionView
 
 MOST_ROWS = 25
 LONG_CHARS = 120
-"""A longer message is told apart by its beginning and a digest of the whole."""
+"""Of a longer message the beginning is shown."""
+_DIGEST_BYTES = 12
 _CUT = "\u2026"
 _UNSPOKEN = frozenset(("plan_handoff", "attachment"))
 
@@ -25,7 +27,7 @@ _SECRET = re.compile(
     r"|(?<=://)[^\s/@]{1,100}:[^\s/@]{1,100}(?=@)|\b(?:password|passwd|secret|token|api[_-]?key)\s{0,3}[=:]\s{0,3}\S{1,200}"
 )
 _ADDRESS = re.compile(r"[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,4}")
-_PATH = re.compile(r"(?<![\w/:.])(?:[a-z]:\\|~?/|\\\\)[\w.@~-]{1,100}[/\\][^\s'\"]{1,400}")
+_PATH = re.compile(r"(?<![\w/:.])(?:[A-Za-z]:\\|~?/|\\\\)[\w.@~-]{1,100}[/\\][^\s'\"]{1,400}")
 
 
 @signal(
@@ -33,25 +35,34 @@ _PATH = re.compile(r"(?<![\w/:.])(?:[a-z]:\\|~?/|\\\\)[\w.@~-]{1,100}[/\\][^\s'\
     type="obj",
     unit="messages",
     origin="this project",
-    pitfalls="Raw material of corpus.top_duplicate_messages; long messages by their beginning and a digest.",
+    version=2,
+    pitfalls="Raw material of corpus.top_duplicate_messages. Messages that differ only in what was masked are one.",
 )
-def message_counts(view: SessionView, why: Evidence) -> dict[str, int] | Absent:
-    """How often each human message occurs, case, outer blanks and a final . or ! put aside; plan hand-offs and bare
-    attachments excluded."""
+def message_counts(view: SessionView, why: Evidence) -> dict[str, dict[str, Any]] | Absent:
+    """How often each human message occurs, by a digest, with a sample. Secrets and names are masked first, then case,
+    outer blanks and a final . or ! put aside; plan hand-offs and bare attachments excluded."""
     said = [t for t in view.turns if t.kind not in _UNSPOKEN and t.text.strip()]
     if not said:
         return Absent("not_applicable", "no_messages")
     why.support(said)
-    return dict(Counter([_normal(t.text) for t in said]))
+    counts = Counter([_normal(t.text) for t in said])
+    return {_digest(text): {"n": n, "sample": _sample(text)} for text, n in counts.items()}
 
 
 def _normal(text: str) -> str:
-    low = text.strip().casefold()
-    low = low.rstrip(".! \n\t") or low
-    if len(low) <= LONG_CHARS:
-        return low
-    digest = hashlib.blake2b(low.encode("utf-8", "replace"), digest_size=8).hexdigest()
-    return f"{low[:LONG_CHARS]}{_CUT}{digest}"
+    """What messages that are the same have in common. What is folded is masked before: in small letters a key is
+    known by no rule for sure."""
+    masked = _ADDRESS.sub("[address]", _PATH.sub("[path]", redacted(text)))
+    low = _SECRET.sub("[secret]", masked.strip().casefold())
+    return low.rstrip(".! \n\t") or low
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=_DIGEST_BYTES).hexdigest()
+
+
+def _sample(text: str) -> str:
+    return text if len(text) <= LONG_CHARS else text[:LONG_CHARS] + _CUT
 
 
 @signal(
@@ -62,26 +73,22 @@ def _normal(text: str) -> str:
     origin="agent-traces",
     priority="P2",
     why="One in five messages is a word or two: most of them are these.",
+    version=2,
     pitfalls="Secrets, addresses and absolute paths are hidden, as far as they are recognised.",
 )
-def top_duplicate_messages(message_counts: Sequence[dict[str, int]]) -> Measured | Absent:
+def top_duplicate_messages(message_counts: Sequence[dict[str, dict[str, Any]]]) -> Measured | Absent:
     """The 25 most frequent human messages that occur at least twice: text, how often, in how many sessions."""
     if not message_counts:
         return Absent("not_applicable", "no_messages")
     n: Counter[str] = Counter()
     sessions: Counter[str] = Counter()
+    samples: dict[str, str] = {}
     for one in message_counts:
-        n.update(one)
+        n.update({key: told["n"] for key, told in one.items()})
         sessions.update(one.keys())
-    often = sorted((key for key, times in n.items() if times > 1), key=lambda key: (-n[key], key))
+        samples |= {key: told["sample"] for key, told in one.items()}
+    often = sorted((key for key, times in n.items() if times > 1), key=lambda key: (-n[key], samples[key], key))
     rows: list[dict[str, Any]] = [
-        {"text": _shown(key), "n": n[key], "sessions": sessions[key]} for key in often[:MOST_ROWS]
+        {"text": samples[key], "n": n[key], "sessions": sessions[key]} for key in often[:MOST_ROWS]
     ]
     return Measured(rows, {"messages": n.total(), "distinct": len(n), "repeated": len(often)})
-
-
-def _shown(key: str) -> str:
-    """A message as it may be shown to others."""
-    text = key[: LONG_CHARS + 1] if len(key) > LONG_CHARS else key
-    text = _SECRET.sub("[secret]", text)
-    return _PATH.sub("[path]", _ADDRESS.sub("[address]", text))
