@@ -95,6 +95,7 @@ def _judge(options: argparse.Namespace, wanted: Task, store: Store) -> int:
         per_minute=options.per_minute,
         window=options.window,
         timeout_s=options.timeout,
+        redact=not options.no_redact,
     )
     by.version(wanted)
     selection = Selection(options.where, options.limit, redact=by.leaves and not options.no_redact)

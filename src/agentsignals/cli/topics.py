@@ -84,6 +84,7 @@ def _namer(options: argparse.Namespace) -> Labeller | None:
         per_minute=options.per_minute,
         window=options.window,
         timeout_s=options.timeout,
+        redact=not options.no_redact,
     )
     if by.leaves:
         how = "as they are" if options.no_redact else "secrets, addresses and user names masked"

@@ -18,6 +18,7 @@ from agentsignals.embedding.lexical import split_words
 from agentsignals.embedding.vectors import Dense
 from agentsignals.errors import EmbedderError, UsageError
 from agentsignals.redaction import redacted_part
+from agentsignals.redaction.guard import Guard
 from agentsignals.servers import AGAIN, is_local, opener, retry_after_s
 
 DEFAULT_URL = "https://api.openai.com/v1"
@@ -86,6 +87,8 @@ class Remote:
             self._tell(f"texts of the sessions go to {self._url}, {how}, for vectors by {self._model}")
             self._tell = None
         body = msgspec.json.encode({"model": self._model, "input": texts, "encoding_format": "float"})
+        if self.leaves and (kind := Guard().kind(body.decode())):
+            raise EmbedderError(f"A text would have sent a {kind} to {self._url}.", "Use an embedder on this machine.")
         for tried in range(1, TRIES + 1):
             try:
                 return self._once(body, len(texts))

@@ -18,6 +18,7 @@ from msgspec import Struct
 from agentsignals.errors import LabError, UsageError
 from agentsignals.lab.residual.interface import Generation, Message, Sampling
 from agentsignals.redaction import Redactor
+from agentsignals.redaction.guard import Guard
 from agentsignals.servers import Busy, Refused, exchanged, is_local, opener
 
 DEFAULT_URL = "https://api.openai.com/v1"
@@ -96,6 +97,8 @@ class Served:
         if len(chats) != len(sampling):
             raise LabError(f"{len(chats)} chats came with {len(sampling)} samplings.", "Give one sampling a chat.")
         bodies = [self._body(chat, how) for chat, how in zip(chats, sampling, strict=True)]
+        if self.leaves and (kind := next(filter(None, (Guard().kind(body.decode()) for body in bodies)), None)):
+            raise LabError(f"A chat would have sent a {kind} to {self.url}.", "Take it out of the task's texts.")
         if self._tell is not None and bodies:
             how = "secrets, addresses and user names masked" if self.leaves else "which is this machine"
             self._tell(f"tasks and answers go to {self.url}, {how}, to be answered by {self._model}")

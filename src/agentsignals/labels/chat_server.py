@@ -26,6 +26,7 @@ from agentsignals.labels.pace import Pace
 from agentsignals.labels.question import Question
 from agentsignals.labels.task import Task, Verdict
 from agentsignals.model import Absent
+from agentsignals.redaction.guard import Guard
 from agentsignals.servers import Busy, Refused, exchanged, is_local, opener
 
 DEFAULT_URL = "https://api.openai.com/v1"
@@ -91,6 +92,7 @@ class ChatServer:
         window: int | None = None,
         timeout_s: float | None = None,
         wait: Callable[[float], object] | None = None,
+        redact: bool = True,
         **_: Any,
     ) -> None:
         model, at, url = named.partition("@")
@@ -101,6 +103,7 @@ class ChatServer:
         self.model: str | None = model
         self.name = f"openai:{model}"
         self.leaves = not is_local(parts.hostname)
+        self._guard = Guard() if self.leaves and redact else None
         self._openai = parts.hostname.endswith("openai.com")
         self._concurrency = concurrency or CONCURRENCY
         self._window = window
@@ -149,8 +152,11 @@ class ChatServer:
         """What comes of a question; None when the run ends before."""
         attempt = Attempt.at(question)
         while True:
+            body = self._body(attempt)
+            if self._guard and (kind := self._guard.kind(body.decode())):
+                return attempt.failed("held_back", f"it would have sent a {kind}")
             try:
-                choice = self._tried(self._body(attempt), attempt)
+                choice = self._tried(body, attempt)
             except Busy as problem:
                 return attempt.failed("no_answer", f"{TRIES} tries: {problem}")
             except _Refused as problem:

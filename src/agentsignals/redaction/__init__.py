@@ -51,6 +51,23 @@ def _spans(text: str, depth: int = encoded.DEEPEST) -> list[Span]:
     return merged(new(text, found)) if found else found
 
 
+def _key_spans(text: str, depth: int = encoded.DEEPEST) -> list[Span]:
+    """The keys in a text that their shape gives away, in any writing, without what was masked."""
+    found = [*keys.spans(text)]
+    for run in keys.RUN.finditer(text):
+        found += keys.in_run(text, *run.span())
+        found += encoded.in_base64(text, *run.span(), _key_spans, depth)
+        found += encoded.in_hex(text, *run.span(), _key_spans, depth)
+    found += encoded.escaped(text, _key_spans, depth)
+    return new(text, found)
+
+
+def key_kind(text: str) -> str | None:
+    """The kind of a key that a text still holds: `key` or `private key`; None where none is seen."""
+    found = _key_spans(text)
+    return found[0].kind if found else None
+
+
 def redacted(text: str) -> str:
     """The text with its secrets masked, with one word for all of a kind: the same whoever masks it, and where."""
     return Redactor(apart=False).plain(text)
@@ -78,6 +95,8 @@ class Redactor:
         made = secrets.token_bytes(KEY_BYTES) if key is None else key
         self._mask = Pseudonyms(made).mask if apart else word
         self.counts: dict[str, int] = {}
+        self.drawn: set[str] = set()
+        """What was masked and looks drawn by chance: parts of it may stand nowhere else."""
         self._known: dict[str, tuple[str, tuple[str, ...]]] = {}
         self._known_chars = 0
 
@@ -116,6 +135,7 @@ class Redactor:
     def _looked_through(self, text: str) -> tuple[str, tuple[str, ...]]:
         """The text masked, and the kinds of what was masked."""
         found = [] if _HARMLESS.fullmatch(text) else _spans(text)
+        self.drawn.update(told for span in found if _is_drawn(span.kind, told := text[span.start : span.end]))
         told = (masked(text, found, self._mask), tuple(span.kind for span in found)) if found else (text, ())
         if self._known_chars > _KEPT_CHARS:
             self._known.clear()
@@ -166,8 +186,14 @@ class Redactor:
         said = str(value) if isinstance(value, int) and word in ("password", "secret") else value
         if not isinstance(said, str) or not values.is_secret(word, name, said):
             return found
+        if _is_drawn(_SECRET, said):
+            self.drawn.add(said)
         self.counts[_SECRET] = self.counts.get(_SECRET, 0) + times
         return f"[{_SECRET}]"
+
+
+def _is_drawn(kind: str, value: str) -> bool:
+    return kind == "key" or (kind == _SECRET and values.is_random(value, 20) and not values.is_known(value))
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -23,6 +23,10 @@ _PEOPLE = frozenset(("author",))
 """Columns of people's names, which no pattern tells from other words: empty wherever texts are masked."""
 
 
+_PRINTS = ("user.edited_line_prints",)
+"""Signals that are hashes of texts as they were: whoever guesses a line sees whether it was there."""
+
+
 def write_tables(store: Store, folder: Path, ids: set[str], mask: Mask | None = None) -> dict[str, int]:
     """One file a table into a folder; gives the rows of each. A shard of a table is in memory at a time.
 
@@ -39,9 +43,10 @@ def write_tables(store: Store, folder: Path, ids: set[str], mask: Mask | None = 
         with pq.ParquetWriter(folder / f"{name}.parquet", schema, compression="zstd") as writer:
             for table in _parts(store, name, schema):
                 found = table if whole else _chosen(table, wanted, kept)
+                found = _masked(found, mask) if mask else found
                 counted[name] += found.num_rows
                 if found.num_rows:
-                    writer.write_table(_masked(found, mask) if mask else found)
+                    writer.write_table(found)
     return counted
 
 
@@ -105,7 +110,9 @@ def _of_sessions(table: pa.Table, wanted: set[str]) -> pa.Table:
 
 
 def _masked(table: pa.Table, mask: Mask) -> pa.Table:
-    """Every text of every column masked, each distinct one once."""
+    """Every text of every column masked, each distinct one once; without hashes of what was not masked."""
+    if "signal" in table.schema.names:
+        table = table.filter(pc.invert(pc.is_in(table.column("signal"), pa.array(_PRINTS))))
     for n, field in enumerate(table.schema):
         if field.name in _PEOPLE:
             table = table.set_column(n, field, pa.nulls(table.num_rows, field.type))
