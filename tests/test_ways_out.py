@@ -6,18 +6,24 @@ import json
 import random
 import re
 import socket
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from agentsignals import export
 from agentsignals.cli import main
+from agentsignals.errors import ExportError
+from agentsignals.export.last_look import last_look
 from agentsignals.labels.tasks import tasks
+from agentsignals.redaction import Redactor
 from agentsignals.store import pseudonym_key as pseudonym_key_module
 from tests.embedding.server import serving as serving_vectors
 from tests.labels.server import serving as serving_chat
@@ -37,9 +43,11 @@ def planted(n: int) -> list[str]:
 
 
 def leaks(arrived: str) -> list[str]:
-    """The kinds of which a part arrived, in plain or escaped; never the part."""
-    texts = (arrived, arrived.replace("\\\\", "\\"))
-    return [kind for kind, secret, _ in PLANTED if any(p in text for p in pieces(secret) for text in texts)]
+    """The kinds of which a part arrived, in plain, escaped, in letters of any case, or in base64; never the part."""
+    low = arrived.lower()
+    texts = (low, low.replace("\\\\", "\\"), unquote(low))
+    return [kind for kind, secret, _ in PLANTED if any(p.lower() in text for p in pieces(secret) for text in texts)
+            or any(b64encode(p.encode()).decode()[:-4] in arrived for p in secret.value.splitlines())]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -73,8 +81,9 @@ def ran(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
 
 
 def texts_in(folder: Path) -> list[str]:
-    """What every file of a folder says."""
-    return [json.dumps(pq.read_table(p).to_pylist(), default=str, ensure_ascii=False) if p.suffix == ".parquet"
+    """What every file of a folder says, with its name and what a table says of itself."""
+    about = [f"{p.name} {pq.read_metadata(p).metadata}" for p in sorted(folder.rglob("*.parquet"))]
+    return about + [json.dumps(pq.read_table(p).to_pylist(), default=str, ensure_ascii=False) if p.suffix == ".parquet"
             else p.read_text("utf-8") for p in sorted(folder.rglob("*")) if p.is_file()]  # fmt: skip
 
 
@@ -125,6 +134,43 @@ def test_what_is_written_for_others_holds_no_secret(
     texts = texts_in(out)
     assert any("it fails" in text for text in texts)
     assert leaks("\n".join(texts)) == []
+
+
+CUTS = (80, 118, 130, 200)
+
+
+@pytest.mark.parametrize("to", ["parquet", "hub"])
+def test_a_secret_across_every_place_where_texts_are_cut_leaves_in_no_table(
+    to: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cut = [f"{'x ' * ((CUTS[n % 4] - 16) // 2)}{said(secret, CONTEXTS['env'])}".rstrip()
+           for n, (_, secret, _) in enumerate(PLANTED)]  # fmt: skip
+    store = store_of(tmp_path, cut, cut).folder
+    ran(capsys, "export", "--to", to, "-o", tmp_path / "out", "--store", store)
+    assert leaks("\n".join(texts_in(tmp_path / "out"))) == []
+
+
+@pytest.mark.parametrize("name", ["signals.parquet", "README.md", "a.jsonl"])
+def test_what_forgets_to_mask_is_refused_at_the_door_without_a_word_of_it(name: str, tmp_path: Path) -> None:
+    key = KINDS["openai"](random.Random(1)).value  # noqa: S311  (draws, no secret)
+    redactor = Redactor()
+    redactor.text(f"use {key} now")
+    for forgot in (key, key.lower()[9:40], key[20:44], b64encode(key.encode()).decode()):
+        path = tmp_path / name
+        if path.suffix == ".parquet":
+            pq.write_table(pa.table({"signal": ["a", "b"], "value": ["fine", f'{{"{forgot}": 1}}']}), path)
+        else:
+            path.write_text(f"fine\nbegins {forgot} ends\n")
+        with pytest.raises(ExportError) as refused:
+            last_look(tmp_path, redactor)
+        assert forgot[:8] not in str(refused.value.message) and name in refused.value.message
+        assert ("row 2" in refused.value.message) == (path.suffix == ".parquet") and not path.exists()
+
+
+def test_prints_of_lines_that_were_not_masked_stay_at_home(store: Path, tmp_path: Path) -> None:
+    main(["export", "--to", "parquet", "-o", str(tmp_path / "out"), "--store", str(store), "--quiet"])
+    told = pq.read_table(tmp_path / "out" / "signals.parquet").column("signal").to_pylist()
+    assert "corpus.message_counts" in told and "user.edited_line_prints" not in told
 
 
 @pytest.fixture

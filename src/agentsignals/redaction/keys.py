@@ -67,7 +67,7 @@ def _shape(prefix: str) -> _Shape:
     elif issuer.whole:
         more = f"{_exactly(issuer.body, issuer.whole)}|{issuer.body}{{{issuer.least},255}}"
     ends = "(?![0-9A-Za-z])" if issuer.body == HEX else "(?![a-z])" if issuer.body == UPPER and not folds else ""
-    pattern = re.compile(f"{issuer.ahead}(?:{more}){ends}", re.I if folds else re.NOFLAG)
+    pattern = re.compile(f"{issuer.ahead}(?:{more}){ends}", re.I if folds or issuer.body == HEX else re.NOFLAG)
     return _Shape(pattern, issuer.least, issuer.drawn or folds)
 
 

@@ -13,7 +13,7 @@ from agentsignals.redaction.values import is_variable
 _LOGIN = re.compile(r"[^\s/@:\"'<>]{0,200}:[^\s/@\"'<>]{1,200}(?=@)|[\w-]{16,255}(?=@)")
 _VARIABLE = re.compile(r"(?:\A|:)(?:\$?\{|\$\(|\$[A-Z_]+\Z|\[)")
 _BASIC = re.compile(r"(?i:basic) (?P<value>[A-Za-z0-9+/]{8,400}={0,2})")
-_AUTH = re.compile(r"(?i:auth)\\{0,4}[\"']?\s{0,3}[:=]\s{0,3}\\{0,4}[\"']?(?P<value>[A-Za-z0-9+/_-]{8,400}={0,2})")
+_AUTH = re.compile(r"(?i:auth)\\{0,16}[\"']?\s{0,3}[:=]\s{0,3}\\{0,16}[\"']?(?P<value>[A-Za-z0-9+/_-]{8,400}={0,2})")
 _SAME_COMMAND = r"[^\n|;&]{0,300}?"
 _VALUE = r"\\{0,4}[\"']?(?P<value>[^\s\"'\\<>\[{$-][^\s\"'\\|;&]{2,200})"
 _NEXT = r"(?:\s|\\{1,2}[nrt]){1,8}(?:\d{1,6}[→\t:|]\s{0,4})?(?:[+>|#-]{1,3}\s{0,8})?"
@@ -50,7 +50,7 @@ _OF_PASSWORDS = tuple(
         ("htpasswd", rf"\bhtpasswd\b\s+-\w*b\w*\s+\S+\s+\S+\s+{_VALUE}"),
         ("password-stdin", rf"\becho\s+(?:-n\s+)?{_VALUE}\s*\|[^\n]{{0,80}}--password-stdin"),
         ("password", rf"\b(?:machine{_NEXT}\S{{1,200}}|default){_NEXT}(?:(?:login|account){_NEXT}\S{{1,200}}{_NEXT})"
-                     rf"{{0,2}}password{_NEXT}{_VALUE}"),
+                     rf"{{1,2}}password{_NEXT}{_VALUE}"),
     )
 )  # fmt: skip
 """Places in texts that speak of a password: as above."""

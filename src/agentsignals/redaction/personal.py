@@ -10,7 +10,7 @@ from ipaddress import AddressValueError, IPv4Address, IPv4Network, IPv6Address, 
 
 from agentsignals.redaction.spans import Span, places
 
-_SIGN = r"(?:(?<=(?<![\w.+-])[+-])|(?<=(?<![\w.+-])[+-]{2}))"
+_SIGN = r"(?:(?<=(?<![\w.+-])[+-])|(?<=(?<![\w.+-])[+-]{2})|(?<=\\[nr][+-]))"
 """After the sign that a diff puts before a line."""
 _LOCAL = re.compile(rf"(?:(?<=\\[nrt])|(?<![\w.+-])|{_SIGN})[A-Za-z0-9_][\w.+-]{{0,63}}\Z")
 _DOMAIN = re.compile(r"(?!\d+\.\d)(?:[\w-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![\w-])")

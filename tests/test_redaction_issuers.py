@@ -1,0 +1,140 @@
+"""Keys of every issuer in the table, in every writing; what published scanners look for; harmless texts of each shape."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import re
+import string
+from collections.abc import Callable
+from urllib.parse import quote
+
+import pytest
+
+from agentsignals.redaction import Redactor, redacted
+from agentsignals.redaction.issuers import ISSUERS, Issuer
+from tests.planted_secrets import KINDS, drawn
+
+LETTERS = string.ascii_letters + string.digits + "_-"
+SAMPLES = [(issuer, prefix) for issuer in ISSUERS for prefix in issuer.prefixes.split()]
+
+
+def sample(issuer: Issuer, prefix: str) -> str:
+    """A key of an issuer, drawn; none that opens anything."""
+    chance = random.Random(prefix)  # noqa: S311  (draws, no secret)
+    letters = LETTERS[:-2] if "14" in issuer.ahead else "".join(c for c in LETTERS if re.fullmatch(issuer.body, c))
+    n = issuer.whole or (32 if issuer.least == 32 else issuer.least + 16)
+    body = chance.choice([c for c in letters if c.isalpha()]) + drawn(chance, n - 2, letters) + "7"
+    return prefix + (body[:14] + "." + body[15:] if "14" in issuer.ahead else body)
+
+
+def escaped(text: str) -> str:
+    return "".join(f"\\u{ord(c):04x}" for c in text)
+
+
+def entities(text: str) -> str:
+    return "".join(f"&#{ord(c)};" for c in text)
+
+
+def encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+WRITINGS: dict[str, Callable[[str], str]] = {
+    "plain": str,
+    "JSON": lambda key: json.dumps({"type": "text", "text": f"use {key} now"}),
+    "listing": lambda key: f"    12\tDEBUG=1\n    13\t{key}\n",
+    "diff": lambda key: f"@@ -1 +1 @@\n-{key}\n+x\n",
+    "shell": lambda key: f"export ITEM='{key}' && make",
+    "XML": lambda key: f"<item>{key}</item>",
+    "address": lambda key: f"https://x.test/v1?item={quote(key, safe='')}&page=2",
+    "small letters": str.lower,
+    "capitals": str.upper,
+    "base64": lambda key: f"data: {encoded(f'item is {key} here')}",
+    "base64 twice": lambda key: encoded(encoded(f"item {key}")),
+    "hex": lambda key: f"xxd {f'item {key} here'.encode().hex()}",
+    "percent": lambda key: "".join(f"%{ord(c):02X}" for c in f"a {key}"),
+    "percent twice": lambda key: quote("".join(f"%{ord(c):02X}" for c in f"a {key}")),
+    "unicode": lambda key: f'"{escaped(key)}"',
+    "entities": lambda key: f"<p>{entities(key)}</p>",
+}
+
+
+def parts(said: str, key: str) -> set[str]:
+    """Twelve characters each of how a key stands in a writing, without what stands around it."""
+    core = key[len(key) // 2 :]
+    return (
+        {core[n : n + 8].lower() for n in range(max(1, len(core) - 7))}
+        if core.lower() in said.lower()
+        else {said[20:52]}
+    )
+
+
+@pytest.mark.parametrize("writing", WRITINGS)
+def test_no_key_of_any_issuer_passes_in_any_writing(writing: str) -> None:
+    passed = []
+    for issuer, prefix in SAMPLES:
+        key = sample(issuer, prefix)
+        said = WRITINGS[writing](key)
+        told = Redactor().text(said).lower()
+        if any(part in told for part in parts(said, key)):
+            passed.append(prefix)
+    assert passed == []
+
+
+@pytest.mark.parametrize(
+    "kind", ["mail", "postgres", "db password", "mac user", "docker login", "ssh", "jwt", "bearer"]
+)
+@pytest.mark.parametrize("writing", ["base64", "percent", "hex", "unicode", "entities"])
+def test_other_secrets_are_looked_for_in_other_writings(kind: str, writing: str) -> None:
+    secret = KINDS[kind](random.Random(kind))  # noqa: S311  (draws, no secret)
+    text = f"{secret.name}={secret.around[0]}{secret.value}{secret.around[1]}"
+    said = WRITINGS[writing](text)
+    told = Redactor().text(said)
+    value = WRITINGS[writing](secret.value.splitlines()[0])
+    inner = value[len(value) // 2 - 8 : len(value) // 2 + 8]
+    assert inner not in told and secret.value[:8] not in told
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sk_learn_pipeline_2024, test_user_login_3, live_view_component_v2, re_compile_pattern_of_words_12",
+        "secret_manager_client = build(secret_name_of_the_thing)",
+        "HF_HOME=/data NPM_CONFIG_PREFIX=/opt GLPAT_HELP=see",
+        "sha512-9Xk2Jd3Yq7PfLw8Zr5Tn6Vb1Cm4Hs0Ga/Ee==",
+        "sha256:3f2c1aa9d8e7f6a5b4c3d2e1f0a9b8c7d6e5f4a33f2c1aa9d8e7f6a5b4c3d2e1",
+        "integrity acf7ea add3d4cc72dfc39b9c6337c7e1734fed789ab83c",
+        "GET /users/profile/edit and /users/42/posts, /users/me/settings",
+        "app.get('/users/:id/posts') src/users/service.py https://api.x.test/users/octo/repos",
+        "grep -ci npm_token\n\n# Env-scope: expected",
+        "mysql -u root -p$PASS prod; mysql -u root -p < dump.sql; docker run -p 8080:80 x; mkdir -p /srv/a",
+        "docker login -u bob --password-stdin",
+        "curl -u $USER:$PASS https://x.test/",
+        "a100%25 of &lt;div&gt; \\u2026 and 50% off",
+        encoded("nothing to see in this text, really, at all"),
+        "the default password machine is at the login page",
+        "MDQ6VXNlcjU4MzIzMQ== R_kgDOGq7xYw cursor:v2:kpK5MjAyNC0wMS0wMQ==",
+    ],
+)
+def test_harmless_texts_of_the_same_shapes_stay(text: str) -> None:
+    assert redacted(text) == text
+
+
+def seen(text: str) -> set[str]:
+    """What a published scanner's detectors of shapes see in a text."""
+    util = pytest.importorskip("detect_secrets.core.plugins.util", reason="the scanner is not installed")
+    base = pytest.importorskip("detect_secrets.plugins.base")
+    plugins = util.get_mapping_from_secret_type_to_class().items()
+    shapes = [(name, plugin()) for name, plugin in plugins if issubclass(plugin, base.RegexBasedDetector)]
+    return {name for name, plugin in shapes if any(plugin.analyze_string(line) for line in text.split("\n"))}
+
+
+def test_a_published_scanner_sees_nothing_in_what_was_masked() -> None:
+    chance = random.Random(3)  # noqa: S311  (draws, no secret)
+    planted = [make(chance) for make in KINDS.values()]
+    lines = [f"{one.name}={one.around[0]}{one.value}{one.around[1]}" for one in planted]
+    text = "\n".join([*lines, *(f"use {sample(*one)} now" for one in SAMPLES)])
+    assert len(seen(text)) >= 14
+    assert seen(redacted(text)) == set()
