@@ -128,7 +128,9 @@ def seen(text: str) -> set[str]:
     base = pytest.importorskip("detect_secrets.plugins.base")
     plugins = util.get_mapping_from_secret_type_to_class().items()
     shapes = [(name, plugin()) for name, plugin in plugins if issubclass(plugin, base.RegexBasedDetector)]
-    return {name for name, plugin in shapes if any(plugin.analyze_string(line) for line in text.split("\n"))}
+    return {
+        name for name, plugin in shapes if any(True for line in text.split("\n") for _ in plugin.analyze_string(line))
+    }
 
 
 def test_a_published_scanner_sees_nothing_in_what_was_masked() -> None:

@@ -46,7 +46,9 @@ def leaks(arrived: str) -> list[str]:
     """The kinds of which a part arrived, in plain, escaped, in letters of any case, or in base64; never the part."""
     low = arrived.lower()
     texts = (low, low.replace("\\\\", "\\"), unquote(low))
-    return [kind for kind, secret, _ in PLANTED if any(p.lower() in text for p in pieces(secret) for text in texts)
+    parts = {text[n : n + 8] for text in texts for n in range(len(text))}
+    return [kind for kind, secret, _ in PLANTED
+            if any(p.lower() in parts if len(p) == 8 else p.lower() in low for p in pieces(secret))
             or any(b64encode(p.encode()).decode()[:-4] in arrived for p in secret.value.splitlines())]  # fmt: skip
 
 

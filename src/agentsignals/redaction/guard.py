@@ -9,9 +9,12 @@ import re
 from collections.abc import Iterable
 
 from agentsignals.redaction import Redactor, key_kind
+from agentsignals.redaction.values import is_mixed
 
 PART_CHARS = 12
 """So many letters and digits in a row of something drawn are no chance: 36 to the 12th."""
+_DIFFERENT = 6
+"""Of those so many are different: zeros in a row stand anywhere."""
 _TOKEN = re.compile(rf"[a-z0-9]{{{PART_CHARS},}}")
 
 
@@ -34,7 +37,9 @@ class Guard:
 def _parts(value: str) -> Iterable[str]:
     for token in _TOKEN.findall(value.lower()):
         for n in range(len(token) - PART_CHARS + 1):
-            yield token[n : n + PART_CHARS]
+            part = token[n : n + PART_CHARS]
+            if len(set(part)) >= _DIFFERENT and is_mixed(part):
+                yield part
 
 
 def _ends(text: str) -> set[str]:
