@@ -1,4 +1,4 @@
-"""Keys of every issuer in the table, in every writing; what published scanners look for; harmless texts of each shape."""
+"""Keys of every issuer in the table, in every writing; what a published scanner sees; harmless texts of each shape."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ _AT_ONCE = 4096
 
 
 def last_look(written: Path, redactor: Redactor) -> None:
-    """ExportError where a file still holds a key, or part of what was masked elsewhere: all that was written is deleted.
+    """ExportError where a file holds a key, or part of what was masked elsewhere: all that was written is deleted.
 
     The message names the place and the kind, never the value.
     """

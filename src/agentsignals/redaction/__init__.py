@@ -135,7 +135,7 @@ class Redactor:
     def _looked_through(self, text: str) -> tuple[str, tuple[str, ...]]:
         """The text masked, and the kinds of what was masked."""
         found = [] if _HARMLESS.fullmatch(text) else _spans(text)
-        self.drawn.update(told for span in found if _is_drawn(span.kind, told := text[span.start : span.end]))
+        self.drawn.update(text[s.start : s.end] for s in found if _is_drawn(s.kind, text[s.start : s.end]))
         told = (masked(text, found, self._mask), tuple(span.kind for span in found)) if found else (text, ())
         if self._known_chars > _KEPT_CHARS:
             self._known.clear()

@@ -88,7 +88,7 @@ def escaped(text: str, look: Look, depth: int) -> Iterator[Span]:
 
 
 def _undone(text: str, start: int, end: int, look: Look, depth: int) -> Iterator[Span]:
-    """The part of a text looked through with its escapes undone, and what was found there told in places of the text."""
+    """What must not leave in a part of a text with its escapes undone, in places of the text."""
     parts: list[str] = []
     at: list[int] = []
     stood: list[int] = []

@@ -1,4 +1,4 @@
-"""The last look at what is about to leave: keys by their shape, in any letters and writing, and parts of what was masked.
+"""The last look at what is about to leave: keys by their shape, in any writing, and parts of what was masked.
 
 Masking is done where texts are; this is for whatever forgot it. It changes nothing, it says no.
 """

@@ -225,16 +225,21 @@ def in_run(text: str, start: int, end: int) -> Iterator[Span]:
     for needle, pattern in _BARE:
         if needle in said:
             yield from _after(text, start, end, needle, pattern)
-    if text[start - 1 : start + 2] == ":AA" and (number := _BOT_ID.search(text, max(0, start - 13), start - 1)):
-        if found := _BOT.match(text, start):
-            yield Span(number.start(), found.end(), "key")
-    for hit in _DISCORD.finditer(text, start, end):
-        if number := _DISCORD_ID.search(text, max(0, hit.start() - 28), hit.start()):
-            yield Span(number.start(), hit.end(), "key")
+    yield from _bots(text, start, end)
     low = said.lower()
     if any(sign in low for sign in _SIGNS) or ":" in text[end : end + 1]:
         for hit in _IN_RUN.finditer(text, start, min(len(text), end + 40)):
             yield Span(*hit.span(), "key")
+
+
+def _bots(text: str, start: int, end: int) -> Iterator[Span]:
+    """Keys of Telegram's and Discord's bots, which begin with a number."""
+    number = _BOT_ID.search(text, max(0, start - 13), start - 1) if text.startswith(":AA", max(0, start - 1)) else None
+    if number and (found := _BOT.match(text, start)):
+        yield Span(number.start(), found.end(), "key")
+    for hit in _DISCORD.finditer(text, start, end):
+        if number := _DISCORD_ID.search(text, max(0, hit.start() - 28), hit.start()):
+            yield Span(number.start(), hit.end(), "key")
 
 
 def _after(text: str, start: int, end: int, needle: str, pattern: re.Pattern[str]) -> Iterator[Span]:

@@ -89,8 +89,8 @@ def _passwords(text: str, pattern: re.Pattern[str]) -> Iterator[Span]:
 def is_login(encoded: str) -> bool:
     """Whether it says NAME:PASSWORD in base64."""
     try:
-        told = b64decode(encoded + "=" * (-len(encoded) % 4), altchars=b"-_" if "-" in encoded or "_" in encoded else None,
-                         validate=True)  # fmt: skip
+        plain = encoded.replace("-", "+").replace("_", "/")
+        told = b64decode(plain + "=" * (-len(plain) % 4), validate=True)
     except (NotBase64, ValueError):
         return False
     return b":" in told and told.isascii() and told.decode().isprintable()
