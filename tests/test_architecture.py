@@ -55,6 +55,7 @@ WEIGHT = {
         "store.labels",
         "store.repositories",
         "store.copies",
+        "export.last_look",
         "formats.zip_members",
         "sources.parquet_rows",
         "labels.published",
