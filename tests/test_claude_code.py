@@ -169,7 +169,7 @@ def test_damage_costs_the_damaged_record_and_is_counted() -> None:
     one = given(data)
     (found,) = claude_code.read([one]).sessions
     assert [t.text for t in found.turns] == ["one", "lone ? half"]
-    assert one.artifact.skipped_reasons == {"bad_json": 1, "bad_shape": 1, "cut_line": 1}
+    assert one.artifact.skipped_reasons == {"bad_json": 1, "bad_shape": 1, "cut_line": 1, "unsound_text": 1}
     assert one.artifact.records == 5
 
 

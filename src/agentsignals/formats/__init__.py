@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from agentsignals.errors import AmbiguousFormat, FormatError
 from agentsignals.formats.head import Head
 from agentsignals.formats.records import skip as skip
+from agentsignals.formats.soundness import VERSION, checked, sound_claim
 from agentsignals.model import Artifact, Checkpoint, Session
 from agentsignals.model.attempt import Attempt
 
@@ -111,6 +112,11 @@ class Format(Struct, frozen=True):
     of_json: bool = True
     """Its files begin as JSON does; the others (archives, plain text) are asked about what does not."""
 
+    def __post_init__(self) -> None:
+        """Whoever reads by a format reads soundly; the rules of that are part of its version."""
+        structs.force_setattr(self, "read", checked(self.read))
+        structs.force_setattr(self, "version", self.version + VERSION)
+
 
 def read_by(module: str) -> Callable[[list[Input]], Reading]:
     """`read` of a module of this package that is loaded when the first file of its format is read."""
@@ -151,4 +157,4 @@ def _claims(head: Head) -> Iterator[tuple[Format, Claim]]:
     for known in formats().values():
         claim = known.claims(head) if known.of_json == is_json else None
         if claim is not None:
-            yield known, claim
+            yield known, sound_claim(claim)

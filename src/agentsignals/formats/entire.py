@@ -16,7 +16,7 @@ from agentsignals.formats import Claim, Format, Input, Reading
 from agentsignals.formats.head import Head
 from agentsignals.formats.records import UNREADABLE, document, lines, saw
 from agentsignals.model import Checkpoint
-from agentsignals.model.times import from_iso
+from agentsignals.model.times import logged_iso
 
 _Kind = Literal["session", "checkpoint", "task", "compact"]
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}-(?=.)")
@@ -137,7 +137,7 @@ def _checkpoint(checkpoint_id: str, told: Metadata) -> Checkpoint:
     start = told.checkpoint_transcript_start
     return Checkpoint(
         checkpoint_id,
-        created_at=from_iso(told.created_at),
+        created_at=logged_iso(told.created_at),
         branch=told.branch or None,
         agent_lines=lines_of.agent_lines,
         human_added=lines_of.human_added,

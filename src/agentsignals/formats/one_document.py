@@ -21,7 +21,6 @@ REDACTED = "REDACTED"
 """What a collector leaves of an id it took for a secret (design/formats.md#entire): names nothing, and is not
 unique."""
 
-_lenient = json.JSONDecoder(strict=False, parse_constant=lambda _: None)
 _SPACE = re.compile(r"[\s\ufeff]*")
 
 
@@ -58,11 +57,14 @@ def read(given: Input, decode: Decode[T], key: str) -> T | None:
         return document
     if len(given.data) > recs.MAX_DOCUMENT_BYTES:
         return None
-    rest = _salvaged(bytes(given.data).decode("utf-8", "replace"), key)
+    lenient = recs.Lenient()
+    rest = _salvaged(lenient.text(bytes(given.data)), key, lenient)
     try:
-        return decode(rest) if rest else None
+        salvaged = decode(lenient.encoded(rest)) if rest else None
     except UNREADABLE:
         return None
+    lenient.account(given.artifact)
+    return salvaged
 
 
 def tally(artifact: Artifact, group: str, types: list[str | None]) -> None:
@@ -80,11 +82,6 @@ def tally(artifact: Artifact, group: str, types: list[str | None]) -> None:
 def each(raws: list[Raw], decode: Decode[T]) -> list[T | None]:
     """Every record decoded by itself; None for one that is not what it should be."""
     return [_one(raw, decode) for raw in raws]
-
-
-def as_count(value: object) -> int | None:
-    """A number of tokens; None for anything that is no number."""
-    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def as_text(value: object) -> str:
@@ -106,35 +103,35 @@ def _one(raw: Raw, decode: Decode[T]) -> T | None:
         return None
 
 
-def _salvaged(text: str, key: str) -> bytes | None:
+def _salvaged(text: str, key: str, lenient: recs.Lenient) -> dict[str, Any] | None:
     """A whole document made of what a broken one still says; None when its list `key` holds nothing."""
     kept: dict[str, Any] = {}
     at = _space(text, 0)
     if text[at : at + 1] == "[":
-        kept[key] = list(_items(text, at + 1))
-        return json.dumps(kept, ensure_ascii=False).encode("utf-8", "replace") if kept[key] else None
+        kept[key] = list(_items(text, at + 1, lenient))
+        return kept if kept[key] else None
     if text[at : at + 1] != "{":
         return None
     at = _space(text, at + 1)
     try:
         while text[at : at + 1] == '"' and key not in kept:
-            name, at = _lenient.raw_decode(text, at)
+            name, at = lenient.value(text, at)
             at = _space(text, _space(text, at) + 1)  # over the colon
             if name == key and text[at : at + 1] == "[":
-                kept[key] = list(_items(text, at + 1))
+                kept[key] = list(_items(text, at + 1, lenient))
             else:
-                kept[name], at = _lenient.raw_decode(text, at)
+                kept[name], at = lenient.value(text, at)
                 at = _space(text, _space(text, at) + 1)  # over the comma
     except (ValueError, RecursionError):
         pass
-    return json.dumps(kept, ensure_ascii=False).encode("utf-8", "replace") if kept.get(key) else None
+    return kept if kept.get(key) else None
 
 
-def _items(text: str, at: int) -> Iterator[Any]:
+def _items(text: str, at: int, lenient: recs.Lenient) -> Iterator[Any]:
     at = _space(text, at)
     while at < len(text) and text[at] != "]":
         try:
-            item, at = _lenient.raw_decode(text, at)
+            item, at = lenient.value(text, at)
         except (ValueError, RecursionError):
             return
         yield item

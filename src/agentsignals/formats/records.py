@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from math import isfinite
+from typing import Any, TypeVar
 
 import msgspec
 
+from agentsignals.formats.soundness import refuse
 from agentsignals.model import Artifact
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
@@ -18,6 +20,9 @@ UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 MAX_DOCUMENT_BYTES = 128 * 1024 * 1024
 """A larger document is skipped and counted: it can only be decoded whole, at several times its size."""
+
+_MOST_DIGITS = 20
+"""Of a whole number with its sign: 64 bits have no more."""
 
 T = TypeVar("T")
 Decode = Callable[[memoryview | bytes], T]
@@ -112,23 +117,73 @@ def saw(artifact: Artifact, kind: str, times: int = 1) -> None:
     artifact.record_kinds[kind] = artifact.record_kinds.get(kind, 0) + times
 
 
+class Lenient:
+    """Reads JSON as far as it can be read, with values that JSON has no place for; `odd` says what became of them."""
+
+    def __init__(self) -> None:
+        self.odd: list[str] = []
+        self._decoder = json.JSONDecoder(
+            strict=False, parse_constant=self._no_number, parse_float=self._float, parse_int=self._int
+        )
+
+    def text(self, raw: bytes) -> str:
+        """The bytes as text."""
+        try:
+            return raw.decode()
+        except UnicodeDecodeError:
+            self.odd.append("unsound_text")
+            return raw.decode("utf-8", "replace")
+
+    def value(self, text: str, at: int) -> tuple[Any, int]:
+        """The value that begins at `at`, and where it ends. ValueError or RecursionError when there is none."""
+        value, end = self._decoder.raw_decode(text, at)
+        return value, end
+
+    def encoded(self, value: object) -> bytes:
+        """The value as JSON that any decoder takes."""
+        text = json.dumps(value, ensure_ascii=False)
+        try:
+            return text.encode()
+        except UnicodeEncodeError:
+            self.odd.append("unsound_text")
+            return text.encode("utf-8", "replace")
+
+    def account(self, artifact: Artifact) -> None:
+        """Counts what was odd in records that were read after all."""
+        for reason in self.odd:
+            refuse(artifact, reason)
+        self.odd.clear()
+
+    def _no_number(self, _: str) -> Any:
+        self.odd.append("impossible_number")
+
+    def _float(self, digits: str) -> float | None:
+        number = float(digits)
+        return number if isfinite(number) else self._no_number(digits)
+
+    def _int(self, digits: str) -> int | None:
+        return int(digits) if len(digits) <= _MOST_DIGITS else self._no_number(digits)
+
+
 def _recovered(raw: bytes, artifact: Artifact, decode: Decode[T], broken: str) -> Iterator[T]:
     """What a lenient reader makes of a record: several objects on one line, lone surrogates, NaN."""
-    text = raw.decode("utf-8", "replace")
+    lenient = Lenient()
+    text = lenient.text(raw)
     at = 0
     while at < len(text):
         artifact.records += 1
         try:
-            value, at = _lenient.raw_decode(text, at)
+            value, at = lenient.value(text, at)
         except (ValueError, RecursionError):
             skip(artifact, broken)
             return
         try:
-            yield decode(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+            record = decode(lenient.encoded(value))
         except UNREADABLE:
             skip(artifact, "bad_shape")
+            lenient.odd.clear()
+        else:
+            lenient.account(artifact)
+            yield record
         while at < len(text) and text[at] in " \t\r\n,":
             at += 1
-
-
-_lenient = json.JSONDecoder(strict=False, parse_constant=lambda _: None)

@@ -26,7 +26,7 @@ class Used(NamedTuple):
     def since(self, before: Used) -> Used:
         """What was used since an earlier total. A figure that has fallen: counting began anew, and this is all."""
         grown = Used(*(now - then for now, then in zip(self, before, strict=True)))
-        return grown if min(grown) >= 0 else self
+        return self if any(n < 0 for n in grown) else grown
 
     def without(self, counted: Used) -> Used:
         """What is left beside what was counted elsewhere; never less than nothing."""

@@ -207,6 +207,8 @@ class Artifact(Struct, gc=False):
     records: int = 0
     skipped: int = 0
     skipped_reasons: dict[str, int] = field(default_factory=dict)
+    """Why records were skipped; and, in no `skipped`, why values of records that were read are absent: what could not
+    be true (`impossible_tokens` …) or stored (`unsound_text`)."""
     record_kinds: dict[str, int] = field(default_factory=dict)
     """How many records of each kind were read, those that leave no event (hook ticks, snapshots) included."""
     note: str | None = None

@@ -224,7 +224,7 @@ STUDY = Study(
         " sum(records) AS records, sum(skipped) AS skipped, sum(bytes) AS bytes FROM artifacts a"
         " LEFT JOIN (SELECT format, count(*) AS sessions FROM sessions GROUP BY format) s USING (format)"
         " GROUP BY a.format ORDER BY files DESC, a.format",
-        "skips": "SELECT path, skipped_reasons FROM artifacts WHERE skipped > 0 ORDER BY path",
+        "skips": "SELECT path, skipped_reasons FROM artifacts WHERE skipped_reasons <> '{}' ORDER BY path",
         "notes": "SELECT trim(regexp_replace(note, '[0-9a-f-]{12,}', '…')) AS note, count(*) AS files FROM artifacts"
         " WHERE note IS NOT NULL GROUP BY 1 ORDER BY files DESC, 1",
         "absent": "SELECT absent, count(*) AS n, count(DISTINCT signal) AS signals,"

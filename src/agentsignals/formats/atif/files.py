@@ -13,7 +13,8 @@ from agentsignals.formats import Input, Reading
 from agentsignals.formats.atif.records import Ref, Step, Trajectory, decode, decode_step, refs, words
 from agentsignals.formats.atif.session import Conversation
 from agentsignals.formats.builder import SessionBuilder
-from agentsignals.formats.one_document import as_count, each, tally
+from agentsignals.formats.figures import amount, count
+from agentsignals.formats.one_document import each, tally
 from agentsignals.formats.one_document import read as read_document
 from agentsignals.formats.records import UNREADABLE
 from agentsignals.model import MAIN, Session
@@ -219,11 +220,10 @@ class _Run:
         )
         fields = [f"knobs.{name}" for name in observed]
         if totals is not None:
-            part.input_tokens = as_count(totals.total_prompt_tokens)
-            part.output_tokens = as_count(totals.total_completion_tokens)
-            part.cache_read_tokens = as_count(totals.total_cached_tokens)
-            cost = totals.total_cost_usd
-            part.cost_usd = float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) else None
+            part.input_tokens = count(totals.total_prompt_tokens)
+            part.output_tokens = count(totals.total_completion_tokens)
+            part.cache_read_tokens = count(totals.total_cached_tokens)
+            part.cost_usd = amount(totals.total_cost_usd)
             fields += ["input_tokens", "output_tokens", "cache_read_tokens", "cost_usd"]
             told += f", totals {msgspec.json.encode(totals).decode()}"
         said = f"{head.trajectory.schema_version}: {told}"

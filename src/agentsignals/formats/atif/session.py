@@ -20,10 +20,10 @@ from agentsignals.formats.atif.records import (
 )
 from agentsignals.formats.atif.tools import outcome, record_edit, tool
 from agentsignals.formats.builder import RESULT_CHARS_KEPT, SessionBuilder
-from agentsignals.formats.one_document import as_count
+from agentsignals.formats.figures import amount, count
 from agentsignals.model import MAIN, ToolCall
 from agentsignals.model import Step as Row
-from agentsignals.model.times import from_iso
+from agentsignals.model.times import logged_iso
 
 COMPACTION = "compaction"
 
@@ -45,7 +45,7 @@ class Conversation:
         self._touched: set[str] = set()
 
     def take(self, step: Step, thread: str = MAIN) -> None:
-        at = from_iso(words(step.timestamp))
+        at = logged_iso(words(step.timestamp))
         text = content(step.message)
         if step.is_copied_context is True:
             self._meta(text, at, thread)  # told in full where it happened
@@ -172,19 +172,18 @@ def _compaction(managed: ContextManagement) -> str:
 def _count(row: Row, metrics: Metrics) -> None:
     """Cached tokens, and those written to the cache where it says so, are part of the prompt's."""
     extra = metrics.extra
-    prompt, cached = as_count(metrics.prompt_tokens), as_count(metrics.cached_tokens)
+    prompt, cached = count(metrics.prompt_tokens), count(metrics.cached_tokens)
     written = None
     if extra is not None:
         says = (extra.cache_creation_input_tokens, extra.cache_write_tokens)
-        written = next((n for s in says if (n := as_count(s)) is not None), None)
+        written = next((n for s in says if (n := count(s)) is not None), None)
     if prompt is not None:
         rest = prompt - (cached or 0)
         row.input_tokens = max(rest - (written or 0) if rest >= (written or 0) else rest, 0)
-    row.output_tokens = as_count(metrics.completion_tokens)
+    row.output_tokens = count(metrics.completion_tokens)
     row.cache_read_tokens, row.cache_write_tokens = cached, written
     if extra is not None:
         thoughts = (extra.reasoning_tokens, extra.reasoning_output_tokens, extra.thoughts_tokens)
-        row.reasoning_tokens = next((n for t in thoughts if (n := as_count(t)) is not None), None)
-    cost = metrics.cost_usd
-    if isinstance(cost, int | float) and not isinstance(cost, bool):
-        row.cost_usd, row.cost_source = float(cost), "recorded"
+        row.reasoning_tokens = next((n for t in thoughts if (n := count(t)) is not None), None)
+    row.cost_usd = amount(metrics.cost_usd)
+    row.cost_source = "recorded" if row.cost_usd is not None else None

@@ -17,7 +17,7 @@ from agentsignals.formats.claude_code.results import answer
 from agentsignals.formats.claude_code.tools import tool
 from agentsignals.formats.records import saw
 from agentsignals.model import MAIN, Session, Step
-from agentsignals.model.times import from_iso
+from agentsignals.model.times import logged_iso
 
 _NEAR = 12
 """How many records ahead is looked for what a record is about: an answer to a command, the call of a result."""
@@ -72,7 +72,7 @@ class SessionReader:
                 seen[key] = session_id
             builder.line = file.numbers[n]
             if turns is not None:
-                builder.turn_index = _turn_at(turns, from_iso(line.timestamp))
+                builder.turn_index = _turn_at(turns, logged_iso(line.timestamp))
             self._record(line, n)
         if repeated:
             saw(artifact, "repeated", repeated)
@@ -111,7 +111,7 @@ class SessionReader:
         elif kind == "system":
             self._system(line)
         elif kind == "queue-operation":
-            self.queue.operation(line.operation or "", line.content, from_iso(line.timestamp))
+            self.queue.operation(line.operation or "", line.content, logged_iso(line.timestamp))
         elif kind not in records.QUIET:
             self._about(line, kind)
 
@@ -124,11 +124,11 @@ class SessionReader:
         elif kind == "summary":
             self.summaries.append((line.leaf_uuid, line.summary or ""))
         else:
-            self.builder.event("unknown", kind or "untyped", from_iso(line.timestamp))
+            self.builder.event("unknown", kind or "untyped", logged_iso(line.timestamp))
 
     def _assistant(self, message: Message, line: Line, thread: str) -> None:
         builder = self.builder
-        at = from_iso(line.timestamp)
+        at = logged_iso(line.timestamp)
         if message.model == "<synthetic>" or line.is_api_error_message:
             text = records.text_of(message)
             failed = records.is_true(line.is_api_error_message) or text.startswith("API Error")
@@ -137,7 +137,8 @@ class SessionReader:
         step = builder.step(records.identity(message.id), message.model, at, thread)
         records.count_usage(step, message)
         if line.cost_usd is not None:
-            step.cost_usd, step.cost_source = max(line.cost_usd, step.cost_usd or 0.0), "recorded"
+            step.cost_usd = line.cost_usd if step.cost_usd is None else max(line.cost_usd, step.cost_usd)
+            step.cost_source = "recorded"
         if thread == MAIN and message.model is not None:
             turns = self.session.turns
             if message.model != self.model:
@@ -160,7 +161,7 @@ class SessionReader:
 
     def _other_block(self, block: Block, line: Line, step: Step, thread: str) -> None:
         """Blocks that a server-side tool or a refusal adds to a message."""
-        builder, at = self.builder, from_iso(line.timestamp)
+        builder, at = self.builder, logged_iso(line.timestamp)
         if block.type.endswith("tool_use"):
             name = block.name or ""
             builder.call(block.id or "", name, bytes(block.input) or b"{}", self.find_tool(name), at, step, thread)
@@ -179,7 +180,7 @@ class SessionReader:
         self.model = model
 
     def _user(self, line: Line, message: Message, thread: str, n: int | None = None) -> None:
-        at = from_iso(line.timestamp)
+        at = logged_iso(line.timestamp)
         content = message.content
         if isinstance(content, list) and any(block.type == "tool_result" for block in content):
             self._results(content, line, thread, n)
@@ -192,7 +193,7 @@ class SessionReader:
             self.builder.event("meta", records.text_of(message), at, None, thread)
 
     def _results(self, content: list[Block], line: Line, thread: str, n: int | None) -> None:
-        at = from_iso(line.timestamp)
+        at = logged_iso(line.timestamp)
         for block in content:
             if block.type == "tool_result":
                 call_id = block.tool_use_id or ""
@@ -212,7 +213,7 @@ class SessionReader:
         builder = self.builder
         here = builder.line
         builder.line, block, line = self.early.pop(call_id)
-        answer(builder, block, line.tool_use_result, from_iso(line.timestamp), thread)
+        answer(builder, block, line.tool_use_result, logged_iso(line.timestamp), thread)
         builder.line = here
 
     def _progress(self, line: Line) -> None:
@@ -234,7 +235,7 @@ class SessionReader:
             self._user(inner, inner.message, thread)
 
     def _system(self, line: Line) -> None:
-        at = from_iso(line.timestamp)
+        at = logged_iso(line.timestamp)
         kind, text = line.subtype or "", records.as_text(line.content)
         if kind == "compact_boundary":
             self.builder.event("compaction", _facts(line.compact_metadata), at)
@@ -255,7 +256,7 @@ class SessionReader:
         attached = line.attachment
         if attached is None or attached.type in records.QUIET_ATTACHMENTS:
             return
-        at = from_iso(line.timestamp)
+        at = logged_iso(line.timestamp)
         if attached.type == "queued_command":
             self.queue.attachment(attached, line, at)
         elif attached.type == "edited_text_file":

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import msgspec
 
 from agentsignals.formats import Input, Reading
@@ -21,9 +19,10 @@ from agentsignals.formats.claude_stream.records import (
     decode_result,
     read_lines,
 )
-from agentsignals.formats.one_document import as_count, as_text
+from agentsignals.formats.figures import amount, count
+from agentsignals.formats.one_document import as_text
 from agentsignals.formats.run_totals import Used, close, of_steps
-from agentsignals.model.times import from_iso
+from agentsignals.model.times import logged_iso
 
 _FACTS = ("subtype", "is_error", "num_turns", "duration_ms", "duration_api_ms", "total_cost_usd")
 
@@ -62,7 +61,7 @@ class StreamReader(SessionReader):
     def _record(self, line: Line, n: int) -> None:
         kind = line.type
         if kind == "result" and isinstance(line, StreamLine):
-            self._result(decode_result(line.raw), from_iso(line.timestamp))
+            self._result(decode_result(line.raw), logged_iso(line.timestamp))
         elif kind == "system" and line.subtype == "init" and isinstance(line, StreamLine):
             self.builder.where(line.cwd)
             self.session.model = self.session.model or line.model
@@ -70,7 +69,7 @@ class StreamReader(SessionReader):
             super()._record(line, n)
 
     def _system(self, line: Line) -> None:
-        at = from_iso(line.timestamp)
+        at = logged_iso(line.timestamp)
         if line.subtype == "api_retry":
             self.builder.event("api_error", claude.error_text(line.error) or line.subtype, at)
         elif line.subtype == "task_notification":
@@ -120,12 +119,12 @@ class StreamReader(SessionReader):
         self._closed = len(self.session.steps)
 
     def _cost(self, model: str, tally: Tally) -> float | None:
-        told = tally.costUSD
-        if not isinstance(told, int | float) or isinstance(told, bool) or not math.isfinite(told):
+        paid = amount(tally.costUSD)
+        if paid is None:
             return None
         before = self._paid.get(model, 0.0)
-        self._paid[model] = float(told)
-        return told - before if told >= before else float(told)
+        self._paid[model] = paid
+        return paid - before if paid >= before else paid
 
 
 def _by_model(result: Result, model: str | None) -> dict[str, Tally]:
@@ -143,7 +142,7 @@ def _by_model(result: Result, model: str | None) -> dict[str, Tally]:
 
 def _used(tally: Tally) -> Used:
     figures = (tally.inputTokens, tally.outputTokens, tally.cacheReadInputTokens, tally.cacheCreationInputTokens)
-    return Used(*(as_count(f) or 0 for f in figures))
+    return Used(*(count(f) or 0 for f in figures))
 
 
 def _plain(model: str | None) -> str | None:

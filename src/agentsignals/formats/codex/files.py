@@ -11,7 +11,7 @@ from agentsignals.formats.codex.records import SessionMeta, Task, TurnContext
 from agentsignals.formats.codex.session import Reader, parent_of
 from agentsignals.formats.records import all_lines, saw
 from agentsignals.model import Session
-from agentsignals.model.times import from_epoch_ms, from_iso
+from agentsignals.model.times import logged_iso, logged_ms
 
 _BURST_US = 2_000_000
 """A fork copies its parent's history in one go; records this much later than the first are its own."""
@@ -56,9 +56,9 @@ class _File:
         begins = self.begins(self.session_id)
         if begins is not None:
             return begins
-        first = from_iso(self.records[0].timestamp)
+        first = logged_iso(self.records[0].timestamp)
         for n, one in enumerate(self.records):
-            at = from_iso(one.timestamp)
+            at = logged_iso(one.timestamp)
             if at is not None and first is not None and at > first + _BURST_US:
                 return n
         return len(self.records)
@@ -147,5 +147,5 @@ def _is_since(body: Task | TurnContext, began: int) -> bool:
     minted = _minted(body.turn_id or "")
     if minted is not None:
         return minted >= began
-    started = from_epoch_ms(body.started_at * 1000) if isinstance(body, Task) and body.started_at is not None else None
+    started = logged_ms(body.started_at * 1000) if isinstance(body, Task) and body.started_at is not None else None
     return started is not None and started >= began - began % 1_000_000

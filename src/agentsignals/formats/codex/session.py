@@ -34,7 +34,7 @@ from agentsignals.formats.codex.records import (
 from agentsignals.formats.codex.usage import ModelCalls
 from agentsignals.formats.codex.user import Reports, UserRecords
 from agentsignals.model import EventKind, Session
-from agentsignals.model.times import from_iso
+from agentsignals.model.times import logged_iso
 
 T = TypeVar("T")
 
@@ -69,10 +69,10 @@ class Reader:
         handler = self._handlers.get(type(body))
         if handler is not None:
             self.builder.line = line
-            handler(body, from_iso(record.timestamp))
+            handler(body, logged_iso(record.timestamp))
         elif body is None:
             self.builder.line = line
-            self.builder.event("unknown", kind_of(record)[:80], from_iso(record.timestamp))
+            self.builder.event("unknown", kind_of(record)[:80], logged_iso(record.timestamp))
 
     def copied(self, record: Record) -> None:
         """A record that is a copy of another session's: only what it says of the state at the fork counts."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.codex.records import TokenInfo, Usage
+from agentsignals.formats.figures import count
 from agentsignals.model import Step, ToolCall
 
 _NOTHING = Usage()
@@ -91,10 +92,10 @@ class ModelCalls:
 
 
 def _charge(step: Step, used: Usage) -> None:
-    step.input_tokens = max(used.input_tokens - used.cached_input_tokens, 0)
-    step.cache_read_tokens = used.cached_input_tokens
-    step.output_tokens = used.output_tokens
-    step.reasoning_tokens = used.reasoning_output_tokens
+    cached = count(used.cached_input_tokens)
+    step.input_tokens = max((count(used.input_tokens) or 0) - (cached or 0), 0)
+    step.cache_read_tokens, step.output_tokens = cached, count(used.output_tokens)
+    step.reasoning_tokens = count(used.reasoning_output_tokens)
 
 
 def _minus(a: Usage, b: Usage) -> Usage:

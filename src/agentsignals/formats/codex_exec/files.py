@@ -13,7 +13,7 @@ from agentsignals.formats import Input, Reading
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.codex_exec.items import TOOLS, begin, end
 from agentsignals.formats.codex_exec.records import Item, Record, Usage, decode, kind_of
-from agentsignals.formats.one_document import as_count
+from agentsignals.formats.figures import count
 from agentsignals.formats.records import lines, saw
 from agentsignals.formats.run_totals import Used, charge, close
 from agentsignals.model import EventKind, Session, Step, ToolCall
@@ -166,7 +166,7 @@ class _Reader:
 def _used(usage: Usage | None) -> Used | None:
     if usage is None:
         return None
-    read, wrote = as_count(usage.cached_input_tokens) or 0, as_count(usage.cache_write_input_tokens) or 0
-    fresh = max((as_count(usage.input_tokens) or 0) - read - wrote, 0)
-    reasoning = as_count(usage.reasoning_output_tokens) or 0
-    return Used(fresh, as_count(usage.output_tokens) or 0, read, wrote, reasoning)
+    read, wrote = count(usage.cached_input_tokens) or 0, count(usage.cache_write_input_tokens) or 0
+    fresh = max((count(usage.input_tokens) or 0) - read - wrote, 0)
+    reasoning = count(usage.reasoning_output_tokens) or 0
+    return Used(fresh, count(usage.output_tokens) or 0, read, wrote, reasoning)

@@ -34,8 +34,9 @@ from agentsignals.formats.copilot_cli.records import (
     Warned,
 )
 from agentsignals.formats.copilot_cli.usage import Totals
+from agentsignals.formats.figures import count
 from agentsignals.model import MAIN, Session
-from agentsignals.model.times import from_iso
+from agentsignals.model.times import logged_iso
 
 _HUMAN_SOURCES = ("user", "human")
 
@@ -57,7 +58,7 @@ class Reader:
         """Adds one event."""
         if isinstance(event, Quiet):
             return
-        at = from_iso(event.timestamp)
+        at = logged_iso(event.timestamp)
         handler = self._handlers.get(type(event))
         if handler is not None:
             handler(event, at)
@@ -111,7 +112,7 @@ class Reader:
         if len(self.session.steps) > known:
             self.totals.add(step)
         # A call that said something took tokens: a 0 here is a provider that reports none.
-        step.output_tokens = max(answer.outputTokens or 0, step.output_tokens or 0) or None
+        step.output_tokens = max(count(answer.outputTokens) or 0, step.output_tokens or 0) or None
         if thread == MAIN and model is not None and model != self.model:
             if self.model is not None:
                 builder.event("model_change", f"{self.model} -> {model}", at, step)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.copilot_cli.records import Metric, Shutdown, Usage
+from agentsignals.formats.figures import count
 from agentsignals.model import MAIN, Step
 
 TOTAL = "session_total"
@@ -43,12 +44,13 @@ class Totals:
             if usage is None:
                 continue
             counted = sum(step.output_tokens or 0 for step in steps)
+            output = count(usage.outputTokens) or 0
             if len(steps) == 1 and requests is not None and requests.count == 1:
-                _charge(steps[0], usage, usage.outputTokens or None)
-            elif usage.inputTokens or usage.outputTokens > counted:
+                _charge(steps[0], usage, output or None)
+            elif usage.inputTokens or not output <= counted:
                 threads = {step.thread for step in steps}
                 where = thread or (threads.pop() if len(threads) == 1 else MAIN)
-                _charge(self._closing(model, where, at), usage, max(usage.outputTokens - counted, 0) or None)
+                _charge(self._closing(model, where, at), usage, max(output - counted, 0) or None)
 
     def _closing(self, model: str, thread: str, at: int | None) -> Step:
         step = self._builder.step(None, model, at, thread)
@@ -61,7 +63,7 @@ def _charge(step: Step, usage: Usage, output: int | None) -> None:
     """Input of 0 is input not reported: no call goes without."""
     step.output_tokens = output if output is not None else step.output_tokens
     if usage.inputTokens:
-        step.input_tokens = max(usage.inputTokens - usage.cacheReadTokens - usage.cacheWriteTokens, 0)
-        step.cache_read_tokens = usage.cacheReadTokens
-        step.cache_write_tokens = usage.cacheWriteTokens
-        step.reasoning_tokens = usage.reasoningTokens
+        read, written = count(usage.cacheReadTokens) or 0, count(usage.cacheWriteTokens) or 0
+        step.input_tokens = max((count(usage.inputTokens) or 0) - read - written, 0)
+        step.cache_read_tokens, step.cache_write_tokens = read, written
+        step.reasoning_tokens = count(usage.reasoningTokens)

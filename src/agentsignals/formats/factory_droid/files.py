@@ -23,7 +23,7 @@ from agentsignals.formats.factory_droid.records import (
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.records import lines, saw
 from agentsignals.model import CallStatus, Session
-from agentsignals.model.times import from_iso
+from agentsignals.model.times import logged_iso
 
 _REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
 _MODEL = re.compile(r"^Model: (\S.*)$", re.MULTILINE)
@@ -88,7 +88,7 @@ class _Reader:
         return session
 
     def take(self, record: Record) -> None:
-        builder, at = self.builder, from_iso(record.timestamp)
+        builder, at = self.builder, logged_iso(record.timestamp)
         if record.message is not None:
             self._message(record.message, record, at)
         elif record.type == "session_start":

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.figures import count as count_of
 from agentsignals.formats.gemini_cli import log as logs
 from agentsignals.formats.gemini_cli.records import Chat, Content, Message, Tokens, decode, parts_of, text_of
 from agentsignals.formats.gemini_cli.tools import project_folder, run
-from agentsignals.formats.one_document import Snapshot, as_count, largest, tally
+from agentsignals.formats.one_document import Snapshot, largest, tally
 from agentsignals.formats.one_document import read as read_document
 from agentsignals.model import ABANDONED, MAIN, Artifact, EventKind, Session, Step
-from agentsignals.model.times import from_iso
+from agentsignals.model.times import logged_iso
 
 CANCELLED = "Request cancelled."
 """The notice that the person stopped the agent."""
@@ -63,7 +64,7 @@ class _Reader:
         session = Session(snapshot.session_id, "product", "gemini-cli", "gemini-cli", given.artifact.artifact_id)
         session.repo = given.repo_hint
         session.title = chat.summary
-        session.started_at = from_iso(chat.startTime)
+        session.started_at = logged_iso(chat.startTime)
         self.chat = chat
         self.builder = SessionBuilder(session)
         self.builder.where(project_folder(chat))
@@ -97,7 +98,7 @@ class _Reader:
             self.builder.turn_index = turn
 
     def _message(self, message: Message) -> None:
-        at = from_iso(message.timestamp)
+        at = logged_iso(message.timestamp)
         if message.type == "gemini":
             self._gemini(message, at)
         elif message.type == "user":
@@ -130,7 +131,7 @@ class _Reader:
         step = self._step(message, text, at)
         for thought in message.thoughts or ():
             told = ": ".join(filter(None, (thought.subject, thought.description)))
-            builder.event("thinking", told, from_iso(thought.timestamp), step, self.thread)
+            builder.event("thinking", told, logged_iso(thought.timestamp), step, self.thread)
         if text:
             builder.event("text", text, at, step, self.thread)
         for call in message.toolCalls or ():
@@ -169,7 +170,7 @@ def count(step: Step, tokens: Tokens) -> None:
     counts beside `output`, is output, as reasoning is in every other format.
     """
     fresh, output, cached, thoughts, tool = (
-        as_count(v) for v in (tokens.input, tokens.output, tokens.cached, tokens.thoughts, tokens.tool)
+        count_of(v) for v in (tokens.input, tokens.output, tokens.cached, tokens.thoughts, tokens.tool)
     )
     if not any((fresh, output, cached, thoughts, tool)):
         return

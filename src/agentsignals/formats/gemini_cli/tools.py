@@ -17,7 +17,7 @@ from agentsignals.formats.records import UNREADABLE
 from agentsignals.formats.tools import ASK, EDIT, PLAN, READ, SEARCH, SHELL, TASK, WEB, Tool
 from agentsignals.model import MAIN, CallStatus, Step
 from agentsignals.model import ToolCall as Row
-from agentsignals.model.times import from_iso
+from agentsignals.model.times import logged_iso
 
 TOOLS: dict[str, Tool] = {
     **dict.fromkeys(("read_file", "read_many_files", "get_internal_docs"), READ),
@@ -76,7 +76,7 @@ def run(builder: SessionBuilder, found: ToolCall, at: int | None, step: Step | N
         return
     code = exit_code(text) if tool is SHELL else None
     error = "permission" if _BY_POLICY in text[:_HEAD] else None
-    builder.result(unique_id, text, status, from_iso(found.timestamp), call.thread, code, error)
+    builder.result(unique_id, text, status, logged_iso(found.timestamp), call.thread, code, error)
     if status == "ok" and call.class_ == "edit":
         _edit(builder, call, found, given)
 

@@ -10,8 +10,9 @@ import msgspec
 from msgspec import Raw
 
 from agentsignals.formats import Input, Reading
+from agentsignals.formats.figures import amount, count, number
 from agentsignals.formats.harbor import records
-from agentsignals.formats.harbor.records import Config, Ctrf, Dataset, Job, Lock, Result, count, moment, number, word
+from agentsignals.formats.harbor.records import Config, Ctrf, Dataset, Job, Lock, Result, moment, word
 from agentsignals.formats.harbor.treatment import job_knobs, trial_knobs
 from agentsignals.formats.harbor.verifier import failed_by, verification
 from agentsignals.formats.records import document, saw, skip
@@ -168,7 +169,7 @@ def _usage(result: Result, part: Attempt, said: _Sayings) -> None:
     if used is None:
         return
     part.input_tokens, part.output_tokens = count(used.n_input_tokens), count(used.n_output_tokens)
-    part.cache_read_tokens, part.cost_usd = count(used.n_cache_tokens), number(used.cost_usd)
+    part.cache_read_tokens, part.cost_usd = count(used.n_cache_tokens), amount(used.cost_usd)
     said.add(
         f"Harbor counted {part.input_tokens} tokens in ({part.cache_read_tokens} of them cached), "
         f"{part.output_tokens} out, cost {part.cost_usd}",

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from agentsignals.model.times import from_iso
+from agentsignals.model.times import IMPOSSIBLE, logged_iso
 
 
 class Times(Struct, gc=False):
@@ -172,16 +172,4 @@ def word(value: object) -> str | None:
 
 def moment(value: object) -> int | None:
     """A time in microseconds UTC."""
-    return from_iso(value) if isinstance(value, str) else None
-
-
-def number(value: object) -> float | None:
-    """A number that is one: no truth value, no NaN, nothing endless."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return value if abs(value) < float("inf") else None
-
-
-def count(value: object) -> int | None:
-    found = number(value)
-    return None if found is None else int(found)
+    return logged_iso(value) if isinstance(value, str) or value is None else IMPOSSIBLE

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from agentsignals.formats.harbor.records import Agent, AgentInfo, Config, number, word
+from agentsignals.formats.figures import number
+from agentsignals.formats.harbor.records import Agent, AgentInfo, Config, word
 
 CAPS = {"attempt1ToolCap": "attempt1_tool_cap", "retryToolCap": "retry_tool_cap"}
 _SECRET = re.compile(r"(?:api_?key|secret|password|credential|token)$", re.IGNORECASE)

@@ -11,9 +11,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from agentsignals.formats.figures import amount, count
 from agentsignals.formats.inspect_log.records import Header, Sample, Score
 from agentsignals.model.attempt import Attempt, Said
-from agentsignals.model.times import from_iso
+from agentsignals.model.times import logged_iso
 
 _GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 """What Inspect's own metrics make of a grade: correct, partial, incorrect, no answer, and words for yes and no."""
@@ -37,7 +38,7 @@ def part_of(header: Header, sample: Sample, session_id: str, artifact_id: str, p
     part.knobs["epoch"] = sample.epoch
     part.rewards = rewards or None
     part.reward = next(iter(rewards.values())) if len(rewards) == 1 else None
-    part.started_at, part.ended_at = from_iso(sample.started_at), from_iso(sample.completed_at)
+    part.started_at, part.ended_at = logged_iso(sample.started_at), logged_iso(sample.completed_at)
     part.wall_time_s = sample.total_time
     if limit is not None:
         part.exit_status, part.timed_out = f"limit:{limit.type}", limit.type in _TIME_LIMITS
@@ -122,10 +123,10 @@ def _count(part: Attempt, sample: Sample) -> None:
     if not usages:
         return
     part.input_tokens = sum(u.uncached or 0 for u in usages)
-    part.output_tokens = sum(u.output_tokens or 0 for u in usages)
+    part.output_tokens = sum(count(u.output_tokens) or 0 for u in usages)
     if any(u.input_tokens_cache_read is not None for u in usages):
-        part.cache_read_tokens = sum(u.input_tokens_cache_read or 0 for u in usages)
-    costs = [u.total_cost for u in usages]
+        part.cache_read_tokens = sum(count(u.input_tokens_cache_read) or 0 for u in usages)
+    costs = [amount(u.total_cost) for u in usages]
     if None not in costs:
         part.cost_usd = math.fsum(c for c in costs if c is not None)
 

@@ -15,7 +15,7 @@ from agentsignals.formats.records import UNREADABLE, document, saw, skip
 from agentsignals.formats.zip_members import MAGIC, Contents, Member, MemberError, members
 from agentsignals.model import Session
 from agentsignals.model.attempt import Attempt
-from agentsignals.model.times import from_iso
+from agentsignals.model.times import logged_iso
 
 _Content = Callable[[], bytes]
 
@@ -121,6 +121,6 @@ def _read(given: Input, header: Header, place: str, sample: Sample, session_id: 
     Reader(builder, sample, given.artifact).read()
     builder.finish()
     session.model = header.eval.model or session.model
-    session.started_at = from_iso(sample.started_at) or session.started_at
-    session.ended_at = from_iso(sample.completed_at) or session.ended_at
+    session.started_at = logged_iso(sample.started_at) or session.started_at
+    session.ended_at = logged_iso(sample.completed_at) or session.ended_at
     return session, part_of(header, sample, session_id, artifact_id, place)

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
+from agentsignals.formats.figures import count
 from agentsignals.formats.one_document import each
 from agentsignals.formats.records import UNREADABLE
 
@@ -69,7 +70,7 @@ class Usage(Struct, gc=False):
     @property
     def uncached(self) -> int | None:
         """Input that was not cached. Older logs of some providers count cached tokens as input: the total tells."""
-        given, cached = self.input_tokens, self.input_tokens_cache_read or 0
+        given, cached = count(self.input_tokens), count(self.input_tokens_cache_read) or 0
         if given is None or self.total_tokens is None or not cached:
             return given
         counted_in = self.total_tokens == given + (self.output_tokens or 0)

@@ -6,7 +6,6 @@ no work of the agent; it leaves no step.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import msgspec
@@ -18,7 +17,7 @@ from agentsignals.formats.inspect_log.records import Attachments, Call, Event, F
 from agentsignals.formats.inspect_log.tools import record_edit, tool
 from agentsignals.formats.records import UNREADABLE, saw, skip
 from agentsignals.model import MAIN, Artifact, CallStatus, EventKind, Step, ToolCall
-from agentsignals.model.times import from_iso
+from agentsignals.model.times import logged_iso
 
 _DEEPEST = 8
 """Events of a tool within events of a tool, as old logs nest them."""
@@ -98,7 +97,7 @@ class Reader:
 
     def _event(self, event: Event, place: Place, depth: int) -> bool:
         """Whether it is understood."""
-        kind, at = event.event, from_iso(event.timestamp)
+        kind, at = event.event, logged_iso(event.timestamp)
         if kind == "span_begin":
             self._begin(event, place)
         elif kind == "step":
@@ -152,7 +151,7 @@ class Reader:
         if choice is None or choice.message is None or (failure is not None and not choice.message.content):
             return
         done = event.completed if isinstance(event.completed, str) else None
-        step = self._builder.step(None, event.model, from_iso(done) or at, place.thread)
+        step = self._builder.step(None, event.model, logged_iso(done) or at, place.thread)
         step.message_id, step.stop_reason = choice.message.id, choice.stop_reason
         _bill(step, output.usage, event.cache == "read")
         self._is_new(choice.message, dict(self._asked[place.thread][1]))
@@ -248,7 +247,7 @@ class Reader:
             call_id, name = event.id or "", event.function or ""
             if self._builder.answered(call_id):  # a call that the model did not make: a solver's own
                 self._call(Call(call_id, name, event.arguments), at, None, place.thread)
-            done = from_iso(event.completed) if isinstance(event.completed, str) else at
+            done = logged_iso(event.completed) if isinstance(event.completed, str) else at
             call = self._finish(
                 call_id,
                 _result_text(self._attached.json(bytes(event.result))),
@@ -305,7 +304,7 @@ def _bill(step: Step, usage: Usage | None, cached: bool) -> None:
     step.input_tokens, step.output_tokens = usage.uncached, usage.output_tokens
     step.cache_read_tokens, step.cache_write_tokens = usage.input_tokens_cache_read, usage.input_tokens_cache_write
     step.reasoning_tokens = usage.reasoning_tokens
-    if usage.total_cost is not None and math.isfinite(usage.total_cost):
+    if usage.total_cost is not None:
         step.cost_usd, step.cost_source = usage.total_cost, "recorded"
 
 

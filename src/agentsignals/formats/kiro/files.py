@@ -11,7 +11,7 @@ from agentsignals.formats.kiro.tools import Runs
 from agentsignals.formats.one_document import Snapshot, largest, tally
 from agentsignals.formats.one_document import read as read_document
 from agentsignals.model import Artifact, Session, Step
-from agentsignals.model.times import from_epoch_ms, from_iso
+from agentsignals.model.times import logged_iso, logged_ms
 
 DENIED = "I deny this tool request. Ask a follow up question clarifying the expected action"
 """What the client sends when the person answers `n` to a tool request."""
@@ -94,13 +94,13 @@ class _Reader:
 
     def _entry(self, entry: Entry) -> None:
         meta = entry.request_metadata
-        asked = from_epoch_ms(meta.request_start_timestamp_ms) if meta is not None else None
-        answered = from_epoch_ms(meta.stream_end_timestamp_ms) if meta is not None else None
+        asked = logged_ms(meta.request_start_timestamp_ms) if meta is not None else None
+        answered = logged_ms(meta.stream_end_timestamp_ms) if meta is not None else None
         model = (meta.model_id if meta is not None else None) or self.model
         if entry.user is not None:
             state = entry.user.env_context.env_state if entry.user.env_context is not None else None
             self.builder.where(state.current_working_directory if state is not None else None)
-            said_at = from_iso(entry.user.timestamp)
+            said_at = logged_iso(entry.user.timestamp)
             self._user(entry.user, said_at if said_at is not None else asked, model)
         if entry.assistant is not None:
             self._answer(entry.assistant, asked, answered, model)

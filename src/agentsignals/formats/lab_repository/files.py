@@ -16,7 +16,7 @@ from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.tools import EDIT, OTHER, READ, SEARCH, Tool
 from agentsignals.model import CallStatus, Session, Step
 from agentsignals.model.attempt import Attempt, PatchedFile, Said, Verification
-from agentsignals.model.times import from_iso
+from agentsignals.model.times import logged_iso
 
 AGENT = "lab-repository"
 _TEST = Tool("test")
@@ -145,7 +145,7 @@ class _Episode:
         session, attempt = self.session, self.attempt
         self.trial = session.session_id = told.trial_id or self.trial
         session.model, session.title = _word(told.model.get("name")), _word(told.task.get("key"))
-        session.started_at = from_iso(told.started_at)
+        session.started_at = logged_iso(told.started_at)
         attempt.root, attempt.trial_id = f"lab:{self.trial}", self.trial
         attempt.task_id, attempt.run_id = session.title, _word(told.run_id)
         attempt.knobs = _knobs(told, record)

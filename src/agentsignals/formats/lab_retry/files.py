@@ -12,7 +12,7 @@ from agentsignals.formats import records as recs
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.model import Session, Step
 from agentsignals.model.attempt import Attempt, Said, Verification
-from agentsignals.model.times import from_iso
+from agentsignals.model.times import logged_iso
 
 AGENT = "lab-retry"
 _RENAMED = {"name": "condition", "where": "steered_at", "layers": "steered_layers"}
@@ -150,7 +150,7 @@ def _session(given: Input, header: Header, trial: str, number: int, one: Try) ->
         builder.event("text", _text(message), None, step)
     finished = builder.finish()
     # Of the run: an episode has no clock, and what is not said is not made up.
-    finished.started_at = from_iso(header.started_at)
+    finished.started_at = logged_iso(header.started_at)
     return finished
 
 

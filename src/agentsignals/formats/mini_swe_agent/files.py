@@ -7,8 +7,9 @@ from typing import Any
 from agentsignals.edits.unified_diff import looks_like_diff, patched_files
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.figures import amount, number
 from agentsignals.formats.instances import canonical, repo_of, root_of, run_of, run_of_model, stem_of
-from agentsignals.formats.mini_swe_agent.records import Document, Info, Message, decode, decode_message, number
+from agentsignals.formats.mini_swe_agent.records import Document, Info, Message, decode, decode_message
 from agentsignals.formats.mini_swe_agent.session import Conversation
 from agentsignals.formats.one_document import each, tally
 from agentsignals.formats.one_document import read as read_document
@@ -114,9 +115,9 @@ def _end(part: Attempt, info: Info, conversation: Conversation, line: int) -> No
         part.said.append(Said(told, artifact_id, line, fields))
     set_to = ", ".join(f"{k} {v}" for k, v in part.knobs.items())
     part.said.append(Said(f"configured: {set_to}", artifact_id, 1, [f"knobs.{k}" for k in part.knobs]))
-    cost = number(info.model_stats.instance_cost) if info.model_stats is not None else None
+    cost = amount(info.model_stats.instance_cost) if info.model_stats is not None else None
     if cost:  # 0 is what a model without a price costs
-        part.cost_usd = float(cost)
+        part.cost_usd = cost
         part.said.append(Said(f"model stats: cost_usd {cost}", artifact_id, line, ["cost_usd"]))
 
 

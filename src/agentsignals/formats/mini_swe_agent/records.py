@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct, field
 
+from agentsignals.formats.figures import amount, count
 from agentsignals.formats.records import UNREADABLE
 from agentsignals.model import Step
 
@@ -103,9 +104,9 @@ def count_usage(step: Step, extra: Extra | None) -> None:
     """Tokens and cost of a model call. The prompt's tokens hold the cached ones, and those written to the cache."""
     if extra is None:
         return
-    cost = number(extra.cost)
+    cost = amount(extra.cost)
     if cost:  # 0 is what a model without a price costs
-        step.cost_usd, step.cost_source = float(cost), "recorded"
+        step.cost_usd, step.cost_source = cost, "recorded"
     try:
         response = _any(extra.response) if extra.response else None
     except UNREADABLE:
@@ -130,13 +131,7 @@ def _inner(of: dict[str, Any], *names: str) -> dict[str, Any]:
 
 
 def _first(of: dict[str, Any], *names: str) -> int | None:
-    found = next((value for n in names if (value := number(of.get(n))) is not None), None)
-    return None if found is None else int(found)
-
-
-def number(value: object) -> float | None:
-    """A number, whatever its kind; None for anything else."""
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    return next((value for n in names if (value := count(of.get(n))) is not None), None)
 
 
 def _texts(value: object, found: list[str], depth: int) -> None:

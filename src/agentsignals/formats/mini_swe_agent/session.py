@@ -8,10 +8,12 @@ from typing import Any
 import msgspec
 
 from agentsignals.formats.builder import RESULT_CHARS_KEPT, SessionBuilder
-from agentsignals.formats.mini_swe_agent.records import Extra, Message, count_usage, number
+from agentsignals.formats.figures import number, whole
+from agentsignals.formats.mini_swe_agent.records import Extra, Message, count_usage
 from agentsignals.formats.outcome import error_class
 from agentsignals.formats.tools import SHELL
 from agentsignals.model import CallStatus, Step, ToolCall
+from agentsignals.model.times import logged_ms
 
 _FINISHED = ("COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT", "MINI_SWE_AGENT_FINAL_OUTPUT")
 """What a command prints first to submit the rest of its output."""
@@ -147,18 +149,18 @@ def _object(value: object) -> dict[str, Any]:
 def _output(message: Message) -> tuple[str, int | None]:
     """What a command printed and its exit code: as noted, else as the model was told."""
     extra, text = message.extra, message.text
-    code = number(extra.returncode) if extra is not None else None
+    code = whole(extra.returncode) if extra is not None else None
     told = _RETURN_CODE.search(text[:RESULT_CHARS_KEPT])
     if code is None and told is not None:
         code = int(told[1])
     if extra is not None and isinstance(extra.raw_output, str):
-        return extra.raw_output, None if code is None else int(code)
+        return extra.raw_output, code
     begin = text.find(_OUTPUT)
     if told is not None and begin >= 0:
         text = text[begin + len(_OUTPUT) :].strip("\n").removesuffix("</output>").removesuffix("\n")
     elif told is not None and _LONG_OUTPUT in text:
         text = text[told.end() :].strip()
-    return text, None if code is None else int(code)
+    return text, code
 
 
 def _outcome(message: Message, text: str, code: int | None, call: ToolCall) -> tuple[CallStatus, str | None]:
@@ -179,7 +181,7 @@ def _outcome(message: Message, text: str, code: int | None, call: ToolCall) -> t
 def _time(extra: Extra | None) -> int | None:
     """Seconds since 1970, as Python's clock gives them, in microseconds."""
     seconds = number(extra.timestamp) if extra is not None else None
-    return None if seconds is None or not 0 < seconds < 2**40 else round(seconds * 1_000_000)
+    return None if seconds is None else logged_ms(seconds * 1000)
 
 
 def _text(value: object) -> str:

@@ -6,12 +6,14 @@ import json
 import re
 
 from agentsignals.formats.builder import SessionBuilder
-from agentsignals.formats.one_document import as_count, as_text
+from agentsignals.formats.figures import amount
+from agentsignals.formats.figures import count as count_of
+from agentsignals.formats.one_document import as_text
 from agentsignals.formats.opencode import UNNAMED
 from agentsignals.formats.opencode.records import Message, MessageInfo, Part, Tokens, failure
 from agentsignals.formats.opencode.tools import Runs, arguments
 from agentsignals.model import EventKind, Step
-from agentsignals.model.times import from_epoch_ms
+from agentsignals.model.times import logged_ms
 
 ABORTED = "MessageAbortedError"
 REASONING_BESIDE_OUTPUT = (1, 4)
@@ -40,7 +42,7 @@ class AgentSide:
 
     def message(self, message: Message) -> None:
         info = message.info
-        at = from_epoch_ms(info.time.created) if info.time is not None else None
+        at = logged_ms(info.time.created) if info.time is not None else None
         self._where(info)
         if self.shell_by_person:
             self._person_ran(message, at)
@@ -65,13 +67,13 @@ class AgentSide:
         step.stop_reason = info.finish
         if info.tokens is not None:
             count(step, info.tokens, self.reasoning_beside)
-        if isinstance(info.cost, int | float) and info.cost > 0:  # 0 is what a subscription or a free model shows
-            step.cost_usd, step.cost_source = float(info.cost), "recorded"
+        if info.cost:  # 0 is what a subscription or a free model shows
+            step.cost_usd, step.cost_source = amount(info.cost), "recorded"
         return step
 
     def _part(self, part: Part, at: int | None, step: Step | None) -> None:
         builder = self.builder
-        began = from_epoch_ms(part.time.start) if part.time is not None else None
+        began = logged_ms(part.time.start) if part.time is not None else None
         when = began if began is not None else at
         if part.type == "tool":
             self.runs.add(part, when, step)
@@ -83,13 +85,13 @@ class AgentSide:
         elif part.type == "patch":
             builder.event("meta", "\n".join(["files changed since the step began:", *(part.files or ())]), at, step)
         elif part.type == "retry":
-            failed = from_epoch_ms(part.time.created) if part.time is not None else None
+            failed = logged_ms(part.time.created) if part.time is not None else None
             builder.event("api_error", ": ".join(filter(None, failure(part.error))), failed or at, step)
         elif part.type not in _UNCOUNTED:
             builder.event("unknown", part.type or "part without a type", when, step)
 
     def _error(self, info: MessageInfo, at: int | None, step: Step | None) -> None:
-        ended = from_epoch_ms(info.time.completed) if info.time is not None else None
+        ended = logged_ms(info.time.completed) if info.time is not None else None
         name, told = failure(info.error)
         kind: EventKind = "interrupt" if name == ABORTED else "api_error"
         self.builder.event(kind, ": ".join(filter(None, (name, told))), ended if ended is not None else at, step)
@@ -130,9 +132,9 @@ def count(step: Step, tokens: Tokens, reasoning_beside: bool) -> None:
     reasoning out, it is added. `total` tells, and the client's version where the total fits neither reading.
     """
     parts = tokens.input, tokens.output, tokens.reasoning
-    fresh, output, reasoning = (as_count(v) for v in parts)
-    read = as_count(tokens.cache.read) if tokens.cache is not None else None
-    write = as_count(tokens.cache.write) if tokens.cache is not None else None
+    fresh, output, reasoning = (count_of(v) for v in parts)
+    read = count_of(tokens.cache.read) if tokens.cache is not None else None
+    write = count_of(tokens.cache.write) if tokens.cache is not None else None
     if not any((fresh, output, reasoning, read, write)):
         return
     step.input_tokens, step.cache_read_tokens, step.cache_write_tokens = fresh, read, write
@@ -140,7 +142,7 @@ def count(step: Step, tokens: Tokens, reasoning_beside: bool) -> None:
     if output is None or not reasoning:
         return
     inside = (fresh or 0) + output + (read or 0) + (write or 0)
-    total = as_count(tokens.total)
+    total = count_of(tokens.total)
     beside = reasoning_beside if total not in (inside, inside + reasoning) else total != inside
     if beside or reasoning > output:
         step.output_tokens = output + reasoning

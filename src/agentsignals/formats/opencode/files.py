@@ -12,7 +12,7 @@ from agentsignals.formats.opencode import UNNAMED
 from agentsignals.formats.opencode.assistant import AgentSide
 from agentsignals.formats.opencode.records import Export, Message, Part, SessionInfo, decode
 from agentsignals.model import Artifact, Session
-from agentsignals.model.times import from_epoch_ms
+from agentsignals.model.times import logged_ms
 
 SHELL_MARK = "The following tool was executed by the user"
 """What the client writes before the command of a person's `!command`."""
@@ -76,13 +76,13 @@ class _Reader:
 
     def _busy_until(self, message: Message) -> int | None:
         """When the agent was done with this message: what the person sent before that had to wait."""
-        completed = from_epoch_ms(message.info.time.completed) if message.info.time is not None else None
+        completed = logged_ms(message.info.time.completed) if message.info.time is not None else None
         self.last_completed = max(self.last_completed, completed or 0)
         return None if message.info.error else completed
 
     def _user(self, message: Message) -> None:
         info = message.info
-        at = from_epoch_ms(info.time.created) if info.time is not None else None
+        at = logged_ms(info.time.created) if info.time is not None else None
         self._phase(info.agent, at)
         parts = [p for p in message.parts if p is not None]
         said = "\n".join(p.text for p in parts if _is_said(p) and p.text).strip()
@@ -139,7 +139,7 @@ def _describe(session: Session, info: SessionInfo) -> None:
     session.title = info.title
     session.agent_version = info.version
     session.parent_session_id = info.parentID
-    session.started_at = from_epoch_ms(info.time.created) if info.time is not None else None
+    session.started_at = logged_ms(info.time.created) if info.time is not None else None
 
 
 def _is_said(part: Part) -> bool:

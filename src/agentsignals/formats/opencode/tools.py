@@ -9,13 +9,14 @@ from msgspec import Raw, Struct
 
 from agentsignals.edits.hunks import Hunk, count_lines, created, unified
 from agentsignals.formats.builder import SessionBuilder
-from agentsignals.formats.one_document import as_count, as_text
+from agentsignals.formats.figures import whole
+from agentsignals.formats.one_document import as_text
 from agentsignals.formats.opencode import UNNAMED
 from agentsignals.formats.opencode.records import Part, State
 from agentsignals.formats.records import UNREADABLE
 from agentsignals.formats.tools import ASK, EDIT, PLAN, READ, SEARCH, SHELL, TASK, WEB, Tool
 from agentsignals.model import CallStatus, EditOp, Step, ToolCall
-from agentsignals.model.times import from_epoch_ms
+from agentsignals.model.times import logged_ms
 
 TOOLS: dict[str, Tool] = {
     "read": READ,
@@ -100,7 +101,7 @@ class Runs:
         state = part.state if part.state is not None else State()
         tool = TOOLS.get(name)
         given = arguments(state) if tool is EDIT or tool is SHELL else _NO_ARGUMENTS
-        began = from_epoch_ms(state.time.start) if state.time is not None else None
+        began = logged_ms(state.time.start) if state.time is not None else None
         call = self._builder.call(
             self._unique_id(part.callID),
             name,
@@ -126,12 +127,12 @@ class Runs:
         self._said, self._bare = [], None
 
     def _answer(self, call: ToolCall, state: State, given: Arguments) -> None:
-        ended = from_epoch_ms(state.time.end) if state.time is not None else None
+        ended = logged_ms(state.time.end) if state.time is not None else None
         telling = call.shell_kind is not None or call.class_ == "edit" or state.status == "error"
         metadata = _decoded(state.metadata) if telling else _NO_METADATA
         text = as_text(state.output if state.status == "completed" else state.error)
         status, error = outcome(state.status, text, metadata)
-        self._builder.result(call.call_id, text, status, ended, call.thread, as_count(metadata.exit), error)
+        self._builder.result(call.call_id, text, status, ended, call.thread, whole(metadata.exit), error)
         if status == "rejected":
             self._refused(text, ended)
         elif status == "ok" and call.class_ == "edit":

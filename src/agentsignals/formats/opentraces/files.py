@@ -11,7 +11,7 @@ from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.records import lines, saw
 from agentsignals.model import MAIN, Artifact, CallStatus, Session
 from agentsignals.model.attempt import Attempt, Said
-from agentsignals.model.times import from_iso
+from agentsignals.model.times import logged_iso
 
 
 class Call(Struct):
@@ -143,7 +143,7 @@ class _Conversation:
         session = Session(name, "product", "opentraces", record.agent.name, artifact.artifact_id)
         session.agent_version, session.model = record.agent.version, record.agent.model
         session.repo = record.task.repository
-        session.started_at, session.ended_at = from_iso(record.timestamp_start), from_iso(record.timestamp_end)
+        session.started_at, session.ended_at = logged_iso(record.timestamp_start), logged_iso(record.timestamp_end)
         self.builder = SessionBuilder(session)
         self.builder.line = number
         self.touched: set[str] = set()
@@ -156,7 +156,7 @@ class _Conversation:
             self.session.ended_at = max(ended, self.session.ended_at or ended)
 
     def _step(self, step: Step) -> None:
-        at = from_iso(step.timestamp)
+        at = logged_iso(step.timestamp)
         thread = (step.agent_role or "subagent") if step.call_type == "subagent" else MAIN
         if step.role == "user":
             if thread == MAIN and step.content is not None:

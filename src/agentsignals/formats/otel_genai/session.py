@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from agentsignals.formats import any_agent as agents
 from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.figures import count
 from agentsignals.formats.otel_genai.messages import Message, as_text, spoken
 from agentsignals.formats.otel_genai.records import Event, Span, as_int, at_us
 from agentsignals.model import MAIN, CallStatus, Session, Step
@@ -194,4 +195,9 @@ def _bill(step: Step, facts: dict[str, Any]) -> None:
 
 
 def _count(facts: dict[str, Any], names: tuple[str, ...]) -> int | None:
-    return next((n for name in names if (n := as_int(facts.get(name))) is not None), None)
+    return next((n for name in names if (n := _tokens(facts.get(name))) is not None), None)
+
+
+def _tokens(value: object) -> int | None:
+    n = as_int(value)
+    return count(value if n is None else n)

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from msgspec import Raw, Struct
 
+from agentsignals.formats.figures import amount, count
 from agentsignals.model import Step
-from agentsignals.model.times import from_epoch_ms, from_iso
+from agentsignals.model.times import logged_iso, logged_ms
 
 
 class Cost(Struct, gc=False):
@@ -91,7 +92,7 @@ decode = DECODER.decode
 def at_of(entry: Entry) -> int | None:
     """When the entry was written, microseconds UTC."""
     stamp = entry.timestamp
-    return from_iso(stamp) if isinstance(stamp, str) else from_epoch_ms(stamp)
+    return logged_iso(stamp) if isinstance(stamp, str) else logged_ms(stamp)
 
 
 def tally(entries: Iterable[Entry]) -> dict[str, int]:
@@ -135,18 +136,12 @@ def count_usage(step: Step, usage: Usage | None) -> None:
     """
     if usage is None:
         return
-    new, out = _count(usage.input), _count(usage.output)
-    read, written = _count(usage.cacheRead), _count(usage.cacheWrite)
+    new, out = count(usage.input), count(usage.output)
+    read, written = count(usage.cacheRead), count(usage.cacheWrite)
     if not (new or out or read or written):
         return
     step.input_tokens, step.output_tokens, step.cache_read_tokens, step.cache_write_tokens = new, out, read, written
-    step.reasoning_tokens = _count(usage.reasoning)
+    step.reasoning_tokens = count(usage.reasoning)
     total = usage.cost.total if usage.cost is not None else None
-    if isinstance(total, int | float) and total > 0:
-        step.cost_usd, step.cost_source = float(total), "recorded"
-
-
-def _count(value: object) -> int | None:
-    if type(value) is int:
-        return value
-    return int(value) if isinstance(value, float) else None
+    if total:
+        step.cost_usd, step.cost_source = amount(total), "recorded"

@@ -19,7 +19,7 @@ from agentsignals.formats.records import UNREADABLE, lines, saw, skip
 from agentsignals.formats.sharegpt import name_of
 from agentsignals.formats.sharegpt.tags import Answered, Called, answer_of, call_of, results_of
 from agentsignals.model import Artifact, CallStatus, Session, Step
-from agentsignals.model.times import from_iso
+from agentsignals.model.times import logged_iso
 
 _PEOPLE = frozenset(("human", "user"))
 _AGENT = frozenset(("gpt", "assistant", "model", "chatgpt", "bot"))
@@ -146,7 +146,7 @@ class _Conversation:
         if facts:
             self.builder.event("meta", msgspec.json.encode(facts).decode())
         session = self.builder.finish()
-        saved = from_iso(row.timestamp) if isinstance(row.timestamp, str) else None
+        saved = logged_iso(row.timestamp) if isinstance(row.timestamp, str) else None
         session.ended_at = session.ended_at if session.ended_at is not None else saved
         return session
 

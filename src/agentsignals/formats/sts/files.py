@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 import msgspec
@@ -11,11 +10,12 @@ from msgspec import Raw
 from agentsignals.formats import Input, Reading
 from agentsignals.formats import any_agent as agents
 from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.figures import count
 from agentsignals.formats.records import UNREADABLE, all_lines, saw
 from agentsignals.formats.sts import records
 from agentsignals.formats.sts.records import Line, Message, Timings, Used
 from agentsignals.model import ABANDONED, MAIN, CallStatus, Session, Step
-from agentsignals.model.times import from_epoch_ms
+from agentsignals.model.times import logged_ms
 
 _Numbered = tuple[int, Message]
 
@@ -97,7 +97,7 @@ class _Reader:
             self.failed.update(c.id for c, r in zip(calls, ran, strict=False) if r.success is False and c.id)
 
     def _message(self, n: int, message: Message, thread: str) -> None:
-        at = from_epoch_ms(message.timestamp)
+        at = logged_ms(message.timestamp)
         if message.role == "user" and thread == MAIN:
             self.builder.turn("prompt", message.text, at)
         elif message.role == "assistant":
@@ -173,12 +173,8 @@ def _with_cache(used: Used, whole: Timings | None) -> Used:
 
 
 def _bill(step: Step, used: Used) -> None:
-    step.input_tokens, step.output_tokens = _whole(used.prompt_n), _whole(used.predicted_n)
-    step.cache_read_tokens = _whole(used.cache_n)
-
-
-def _whole(count: float | None) -> int | None:
-    return int(count) if count is not None and math.isfinite(count) else None
+    step.input_tokens, step.output_tokens = count(used.prompt_n), count(used.predicted_n)
+    step.cache_read_tokens = count(used.cache_n)
 
 
 def _arguments(raw: Raw) -> str:

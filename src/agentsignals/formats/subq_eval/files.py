@@ -10,12 +10,13 @@ import msgspec
 
 from agentsignals.formats import Input, Reading
 from agentsignals.formats import records as recs
-from agentsignals.formats.harbor.records import count, moment, number, word
+from agentsignals.formats.figures import count, number
+from agentsignals.formats.harbor.records import moment, word
 from agentsignals.formats.subq_eval import CAPS, RUN_ID, TRANSITIONS, stdout
 from agentsignals.formats.subq_eval.treatment import NESTED, knobs, snake
 from agentsignals.formats.swe_bench.files import Instance, verification
 from agentsignals.model.attempt import Attempt, Said, Verification
-from agentsignals.model.times import from_epoch_ms
+from agentsignals.model.times import logged_ms
 
 _MODES = {
     "attempt1_mode": "attempt1Mode",
@@ -139,7 +140,7 @@ def _duration(said: dict[str, Any]) -> float | None:
 
 
 def _moment(value: object) -> int | None:
-    return moment(value) if isinstance(value, str) else from_epoch_ms(value)
+    return moment(value) if isinstance(value, str) else logged_ms(value)
 
 
 def _localization(said: dict[str, Any]) -> dict[str, Any] | None:

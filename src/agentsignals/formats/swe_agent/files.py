@@ -11,6 +11,7 @@ from msgspec import Raw, Struct
 from agentsignals.edits.unified_diff import looks_like_diff, patched_files
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.figures import amount, count
 from agentsignals.formats.instances import attempt_of, canonical, repo_of, root_of, run_of, stem_of
 from agentsignals.formats.one_document import each, saw_again, tally
 from agentsignals.formats.one_document import read as read_document
@@ -23,7 +24,6 @@ from agentsignals.model.attempt import Attempt, Said
 
 _NO_INSTANCE = frozenset(("", "swe_main", "main"))
 """What `environment` says when it does not name the instance."""
-_MOST_TOKENS = 2**53
 _OUT_OF_TIME = "exit_total_execution_time"
 
 
@@ -131,9 +131,9 @@ def _part(run: _Run, session: Session, task: str, set_to: dict[str, Any]) -> Att
         knobs=set_to,
         exit_status=exit_status,
         timed_out=_OUT_OF_TIME in exit_status if exit_status is not None else None,
-        input_tokens=_counted(stats.tokens_sent),
-        output_tokens=_counted(stats.tokens_received),
-        cost_usd=_figure(stats.instance_cost),
+        input_tokens=count(stats.tokens_sent) or None,
+        output_tokens=count(stats.tokens_received) or None,
+        cost_usd=amount(stats.instance_cost) or None,
     )
     submission = as_text(info.submission).replace("\r\n", "\n")
     if looks_like_diff(submission):
@@ -142,16 +142,6 @@ def _part(run: _Run, session: Session, task: str, set_to: dict[str, Any]) -> Att
         part.patch, part.patch_text_bytes = [], 0
     _tell(run, part)
     return part
-
-
-def _figure(value: object) -> float | None:
-    """A figure of the harness; 0 is what it writes when it counted nothing: a replay, a model without a price."""
-    return value if isinstance(value, int | float) and not isinstance(value, bool) and value > 0 else None
-
-
-def _counted(value: object) -> int | None:
-    figure = _figure(value)
-    return None if figure is None or figure > _MOST_TOKENS else int(figure)
 
 
 def _tell(run: _Run, part: Attempt) -> None:

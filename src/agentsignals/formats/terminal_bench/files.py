@@ -9,7 +9,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from agentsignals.formats import Input, Reading
-from agentsignals.formats.harbor.records import Times, count, moment, number, word
+from agentsignals.formats.figures import count, number
+from agentsignals.formats.harbor.records import Times, moment, word
 from agentsignals.formats.one_document import each, tally
 from agentsignals.formats.records import document, saw
 from agentsignals.model.attempt import Attempt, Said, Verification

@@ -10,9 +10,10 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
+from agentsignals.formats.figures import IMPOSSIBLE, count
 from agentsignals.formats.one_document import each
 from agentsignals.formats.records import UNREADABLE
-from agentsignals.model.times import from_iso
+from agentsignals.model.times import logged_iso
 
 DEEPEST = 64
 """Spans within spans that are read one by one, when they can't be read in one go."""
@@ -53,7 +54,7 @@ class Span(Struct):
 
     @property
     def began(self) -> int | None:
-        return from_iso(self.timestamp)
+        return logged_iso(self.timestamp)
 
     @property
     def ended(self) -> int | None:
@@ -70,7 +71,9 @@ class Span(Struct):
     def count(self, name: str) -> int | None:
         """An attribute that is a number, or a number written as text."""
         text = self.text(name)
-        return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
+        if not text:
+            return None
+        return count(int(text)) if text.isascii() and text.isdigit() and len(text) < 16 else IMPOSSIBLE
 
     @property
     def failure(self) -> tuple[str, str] | None:

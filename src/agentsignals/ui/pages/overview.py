@@ -27,7 +27,7 @@ SELECT coalesce(format, 'not recognised') AS format, count(*) AS artifacts, sum(
   sum(skipped) AS skipped, sum(bytes) AS bytes
 FROM artifacts GROUP BY 1 ORDER BY artifacts DESC, 1
 """
-_SKIPPED = "SELECT skipped_reasons, count(*) AS n FROM artifacts WHERE skipped > 0 GROUP BY 1"
+_SKIPPED = "SELECT skipped_reasons, count(*) AS n FROM artifacts WHERE skipped_reasons <> '{}' GROUP BY 1"
 _CORPUS = "SELECT signal, value, number, absent, absent_detail FROM signals WHERE level = 'corpus' ORDER BY signal"
 
 
