@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from functools import cached_property
 from typing import Any
 
 import msgspec
+
+from agentsignals.formats.records import Lenient
 
 HEAD_BYTES = 64 * 1024
 """How much of a file is read to recognise it (design/formats.md#recognition)."""
@@ -15,7 +16,6 @@ MAX_RECORDS = 12
 
 _UNREADABLE = (ValueError, RecursionError)
 _decode = msgspec.json.Decoder().decode
-_decoder = json.JSONDecoder(strict=False)
 _SPACE = re.compile(r"[\s\ufeff]*")
 _JSON_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{\s*[\"}]|\[\s*(?:[\[{]\s*[\[{\"\]}]|[\"\]]))")
 
@@ -82,7 +82,7 @@ class Head:
         at = _space(text, at + 1)
         while text[at : at + 1] == '"':
             try:
-                key, at = _decoder.raw_decode(text, at)
+                key, at = Lenient().value(text, at)
             except _UNREADABLE:
                 break
             at = _space(text, at)
@@ -93,7 +93,7 @@ class Head:
                 found[key] = CUT  # a list in a longer file: too much to decode for what follows it
                 break
             try:
-                found[key], at = _decoder.raw_decode(text, at)
+                found[key], at = Lenient().value(text, at)
             except _UNREADABLE:
                 found[key] = CUT
                 break
@@ -113,7 +113,7 @@ class Head:
         at = _space(text, _space(text, 0) + 1)
         while text[at : at + 1] == "{" and len(found) < MAX_RECORDS:
             try:
-                value, at = _decoder.raw_decode(text, at)
+                value, at = Lenient().value(text, at)
             except _UNREADABLE:
                 break
             found.append(value)
@@ -144,7 +144,7 @@ def _object(line: bytes) -> dict[str, Any] | None:
         value = _decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         try:
-            value = _decoder.decode(line.decode("utf-8", "replace").strip())
+            value = Lenient().value(line.decode("utf-8", "replace").strip())[0]
         except _UNREADABLE:
             return None
     return value if isinstance(value, dict) else None

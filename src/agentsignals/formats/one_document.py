@@ -60,7 +60,7 @@ def read(given: Input, decode: Decode[T], key: str) -> T | None:
     lenient = recs.Lenient()
     rest = _salvaged(lenient.text(bytes(given.data)), key, lenient)
     try:
-        salvaged = decode(lenient.encoded(rest)) if rest else None
+        salvaged = decode(json.dumps(rest, ensure_ascii=False).encode()) if rest else None
     except UNREADABLE:
         return None
     lenient.account(given.artifact)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from math import isfinite
 from typing import Any, TypeVar
@@ -21,6 +22,7 @@ UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 MAX_DOCUMENT_BYTES = 128 * 1024 * 1024
 """A larger document is skipped and counted: it can only be decoded whole, at several times its size."""
 
+_SURROGATE = re.compile(r"\\u[dD][89abAB-F]")
 _MOST_DIGITS = 20
 """Of a whole number with its sign: 64 bits have no more."""
 
@@ -134,19 +136,17 @@ class Lenient:
             self.odd.append("unsound_text")
             return raw.decode("utf-8", "replace")
 
-    def value(self, text: str, at: int) -> tuple[Any, int]:
+    def value(self, text: str, at: int = 0) -> tuple[Any, int]:
         """The value that begins at `at`, and where it ends. ValueError or RecursionError when there is none."""
         value, end = self._decoder.raw_decode(text, at)
+        if _SURROGATE.search(text, at, end):
+            again = json.dumps(value, ensure_ascii=False)
+            try:
+                again.encode()
+            except UnicodeEncodeError:
+                self.odd.append("unsound_text")
+                value = json.loads(again.encode("utf-8", "replace"))
         return value, end
-
-    def encoded(self, value: object) -> bytes:
-        """The value as JSON that any decoder takes."""
-        text = json.dumps(value, ensure_ascii=False)
-        try:
-            return text.encode()
-        except UnicodeEncodeError:
-            self.odd.append("unsound_text")
-            return text.encode("utf-8", "replace")
 
     def account(self, artifact: Artifact) -> None:
         """Counts what was odd in records that were read after all."""
@@ -178,7 +178,7 @@ def _recovered(raw: bytes, artifact: Artifact, decode: Decode[T], broken: str) -
             skip(artifact, broken)
             return
         try:
-            record = decode(lenient.encoded(value))
+            record = decode(json.dumps(value, ensure_ascii=False).encode())
         except UNREADABLE:
             skip(artifact, "bad_shape")
             lenient.odd.clear()
