@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 import zipfile
@@ -43,7 +44,7 @@ def spoil_values(data: bytes, chance: Random) -> bytes:
 
     def spoil(record: Any) -> Any:
         for _ in range(chance.choice((1, 1, 2, 5))):
-            record = _spoilt(record, chance)
+            record = _apart(_spoilt(record, chance), record)
         return record
 
     return _over_records(data, chance, spoil)
@@ -56,7 +57,7 @@ def repeat_ids(data: bytes, chance: Random) -> bytes:
         places = [(holder, key) for holder, key in _places(record) if "id" in str(key).lower() or "parent" in str(key)]
         if len(places) > 1:
             (into, to), (out_of, source) = chance.sample(places, 2)
-            into[to] = out_of[source]
+            into[to] = out_of[source] if not isinstance(out_of[source], dict | list) else None
         return record
 
     return _over_records(data, chance, spoil)
@@ -96,7 +97,8 @@ def _over_members(data: bytes, chance: Random, spoil: Callable[[Any], Any]) -> b
     return made.getvalue()
 
 
-def _spoilt(record: Any, chance: Random) -> Any:
+def _spoilt(given: Any, chance: Random) -> Any:
+    record = copy.deepcopy(given)
     places = list(_places(record))
     if not places or chance.random() < 0.03:
         return chance.choice(ODD)
@@ -118,8 +120,6 @@ def _spoilt(record: Any, chance: Random) -> Any:
     else:
         other, its_key = chance.choice(places)
         holder[key], other[its_key] = other[its_key], value
-        if _is_circle(record):
-            holder[key], other[its_key] = value, None
     return record
 
 
@@ -135,12 +135,12 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
                 waiting.append(holder[key])
 
 
-def _is_circle(value: Any) -> bool:
+def _apart(record: Any, before: Any) -> Any:
+    """The record with no list or object in two places; as it was before where one came to hold itself."""
     try:
-        json.dumps(value)
+        return json.loads(json.dumps(record))
     except (ValueError, RecursionError):
-        return True
-    return False
+        return before
 
 
 def _dumped(value: Any) -> bytes:
@@ -203,11 +203,8 @@ def flip_bytes(data: bytes, chance: Random) -> bytes:
 
 def insert_bytes(data: bytes, chance: Random) -> bytes:
     at = chance.randrange(len(data) + 1)
-    return (
-        data[:at]
-        + chance.choice((b"\x00", b"\xff\xfe", b"\xed\xa0\x80", chance.randbytes(12), b"\r", b'"', b"}"))
-        + (data[at:])
-    )
+    strange = (b"\x00", b"\xff\xfe", b"\xed\xa0\x80", chance.randbytes(12), b"\r", b'"', b"}")
+    return data[:at] + chance.choice(strange) + data[at:]
 
 
 def encode_otherwise(data: bytes, chance: Random) -> bytes:

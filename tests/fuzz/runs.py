@@ -45,7 +45,7 @@ class Run(Struct):
 
 def batch(seed: int, number: int) -> list[Spoilt]:
     """Every sample once, each spoilt anew: the same for the same seed and number."""
-    chance = Random(f"{seed}/{number}")
+    chance = Random(f"{seed}/{number}")  # noqa: S311  (chance, no secret)
     return [_spoilt(n, sample, chance) for n, sample in enumerate(samples())]
 
 

@@ -23,7 +23,7 @@ def claims(head: Head) -> Claim | None:
 
 FORMAT = Format(
     name="factory-droid",
-    version=1,
+    version=2,
     claims=claims,
     read=read_by("factory_droid.files"),
     agent="factory-droid",

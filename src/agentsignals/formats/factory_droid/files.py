@@ -134,7 +134,7 @@ class _Reader:
                 name = block.name or ""
                 builder.call(block.id or "", name, bytes(block.input) or b"{}", TOOLS.get(name), at, step)
             else:
-                builder.event("unknown", block.type[:80], at, step)
+                builder.event("unknown", block.type[:80] or "untyped", at, step)
 
     def _user(self, message: Message, at: int | None) -> None:
         """Reminders come before the words and beside results; what the harness does not say, the person does."""
@@ -142,6 +142,8 @@ class _Reader:
         for block in parts:
             if block.type == "tool_result":
                 self._result(block, at)
+            elif block.type not in ("text", "image"):
+                self.builder.event("unknown", block.type[:80] or "untyped", at)
         said: list[str] = []
         for block in parts:
             if block.type != "text" or not block.text:

@@ -1,0 +1,46 @@
+"""A little of the fuzzer with a fixed seed, and that it sees what it looks for: `python -m tests.fuzz` runs for long."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.fuzz.checking import failures, rows_alone
+from tests.fuzz.mutations import ODD, mutated
+from tests.fuzz.runs import batch, run
+
+
+def test_spoilt_files_of_every_format_are_counted_and_cost_no_neighbour_a_row(tmp_path: Path) -> None:
+    found = run(7, seconds=0, folder=tmp_path, batches=1)
+    assert [(f.spoilt.name, f.problems) for f in found.failures] == []
+    assert len(found.formats) == 33
+
+
+def test_a_run_can_be_repeated_by_its_seed() -> None:
+    assert batch(3, 1) == batch(3, 1)
+    assert batch(3, 1) != batch(4, 1)
+
+
+def test_every_odd_value_can_be_written() -> None:
+    chance = Random(1)  # noqa: S311  (chance, no secret)
+    data = json.dumps({"type": "x", "id": "y", "list": [1, {"a": 2}]}).encode()
+    made = {mutated(data, chance)[0] for _ in range(4 * len(ODD))}
+    assert len(made) > 2 * len(ODD)
+    assert any(b"NaN" in one for one in made) and any(b"9" * 400 in one for one in made)
+
+
+def test_a_changed_neighbour_is_seen(tmp_path: Path) -> None:
+    alone = rows_alone(tmp_path)
+    assert failures({}, alone, tmp_path) == []
+    alone["turns"] = alone["turns"][1:]
+    assert failures({}, alone, tmp_path) == ["a neighbour's turns changed"]
+
+
+def test_what_takes_too_long_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = rows_alone(tmp_path)
+    monkeypatch.setattr("tests.fuzz.checking.CPU_SECONDS", 0.001)
+    (problem,) = failures({}, alone, tmp_path)
+    assert "Hang" in problem
