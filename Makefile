@@ -11,13 +11,16 @@ CODE := src tests docs benchmarks
 unexport PYTHONHOME PYTHONPATH PYTHONOPTIMIZE PYTHONWARNINGS PYTEST_ADDOPTS PIP_TARGET PIP_PREFIX PIP_ROOT
 export PIP_USER := 0
 
-.PHONY: help demo test test-lab check format-check lint types docs-check docs golden bench clean
+MINUTES ?= 1
+
+.PHONY: help demo test test-lab fuzz check format-check lint types docs-check docs golden bench clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo     a small sample corpus, analysed; writes demo/report.html"
 	@echo "make test     the tests"
 	@echo "make test-lab the lab's tests and others that need torch: into .venv-lab, 7 GB with what torch brings"
+	@echo "make fuzz     damaged files of every format, read and checked; MINUTES=600 for a night"
 	@echo "make check    format, lint, types, generated pages, tests"
 	@echo "make docs     writes the generated pages anew"
 	@echo "make golden   reads the format samples anew; then READ the diff"
@@ -33,6 +36,10 @@ test: $(VENV)/.dev
 # A thread a process: pytest has a process a core already.
 test-lab: $(LAB_VENV)/.lab
 	AGENTSIGNALS_LAB=1 OMP_NUM_THREADS=1 $(LAB_VENV)/bin/python -m pytest -n auto --dist worksteal $(ARGS) $(LAB_TESTS)
+
+# Another seed each time; it is printed, and the files of a failure are kept.
+fuzz: $(VENV)/.dev
+	$(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(ARGS)
 
 check: format-check lint types docs-check test
 

@@ -195,6 +195,12 @@ class SessionBuilder:
                 )
             )
 
+    def unread(self, types: Iterable[str], read: frozenset[str], at: int | None, thread: str = MAIN) -> None:
+        """An `unknown` event for each block of a message whose type is none of those that the format reads."""
+        for kind in types:
+            if kind not in read:
+                self.event("unknown", f"block {kind[:80] or 'without a type'}", at, None, thread)
+
     # -- facts about the session ---------------------------------------------------------------------------------
 
     def where(self, cwd: str | None, branch: str | None = None) -> None:

@@ -144,7 +144,10 @@ def _object(line: bytes) -> dict[str, Any] | None:
         value = _decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         try:
-            value = Lenient().value(line.decode("utf-8", "replace").strip())[0]
+            text = line.decode("utf-8", "replace").strip()
+            value, end = Lenient().value(text)
+            if end < len(text):
+                return None
         except _UNREADABLE:
             return None
     return value if isinstance(value, dict) else None

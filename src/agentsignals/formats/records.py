@@ -22,7 +22,7 @@ UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 MAX_DOCUMENT_BYTES = 128 * 1024 * 1024
 """A larger document is skipped and counted: it can only be decoded whole, at several times its size."""
 
-_SURROGATE = re.compile(r"\\u[dD][89abAB-F]")
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _MOST_DIGITS = 20
 """Of a whole number with its sign: 64 bits have no more."""
 

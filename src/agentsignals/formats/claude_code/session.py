@@ -19,6 +19,7 @@ from agentsignals.formats.records import saw
 from agentsignals.model import MAIN, Session, Step
 from agentsignals.model.times import logged_iso
 
+_OF_A_PERSON = frozenset(("text", "image", "document", "tool_result"))
 _NEAR = 12
 """How many records ahead is looked for what a record is about: an answer to a command, the call of a result."""
 
@@ -182,6 +183,8 @@ class SessionReader:
     def _user(self, line: Line, message: Message, thread: str, n: int | None = None) -> None:
         at = logged_iso(line.timestamp)
         content = message.content
+        if isinstance(content, list):
+            self.builder.unread((block.type for block in content), _OF_A_PERSON, at, thread)
         if isinstance(content, list) and any(block.type == "tool_result" for block in content):
             self._results(content, line, thread, n)
             return

@@ -33,7 +33,7 @@ def _is_bare(record: dict[str, Any]) -> bool:
 
 FORMAT = Format(
     name="cursor-agent",
-    version=1,
+    version=2,
     claims=claims,
     read=read_by("cursor_agent.files"),
     agent="cursor-agent",

@@ -38,6 +38,7 @@ _TOOLS: dict[str, Tool] = {
     "AskQuestion": ASK,
     **dict.fromkeys(("CallMcpTool", "CallDynamicTool", "FetchMcpResource"), MCP),
 }
+_OF_A_PERSON = frozenset(("text", "image", "tool_result"))
 
 
 class Block(Struct, gc=False):
@@ -166,6 +167,7 @@ class _Reader:
         self.builder.result(call_id, text or block.text or "", "error" if block.is_error else "ok")
 
     def _user(self, blocks: Sequence[Block]) -> None:
+        self.builder.unread((block.type for block in blocks), _OF_A_PERSON, None)
         for block in blocks:
             if block.type == "tool_result":
                 self._result(block)

@@ -29,6 +29,7 @@ _REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
 _MODEL = re.compile(r"^Model: (\S.*)$", re.MULTILINE)
 _MODEL_WITHIN = 500
 _INTERRUPTED = ("[Request interrupted", "Request interrupted by user", "Request cancelled by user")
+_OF_A_PERSON = frozenset(("text", "image", "tool_result"))
 _QUIET = frozenset(("session_start", "session_end", "todo_state"))
 
 
@@ -111,7 +112,9 @@ class _Reader:
     def _message(self, message: Message, record: Record, at: int | None) -> None:
         if message.role == "assistant":
             self._assistant(message, record, at)
-        elif message.role != "user":
+            return
+        self.builder.unread((block.type for block in blocks(message)), _OF_A_PERSON, at)
+        if message.role != "user":
             self.builder.event("unknown", kind_of(record), at)
         elif message.visibility == "user_only":
             self.builder.event("notification", words_of(message), at)
@@ -142,8 +145,6 @@ class _Reader:
         for block in parts:
             if block.type == "tool_result":
                 self._result(block, at)
-            elif block.type not in ("text", "image"):
-                self.builder.event("unknown", block.type[:80] or "untyped", at)
         said: list[str] = []
         for block in parts:
             if block.type != "text" or not block.text:

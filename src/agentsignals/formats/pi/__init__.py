@@ -39,7 +39,7 @@ def session_of(file: object) -> str | None:
 
 FORMAT = Format(
     name="pi",
-    version=1,
+    version=2,
     claims=claims,
     read=read_by("pi.files"),
     agent="pi",

@@ -20,6 +20,8 @@ _SKILL = re.compile(r'<skill name="([^"\n]*)"')
 _TASK = ("Task: [Read from:", "Task: [Write to:")
 _CANCELLED = ("Command aborted", "Operation aborted", "Request was aborted", "Skipped due to queued user message")
 _REFUSED = ("Blocked by user", "Cancelled by user")
+_PLAIN = frozenset(("text", "image"))
+"""Blocks of a person's message and of a result."""
 
 
 class Conversation:
@@ -123,6 +125,7 @@ class Conversation:
         call = self.builder.result(message.toolCallId or "", text, status, at, thread, code, error)
         if thread == MAIN:
             self._answered_at = at
+        self.builder.unread((block.type for block in records.blocks(message.content)), _PLAIN, at, thread)
         if call is not None and status == "ok":
             self._worked(call, message)
 
@@ -135,6 +138,7 @@ class Conversation:
     # -- the person and the harness ------------------------------------------------------------------------------
 
     def _user(self, message: Message, at: int | None, thread: str) -> None:
+        self.builder.unread((block.type for block in records.blocks(message.content)), _PLAIN, at, thread)
         text = records.text_of(message.content).strip()
         if thread != MAIN or self.harness or text.startswith(_TASK):
             self._event("meta", text, at, thread)

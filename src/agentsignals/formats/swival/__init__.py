@@ -25,4 +25,4 @@ def _is_swival(record: dict[str, object]) -> bool:
     return record["harness"] == "swival"
 
 
-FORMAT = Format(name="swival", version=1, claims=claims, read=read_by("swival.files"), agent="swival")
+FORMAT = Format(name="swival", version=2, claims=claims, read=read_by("swival.files"), agent="swival")

@@ -1,0 +1,87 @@
+"""Values that can't be true are absent and counted, in whatever field of whatever format they stand."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+
+from agentsignals.formats import Input
+from agentsignals.formats.atif import FORMAT as ATIF
+from agentsignals.formats.factory_droid import FORMAT as DROID
+from agentsignals.formats.figures import MOST_TOKENS, MOST_USD, amount, count
+from agentsignals.model import Artifact, Session
+from agentsignals.model.times import EARLIEST, LATEST, logged_iso, logged_ms
+
+
+def _read(metrics: str, at: str = "2026-03-01T10:00:05Z") -> tuple[Session, dict[str, int]]:
+    document = {
+        "schema_version": "ATIF-v1.4",
+        "session_id": "s",
+        "agent": {"name": "a", "version": "1"},
+        "steps": [{"step_id": 1, "timestamp": at, "source": "agent", "message": "ok", "metrics": {}}],
+    }
+    data = json.dumps(document).replace('"metrics": {}', f'"metrics": {metrics}').encode()
+    artifact = Artifact("a", "s", "run.json", "atif", "", len(data))
+    (session,) = ATIF.read([Input(data, artifact)]).sessions
+    assert artifact.skipped == 0
+    return session, artifact.skipped_reasons
+
+
+@pytest.mark.parametrize(
+    "value", ["-1", "1.5", "1e300", "true", '"9"', "[]", str(MOST_TOKENS + 1), "9" * 400, "9" * 5000, "NaN", "1e400"]
+)
+def test_an_impossible_count_is_absent_and_counted(value: str) -> None:
+    session, reasons = _read(f'{{"completion_tokens": {value}, "prompt_tokens": 7}}')
+    assert (session.steps[0].output_tokens, session.steps[0].input_tokens) == (None, 7)
+    assert sum(reasons.values()) == 1
+
+
+def test_what_is_computed_from_an_impossible_count_is_absent_too() -> None:
+    session, reasons = _read('{"prompt_tokens": 100, "cached_tokens": 1e300}')
+    assert (session.steps[0].input_tokens, session.steps[0].cache_read_tokens) == (None, None)
+    assert reasons == {"impossible_tokens": 2}
+
+
+@pytest.mark.parametrize(("usd", "kept"), [(0.01, True), (MOST_USD, True), (MOST_USD * 1.01, False), (-0.5, False)])
+def test_costs_are_bounded(usd: float, kept: bool) -> None:
+    session, reasons = _read(json.dumps({"cost_usd": usd}))
+    assert session.steps[0].cost_usd == (usd if kept else None)
+    assert session.steps[0].cost_source == ("recorded" if kept else None)
+    assert reasons == ({} if kept else {"impossible_cost": 1})
+
+
+@pytest.mark.parametrize("at", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "1970-01-01T00:00:00Z", "soon"])
+def test_impossible_times_are_absent_and_counted(at: str) -> None:
+    session, reasons = _read("{}", at)
+    assert session.started_at is None and session.ended_at is None
+    assert all(e.timestamp is None for e in session.events)
+    assert reasons["impossible_time"] >= 1
+
+
+def test_half_a_surrogate_pair_is_replaced_and_counted() -> None:
+    session, reasons = _read('{"odd": "\\udfff"}')
+    assert session.events and reasons == {"unsound_text": 1}
+
+
+def test_bounds_include_their_ends() -> None:
+    assert (count(0), count(MOST_TOKENS), count(None), count(2.0)) == (0, MOST_TOKENS, None, 2)
+    assert (amount(0), amount(MOST_USD), amount(None)) == (0.0, MOST_USD, None)
+    assert math.isnan(count(MOST_TOKENS + 1) or 0) and math.isnan(amount(math.inf) or 0)
+    assert logged_ms(None) is None and logged_iso("") is None
+    for odd in (1e308, math.nan, -5, "1", True, 10**400):
+        assert not EARLIEST <= (logged_ms(odd) or 0) <= LATEST
+
+
+@pytest.mark.parametrize("role", ["user", "assistant"])
+def test_a_block_of_unknown_kind_is_told_on_either_side(role: str) -> None:
+    blocks: list[dict[str, Any]] = [{"type": "text", "text": "look"}, {"type": "gangway", "id": "d1"}]
+    lines = [
+        {"type": "session_start", "id": "s1", "cwd": "/w"},
+        {"type": "message", "id": "m1", "message": {"role": role, "content": blocks}},
+    ]
+    data = "".join(json.dumps(line) + "\n" for line in lines).encode()
+    (session,) = DROID.read([Input(data, Artifact("a", "s", "s1.jsonl", "factory-droid", "", len(data)))]).sessions
+    assert [e.kind for e in session.events].count("unknown") == 1
