@@ -1,4 +1,4 @@
-"""A little of the fuzzer with a fixed seed, and that it sees what it looks for: `python -m tests.fuzz` runs for long."""
+"""A little of the fuzzer with a fixed seed, and that it sees what it looks for: `make fuzz` runs for long."""
 
 from __future__ import annotations
 

@@ -103,7 +103,10 @@ def document(data: bytes, artifact: Artifact, decode: Decode[T]) -> T | None:
     try:
         record = decode(data)
     except UNREADABLE:
-        return next(_recovered(bytes(data).strip(), artifact, decode, "cut_document"), None)
+        found = list(_recovered(bytes(data).strip(), artifact, decode, "cut_document"))
+        for _ in found[1:]:
+            skip(artifact, "beside_document")
+        return found[0] if found else None
     artifact.records += 1
     return record
 
