@@ -6,6 +6,7 @@ import copy
 import io
 import json
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
@@ -84,7 +85,7 @@ def _over_members(data: bytes, chance: Random, spoil: Callable[[Any], Any]) -> b
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = [(name, archive.read(name)) for name in archive.namelist()]
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, EOFError):
+    except (zipfile.BadZipFile, zlib.error, OSError, ValueError, RuntimeError, EOFError):
         return data
     if not members:
         return data
