@@ -52,8 +52,7 @@ WEIGHT = {
     "pyarrow": {
         "store.tables",
         "store.shards",
-        "store.labels",
-        "store.repositories",
+        "store.table_files",
         "store.copies",
         "export.last_look",
         "formats.zip_members",

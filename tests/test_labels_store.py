@@ -65,7 +65,7 @@ def test_the_fingerprint_changes_with_the_labels(store: Store) -> None:
 
 
 def test_names_that_are_no_file_names_have_files_of_their_own(tmp_path: Path) -> None:
-    one, two = (labels.path_of(tmp_path, "sentiment", name) for name in ("a/b", "a-b"))
+    one, two = (labels.write(tmp_path, "sentiment", name, []) for name in ("a/b", "a-b"))
     assert one != two
     assert one.parent == two.parent == tmp_path / "labels"
 

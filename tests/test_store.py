@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from agentsignals.catalog import measure
 from agentsignals.errors import StoreError, UnknownSession
+from agentsignals.ingest import pipeline
 from agentsignals.model import Artifact, Session
 from agentsignals.store import Store, shards
 from agentsignals.store.manifest import Manifest, SessionEntry, ShardEntry
@@ -88,17 +90,29 @@ def test_a_unique_beginning_of_an_id_will_do(tmp_path: Path) -> None:
 def test_a_cut_index_is_made_again(tmp_path: Path) -> None:
     store = Store(tmp_path / "s", create=True)
     made = session(user("hello"), say("hi"))
-    shards.write(store.folder, "one", [made], [Artifact("a1", "s", "p", "claude-code", "", 1)], [], [])
-    store.add_shard("one", ShardEntry(), {"s1": _entry("one")}, {})
+    written = shards.write(store.folder, "one", [made], [Artifact("a1", "s", "p", "claude-code", "", 1)], [], [])
+    store.add_shard("one", ShardEntry(tables=written.tables), {"s1": _entry("one")}, {})
     (store.folder / "manifest.json").write_bytes(b'{"schema_version":1,"sha')
     assert set(Store(tmp_path / "s").manifest.sessions) == {"s1"}
 
 
-def test_an_index_of_another_schema_is_not_trusted(tmp_path: Path) -> None:
+def test_an_index_of_an_older_schema_is_made_again(tmp_path: Path) -> None:
     store = Store(tmp_path / "s", create=True)
-    store.save()
-    (store.folder / "manifest.json").write_bytes(msgspec.json.encode(Manifest(schema_version=99, history_of="x")))
-    assert Store(tmp_path / "s").manifest.history_of == ""
+    (store.folder / "shards" / "x").mkdir()
+    (store.folder / "manifest.json").write_bytes(msgspec.json.encode(Manifest(schema_version=1, history_of="x")))
+    again = Store(tmp_path / "s")
+    assert again.manifest.history_of == ""
+    assert "version 1" in again.warnings[0]
+
+
+@pytest.mark.parametrize("index", [b'{"schema_version":99}', b'{"schema_version":99,"shards":[1]}'])
+def test_an_index_of_a_newer_program_is_refused_and_left_alone(tmp_path: Path, index: bytes) -> None:
+    store = Store(tmp_path / "s", create=True)
+    (store.folder / "manifest.json").write_bytes(index)
+    for opening in (Store, pipeline.measure, partial(pipeline.ingest, [str(SAMPLES / "pi")])):
+        with pytest.raises(StoreError, match=r"newer.*version 99"):
+            opening(tmp_path / "s")  # type: ignore[operator]  # three ways in
+    assert (store.folder / "manifest.json").read_bytes() == index
 
 
 def test_opening_a_store_that_is_none_says_so(tmp_path: Path) -> None:
@@ -109,8 +123,8 @@ def test_opening_a_store_that_is_none_says_so(tmp_path: Path) -> None:
 def test_reading_a_store_writes_nothing(tmp_path: Path) -> None:
     store = Store(tmp_path / "s", create=True)
     made = session(user("hello"), say("hi"))
-    shards.write(store.folder, "one", [made], [], [], [])
-    store.add_shard("one", ShardEntry(), {"s1": _entry("one")}, {})
+    written = shards.write(store.folder, "one", [made], [], [], [])
+    store.add_shard("one", ShardEntry(tables=written.tables), {"s1": _entry("one")}, {})
     before = {p: p.stat().st_mtime_ns for p in (tmp_path / "s").rglob("*")}
     assert rows(Store(tmp_path / "s"), "SELECT session_id FROM sessions")[1] == [("s1",)]
     assert Store(tmp_path / "s").session("s1").turns[0].text == "hello"

@@ -26,9 +26,9 @@ def store_of(folder: Path, *sessions: Session, artifacts: tuple[Artifact, ...] =
         results = measure(SessionView(session))
         rows += shards.signal_rows(session, results)
         attempts += shards.attempt_rows(session, results)
-    counted = shards.write(folder, "one", list(sessions), list(artifacts), rows, attempts)
-    store.manifest.shards["one"] = ShardEntry(signals=signal_versions())
-    for session, figures in zip(sessions, counted, strict=True):
+    written = shards.write(folder, "one", list(sessions), list(artifacts), rows, attempts)
+    store.manifest.shards["one"] = ShardEntry(signals=signal_versions(), tables=written.tables)
+    for session, figures in zip(sessions, written.counted, strict=True):
         store.manifest.sessions[session.session_id] = session_entry("one", "f", session.context, figures)
     store.save()
     pipeline.measure(folder)

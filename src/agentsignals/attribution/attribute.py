@@ -152,8 +152,8 @@ def _told(
 
 
 def _state(store: Store, git_dir: str) -> str:
-    shards = "|".join(sorted(store.manifest.shards))
-    told = f"{code_stamp()}|{git.tips_name(git_dir)}|{shards}"
+    contents = "|".join(sorted(name.rpartition("-")[2] for name in store.whole()))
+    told = f"{code_stamp()}|{git.tips_name(git_dir)}|{contents}"
     return hashlib.blake2b(told.encode(), digest_size=12).hexdigest()
 
 
@@ -169,14 +169,12 @@ def _sessions(store: Store, repository: Repository, name: str) -> set[str]:
     """The sessions of the repository in the store: those its checkpoints name, those read from it, those that worked in
     its folder.
     """
-    from agentsignals.store.shards import FOLDER, read_header  # noqa: PLC0415  (pyarrow is loaded when asked)
+    from agentsignals.store.shards import read_header  # noqa: PLC0415  (pyarrow is loaded when asked)
 
     named = {r.session_id for r in repository.recorded} & store.manifest.sessions.keys()
     own = {artifact_id(uri) for uri in store.manifest.files if uri.startswith(f"git:{name}@")}
     inside = name.rstrip("/")
-    for shard in sorted(store.manifest.shards):
-        if not (store.folder / FOLDER / shard).is_dir():
-            continue
+    for shard in store.whole("sessions"):
         for row in read_header(store.folder, shard, ["session_id", "cwd", "artifact_id"]):
             cwd = (row["cwd"] or "").rstrip("/")
             if row["artifact_id"] in own or cwd == inside or cwd.startswith(f"{inside}/"):

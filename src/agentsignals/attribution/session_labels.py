@@ -83,5 +83,4 @@ def _modes(found: list[Point], done: list[tuple[Worktree, Replayed]], ours: set[
 
 
 def _replace(store: Store, task: str, ours: set[str], rows: Iterable[LabelRow]) -> None:
-    kept = [row for row in labels.of_task(store.folder, task, LABELLER) if row.session_id not in ours]
-    labels.write(store.folder, task, LABELLER, [*kept, *rows])
+    labels.replace(store.folder, task, LABELLER, ours, rows)

@@ -65,6 +65,7 @@ def _sources_verbs(verbs: argparse._SubParsersAction[_Parser]) -> None:
         made.add_argument("--exclude", metavar="FILE", help="list of data sets (owner/name) and sessions to leave out")
         made.add_argument("--strict", action="store_true", help="exit 1 when any record was skipped")
         _embedder(made)
+        _wait(made)
         if name == "analyze":
             made.add_argument("--report", metavar="FILE", help="also write a report (.html, .md or .json)")
 
@@ -78,6 +79,12 @@ def _embedder(made: argparse.ArgumentParser) -> None:
     )
 
 
+def _wait(made: argparse.ArgumentParser) -> None:
+    made.add_argument(
+        "--wait", type=float, metavar="SECONDS", help="how long to wait for another run on this store (default 60)"
+    )
+
+
 def _context(made: argparse.ArgumentParser) -> None:
     made.add_argument("--context", choices=("product", "eval"), help="of people's sessions, or of eval runs, alone")
 
@@ -85,6 +92,7 @@ def _context(made: argparse.ArgumentParser) -> None:
 def _store_verbs(verbs: argparse._SubParsersAction[_Parser]) -> None:
     made = _verb(verbs, "measure", "compute the signals whose version, or whose session, changed", "measure")
     _embedder(made)
+    _wait(made)
     made = _verb(verbs, "inventory", "the catalogue of signals, with filter", "inventory edit --context product")
     made.add_argument("text", metavar="TEXT", nargs="?", default="", help="words to find in name, path or meaning")
     made.add_argument("--context", choices=("eval", "product"), help="only signals of this context")
@@ -130,14 +138,21 @@ def _other_verbs(verbs: argparse._SubParsersAction[_Parser]) -> None:
     made.add_argument(
         "--folder", metavar="DIR", default="demo", help="where to put corpus, store and report (default ./demo)"
     )
-    _verb(verbs, "doctor", "what is installed, found, readable; what to do about the rest", "doctor")
+    made = _verb(verbs, "doctor", "what is installed, found, readable; what to do about the rest", "doctor")
+    made.add_argument(
+        "--repair",
+        action="store_true",
+        help="mend the store: read again what was damaged, put the rest aside and say what is lost",
+    )
     for found in apart().values():
         found.arguments(_verb(verbs, found.name, found.says, found.example))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command line; gives the exit code."""
-    with visible_streams():
+    from agentsignals.cli.output import warnings_shown
+
+    with visible_streams(), warnings_shown():
         return _main(arguments)
 
 

@@ -26,9 +26,13 @@ class Check(Struct):
     advice: str = ""
 
 
-def checks(store_folder: str | None) -> list[Check]:
-    """Every check, in order."""
-    return [*_program(), *_agents(), *_store(store_folder)]
+DAMAGED = ("store", "damaged", "lost")
+"""Checks that answer whether the store is whole; `doctor` leaves with 1 when one of them is a problem."""
+
+
+def checks(store_folder: str | None, *, repair: bool = False) -> list[Check]:
+    """Every check, in order. `repair`: the store is mended first."""
+    return [*_program(), *_agents(), *(_repaired(store_folder) if repair else []), *_store(store_folder)]
 
 
 def _program() -> list[Check]:
@@ -60,15 +64,23 @@ def _store(folder: str | None) -> list[Check]:
     place = Path(folder) if folder else default_folder()
     try:
         store = Store(place)
+        store.look(thorough=True)
     except StoreError as problem:
-        return [Check("store", "missing", problem.message, problem.hint)]
+        status = "problem" if place.is_dir() and any(place.iterdir()) else "missing"
+        return [Check("store", status, problem.message, problem.hint)]
     known = store.manifest
     skipped: dict[str, int] = {}
     for entry in known.files.values():
         if entry.shard:
             for reason, n in entry.skipped.items():
                 skipped[reason] = skipped.get(reason, 0) + n
-    rows = [Check("store", "ok", f"{place}: {len(known.sessions):,} sessions in {len(known.shards):,} shards")]
+    status = "problem" if store.warnings else "ok"
+    rows = [Check("store", status, f"{place}: {len(known.sessions):,} sessions in {len(known.shards):,} shards")]
+    rows += [Check("damaged", "problem", line, MEND) for line in store.warnings]
+    rows += [
+        Check("stray", "problem", str(path.relative_to(place)), "no part of the store: `doctor --repair` puts it aside")
+        for path in store.strays()
+    ]
     if not os.access(place, os.W_OK):
         rows.append(Check("store writable", "problem", str(place), "name another folder with --store to ingest"))
     for reason, n in sorted(skipped.items(), key=lambda p: -p[1]):
@@ -77,6 +89,21 @@ def _store(folder: str | None) -> list[Check]:
     for what in sorted(errors | {f"{uri}: {entry.error}" for uri, entry in known.files.items() if entry.error}):
         rows.append(Check("internal error", "problem", what, "a defect of this program: please report it"))
     return rows + _attempts(store)
+
+
+def _repaired(folder: str | None) -> list[Check]:
+    from agentsignals.ingest.repair import repair
+
+    try:
+        done = repair(Path(folder) if folder else None)
+    except StoreError as problem:
+        return [Check("repair", "problem", problem.message, problem.hint)]
+    rows = [Check("repair", "ok", line) for line in done.mended] or [Check("repair", "ok", "nothing had to be mended")]
+    rows += [Check("lost", "problem", line) for line in done.lost]
+    return rows + [
+        Check("aside", "ok", str(path), "what was damaged; delete it when you need nothing of it")
+        for path in done.aside
+    ]
 
 
 def _attempts(store: Store) -> list[Check]:
@@ -101,6 +128,10 @@ COLLECT_SESSIONS = (
 )
 """What closes the gap, as Agent Signals gives it."""
 
+
+MEND = (
+    "`analyze` reads it again where its sources are there; `doctor --repair` does, and puts aside what can't be mended"
+)
 
 SKIP_ADVICE = {
     "cut_line": "the last line of a file is cut: its agent may still be writing; run again later",

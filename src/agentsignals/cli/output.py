@@ -6,7 +6,8 @@ import csv
 import json
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from decimal import Decimal
 from typing import IO, Any
@@ -16,15 +17,42 @@ import msgspec
 from agentsignals.words.text import inert, visible_in_json
 
 MAX_CELL = 60
+_heard: list[str] = []
 
 
-def json_text(value: Any) -> str:
-    """One JSON document, indented."""
+@contextmanager
+def warnings_shown() -> Iterator[None]:
+    """What the store warns of meanwhile, once on stderr, and in every JSON document: no answer from part of a store
+    looks like one from all of it."""
+    import logging
+
+    class Shown(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            text = record.getMessage()
+            if text not in _heard:
+                _heard.append(text)
+                print(f"agentsignals: {text}", file=sys.stderr)
+
+    handler, logger = Shown(), logging.getLogger("agentsignals.store")
+    logger.addHandler(handler)
     try:
-        plain = msgspec.json.encode(value, enc_hook=_plain)
+        yield
+    finally:
+        logger.removeHandler(handler)
+        _heard.clear()
+
+
+def json_text(value: Any, *, with_damage: bool = True) -> str:
+    """One JSON document, indented. Where the store is damaged it says so as `damage`, with a list of rows as `rows`;
+    not without `with_damage`, where that is what the document is about."""
+    if _heard and with_damage:
+        plain = msgspec.to_builtins(value, enc_hook=_plain)
+        value = {**(plain if isinstance(plain, dict) else {"rows": plain}), "damage": _heard}
+    try:
+        encoded = msgspec.json.encode(value, enc_hook=_plain)
     except UnicodeEncodeError:  # half of a surrogate pair, which JSON has an escape for
-        plain = json.dumps(msgspec.to_builtins(value, enc_hook=_plain)).encode()
-    return visible_in_json(msgspec.json.format(plain, indent=2).decode())
+        encoded = json.dumps(msgspec.to_builtins(value, enc_hook=_plain)).encode()
+    return visible_in_json(msgspec.json.format(encoded, indent=2).decode())
 
 
 def _plain(value: Any) -> Any:

@@ -34,6 +34,8 @@ def _analyze(options: argparse.Namespace) -> int:
         report.check(Path(options.report))
     bar = Bar(options.quiet)
     settings = {"jobs": options.jobs, "force_format": options.format, "embedder": options.embedder, "progress": bar}
+    if options.wait is not None:
+        settings["wait_s"] = options.wait
     if options.exclude:
         from agentsignals.sources import exclusions
 
@@ -75,6 +77,13 @@ def _summary_text(summary: pipeline.Summary) -> str:
         rows.append(("repeated", f"{summary.repeated:,} artifacts hold what another one holds, counted once"))
     if summary.excluded_sessions or summary.excluded_sources:
         rows.append(("excluded", f"{summary.excluded_sources:,} sources, {summary.excluded_sessions:,} sessions"))
+    if summary.restored_sessions:
+        rows.append(("restored", f"{summary.restored_sessions:,} sessions of damaged parts were read again"))
+    if summary.lost_sessions:
+        lost = summary.lost_sessions
+        rows.append(
+            ("lost", f"{len(lost):,} sessions whose sources are gone: {', '.join(lost[:5])}{' …' * (len(lost) > 5)}")
+        )
     if summary.report:
         rows.append(("report", summary.report))
     return "\n".join(f"{name:10}  {value}" for name, value in rows)
@@ -93,7 +102,8 @@ def _tell(what: str) -> None:
 def _measure(options: argparse.Namespace) -> int:
     bar = Bar(options.quiet)
     try:
-        done = pipeline.measure(options.store, bar, embedder=options.embedder, tell=_tell)
+        wait = {} if options.wait is None else {"wait_s": options.wait}
+        done = pipeline.measure(options.store, bar, embedder=options.embedder, tell=_tell, **wait)
     finally:
         bar.close()
     print(
@@ -220,18 +230,18 @@ def _demo(options: argparse.Namespace) -> int:
 
 
 def _doctor(options: argparse.Namespace) -> int:
-    from agentsignals.cli.doctor import checks
+    from agentsignals.cli.doctor import DAMAGED, checks
 
-    found = checks(options.store)
+    found = checks(options.store, repair=options.repair)
     if options.json:
-        print(json_text(found))
+        print(json_text(found, with_damage=False))
     else:
         print(
             table(
                 ("check", "status", "found", "what to do"), [(c.name, c.status, c.found, c.advice) for c in found], 90
             )
         )
-    return 0
+    return 1 if any(c.name in DAMAGED and c.status == "problem" for c in found) else 0
 
 
 _VERBS: dict[str, Callable[[argparse.Namespace], int]] = {

@@ -8,6 +8,7 @@ import sys
 from array import array
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from agentsignals.embedding.vectors import Dense, Profile, Vector
 from agentsignals.errors import StoreError
@@ -52,27 +53,46 @@ class Cache:
         for keys in _chunks(list(wanted)):
             marks = ",".join("?" * len(keys))
             query = f"SELECT sha256, vector FROM vectors WHERE embedder = ? AND sha256 IN ({marks})"  # noqa: S608  (marks)
-            for key, blob in self._db.execute(query, (self._embedder, *keys)):
+            for key, blob in self._all(query, (self._embedder, *keys)):
                 found[wanted[key]] = _read(blob)
         return found
+
+    def _all(self, query: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+        """The rows of a query; none where the file turns out to be damaged, which is begun anew then."""
+        try:
+            return self._db.execute(query, values).fetchall()
+        except sqlite3.OperationalError as problem:
+            raise StoreError(f"{self._path} can't be read: {problem}.", "Wait for other runs to end.") from problem
+        except sqlite3.DatabaseError:
+            self._db.close()
+            self._path.unlink(missing_ok=True)
+            self._db = self._open()
+            return []
+
+    def _change(self, query: str, rows: Sequence[Sequence[object]]) -> None:
+        try:
+            with self._db:
+                self._db.executemany(query, rows)
+        except sqlite3.DatabaseError as problem:
+            raise StoreError(
+                f"{self._path} can't be written: {problem}.", "Free some space, or delete it."
+            ) from problem
 
     def put(self, vectors: dict[str, Vector]) -> None:
         """Keeps vectors, in one transaction: a run that is killed has them or has none of them."""
         rows = [(self._embedder, _key(t), _written(v)) for t, v in vectors.items() if isinstance(v, Dense)]
-        with self._db:
-            self._db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", rows)
+        self._change("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", rows)
 
     def profile(self) -> Profile | None:
         """The profile that was fitted for this embedder in this store."""
         query = "SELECT aligned, unrelated, origin FROM profiles WHERE embedder = ?"
-        row = self._db.execute(query, (self._embedder,)).fetchone()
-        return Profile(*row) if row else None
+        rows = self._all(query, (self._embedder,))
+        return Profile(*rows[0]) if rows else None
 
     def keep_profile(self, profile: Profile) -> None:
         """Keeps a profile, so that values measured later are on the same scale."""
         row = (self._embedder, profile.aligned, profile.unrelated, profile.origin)
-        with self._db:
-            self._db.execute("INSERT OR REPLACE INTO profiles VALUES (?, ?, ?, ?)", row)
+        self._change("INSERT OR REPLACE INTO profiles VALUES (?, ?, ?, ?)", [row])
 
     def close(self) -> None:
         """Lets go of the file."""

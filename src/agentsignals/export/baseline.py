@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from agentsignals.analysis.baseline import FEWEST, QUERY, baseline_of, encode
 from agentsignals.analysis.study import Inputs, Versions
 from agentsignals.errors import ExportError
 from agentsignals.export import Choice, Exported, WholeWriter, cannot_write
-from agentsignals.store import Store
+from agentsignals.store import Store, files
 from agentsignals.store.manifest import SCHEMA_VERSION
 
 
@@ -34,12 +33,9 @@ def write(store: Store, ids: list[str], path: Path, choice: Choice) -> Exported:
         told = (dict(zip(columns, row, strict=True)) for row in values)
         found[name] = [row for row in told if row["session_id"] in wanted]
     made = baseline_of(Inputs(found, Versions(SCHEMA_VERSION)), context)
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        draft.write_bytes(encode(made))
-        draft.replace(path)
+        files.replace(path, encode(made))
     except OSError as problem:
-        draft.unlink(missing_ok=True)
         raise cannot_write(path, problem) from problem
     counted = {"measures": len(made.measures), "turns with labels": len(made.negative_by_turn)}
     return Exported("baseline", str(path), 1, len(wanted), tables=counted, notes=_notes(len(ids) - len(wanted)))

@@ -156,7 +156,7 @@ def _counted(store: Store, ids: list[str]) -> dict[str, list[tuple[str, int]]]:
 
     chosen = set(ids)
     found: dict[str, dict[str, int]] = {"agent": {}, "model": {}, "format": {}}
-    for shard in sorted(store.manifest.shards):
+    for shard in store.whole("sessions"):
         rows: list[dict[str, Any]] = read_header(store.folder, shard, ["session_id", *found])
         for row in (r for r in rows if r["session_id"] in chosen):
             for name, counts in found.items():

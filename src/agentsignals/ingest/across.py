@@ -18,6 +18,8 @@ _HEADER = [
     "session_id", "context", "format", "agent", "artifact_id", "repo", "cwd", "parent_session_id", "started_at",
     "ended_at", "n_turns", "trial_id", "attempt_index",
 ]  # fmt: skip
+_READ = ("sessions", "signals", "turns")
+"""The tables that a gist is read back from."""
 _CONTEXTS: tuple[Context, ...] = ("product", "eval")
 FILES = "touched_files"
 """The signal whose value says which files a session touched."""
@@ -58,7 +60,7 @@ def measure_across(store: Store, fresh: dict[str, list[Gist]]) -> None:
     """Computes the history and corpus signals and writes them beside the shards. `fresh` holds the gists of shards read
     in this run, by name; those of the others are read back from the store.
     """
-    gists = [g for name in store.manifest.shards for g in (fresh.get(name) or gists_of(store, name))]
+    gists = [g for name in store.whole(*_READ) for g in (fresh.get(name) or gists_of(store, name))]
     gists.sort(key=lambda g: g.header.session_id)
     found = _histories(gists)
     rows = []
@@ -67,12 +69,13 @@ def measure_across(store: Store, fresh: dict[str, list[Gist]]) -> None:
         one.values.update({r.signal.name: r.value for r in results})
         rows += shards.signal_rows(one.header, results)
     rows += shards.signal_rows(None, _corpus_results(gists))
-    shards.write_signals(store.folder, rows)
+    store.manifest.run += 1
+    store.manifest.across = shards.write_across(store.folder, store.manifest.run, rows)
 
 
 def history_of(store: Store, session_id: str) -> tuple[History, dict[str, Any]]:
     """How one session lies among the others, and the values that signals across sessions have for it."""
-    gists = [g for name in store.manifest.shards for g in gists_of(store, name)]
+    gists = [g for name in store.whole(*_READ) for g in gists_of(store, name)]
     history = _histories(gists)[session_id]
     own = next(g for g in gists if g.header.session_id == session_id)
     return history, {r.signal.name: r.value for r in _history_results(own, history)}

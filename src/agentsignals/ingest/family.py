@@ -61,10 +61,10 @@ def sound_id(text: str) -> str:
     return f"{_UNFIT.sub('�', text[: MAX_ID_CHARS // 2])}~{digest}"
 
 
-def shard_name(families: list[Family]) -> str:
-    """Names a shard by what it is made from."""
-    told = "|".join(f"{m.file.uri}:{m.file.bytes}:{m.file.stamp}:{m.file.key}" for f in families for m in f.members)
-    return hashlib.blake2b(told.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+def shard_name(families: list[Family], run: int) -> str:
+    """Names a shard by the run that makes it and what it is made from: none ever has the name of an earlier one."""
+    sources = "|".join(f"{m.file.uri}:{m.file.bytes}:{m.file.stamp}:{m.file.key}" for f in families for m in f.members)
+    return f"{run:06d}-{hashlib.blake2b(sources.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
 
 
 def is_current(entry: FileEntry) -> bool:

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct, field
 
-from agentsignals.errors import SourceError, StoreError
+from agentsignals.errors import SourceError
 from agentsignals.ingest import plan as planning
 from agentsignals.ingest.family import READ_AGAIN, is_current, shard_name
 from agentsignals.sources import sound
 from agentsignals.sources.local import found_homes
-from agentsignals.store import Store, labels
+from agentsignals.store import Store, labels, lock, place
 from agentsignals.store.code_stamp import code_stamp
 from agentsignals.store.manifest import FileEntry, SessionEntry
 
@@ -72,6 +72,10 @@ class Summary(Struct):
     formats: dict[str, int] = field(default_factory=dict)
     skipped: dict[str, int] = field(default_factory=dict)
     internal_errors: dict[str, int] = field(default_factory=dict)
+    restored_sessions: int = 0
+    """Sessions of damaged shards that were read again from their sources."""
+    lost_sessions: list[str] = field(default_factory=list)
+    """Sessions of damaged shards whose sources are gone: the store holds part of them at most."""
     report: str | None = None
 
 
@@ -108,23 +112,33 @@ def ingest(  # noqa: PLR0913  (each is a choice of the person at the command lin
     embedder: str | None = None,
     exclude: frozenset[str] = frozenset(),
     progress: Progress = silent,
+    wait_s: float = lock.WAIT_S,
 ) -> Summary:
-    """Reads sources into the store, and computes the signals of the sessions that changed.
+    """Reads sources into the store, and computes the signals of the sessions that changed. What was damaged in the
+    store is read again, where its sources are still on this machine.
 
     `jobs`: worker processes. `force_format`: read every file as this format. `shard_bytes`: raw bytes a shard aims at;
     more means fewer files and more memory. `embedder`: what compares texts, the store's from now on. `exclude`: data
-    sets of the Hub (`owner/name`) and sessions to leave out. `progress` is told how far the run is.
+    sets of the Hub (`owner/name`) and sessions to leave out. `progress` is told how far the run is. `wait_s`: how long
+    to wait for another run on the same store; StoreError afterwards.
     """
-    store = Store(store_folder, create=True)
-    with _locked(store.folder):
+    with lock.locked(place(store_folder, create=True), wait_s=wait_s, waiting=_waiting(progress)):
+        store = Store(store_folder, write=True)
+        broken = _to_read_again(store)
+        missing = {s for s, e in store.manifest.sessions.items() if e.shard in broken}
         same_code = store.manifest.code == code_stamp()
         _choose(store, embedder)
         tick = partial(progress, "looking", total=None)
-        plan = planning.make(specs, store.manifest, force_format, tick, shard_bytes, same_code, exclude)
+        plan = planning.make(specs, store.manifest, force_format, tick, shard_bytes, same_code, exclude, broken)
         fresh: dict[str, list[Gist]] = {}
         parsed, excluded = _read(store, plan, _Way(jobs or default_jobs(), executor, progress, exclude), fresh)
+        if broken:
+            store.look()
         _finish(store, plan.other_files, fresh)
     summary = _summary(store, set(plan.seen))
+    broken = _to_read_again(store)
+    lost = {s for s, e in store.manifest.sessions.items() if e.shard in broken}
+    summary.restored_sessions, summary.lost_sessions = len(missing - lost), sorted(lost)
     summary.parsed = parsed
     summary.unchanged = plan.unchanged
     summary.excluded_sessions, summary.excluded_sources = excluded, plan.excluded_sources
@@ -141,7 +155,7 @@ def analyze(
     """The main job: ingest and measure. Without sources: the agents found on this machine. Options are of `ingest`."""
     wanted = [specs] if isinstance(specs, str) else list(specs)
     summary = ingest(wanted or default_sources(), store_folder, **options)
-    measure(store_folder, options.get("progress", silent), tell=tell)
+    measure(store_folder, options.get("progress", silent), tell=tell, wait_s=options.get("wait_s", lock.WAIT_S))
     return summary
 
 
@@ -151,48 +165,68 @@ def measure(
     *,
     embedder: str | None = None,
     tell: Callable[[str], None] | None = None,
+    wait_s: float = lock.WAIT_S,
 ) -> dict[str, int]:
     """Computes the values whose signal is new or has a newer version; says how many signals, of how many sessions.
 
     `embedder`: what compares texts, the store's from now on; where it is another, all values are computed anew. `tell`
-    hears what goes where when it asks a server.
+    hears what goes where when it asks a server. `wait_s` as in `ingest`.
     """
+    nothing = {"signals": 0, "sessions": 0}
     store = Store(store_folder)
-    if embedder is not None:
-        with _locked(store.folder):
-            _choose(store, embedder)
-    spec = store.manifest.embedder
-    labelled = labels.fingerprint(store.folder)
+    if embedder in (None, store.manifest.embedder) and not store.damage and _is_measured(store):
+        return nothing
+    with lock.locked(store.folder, wait_s=wait_s, waiting=_waiting(progress)):
+        store = Store(store_folder, write=True)
+        _choose(store, embedder)
+        return nothing if not store.damage and _is_measured(store) else _measure(store, progress, tell)
+
+
+def _is_measured(store: Store) -> bool:
+    """Whether all values are of this very code and of the labels and the embedder of now."""
+    spec, labelled = store.manifest.embedder, labels.fingerprint(store.folder)
     same_inputs = all(s.embedder == spec and s.labels == labelled for s in store.manifest.shards.values())
-    if store.manifest.code == code_stamp() and store.manifest.history_of and same_inputs:
-        return {"signals": 0, "sessions": 0}
+    return store.manifest.code == code_stamp() and bool(store.manifest.history_of) and same_inputs
+
+
+def _measure(store: Store, progress: Progress, tell: Callable[[str], None] | None) -> dict[str, int]:
     from agentsignals.ingest import vectors as comparing  # noqa: PLC0415  (nothing of this is needed when all is known)
     from agentsignals.ingest.shard import across_versions, signal_versions  # noqa: PLC0415  (loads every signal)
 
-    now = signal_versions()
+    spec, labelled = store.manifest.embedder, labels.fingerprint(store.folder)
+    now, shards = signal_versions(), store.manifest.shards
     given = (now, spec, labelled)
-    stale = {n for n, s in store.manifest.shards.items() if (s.signals, s.embedder, s.labels) != given}
+    measurable = set(shards) - _to_read_again(store)
+    without_values = {d.shard for d in store.damage if d.table == "signals"}
+    stale = measurable & ({n for n, s in shards.items() if (s.signals, s.embedder, s.labels) != given} | without_values)
     changed: set[str] = set()
     sessions = 0
-    if stale or store.manifest.history_of != store.fingerprint(across_versions()):
-        with _locked(store.folder):
-            vectors = comparing.vectors_of(store, spec, tell)
-            fitted = comparing.calibrated(store, vectors)
-            if fitted is not vectors:
-                stale = set(store.manifest.shards)  # no value of the old scale may stay beside those of the new
-                for shard in store.manifest.shards.values():
-                    shard.embedder = ""
-                store.save()
-            for done, name in enumerate(sorted(stale)):
-                progress("measuring", done, len(stale))
-                known = store.manifest.shards[name].signals
-                changed |= {p for p in {*now, *known} if now.get(p) != known.get(p)}
-                store.manifest.shards[name].embedder, store.manifest.shards[name].labels = spec, labelled
-                sessions += _measure_shard(store, name, now, fitted)
-            store.manifest.history_of = ""
-            _finish(store, {}, {})
+    if stale or "" in without_values or store.manifest.history_of != store.fingerprint(across_versions()):
+        vectors = comparing.vectors_of(store, spec, tell)
+        fitted = comparing.calibrated(store, vectors)
+        if fitted is not vectors:
+            stale = measurable  # no value of the old scale may stay beside those of the new
+            for shard in shards.values():
+                shard.embedder = ""
+            store.save()
+        held = store.held() if stale else {}
+        for done, name in enumerate(sorted(stale)):
+            progress("measuring", done, len(stale))
+            known = shards[name].signals
+            changed |= {p for p in {*now, *known} if now.get(p) != known.get(p)}
+            shards[name].embedder, shards[name].labels = spec, labelled
+            sessions += _measure_shard(store, name, now, fitted, held.get(name, []))
+        if stale:
+            store.look()
+            store.sweep()
+        store.manifest.history_of = ""
+        _finish(store, {}, {})
     _remember_code(store)
     return {"signals": len(changed), "sessions": sessions}
+
+
+def _waiting(progress: Progress) -> Callable[[], None]:
+    return partial(progress, "waiting for another run", 0, None)
 
 
 def _choose(store: Store, embedder: str | None) -> None:
@@ -206,7 +240,15 @@ def _choose(store: Store, embedder: str | None) -> None:
     store.save()
 
 
-def _measure_shard(store: Store, name: str, now: dict[str, int], vectors: Vectors | Absent) -> int:
+def _to_read_again(store: Store) -> frozenset[str]:
+    """The damaged shards whose sources are needed: values alone are computed anew from the rest."""
+    return frozenset(d.shard for d in store.damage if d.shard and d.table != "signals")
+
+
+def _measure_shard(
+    store: Store, name: str, now: dict[str, int], vectors: Vectors | Absent, held: list[SessionEntry | FileEntry]
+) -> int:
+    """Computes the values of a shard's sessions and puts a copy with them in its place; gives the sessions."""
     from agentsignals.catalog import measure as measured  # noqa: PLC0415  (only when something is stale)
     from agentsignals.ingest.vectors import prepare  # noqa: PLC0415
     from agentsignals.store import shards  # noqa: PLC0415
@@ -221,8 +263,10 @@ def _measure_shard(store: Store, name: str, now: dict[str, int], vectors: Vector
         rows += shards.signal_rows(session, results)
         attempts += shards.attempt_rows(session, results)
         count += 1
-    shards.write_signals(store.folder / shards.FOLDER / name, rows, attempts)
-    store.manifest.shards[name].signals = dict(now)
+    entry, new_name = store.manifest.shards[name], store.next_name(name)
+    tables = shards.measured_anew(store.folder, name, new_name, entry.tables, rows, attempts)
+    store.put_in_place(name, new_name, held, tables)
+    entry.signals = dict(now)
     store.manifest.history_of = ""
     store.save()
     return count
@@ -240,12 +284,16 @@ def _read(store: Store, plan: planning.Plan, way: _Way, fresh: dict[str, list[Gi
     from agentsignals.ingest.vectors import while_reading  # noqa: PLC0415
 
     by = while_reading(store.manifest.embedder)
+    store.manifest.run += 1
+    run = store.manifest.run
     total = sum(f.bytes for families in plan.shards for f in families)
     done = parsed = excluded = 0
     way.progress("reading", 0, total)
 
     def read(planned: list[list[Family]]) -> Iterator[Report]:
-        tasks = [Task(str(store.folder), shard_name(families), families, by, way.exclude) for families in planned]
+        tasks = [
+            Task(str(store.folder), shard_name(families, run), families, by, way.exclude, run) for families in planned
+        ]
         with closing(executor(way.executor).map(read_shard, tasks, way.jobs, smaller)) as reports:
             for report in reports:
                 store.add_shard(report.name, report.entry, report.sessions, report.files)
@@ -290,9 +338,8 @@ def _remember_code(store: Store) -> None:
     """Notes that everything in the store is of this very code, when it is."""
     stamp = code_stamp()
     if store.manifest.code != stamp and all(is_current(e) for e in store.manifest.files.values()):
-        with _locked(store.folder):
-            store.manifest.code = stamp
-            store.save()
+        store.manifest.code = stamp
+        store.save()
 
 
 def _summary(store: Store, uris: set[str]) -> Summary:
@@ -339,27 +386,3 @@ def _add(summary: Summary, session: SessionEntry) -> None:
         summary.unpriced_sessions += 1
     else:
         summary.cost_usd += session.cost_usd
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Only one program writes a store at a time."""
-    try:
-        import fcntl  # noqa: PLC0415  (not on Windows, where the lock is left out)
-    except ImportError:
-        yield
-        return
-    try:
-        handle = (folder / ".lock").open("w")
-    except OSError as problem:
-        raise StoreError(
-            f"The store {folder} can't be written: {problem.strerror}.", "Name another folder with --store."
-        ) from problem
-    with handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as problem:
-            raise StoreError(
-                f"Another run is writing the store {folder}.", "Wait for it, or name another store."
-            ) from problem
-        yield

@@ -62,13 +62,17 @@ def make(  # noqa: PLR0913  (one call, in `pipeline.ingest`)
     shard_bytes: int = SHARD_BYTES,
     same_code: bool = False,
     exclude: frozenset[str] = frozenset(),
+    broken: frozenset[str] = frozenset(),
 ) -> Plan:
     """The plan of a run over these sources. `force` names a format instead of recognising it; `tick` is told how many
     files were found so far; `same_code` says that no parser can have changed since the files were read;
-    `exclude` names data sets to leave out, and sessions, whose files are read again to be rid of them.
+    `exclude` names data sets to leave out, and sessions, whose files are read again to be rid of them. `broken` names
+    shards that were damaged: what they held is read again, also where it lies in none of these sources, but on this
+    machine.
     """
     plan = Plan()
     again = {e.family for i, e in manifest.sessions.items() if i in exclude} if exclude else set()
+    again |= {e.family for e in manifest.files.values() if e.shard in broken} if broken else set()
     changed: list[RawFile] = []
     members: list[Member] = []
     for spec in specs:
@@ -84,6 +88,9 @@ def make(  # noqa: PLR0913  (one call, in `pipeline.ingest`)
             else:
                 changed.append(found)
             tick(len(plan.seen))
+    if broken:
+        seen = set(plan.seen)
+        changed += [f for f in _held_by(broken, manifest) if f.uri not in seen]
     members += _recognised(_once(changed), force)
     members = [m for m in members if not _kept(m, manifest, plan)]
     places = runs.Places(members, manifest)
@@ -91,7 +98,7 @@ def make(  # noqa: PLR0913  (one call, in `pipeline.ingest`)
     members = [places.placed(m) for m in members] + places.drawn_in()
     for other in [m for m in members if not m.keys]:
         plan.other_files[other.file.uri] = entry_of(other, "", "")
-    families = _families(_new([m for m in members if m.keys], manifest), manifest)
+    families = _families(_new([m for m in members if m.keys], manifest, broken), manifest)
     plan.shards = list(_packed(families, shard_bytes))
     return plan
 
@@ -107,10 +114,11 @@ def joined(manifest: Manifest, surprises: set[str], shard_bytes: int = SHARD_BYT
     return list(_packed(_families(members, manifest), shard_bytes))
 
 
-def _new(members: list[Member], manifest: Manifest) -> list[Member]:
-    """Leaves out files that are as unreadable as they were last time."""
+def _new(members: list[Member], manifest: Manifest, broken: frozenset[str]) -> list[Member]:
+    """Leaves out files that are as unreadable as they were last time, and whose rows say so still."""
     known = manifest.files
-    return [m for m in members if m.format or (m.file.uri not in known or known[m.file.uri].skipped != {m.reason: 1})]
+    before = {u: e for m in members if (e := known.get(u := m.file.uri)) is not None and e.shard not in broken}
+    return [m for m in members if m.format or (m.file.uri not in before or before[m.file.uri].skipped != {m.reason: 1})]
 
 
 def _kept(member: Member, manifest: Manifest, plan: Plan) -> bool:
@@ -139,6 +147,19 @@ def _unchanged(file: RawFile, entry: FileEntry | None, force: str | None, same_c
     if force is not None and entry.format != force:
         return False
     return same_code or is_current(entry)
+
+
+def _held_by(broken: frozenset[str], manifest: Manifest) -> Iterator[RawFile]:
+    """The files that these shards were read from and that are on this machine, as they are now."""
+    for uri, e in manifest.files.items():
+        if e.shard in broken and e.source == "local":
+            try:
+                now = os.stat(path_of(uri))
+            except OSError:  # gone, as agents' files go: what was read from it stays lost, and is told
+                continue
+            yield RawFile(
+                uri, e.source, e.spec, now.st_size, now.st_mtime_ns, e.container, e.key, e.session_hint, e.repo_hint
+            )
 
 
 def _unreadable(found: Unreadable) -> Member:

@@ -37,6 +37,8 @@ class Task(Struct, frozen=True):
     """What compares texts while reading; an embedder with a model has its turn afterwards, in `measure`."""
     exclude: frozenset[str] = frozenset()
     """Sessions to leave out."""
+    run: int = 0
+    """The run that reads it, for the names of shards."""
     deaths: int = 0
     """How often a worker died over this one family."""
 
@@ -79,7 +81,7 @@ def smaller(task: Task) -> list[Task]:
     if not middle:
         return [replace(task, deaths=task.deaths + 1)]
     halves = (task.families[:middle], task.families[middle:])
-    return [replace(task, families=half, name=shard_name(half)) for half in halves]
+    return [replace(task, families=half, name=shard_name(half, task.run)) for half in halves]
 
 
 def read_shard(task: Task) -> Report:
@@ -114,7 +116,9 @@ def _read_shard(task: Task) -> Report:
 
     def write(rows: Sequence[Rows]) -> list[dict[str, Any]]:
         signals, attempts = [s for r in rows for s in r.signals], [a for r in rows for a in r.attempts]
-        return shards.write(root, task.name, [r.session for r in rows], artifacts, signals, attempts)
+        written = shards.write(root, task.name, [r.session for r in rows], artifacts, signals, attempts)
+        report.entry.tables = written.tables
+        return written.counted
 
     counted, unwritten = isolate(rows, write)
     if unwritten:

@@ -45,7 +45,7 @@ def calibrated(store: Store, vectors: Vectors | Absent) -> Vectors | Absent:
 def _views(store: Store) -> Iterator[SessionView]:
     from agentsignals.store import shards  # noqa: PLC0415  (pyarrow is loaded when asked)
 
-    for name in sorted(store.manifest.shards):
+    for name in store.whole():
         for session in shards.read_sessions(store.folder, name):
             if session.context == "product":
                 yield SessionView(session)

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from agentsignals.labels.agree import Place, places_of
 from agentsignals.labels.comparison import MOST_SCORE, Both, classes, fitting
 from agentsignals.labels.gold import GoldRow
-from agentsignals.labels.people import give, rows_of, standing, write
+from agentsignals.labels.people import give, rows_of, standing, take_back
 from agentsignals.labels.task import Task
 from agentsignals.redaction import Redactor
 from agentsignals.store import Store
@@ -111,7 +111,7 @@ def _sit(  # noqa: PLR0913  (as above)
         if said == UNDO:
             if given:
                 at = given.pop()
-                _forget(store, task, labeller, todo[at][0])
+                take_back(store, task, labeller, todo[at][0])
             continue
         if said != SKIP:
             row = GoldRow(session_id=row.session_id, label=said, prompt_hash=task.prompt_hash)
@@ -155,12 +155,6 @@ def _shown(task: Task, row: GoldRow, transcript: Callable[[str], str]) -> str:
         shown = f"{row.before}The message to judge:\n{shown}"
     said = "".join(f"\n{name} said {label}" for name, label in row.said.items())
     return shown + (f"\n{said}" if said else "")
-
-
-def _forget(store: Store, task: Task, labeller: str, place: Place) -> None:
-    rows = standing(store, task, labeller)
-    rows.pop(place, None)
-    write(store, task, labeller, rows)
 
 
 def to_settle(task: Task, a: str, b: str, both: list[Both]) -> list[GoldRow]:

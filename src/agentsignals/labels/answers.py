@@ -57,14 +57,18 @@ class Answers:
             self._db.executescript(_SCHEMA)
         except (OSError, sqlite3.DatabaseError) as problem:
             # Paid work may lie in it: unlike other indexes it is not begun anew behind the person's back.
-            raise StoreError(
-                f"{self.path} can't be opened: {problem}.", "Move it away; what it held will be asked again."
-            ) from problem
+            raise self._unreadable(problem) from problem
+
+    def _unreadable(self, problem: Exception) -> StoreError:
+        return StoreError(f"{self.path} can't be opened: {problem}.", "Move it away; what it held will be asked again.")
 
     def get(self, key: str) -> Outcome | None:
         """What came of a question in an earlier run; None when it was not asked."""
-        with self._lock:
-            row = self._db.execute(_GET, (key,)).fetchone()
+        try:
+            with self._lock:
+                row = self._db.execute(_GET, (key,)).fetchone()
+        except sqlite3.Error as problem:
+            raise self._unreadable(problem) from problem
         return Outcome(*row) if row else None
 
     def put(self, key: str, labeller: str, task: str, outcome: Outcome) -> None:
@@ -78,10 +82,12 @@ class Answers:
 
     def note_run(self, started_at: int, told: dict[str, Any]) -> None:
         """Keeps what a run was: labeller, address, prompt and schema versions, figures."""
-        with self._lock, self._db:
-            self._db.execute(
-                "INSERT INTO runs VALUES (?, ?, ?)", (started_at, now(), msgspec.json.encode(told).decode())
-            )
+        row = (started_at, now(), msgspec.json.encode(told).decode())
+        try:
+            with self._lock, self._db:
+                self._db.execute("INSERT INTO runs VALUES (?, ?, ?)", row)
+        except sqlite3.Error as problem:
+            raise StoreError(f"{self.path} can't be written: {problem}.", "Free some space.") from problem
 
     def close(self) -> None:
         """Lets go of the file."""

@@ -120,21 +120,33 @@ def take(store: Store, path: Path | str, labeller: str, task: Task, column: str 
 
 def give(store: Store, task: Task, labeller: str, given: Iterable[tuple[Place, GoldRow]]) -> None:
     """Adds labels to those that the labeller gave before; of the same thing the new one counts."""
-    rows = standing(store, task, labeller)
+    new: dict[Place, LabelRow] = {}
     for (session_id, turn), row in given:
         if row.label is not None:
             made = Label(task.name, labeller, turn, row.label, reason=row.reason, prompt_hash=row.prompt_hash)
             made.created_at, made.number = now(), score(task, row.label)
-            rows[session_id, turn] = LabelRow(session_id, made)
-    write(store, task, labeller, rows)
+            new[session_id, turn] = LabelRow(session_id, made)
+    labels.update(store.folder, task.name, labeller, lambda before: _ordered(_by_place(before) | new))
+
+
+def take_back(store: Store, task: Task, labeller: str, place: Place) -> None:
+    """Removes the label of a place."""
+    labels.update(
+        store.folder,
+        task.name,
+        labeller,
+        lambda before: _ordered({at: row for at, row in _by_place(before).items() if at != place}),
+    )
 
 
 def standing(store: Store, task: Task, labeller: str) -> dict[Place, LabelRow]:
     """What the labeller gave so far."""
-    return {(row.session_id, row.label.turn): row for row in labels.of_task(store.folder, task.name, labeller)}
+    return _by_place(labels.of_task(store.folder, task.name, labeller))
 
 
-def write(store: Store, task: Task, labeller: str, rows: dict[Place, LabelRow]) -> None:
-    """Keeps exactly these labels of the labeller."""
-    ordered = sorted(rows, key=lambda place: (place[0], -1 if place[1] is None else place[1]))
-    labels.write(store.folder, task.name, labeller, [rows[place] for place in ordered])
+def _by_place(rows: Iterable[LabelRow]) -> dict[Place, LabelRow]:
+    return {(row.session_id, row.label.turn): row for row in rows}
+
+
+def _ordered(rows: dict[Place, LabelRow]) -> list[LabelRow]:
+    return [rows[place] for place in sorted(rows, key=lambda p: (p[0], -1 if p[1] is None else p[1]))]

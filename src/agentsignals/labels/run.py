@@ -230,15 +230,18 @@ class _Run:
     def _finish(self, started: int) -> None:
         with self._lock:
             summary, rows = self.summary, dict(self._rows)
-            standing = labels.of_task(self._store.folder, self._task.name, self._by.name)
-            for row in standing:
-                place = _place(row.session_id, row.label.turn)
-                if place not in rows:
-                    rows[place] = row
-                    summary.of_earlier_prompts += row.label.prompt_hash != self._version
-            if rows:
-                ordered = [rows[place] for place in sorted(rows)]
-                summary.file = str(labels.write(self._store.folder, self._task.name, self._by.name, ordered))
+
+            def with_standing(before: list[LabelRow]) -> list[LabelRow]:
+                for row in before:
+                    place = _place(row.session_id, row.label.turn)
+                    if place not in rows:
+                        rows[place] = row
+                        summary.of_earlier_prompts += row.label.prompt_hash != self._version
+                return [rows[place] for place in sorted(rows)]
+
+            folder, name = self._store.folder, self._task.name
+            if rows or labels.of_task(folder, name, self._by.name):
+                summary.file = str(labels.update(folder, name, self._by.name, with_standing))
             summary.labelled = len(self._rows)
             summary.sessions = len({session_id for session_id, _ in self._rows})
             summary.redacted = self._selection.redacted

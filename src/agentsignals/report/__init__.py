@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentsignals.analysis import STUDIES, study
 from agentsignals.errors import BaselineError, StoreError, UsageError
-from agentsignals.store import Store
+from agentsignals.store import Store, files
 
 if TYPE_CHECKING:
     from agentsignals.analysis.study import Study
@@ -47,12 +46,9 @@ def write(  # noqa: PLR0913  (each is a choice of the person at the command line
 
     made = document(store, studies, context, labeller, first)
     text = _text(made, form, store, static)
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(path)
+        files.replace(path, text.encode())
     except OSError as problem:
-        draft.unlink(missing_ok=True)
         raise StoreError(
             f"The report {path} can't be written: {problem.strerror}.", "Name a file in a folder you may write."
         ) from problem

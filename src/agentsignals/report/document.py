@@ -60,6 +60,8 @@ class Document(Struct, frozen=True):
     """Sessions of each context in the store."""
     sections: list[Section]
     left_out: list[LeftOut] = []
+    damage: list[str] = []
+    """What is wrong with the store: figures are without what is missing."""
     about: str = ""
     """What it is about, where that is no store: its title, and nothing is said of stores."""
 
@@ -104,6 +106,7 @@ def document(
         counted,
         sections,
         left_out,
+        store.warnings,
     )
 
 

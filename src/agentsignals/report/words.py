@@ -84,7 +84,10 @@ def is_figure(kind: Kind) -> bool:
 
 def limits_of(document: Document) -> list[str]:
     """What can't be concluded: from all sections, and of what no section is about."""
-    limits = list(dict.fromkeys(limit for section in document.sections for limit in section.limits))
+    limits = [
+        f"The store was damaged when this was made, and figures are without it: {line}." for line in document.damage
+    ]
+    limits += list(dict.fromkeys(limit for section in document.sections for limit in section.limits))
     for reason in dict.fromkeys(one.reason for one in document.left_out):
         titles = [one.title for one in document.left_out if one.reason == reason]
         limits.append(f"Not in this report: {', '.join(titles)} ({reason}).")

@@ -135,8 +135,11 @@ def take_in(store: Store, git_dir: str, name: str, path: Path) -> Imported:
             else:
                 skipped["no_such_line"] += 1
     tools = {_scanner(one) for one in reported}
-    kept = [r for r in repositories.rows(store.folder, name, "findings") if r["scanner"] not in tools]
-    repositories.write(store.folder, name, "findings", [*msgspec.convert(kept, list[FindingRow]), *rows])
+
+    def with_others(before: list[dict[str, Any]]) -> list[Any]:
+        return [*(msgspec.convert(r, FindingRow) for r in before if r["scanner"] not in tools), *rows]
+
+    repositories.update(store.folder, name, "findings", with_others)
     owners, scanners = Counter(row.owner or "" for row in rows), Counter(row.scanner for row in rows)
     return Imported(name, dict(scanners), len(rows), dict(owners.most_common()), dict(sorted(skipped.items())))
 

@@ -175,9 +175,10 @@ class _Run:
         self._replace("scans", ScanRow, scans)
 
     def _replace(self, table: str, kind: type[Struct], rows: Sequence[Struct]) -> None:
-        others = [r for r in repositories.rows(self.store.folder, self.name, table) if r["scanner"] != self.scanner.id]
-        kept = [msgspec.convert(row, kind) for row in others]
-        repositories.write(self.store.folder, self.name, table, [*kept, *rows])
+        def with_others(before: list[dict[str, Any]]) -> list[Any]:
+            return [*(msgspec.convert(r, kind) for r in before if r["scanner"] != self.scanner.id), *rows]
+
+        repositories.update(self.store.folder, self.name, table, with_others)
 
 
 def scan(store: Store, at: tuple[str, str], scanner: Scanner, progress: Progress, *, afresh: bool = False) -> Scan:

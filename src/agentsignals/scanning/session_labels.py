@@ -66,8 +66,7 @@ def write(
             one.fixed += finding.change == "fixed"
     labeller = f"scan:{scanner}"
     rows = [_row(labeller, session_id, one) for session_id, one in sorted(told.items()) if one.lines]
-    kept = [row for row in labels.of_task(store.folder, TASK, labeller) if row.session_id not in ours]
-    labels.write(store.folder, TASK, labeller, [*kept, *rows])
+    labels.replace(store.folder, TASK, labeller, ours, rows)
     return len(rows)
 
 

@@ -5,13 +5,20 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentsignals.errors import StoreError, UnknownSession
+from agentsignals.store import files as disk
+from agentsignals.store import labels, lock, parts
 from agentsignals.store import manifest as index
+from agentsignals.store.damage import FOLDER, damage, in_words
+from agentsignals.store.files import Part
 from agentsignals.store.manifest import FileEntry, Manifest, SessionEntry, ShardEntry
+from agentsignals.store.parts import Damage
 
 if TYPE_CHECKING:
     import duckdb
@@ -20,6 +27,10 @@ if TYPE_CHECKING:
     from agentsignals.model import Session
 
 ENVIRONMENT = "AGENTSIGNALS_STORE"
+RETIRED = ".retired"
+"""Marks a shard that others took the place of: no index names it, a reader may still hold it."""
+_LOOK_AGAIN_S = 1.0
+"""A store that was just opened is not looked at again."""
 
 # Before pyarrow is loaded, for all that it does: a shard's buffers are made once; mimalloc clears huge pages for them.
 os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
@@ -35,16 +46,110 @@ def default_folder() -> Path:
     return Path(platformdirs.user_data_dir("agentsignals", appauthor=False)) / "store"
 
 
-class Store:
-    """A store on disk. Making one reads the index and nothing else; `create` makes the folder."""
+def place(folder: Path | str | None = None, *, create: bool = False) -> Path:
+    """The folder of the store named, or of the default one; `create` makes it where there is none."""
+    root = Path(folder).expanduser() if folder is not None else default_folder()
+    try:
+        if create and not (root / index.NAME).exists() and not (root / FOLDER).is_dir():
+            (root / FOLDER).mkdir(parents=True, exist_ok=True)
+            with lock.locked(root):
+                if not (root / index.NAME).exists() and not any((root / FOLDER).iterdir()):
+                    index.save(root, Manifest())
+    except OSError as problem:
+        raise StoreError(
+            f"The store {root} can't be made: {problem.strerror}.", "Name another folder with --store."
+        ) from problem
+    return root
 
-    def __init__(self, folder: Path | str | None = None, *, create: bool = False) -> None:
-        self.folder = Path(folder).expanduser() if folder is not None else default_folder()
-        if create:
-            self._create()
-        elif not (self.folder / index.NAME).exists() and not (self.folder / "shards").is_dir():
+
+class Store:
+    """A store on disk, as it stood when it was opened: a run that goes on meanwhile changes nothing of it, and removes
+    nothing that it holds for an hour. Opening reads the index and looks whether its files are as they were written;
+    what is not is in `damage`, and a warning goes to the logger
+    `agentsignals.store`.
+
+    `create` makes the folder. `write`: the index is saved where it had to be made again; only under the store's lock.
+    """
+
+    damage: list[Damage]
+    """What is not as it was written. Answers are without it."""
+    warnings: list[str]
+    """The same in words, with what happened to the index."""
+
+    def __init__(self, folder: Path | str | None = None, *, create: bool = False, write: bool = False) -> None:
+        self.folder = place(folder, create=create or write)
+        if not (self.folder / index.NAME).exists() and not (self.folder / FOLDER).is_dir():
             raise StoreError(f"There is no store in {self.folder}.", "Run `agentsignals analyze SOURCE` first.")
-        self.manifest = index.load(self.folder) or self._rebuilt()
+        self._retired: list[str] = []
+        self._open(write)
+
+    def _open(self, write: bool = False) -> None:
+        manifest, why = index.load(self.folder)
+        made_again = manifest is None and ((self.folder / FOLDER).is_dir() and any((self.folder / FOLDER).iterdir()))
+        self.manifest = manifest or (self._rebuilt(write, why) if made_again else Manifest())
+        self.warnings = []
+        if made_again:
+            n = len(self.manifest.sessions)
+            self.warnings.append(
+                f"its index {why or 'is gone'} and is made again from the {n:,} sessions there: `analyze` your sources"
+                " again, what else was lost is not known"
+            )
+        if lost := parts.load(self.folder).lost:
+            self.warnings.append(f"{parts.NAME} {lost}: labels and what is known of repositories are as files show")
+        self._warn(self.warnings)
+        self.damage = []
+        self._words: list[str] = []
+        self.look()
+
+    def look(self, *, thorough: bool = False) -> bool:
+        """Compares the files with the index again; `thorough`: byte for byte. Whether anything else is wrong than was
+        known."""
+        before, self.damage = self.damage, damage(self.folder, self.manifest, thorough)
+        self._looked_at = time.monotonic()
+        self._broken = {(d.shard, d.table) for d in self.damage if d.shard}
+        earlier, self._words = self._words, in_words(self.damage, self.manifest)
+        self._warn([line for line in self._words if line not in earlier])
+        self.warnings = [line for line in self.warnings if line not in earlier] + self._words
+        return self.damage != before
+
+    def _warn(self, lines: list[str]) -> None:
+        if lines:
+            import logging  # noqa: PLC0415  (rare)
+
+            for line in lines:
+                logging.getLogger("agentsignals.store").warning("the store %s is damaged: %s", self.folder, line)
+
+    def refresh(self) -> None:
+        """Opens the store again when something of it went since it was opened: a run may have replaced it."""
+        if self.is_changed(_LOOK_AGAIN_S):
+            self._open()
+
+    def is_changed(self, after_s: float) -> bool:
+        """Whether something else is wrong than was, where the last look is longer ago than this."""
+        return time.monotonic() - self._looked_at > after_s and self.look()
+
+    def whole(self, *tables: str) -> list[str]:
+        """The shards in order, without those in which one of these tables (none named: any) was damaged."""
+        if not self._broken:
+            return sorted(self.manifest.shards)
+        broken = {shard for shard, table in self._broken if not tables or table in tables}
+        return sorted(self.manifest.shards.keys() - broken)
+
+    def files(self, table: str) -> list[Path]:
+        """The files of a table of sessions that can be read."""
+        known = self.manifest
+        found = [
+            self.folder / FOLDER / name / f"{table}.parquet"
+            for name in self.whole(table)
+            if table in known.shards[name].tables
+        ]
+        if (
+            table == "signals"
+            and known.across is not None
+            and not any(d.place == known.across.file for d in self.damage)
+        ):
+            found.append(self.folder / known.across.file)
+        return found + (labels.files(self.folder) if table == "labels" else [])
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -97,18 +202,31 @@ class Store:
         return self.frame("signals")
 
     def session(self, session_id: str) -> Session:
-        """One session with all its rows. A unique beginning of the id will do; UnknownSession otherwise."""
+        """One session with all its rows. A unique beginning of the id will do; UnknownSession otherwise. StoreError
+        when its shard was damaged."""
         from agentsignals.store.shards import read_sessions  # noqa: PLC0415  (pyarrow is loaded when asked)
 
-        found = self.resolve(session_id)
-        return next(iter(read_sessions(self.folder, self.manifest.sessions[found].shard, found)))
+        self.refresh()
+        full = self.resolve(session_id)
+        shard = self.manifest.sessions[full].shard
+        if shard not in self.whole():
+            what = next(str(d) for d in self.damage if d.shard == shard)
+            raise StoreError(f"The session {full} can't be read: {what}.", "`agentsignals doctor` says what helps.")
+        try:
+            return next(read_sessions(self.folder, shard, full))
+        except StopIteration:
+            raise StoreError(
+                f"The session {full} is not in the shard {shard} that should hold it.", "Run `agentsignals doctor`."
+            ) from None
 
     def read(self, ids: set[str]) -> Iterator[Session]:
-        """The sessions of these ids with all their rows, a shard in memory at a time, in order of shard and id."""
+        """The sessions of these ids with all their rows, a shard in memory at a time, in order of shard and id; without
+        those whose shard was damaged."""
         from agentsignals.store.shards import read_sessions  # noqa: PLC0415  (pyarrow is loaded when asked)
 
-        known = self.manifest.sessions
-        for shard in sorted({known[i].shard for i in ids if i in known}):
+        self.refresh()
+        known, whole = self.manifest.sessions, set(self.whole())
+        for shard in sorted({known[i].shard for i in ids if i in known} & whole):
             yield from (s for s in read_sessions(self.folder, shard) if s.session_id in ids)
 
     def resolve(self, session_id: str) -> str:
@@ -134,8 +252,12 @@ class Store:
     # -- writing -------------------------------------------------------------------------------------------------
 
     def save(self) -> None:
-        """Writes the index."""
+        """Writes the index; afterwards marks the shards that it no longer names."""
         index.save(self.folder, self.manifest)
+        for name in self._retired:
+            with suppress(OSError):  # of a shard that is gone; else the next run marks it
+                (self.folder / FOLDER / name / RETIRED).touch()
+        self._retired = []
 
     def add_shard(
         self, name: str, entry: ShardEntry, sessions: dict[str, SessionEntry], files: dict[str, FileEntry]
@@ -151,14 +273,38 @@ class Store:
         known.history_of = ""
         self.save()
 
+    def held(self) -> dict[str, list[SessionEntry | FileEntry]]:
+        """The entries of sessions and files by the shard that holds them."""
+        by_shard: dict[str, list[SessionEntry | FileEntry]] = {}
+        entries: list[SessionEntry | FileEntry] = [*self.manifest.sessions.values(), *self.manifest.files.values()]
+        for entry in entries:
+            by_shard.setdefault(entry.shard, []).append(entry)
+        return by_shard
+
+    def put_in_place(
+        self, name: str, new_name: str, held: list[SessionEntry | FileEntry], tables: dict[str, Part]
+    ) -> None:
+        """Has a copy stand for a shard; `held` are the entries that name it. Not saved."""
+        entry = self.manifest.shards.pop(name)
+        entry.tables = tables
+        self.manifest.shards[new_name] = entry
+        for one in held:
+            one.shard = new_name
+        self._retired.append(name)
+
+    def next_name(self, of: str) -> str:
+        """A name for a shard of this content that none ever had."""
+        self.manifest.run += 1
+        return f"{self.manifest.run:06d}-{of.rpartition('-')[2]}"
+
     def fingerprint(self, across: dict[str, int]) -> str:
         """Names the state of all shards, of the signals in them, and of those across sessions (path to version)."""
         told = [f"{n}:{sorted(s.signals.items())}" for n, s in sorted(self.manifest.shards.items())]
-        told.append(f"{sorted(across.items())}")
+        told.append(f"{sorted(across.items())}|{sorted(self._broken)}")
         return hashlib.blake2b("|".join(told).encode(), digest_size=12).hexdigest()
 
     def _drop(self, sessions: set[str], uris: set[str], keep: str) -> None:
-        """Rewrites the shards that hold these sessions or files without them; the shard `keep` is left alone."""
+        """Writes the shards that hold these sessions or files again without them; the shard `keep` is left alone."""
         from agentsignals.store import shards  # noqa: PLC0415  (pyarrow is loaded when something is written)
 
         known = self.manifest
@@ -167,42 +313,86 @@ class Store:
         for shard in sorted(holding - {keep}):
             inside = {s for s, e in known.sessions.items() if e.shard == shard}
             files = {u for u, f in known.files.items() if f.shard == shard}
-            entry = known.shards.pop(shard, None)
             for session_id in inside & sessions:
                 del known.sessions[session_id]
-            if entry is None or not (inside - sessions or files - uris):
+            if shard not in known.shards:
                 continue
-            told = "|".join([shard, *sorted(inside & sessions), *sorted(files & uris)])
-            name = hashlib.blake2b(told.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
-            shards.without(self.folder, shard, name, inside & sessions, {artifact_id(u) for u in files & uris})
-            known.shards[name] = entry
-            for session_id in inside - sessions:
-                known.sessions[session_id].shard = name
-            for uri in files - uris:
-                known.files[uri].shard = name
+            if not (inside - sessions or files - uris):
+                del known.shards[shard]
+                self._retired.append(shard)
+                continue
+            gone = "|".join([shard, *sorted(inside & sessions), *sorted(files & uris)])
+            name = self.next_name(hashlib.blake2b(gone.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest())
+            artifacts = {artifact_id(u) for u in files & uris}
+            held, is_emptied = known.shards[shard].tables, inside <= sessions
+            tables = shards.without(self.folder, shard, name, held, inside & sessions, artifacts, is_emptied)
+            left = [known.sessions[s] for s in inside - sessions], [known.files[u] for u in files - uris]
+            self.put_in_place(shard, name, [*left[0], *left[1]], tables)
 
     def sweep(self) -> None:
-        """Removes shards the index doesn't name: superseded ones, and drafts of a run that was killed. Only while no
-        worker writes: a shard is renamed into place before it is named in the index.
+        """Removes shards that were superseded an hour ago and drafts of a run that was killed. A shard that no index
+        named and that holds sessions the store does not have is put aside. Only while no worker writes: a shard is
+        renamed into place before it is named in the index.
         """
-        for path in (self.folder / "shards").iterdir():
-            if path.name not in self.manifest.shards:
+        from agentsignals.store.shards import DRAFT  # noqa: PLC0415  (pyarrow is loaded when something is written)
+
+        for path in self._shard_folders():
+            if path.name.startswith(DRAFT):
                 shutil.rmtree(path, ignore_errors=True)
+            elif path.name in self.manifest.shards:
+                continue
+            elif (path / RETIRED).exists():
+                if disk.is_old(path / RETIRED):
+                    shutil.rmtree(path, ignore_errors=True)
+            elif self._is_known(path):
+                with suppress(OSError):
+                    (path / RETIRED).touch()
+            else:
+                disk.put_aside(self.folder, path)
+        live = self.manifest.across
+        for path in self.folder.glob("signals.*parquet") if live is not None else ():
+            if live is not None and path.name != live.file and disk.is_old(self.folder / live.file):
+                path.unlink(missing_ok=True)
 
-    def _create(self) -> None:
+    def strays(self) -> list[Path]:
+        """What lies in the store's folders and belongs to nothing: no part, no former state, no draft."""
+        from agentsignals.store.shards import DRAFT  # noqa: PLC0415  (pyarrow is loaded when asked)
+
+        named = self.manifest.shards
+        found = [
+            p
+            for p in self._shard_folders()
+            if p.name not in named and not p.name.startswith(DRAFT) and not (p / RETIRED).exists()
+        ]
+        for name, entry in named.items():
+            with suppress(OSError):  # a shard that can't be listed is damaged, which is said elsewhere
+                inside = (self.folder / FOLDER / name).iterdir()
+                found += [p for p in inside if p.name not in {f"{t}.parquet" for t in entry.tables} | {RETIRED}]
+        return sorted([*found, *parts.load(self.folder).strays()])
+
+    def _shard_folders(self) -> list[Path]:
+        folder = self.folder / FOLDER
+        return sorted(folder.iterdir()) if folder.is_dir() else []
+
+    def _is_known(self, shard: Path) -> bool:
+        """Whether all sessions of a shard that the index doesn't name are in the store."""
+        from agentsignals.store.shards import read_table  # noqa: PLC0415  (rare)
+
         try:
-            (self.folder / "shards").mkdir(parents=True, exist_ok=True)
-        except OSError as problem:
-            raise StoreError(
-                f"The store {self.folder} can't be made: {problem.strerror}.", "Name another folder with --store."
-            ) from problem
+            rows = read_table(self.folder, shard.name, "sessions", ["session_id"])
+        except StoreError:
+            return False
+        return all(row["session_id"] in self.manifest.sessions for row in rows)
 
-    def _rebuilt(self) -> Manifest:
-        if not (self.folder / "shards").is_dir() or not any((self.folder / "shards").iterdir()):
-            return Manifest()
+    def _rebuilt(self, write: bool, why: str) -> Manifest:
         from agentsignals.store.rebuild import rebuilt  # noqa: PLC0415  (rare)
 
-        return rebuilt(self.folder)
+        made = rebuilt(self.folder, write)
+        if write:
+            if why:
+                disk.put_aside(self.folder, self.folder / index.NAME)
+            index.save(self.folder, made)
+        return made
 
 
 def artifact_id(uri: str) -> str:

@@ -10,9 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from agentsignals.errors import StoreError
-from agentsignals.store import labels, repositories, tables
-from agentsignals.store.shards import FOLDER
+from agentsignals.store import repositories, table_files, tables
 
 if TYPE_CHECKING:
     from agentsignals.store import Store
@@ -33,6 +31,7 @@ def write_tables(store: Store, folder: Path, ids: set[str], mask: Mask | None = 
     Of some sessions only, the values of the whole store are left out, and artifacts and commits of none of them.
     StoreError when a shard can't be read; OSError when the folder can't be written.
     """
+    store.refresh()
     whole = ids >= set(store.manifest.sessions)
     wanted = pa.array(sorted(ids), pa.string())
     kept = None if whole else _artifacts(store, wanted)
@@ -51,24 +50,10 @@ def write_tables(store: Store, folder: Path, ids: set[str], mask: Mask | None = 
 
 
 def _parts(store: Store, name: str, schema: pa.Schema) -> Iterator[pa.Table]:
-    """A table's rows shard by shard, then what lies beside the shards."""
-    if name in tables.OF_REPOSITORIES:
-        paths = repositories.files(store.folder, name)
-    else:
-        paths = [store.folder / FOLDER / shard / f"{name}.parquet" for shard in sorted(store.manifest.shards)]
-    if name == "signals":
-        paths.append(store.folder / "signals.parquet")
-    if name == "labels":
-        paths += labels.files(store.folder)
+    """A table's rows file by file."""
+    paths = repositories.files(store.folder, name) if name in tables.OF_REPOSITORIES else store.files(name)
     for path in paths:
-        if path.exists():
-            try:
-                table = pq.read_table(path)
-            except (OSError, pa.ArrowInvalid) as problem:
-                raise StoreError(
-                    f"{path} can't be read: {problem}.", "Delete the store and analyze again."
-                ) from problem
-            yield _as(table, schema)
+        yield _as(table_files.read(path), schema)
 
 
 def _as(table: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -83,9 +68,8 @@ def _as(table: pa.Table, schema: pa.Schema) -> pa.Table:
 def _artifacts(store: Store, wanted: pa.Array) -> pa.Array:
     """The artifacts that events of these sessions came from."""
     found: set[str] = set()
-    for shard in sorted(store.manifest.shards):
-        path = store.folder / FOLDER / shard / "events.parquet"
-        table = pq.read_table(path, columns=["session_id", "artifact_id"])
+    for path in store.files("events"):
+        table = table_files.read(path, ["session_id", "artifact_id"])
         chosen = table.filter(pc.is_in(table.column("session_id"), wanted))
         found.update(chosen.column("artifact_id").unique().to_pylist())
     return pa.array(sorted(i for i in found if i is not None), pa.string())

@@ -9,7 +9,7 @@ import polars as pl
 
 from agentsignals.errors import QueryError
 from agentsignals.prices.names import candidates
-from agentsignals.store.query import connect, run, view_names
+from agentsignals.store.query import answered, view_names
 
 if TYPE_CHECKING:
     from agentsignals.store import Store
@@ -50,22 +50,25 @@ def frame(store: Store, table: str, context: str | None = None) -> pl.DataFrame:
     """A table or view, whole or of one context. QueryError when there is no such table."""
     if table not in view_names():
         raise QueryError(f"There is no table {table!r}.", f"The tables are: {', '.join(view_names())}.")
-    found: pl.DataFrame = connect(store, context).table(table).pl()
-    return found
+    return _frame(store, f'SELECT * FROM "{table}"', context)  # noqa: S608  (one of the tables' names)
 
 
 def content(store: Store, context: str | None = None) -> pl.DataFrame:
     """What was said, thought, called and answered: one row an event with text, with the role that said it."""
-    found: pl.DataFrame = run(connect(store, context), _CONTENT).pl()
-    return found
+    return _frame(store, _CONTENT, context)
 
 
 def user_messages(store: Store, context: str | None = None) -> pl.DataFrame:
     """One row a human turn, in the columns of agent-traces's data set; see `Store.user_messages`."""
-    found: pl.DataFrame = run(connect(store, context), _USER_MESSAGES).pl()
+    found = _frame(store, _USER_MESSAGES, context)
     makers = {name: maker(name) for name in found["model"].unique() if name is not None}
     provider = pl.Series("provider", [makers.get(name) for name in found["model"]], pl.String)
     return found.insert_column(found.columns.index("model") + 1, provider)
+
+
+def _frame(store: Store, query: str, context: str | None) -> pl.DataFrame:
+    made: pl.DataFrame = answered(store, query, lambda relation: relation.pl(), context)
+    return made
 
 
 def maker(model: str) -> str | None:

@@ -5,15 +5,15 @@ keeps them. Labels that came with a trace lie in its shard; the view `labels` sh
 from __future__ import annotations
 
 import hashlib
-import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from agentsignals.errors import StoreError
 from agentsignals.model import Label
+from agentsignals.store import parts
 
 FOLDER = "labels"
 
@@ -25,35 +25,41 @@ class LabelRow(Struct, gc=False):
     label: Label
 
 
-def path_of(root: Path, task: str, labeller: str) -> Path:
-    """The file of a task's labels by one labeller. Names may hold anything: a model's has slashes."""
+def key_of(task: str, labeller: str) -> str:
+    """Names a task's labels by one labeller among the store's parts. Names may hold anything: a model's has slashes."""
     mark = hashlib.blake2b(f"{task}\0{labeller}".encode(), digest_size=4).hexdigest()
     plain = "".join(c if c.isalnum() or c in "-_." else "-" for c in f"{task}--{labeller}")[:80]
-    return root / FOLDER / f"{plain}-{mark}.parquet"
+    return f"{FOLDER}/{plain}-{mark}"
 
 
 def write(root: Path, task: str, labeller: str, rows: list[LabelRow]) -> Path:
-    """Replaces a labeller's labels of a task, in one rename."""
-    import pyarrow.parquet as pq  # noqa: PLC0415  (only who labels pays for it)
+    """Replaces a labeller's labels of a task, in one rename; gives the file."""
+    return update(root, task, labeller, lambda _: rows)
 
-    from agentsignals.store import tables  # noqa: PLC0415
 
-    target = path_of(root, task, labeller)
-    ids = [row.session_id for row in rows]
-    table = tables.rows_with_ids(tables.TABLES["labels"], ids, [row.label for row in rows])
-    try:
-        target.parent.mkdir(exist_ok=True)
-        draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-        pq.write_table(table, draft, compression="zstd")
-        draft.replace(target)
-    except OSError as problem:
-        raise StoreError(f"{target} can't be written: {problem.strerror}.", "Free some space.") from problem
-    return target
+def update(root: Path, task: str, labeller: str, change: Callable[[list[LabelRow]], list[LabelRow]]) -> Path:
+    """Replaces a labeller's labels of a task by what `change` makes of them. Nobody else writes in between."""
+    key = key_of(task, labeller)
+    with parts.changing(root) as held:
+        path = held.path(key)
+        rows = change(list(_rows([path], None)) if path is not None else [])
+        return held.put(key, _table(rows))
+
+
+def replace(root: Path, task: str, labeller: str, sessions: Container[str], rows: Iterable[LabelRow]) -> Path:
+    """Replaces a labeller's labels of some sessions; those of others stay, before the new ones."""
+    return update(root, task, labeller, lambda before: [*(r for r in before if r.session_id not in sessions), *rows])
+
+
+def _table(rows: list[LabelRow]) -> Any:
+    from agentsignals.store import tables  # noqa: PLC0415  (only who labels pays for it)
+
+    return tables.rows_with_ids(tables.TABLES["labels"], [row.session_id for row in rows], [row.label for row in rows])
 
 
 def files(root: Path) -> list[Path]:
-    """The files of labels made here."""
-    return sorted((root / FOLDER).glob("*.parquet")) if (root / FOLDER).is_dir() else []
+    """The files of labels made here that can be read."""
+    return parts.whole(root, f"{FOLDER}/")
 
 
 def read(root: Path, only: str | None = None) -> dict[str, list[Label]]:
@@ -65,15 +71,16 @@ def read(root: Path, only: str | None = None) -> dict[str, list[Label]]:
 
 
 def of_task(root: Path, task: str, labeller: str) -> list[LabelRow]:
-    """A labeller's labels of a task, in the order they were written; none when there are none."""
-    path = path_of(root, task, labeller)
-    return list(_rows([path], None)) if path.exists() else []
+    """A labeller's labels of a task, in the order they were written; none when there are none. StoreError when they
+    were damaged."""
+    path = parts.load(root).path(key_of(task, labeller))
+    return list(_rows([path], None)) if path is not None else []
 
 
 def fingerprint(root: Path) -> str:
     """Changes when any label made here does; empty when there is none."""
-    told = "|".join(f"{p.name}:{s.st_size}:{s.st_mtime_ns}" for p in files(root) for s in [p.stat()])
-    return hashlib.blake2b(told.encode(), digest_size=8).hexdigest() if told else ""
+    marks = "|".join(f"{key}:{part.digest}" for key, part in parts.load(root).live(f"{FOLDER}/"))
+    return hashlib.blake2b(marks.encode(), digest_size=8).hexdigest() if marks else ""
 
 
 def _rows(paths: Iterable[Path], only: str | None) -> Iterator[LabelRow]:

@@ -1,20 +1,23 @@
 """The store's index: which shards are live, what each file looked like when it was read, where each session lies.
 
-It can be thrown away: `rebuilt` makes it again from the shards. It is read and written whole, in one rename.
+It can be thrown away: `rebuilt` makes it again from the shards. It is read and written whole, in one rename. It knows
+every file of a shard by length and content, so that what was lost or changed behind its back is seen.
 """
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct, field
 
 from agentsignals.errors import StoreError
+from agentsignals.store import files
+from agentsignals.store.files import Part
 
-SCHEMA_VERSION = 2
-"""Version of the tables' columns; a store of another version is read again from its sources."""
+SCHEMA_VERSION = 3
+"""Version of the tables' columns and of this index. A store of an older version is read again from its sources, one of
+a newer is refused."""
 NAME = "manifest.json"
 
 
@@ -66,6 +69,8 @@ class ShardEntry(Struct):
     internal_errors: dict[str, int] = field(default_factory=dict)
     labels: str = ""
     """Fingerprint of the labels made here that its values were computed with."""
+    tables: dict[str, Part] = field(default_factory=dict)
+    """Its files by table."""
 
 
 class Manifest(Struct):
@@ -81,30 +86,54 @@ class Manifest(Struct):
     """What compares texts in this store, as named on the command line."""
     history_of: str = ""
     """Fingerprint of the shards that the values across sessions were computed from; empty when they are stale."""
+    across: Part | None = None
+    """The file of the values across sessions."""
+    run: int = 0
+    """Counts what was written, so that no name is used twice: a reader may still hold what had it."""
 
 
-def load(root: Path) -> Manifest | None:
-    """The manifest; None when there is none, or it was written by another version or cut short."""
+class _Version(Struct):
+    schema_version: int
+
+
+def load(root: Path) -> tuple[Manifest | None, str]:
+    """The manifest; or None, and why where one was there that can't be taken: it was cut or garbled, or is of an older
+    version. StoreError when a newer version wrote it, or it can't be opened.
+    """
     try:
-        found = msgspec.json.decode((root / NAME).read_bytes(), type=Manifest)
+        data = (root / NAME).read_bytes()
     except FileNotFoundError:
-        return None
-    except msgspec.DecodeError:
-        return None
+        return None, ""
     except OSError as problem:
         raise StoreError(f"The store {root} can't be read: {problem.strerror}.", "Check its permissions.") from problem
-    return found if found.schema_version == SCHEMA_VERSION else None
+    version = SCHEMA_VERSION
+    try:
+        loaded = msgspec.json.decode(data, type=Manifest)
+        version = loaded.schema_version
+    except msgspec.DecodeError:  # of another version perhaps, whose shape is not known
+        try:
+            version = msgspec.json.decode(data, type=_Version).schema_version
+        except msgspec.DecodeError:
+            return None, "is cut or garbled" if data else "is empty"
+        if version == SCHEMA_VERSION:
+            return None, "is garbled"
+    refuse_newer(root, version, SCHEMA_VERSION)
+    return (loaded, "") if version == SCHEMA_VERSION else (None, f"is of version {version}, now it is {SCHEMA_VERSION}")
+
+
+def refuse_newer(root: Path, version: int, newest: int) -> None:
+    """StoreError for an index that a newer program wrote: writing it over would lose what that one knew."""
+    if version > newest:
+        raise StoreError(
+            f"The store {root} was written by a newer agentsignals: its index is of version {version}, and this program"
+            f" knows versions up to {newest}.",
+            "Use the newer program, or name another folder with --store.",
+        )
 
 
 def save(root: Path, manifest: Manifest) -> None:
     """Writes the manifest in one rename."""
-    target, draft = root / NAME, root / f".{NAME}.{os.getpid()}.tmp"
     try:
-        draft.write_bytes(msgspec.json.encode(manifest))
-        draft.replace(target)
+        files.replace(root / NAME, msgspec.json.encode(manifest))
     except OSError as problem:
-        draft.unlink(missing_ok=True)
-        raise StoreError(
-            f"The store {root} can't be written: {problem.strerror}.",
-            "Free some space, or name another folder with --store.",
-        ) from problem
+        raise files.cannot_write(root, problem) from problem

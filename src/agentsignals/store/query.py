@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 
 from agentsignals.catalog import Signal, catalogue
 from agentsignals.errors import QueryError
-from agentsignals.store import labels, repositories, tables
+from agentsignals.store import repositories, tables
 from agentsignals.store.selecting import one_select
-from agentsignals.store.shards import FOLDER
 
 if TYPE_CHECKING:
     from agentsignals.store import Store
@@ -23,6 +21,8 @@ _Result = TypeVar("_Result")
 _TYPES = {"int": "BIGINT", "float": "DOUBLE", "bool": "BOOLEAN", "str": "VARCHAR", "enum": "VARCHAR"}
 _CONTEXTS = {"product": "product", "eval": "eval"}
 """What may be asked for, as written into SQL."""
+_OF_FILES = (duckdb.IOException, duckdb.InvalidInputException, duckdb.SerializationException, duckdb.InternalException)
+"""What DuckDB raises when a file can't be read."""
 _ROWS_A_FETCH = 10_000
 _SHARE_OF_LIMIT = 0.5 / 0.8
 """DuckDB would take 80 % of the machine's (or the container's) memory: a query that needs more than half of it ends
@@ -60,17 +60,13 @@ def connect(store: Store, context: str | None = None) -> duckdb.DuckDBPyConnecti
     `context`: the views hold only what belongs to sessions of this context (`product`, `eval`), and what belongs to no
     session.
     """
+    store.refresh()
     connection = duckdb.connect(":memory:", config=_LIMITS)
     _limit_memory(connection)
     readable = []
     wanted = context if context is not None and contexts(store) - {context} else None
     for table in tables.NAMES:
-        files = [str(store.folder / FOLDER / shard / f"{table}.parquet") for shard in sorted(store.manifest.shards)]
-        extra = store.folder / "signals.parquet"
-        if table == "signals" and extra.exists():
-            files.append(str(extra))
-        if table == "labels":
-            files += [str(path) for path in labels.files(store.folder)]
+        files = [str(path) for path in store.files(table)]
         readable += files
         connection.execute(f"CREATE VIEW {table} AS {_of_context(_over(files, table), table, wanted)}")
     for table in tables.OF_REPOSITORIES:
@@ -107,20 +103,51 @@ def run(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPyRel
 
 def rows(store: Store, query: str, context: str | None = None) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Column names and rows of a query, over all sessions or those of one context."""
-    names, found = stream(store, query, context)
-    return names, list(found)
+    return answered(store, query, lambda relation: (list(relation.columns), relation.fetchall()), context)
+
+
+def answered(
+    store: Store, query: str, take: Callable[[duckdb.DuckDBPyRelation], _Result], context: str | None = None
+) -> _Result:
+    """What `take` makes of a query's relation. QueryError when DuckDB can't give its rows. Where that is because of a
+    part that only reading it shows to be damaged, the answer is without it, and a warning says so.
+    """
+
+    def take_now() -> _Result:
+        connection = connect(store, context)
+        with _in_words():
+            return _awaited(connection, lambda: take(run(connection, query)))
+
+    return _without_what_is_damaged(store, take_now)
 
 
 def stream(store: Store, query: str, context: str | None = None) -> tuple[list[str], Iterator[tuple[Any, ...]]]:
     """Column names, and the rows as DuckDB makes them: not all are in memory at once."""
-    connection = connect(store, context)
-    with _in_words():
-        select = one_select(connection, query, view_names())
-        asked = _awaited(connection, lambda: connection.execute(select))
-        return [column[0] for column in asked.description or ()], _fetched(asked)
+
+    def begin() -> tuple[list[str], list[tuple[Any, ...]], duckdb.DuckDBPyConnection]:
+        connection = connect(store, context)
+        with _in_words():
+            select = one_select(connection, query, view_names())
+            asked = _awaited(connection, lambda: connection.execute(select))
+            first = _awaited(asked, lambda: asked.fetchmany(_ROWS_A_FETCH))
+            return [column[0] for column in asked.description or ()], first, asked
+
+    names, first, asked = _without_what_is_damaged(store, begin)
+    return names, _fetched(first, asked)
 
 
-def _fetched(asked: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
+def _without_what_is_damaged(store: Store, ask: Callable[[], _Result]) -> _Result:
+    """The answer; a second one where the first failed for a part whose damage only reading it shows."""
+    try:
+        return ask()
+    except QueryError as problem:
+        if not isinstance(problem.__cause__, _OF_FILES) or not store.look(thorough=True):
+            raise
+        return ask()
+
+
+def _fetched(first: list[tuple[Any, ...]], asked: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
+    yield from first
     with _in_words():
         while some := _awaited(asked, lambda: asked.fetchmany(_ROWS_A_FETCH)):
             yield from some
@@ -164,9 +191,8 @@ def _limit_memory(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def _over(files: list[str], table: str) -> str:
-    present = [f for f in files if Path(f).exists()]
-    if present:
-        return f"SELECT * FROM read_parquet({_list(present)}, union_by_name=true)"  # noqa: S608  (quoted by _list)
+    if files:
+        return f"SELECT * FROM read_parquet({_list(files)}, union_by_name=true)"  # noqa: S608  (quoted by _list)
     return _empty(table)
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-from agentsignals.store import shards
+from agentsignals.errors import StoreError
+from agentsignals.store import RETIRED, shards, table_files, tables
+from agentsignals.store.files import Part
 from agentsignals.store.manifest import Manifest, SessionEntry, ShardEntry
 
 _FIGURES = (
@@ -13,27 +16,57 @@ _FIGURES = (
 )  # fmt: skip
 
 
-def rebuilt(root: Path) -> Manifest:
-    """An index of what is there. A session found in two shards (a run was killed between writing and committing)
-    stays in the younger. Files are forgotten, so the next run reads them again and replaces what it finds.
+def rebuilt(root: Path, write: bool) -> Manifest:
+    """An index of what is there, each table read once to see that it is sound. A session found in two shards (a run was
+    killed between writing and committing) stays in the younger: the older is written again without it, or left out
+    where nothing may be written (`write`). Files are forgotten, so the next run reads them again and replaces what it
+    finds.
     """
-    found = Manifest()
-    folders = [p for p in (root / shards.FOLDER).iterdir() if p.is_dir() and not p.name.startswith(".tmp-")]
-    for folder in sorted(folders, key=lambda p: (-p.stat().st_mtime_ns, p.name)):
-        rows = shards.read_table(root, folder.name, "sessions", ["session_id", *_FIGURES])
-        twice = {r["session_id"] for r in rows} & set(found.sessions)
-        name = folder.name
+    made = Manifest()
+    folders = [p for p in (root / shards.FOLDER).iterdir() if p.is_dir() and not p.name.startswith(shards.DRAFT)]
+    made.run = max((run_of(p.name) for p in folders), default=0)
+    for folder in sorted(folders, key=lambda p: (-run_of(p.name), -p.stat().st_mtime_ns, p.name)):
+        if (folder / RETIRED).exists():
+            continue
+        name, parts = folder.name, {table: _mark(folder / f"{table}.parquet") for table in tables.NAMES}
+        rows = _rows(root, name, "sessions", ["session_id", *_FIGURES], parts)
+        versions = {r["signal"]: r["version"] for r in _rows(root, name, "signals", ["signal", "version"], parts)}
+        twice = {r["session_id"] for r in rows} & set(made.sessions)
+        if twice and (not write or len(twice) == len(rows)):
+            continue
         if twice:
-            name = f"{folder.name}-{len(twice)}"
-            shards.without(root, folder.name, name, twice, set())
-        found.shards[name] = ShardEntry(signals=_versions(root, name))
+            name = f"{name}-{len(twice)}"
+            parts = shards.without(root, folder.name, name, parts, twice, set())
+        made.shards[name] = ShardEntry(signals=versions, tables=parts)
         for row in rows:
             if row["session_id"] not in twice:
                 figures = [row[k] for k in _FIGURES]
-                found.sessions[row["session_id"]] = SessionEntry(name, f"session:{row['session_id']}", *figures)
-    return found
+                made.sessions[row["session_id"]] = SessionEntry(name, f"session:{row['session_id']}", *figures)
+    values = [(p, int(p.suffixes[0][1:])) for p in root.glob("signals.*.parquet") if p.suffixes[0][1:].isdigit()]
+    if values:
+        path, number = max(values, key=lambda one: one[1])
+        made.across, made.run = _mark(path, path.name), max(made.run, number)
+    return made
 
 
-def _versions(root: Path, name: str) -> dict[str, int]:
-    rows = shards.read_table(root, name, "signals", ["signal", "version"])
-    return {r["signal"]: r["version"] for r in rows}
+def run_of(name: str) -> int:
+    """The run that wrote a shard, by its name."""
+    number = name.partition("-")[0]
+    return int(number) if number.isdigit() and len(number) < 10 else 0
+
+
+def _mark(path: Path, file: str = "") -> Part:
+    try:
+        return table_files.as_it_is(path, file)
+    except StoreError:
+        return Part(0, 0, "", 0, file)  # matches nothing: damaged, and told so
+
+
+def _rows(root: Path, name: str, table: str, columns: list[str], parts: dict[str, Part]) -> list[dict[str, Any]]:
+    """Rows of a table, none of one that is damaged. One that lacks these columns is."""
+    if parts[table].digest:
+        try:
+            return shards.read_table(root, name, table, columns)
+        except StoreError:
+            parts[table] = Part(0, 0, "", 0)
+    return []

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from agentsignals.errors import StoreError
+from agentsignals.store import files as disk
+from agentsignals.store import parts
 
 FOLDER = "repos"
 
@@ -25,55 +25,90 @@ def folder_of(root: Path, repo: str) -> Path:
 
 def write(root: Path, repo: str, table: str, rows: list[Any]) -> Path:
     """Replaces a repository's rows of a table (`commits`, `line_attribution`, `findings`), in one rename."""
-    import pyarrow.parquet as pq  # noqa: PLC0415  (only who looks into repositories pays for it)
+    return update(root, repo, table, lambda _: rows)
 
-    from agentsignals.store import tables  # noqa: PLC0415
 
-    found = tables.plain_table(tables.OF_REPOSITORIES[table], rows)
-    return _replace(root, repo, f"{table}.parquet", lambda draft: pq.write_table(found, draft, compression="zstd"))
+def update(root: Path, repo: str, table: str, change: Callable[[list[dict[str, Any]]], list[Any]]) -> Path:
+    """Replaces a repository's rows of a table by what `change` makes of them. Nobody else writes in between."""
+    key = _key(root, repo, table)
+    with parts.changing(root) as held:
+        path = held.path(key)
+        changed = change(_read(path))
+        return held.put(key, _table(table, changed))
 
 
 def files(root: Path, table: str) -> list[Path]:
-    """The files of a table, of all repositories."""
-    return sorted((root / FOLDER).glob(f"*/{table}.parquet")) if (root / FOLDER).is_dir() else []
+    """The files of a table that can be read, of all repositories."""
+    return parts.whole(root, f"{FOLDER}/", f"/{table}")
 
 
 def rows(root: Path, repo: str, table: str) -> list[dict[str, Any]]:
-    """A repository's rows of a table, times in microseconds; none when nobody wrote any."""
-    from agentsignals.store.shards import read_rows  # noqa: PLC0415
-
-    path = folder_of(root, repo) / f"{table}.parquet"
-    return list(read_rows(path)) if path.exists() else []
+    """A repository's rows of a table, times in microseconds; none when nobody wrote any. StoreError when they were
+    damaged."""
+    return _read(parts.load(root).path(_key(root, repo, table)))
 
 
 def write_note(root: Path, repo: str, name: str, note: Struct) -> Path:
     """Keeps a document about a repository."""
-    data = msgspec.json.encode(note)
-    return _replace(root, repo, f"{name}.json", lambda draft: draft.write_bytes(data))
+    target = folder_of(root, repo) / f"{name}.json"
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        disk.replace(target, msgspec.json.encode(note))
+    except OSError as problem:
+        raise disk.cannot_write(root, problem) from problem
+    return target
 
 
 def note(root: Path, repo: str, name: str) -> bytes | None:
-    """A document about a repository, as JSON; None when there is none."""
-    path = folder_of(root, repo) / f"{name}.json"
+    """A document about a repository, as JSON; None when there is none, and when some of its tables can't be read: what
+    it sums up is to be made again."""
+    if parts.damage(root, _key(root, repo, "")):
+        return None
     try:
-        return path.read_bytes()
+        return (folder_of(root, repo) / f"{name}.json").read_bytes()
     except OSError:
         return None
 
 
-def forget(root: Path, repo: str) -> None:
-    """Removes what is known of a repository."""
-    shutil.rmtree(folder_of(root, repo), ignore_errors=True)
+def start_afresh(root: Path, repo: str) -> None:
+    """Where a table of the repository was damaged, puts all that is known of it aside: its tables follow from each
+    other. Nothing otherwise."""
+    begins = _key(root, repo, "")
+    if not parts.damage(root, begins):
+        return
+    with parts.changing(root) as held:
+        gone = held.forget(begins)
+    disk.put_aside(root, folder_of(root, repo))
+    import logging  # noqa: PLC0415  (rare)
+
+    tables = ", ".join(key.rsplit("/", 1)[-1] for key in gone)
+    logging.getLogger("agentsignals.store").warning(
+        "a table of %s was damaged: %s, which follow from each other, are put aside; run `collect`, `attribute` and"
+        " `scan` of it again for those you need",
+        repo,
+        tables,
+    )
 
 
-def _replace(root: Path, repo: str, name: str, fill: Any) -> Path:
-    target = folder_of(root, repo) / name
-    draft = target.with_name(f".{name}.{os.getpid()}.tmp")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        fill(draft)
-        draft.replace(target)
-    except OSError as problem:
-        draft.unlink(missing_ok=True)
-        raise StoreError(f"{target} can't be written: {problem.strerror}.", "Free some space.") from problem
-    return target
+def forget_notes(root: Path, folders: set[str] | None) -> None:
+    """Removes the notes of repositories in these folders (None: of all): what they sum up is made again by the next
+    run that is asked for it."""
+    for path in (root / FOLDER).glob("*/*.json"):
+        if folders is None or path.parent.name in folders:
+            path.unlink(missing_ok=True)
+
+
+def _key(root: Path, repo: str, table: str) -> str:
+    return f"{FOLDER}/{folder_of(root, repo).name}/{table}"
+
+
+def _read(path: Path | None) -> list[dict[str, Any]]:
+    from agentsignals.store.shards import read_rows  # noqa: PLC0415  (pyarrow is loaded when there are any)
+
+    return list(read_rows(path)) if path is not None else []
+
+
+def _table(table: str, rows: list[Any]) -> Any:
+    from agentsignals.store import tables  # noqa: PLC0415  (only who looks into repositories pays for it)
+
+    return tables.plain_table(tables.OF_REPOSITORIES[table], rows)

@@ -10,22 +10,32 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
-import pyarrow.parquet as pq
+from msgspec import Struct
 
 from agentsignals.catalog import Result
-from agentsignals.errors import StoreError
 from agentsignals.model import Absent, Artifact, Checkpoint, Edit, Event, Label, Session, Step, ToolCall, Turn
 from agentsignals.model.attempt import Attempt
-from agentsignals.store import labels, tables
+from agentsignals.store import files, labels, table_files, tables
+from agentsignals.store.files import Part
 from agentsignals.store.tables import AttemptRow, SignalRow
 
 FOLDER = "shards"
+DRAFT = ".tmp-"
+"""Begins the names of folders that are still written."""
 _TEXTS = frozenset(("text", "arguments", "command", "value", "detail", "facts"))
 _FOUND_BY = ["session_id", "artifact_id", "signal"]
 _NUMBERS = frozenset((bool, int, float))
 _OF_A_SESSION = frozenset(("session", "attempt", "region"))
 _LEVEL = 1
 """zstd level: over this corpus 3 takes 1.3 times as long for 10 % fewer bytes (docs/decisions/003)."""
+
+
+class Written(Struct):
+    """A shard that was just written."""
+
+    counted: list[dict[str, Any]]
+    """The counted columns of its sessions, in their order."""
+    tables: dict[str, Part]
 
 
 def write(  # noqa: PLR0913  (one call, in `ingest.shard`: all that a shard is made of)
@@ -35,71 +45,80 @@ def write(  # noqa: PLR0913  (one call, in `ingest.shard`: all that a shard is m
     artifacts: list[Artifact],
     rows: list[SignalRow],
     attempts: list[AttemptRow],
-) -> list[dict[str, Any]]:
-    """Writes a shard under a temporary name and renames it; gives the counted columns of its sessions."""
+) -> Written:
+    """Writes a shard under a temporary name and renames it, when all of it is on disk."""
     counted = [tables.totals(s) for s in sessions]
-    draft = root / FOLDER / f".tmp-{name}-{os.getpid()}"
-    with _writing(root):
-        draft.mkdir(parents=True, exist_ok=True)
-        try:
-            _save(draft, "artifacts", tables.plain_table(tables.ARTIFACTS, artifacts))
-            _save(draft, "sessions", tables.session_table(sessions, counted))
-            for table in tables.TABLES.values():
-                _save(draft, table.name, tables.table_of(table, sessions))
-            _save(draft, "attempts", tables.plain_table(tables.ATTEMPTS, attempts))
-            _save(draft, "signals", tables.plain_table(tables.SIGNALS, rows))
-            _into_place(draft, root / FOLDER / name)
-        except BaseException:
-            shutil.rmtree(draft, ignore_errors=True)
-            raise
-    return counted
+    with _Draft(root, name) as draft:
+        draft.add("artifacts", tables.plain_table(tables.ARTIFACTS, artifacts))
+        draft.add("sessions", tables.session_table(sessions, counted))
+        for table in tables.TABLES.values():
+            draft.add(table.name, tables.table_of(table, sessions))
+        draft.add("attempts", tables.plain_table(tables.ATTEMPTS, attempts))
+        draft.add("signals", tables.plain_table(tables.SIGNALS, rows))
+    return Written(counted, draft.parts)
 
 
-def without(root: Path, name: str, new_name: str, gone: set[str], gone_artifacts: set[str]) -> None:
-    """A copy of a shard under another name, without some sessions and artifacts."""
-    draft = root / FOLDER / f".tmp-{new_name}-{os.getpid()}"
-    with _writing(root):
-        draft.mkdir(parents=True, exist_ok=True)
-        for table in tables.NAMES:
-            found = pq.read_table(root / FOLDER / name / f"{table}.parquet")
+def without(  # noqa: PLR0913  (one call, in `Store`: a shard, its copy, and what the copy lacks)
+    root: Path,
+    name: str,
+    new_name: str,
+    parts: dict[str, Part],
+    gone: set[str],
+    gone_artifacts: set[str],
+    is_emptied: bool = False,
+) -> dict[str, Part]:
+    """A copy of a shard under another name, without some sessions and artifacts. `parts` are its tables; of those that
+    are damaged the copy has no file, and their mark, so that they are missed there as well; unless no session is left
+    (`is_emptied`) that could miss them.
+    """
+    with _Draft(root, new_name) as draft:
+        for table, part in parts.items():
+            path = root / FOLDER / name / f"{table}.parquet"
+            if files.what_is_wrong(str(path), part):
+                if is_emptied and table != "artifacts":
+                    draft.add(table, tables.SCHEMAS[table].empty_table())
+                else:
+                    draft.parts[table] = part
+                continue
+            rows = table_files.read(path)
             column, values = ("artifact_id", gone_artifacts) if table == "artifacts" else ("session_id", gone)
-            kept = [v not in values for v in found.column(column).to_pylist()]
-            _save(draft, table, found.filter(pa.array(kept, pa.bool_())))
-        _into_place(draft, root / FOLDER / new_name)
+            kept = [v not in values for v in rows.column(column).to_pylist()]
+            draft.add(table, rows.filter(pa.array(kept, pa.bool_())))
+    return draft.parts
 
 
-def remove(root: Path, name: str) -> None:
-    """Deletes a shard that nothing refers to any more."""
-    shutil.rmtree(root / FOLDER / name, ignore_errors=True)
+def measured_anew(  # noqa: PLR0913  (one call, in `pipeline`: a shard, its copy, and the copy's values)
+    root: Path, name: str, new_name: str, parts: dict[str, Part], rows: list[SignalRow], attempts: list[AttemptRow]
+) -> dict[str, Part]:
+    """A copy of a shard under another name with other values; its other tables are the same files under two names."""
+    with _Draft(root, new_name) as draft:
+        for table, part in parts.items():
+            if table not in ("signals", "attempts"):
+                draft.share(root / FOLDER / name / f"{table}.parquet", table, part)
+        draft.add("attempts", tables.plain_table(tables.ATTEMPTS, attempts))
+        draft.add("signals", tables.plain_table(tables.SIGNALS, rows))
+    return draft.parts
 
 
-def write_signals(folder: Path, rows: list[SignalRow], attempts: list[AttemptRow] | None = None) -> None:
-    """Replaces a shard's values (or the store's values across sessions), each table in one rename."""
-    _replace(folder, "signals", tables.plain_table(tables.SIGNALS, rows))
-    if attempts is not None:
-        _replace(folder, "attempts", tables.plain_table(tables.ATTEMPTS, attempts))
-
-
-def _replace(folder: Path, name: str, table: pa.Table) -> None:
-    with _writing(folder.parent):
-        draft = folder / f".{name}.{os.getpid()}.parquet"
-        pq.write_table(table, draft, compression="zstd", compression_level=_LEVEL)
-        draft.replace(folder / f"{name}.parquet")
+def write_across(root: Path, number: int, rows: list[SignalRow]) -> Part:
+    """Writes the store's values across sessions, under a name that no earlier ones have."""
+    file = f"signals.{number}.parquet"
+    data = _encoded(tables.plain_table(tables.SIGNALS, rows))
+    try:
+        files.replace(root / file, data)
+        return table_files.part_of(root / file, data, len(rows), file)
+    except OSError as problem:
+        raise files.cannot_write(root, problem) from problem
 
 
 def read_table(root: Path, name: str, table: str, columns: list[str] | None = None) -> list[dict[str, Any]]:
     """The rows of one table of one shard."""
-    path = root / FOLDER / name / f"{table}.parquet"
-    try:
-        with pq.ParquetFile(path) as file:
-            return list(file.read(columns).to_pylist())
-    except (OSError, pa.ArrowInvalid) as problem:
-        raise StoreError(f"{path} can't be read: {problem}.", "Delete the store and analyze again.") from problem
+    return list(table_files.read(root / FOLDER / name / f"{table}.parquet", columns).to_pylist())
 
 
 def read_header(root: Path, name: str, columns: list[str]) -> list[dict[str, Any]]:
     """Some columns of a shard's sessions, times in microseconds."""
-    return list(_as_ints(pq.read_table(root / FOLDER / name / "sessions.parquet", columns=columns)))
+    return list(_as_ints(table_files.read(root / FOLDER / name / "sessions.parquet", columns)))
 
 
 def read_values(root: Path, name: str, paths: set[str]) -> list[dict[str, Any]]:
@@ -122,15 +141,16 @@ def read_sessions(root: Path, name: str, only: str | None = None) -> Iterator[Se
     for table in tables.TABLES.values():
         struct = _STRUCTS[table.name]
         by_session: dict[str, list[Any]] = {}
-        for row in _as_ints(pq.read_table(folder / f"{table.name}.parquet", filters=where)):
+        path = folder / f"{table.name}.parquet"
+        for row in read_rows(path, where):
             session_id = row.pop("session_id")
-            by_session.setdefault(session_id, []).append(msgspec.convert(row, struct, strict=False))
+            by_session.setdefault(session_id, []).append(_converted(row, struct, path))
         rows[table.name] = by_session
     made_here = labels.read(root, only)
     header = {f.name for f in msgspec.structs.fields(Session)} - set(tables.TABLES)
-    known = pq.read_table(folder / "attempts.parquet", columns=["session_id", "facts"], filters=where).to_pylist()
+    known = table_files.read(folder / "attempts.parquet", ["session_id", "facts"], where).to_pylist()
     attempts = {r["session_id"]: msgspec.json.decode(r["facts"], type=Attempt) for r in known}
-    for row in _as_ints(pq.read_table(folder / "sessions.parquet", filters=where)):
+    for row in read_rows(folder / "sessions.parquet", where):
         session_id = row["session_id"]
         facts: dict[str, Any] = {k: v for k, v in row.items() if k in header}
         own = {t: by.get(session_id, []) for t, by in rows.items()}
@@ -140,10 +160,14 @@ def read_sessions(root: Path, name: str, only: str | None = None) -> Iterator[Se
 
 def read_rows(path: Path, where: Any = None) -> Iterator[dict[str, Any]]:
     """The rows of a Parquet file, times in microseconds. `where` as pyarrow's filters."""
+    yield from _as_ints(table_files.read(path, where=where))
+
+
+def _converted(row: dict[str, Any], struct: Any, path: Path) -> Any:
     try:
-        yield from _as_ints(pq.read_table(path, filters=where))
-    except (OSError, pa.ArrowInvalid) as problem:
-        raise StoreError(f"{path} can't be read: {problem}.", "Delete it and label again.") from problem
+        return msgspec.convert(row, struct, strict=False)
+    except msgspec.ValidationError as problem:  # of an older version, or of nobody's
+        raise table_files.unreadable(path, problem) from problem
 
 
 def _as_ints(table: pa.Table) -> Iterator[dict[str, Any]]:
@@ -221,12 +245,10 @@ def attempt_rows(session: Session, results: list[Result]) -> list[AttemptRow]:
     return [AttemptRow(**row)]
 
 
-def _save(folder: Path, name: str, table: pa.Table) -> None:
+def _encoded(table: pa.Table) -> memoryview:
     coded = [f.name for f in table.schema if f.type == pa.string() and f.name not in _TEXTS]
-    pq.write_table(
+    return table_files.encoded(
         table,
-        folder / f"{name}.parquet",
-        compression="zstd",
         compression_level=_LEVEL,
         use_dictionary=coded,
         write_statistics=_FOUND_BY,  # what a reader skips row groups by; the rest is never asked for
@@ -234,25 +256,49 @@ def _save(folder: Path, name: str, table: pa.Table) -> None:
     )
 
 
-def _into_place(draft: Path, target: Path) -> None:
-    if target.exists():
-        shutil.rmtree(target)
-    draft.rename(target)
+class _Draft:
+    """A shard's folder under a temporary name. When all is in it, it is flushed to the disk and gets its name; what
+    happens to the disk is said as a StoreError, whoever noticed it."""
 
+    def __init__(self, root: Path, name: str) -> None:
+        self._root, self._target = root, root / FOLDER / name
+        self._folder = root / FOLDER / f"{DRAFT}{name}-{os.getpid()}"
+        self.parts: dict[str, Part] = {}
 
-class _writing:  # noqa: N801  (reads as a phrase: `with _writing(root)`)
-    """Says what happened to the disk as a StoreError, whoever noticed it."""
+    def add(self, table: str, rows: pa.Table) -> None:
+        """Writes a table."""
+        data = _encoded(rows)
+        path = self._folder / f"{table}.parquet"
+        path.write_bytes(data)
+        self.parts[table] = table_files.part_of(path, data, rows.num_rows)
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
+    def share(self, path: Path, table: str, part: Part) -> None:
+        """Takes a table of another shard as it is."""
+        target = self._folder / f"{table}.parquet"
+        try:
+            os.link(path, target)
+        except OSError:  # a file system without links
+            shutil.copy2(path, target)
+        self.parts[table] = part
 
-    def __enter__(self) -> None:
-        return None
+    def __enter__(self) -> _Draft:
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            raise files.cannot_write(self._root, problem) from problem
+        return self
 
     def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
+        try:
+            if problem is None:
+                files.flush([*self._folder.iterdir(), self._folder])
+                if self._target.exists():  # a worker wrote it and died before it could say so: no index names it
+                    shutil.rmtree(self._target)
+                self._folder.rename(self._target)
+                files.flush([self._target.parent])
+                return
+        except OSError as refused:
+            problem = refused
+        shutil.rmtree(self._folder, ignore_errors=True)
         if isinstance(problem, OSError):
-            said = problem.strerror or str(problem)
-            raise StoreError(
-                f"The store {self._root} can't be written: {said}.",
-                "Free some space, or name another folder with --store.",
-            ) from problem
+            raise files.cannot_write(self._root, problem) from problem

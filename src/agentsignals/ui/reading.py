@@ -7,8 +7,7 @@ from pathlib import Path
 from threading import Lock, RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agentsignals.store import Store, labels
-from agentsignals.store.manifest import NAME
+from agentsignals.store import Store, manifest, parts
 from agentsignals.store.query import ask, connect, contexts
 
 if TYPE_CHECKING:
@@ -22,6 +21,8 @@ LEFT JOIN (
 ) USING (session_id)
 """
 """Puts beside each session the first thing a person asked for in it, as `prompt`."""
+LOOK_EVERY_S = 5.0
+"""How often the store's files are compared with its index while pages are asked for."""
 Stamp = tuple[tuple[int, int, int] | None, ...]
 
 
@@ -85,7 +86,7 @@ class Readings:
         """The present reading; another one than before when the store changed."""
         with self._lock:
             now = self._now()
-            if now != self._stamp:
+            if now != self._stamp or self._reading.store.is_changed(LOOK_EVERY_S):
                 self._reading = Reading(Store(self.folder))
                 self._stamp = now
             return self._reading
@@ -95,8 +96,7 @@ class Readings:
             self._reading.close()
 
     def _now(self) -> Stamp:
-        known = (self.folder / NAME, self.folder / "signals.parquet", *sorted(labels.files(self.folder)))
-        return tuple(_stamp(path) for path in known)
+        return tuple(_stamp(self.folder / name) for name in (manifest.NAME, parts.NAME))
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -24,11 +25,13 @@ NAVIGATION = (
 )
 
 
-def html(page: Page, path: str) -> str:
-    """The page as HTML."""
+def html(page: Page, path: str, warnings: Sequence[str] = ()) -> str:
+    """The page as HTML. `warnings`: what is wrong with the store, shown above all else."""
     first = f"/{path.split('/')[1]}" if "/" in path else "/"
     here = {"/session": "/sessions", "/signal": "/signals"}.get(first, first)
-    return _environment().get_template(page.template).render(**page.filled, title=page.title, here=here)
+    return (
+        _environment().get_template(page.template).render(**page.filled, title=page.title, here=here, warnings=warnings)
+    )
 
 
 def _shown(value: Any) -> Any:

@@ -213,13 +213,13 @@ class Handler(BaseHTTPRequestHandler):
     def _page(self, path: str, query: Query) -> str:
         reading = self.server.readings.current()
         try:
-            return html(page_of(reading, path, query), path)
+            return html(page_of(reading, path, query), path, reading.store.warnings)
         except (QueryError, OSError):
             # A shard that was there is gone when an `analyze` beside us has just replaced it: its successor is named.
             again = self.server.readings.current()
             if again is reading:
                 raise
-            return html(page_of(again, path, query), path)
+            return html(page_of(again, path, query), path, again.store.warnings)
 
     def _send(self, status: HTTPStatus, content: bytes, type_: str, more: dict[str, str] | None = None) -> None:
         self.send_response(status)

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec import Struct, field
@@ -158,6 +159,7 @@ def _one(candidate: Candidate, store_folder: Path | str | None, filters: Filters
         return Collected(candidate.place, "filtered", "fork")
     at = open_repository(candidate.place)
     store = Store(store_folder)
+    repositories.start_afresh(store.folder, at.name)
     kept = _kept(store, at.name)
     tips = git.tips_name(at.git_dir)
     if kept is not None and kept.tips == tips and kept.filters == filters:
@@ -173,7 +175,8 @@ def _one(candidate: Candidate, store_folder: Path | str | None, filters: Filters
     else:
         if gathered.recorded:
             _read(at, gathered, told, store_folder, filters, jobs)
-        repositories.write(store.folder, at.name, "commits", _with_figures(store, at.name, gathered.rows(at.name)))
+        rows = gathered.rows(at.name)
+        repositories.update(store.folder, at.name, "commits", lambda before: _with_figures(before, rows))
     repositories.write_note(store.folder, at.name, NOTE, _Kept(tips, filters, told))
     return told
 
@@ -192,9 +195,9 @@ def _read(  # noqa: PLR0913  (what a run is given, and what it fills)
     told.sessions = read.sessions
 
 
-def _with_figures(store: Store, name: str, rows: list[CommitRow]) -> list[CommitRow]:
+def _with_figures(before: list[dict[str, Any]], rows: list[CommitRow]) -> list[CommitRow]:
     """The rows with what attribution found of their lines before: it stays until they are attributed again."""
-    known = {old["commit_sha"]: old for old in repositories.rows(store.folder, name, "commits")}
+    known = {old["commit_sha"]: old for old in before}
     for row in rows:
         old = known.get(row.commit_sha, {})
         for figure in _FIGURES:
@@ -242,6 +245,7 @@ def attributed(
     """
     at = open_repository(given)
     store = Store(store_folder, create=True)
+    repositories.start_afresh(store.folder, at.name)
     kept = _kept(store, at.name)
     left_out = machine_prompts.marked(store) if kept is not None and not kept.filters.machine_prompts else frozenset()
     try:
@@ -250,6 +254,5 @@ def attributed(
         if not store.manifest.sessions:  # without checkpoints the sessions of its folder will do, if there are any
             raise
     told = attribute(Store(store_folder), at.git_dir, at.name, at.spec, afresh)
-    if not told.unchanged:
-        pipeline.measure(store_folder)
+    pipeline.measure(store_folder)  # also of what a run left that was killed before it came to this
     return told

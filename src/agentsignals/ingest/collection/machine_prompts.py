@@ -42,13 +42,11 @@ def mark(store: Store, sessions: set[str]) -> set[str]:
 
     known = store.manifest.sessions
     prompts: dict[str, str] = {}
-    for shard in sorted({known[s].shard for s in sessions if s in known}):
+    for shard in sorted({known[s].shard for s in sessions if s in known} & set(store.whole("turns"))):
         prompts |= {s: text for s, text in first_prompts(store.folder, shard).items() if s in sessions and text}
     found = find(prompts)
-    before = labels.of_task(store.folder, TASK, LABELLER)
-    rows = [row for row in before if row.session_id not in sessions]
     reason = f"begins like {REPEATED} sessions or more of its repository"
-    rows += [LabelRow(s, Label(TASK, LABELLER, None, "yes", reason)) for s in sorted(found)]
-    if rows or before:
-        labels.write(store.folder, TASK, LABELLER, rows)
+    rows = [LabelRow(s, Label(TASK, LABELLER, None, "yes", reason)) for s in sorted(found)]
+    if rows or labels.of_task(store.folder, TASK, LABELLER):
+        labels.replace(store.folder, TASK, LABELLER, sessions, rows)
     return found

@@ -1,0 +1,52 @@
+"""Compares the store with what its index says was written."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from agentsignals.store import files, parts
+from agentsignals.store.manifest import Manifest
+from agentsignals.store.parts import Damage
+
+FOLDER = "shards"
+
+
+def damage(root: Path, manifest: Manifest, thorough: bool = False) -> list[Damage]:
+    """What is not as it was written. Lengths and times are compared, and the bytes where a time differs; with
+    `thorough` all bytes are.
+    """
+    counted = Counter(entry.shard for entry in manifest.sessions.values())
+    broken: list[Damage] = []
+    for name, shard in sorted(manifest.shards.items()):
+        folder, n = f"{root}/{FOLDER}/{name}", counted[name]
+        wrong = {
+            table: what
+            for table, part in shard.tables.items()
+            if (what := files.what_is_wrong(f"{folder}/{table}.parquet", part, thorough))
+        }
+        for table, what in wrong.items():
+            rows = f"{shard.tables[table].rows:,} rows of {table}, of {n:,} sessions, are missing"
+            broken.append(Damage(f"{FOLDER}/{name}/{table}.parquet", what, rows, name, table))
+    across = manifest.across
+    if across is not None and (what := files.what_is_wrong(f"{root}/{across.file}", across, thorough)):
+        broken.append(Damage(across.file, what, "values across sessions are missing", table="signals"))
+    return [*broken, *parts.load(root).damage(thorough=thorough)]
+
+
+def in_words(found: list[Damage], manifest: Manifest) -> list[str]:
+    """A line for each damaged part; a shard of which nothing is left is one."""
+    by_shard: dict[str, list[Damage]] = {}
+    lines = []
+    for one in found:
+        if one.shard:
+            by_shard.setdefault(one.shard, []).append(one)
+        else:
+            lines.append(str(one))
+    counted = Counter(entry.shard for entry in manifest.sessions.values())
+    for name, those in by_shard.items():
+        if len(those) == len(manifest.shards[name].tables) and len({d.what for d in those}) == 1:
+            lines.append(f"{FOLDER}/{name} {those[0].what}: {counted[name]:,} sessions are missing")
+        else:
+            lines += map(str, those)
+    return sorted(lines)

@@ -1,0 +1,68 @@
+"""One writer at a time: what a run changes, it has read under the same lock."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from agentsignals.errors import StoreError
+
+RUNS = ".lock"
+"""Of runs that read traces or compute values."""
+PARTS = ".parts.lock"
+"""Of whatever writes labels or what is known of repositories; held for moments, so also beside a run."""
+WAIT_S = 60.0
+"""How long a run waits for another's end: two of a few sessions follow each other, one of hours is told."""
+_LOOK_EVERY_S = 0.05
+
+
+@contextmanager
+def locked(
+    root: Path, name: str = RUNS, wait_s: float = WAIT_S, waiting: Callable[[], None] = lambda: None
+) -> Iterator[None]:
+    """Only one program at a time comes in. StoreError when another is still there after `wait_s` seconds; `waiting` is
+    called once when there is one to wait for.
+    """
+    try:
+        import fcntl  # noqa: PLC0415  (not on Windows, where the lock is left out)
+    except ImportError:
+        yield
+        return
+    try:
+        handle = (root / name).open("a+")
+    except OSError as problem:
+        raise StoreError(
+            f"The store {root} can't be written: {problem.strerror}.", "Name another folder with --store."
+        ) from problem
+    with handle:
+        until = time.monotonic() + wait_s
+        waits = False
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError as problem:
+                if time.monotonic() >= until:
+                    raise StoreError(
+                        f"Another run{_of(handle)} is writing the store {root}; {wait_s:.0f} seconds were waited.",
+                        "Wait for it, or name another store.",
+                    ) from problem
+            if not waits:
+                waits = True
+                waiting()
+            time.sleep(_LOOK_EVERY_S)
+        handle.seek(0)
+        handle.truncate()
+        handle.write(str(os.getpid()))
+        handle.flush()
+        yield
+
+
+def _of(handle: IO[str]) -> str:
+    handle.seek(0)
+    written = handle.read(20)
+    return f" (process {written})" if written.isdigit() else ""

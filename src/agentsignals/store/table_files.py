@@ -1,0 +1,51 @@
+"""The store's Parquet files, written and read at one place, so that what is wrong with one is told in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from agentsignals.errors import StoreError
+from agentsignals.store.files import Part, digest
+
+
+def encoded(table: pa.Table, **options: Any) -> memoryview:
+    """A table as the bytes of a Parquet file. `options` are pyarrow's."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd", **options)
+    return memoryview(sink.getvalue())
+
+
+def part_of(path: Path, data: memoryview, rows: int, file: str = "") -> Part:
+    """The mark of a file just written."""
+    return Part(data.nbytes, rows, digest(data), path.stat().st_mtime_ns, file)
+
+
+def read(path: Path, columns: list[str] | None = None, where: Any = None) -> pa.Table:
+    """The rows of a file. `where` as pyarrow's filters. StoreError when it is gone, or is no sound Parquet file."""
+    try:
+        return pq.read_table(path, columns=columns, filters=where, partitioning=None)
+    except (OSError, pa.ArrowException) as problem:
+        raise unreadable(path, problem) from problem
+
+
+def unreadable(path: Path, problem: Exception) -> StoreError:
+    """What is wrong with a file of the store, and what helps."""
+    words = " ".join(str(problem).split())[:200]
+    return StoreError(
+        f"{path} can't be read: {words}.",
+        "`agentsignals doctor` tells what is damaged; `doctor --repair` mends what can be mended.",
+    )
+
+
+def as_it_is(path: Path, file: str = "") -> Part:
+    """The mark of a file that stands there, for an index that is made again. StoreError when it can't be read whole."""
+    rows = read(path).num_rows
+    try:
+        data = path.read_bytes()
+        return Part(len(data), rows, digest(data), path.stat().st_mtime_ns, file)
+    except OSError as problem:
+        raise unreadable(path, problem) from problem
