@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import posixpath
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -154,7 +155,7 @@ def _held_by(broken: frozenset[str], manifest: Manifest) -> Iterator[RawFile]:
     for uri, e in manifest.files.items():
         if e.shard in broken and e.source == "local":
             try:
-                now = os.stat(path_of(uri))
+                now = Path(path_of(uri)).stat()
             except OSError:  # gone, as agents' files go: what was read from it stays lost, and is told
                 continue
             yield RawFile(

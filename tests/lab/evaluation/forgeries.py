@@ -201,7 +201,8 @@ FORGERIES = (
     ),
     Forgery(
         "answers with what only a trusting reader takes",
-        "import sys\nsys.modules['agentsignals.lab.sandbox.inside.wire'].encode = lambda value: {'pickle': 'cos\\nsystem'}",
+        "import sys\n"
+        "sys.modules['agentsignals.lab.sandbox.inside.wire'].encode = lambda value: {'pickle': 'cos\\nsystem'}",
         fools=False,
         hint="protocol",
     ),
