@@ -6,13 +6,16 @@ Each part is a function of the builder; time passes a second a part, from 2026-0
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from agentsignals.edits.hunks import Hunk
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.claude_code.tools import tool
-from agentsignals.model import MAIN, CallStatus, EventKind, Session, TurnKind
+from agentsignals.model import MAIN, Artifact, CallStatus, EventKind, Session, TurnKind
+from agentsignals.store import files, shards, tables
+from agentsignals.store.tables import AttemptRow, SignalRow
 from agentsignals.views.session import SessionView
 
 START = 1_767_225_600_000_000
@@ -29,6 +32,21 @@ def session(*parts: Part, session_id: str = "s1", **facts: Any) -> Session:
         builder.line = n + 1
         part(builder, START + n * 1_000_000)
     return builder.finish()
+
+
+def write_shard(
+    folder: Path,
+    sessions: Sequence[Session],
+    artifacts: Sequence[Artifact] = (),
+    signals: Sequence[SignalRow] = (),
+    attempts: Sequence[AttemptRow] = (),
+    name: str = "one",
+) -> dict[str, files.Part]:
+    """A shard of a store, whole; gives the marks of its tables."""
+    with shards.Draft(folder, name) as draft:
+        draft.add(shards.rows_of(list(sessions), list(signals), list(attempts)).tables)
+        draft.add({"artifacts": tables.plain_table(tables.ARTIFACTS, list(artifacts))})
+    return draft.parts
 
 
 def view(*parts: Part, **facts: Any) -> SessionView:

@@ -30,7 +30,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("embedding",),
     ("formats", "sources", "views"),
     ("edits", "git", "prices", "shell", "stats", "words"),
-    ("errors", "model", "redaction", "servers"),
+    ("errors", "mapped", "model", "redaction", "servers"),
 )
 """From the roof down. A unit imports units of lower floors only, so neighbours never import each other."""
 

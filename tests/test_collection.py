@@ -344,7 +344,7 @@ def test_a_run_that_is_killed_goes_on_where_it_stopped(tmp_path: Path) -> None:
 
 KILLED = """
 import os, signal, sys
-from agentsignals import collection
+from agentsignals.ingest import collection
 from agentsignals.store import repositories
 
 writing, seen = repositories.write, 0

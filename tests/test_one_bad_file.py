@@ -513,7 +513,7 @@ _PROGRAM = """
 import sys
 sys.path.insert(0, {site!r})
 import hostile_format
-from agentsignals import pipeline
+from agentsignals.ingest import pipeline
 from agentsignals.cli import main
 
 pipeline.ingest.__kwdefaults__["shard_bytes"] = 1

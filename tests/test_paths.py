@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentsignals.formats.paths import Paths
+from agentsignals.formats.paths import MOST_ROOTS, Paths
 
 CLEANED: list[tuple[list[str], str, str]] = [
     ([], "src/a.py", "src/a.py"),
@@ -30,6 +30,14 @@ CLEANED: list[tuple[list[str], str, str]] = [
     (["D:\\work\\shop"], "src\\a.cs", "src/a.cs"),
     (["D:\\work\\shop"], "D:\\other\\a.cs", "D:/other/a.cs"),
 ]
+
+
+def test_so_many_folders_are_roots_and_no_more() -> None:
+    paths = Paths()
+    paths.visit(f"/w/{n}" for n in range(MOST_ROOTS + 1))
+    last = MOST_ROOTS - 1
+    assert paths.clean(f"/w/{last}/a.py") == "a.py"
+    assert paths.clean(f"/w/{last + 1}/a.py") == f"/w/{last + 1}/a.py"
 
 
 @pytest.mark.parametrize(("folders", "path", "cleaned"), CLEANED)

@@ -22,7 +22,7 @@ from agentsignals.store import Store, shards
 from agentsignals.store.manifest import Manifest, SessionEntry, ShardEntry
 from agentsignals.store.query import rows
 from agentsignals.views.session import SessionView
-from tests.build import call, say, session, think, user
+from tests.build import call, say, session, think, user, write_shard
 from tests.golden import SAMPLES, read_files, samples
 
 ALL = [s for s in samples() if s.relative_to(SAMPLES).parts[0] != "entire"]
@@ -34,7 +34,7 @@ def _sessions(sample: Path) -> list[Session]:
 
 
 def _written(folder: Path, sessions: list[Session]) -> dict[str, Session]:
-    shards.write(folder, "one", sessions, [], [], [])
+    write_shard(folder, sessions)
     return {s.session_id: s for s in shards.read_sessions(folder, "one")}
 
 
@@ -90,8 +90,8 @@ def test_a_unique_beginning_of_an_id_will_do(tmp_path: Path) -> None:
 def test_a_cut_index_is_made_again(tmp_path: Path) -> None:
     store = Store(tmp_path / "s", create=True)
     made = session(user("hello"), say("hi"))
-    written = shards.write(store.folder, "one", [made], [Artifact("a1", "s", "p", "claude-code", "", 1)], [], [])
-    store.add_shard("one", ShardEntry(tables=written.tables), {"s1": _entry("one")}, {})
+    parts = write_shard(store.folder, [made], [Artifact("a1", "s", "p", "claude-code", "", 1)])
+    store.add_shard("one", ShardEntry(tables=parts), {"s1": _entry("one")}, {})
     (store.folder / "manifest.json").write_bytes(b'{"schema_version":1,"sha')
     assert set(Store(tmp_path / "s").manifest.sessions) == {"s1"}
 
@@ -123,8 +123,8 @@ def test_opening_a_store_that_is_none_says_so(tmp_path: Path) -> None:
 def test_reading_a_store_writes_nothing(tmp_path: Path) -> None:
     store = Store(tmp_path / "s", create=True)
     made = session(user("hello"), say("hi"))
-    written = shards.write(store.folder, "one", [made], [], [], [])
-    store.add_shard("one", ShardEntry(tables=written.tables), {"s1": _entry("one")}, {})
+    parts = write_shard(store.folder, [made])
+    store.add_shard("one", ShardEntry(tables=parts), {"s1": _entry("one")}, {})
     before = {p: p.stat().st_mtime_ns for p in (tmp_path / "s").rglob("*")}
     assert rows(Store(tmp_path / "s"), "SELECT session_id FROM sessions")[1] == [("s1",)]
     assert Store(tmp_path / "s").session("s1").turns[0].text == "hello"

@@ -188,7 +188,7 @@ def test_what_another_run_adds_before_our_lock_stays(made: Path, place: Path) ->
         assert waits.wait(20)
         # The other program, inside the lock that is held for it here.
         code = (
-            "import sys; from contextlib import nullcontext; from agentsignals import pipeline;"
+            "import sys; from contextlib import nullcontext; from agentsignals.ingest import pipeline;"
             " pipeline.lock.locked = lambda *a, **k: nullcontext();"
             " pipeline.ingest([sys.argv[1]], sys.argv[2], jobs=1)"
         )

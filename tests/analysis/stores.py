@@ -12,9 +12,10 @@ from agentsignals.ingest import pipeline
 from agentsignals.ingest.shard import session_entry, signal_versions
 from agentsignals.model import Artifact, Session
 from agentsignals.report.inputs import Reader
-from agentsignals.store import Store, shards
+from agentsignals.store import Store, shards, tables
 from agentsignals.store.manifest import ShardEntry
 from agentsignals.views.session import SessionView
+from tests.build import write_shard
 
 
 def store_of(folder: Path, *sessions: Session, artifacts: tuple[Artifact, ...] = ()) -> Store:
@@ -26,9 +27,9 @@ def store_of(folder: Path, *sessions: Session, artifacts: tuple[Artifact, ...] =
         results = measure(SessionView(session))
         rows += shards.signal_rows(session, results)
         attempts += shards.attempt_rows(session, results)
-    written = shards.write(folder, "one", list(sessions), list(artifacts), rows, attempts)
-    store.manifest.shards["one"] = ShardEntry(signals=signal_versions(), tables=written.tables)
-    for session, figures in zip(sessions, written.counted, strict=True):
+    parts = write_shard(folder, sessions, artifacts, rows, attempts)
+    store.manifest.shards["one"] = ShardEntry(signals=signal_versions(), tables=parts)
+    for session, figures in zip(sessions, map(tables.totals, sessions), strict=True):
         store.manifest.sessions[session.session_id] = session_entry("one", "f", session.context, figures)
     store.save()
     pipeline.measure(folder)

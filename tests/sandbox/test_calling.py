@@ -110,7 +110,7 @@ def test_the_package_may_lie_among_temporary_files(tier: sandbox.Tier, tmp_path:
     if tier not in sandbox.tiers():
         pytest.skip(f"the {tier} sandbox is not to be had here")
     shutil.copytree(SRC / "agentsignals", tmp_path / "agentsignals")
-    program = f"from agentsignals import sandbox; print(sandbox.__file__, sandbox.call('def f(x): return 7 * x', 'f', [(6,)], tier={tier!r}).results)"  # noqa: E501 - a program
+    program = f"from agentsignals.lab import sandbox; print(sandbox.__file__, sandbox.call('def f(x): return 7 * x', 'f', [(6,)], tier={tier!r}).results)"  # noqa: E501 - a program
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     said = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
     assert str(tmp_path) in said.stdout and "42" in said.stdout, said.stderr
@@ -201,7 +201,7 @@ def test_it_dies_with_whoever_started_it(tier: sandbox.Tier) -> None:
     if tier not in sandbox.tiers():
         pytest.skip(f"the {tier} sandbox is not to be had here")
     asleep = "import time\ndef f(x): time.sleep(60)"
-    program = f"from agentsignals import sandbox; sandbox.capabilities(); print('.', flush=True); sandbox.call({asleep!r}, 'f', [(1,)], sandbox.Limits(wall_s=60), {tier!r})"  # noqa: E501 - a program
+    program = f"from agentsignals.lab import sandbox; sandbox.capabilities(); print('.', flush=True); sandbox.call({asleep!r}, 'f', [(1,)], sandbox.Limits(wall_s=60), {tier!r})"  # noqa: E501 - a program
     starter = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
     assert starter.stdout is not None and starter.stdout.readline()
     within = time.monotonic() + 20
@@ -290,7 +290,7 @@ def test_numbers_of_system_calls_are_the_kernel_s() -> None:
 AS_NOBODY = """
 import json, sys
 from pathlib import Path
-from agentsignals import sandbox
+from agentsignals.lab import sandbox
 from tests.sandbox.attacks import CONTROLS, FILES, LIES, NETWORK, PROCESSES
 from tests.sandbox.world import World
 world = World(Path(sys.argv[1]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from agentsignals.signals.carefulness import COMMANDS_LOOKED_AT
 from tests.build import Part, call, event, user, view
 from tests.signals.ask import absent, detail, lines, value
 
@@ -100,3 +101,9 @@ def test_recovered_errors_are_the_evidence_out_of_all_errors() -> None:
 
 def test_without_errors_recovery_does_not_apply() -> None:
     assert absent(view(user("go"), READ), RECOVERY) == ("not_applicable", "no_errors")
+
+
+@pytest.mark.parametrize(("later", "num"), [(COMMANDS_LOOKED_AT - 1, 1), (COMMANDS_LOOKED_AT, 0)])
+def test_a_command_that_read_several_files_is_remembered_for_so_many_more(later: int, num: int) -> None:
+    session = view(user("go"), bash("cat b.py a.py"), *[bash("cat c.py d.py")] * later, EDIT)
+    assert detail(session, CARE)["num"] == num

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct, field
 
+from agentsignals.edits.line_ranges import Range, Ranges
 from agentsignals.model import Edit
 
 GAP_LINES = 3
@@ -24,6 +25,7 @@ _Item = TypeVar("_Item")
 _GONE = frozenset(("delete", "rename"))
 _CALL = attrgetter("seq", "path")
 _PLACE = attrgetter("seq", "path", "hunk")
+_IN_FILE = attrgetter("seq", "hunk")
 
 
 class Region(Struct, eq=False):
@@ -40,23 +42,30 @@ class Region(Struct, eq=False):
         return len({e.seq for e in self.edits})
 
 
+class _Followed(Range):
+    """A region in the making."""
+
+    edits: list[Edit]
+    last_seq: int
+
+
 def track(edits: Iterable[Edit]) -> list[Region]:
     """The regions of these edits (in order of time), by the time of their first edit and then by place."""
-    live: dict[str, list[Region]] = {}
+    live: dict[str, Ranges[_Followed]] = {}
     done: list[Region] = []
     for path, hunks in _by_call_and_file(edits):
         if path == WHOLE_TREE:
-            done += [r for regions in live.values() for r in regions]
+            for one, ranges in live.items():
+                done += _regions(one, ranges)
             live.clear()
-        here = live.get(path)
-        if here is None:
-            here = live[path] = []
         if _is_anew(hunks):
             # What was followed so far is gone; a new file is not yet a place that somebody came back to.
-            done += here
-            here.clear()
+            done += _regions(path, live.pop(path, ()))
             done += [Region(path, e.start_line, e.end_line, [e]) for e in hunks]
             continue
+        here = live.get(path)
+        if here is None:
+            here = live[path] = Ranges()
         if len(hunks) > 1:
             # From the bottom up, so that the place of each hunk before the call still holds when its turn comes.
             hunks.sort(key=_old_start, reverse=True)
@@ -65,8 +74,13 @@ def track(edits: Iterable[Edit]) -> list[Region]:
                 done.append(Region(path, edit.start_line, edit.end_line, [edit]))
             else:
                 _apply(edit, edit.old_start, here)
-    done += [r for regions in live.values() for r in regions]
+    for path, ranges in live.items():
+        done += _regions(path, ranges)
     return _sorted(done, [_PLACE(r.edits[0]) for r in done])
+
+
+def _regions(path: str, followed: Iterable[_Followed]) -> list[Region]:
+    return [Region(path, one.start, one.end, sorted(one.edits, key=_IN_FILE)) for one in followed]
 
 
 def records(regions: Iterable[Region]) -> Iterable[tuple[int, Edit]]:
@@ -104,34 +118,38 @@ def _old_start(edit: Edit) -> int:
     return edit.old_start or 0
 
 
-def _apply(edit: Edit, at: int, live: list[Region]) -> None:
+def _apply(edit: Edit, at: int, live: Ranges[_Followed]) -> None:
     """One hunk: joins the regions it touches, moves those below it."""
     n_old, n_new = extents(edit)
     shift = n_new - n_old
     below = at + n_old
     near = (below - 1 if n_old > 0 else at) + GAP_LINES
-    above = at - GAP_LINES
-    joined: list[Region] = []
-    for region in live:
-        start, end = region.start or 0, region.end or 0
-        if end >= above and start <= near and region.edits[-1].seq < edit.seq:
-            joined.append(region)
-        elif shift and start >= below:
-            region.start, region.end = start + shift, end + shift
-        elif shift and end >= below:
-            region.end = end + shift  # an earlier hunk of this call edited a region that also spans this place
     last_new = at + n_new - 1 if n_new > 0 else at
+    joined: list[_Followed] = []
+    touched = live.take(at - GAP_LINES, max(near, below - 1))
+    if shift:
+        live.move(below, shift)
+    for region in touched:
+        if region.start <= near and region.last_seq < edit.seq:
+            joined.append(region)
+            continue
+        if region.start >= below:
+            region.start, region.end = region.start + shift, region.end + shift
+        elif region.end >= below:
+            region.end += shift  # an earlier hunk of this call edited a region that also spans this place
+        live.add(region)
     if not joined:
-        live.append(Region(edit.path, at, last_new, [edit]))
+        live.add(_Followed(at, last_new, [edit], edit.seq))
         return
+    joined.sort(key=lambda r: -len(r.edits))
     kept = joined[0]
-    kept.start = min([at, *[r.start or 0 for r in joined]])
-    kept.end = max([last_new, *[(r.end or 0) + (shift if (r.end or 0) >= at else 0) for r in joined]])
-    if len(joined) > 1:
-        kept.edits = sorted((e for r in joined for e in r.edits), key=lambda e: (e.seq, e.hunk))
-        for region in joined[1:]:
-            live.remove(region)
+    kept.start = min([at, *[r.start for r in joined]])
+    kept.end = max([last_new, *[r.end + (shift if r.end >= at else 0) for r in joined]])
+    for region in joined[1:]:
+        kept.edits += region.edits
     kept.edits.append(edit)
+    kept.last_seq = edit.seq
+    live.add(kept)
 
 
 def extents(edit: Edit) -> tuple[int, int]:

@@ -103,6 +103,9 @@ class Format(Struct, frozen=True):
     claims: Callable[[Head], Claim | None]
     read: Callable[[list[Input]], Reading]
     """Reads all files of one family in this format together; counts each record in its artifact."""
+    pieces: Callable[[list[Input]], Iterator[Reading]] | None = None
+    """The same piece by piece, where sessions stand one after the other: none is held until the last is read, and each
+    comes with all that is said of it. Files of many sessions are larger than memory."""
     agent: str = ""
     home: tuple[str, ...] = ()
     """Where the agent keeps its sessions on a machine (`~` is the home folder); none when it has no such place."""
@@ -126,6 +129,25 @@ def read_by(module: str) -> Callable[[list[Input]], Reading]:
         return reading
 
     return read
+
+
+def pieces_by(module: str) -> Callable[[list[Input]], Iterator[Reading]]:
+    """`pieces` of a module of this package, the same way."""
+
+    def pieces(inputs: list[Input]) -> Iterator[Reading]:
+        yield from import_module(f"agentsignals.formats.{module}").pieces(inputs)
+
+    return pieces
+
+
+def gathered(pieces: Iterator[Reading]) -> Reading:
+    """All pieces together, sessions in order of id."""
+    whole = Reading()
+    for piece in pieces:
+        whole.sessions += piece.sessions
+        whole.attempts += piece.attempts
+    whole.sessions.sort(key=lambda s: s.session_id)
+    return whole
 
 
 @cache

@@ -6,7 +6,8 @@ A format calls `turn`, `step`, `event`, `call`, `result`, `edit` as it meets rec
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from agentsignals.edits.hunks import Hunk, shell_edits
 from agentsignals.formats.outcome import error_class
@@ -35,6 +36,10 @@ class SessionBuilder:
         self.turn_index: int | None = None
         self._steps: dict[tuple[str, str], Step] = {}
         self._calls: dict[str, list[ToolCall]] = {}
+        self._answered: dict[str, int] = {}
+        """Of an id that several calls share, how many from the first on have their result."""
+        self._touches: Counter[str] = Counter()
+        self._touches_counted = 0
         self._folders: dict[int, str] = {}
         self._paths = Paths()
         self._shell_writes: list[tuple[ToolCall, list[tuple[str, EditOp]]]] = []
@@ -221,6 +226,19 @@ class SessionBuilder:
         """A path as edits and calls name it, for a record that is neither."""
         return self._paths.clean(path) if path else path
 
+    def calls_of(self, call_id: str) -> Sequence[ToolCall]:
+        """The calls of that id so far."""
+        return self._calls.get(call_id, ())
+
+    def touched(self, call: ToolCall) -> bool:
+        """Whether another call so far reads or edits the file that this edit is about."""
+        calls = self.session.tool_calls
+        for n in range(self._touches_counted, len(calls)):
+            if calls[n].path and calls[n].class_ in ("read", "edit"):
+                self._touches[calls[n].path or ""] += 1
+        self._touches_counted = len(calls)
+        return self._touches[call.path or ""] > 1  # it is among them itself
+
     def answered(self, call_id: str) -> bool:
         """Whether every call of that id has its result."""
         return self._unanswered(call_id) is None
@@ -255,9 +273,11 @@ class SessionBuilder:
         )
 
     def _unanswered(self, call_id: str) -> ToolCall | None:
-        for call in self._calls.get(call_id, ()):
-            if call.result_seq is None:
-                return call
+        calls = self._calls.get(call_id, ())
+        for n in range(self._answered.get(call_id, 0), len(calls)):
+            if calls[n].result_seq is None:
+                return calls[n]
+            self._answered[call_id] = n + 1
         return None
 
 

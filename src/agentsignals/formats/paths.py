@@ -15,6 +15,8 @@ _NO_REPOSITORY = re.compile(
     r"(?:/private)?/(?:tmp|var/folders)(?:/|$)|(?:(?:[A-Za-z]:)?/(?:Users|home)/[^/]+|/root|/)$"
 )
 """Scratch and home folders: passing through one does not make it what paths are relative to."""
+MOST_ROOTS = 100
+"""Every path is compared with every root. No session works in so many checkouts: further folders name no new root."""
 
 
 class Paths:
@@ -37,7 +39,11 @@ class Paths:
         """Folders of the session: a root is the first one, an ancestor of it, or another checkout of the repository."""
         for cwd in folders:
             folder = _slashes(cwd).rstrip("/")
-            if not folder or any(folder == root or folder.startswith(f"{root}/") for root in self._roots):
+            if (
+                not folder
+                or len(self._roots) == MOST_ROOTS
+                or any(folder == root or folder.startswith(f"{root}/") for root in self._roots)
+            ):
                 continue
             if not self._roots or not _NO_REPOSITORY.match(folder):
                 self._roots = [*(r for r in self._roots if not r.startswith(f"{folder}/")), folder]

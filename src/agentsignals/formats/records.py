@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from agentsignals import mapped
 from agentsignals.formats.soundness import refuse
 from agentsignals.model import Artifact
 
@@ -39,7 +40,7 @@ def lines(data: bytes, artifact: Artifact, decode: Decode[T]) -> Iterator[tuple[
     view = memoryview(data)
     end = len(data)
     at = 3 if data[:3] == b"\xef\xbb\xbf" else 0
-    number = 0
+    number = released = 0
     while at < end:
         stop = data.find(b"\n", at)
         whole = stop >= 0
@@ -47,6 +48,9 @@ def lines(data: bytes, artifact: Artifact, decode: Decode[T]) -> Iterator[tuple[
             stop = end
         number += 1
         start, at = at, stop + 1
+        if at - released >= mapped.EVERY_BYTES:
+            mapped.release(data)
+            released = at
         if stop - start > MAX_LINE_BYTES:
             artifact.records += 1
             skip(artifact, "line_too_long")
@@ -115,6 +119,11 @@ def skip(artifact: Artifact, reason: str) -> None:
     """One record could not be used; said in the artifact."""
     artifact.skipped += 1
     artifact.skipped_reasons[reason] = artifact.skipped_reasons.get(reason, 0) + 1
+
+
+def read_before(artifact: Artifact) -> Artifact:
+    """What accounts for the records of a file that is read a second time: they are in its artifact already."""
+    return msgspec.structs.replace(artifact, skipped_reasons={}, record_kinds={})
 
 
 def saw(artifact: Artifact, kind: str, times: int = 1) -> None:

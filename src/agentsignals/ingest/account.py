@@ -48,15 +48,16 @@ class Account(Struct):
         self.artifacts[family] = artifacts
         for artifact in artifacts:
             if not _OURS.isdisjoint(artifact.skipped_reasons):
-                self.errors[artifact.artifact_id] = artifact.note or ""
+                self.errors.setdefault(artifact.artifact_id, artifact.note or "")
 
-    def each_id_once(self, sessions: list[tuple[str, Session]]) -> list[tuple[str, Session]]:
-        """In order of id; of those with one id in files that share no key, the fullest."""
+    def each_id_once(self, sessions: list[tuple[str, Session]], written: set[str]) -> list[tuple[str, Session]]:
+        """In order of id, without those `written` before; of one id in files that share no key, the fullest."""
         kept: dict[str, tuple[str, Session]] = {}
         for family, session in sorted(sessions, key=lambda p: (p[1].session_id, -len(p[1].events), p[0])):
-            if kept.setdefault(session.session_id, (family, session))[1] is not session:
+            first = kept.setdefault(session.session_id, (family, session))[1]
+            if first is not session or session.session_id in written:
                 skip(self._artifact(family, session), "session_id_of_another")
-        return list(kept.values())
+        return [one for session_id, one in kept.items() if session_id not in written]
 
     def measured(self, family: str, session: Session) -> Rows | None:
         """The session's rows; None, accounted for, when it is too odd to be priced or measured."""
@@ -64,7 +65,9 @@ class Account(Struct):
             prices.apply(session)
             own = session.labels
             session.labels = own + self.labels.get(session.session_id, [])
-            results = measure(SessionView(session), {"vectors": light(self.embedder)})
+            view = SessionView(session)
+            results = measure(view, {"vectors": light(self.embedder)})
+            view.forget()
             session.labels = own  # those made here have their own file
             signals, attempts = shards.signal_rows(session, results), shards.attempt_rows(session, results)
             rows = Rows(family, session, signals, attempts, gist(session, results))

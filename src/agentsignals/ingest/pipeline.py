@@ -86,6 +86,7 @@ class _Way(Struct, frozen=True):
     executor: str
     progress: Progress
     exclude: frozenset[str]
+    shard_bytes: int
 
 
 def default_sources() -> list[str]:
@@ -131,7 +132,8 @@ def ingest(  # noqa: PLR0913  (each is a choice of the person at the command lin
         tick = partial(progress, "looking", total=None)
         plan = planning.make(specs, store.manifest, force_format, tick, shard_bytes, same_code, exclude, broken)
         fresh: dict[str, list[Gist]] = {}
-        parsed, excluded = _read(store, plan, _Way(jobs or default_jobs(), executor, progress, exclude), fresh)
+        way = _Way(jobs or default_jobs(), executor, progress, exclude, shard_bytes)
+        parsed, excluded = _read(store, plan, way, fresh)
         if broken:
             store.look()
         _finish(store, plan.other_files, fresh)
@@ -292,7 +294,8 @@ def _read(store: Store, plan: planning.Plan, way: _Way, fresh: dict[str, list[Gi
 
     def read(planned: list[list[Family]]) -> Iterator[Report]:
         tasks = [
-            Task(str(store.folder), shard_name(families, run), families, by, way.exclude, run) for families in planned
+            Task(str(store.folder), shard_name(families, run), families, by, way.exclude, run, way.shard_bytes)
+            for families in planned
         ]
         with closing(executor(way.executor).map(read_shard, tasks, way.jobs, smaller)) as reports:
             for report in reports:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import gc
 import hashlib
 import posixpath
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from agentsignals import mapped
 from agentsignals.catalog import catalogue
 from agentsignals.embedding import DEFAULT
+from agentsignals.errors import AgentSignalsError
 from agentsignals.formats import Input, Reading, formats, skip
 from agentsignals.ingest.account import Account, Rows
 from agentsignals.ingest.across import Gist
@@ -22,8 +24,8 @@ from agentsignals.ingest.family import READ_AGAIN, Family, Member, entry_of, sha
 from agentsignals.ingest.isolate import isolate
 from agentsignals.model import Artifact, Checkpoint, Session
 from agentsignals.model.attempt import Attempt
-from agentsignals.sources import Unreadable, read
-from agentsignals.store import artifact_id, labels, shards
+from agentsignals.sources import Unreadable, error_text, read
+from agentsignals.store import artifact_id, labels, shards, tables
 from agentsignals.store.manifest import FileEntry, SessionEntry, ShardEntry
 
 
@@ -39,6 +41,8 @@ class Task(Struct, frozen=True):
     """Sessions to leave out."""
     run: int = 0
     """The run that reads it, for the names of shards."""
+    shard_bytes: int = 64 * 1024 * 1024
+    """Raw bytes a shard aims at; a larger family is read in pieces, where its format can be."""
     deaths: int = 0
     """How often a worker died over this one family."""
 
@@ -71,6 +75,13 @@ class _Work(Struct):
 
     sessions: list[Session] = field(default_factory=list)
     artifacts: list[tuple[Member, Artifact]] = field(default_factory=list)
+    is_piece: bool = False
+    """More of the family may come."""
+
+
+_PIECES = 8
+"""A family that is read in pieces has at most an eighth of a shard in memory: characters that are measured and written
+together, each of which takes up to eight bytes with what is made of it."""
 
 
 def smaller(task: Task) -> list[Task]:
@@ -98,52 +109,94 @@ def read_shard(task: Task) -> Report:
 def _read_shard(task: Task) -> Report:
     root = Path(task.root)
     entry = ShardEntry(signals=signal_versions(), embedder=task.embedder, labels=labels.fingerprint(root))
-    report = Report(task.name, entry, {}, {})
-    account = Account(report.entry, task.embedder, labels.read(root))
-    works: dict[str, _Work] = {}
-    again: set[str] = set()
-    sessions: list[tuple[str, Session]] = []
-    for family in task.families:
-        work = works[family.name] = _read_family(family, task.deaths)
-        kept = [s for s in work.sessions if s.session_id not in task.exclude] if task.exclude else work.sessions
+    account = Account(entry, task.embedder, labels.read(root))
+    with shards.Draft(root, task.name) as draft:
+        made = _Shard(task, Report(task.name, entry, {}, {}), account, draft)
+        for family in task.families:
+            for work in _works(family, task):
+                made.take(family.name, work)
+        report = made.finish()
+    report.entry.tables = draft.parts
+    return report
+
+
+class _Shard(Struct):
+    """A shard in the making. Sessions are measured and written in order of id: all at the end, save of families that
+    are too large for that.
+    """
+
+    task: Task
+    report: Report
+    account: Account
+    draft: shards.Draft
+    works: dict[str, _Work] = field(default_factory=dict)
+    again: set[str] = field(default_factory=set)
+    sessions_of: dict[str, set[str]] = field(default_factory=dict)
+    """The keys of the sessions that each family told of."""
+    waiting: list[tuple[str, Session]] = field(default_factory=list)
+    written: set[str] = field(default_factory=set)
+
+    def take(self, family: str, work: _Work) -> None:
+        """What was read of a family: everything, or a piece."""
+        if family not in self.works:
+            self.works[family] = work
+            self.account.takes(family, [a for _, a in work.artifacts])
+        self.sessions_of.setdefault(family, set()).update(f"session:{s.session_id}" for s in work.sessions)
+        exclude = self.task.exclude
+        kept = [s for s in work.sessions if s.session_id not in exclude] if exclude else work.sessions
         if len(kept) < len(work.sessions):
-            report.excluded += len(work.sessions) - len(kept)
-            again.add(family.name)
-        sessions += [(family.name, s) for s in kept]
-        account.takes(family.name, [a for _, a in work.artifacts])
-    rows = [r for name, s in account.each_id_once(sessions) if (r := account.measured(name, s)) is not None]
-    artifacts = sorted((a for w in works.values() for _, a in w.artifacts), key=lambda a: a.artifact_id)
+            self.report.excluded += len(work.sessions) - len(kept)
+            self.again.add(family)
+        self.waiting += [(family, s) for s in kept]
+        work.sessions = []
+        if work.is_piece:
+            self._write()
 
-    def write(rows: Sequence[Rows]) -> list[dict[str, Any]]:
-        signals, attempts = [s for r in rows for s in r.signals], [a for r in rows for a in r.attempts]
-        written = shards.write(root, task.name, [r.session for r in rows], artifacts, signals, attempts)
-        report.entry.tables = written.tables
-        return written.counted
+    def finish(self) -> Report:
+        """The rest of the sessions, and the account of the files."""
+        self._write()
+        report, errors = self.report, self.account.errors
+        for name, work in self.works.items():
+            self.account.takes(name, [a for _, a in work.artifacts])  # again: a later piece may have gone wrong
+            unforeseen = self.sessions_of[name] - {key for member, _ in work.artifacts for key in member.keys}
+            report.surprises |= unforeseen
+            for member, artifact in work.artifacts:
+                report.bytes += artifact.bytes
+                report.parsed += member.format is not None
+                error = errors.get(artifact.artifact_id, "")
+                entry = entry_of(member, name, report.name, artifact.skipped_reasons, error)
+                entry.keys += sorted(unforeseen)
+                if name in self.again:
+                    entry.parser = READ_AGAIN
+                report.files[member.file.uri] = entry
+        artifacts = [a for w in self.works.values() for _, a in w.artifacts]
+        artifacts.sort(key=lambda a: a.artifact_id)
+        self.draft.add({"artifacts": tables.plain_table(tables.ARTIFACTS, artifacts)})
+        return report
 
-    counted, unwritten = isolate(rows, write)
-    if unwritten:
+    def _write(self) -> None:
+        """Measures and writes the sessions that wait."""
+        account, report = self.account, self.report
+        here = account.each_id_once(self.waiting, self.written)
+        self.waiting = []
+        if not here and self.written:
+            return
+        rows = [r for name, s in here if (r := account.measured(name, s)) is not None]
+        made, unwritten = isolate(rows, _tabled)
         for row, why in unwritten:
             account.failed(row.family, row.session, f"writing: {why}")
         rows = [r for r in rows if all(r is not u for u, _ in unwritten)]
-        counted = write(rows)  # the artifacts now say what is missing
-    for row, figures in zip(rows, counted, strict=True):
-        report.sessions[row.session.session_id] = session_entry(task.name, row.family, row.session.context, figures)
-        report.gists.append(row.gist)
-    for name, work in works.items():
-        for member, artifact in work.artifacts:
-            report.bytes += artifact.bytes
-            report.parsed += member.format is not None
-            report.files[member.file.uri] = entry_of(
-                member, name, task.name, artifact.skipped_reasons, account.errors.get(artifact.artifact_id, "")
-            )
-            if name in again:
-                report.files[member.file.uri].parser = READ_AGAIN
-        keys = {key for member, _ in work.artifacts for key in member.keys}
-        for key in {f"session:{s.session_id}" for s in work.sessions} - keys:
-            report.surprises.add(key)
-            for member, _ in work.artifacts:
-                report.files[member.file.uri].keys.append(key)
-    return report
+        self.draft.add(made.tables)
+        for row, figures in zip(rows, made.counted, strict=True):
+            entry = session_entry(report.name, row.family, row.session.context, figures)
+            report.sessions[row.session.session_id] = entry
+            report.gists.append(row.gist)
+            self.written.add(row.session.session_id)
+
+
+def _tabled(rows: Sequence[Rows]) -> shards.Rows:
+    signals, attempts = [s for r in rows for s in r.signals], [a for r in rows for a in r.attempts]
+    return shards.rows_of([r.session for r in rows], signals, attempts)
 
 
 def session_entry(shard: str, family: str, context: str, figures: dict[str, Any]) -> SessionEntry:
@@ -179,25 +232,57 @@ def _read_family(family: Family, deaths: int = 0) -> _Work:
     return work
 
 
+def _works(family: Family, task: Task) -> Iterator[_Work]:
+    """What a family gives; in pieces when it is large and its format can be read so."""
+    names = {m.format for m in family.members}
+    name = names.pop() if len(names) == 1 else None
+    pieces = formats()[name].pieces if name is not None else None
+    if pieces is None or family.bytes <= task.shard_bytes or task.deaths or any(m.lent for m in family.members):
+        yield _read_family(family, task.deaths)
+    else:
+        yield from _in_pieces(family, pieces, task.shard_bytes // _PIECES)
+
+
+def _in_pieces(family: Family, pieces: Callable[[list[Input]], Iterator[Reading]], piece_chars: int) -> Iterator[_Work]:
+    """The sessions of a large family as they come. What goes wrong on the way costs those behind it."""
+    work = _Work(is_piece=True)
+    inputs, held = _inputs(family.members, work)
+    if inputs and formats()[inputs[0].artifact.format or ""].snapshots:
+        inputs = _without_prefixes(inputs)
+    chars = 0
+    try:
+        for reading in pieces(inputs):
+            work.sessions += _sound(assemble(reading.sessions, reading.attempts, held))
+            chars += sum(map(_chars, reading.sessions))
+            if chars >= piece_chars:
+                yield work
+                work, chars = _Work(is_piece=True), 0
+                for given in inputs:
+                    mapped.release(given.data)
+    except AgentSignalsError:
+        raise
+    except Exception as problem:  # noqa: BLE001  (kept by name and shown: what was read until then stays)
+        for given in inputs:
+            skip(given.artifact, "internal_error")
+            given.artifact.note = f"reading {given.artifact.format}: {error_text(problem)}"
+    yield work
+
+
+def _chars(session: Session) -> int:
+    return sum([len(e.text) for e in session.events if e.text]) + sum([len(c.arguments) for c in session.tool_calls])
+
+
 def _unread(member: Member, reason: str, detail: str = "") -> Unreadable:
     return Unreadable(member.file.uri, member.file.spec, reason, detail)
 
 
 def _read_together(members: Sequence[Member]) -> _Work:
     work = _Work()
+    every, artifacts = _inputs(members, work)
     inputs: dict[str, list[Input]] = {}
-    known: dict[str, Artifact] = {}
+    for one in every:
+        inputs.setdefault(one.artifact.format or "", []).append(one)
     parts: list[Attempt] = []
-    for member, data in zip(members, _contents(members), strict=True):
-        artifact = _artifact(member, data)
-        known[artifact.artifact_id] = artifact
-        if not member.lent:
-            work.artifacts.append((member, artifact))
-        held = data.part if isinstance(data, Unreadable) else data
-        if member.format is not None and (held or not isinstance(data, Unreadable)):
-            inputs.setdefault(member.format, []).append(
-                Input(held, artifact, member.file.session_hint, member.file.repo_hint, member.lent)
-            )
     checkpoints: dict[str, list[Checkpoint]] = {}
     hints: dict[str, str] = {}
     for name in sorted(inputs, key=lambda n: formats()[n].agent != ""):  # collectors first: they name what has no id
@@ -210,12 +295,34 @@ def _read_together(members: Sequence[Member]) -> _Work:
         parts += reading.attempts
         if len(reading.checkpoints) == 1 and not reading.sessions:
             hints.update({posixpath.dirname(i.artifact.path): next(iter(reading.checkpoints)) for i in given})
-    work.sessions = assemble(work.sessions, parts, known) if parts else once(work.sessions, known)
+    work.sessions = assemble(work.sessions, parts, artifacts) if parts else once(work.sessions, artifacts)
     for session in work.sessions:
         session.checkpoints = sorted(checkpoints.get(session.session_id, []), key=lambda c: c.checkpoint_id)
+    _sound(work.sessions)
+    return work
+
+
+def _sound(sessions: list[Session]) -> list[Session]:
+    """The sessions, with ids that can be written."""
+    for session in sessions:
         session.session_id = sound_id(session.session_id) or session.artifact_id
         session.parent_session_id = sound_id(session.parent_session_id) if session.parent_session_id else None
-    return work
+    return sessions
+
+
+def _inputs(members: Sequence[Member], work: _Work) -> tuple[list[Input], dict[str, Artifact]]:
+    """The files for their formats, and their artifacts by id; `work` takes those that are accounted for here."""
+    inputs: list[Input] = []
+    artifacts: dict[str, Artifact] = {}
+    for member, data in zip(members, _contents(members), strict=True):
+        artifact = _artifact(member, data)
+        artifacts[artifact.artifact_id] = artifact
+        if not member.lent:
+            work.artifacts.append((member, artifact))
+        held = data.part if isinstance(data, Unreadable) else data
+        if member.format is not None and (held or not isinstance(data, Unreadable)):
+            inputs.append(Input(held, artifact, member.file.session_hint, member.file.repo_hint, member.lent))
+    return inputs, artifacts
 
 
 def _take(reading: Reading, work: _Work, checkpoints: dict[str, list[Checkpoint]]) -> None:
@@ -244,7 +351,7 @@ def _artifact(member: Member, data: bytes | Unreadable) -> Artifact:
         file.spec,
         file.uri,
         member.format,
-        hashlib.sha256(held).hexdigest() if held or not isinstance(data, Unreadable) else "",
+        _sha256(held) if held or not isinstance(data, Unreadable) else "",
         len(held) if held or not isinstance(data, Unreadable) else file.bytes,
         file.stamp,
     )
@@ -252,6 +359,14 @@ def _artifact(member: Member, data: bytes | Unreadable) -> Artifact:
         skip(artifact, data.reason)
         artifact.note = data.detail or None
     return artifact
+
+
+def _sha256(data: bytes) -> str:
+    digest, view = hashlib.sha256(), memoryview(data)
+    for at in range(0, len(data), mapped.EVERY_BYTES):
+        digest.update(view[at : at + mapped.EVERY_BYTES])
+        mapped.release(data)
+    return digest.hexdigest()
 
 
 def _without_prefixes(inputs: list[Input]) -> list[Input]:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from collections import deque
+
 from agentsignals.catalog import Measured, ratio, signal
 from agentsignals.model import Absent, ToolCall
 from agentsignals.views.evidence import Evidence
 from agentsignals.views.session import SessionView
 
 RECOVERY_CALLS = 5
+COMMANDS_LOOKED_AT = 1_000
+"""Of the commands that read files no argument names, the last so many: each may name any file, so the file of each edit
+is looked for in all of them. What was printed so long ago has left the agent's context."""
 
 
 @signal(
@@ -71,7 +77,7 @@ class _Seen:
         self.lost = 0
         """Attempts whose file was last seen before a compaction of the context."""
         self._known: dict[str, int] = {}
-        self._readers_of_many: list[str] = []
+        self._readers_of_many: deque[str] = deque(maxlen=COMMANDS_LOOKED_AT)
         self._compactions = [e.seq for e in view.by_kind.get("compaction", ())]
         self._created = {(e.seq, e.path) for e in view.repo_edits if e.op == "create"}
         self._follow(view)
@@ -107,7 +113,7 @@ class _Seen:
         self.informed.append(call)
         if self._compactions:
             last = max(self._known.get(path, 0) for path in existing)
-            self.lost += any(last < seq < call.seq for seq in self._compactions)
+            self.lost += bisect_right(self._compactions, last) < bisect_left(self._compactions, call.seq)
 
     def _read_among_many(self, path: str) -> bool:
         return any(path in command for command in self._readers_of_many)

@@ -130,12 +130,13 @@ def pushback_rate(
     """Turns after the first that object or follow a cut response, and a last response cut, out of all human turns."""
     soft = {n for n, v in enumerate(pushback_type) if isinstance(v, Measured) and v.value != "non_pushback"}
     hard = {n + 1 for n, cut in enumerate(hard_interruption) if cut}
-    why.support([t for t in view.turns if t.turn in soft | hard])
+    either = soft | hard
+    why.support([t for t in view.turns if t.turn in either])
     why.support(
         [t for t in view.turns if t.turn + 1 in hard and t.turn + 1 == len(view.turns)], "its response was cut:"
     )
     why.denominator(view.turns)
-    return ratio(len(soft | hard), user_turn_count, soft=len(soft), hard=len(hard), method="regex")
+    return ratio(len(either), user_turn_count, soft=len(soft), hard=len(hard), method="regex")
 
 
 @signal(

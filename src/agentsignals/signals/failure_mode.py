@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from itertools import pairwise
 from typing import Any
 
@@ -91,8 +92,8 @@ def session_failure_mode(  # noqa: PLR0913  (the parameters are the needs of the
     candidates = [name for name, holds in predicates.items() if holds]
     label = candidates[0] if candidates else "clean"
     why.rule(f"{label}: {', '.join(candidates) or 'no condition'} holds; the order is {', '.join(predicates)}")
-    why.support([t for t in view.turns if t.turn in at], "correction:")
-    why.support([t for t in view.turns if t.turn in away], f"CP {FAR} or more:")
+    for turns, note in ((frozenset(at), "correction:"), (frozenset(away), f"CP {FAR} or more:")):
+        why.support([t for t in view.turns if t.turn in turns], note)
     why.denominator(view.turns)
     detail: dict[str, Any] = {"predicates": {**predicates, "clean": not candidates}}
     detail["stale_max"] = repeated_calls["stale_max"]
@@ -159,5 +160,4 @@ def _spreads_late(view: SessionView) -> bool:
     first: dict[str, int] = {}
     for edit in view.repo_edits:
         first.setdefault(edit.path, edit.turn or 0)
-    turns = list(first.values())
-    return any(turns.count(turn) >= NEW_FILES for turn in set(turns) if turn)
+    return any(n >= NEW_FILES for turn, n in Counter(first.values()).items() if turn)

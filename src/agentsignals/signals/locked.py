@@ -79,13 +79,18 @@ def _moved(
 
 def _moved_elsewhere(view: SessionView, first: int, second: int) -> bool | None:
     """Whether the answers between edit other places than the one before; None when one of them edits nothing."""
-    before, between = set(), set()
-    for n, region in enumerate(view.regions):
-        turns = {e.turn for e in region.edits}
-        if first - 1 in turns:
-            before.add(n)
-        if any(k in turns for k in range(first, second)):
-            between.add(n)
+    regions = view.made(_regions_by_turn)
+    before = regions.get(first - 1, set())
+    between = set[int]().union(*(regions.get(turn, set()) for turn in range(first, second)))
     if not before or not between:
         return None
     return len(before & between) / len(before | between) < SAME_REGIONS
+
+
+def _regions_by_turn(view: SessionView) -> dict[int | None, set[int]]:
+    """The numbers of the regions that each turn edits."""
+    found: dict[int | None, set[int]] = {}
+    for n, region in enumerate(view.regions):
+        for edit in region.edits:
+            found.setdefault(edit.turn, set()).add(n)
+    return found

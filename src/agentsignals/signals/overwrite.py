@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from agentsignals.catalog import Measured, ratio, signal
+from agentsignals.edits.line_ranges import Range, Ranges
 from agentsignals.edits.tracking import WHOLE_TREE, extents
 from agentsignals.model import Absent, Edit
 from agentsignals.views.evidence import Evidence
@@ -35,8 +38,14 @@ def agent_self_overwrite_share(view: SessionView, why: Evidence) -> Measured | A
     return ratio(round(written.lost, 3), written.added, method="line_map", **detail)
 
 
+class _Own(Range):
+    """Lines of a file, and how many of these are the agent's."""
+
+    lines: float
+
+
 class _Written:
-    """Which lines of each file are the agent's by now, as (first, last, how many of these are its own)."""
+    """Which lines of each file are the agent's by now."""
 
     def __init__(self) -> None:
         self.added = 0
@@ -44,7 +53,7 @@ class _Written:
         self.unfollowed = 0.0
         self.unknown = 0
         self.overwriting: list[Edit] = []
-        self._own: dict[str, list[tuple[int, int, float]]] = {}
+        self._own: dict[str, Ranges[_Own]] = {}
 
     def edit(self, edit: Edit) -> None:
         """The hunks of one call must come from the bottom up: their `old_start` is from before the call."""
@@ -65,27 +74,30 @@ class _Written:
         if at is None or edit.start_line is None or edit.removed is None:
             self._forget(path)
             if edit.whole_file and edit.start_line is not None and edit.added:
-                self._own[path] = [(1, edit.added, float(edit.added))]
+                self._own[path] = Ranges()
+                self._own[path].add(_Own(1, edit.added, float(edit.added)))
         else:
             self._change(edit, at)
 
     def _change(self, edit: Edit, at: int) -> None:
         n_old, n_new = extents(edit)
         below, moved, within = at + n_old, n_new - n_old, 0.0
-        kept: list[tuple[int, int, float]] = []
-        for first, last, own in self._own.get(edit.path, ()):
-            each = own / (last - first + 1)
-            n_above, n_below = max(min(last, at - 1) - first + 1, 0), max(last - max(first, below) + 1, 0)
+        here = self._own.setdefault(edit.path, Ranges())
+        cut = here.take(at, below - 1)
+        here.move(below, moved)
+        for one in cut:
+            first, last = one.start, one.end
+            each = one.lines / (last - first + 1)
+            n_above, n_below = max(at - first, 0), max(last - below + 1, 0)
             if n_above:
-                kept.append((first, first + n_above - 1, each * n_above))
+                here.add(_Own(first, at - 1, each * n_above))
             if n_below:
-                kept.append((last + moved - n_below + 1, last + moved, each * n_below))
-            within += own - each * (n_above + n_below)
+                here.add(_Own(last + moved - n_below + 1, last + moved, each * n_below))
+            within += one.lines - each * (n_above + n_below)
         lost = min(within, edit.removed or 0)
         self._lose(edit, lost)
         if n_new > 0:
-            kept.append((at, at + n_new - 1, (edit.added or 0) + within - lost))
-        self._own[edit.path] = kept
+            here.add(_Own(at, at + n_new - 1, (edit.added or 0) + within - lost))
 
     def _lose(self, edit: Edit, lines: float) -> None:
         if lines > 0:
@@ -100,5 +112,5 @@ def _bottom_up(edit: Edit) -> tuple[int, str, int]:
     return edit.seq, edit.path, -(edit.old_start or 0)
 
 
-def _lines(own: tuple[()] | list[tuple[int, int, float]]) -> float:
-    return sum([n for _, _, n in own])
+def _lines(own: Iterable[_Own]) -> float:
+    return sum([one.lines for one in own])

@@ -6,6 +6,7 @@ import hashlib
 import os
 import time
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -33,9 +34,18 @@ class Part(Struct, array_like=True):
     """Its path in the store, where that doesn't follow from what it is."""
 
 
+Digest = partial(hashlib.blake2b, digest_size=16)
+"""What names the content of a file."""
+
+
 def digest(data: bytes | memoryview) -> str:
     """Names the content of a file."""
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
+    return Digest(data).hexdigest()
+
+
+def _digest_of(path: str) -> str:
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, Digest).hexdigest()
 
 
 def replace(target: Path, data: bytes | memoryview) -> None:
@@ -87,7 +97,7 @@ def what_is_wrong(path: str, part: Part, thorough: bool = False) -> str:
         if not os.access(path, os.R_OK):
             return "can't be read: permission denied"
         if thorough or found.st_mtime_ns != part.stamp:
-            return "" if digest(Path(path).read_bytes()) == part.digest else "holds something else than was written"
+            return "" if _digest_of(path) == part.digest else "holds something else than was written"
     except FileNotFoundError:
         return "is gone"
     except OSError as problem:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.parquet as pq
 from msgspec import Struct
 
 from agentsignals.catalog import Result
-from agentsignals.model import Absent, Artifact, Checkpoint, Edit, Event, Label, Session, Step, ToolCall, Turn
+from agentsignals.model import Absent, Checkpoint, Edit, Event, Label, Session, Step, ToolCall, Turn
 from agentsignals.model.attempt import Attempt
 from agentsignals.store import files, labels, table_files, tables
 from agentsignals.store.files import Part
@@ -26,36 +30,27 @@ _TEXTS = frozenset(("text", "arguments", "command", "value", "detail", "facts"))
 _FOUND_BY = ["session_id", "artifact_id", "signal"]
 _NUMBERS = frozenset((bool, int, float))
 _OF_A_SESSION = frozenset(("session", "attempt", "region"))
+_ROW_GROUP = 131_072
 _LEVEL = 1
 """zstd level: over this corpus 3 takes 1.3 times as long for 10 % fewer bytes (docs/decisions/003)."""
 
 
-class Written(Struct):
-    """A shard that was just written."""
+class Rows(Struct):
+    """Rows of the tables of a shard."""
 
+    tables: dict[str, pa.Table]
     counted: list[dict[str, Any]]
-    """The counted columns of its sessions, in their order."""
-    tables: dict[str, Part]
+    """The counted columns of the sessions, in their order."""
 
 
-def write(  # noqa: PLR0913  (one call, in `ingest.shard`: all that a shard is made of)
-    root: Path,
-    name: str,
-    sessions: list[Session],
-    artifacts: list[Artifact],
-    rows: list[SignalRow],
-    attempts: list[AttemptRow],
-) -> Written:
-    """Writes a shard under a temporary name and renames it, when all of it is on disk."""
+def rows_of(sessions: list[Session], rows: list[SignalRow], attempts: list[AttemptRow]) -> Rows:
+    """Sessions with their values as rows of the tables."""
     counted = [tables.totals(s) for s in sessions]
-    with _Draft(root, name) as draft:
-        draft.add("artifacts", tables.plain_table(tables.ARTIFACTS, artifacts))
-        draft.add("sessions", tables.session_table(sessions, counted))
-        for table in tables.TABLES.values():
-            draft.add(table.name, tables.table_of(table, sessions))
-        draft.add("attempts", tables.plain_table(tables.ATTEMPTS, attempts))
-        draft.add("signals", tables.plain_table(tables.SIGNALS, rows))
-    return Written(counted, draft.parts)
+    made = {"sessions": tables.session_table(sessions, counted)}
+    made |= {table.name: tables.table_of(table, sessions) for table in tables.TABLES.values()}
+    made["attempts"] = tables.plain_table(tables.ATTEMPTS, attempts)
+    made["signals"] = tables.plain_table(tables.SIGNALS, rows)
+    return Rows(made, counted)
 
 
 def without(  # noqa: PLR0913  (one call, in `Store`: a shard, its copy, and what the copy lacks)
@@ -71,19 +66,19 @@ def without(  # noqa: PLR0913  (one call, in `Store`: a shard, its copy, and wha
     are damaged the copy has no file, and their mark, so that they are missed there as well; unless no session is left
     (`is_emptied`) that could miss them.
     """
-    with _Draft(root, new_name) as draft:
+    with Draft(root, new_name) as draft:
         for table, part in parts.items():
             path = root / FOLDER / name / f"{table}.parquet"
             if files.what_is_wrong(str(path), part):
                 if is_emptied and table != "artifacts":
-                    draft.add(table, tables.SCHEMAS[table].empty_table())
+                    draft.add({table: tables.SCHEMAS[table].empty_table()})
                 else:
                     draft.parts[table] = part
                 continue
             rows = table_files.read(path)
             column, values = ("artifact_id", gone_artifacts) if table == "artifacts" else ("session_id", gone)
             kept = [v not in values for v in rows.column(column).to_pylist()]
-            draft.add(table, rows.filter(pa.array(kept, pa.bool_())))
+            draft.add({table: rows.filter(pa.array(kept, pa.bool_()))})
     return draft.parts
 
 
@@ -91,19 +86,20 @@ def measured_anew(  # noqa: PLR0913  (one call, in `pipeline`: a shard, its copy
     root: Path, name: str, new_name: str, parts: dict[str, Part], rows: list[SignalRow], attempts: list[AttemptRow]
 ) -> dict[str, Part]:
     """A copy of a shard under another name with other values; its other tables are the same files under two names."""
-    with _Draft(root, new_name) as draft:
+    with Draft(root, new_name) as draft:
         for table, part in parts.items():
             if table not in ("signals", "attempts"):
                 draft.share(root / FOLDER / name / f"{table}.parquet", table, part)
-        draft.add("attempts", tables.plain_table(tables.ATTEMPTS, attempts))
-        draft.add("signals", tables.plain_table(tables.SIGNALS, rows))
+        draft.add({"attempts": tables.plain_table(tables.ATTEMPTS, attempts)})
+        draft.add({"signals": tables.plain_table(tables.SIGNALS, rows)})
     return draft.parts
 
 
 def write_across(root: Path, number: int, rows: list[SignalRow]) -> Part:
     """Writes the store's values across sessions, under a name that no earlier ones have."""
     file = f"signals.{number}.parquet"
-    data = _encoded(tables.plain_table(tables.SIGNALS, rows))
+    table = tables.plain_table(tables.SIGNALS, rows)
+    data = table_files.encoded(table, row_group_size=_ROW_GROUP, **_layout(table.schema))
     try:
         files.replace(root / file, data)
         return table_files.part_of(root / file, data, len(rows), file)
@@ -245,32 +241,37 @@ def attempt_rows(session: Session, results: list[Result]) -> list[AttemptRow]:
     return [AttemptRow(**row)]
 
 
-def _encoded(table: pa.Table) -> memoryview:
-    coded = [f.name for f in table.schema if f.type == pa.string() and f.name not in _TEXTS]
-    return table_files.encoded(
-        table,
-        compression_level=_LEVEL,
-        use_dictionary=coded,
-        write_statistics=_FOUND_BY,  # what a reader skips row groups by; the rest is never asked for
-        row_group_size=131_072,
-    )
+def _layout(schema: pa.Schema) -> dict[str, Any]:
+    return {
+        "compression": "zstd",
+        "compression_level": _LEVEL,
+        "use_dictionary": [f.name for f in schema if f.type == pa.string() and f.name not in _TEXTS],
+        "write_statistics": _FOUND_BY,  # what a reader skips row groups by; the rest is never asked for
+    }
 
 
-class _Draft:
-    """A shard's folder under a temporary name. When all is in it, it is flushed to the disk and gets its name; what
-    happens to the disk is said as a StoreError, whoever noticed it."""
+class Draft:
+    """A shard's folder under a temporary name: written at once, or sessions after sessions, none of which is held
+    until the last is read. When all is in it, it is flushed to the disk and gets its name; what happens to the disk is
+    said as a StoreError, whoever noticed it.
+    """
 
     def __init__(self, root: Path, name: str) -> None:
         self._root, self._target = root, root / FOLDER / name
         self._folder = root / FOLDER / f"{DRAFT}{name}-{os.getpid()}"
+        self._writers: dict[str, tuple[pq.ParquetWriter, _MarkedFile]] = {}
+        self._rows: Counter[str] = Counter()
         self.parts: dict[str, Part] = {}
+        """The marks of the tables, when the draft is finished."""
 
-    def add(self, table: str, rows: pa.Table) -> None:
-        """Writes a table."""
-        data = _encoded(rows)
-        path = self._folder / f"{table}.parquet"
-        path.write_bytes(data)
-        self.parts[table] = table_files.part_of(path, data, rows.num_rows)
+    def add(self, made: dict[str, pa.Table]) -> None:
+        """Writes rows of tables behind those that are there."""
+        for name, table in made.items():
+            if name not in self._writers:
+                file = _MarkedFile(self._folder / f"{name}.parquet")
+                self._writers[name] = (pq.ParquetWriter(file, table.schema, **_layout(table.schema)), file)
+            self._writers[name][0].write_table(table, _ROW_GROUP)
+            self._rows[name] += table.num_rows
 
     def share(self, path: Path, table: str, part: Part) -> None:
         """Takes a table of another shard as it is."""
@@ -281,7 +282,7 @@ class _Draft:
             shutil.copy2(path, target)
         self.parts[table] = part
 
-    def __enter__(self) -> _Draft:
+    def __enter__(self) -> Draft:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
         except OSError as problem:
@@ -291,14 +292,45 @@ class _Draft:
     def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
         try:
             if problem is None:
-                files.flush([*self._folder.iterdir(), self._folder])
-                if self._target.exists():  # a worker wrote it and died before it could say so: no index names it
-                    shutil.rmtree(self._target)
-                self._folder.rename(self._target)
-                files.flush([self._target.parent])
+                self._finish()
                 return
         except OSError as refused:
             problem = refused
+        for writer, file in self._writers.values():
+            with suppress(OSError, ValueError, pa.ArrowException):  # what went wrong first is raised
+                writer.close()
+            with suppress(OSError):
+                file.close()
         shutil.rmtree(self._folder, ignore_errors=True)
         if isinstance(problem, OSError):
             raise files.cannot_write(self._root, problem) from problem
+
+    def _finish(self) -> None:
+        for name, (writer, file) in self._writers.items():
+            writer.close()
+            file.close()
+            stamp = (self._folder / f"{name}.parquet").stat().st_mtime_ns
+            self.parts[name] = Part(file.length, self._rows[name], file.digest.hexdigest(), stamp)
+        files.flush([*self._folder.iterdir(), self._folder])
+        if self._target.exists():  # a worker wrote it and died before it could say so: no index names it
+            shutil.rmtree(self._target)
+        self._folder.rename(self._target)
+        files.flush([self._target.parent])
+
+
+class _MarkedFile(io.FileIO):
+    """A new file whose length and digest are known when the last byte is written."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, "wb")
+        self.length = 0
+        self.digest = files.Digest()
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data).cast("B")
+        at = 0
+        while at < len(view):
+            at += super().write(view[at:]) or 0
+        self.digest.update(view)
+        self.length += at
+        return at

@@ -15,7 +15,7 @@ from agentsignals.store.files import Part, digest
 def encoded(table: pa.Table, **options: Any) -> memoryview:
     """A table as the bytes of a Parquet file. `options` are pyarrow's."""
     sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="zstd", **options)
+    pq.write_table(table, sink, **{"compression": "zstd", **options})
     return memoryview(sink.getvalue())
 
 

@@ -144,6 +144,12 @@ class SessionView:
             found = self._made[make] = make(self)
         return found
 
+    def forget(self) -> None:
+        """Lets go of the session and all that was made of it. Some of that refers to the view: without this, it would
+        all stay until the garbage collector comes, which is off while a shard is read.
+        """
+        self.__dict__.clear()
+
     def judgements(self, task: str) -> list[Label]:
         """The labels of a task by one labeller: who gave most, then who gave the youngest, rules only where nobody else
         judged; none when nobody did."""

@@ -95,10 +95,7 @@ def _edits(builder: SessionBuilder, call: ToolCall, told: Raw | None) -> None:
     """The changed lines, from the patch beside the result; without one, from the call's arguments."""
     result = _structured(told)
     if result is None:
-        touched = {
-            c.path for c in builder.session.tool_calls if c is not call and c.path and c.class_ in ("read", "edit")
-        }
-        record_arguments(builder, call, touched)
+        record_arguments(builder, call, {call.path} if call.path and builder.touched(call) else set())
     elif result.type == "create":
         content = _content(result)
         builder.edit(call, result.file_path, "create", [created(content)] if content is not None else [])

@@ -4,6 +4,7 @@ records are not)."""
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from agentsignals.formats.builder import SessionBuilder
@@ -159,8 +160,8 @@ class Queue:
         self._builder = builder
         self._waiting: list[tuple[str, int]] = []
         self._dequeued: tuple[str, int] | None = None
-        self._removed: list[str] = []
-        self._attached: list[str] = []
+        self._removed: Counter[str] = Counter()
+        self._attached: Counter[str] = Counter()
 
     def operation(self, operation: str, content: object, at: int | None) -> None:
         """One `queue-operation` record."""
@@ -200,18 +201,19 @@ class Queue:
 
     def _next(self, text: str) -> tuple[str, int] | None:
         """The entry an operation is about: the one of that text, else the person's oldest, else the oldest."""
-        for fits in (lambda e: bool(text) and e[0] == text, lambda e: not _is_machine(e[0]), lambda e: True):
+        by_text = (lambda e: e[0] == text,) if text else ()
+        for fits in (*by_text, lambda e: not _is_machine(e[0]), lambda e: True):
             for entry in self._waiting:
                 if fits(entry):
                     self._waiting.remove(entry)
                     return entry
         return None
 
-    def _deliver(self, text: str, here: list[str], elsewhere: list[str], at: int | None) -> None:
-        if text in elsewhere:
-            elsewhere.remove(text)
+    def _deliver(self, text: str, here: Counter[str], elsewhere: Counter[str], at: int | None) -> None:
+        if elsewhere[text]:
+            elsewhere[text] -= 1
             return
-        here.append(text)
+        here[text] += 1
         said = _CONTEXT_TAGS.sub("", text).strip()
         command = _TYPED_COMMAND.match(said)
         if _machine(self._builder, said, at) or not said:

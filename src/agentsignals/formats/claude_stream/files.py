@@ -93,8 +93,8 @@ class StreamReader(SessionReader):
 
     def _denied(self, denial: Denial) -> None:
         """Nobody sits there to allow it: a denied call failed for want of permission."""
-        for call in self.session.tool_calls:
-            if call.call_id == denial.tool_use_id and call.status == "error":
+        for call in self.builder.calls_of(denial.tool_use_id) if denial.tool_use_id is not None else ():
+            if call.status == "error":
                 call.error_class = "permission"
 
     def _close(self, result: Result, at: int | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats import Claim, Format, pieces_by, read_by
 from agentsignals.formats.head import Head
 
 _TYPES = ("turn.started", "turn.completed", "turn.failed", "item.started", "item.updated", "item.completed")
@@ -20,4 +20,6 @@ def claims(head: Head) -> Claim | None:
     return None
 
 
-FORMAT = Format(name="codex-exec", version=1, claims=claims, read=read_by("codex_exec.files"))
+FORMAT = Format(
+    name="codex-exec", version=1, claims=claims, read=read_by("codex_exec.files"), pieces=pieces_by("codex_exec.files")
+)

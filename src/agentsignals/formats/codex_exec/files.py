@@ -7,16 +7,17 @@ call has its figures, and one of several a closing step (`run_totals`).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
-from agentsignals.formats import Input, Reading
+from agentsignals.formats import Input, Reading, gathered
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.codex_exec.items import TOOLS, begin, end
 from agentsignals.formats.codex_exec.records import Item, Record, Usage, decode, kind_of
 from agentsignals.formats.figures import count
-from agentsignals.formats.records import lines, saw
+from agentsignals.formats.records import lines, read_before, saw
 from agentsignals.formats.run_totals import Used, charge, close
-from agentsignals.model import EventKind, Session, Step, ToolCall
+from agentsignals.model import Artifact, EventKind, Session, Step, ToolCall
 
 _SAID: dict[str, EventKind] = {"agent_message": "text", "plan": "text", "reasoning": "thinking"}
 
@@ -40,20 +41,35 @@ def read(inputs: list[Input]) -> Reading:
     """All files of one family; a thread that was resumed goes on in another file, or further down in the same."""
     threads: dict[str, list[_Run]] = {}
     for given in inputs:
-        for run in _runs(given):
+        for run in _runs(given, given.artifact):
             threads.setdefault(run.thread_id, []).append(run)
-    sessions = []
-    for thread_id in sorted(threads):
-        runs = sorted(threads[thread_id], key=lambda r: r.order)
-        reader = _Reader(thread_id, runs[0].given)
-        for run in runs:
-            reader.take(run)
-        sessions.append(reader.builder.finish())
-    return Reading([session for session in sessions if session.events])
+    return gathered(_reading(runs) for runs in threads.values())
 
 
-def _runs(given: Input) -> Iterator[_Run]:
-    artifact = given.artifact
+def pieces(inputs: list[Input]) -> Iterator[Reading]:
+    """The same threads, each when its last run has come: the runs are counted first."""
+    left: Counter[str] = Counter()
+    for given in inputs:
+        left.update(run.thread_id for run in _runs(given, given.artifact))
+    threads: dict[str, list[_Run]] = {}
+    for given in inputs:
+        for run in _runs(given, read_before(given.artifact)):
+            threads.setdefault(run.thread_id, []).append(run)
+            left[run.thread_id] -= 1
+            if not left[run.thread_id]:
+                yield _reading(threads.pop(run.thread_id))
+
+
+def _reading(runs: list[_Run]) -> Reading:
+    runs.sort(key=lambda r: r.order)
+    reader = _Reader(runs[0].thread_id, runs[0].given)
+    for run in runs:
+        reader.take(run)
+    session = reader.builder.finish()
+    return Reading([session] if session.events else [])
+
+
+def _runs(given: Input, artifact: Artifact) -> Iterator[_Run]:
     run: _Run | None = None
     for number, record in lines(given.data, artifact, decode):
         saw(artifact, kind_of(record))

@@ -10,7 +10,7 @@ import re
 import msgspec
 from msgspec import Struct
 
-from agentsignals.formats import Claim, Format, read_by, zip_members
+from agentsignals.formats import Claim, Format, pieces_by, read_by, zip_members
 from agentsignals.formats.head import Head
 from agentsignals.formats.records import UNREADABLE
 
@@ -55,4 +55,11 @@ def keys_of(task_id: object) -> list[str]:
     return [f"inspect:{task_id}"] if isinstance(task_id, str) and task_id else []
 
 
-FORMAT = Format(name="inspect", version=1, claims=claims, read=read_by("inspect_log.files"), of_json=False)
+FORMAT = Format(
+    name="inspect",
+    version=1,
+    claims=claims,
+    read=read_by("inspect_log.files"),
+    pieces=pieces_by("inspect_log.files"),
+    of_json=False,
+)

@@ -23,6 +23,14 @@ _Content = Callable[[], bytes]
 def read(inputs: list[Input]) -> Reading:
     """The samples of all logs of one task run. One in several logs, copied or kept by a retry, counts once."""
     reading = Reading()
+    for piece in pieces(inputs):
+        reading.sessions += piece.sessions
+        reading.attempts += piece.attempts
+    return reading
+
+
+def pieces(inputs: list[Input]) -> Iterator[Reading]:
+    """The samples, in their order."""
     known: set[str] = set()
     for given in sorted(inputs, key=lambda i: (-len(i.data), i.artifact.artifact_id)):
         header, samples = _archive(given) if given.data[:4] == MAGIC else _document(given)
@@ -31,11 +39,9 @@ def read(inputs: list[Input]) -> Reading:
             n += 1
             made = _session(given, header, place, content, known)
             if made is not None:
-                reading.sessions.append(made[0])
-                reading.attempts.append(made[1])
+                yield Reading([made[0]], attempts=[made[1]])
         told = f"status {header.status}" if header.status else "no header, the run did not end"
         given.artifact.note = f"{told}, {n} samples"
-    return reading
 
 
 def _archive(given: Input) -> tuple[Header, list[tuple[str, _Content]]]:

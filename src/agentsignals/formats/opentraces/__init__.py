@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats import Claim, Format, pieces_by, read_by
 from agentsignals.formats.head import CUT, Head
 
 _KEYS = ("trace_id", "agent", "steps")
@@ -35,4 +35,6 @@ def _names(head: Head) -> list[str]:
     return [str(r.get("session_id") or r.get("trace_id")) for r in records]
 
 
-FORMAT = Format(name="opentraces", version=1, claims=claims, read=read_by("opentraces.files"))
+FORMAT = Format(
+    name="opentraces", version=1, claims=claims, read=read_by("opentraces.files"), pieces=pieces_by("opentraces.files")
+)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 from msgspec import Raw, Struct, field
 
-from agentsignals.formats import Input, Reading
+from agentsignals.formats import Input, Reading, gathered
 from agentsignals.formats.any_agent import record_edit, tool
 from agentsignals.formats.builder import SessionBuilder
-from agentsignals.formats.records import lines, saw
+from agentsignals.formats.records import lines, read_before, saw
 from agentsignals.model import MAIN, Artifact, CallStatus, Session
 from agentsignals.model.attempt import Attempt, Said
 from agentsignals.model.times import logged_iso
@@ -106,19 +108,38 @@ def read(inputs: list[Input]) -> Reading:
     """Every record as a session; of several records of one session the youngest generation, else the longest."""
     found: dict[str, tuple[tuple[int, int], Record, Artifact, int]] = {}
     for given in inputs:
-        for number, record in lines(given.data, given.artifact, _decode):
-            saw(given.artifact, "record")
-            name = record.session_id or record.trace_id
-            rank = (record.generation_index, len(record.steps))
+        for name, rank, number, record in _records(given, given.artifact):
             if name not in found or rank > found[name][0]:
                 found[name] = (rank, record, given.artifact, number)
-    reading = Reading()
-    for name in sorted(found):
-        _, record, artifact, number = found[name]
-        reading.sessions.append(_Conversation(name, record, artifact, number).session)
-        if record.outcome.reward is not None:
-            reading.attempts.append(_attempt(name, record, artifact, number))
-    return reading
+    return gathered(_reading(name, *found[name][1:]) for name in found)
+
+
+def pieces(inputs: list[Input]) -> Iterator[Reading]:
+    """The same records, in their order: looked for first, and read when they come again."""
+    chosen: dict[str, tuple[tuple[int, int], int, int]] = {}
+    for n, given in enumerate(inputs):
+        for name, rank, number, _ in _records(given, given.artifact):
+            if name not in chosen or rank > chosen[name][0]:
+                chosen[name] = (rank, n, number)
+    for n, given in enumerate(inputs):
+        for name, rank, number, record in _records(given, read_before(given.artifact)):
+            if chosen.get(name) == (rank, n, number):
+                del chosen[name]
+                yield _reading(name, record, given.artifact, number)
+
+
+def _records(given: Input, artifact: Artifact) -> Iterator[tuple[str, tuple[int, int], int, Record]]:
+    """Each record with its session, its rank among the session's, and its line."""
+    for number, record in lines(given.data, artifact, _decode):
+        saw(artifact, "record")
+        yield record.session_id or record.trace_id, (record.generation_index, len(record.steps)), number, record
+
+
+def _reading(name: str, record: Record, artifact: Artifact, number: int) -> Reading:
+    session = _Conversation(name, record, artifact, number).session
+    return Reading(
+        [session], attempts=[_attempt(name, record, artifact, number)] if record.outcome.reward is not None else []
+    )
 
 
 def _attempt(name: str, record: Record, artifact: Artifact, number: int) -> Attempt:

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats import Claim, Format, pieces_by, read_by
 from agentsignals.formats.head import CUT, Head
 
 _ROW = re.compile(rb'"conversations"\s*:\s*\[\s*\{\s*"(?:from|value)"\s*:\s*"')
@@ -69,4 +69,11 @@ def _is_cut_list(head: Head) -> bool:
     return _LIST.match(start) is not None and _ROW.search(head.data) is not None
 
 
-FORMAT = Format(name="sharegpt", version=1, claims=claims, read=read_by("sharegpt.files"), snapshots=False)
+FORMAT = Format(
+    name="sharegpt",
+    version=1,
+    claims=claims,
+    read=read_by("sharegpt.files"),
+    pieces=pieces_by("sharegpt.files"),
+    snapshots=False,
+)

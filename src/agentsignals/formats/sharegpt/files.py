@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from agentsignals.formats import Input, Reading
+from agentsignals.formats import Input, Reading, gathered
 from agentsignals.formats.any_agent import record_edit, tool
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.one_document import read as read_document
@@ -69,7 +69,12 @@ _document = msgspec.json.Decoder(list[Raw] | _Document).decode
 
 def read(inputs: list[Input]) -> Reading:
     """Every row as a session; one that stands there twice, in one file or in two, counts once."""
-    found: dict[str, Session] = {}
+    return gathered(pieces(inputs))
+
+
+def pieces(inputs: list[Input]) -> Iterator[Reading]:
+    """The rows, in their order."""
+    found: set[str] = set()
     for given in inputs:
         for number, row in _rows(given):
             saw(given.artifact, "row")
@@ -79,8 +84,8 @@ def read(inputs: list[Input]) -> Reading:
                 continue
             session = _Conversation(name, row, given, number).session()
             if session.events:
-                found[name] = session
-    return Reading([found[name] for name in sorted(found)])
+                found.add(name)
+                yield Reading([session])
 
 
 def _rows(given: Input) -> Iterator[tuple[int, Row]]:

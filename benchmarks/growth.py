@@ -1,0 +1,107 @@
+"""How the CPU time of one session grows with its length, stage by stage and signal by signal.
+
+    python -m benchmarks.growth [FORMAT ...] [--turns 4000] [--times 4] [--most 5.0]
+
+A session of so many turns and one of `--times` as many are made (`tests/long_sessions.py`), read, measured and turned
+into tables, twice each; the better run counts. Ends with 1 when the longer takes more than `--most` times as long.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tests.long_sessions import FORMATS, make
+
+from agentsignals import catalog, prices
+from agentsignals.formats import Input, formats
+from agentsignals.ingest.across import gist
+from agentsignals.model import Artifact
+from agentsignals.store import shards
+from agentsignals.views.session import SessionView
+
+ALL = "all"
+NOTABLE_S = 0.05
+T = TypeVar("T")
+
+
+def spent(format_name: str, turns: int, by_signal: bool = False) -> dict[str, float]:
+    """CPU seconds of each stage, and of all, for a session of so many turns: the better of two. Of each signal too."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = make(format_name, turns, Path(folder))
+        data = path.read_bytes()
+        formats()[format_name].read([_input(format_name, path, data[:0])])  # what is loaded on use
+        runs = [_run(format_name, path, data, by_signal) for _ in range(2)]
+    return min(runs, key=lambda run: run[ALL])
+
+
+def _input(format_name: str, path: Path, data: bytes) -> Input:
+    return Input(data, Artifact("a", "growth", str(path), format_name, "a", len(data)))
+
+
+def _run(format_name: str, path: Path, data: bytes, by_signal: bool) -> dict[str, float]:
+    times: dict[str, float] = {}
+
+    def timed(name: str, do: Callable[[], T]) -> T:
+        begun = time.process_time()
+        done = do()
+        times[name] = time.process_time() - begun
+        return done
+
+    gc.collect()
+    gc.disable()  # as while a shard is read
+    try:
+        (session,) = timed("read", lambda: formats()[format_name].read([_input(format_name, path, data)])).sessions
+        timed("price", lambda: prices.apply(session))
+        view = SessionView(session)
+        results = timed("measure", lambda: catalog.measure(view))
+        rows = timed("values", lambda: shards.signal_rows(session, results))
+        timed("tables", lambda: shards.rows_of([session], rows, []))
+        timed("gist", lambda: gist(session, results))
+        times[ALL] = sum(times.values())
+        if by_signal:
+            times |= _by_signal(session)
+    finally:
+        gc.enable()
+    return times
+
+
+def _by_signal(session: Any) -> dict[str, float]:
+    """Each signal by itself, in a view of its own kind: what several share is counted with the first."""
+    given = catalog.values(SessionView(session))
+    times: dict[str, float] = {}
+    fresh = SessionView(session)
+    for one in catalog.plan(session.context, "session"):
+        begun = time.process_time()
+        catalog.explain(one, fresh, given)
+        times[one.path] = time.process_time() - begun
+    return times
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("formats", nargs="*", default=list(FORMATS))
+    parser.add_argument("--turns", type=int, default=4_000)
+    parser.add_argument("--times", type=int, default=4)
+    parser.add_argument("--most", type=float, default=5.0)
+    options = parser.parse_args()
+    failed = False
+    for name in options.formats:
+        short, long = (spent(name, options.turns * n, by_signal=True) for n in (1, options.times))
+        growth = long[ALL] / short[ALL]
+        failed |= growth > options.most
+        print(f"{name:12} {short[ALL]:7.2f} s {long[ALL]:7.2f} s  x {growth:.1f}")
+        steep = [n for n in long if long[n] >= NOTABLE_S and long[n] > options.most * short.get(n, 0.0)]
+        for one in sorted(steep, key=lambda n: -long[n]):
+            print(f"    {one:40} {short.get(one, 0.0):7.3f} s {long[one]:7.3f} s")
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()

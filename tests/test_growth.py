@@ -1,0 +1,81 @@
+"""The time of a session grows with its length, not with its square."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+from benchmarks.growth import ALL, spent
+
+from agentsignals.edits.tracking import track
+from agentsignals.formats import Input, formats
+from agentsignals.model import Artifact, Edit
+from tests.long_sessions import FORMATS
+
+TURNS, TIMES, MOST = 60, 8, 12
+"""A step that grows with the square would take 64 times as long; half more than in proportion is left for a busy
+machine and what grows with the root. `benchmarks/growth.py` looks at 4,000 and 16,000 turns."""
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS))
+def test_eight_times_the_turns_take_some_eight_times_as_long(name: str) -> None:
+    short, long = spent(name, TURNS)[ALL], spent(name, TURNS * TIMES)[ALL]
+    assert long <= MOST * max(short, 0.02), f"{short:.3f} s, then {long:.3f} s"
+
+
+def _cpu_s(do: Callable[[], object]) -> float:
+    """The better of two."""
+    times = []
+    for _ in range(2):
+        begun = time.process_time()
+        do()
+        times.append(time.process_time() - begun)
+    return min(times)
+
+
+def _edits(n: int) -> list[Edit]:
+    """Insertions all over one file, far from each other."""
+    places = [1 + 10 * (i * 7_919 % n) for i in range(n)]
+    return [
+        Edit(i, 0, "main", "c", "a.py", "modify", "edit_tool", 0, at, at, 1, 0, at, False)
+        for i, at in enumerate(places)
+    ]
+
+
+def _one_file_edited(times: int) -> None:
+    assert len(track(_edits(times))) > times / 2
+
+
+def _read(text: str) -> None:
+    (session,) = (
+        formats()["claude-code"].read([Input(text.encode(), Artifact("a", "", "a", "claude-code", "", 1))]).sessions
+    )
+    assert len(session.edits) == len(session.tool_calls)
+
+
+def _written_without_patches(calls: int, same_id: bool) -> str:
+    """Files written with nothing beside the result: whether one is new, the calls before it tell."""
+    base = '{"parentUuid":null,"sessionId":"s","timestamp":"2026-03-02T09:00:00Z","cwd":"/w"'
+    lines = []
+    for n in range(calls):
+        call_id = "c" if same_id else f"c{n}"
+        use = f'{{"type":"tool_use","id":"{call_id}","name":"Write","input":{{"file_path":"/w/{n}.py","content":"x"}}}}'
+        result = f'{{"type":"tool_result","tool_use_id":"{call_id}","content":"done"}}'
+        said = f'{{"role":"assistant","id":"m{n}","content":[{use}]}}'
+        lines.append(f'{base},"type":"assistant","uuid":"a{n}","message":{said}}}')
+        lines.append(f'{base},"type":"user","uuid":"u{n}","message":{{"role":"user","content":[{result}]}}}}')
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("work", "n"),
+    [
+        pytest.param(_one_file_edited, 1_000, id="regions of one file"),
+        pytest.param(lambda n: _read(_written_without_patches(n, same_id=False)), 1_000, id="edits without a patch"),
+        pytest.param(lambda n: _read(_written_without_patches(n, same_id=True)), 1_000, id="calls of one id"),
+    ],
+)
+def test_four_times_as_much_of_it_takes_well_below_sixteen_times_as_long(work: Callable[[int], None], n: int) -> None:
+    short, long = _cpu_s(lambda: work(n)), _cpu_s(lambda: work(4 * n))
+    assert long <= 8 * max(short, 0.01), f"{short:.3f} s, then {long:.3f} s"
