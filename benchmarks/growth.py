@@ -42,7 +42,10 @@ def spent(format_name: str, turns: int, by_signal: bool = False) -> dict[str, fl
 
 
 def _input(format_name: str, path: Path, data: bytes) -> Input:
-    return Input(data, Artifact("a", "growth", str(path), format_name, "a", len(data)))
+    return Input(
+        data,
+        Artifact(artifact_id="a", source="growth", path=str(path), format=format_name, sha256="a", bytes=len(data)),
+    )
 
 
 def _run(format_name: str, path: Path, data: bytes, by_signal: bool) -> dict[str, float]:

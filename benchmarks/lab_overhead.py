@@ -63,7 +63,16 @@ def model_of(shape: str, device: str, dtype: str) -> HookedModel:
     with torch.device(device):
         model = transformers.AutoModelForCausalLM.from_config(config, dtype=DTYPES[dtype])
     card = ModelCard(
-        shape, "", "", type(model).__name__, config.num_hidden_layers, config.hidden_size, dtype, device, False, "sdpa"
+        name=shape,
+        revision="",
+        tokenizer_sha256="",
+        architecture=type(model).__name__,
+        layers=config.num_hidden_layers,
+        width=config.hidden_size,
+        dtype=dtype,
+        device=device,
+        has_chat_template=False,
+        attention="sdpa",
     )
     return HookedModel(model, NoText(), card)
 

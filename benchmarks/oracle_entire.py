@@ -148,8 +148,12 @@ def _compact_copies(packed: Path) -> dict[str, list[str | None]]:
 
 
 def _record(transcript: bytes, metadata: bytes) -> Record:
-    session = claude_code.read([Input(transcript, Artifact("t", "", "", None, "", 0))]).sessions[0]
-    ((row,),) = entire.read([Input(metadata, Artifact("m", "", "", None, "", 0))]).checkpoints.values()
+    session = claude_code.read(
+        [Input(transcript, Artifact(artifact_id="t", source="", path="", format=None, sha256="", bytes=0))]
+    ).sessions[0]
+    ((row,),) = entire.read(
+        [Input(metadata, Artifact(artifact_id="m", source="", path="", format=None, sha256="", bytes=0))]
+    ).checkpoints.values()
     spans: dict[int, tuple[int, int | None]] = {}
     for event in session.events:
         if event.step is not None and event.kind != "tool_result":

@@ -39,7 +39,9 @@ def reading(files: dict[str, Any]) -> Reading:
     inputs = []
     for path, content in files.items():
         data = content if isinstance(content, bytes) else json.dumps(content).encode()
-        inputs.append(Input(data, Artifact(path, "t", path, "atif", "", len(data))))
+        inputs.append(
+            Input(data, Artifact(artifact_id=path, source="t", path=path, format="atif", sha256="", bytes=len(data)))
+        )
     return FORMAT.read(inputs)
 
 

@@ -24,7 +24,9 @@ Part = Callable[[SessionBuilder, int], None]
 
 def session(*parts: Part, session_id: str = "s1", **facts: Any) -> Session:
     """A session of these parts. `facts` are fields of Session (repo=…, cwd=…)."""
-    made = Session(session_id, "product", "claude-code", "claude-code", "a1", **facts)
+    made = Session(
+        session_id=session_id, context="product", format="claude-code", agent="claude-code", artifact_id="a1", **facts
+    )
     builder = SessionBuilder(made)
     if made.cwd:
         builder.where(made.cwd)

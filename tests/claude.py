@@ -131,7 +131,16 @@ def micros(seconds: float) -> int:
 
 def given(data: bytes, name: str = "a", hint: str | None = None) -> Input:
     return Input(
-        data, Artifact(name, "test", f"{name}.jsonl", "claude-code", hashlib.sha256(data).hexdigest(), len(data)), hint
+        data,
+        Artifact(
+            artifact_id=name,
+            source="test",
+            path=f"{name}.jsonl",
+            format="claude-code",
+            sha256=hashlib.sha256(data).hexdigest(),
+            bytes=len(data),
+        ),
+        hint,
     )
 
 

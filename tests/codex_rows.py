@@ -74,7 +74,9 @@ def tokens(total: tuple[int, int, int, int], last: tuple[int, int, int, int]) ->
 
 def given(name: str, rows: list[ROW]) -> Input:
     data = "".join(json.dumps(r) + "\n" for r in rows).encode()
-    return Input(data, Artifact(name, "test", name, "codex", name, len(data)))
+    return Input(
+        data, Artifact(artifact_id=name, source="test", path=name, format="codex", sha256=name, bytes=len(data))
+    )
 
 
 def one(*rows: ROW) -> Session:

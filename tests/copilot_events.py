@@ -65,7 +65,9 @@ def shutdown(**models: ROW) -> ROW:
 def given(name: str, rows: list[ROW]) -> Input:
     numbered = [{"id": f"e{n}", **r} for n, r in enumerate(rows)]
     data = "".join(json.dumps(r) + "\n" for r in numbered).encode()
-    return Input(data, Artifact(name, "test", name, "copilot-cli", name, len(data)))
+    return Input(
+        data, Artifact(artifact_id=name, source="test", path=name, format="copilot-cli", sha256=name, bytes=len(data))
+    )
 
 
 def one(*rows: ROW) -> Session:

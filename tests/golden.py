@@ -41,7 +41,14 @@ def read_files(paths: list[Path], root: Path) -> tuple[list[Artifact], list[tupl
         name = path.relative_to(root).as_posix()
         found = identify(Head(data[:HEAD_BYTES], name, len(data) <= HEAD_BYTES))
         assert found is not None, f"no format claims {name}"
-        artifact = Artifact(name, "sample", name, found[0].name, hashlib.sha256(data).hexdigest(), len(data))
+        artifact = Artifact(
+            artifact_id=name,
+            source="sample",
+            path=name,
+            format=found[0].name,
+            sha256=hashlib.sha256(data).hexdigest(),
+            bytes=len(data),
+        )
         artifacts.append(artifact)
         claims.append((found[0].name, found[1].keys))
         formats[found[0].name] = found[0]

@@ -34,29 +34,41 @@ def beats(turns: int, chance: random.Random) -> list[Beat]:
     made: list[Beat] = []
     for n in range(turns):
         words = " ".join(chance.choices(_WORDS, k=8))
-        made.append(Beat("prompt", chance.choice((20, 400, 4_000)), chance.choice(_SAYS).format(n=n)))
-        made.append(Beat("think", 3, f"First I look at number {n}: {words}. Wait, I should check the tests again."))
+        made.append(Beat(kind="prompt", wait_s=chance.choice((20, 400, 4_000)), text=chance.choice(_SAYS).format(n=n)))
+        made.append(
+            Beat(
+                kind="think",
+                wait_s=3,
+                text=f"First I look at number {n}: {words}. Wait, I should check the tests again.",
+            )
+        )
         path = f"src/part_{chance.randrange(max(turns // 4, 1))}/module.py" if n % 3 else "src/often.py"
-        made.append(Beat("read", 2, path=path, result="\n".join(f"{i}\tvalue_{i} = {words}" for i in range(5))))
-        made.append(Beat("search", 2, text=f"word_{n % 50}", result=f"{path}:12: discount = 0"))
+        made.append(
+            Beat(kind="read", wait_s=2, path=path, result="\n".join(f"{i}\tvalue_{i} = {words}" for i in range(5)))
+        )
+        made.append(Beat(kind="search", wait_s=2, text=f"word_{n % 50}", result=f"{path}:12: discount = 0"))
         line = chance.randrange(5, 5 + turns)
         old = f"    value_{n} = compute({line})\n"
         new = old + f"    value_{n} = round_once(value_{n}, {words})\n"
         failed = n % 11 == 0
         told = "String to replace not found in file." if failed else "The file has been updated."
-        made.append(Beat("edit", 5, path=path, old=old, new=new, start_line=line, result=told, failed=failed))
+        made.append(
+            Beat(kind="edit", wait_s=5, path=path, old=old, new=new, start_line=line, result=told, failed=failed)
+        )
         command = (
             f"python -m pytest tests/test_{n % 40}.py -q" if n % 2 else f"ls -la src/part_{n} && sed -i s/a/b/ x_{n}"
         )
         for again in range(1 + n % 2):
             wrong = n % 3 == 0 and not again
-            made.append(Beat("shell", 6, command=command, result=f"{n % 9} failed: {words}", failed=wrong))
+            made.append(Beat(kind="shell", wait_s=6, command=command, result=f"{n % 9} failed: {words}", failed=wrong))
         if n % 17 == 3:
-            made.append(Beat("reject", 5, "keep the old name", path=path, old="a", new="b"))
+            made.append(Beat(kind="reject", wait_s=5, text="keep the old name", path=path, old="a", new="b"))
         elif n % 19 == 4:
-            made.append(Beat("interrupt", 4))
+            made.append(Beat(kind="interrupt", wait_s=4))
         else:
-            made.append(Beat("say", 3, f"I changed {path}: {words}. All tests pass now, sorry for number {n}."))
+            made.append(
+                Beat(kind="say", wait_s=3, text=f"I changed {path}: {words}. All tests pass now, sorry for number {n}.")
+            )
     return made
 
 
@@ -65,7 +77,15 @@ def story(turns: int, format_name: str, number: int = 1) -> Story:
     chance = random.Random(turns * 31 + number)  # noqa: S311  (made-up data, the same every time)
     model = {"codex": "gpt-5.1-codex", "gemini-cli": "gemini-2.5-pro"}.get(format_name, "claude-sonnet-4-5")
     return Story(
-        number, SESSION.format(number), format_name, model, "orchard", CWD, "main", START_US, beats(turns, chance)
+        number=number,
+        session_id=SESSION.format(number),
+        format=format_name,
+        model=model,
+        repo="orchard",
+        cwd=CWD,
+        branch="main",
+        start_us=START_US,
+        beats=beats(turns, chance),
     )
 
 

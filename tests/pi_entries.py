@@ -69,7 +69,7 @@ def without_ids(rows: list[ROW]) -> list[ROW]:
 
 def given(name: str, rows: list[ROW]) -> Input:
     data = "".join(json.dumps(row) + "\n" for row in rows).encode()
-    return Input(data, Artifact(name, "t", name, "pi", name, len(data)))
+    return Input(data, Artifact(artifact_id=name, source="t", path=name, format="pi", sha256=name, bytes=len(data)))
 
 
 def read(*files: list[ROW]) -> list[Session]:

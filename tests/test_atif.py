@@ -264,7 +264,7 @@ def test_a_model_with_its_provider_is_the_one_the_steps_name_without() -> None:
 
 def test_one_odd_step_costs_only_itself() -> None:
     data = json.dumps(document(agent("a"), {"source": "agent", "tool_calls": 5}, 7, agent("b"))).encode()
-    artifact = Artifact("a", "t", "/r/t.json", "atif", "", len(data))
+    artifact = Artifact(artifact_id="a", source="t", path="/r/t.json", format="atif", sha256="", bytes=len(data))
     (session,) = FORMAT.read([Input(data, artifact)]).sessions
     assert [e.text for e in session.events] == ["a", "b"]
     assert (artifact.records, artifact.skipped_reasons) == (5, {"bad_shape": 2})

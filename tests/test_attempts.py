@@ -144,8 +144,17 @@ def test_an_attempt_without_a_transcript_has_no_figures_rather_than_zeros(tmp_pa
 
 
 def session(name: str, started_at: int | None = None, folder: str = "/r") -> tuple[Session, Artifact]:
-    artifact = Artifact(f"a-{name}", "local", f"{folder}/{name}.jsonl", "pi", "", 1)
-    return Session(name, "product", "pi", "pi", artifact.artifact_id, started_at=started_at), artifact
+    artifact = Artifact(
+        artifact_id=f"a-{name}", source="local", path=f"{folder}/{name}.jsonl", format="pi", sha256="", bytes=1
+    )
+    return Session(
+        session_id=name,
+        context="product",
+        format="pi",
+        agent="pi",
+        artifact_id=artifact.artifact_id,
+        started_at=started_at,
+    ), artifact
 
 
 def test_retries_are_attempts_of_their_own_in_the_order_of_time() -> None:
@@ -208,7 +217,7 @@ def test_the_most_specific_part_is_believed_and_a_conflict_is_told() -> None:
 
 
 def test_what_was_said_becomes_events_behind_the_session() -> None:
-    said = Said("reward 1", "a-1", 7, ["reward"])
+    said = Said(text="reward 1", artifact_id="a-1", line=7, fields=["reward"])
     (made,) = assemble([], [Attempt(root="/r", reward=1.0, said=[said])], {})
     (event,) = made.events
     assert (event.kind, event.text, event.artifact_id, event.line) == ("harness", "reward 1", "a-1", 7)
@@ -228,7 +237,7 @@ def test_a_folder_below_a_trial_is_part_of_it() -> None:
 
 
 def test_the_verdict_of_a_trial_is_of_its_last_attempt_and_its_totals_are_of_none() -> None:
-    said = Said("result", "a-1", 1, ["reward", "wall_time_s", "knobs.timeout_s"])
+    said = Said(text="result", artifact_id="a-1", line=1, fields=["reward", "wall_time_s", "knobs.timeout_s"])
     whole = Attempt(
         root="/r", scope="trial", trial_id="t", reward=1.0, wall_time_s=9.0, started_at=1, ended_at=5, timed_out=False,
         knobs={"timeout_s": 60}, localization={"attempt1Mode": "wide"}, said=[said],
@@ -247,8 +256,16 @@ def test_the_verdict_of_a_trial_is_of_its_last_attempt_and_its_totals_are_of_non
 
 
 def test_each_attempt_cites_its_own_event() -> None:
-    whole = Attempt(root="/r", scope="trial", knobs={"timeout_s": 60}, said=[Said("b", "a", 1, ["knobs.timeout_s"])])
-    parts = [Attempt(root="/r", attempt_index=0, said=[Said("a", "a", 2, [])]), Attempt(root="/r", attempt_index=1)]
+    whole = Attempt(
+        root="/r",
+        scope="trial",
+        knobs={"timeout_s": 60},
+        said=[Said(text="b", artifact_id="a", line=1, fields=["knobs.timeout_s"])],
+    )
+    parts = [
+        Attempt(root="/r", attempt_index=0, said=[Said(text="a", artifact_id="a", line=2, fields=[])]),
+        Attempt(root="/r", attempt_index=1),
+    ]
     made = [s.attempt for s in assemble([], [whole, *parts], {}) if s.attempt]
     assert [[s.seq for s in a.saying("knobs.timeout_s")] for a in made] == [[1], [0]]
 
@@ -261,8 +278,15 @@ def test_each_attempt_cites_its_own_event() -> None:
 def test_a_conversion_of_a_collected_session_is_told_once(name: str, started_at: int | None, n: int) -> None:
     own, own_file = session("own", 100)
     own.ended_at = 300
-    converted = Session(name, "eval", "no-agent-writes-this", "pi", "a-c", started_at=started_at)
-    file = Artifact("a-c", "local", "/r/agent/trajectory.json", "x", "", 1)
+    converted = Session(
+        session_id=name,
+        context="eval",
+        format="no-agent-writes-this",
+        agent="pi",
+        artifact_id="a-c",
+        started_at=started_at,
+    )
+    file = Artifact(artifact_id="a-c", source="local", path="/r/agent/trajectory.json", format="x", sha256="", bytes=1)
     parts = [
         Attempt(root="/r", scope="trial", trial_id="t"),
         Attempt(root="/r/agent", session_artifact="a-c", session_id=name, input_tokens=7),
@@ -282,8 +306,13 @@ def test_two_sessions_that_agents_wrote_themselves_are_never_one() -> None:
 
 
 def test_sessions_without_an_id_in_one_folder_have_names_apart() -> None:
-    made = [Session("", "eval", "x", "x", f"a-{n}") for n in range(3)]
-    files = {s.artifact_id: Artifact(s.artifact_id, "local", f"/r/{s.artifact_id}.json", "x", "", 1) for s in made}
+    made = [Session(session_id="", context="eval", format="x", agent="x", artifact_id=f"a-{n}") for n in range(3)]
+    files = {
+        s.artifact_id: Artifact(
+            artifact_id=s.artifact_id, source="local", path=f"/r/{s.artifact_id}.json", format="x", sha256="", bytes=1
+        )
+        for s in made
+    }
     parts = [Attempt(root="/r", session_artifact=s.artifact_id) for s in made]
     names = [s.session_id for s in assemble(made, parts, files)]
     assert len(set(names)) == 3
@@ -297,7 +326,7 @@ def test_what_two_files_say_of_a_verification_is_put_together() -> None:
         Attempt(root="/r", verification=Verification(status="crashed", message="no space")),
     ]
     found = united(parts).verification
-    assert found == Verification("crashed", "B", True, fixed=["a"], message="no space")
+    assert found == Verification(status="crashed", layout="B", patch_applies=True, fixed=["a"], message="no space")
 
 
 def test_what_a_trace_says_of_a_knob_gives_way_to_the_configuration() -> None:
@@ -308,13 +337,15 @@ def test_what_a_trace_says_of_a_knob_gives_way_to_the_configuration() -> None:
 
 
 def test_a_phase_that_was_announced_is_an_event_of_its_kind() -> None:
-    said = Said('{"event":"plannotator-phase","phase":"verify"}', "a-1", 3, [], 42, "phase")
+    said = Said(
+        text='{"event":"plannotator-phase","phase":"verify"}', artifact_id="a-1", line=3, fields=[], at=42, kind="phase"
+    )
     (made,) = assemble([], [Attempt(root="/r", said=[said])], {})
     assert [(e.kind, e.timestamp, e.line) for e in made.events] == [("phase", 42, 3)]
 
 
 def test_a_part_that_comes_with_its_session_names_the_trial() -> None:
-    session = Session("s", "eval", "x", "x", "a-1")
+    session = Session(session_id="s", context="eval", format="x", agent="x", artifact_id="a-1")
     (made,) = assemble([session], [Attempt(root="/r", trial_id="t", session_artifact="a-1", session_id="s")], {})
     assert made.attempt is not None
     assert made.attempt.trial_id == "t"
@@ -322,11 +353,18 @@ def test_a_part_that_comes_with_its_session_names_the_trial() -> None:
 
 def printed_and_written(*kinds: tuple[str, int]) -> tuple[list[Session], dict[str, Artifact]]:
     """Sessions of one id in several formats, each with so many events."""
-    made = [Session("s", "product", kind, "x", f"a-{kind}") for kind, _ in kinds]
+    made = [
+        Session(session_id="s", context="product", format=kind, agent="x", artifact_id=f"a-{kind}") for kind, _ in kinds
+    ]
     for one, (_, n) in zip(made, kinds, strict=True):
         for text in map(str, range(n)):
             SessionBuilder(one).event("text", text)
-    return made, {s.artifact_id: Artifact(s.artifact_id, "local", f"/r/{s.format}", s.format, "", 1) for s in made}
+    return made, {
+        s.artifact_id: Artifact(
+            artifact_id=s.artifact_id, source="local", path=f"/r/{s.format}", format=s.format, sha256="", bytes=1
+        )
+        for s in made
+    }
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,9 @@ def talk(name: str, letters: str, calls: int, labeller: str = f"judge-{SECRET}")
     for _ in letters:
         parts += [user(f"do {SECRET}"), *(call("Bash", command=f"run {SECRET}") for _ in range(calls)), say("so")]
     made = session(*parts, session_id=f"{SECRET}-{name}", cwd=f"/home/{SECRET}", repo=SECRET)
-    made.labels = [Label("sentiment", labeller, n, LETTERS[letter]) for n, letter in enumerate(letters)]
+    made.labels = [
+        Label(task="sentiment", labeller=labeller, turn=n, value=LETTERS[letter]) for n, letter in enumerate(letters)
+    ]
     return made
 
 
@@ -271,8 +273,8 @@ def test_the_interval_of_a_difference_is_newcombes() -> None:
 
 
 def test_what_does_not_vary_has_no_standardised_gap() -> None:
-    same = Spread("x", 1, 5, 1.0, 0.0, [1.0] * 5)
-    assert standardised(same, Spread("x", 1, 5, 2.0, 0.0, [2.0] * 5)) is None
+    same = Spread(signal="x", version=1, n=5, mean=1.0, sd=0.0, quantiles=[1.0] * 5)
+    assert standardised(same, Spread(signal="x", version=1, n=5, mean=2.0, sd=0.0, quantiles=[2.0] * 5)) is None
 
 
 @pytest.mark.corpus

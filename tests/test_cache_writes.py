@@ -30,7 +30,9 @@ def _step(cache_creation: object) -> Step:
         },
     }
     data = json.dumps(record).encode() + b"\n"
-    session = FORMAT.read([Input(data, Artifact("a", "s", "p", FORMAT.name, "", len(data)))]).sessions[0]
+    session = FORMAT.read(
+        [Input(data, Artifact(artifact_id="a", source="s", path="p", format=FORMAT.name, sha256="", bytes=len(data)))]
+    ).sessions[0]
     prices.apply(session)
     return session.steps[0]
 

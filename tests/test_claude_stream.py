@@ -75,7 +75,17 @@ def by_model(**figures: tuple[int, int, float]) -> dict[str, Row]:
 
 def given(*rows: Row | str, name: str = "a") -> Input:
     data = "".join((r if isinstance(r, str) else json.dumps(r)) + "\n" for r in rows).encode()
-    return Input(data, Artifact(name, "t", name, "claude-stream", hashlib.sha256(data).hexdigest(), len(data)))
+    return Input(
+        data,
+        Artifact(
+            artifact_id=name,
+            source="t",
+            path=name,
+            format="claude-stream",
+            sha256=hashlib.sha256(data).hexdigest(),
+            bytes=len(data),
+        ),
+    )
 
 
 def read(*rows: Row | str) -> Session:
@@ -229,10 +239,10 @@ def test_a_compaction_says_how_long_the_context_was() -> None:
 def test_a_list_of_records_is_read_like_lines() -> None:
     rows = [INIT, assistant("a", text("hi")), result()]
     data = json.dumps(rows, indent=2).encode()
-    artifact = Artifact("a", "t", "a", "claude-stream", "", len(data))
+    artifact = Artifact(artifact_id="a", source="t", path="a", format="claude-stream", sha256="", bytes=len(data))
     (session,) = FORMAT.read([Input(data, artifact)]).sessions
     assert [e.kind for e in session.events] == ["text", "meta"]
-    cut = Artifact("a", "t", "a", "claude-stream", "", 0)
+    cut = Artifact(artifact_id="a", source="t", path="a", format="claude-stream", sha256="", bytes=0)
     (session,) = FORMAT.read([Input(data[:-40], cut)]).sessions
     assert [e.text for e in session.events] == ["hi"]
     assert cut.skipped_reasons == {"cut_document": 1}

@@ -333,7 +333,9 @@ def test_real_sessions_have_the_figures_counted_another_way() -> None:
         data = path.read_bytes()
         claimed = identify(Head(data[:HEAD_BYTES], path.name, False))
         assert claimed is not None and claimed[0] is FORMAT
-        artifact = Artifact(path.name, "corpus", path.name, "codex", "", len(data))
+        artifact = Artifact(
+            artifact_id=path.name, source="corpus", path=path.name, format="codex", sha256="", bytes=len(data)
+        )
         (session,) = FORMAT.read([Input(data, artifact)]).sessions
         counted = count(data)
         got = {

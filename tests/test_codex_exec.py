@@ -41,7 +41,9 @@ def used(input: int, output: int, cached: int = 0, **more: int) -> Row:  # noqa:
 
 def given(*rows: Row | str, name: str = "a") -> Input:
     data = "".join((r if isinstance(r, str) else json.dumps(r)) + "\n" for r in rows).encode()
-    return Input(data, Artifact(name, "t", name, "codex-exec", name, len(data)))
+    return Input(
+        data, Artifact(artifact_id=name, source="t", path=name, format="codex-exec", sha256=name, bytes=len(data))
+    )
 
 
 def read(*rows: Row | str) -> Session:

@@ -277,7 +277,9 @@ def test_real_sessions_have_the_figures_counted_another_way() -> None:
         data = path.read_bytes()
         claimed = identify(Head(data[:HEAD_BYTES], path.name, len(data) <= HEAD_BYTES))
         assert claimed is not None and claimed[0] is FORMAT
-        artifact = Artifact(path.name, "corpus", path.name, "copilot-cli", "", len(data))
+        artifact = Artifact(
+            artifact_id=path.name, source="corpus", path=path.name, format="copilot-cli", sha256="", bytes=len(data)
+        )
         (session,) = FORMAT.read([Input(data, artifact)]).sessions
         got = {
             "turns": len(session.turns),

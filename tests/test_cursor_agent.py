@@ -35,7 +35,11 @@ def answer(text: str, **more: object) -> ROW:
 
 def file(name: str, rows: list[ROW], hint: str | None = None) -> Input:
     data = "".join(json.dumps(row) + "\n" for row in rows).encode()
-    return Input(data, Artifact(name, "t", name, "cursor-agent", name, len(data)), hint)
+    return Input(
+        data,
+        Artifact(artifact_id=name, source="t", path=name, format="cursor-agent", sha256=name, bytes=len(data)),
+        hint,
+    )
 
 
 def talk(*rows: ROW) -> Session:
@@ -165,7 +169,9 @@ def test_real_transcripts_have_the_turns_the_collector_counted() -> None:
         data = path.read_bytes()
         found = identify(Head(data[:HEAD_BYTES], path.name, len(data) <= HEAD_BYTES))
         assert found is not None and found[0] is FORMAT
-        artifact = Artifact(str(path), "corpus", str(path), "cursor-agent", "", len(data))
+        artifact = Artifact(
+            artifact_id=str(path), source="corpus", path=str(path), format="cursor-agent", sha256="", bytes=len(data)
+        )
         (session,) = FORMAT.read([Input(data, artifact, path.parent.name)]).sessions
         got[session.session_id] = (
             artifact.records,

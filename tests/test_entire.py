@@ -21,7 +21,10 @@ def head(text: str) -> Head:
 
 
 def reading(*texts: str) -> tuple[Reading, list[Artifact]]:
-    artifacts = [Artifact(f"a{n}", "s", f"a{n}", "entire", "", len(t)) for n, t in enumerate(texts)]
+    artifacts = [
+        Artifact(artifact_id=f"a{n}", source="s", path=f"a{n}", format="entire", sha256="", bytes=len(t))
+        for n, t in enumerate(texts)
+    ]
     return entire.read([Input(t.encode(), a) for t, a in zip(texts, artifacts, strict=True)]), artifacts
 
 
@@ -41,14 +44,14 @@ def session(**fields: object) -> str:
 )
 def test_the_day_before_a_session_id_is_no_part_of_it(session_id: str, key: str) -> None:
     text = session(session_id=session_id)
-    assert entire.claims(head(text)) == Claim([key], beside=True)
+    assert entire.claims(head(text)) == Claim(keys=[key], beside=True)
     assert list(reading(text)[0].checkpoints) == [key.removeprefix("session:")]
 
 
 def test_metadata_is_recognised_although_its_window_is_cut() -> None:
     text = session(prompt_attributions=[{"user_added_per_file": {f"src/{n}.py": n for n in range(9000)}}])
     assert len(text) > HEAD_BYTES
-    assert entire.claims(head(text)) == Claim(["session:s-1"], beside=True)
+    assert entire.claims(head(text)) == Claim(keys=["session:s-1"], beside=True)
     assert reading(text)[1][0].record_kinds == {"entire.session": 1}
 
 
@@ -82,7 +85,7 @@ def test_the_newer_name_of_the_slice_start_counts_and_nought_is_not_missing() ->
 
 def test_what_was_not_recorded_is_none_not_nought() -> None:
     row = reading(session())[0].checkpoints["s-1"][0]
-    assert row == Checkpoint("a1b2c3d4e5f6")
+    assert row == Checkpoint(checkpoint_id="a1b2c3d4e5f6")
 
 
 def test_two_copies_of_a_checkpoint_are_one_the_earlier_completed_by_the_later() -> None:
@@ -114,7 +117,7 @@ def test_a_record_that_cannot_be_used_is_counted(text: str, reason: str) -> None
 
 def test_a_compact_copy_of_an_agent_that_keeps_no_times_is_recognised() -> None:
     line = '{"v":1,"agent":"Cursor","cli_version":"0.8.0","type":"user","content":[{"text":"fix it"}]}\n'
-    assert entire.claims(head(line)) == Claim([], beside=True)
+    assert entire.claims(head(line)) == Claim(keys=[], beside=True)
     assert entire.claims(head(line.replace('"v":1,', ""))) is None
 
 
@@ -135,7 +138,7 @@ def test_real_metadata_is_read_whole() -> None:
         data = path.read_bytes()
         found = identify(Head(data[:HEAD_BYTES], path.name, len(data) <= HEAD_BYTES))
         assert found is not None and found[0].name == "entire", path
-        artifact = Artifact("a", "s", path.name, "entire", "", len(data))
+        artifact = Artifact(artifact_id="a", source="s", path=path.name, format="entire", sha256="", bytes=len(data))
         told = entire.read([Input(data, artifact)])
         counts.update(artifact.record_kinds)
         assert artifact.skipped == 0

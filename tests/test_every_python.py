@@ -73,7 +73,20 @@ def test_a_shell_line_is_split_into_these_words(command: str, words: list[str]) 
 
 def test_costs_are_added_without_an_error_of_rounding() -> None:
     """`sum` of floats rounds at every step up to Python 3.11, and once from 3.12 on."""
-    steps = [Step(n, 0, MAIN, n, None, "m", None, output_tokens=1, cost_usd=0.1) for n in range(10)]
+    steps = [
+        Step(
+            step=n,
+            turn=0,
+            thread=MAIN,
+            seq=n,
+            message_id=None,
+            model="m",
+            timestamp=None,
+            output_tokens=1,
+            cost_usd=0.1,
+        )
+        for n in range(10)
+    ]
     assert cost_of(steps) == 1.0
 
 

@@ -54,7 +54,7 @@ def read_again(text: str, name: str) -> Session:
     data = text.encode("utf-8", "replace")
     found = identify(Head(data[:HEAD_BYTES], name, len(data) <= HEAD_BYTES))
     assert found is not None, "no format claims what was written"
-    artifact = Artifact("a", "sample", name, found[0].name, "", len(data))
+    artifact = Artifact(artifact_id="a", source="sample", path=name, format=found[0].name, sha256="", bytes=len(data))
     (session,) = found[0].read([Input(data, artifact)]).sessions
     assert artifact.skipped == 0, artifact.skipped_reasons
     return session

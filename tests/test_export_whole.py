@@ -91,7 +91,7 @@ def test_tables_of_some_sessions_hold_nothing_of_the_others(store: Path, capsys:
 
 
 def test_labels_made_here_are_in_the_tables(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = [LabelRow(i, Label("sentiment", "me", 0, "NEUTRAL")) for i in (ONE, TWO)]
+    rows = [LabelRow(i, Label(task="sentiment", labeller="me", turn=0, value="NEUTRAL")) for i in (ONE, TWO)]
     labels.write(store, "sentiment", "me", rows)
     _, told = exported(capsys, store, "parquet", "--where", f"session_id = '{ONE}'")
     assert told["tables"]["labels"] == 1

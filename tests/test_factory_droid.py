@@ -43,7 +43,9 @@ def answer(call_id: str, content: object, error: bool = False) -> ROW:
 
 def file(name: str, *rows: ROW) -> Input:
     data = "".join(json.dumps(row) + "\n" for row in rows).encode()
-    return Input(data, Artifact(name, "t", name, "factory-droid", name, len(data)))
+    return Input(
+        data, Artifact(artifact_id=name, source="t", path=name, format="factory-droid", sha256=name, bytes=len(data))
+    )
 
 
 def talk(*rows: ROW, start: ROW = START) -> Session:
@@ -167,7 +169,9 @@ def test_real_sessions_end_in_a_notice_that_is_no_turn() -> None:
         data = path.read_bytes()
         found = identify(Head(data[:HEAD_BYTES], path.name, len(data) <= HEAD_BYTES))
         assert found is not None and found[0] is FORMAT
-        artifact = Artifact(str(path), "corpus", str(path), "factory-droid", "", len(data))
+        artifact = Artifact(
+            artifact_id=str(path), source="corpus", path=str(path), format="factory-droid", sha256="", bytes=len(data)
+        )
         (session,) = FORMAT.read([Input(data, artifact)]).sessions
         got[session.session_id[:8]] = (
             artifact.records,

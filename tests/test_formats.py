@@ -79,7 +79,9 @@ def _read(path: Path, data: bytes) -> Artifact:
     whole = path.read_bytes()
     found = identify(Head(whole[:HEAD_BYTES], _name(path), False)) or identify(Head(whole, _name(path), True))
     assert found is not None
-    artifact = Artifact("a", "sample", _name(path), found[0].name, "", len(data))
+    artifact = Artifact(
+        artifact_id="a", source="sample", path=_name(path), format=found[0].name, sha256="", bytes=len(data)
+    )
     found[0].read([Input(data, artifact)])
     return artifact
 

@@ -56,7 +56,9 @@ def call(name: str, args: dict[str, Any], status: str = "success", call_id: str 
 def read(*messages: Any, **facts: Any) -> Session:
     chat = {"sessionId": "s-1", "projectHash": "0" * 64, "startTime": AT, "messages": messages, **facts}
     data = json.dumps(chat).encode()
-    (session,) = FORMAT.read([Input(data, Artifact("a", "t", "a", "gemini-cli", "", len(data)))]).sessions
+    (session,) = FORMAT.read(
+        [Input(data, Artifact(artifact_id="a", source="t", path="a", format="gemini-cli", sha256="", bytes=len(data)))]
+    ).sessions
     return session
 
 
@@ -342,7 +344,14 @@ def test_the_corpus_reads_as_the_raw_messages_and_entire_count_it() -> None:
     found: Counter[str] = Counter()
     for path in sorted(CORPUS.glob("*/*/transcript.json")):
         data = path.read_bytes()
-        (session,) = FORMAT.read([Input(data, Artifact("a", "t", "a", "gemini-cli", "", len(data)))]).sessions
+        (session,) = FORMAT.read(
+            [
+                Input(
+                    data,
+                    Artifact(artifact_id="a", source="t", path="a", format="gemini-cli", sha256="", bytes=len(data)),
+                )
+            ]
+        ).sessions
         raw = json.loads(data)
         used = [m["tokens"] for m in raw["messages"] if m.get("tokens")]
         assert len(session.steps) == len(used)

@@ -44,7 +44,17 @@ def shown(*messages: Rows, **facts: Any) -> Rows:
 
 
 def given(data: bytes, path: str = "/h/chats/a.jsonl") -> Input:
-    return Input(data, Artifact(path, "t", path, "gemini-cli", hashlib.sha256(data).hexdigest(), len(data)))
+    return Input(
+        data,
+        Artifact(
+            artifact_id=path,
+            source="t",
+            path=path,
+            format="gemini-cli",
+            sha256=hashlib.sha256(data).hexdigest(),
+            bytes=len(data),
+        ),
+    )
 
 
 def lines(*rows: Rows | str) -> bytes:

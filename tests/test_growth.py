@@ -38,7 +38,22 @@ def _edits(n: int) -> list[Edit]:
     """Insertions all over one file, far from each other."""
     places = [1 + 10 * (i * 7_919 % n) for i in range(n)]
     return [
-        Edit(i, 0, "main", "c", "a.py", "modify", "edit_tool", 0, at, at, 1, 0, at, False)
+        Edit(
+            seq=i,
+            turn=0,
+            thread="main",
+            call_id="c",
+            path="a.py",
+            op="modify",
+            via="edit_tool",
+            hunk=0,
+            start_line=at,
+            end_line=at,
+            added=1,
+            removed=0,
+            old_start=at,
+            whole_file=False,
+        )
         for i, at in enumerate(places)
     ]
 
@@ -49,7 +64,16 @@ def _one_file_edited(times: int) -> None:
 
 def _read(text: str) -> None:
     (session,) = (
-        formats()["claude-code"].read([Input(text.encode(), Artifact("a", "", "a", "claude-code", "", 1))]).sessions
+        formats()["claude-code"]
+        .read(
+            [
+                Input(
+                    text.encode(),
+                    Artifact(artifact_id="a", source="", path="a", format="claude-code", sha256="", bytes=1),
+                )
+            ]
+        )
+        .sessions
     )
     assert len(session.edits) == len(session.tool_calls)
 

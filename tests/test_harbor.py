@@ -26,7 +26,11 @@ def parts(*documents: Any, path: str = "/j/t__1/result.json") -> list[Attempt]:
     inputs = []
     for n, one in enumerate(documents):
         data = json.dumps(one).encode()
-        inputs.append(Input(data, Artifact(f"a{n}", "t", path, "harbor", "", len(data))))
+        inputs.append(
+            Input(
+                data, Artifact(artifact_id=f"a{n}", source="t", path=path, format="harbor", sha256="", bytes=len(data))
+            )
+        )
     return FORMAT.read(inputs).attempts
 
 

@@ -15,11 +15,11 @@ MINUTE = 60_000_000
 def outline(name: str, start: int | None, end: int | None, place: str | None = "me/app", **more: Any) -> Outline:
     """`start` and `end` in minutes."""
     return Outline(
-        name,
-        place,
-        None if start is None else start * MINUTE,
-        None if end is None else end * MINUTE,
-        more.pop("files", []),
+        session_id=name,
+        place=place,
+        started_at=None if start is None else start * MINUTE,
+        ended_at=None if end is None else end * MINUTE,
+        files=more.pop("files", []),
         **more,
     )
 

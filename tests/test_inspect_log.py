@@ -25,7 +25,7 @@ CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "eval" / "inspect"
 
 
 def given(data: bytes, name: str = "a.eval") -> Input:
-    return Input(data, Artifact(name, "t", name, "inspect", "", len(data)))
+    return Input(data, Artifact(artifact_id=name, source="t", path=name, format="inspect", sha256="", bytes=len(data)))
 
 
 def read(*logs: bytes) -> Reading:

@@ -55,7 +55,9 @@ def entry(content: Any, answer: Any, **user: Any) -> dict[str, Any]:
 
 def read(*history: Any, hint: str | None = None, **facts: Any) -> Session:
     data = json.dumps({"conversation_id": "", "history": history, **facts}).encode()
-    (session,) = FORMAT.read([Input(data, Artifact("a1", "t", "a", "kiro", "", len(data)), hint)]).sessions
+    (session,) = FORMAT.read(
+        [Input(data, Artifact(artifact_id="a1", source="t", path="a", format="kiro", sha256="", bytes=len(data)), hint)]
+    ).sessions
     return session
 
 
@@ -230,7 +232,7 @@ def test_the_corpus_reads_as_the_raw_json_says() -> None:
     found: Counter[str] = Counter()
     for path in sorted(CORPUS.glob("*/*/transcript.json")):
         data = path.read_bytes()
-        artifact = Artifact("a", "t", "a", "kiro", "", len(data))
+        artifact = Artifact(artifact_id="a", source="t", path="a", format="kiro", sha256="", bytes=len(data))
         (session,) = FORMAT.read([Input(data, artifact, path.parent.name)]).sessions
         assert session.session_id == json.loads((path.parent / "entire.metadata.json").read_bytes())["session_id"]
         assert data.count(b'"Prompt"') == len(session.turns)

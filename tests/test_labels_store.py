@@ -21,7 +21,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def label(turn: int, value: str, **more: object) -> Label:
-    return Label("sentiment", "rules", turn, value, **more)  # type: ignore[arg-type]  # fields by name
+    return Label(task="sentiment", labeller="rules", turn=turn, value=value, **more)  # type: ignore[arg-type]  # fields by name
 
 
 def test_labels_come_back_as_they_were(store: Store) -> None:

@@ -20,7 +20,7 @@ DIFF = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"
 
 def read(content: Any, path: str = "/runs/a/task.traj.json") -> tuple[Session, Attempt]:
     data = content if isinstance(content, bytes) else json.dumps(content).encode()
-    artifact = Artifact(path, "test", path, "mini-swe-agent", "", len(data))
+    artifact = Artifact(artifact_id=path, source="test", path=path, format="mini-swe-agent", sha256="", bytes=len(data))
     reading = by_name("mini-swe-agent").read([Input(data, artifact)])
     (session,), (part,) = reading.sessions, reading.attempts
     return session, part
@@ -212,7 +212,9 @@ def test_odd_values_cost_nothing_but_themselves(odd: dict[str, Any]) -> None:
 
 def test_a_message_of_another_shape_is_counted_and_its_neighbours_stay() -> None:
     data = json.dumps([*OPENING, reply("ls"), 7, told(0, "x")]).encode()
-    artifact = Artifact("a", "t", "a.traj.json", "mini-swe-agent", "", len(data))
+    artifact = Artifact(
+        artifact_id="a", source="t", path="a.traj.json", format="mini-swe-agent", sha256="", bytes=len(data)
+    )
     (session,) = by_name("mini-swe-agent").read([Input(data, artifact)]).sessions
     assert (artifact.skipped_reasons, session.tool_calls[0].exit_code) == ({"bad_shape": 1}, 0)
 

@@ -339,7 +339,13 @@ def _gives(**facts: Any) -> Callable[[list[Input]], Reading]:
     def read(inputs: list[Input]) -> Reading:
         made = []
         for one in inputs:
-            session = Session("hostile", "product", "hostile", "x", one.artifact.artifact_id)
+            session = Session(
+                session_id="hostile",
+                context="product",
+                format="hostile",
+                agent="x",
+                artifact_id=one.artifact.artifact_id,
+            )
             for name, value in facts.items():
                 setattr(session, name, value)
             made.append(session)
@@ -349,7 +355,7 @@ def _gives(**facts: Any) -> Callable[[list[Input]], Reading]:
 
 
 def _claim(head: Head) -> Claim | None:
-    return Claim(["session:hostile"]) if head.data.startswith(b"hostile") else None
+    return Claim(keys=["session:hostile"]) if head.data.startswith(b"hostile") else None
 
 
 def _claim_or(fail: Callable[[Any], Any]) -> Callable[[Head], Claim | None]:
@@ -371,7 +377,7 @@ STEPS: list[tuple[str, Callable[[Head], Claim | None], Callable[[list[Input]], R
 def stumbling(request: pytest.FixtureRequest) -> Iterator[None]:
     """A format with a defect: what a hostile file finds in one of ours."""
     _, claims, read = request.param
-    formats()["hostile"] = Format("hostile", 1, claims, read, of_json=False)
+    formats()["hostile"] = Format(name="hostile", version=1, claims=claims, read=read, of_json=False)
     yield
     del formats()["hostile"]
 
@@ -392,10 +398,12 @@ def test_an_error_of_ours_costs_its_file_and_is_shown(folder: Path, clean: Rows,
 
 def test_a_file_that_an_error_of_ours_cost_is_read_when_it_is_mended(folder: Path, clean: Rows) -> None:
     (folder / "bad.txt").write_text("hostile")
-    formats()["hostile"] = Format("hostile", 1, _claim, _stumbles(KeyError("x")), of_json=False)
+    formats()["hostile"] = Format(
+        name="hostile", version=1, claims=_claim, read=_stumbles(KeyError("x")), of_json=False
+    )
     try:
         assert analyzed(folder).internal_errors
-        formats()["hostile"] = Format("hostile", 1, _claim, _gives(), of_json=False)
+        formats()["hostile"] = Format(name="hostile", version=1, claims=_claim, read=_gives(), of_json=False)
         mended = analyzed(folder)
     finally:
         del formats()["hostile"]
@@ -407,11 +415,18 @@ def test_of_files_that_belong_together_only_those_at_fault_are_set_aside(folder:
     def read(inputs: list[Input]) -> Reading:
         if any(b"bad" in i.data for i in inputs):
             raise ValueError("bad")
-        return Reading([Session("s", "product", "hostile", "x", i.artifact.artifact_id) for i in inputs[:1]])
+        return Reading(
+            [
+                Session(
+                    session_id="s", context="product", format="hostile", agent="x", artifact_id=i.artifact.artifact_id
+                )
+                for i in inputs[:1]
+            ]
+        )
 
     for n, word in enumerate(("a", "bad", "b", "c", "bad")):
         (folder / f"{n}.txt").write_text(f"hostile {word}")
-    formats()["hostile"] = Format("hostile", 1, _claim, read, of_json=False, snapshots=False)
+    formats()["hostile"] = Format(name="hostile", version=1, claims=_claim, read=read, of_json=False, snapshots=False)
     try:
         summary = analyzed(folder)
     finally:
@@ -423,7 +438,7 @@ def test_of_files_that_belong_together_only_those_at_fault_are_set_aside(folder:
 def test_two_formats_that_claim_a_file_cost_that_file(folder: Path, clean: Rows) -> None:
     (folder / "bad.txt").write_text("hostile")
     for name in ("hostile", "hostile2"):
-        formats()[name] = Format(name, 1, _claim, _gives(), of_json=False)
+        formats()[name] = Format(name=name, version=1, claims=_claim, read=_gives(), of_json=False)
     try:
         assert analyzed(folder).skipped == {"ambiguous_format": 1}
     finally:

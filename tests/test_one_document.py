@@ -37,7 +37,15 @@ def _opencode(n: int, prompt: str) -> dict[str, Any]:
 
 def read(name: str, *contents: bytes) -> tuple[list[Artifact], Reading]:
     artifacts = [
-        Artifact(f"a{n}", "t", f"a{n}", name, hashlib.sha256(c).hexdigest(), len(c)) for n, c in enumerate(contents)
+        Artifact(
+            artifact_id=f"a{n}",
+            source="t",
+            path=f"a{n}",
+            format=name,
+            sha256=hashlib.sha256(c).hexdigest(),
+            bytes=len(c),
+        )
+        for n, c in enumerate(contents)
     ]
     return artifacts, by_name(name).read([Input(c, a) for c, a in zip(contents, artifacts, strict=True)])
 

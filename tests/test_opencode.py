@@ -52,7 +52,9 @@ def counted(total: int | None = None, **tokens: int) -> dict[str, Any]:
 def read(*messages: Any, **info: Any) -> Session:
     given = {"id": "ses_1", "directory": "/w", "version": "1.2.20", **info}
     data = json.dumps({"info": given, "messages": messages}).encode()
-    (session,) = FORMAT.read([Input(data, Artifact("a", "t", "a", "opencode", "", len(data)))]).sessions
+    (session,) = FORMAT.read(
+        [Input(data, Artifact(artifact_id="a", source="t", path="a", format="opencode", sha256="", bytes=len(data)))]
+    ).sessions
     return session
 
 
@@ -397,7 +399,7 @@ def test_a_part_of_a_new_kind_is_kept_as_unknown() -> None:
 
 def test_an_odd_part_costs_only_itself() -> None:
     data = json.dumps({"info": {"id": "ses_1"}, "messages": [agent(text("a"), {"type": "text", "text": 5}, text("b"))]})
-    artifact = Artifact("a", "t", "a", "opencode", "", len(data))
+    artifact = Artifact(artifact_id="a", source="t", path="a", format="opencode", sha256="", bytes=len(data))
     (session,) = FORMAT.read([Input(data.encode(), artifact)]).sessions
     assert [e.text for e in session.events] == ["a", "b"]
     assert artifact.skipped_reasons == {"bad_shape": 1}
@@ -434,7 +436,13 @@ def test_the_corpus_reads_as_entire_counted_it() -> None:
     found: Counter[str] = Counter()
     for path in sorted(CORPUS.glob("*/*/transcript.json")):
         data = path.read_bytes()
-        (session,) = FORMAT.read([Input(data, Artifact("a", "t", "a", "opencode", "", len(data)))]).sessions
+        (session,) = FORMAT.read(
+            [
+                Input(
+                    data, Artifact(artifact_id="a", source="t", path="a", format="opencode", sha256="", bytes=len(data))
+                )
+            ]
+        ).sessions
         raw = json.loads(data)
         recorded = json.loads((path.parent / "entire.metadata.json").read_bytes())["token_usage"]
         assert len(session.steps) == recorded["api_call_count"]

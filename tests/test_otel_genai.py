@@ -16,7 +16,9 @@ from tests.otel_spans import T0, agentic, call, chat, event, export, pairs, span
 
 def given(*exports: Any, name: str = "a") -> Input:
     data = "".join(json.dumps(e) + "\n" for e in exports).encode()
-    return Input(data, Artifact(name, "t", name, "otel-genai", "", len(data)))
+    return Input(
+        data, Artifact(artifact_id=name, source="t", path=name, format="otel-genai", sha256="", bytes=len(data))
+    )
 
 
 def read(*exports: Any) -> Reading:
@@ -247,7 +249,9 @@ def test_a_place_is_the_line_of_its_batch_or_the_span_s_number_in_a_document() -
     hi, ho = [text("user", "hi")], [text("user", "ho")]
     (lines,) = read(export(chat("a", 1, hi)), export(chat("b", 2, ho))).sessions
     document = json.dumps(export(chat("a", 1, hi), chat("b", 2, ho)), indent=1).encode()
-    (printed,) = FORMAT.read([Input(document, Artifact("a", "t", "a", "otel-genai", "", 1))]).sessions
+    (printed,) = FORMAT.read(
+        [Input(document, Artifact(artifact_id="a", source="t", path="a", format="otel-genai", sha256="", bytes=1))]
+    ).sessions
     assert [e.line for e in lines.events] == [e.line for e in printed.events] == [1, 2]
 
 
@@ -290,7 +294,9 @@ def test_a_span_in_two_files_counts_once() -> None:
 
 def test_a_printed_document_is_read_too() -> None:
     data = json.dumps(agentic()[0], indent=2).encode()
-    reading = FORMAT.read([Input(data, Artifact("a", "t", "a", "otel-genai", "", len(data)))])
+    reading = FORMAT.read(
+        [Input(data, Artifact(artifact_id="a", source="t", path="a", format="otel-genai", sha256="", bytes=len(data)))]
+    )
     assert [len(s.steps) for s in reading.sessions] == [3]
 
 
@@ -300,7 +306,9 @@ def test_values_nested_too_deep_are_left_out(depth: int) -> None:
     line = json.dumps(export(chat("a", 1, said=[text("assistant", "ok")], facts={"deep": "XX"}))).replace(
         '{"stringValue": "XX"}', deep
     )
-    one = Input(line.encode(), Artifact("a", "t", "a", "otel-genai", "", len(line)))
+    one = Input(
+        line.encode(), Artifact(artifact_id="a", source="t", path="a", format="otel-genai", sha256="", bytes=len(line))
+    )
     FORMAT.read([one])
     assert one.artifact.records >= 1
 

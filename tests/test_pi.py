@@ -191,7 +191,19 @@ def test_real_sessions_have_the_figures_counted_another_way() -> None:
         data = path.read_bytes()
         found = identify(Head(data[:HEAD_BYTES], path.name, False))
         assert found is not None and found[0] is FORMAT
-        inputs.append(Input(data, Artifact(str(path), "corpus", str(path), "pi", str(path), len(data))))
+        inputs.append(
+            Input(
+                data,
+                Artifact(
+                    artifact_id=str(path),
+                    source="corpus",
+                    path=str(path),
+                    format="pi",
+                    sha256=str(path),
+                    bytes=len(data),
+                ),
+            )
+        )
     got = {}
     for session in FORMAT.read(inputs).sessions:
         steps = [s for s in session.steps if s.thread == MAIN]

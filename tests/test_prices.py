@@ -24,14 +24,21 @@ def day(text: str) -> int:
 
 
 def step(model: str | None, at: int | None = None, **tokens: int | float | str | None) -> Step:
-    made = Step(0, 0, "main", 0, None, model, at)
+    made = Step(step=0, turn=0, thread="main", seq=0, message_id=None, model=model, timestamp=at)
     for name, value in tokens.items():
         setattr(made, name, value)
     return made
 
 
 def session(*steps: Step) -> Session:
-    return Session("s1", "product", "claude-code", "claude-code", "a1", steps=list(steps))
+    return Session(
+        session_id="s1",
+        context="product",
+        format="claude-code",
+        agent="claude-code",
+        artifact_id="a1",
+        steps=list(steps),
+    )
 
 
 # -- names ----------------------------------------------------------------------------------------------------------

@@ -200,9 +200,11 @@ def test_labels_of_a_store_stand_in_for_the_data_set(tmp_path: Path) -> None:
     store = store_of(tmp_path / "store", *made)
     mine = [("a", 0, "negative"), ("a", 1, "POSITIVE"), ("b", 0, "NEUTRAL"), ("run", 0, "NEGATIVE")]
     for labeller, given in {"mine": mine, "other": [("b", 0, "NEGATIVE")]}.items():
-        rows = [LabelRow(s, Label("sentiment", labeller, turn, value)) for s, turn, value in given]
+        rows = [
+            LabelRow(s, Label(task="sentiment", labeller=labeller, turn=turn, value=value)) for s, turn, value in given
+        ]
         labels.write(store.folder, "sentiment", labeller, rows)
-    elsewhere = [LabelRow("b", Label("intent", "other", turn, "create")) for turn in range(9)]
+    elsewhere = [LabelRow("b", Label(task="intent", labeller="other", turn=turn, value="create")) for turn in range(9)]
     labels.write(store.folder, "intent", "other", elsewhere)
     found = by_claim(replicate("sentiment", store=Store(store.folder)))
     computed = {claim.removeprefix("sentiment."): v.computed for claim, v in found.items()}
@@ -222,7 +224,12 @@ def test_a_store_without_labels_has_nothing_to_test(tmp_path: Path) -> None:
 
 def test_named_data_is_never_replaced_by_the_store(tmp_path: Path) -> None:
     store = store_of(tmp_path / "store", session(user("hello there"), session_id="a"))
-    labels.write(store.folder, "sentiment", "mine", [LabelRow("a", Label("sentiment", "mine", 0, "NEUTRAL"))])
+    labels.write(
+        store.folder,
+        "sentiment",
+        "mine",
+        [LabelRow("a", Label(task="sentiment", labeller="mine", turn=0, value="NEUTRAL"))],
+    )
     (tmp_path / "empty").mkdir()
     found = replicate("sentiment", tmp_path / "empty", Store(store.folder))
     assert {v.status for v in found} == {"untestable"}

@@ -232,7 +232,7 @@ def test_a_claim_of_a_snapshot_says_nothing_about_a_handful_of_sessions(tmp_path
 
 def test_sessions_of_a_store_are_not_taken_for_the_collection(tmp_path: Path) -> None:
     made = session(user("hello there"))
-    made.checkpoints = [Checkpoint("c1", created_at=1, agent_percentage=100.0)]
+    made.checkpoints = [Checkpoint(checkpoint_id="c1", created_at=1, agent_percentage=100.0)]
     found = by_claim(replicate("swe-chat", store=store_of(tmp_path / "store", made)))
     assert {v.status for v in found.values()} == {"untestable"}
     assert "not snapshot v1" in found["swe-chat.v1.vibe"].note
@@ -282,7 +282,13 @@ def test_survival_of_the_paper_leaves_out_what_is_recorded_as_a_persons(tmp_path
         made = session(user("go"), say("done"), session_id=name)
         if percent is not None:
             made.checkpoints = [
-                Checkpoint(name, created_at=1, agent_lines=int(percent), total_committed=100, agent_percentage=percent)
+                Checkpoint(
+                    checkpoint_id=name,
+                    created_at=1,
+                    agent_lines=int(percent),
+                    total_committed=100,
+                    agent_percentage=percent,
+                )
             ]
         sessions.append(made)
     store = store_of(tmp_path / "store", *sessions)
@@ -290,7 +296,7 @@ def test_survival_of_the_paper_leaves_out_what_is_recorded_as_a_persons(tmp_path
         LabelRow(
             name,
             Label(
-                "code_survival", "attribution", None, "", number=0.5,
+                task="code_survival", labeller="attribution", turn=None, value="", number=0.5,
                 detail=json.dumps({"produced": made, "overwritten_by_self": own, "committed": kept}),
             ),
         )
@@ -309,10 +315,10 @@ def test_survival_of_the_paper_leaves_out_what_is_recorded_as_a_persons(tmp_path
 def test_what_only_a_store_has_is_not_taken_from_a_store_beside_the_release(tmp_path: Path) -> None:
     """The release is at hand, and a store of somebody's few sessions: findings of that store are not the release's."""
     made = session(user("hello there"))
-    made.checkpoints = [Checkpoint("c1", created_at=1, agent_percentage=100.0, total_committed=10)]
+    made.checkpoints = [Checkpoint(checkpoint_id="c1", created_at=1, agent_percentage=100.0, total_committed=10)]
     store = store_of(tmp_path / "store", made)
     detail = json.dumps({"produced": 10, "overwritten_by_self": 0, "committed": 10})
-    one = Label("code_survival", "attribution", None, "1", number=1.0, detail=detail)
+    one = Label(task="code_survival", labeller="attribution", turn=None, value="1", number=1.0, detail=detail)
     labels.write(store.folder, "code_survival", "attribution", [LabelRow(made.session_id, one)])
     found = by_claim(replicate("swe-chat", swe_chat(tmp_path / "release"), store))
     assert found["swe-chat.v1.vibe"].status == "pass"

@@ -118,7 +118,18 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Store:
     later = hostile_session(f"{EVIL}2")
     later.started_at = (later.started_at or 0) + 5 * 86_400_000_000
     reasons = {EVIL: 3}
-    artifact = Artifact("a1", EVIL, f"/{EVIL}", EVIL, EVIL, 9, records=3, skipped=3, skipped_reasons=reasons, note=EVIL)
+    artifact = Artifact(
+        artifact_id="a1",
+        source=EVIL,
+        path=f"/{EVIL}",
+        format=EVIL,
+        sha256=EVIL,
+        bytes=9,
+        records=3,
+        skipped=3,
+        skipped_reasons=reasons,
+        note=EVIL,
+    )
     return store_of(tmp_path_factory.mktemp("hostile") / "s", hostile_session(EVIL), later, artifacts=(artifact,))
 
 

@@ -35,7 +35,9 @@ def row(*turns: tuple[str, Any], **facts: Any) -> Row:
 
 
 def given(data: bytes, name: str = "a") -> Input:
-    return Input(data, Artifact(name, "t", name, "sharegpt", name, len(data)))
+    return Input(
+        data, Artifact(artifact_id=name, source="t", path=name, format="sharegpt", sha256=name, bytes=len(data))
+    )
 
 
 def lines(*rows: Row) -> bytes:

@@ -24,7 +24,7 @@ def _read(metrics: str, at: str = "2026-03-01T10:00:05Z") -> tuple[Session, dict
         "steps": [{"step_id": 1, "timestamp": at, "source": "agent", "message": "ok", "metrics": {}}],
     }
     data = json.dumps(document).replace('"metrics": {}', f'"metrics": {metrics}').encode()
-    artifact = Artifact("a", "s", "run.json", "atif", "", len(data))
+    artifact = Artifact(artifact_id="a", source="s", path="run.json", format="atif", sha256="", bytes=len(data))
     (session,) = ATIF.read([Input(data, artifact)]).sessions
     assert artifact.skipped == 0
     return session, artifact.skipped_reasons
@@ -81,5 +81,14 @@ def test_a_block_of_unknown_kind_is_told_on_either_side(role: str) -> None:
         {"type": "message", "id": "m1", "message": {"role": role, "content": blocks}},
     ]
     data = "".join(json.dumps(line) + "\n" for line in lines).encode()
-    (session,) = DROID.read([Input(data, Artifact("a", "s", "s1.jsonl", "factory-droid", "", len(data)))]).sessions
+    (session,) = DROID.read(
+        [
+            Input(
+                data,
+                Artifact(
+                    artifact_id="a", source="s", path="s1.jsonl", format="factory-droid", sha256="", bytes=len(data)
+                ),
+            )
+        ]
+    ).sessions
     assert [e.kind for e in session.events].count("unknown") == 1

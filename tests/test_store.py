@@ -75,7 +75,19 @@ def test_values_measured_from_the_store_are_those_measured_at_ingest(tmp_path: P
 
 
 def _entry(shard: str) -> SessionEntry:
-    return SessionEntry(shard, "f", "product", 0, 0, 0, None, None, None, None, None)
+    return SessionEntry(
+        shard=shard,
+        family="f",
+        context="product",
+        n_turns=0,
+        n_tool_calls=0,
+        n_edits=0,
+        input_tokens=None,
+        output_tokens=None,
+        cache_read_tokens=None,
+        cache_write_tokens=None,
+        cost_usd=None,
+    )
 
 
 def test_a_unique_beginning_of_an_id_will_do(tmp_path: Path) -> None:
@@ -90,7 +102,11 @@ def test_a_unique_beginning_of_an_id_will_do(tmp_path: Path) -> None:
 def test_a_cut_index_is_made_again(tmp_path: Path) -> None:
     store = Store(tmp_path / "s", create=True)
     made = session(user("hello"), say("hi"))
-    parts = write_shard(store.folder, [made], [Artifact("a1", "s", "p", "claude-code", "", 1)])
+    parts = write_shard(
+        store.folder,
+        [made],
+        [Artifact(artifact_id="a1", source="s", path="p", format="claude-code", sha256="", bytes=1)],
+    )
     store.add_shard("one", ShardEntry(tables=parts), {"s1": _entry("one")}, {})
     (store.folder / "manifest.json").write_bytes(b'{"schema_version":1,"sha')
     assert set(Store(tmp_path / "s").manifest.sessions) == {"s1"}

@@ -24,7 +24,7 @@ def lines(*messages: dict[str, Any], **header: Any) -> bytes:
 
 
 def given(data: bytes, name: str = "a") -> Input:
-    return Input(data, Artifact(name, "t", name, "sts", "", len(data)))
+    return Input(data, Artifact(artifact_id=name, source="t", path=name, format="sts", sha256="", bytes=len(data)))
 
 
 def read(*messages: dict[str, Any], **header: Any) -> Session:

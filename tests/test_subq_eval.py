@@ -20,7 +20,11 @@ def parts(**files: Any) -> list[Attempt]:
     for name, one in files.items():
         data = one if isinstance(one, bytes) else json.dumps(one).encode()
         path = "/r/t/verifier/report.json" if name == "report" else f"/r/t/{name}.json"
-        inputs.append(Input(data, Artifact(path, "t", path, "subq-eval", "", len(data))))
+        inputs.append(
+            Input(
+                data, Artifact(artifact_id=path, source="t", path=path, format="subq-eval", sha256="", bytes=len(data))
+            )
+        )
     return FORMAT.read(inputs).attempts
 
 
@@ -91,7 +95,9 @@ def test_a_report_is_read_in_both_layouts(report: Any, layout: str, fixed: list[
 
 def test_a_report_of_another_shape_is_counted() -> None:
     data = json.dumps({"FAIL_TO_PASS": 3, "PASS_TO_PASS": 4}).encode()
-    artifact = Artifact("a", "t", "/r/t/report.json", "subq-eval", "", len(data))
+    artifact = Artifact(
+        artifact_id="a", source="t", path="/r/t/report.json", format="subq-eval", sha256="", bytes=len(data)
+    )
     assert FORMAT.read([Input(data, artifact)]).attempts == []
     assert (artifact.records, artifact.skipped_reasons, artifact.record_kinds) == (1, {"bad_shape": 1}, {})
 

@@ -21,7 +21,21 @@ from agentsignals.model.attempt import Attempt
 
 def printed(text: str | bytes) -> list[Attempt]:
     data = text if isinstance(text, bytes) else text.encode()
-    return LOG.read([Input(data, Artifact("a", "t", "/r/t/stdout.txt", "subq-eval-log", "", len(data)))]).attempts
+    return LOG.read(
+        [
+            Input(
+                data,
+                Artifact(
+                    artifact_id="a",
+                    source="t",
+                    path="/r/t/stdout.txt",
+                    format="subq-eval-log",
+                    sha256="",
+                    bytes=len(data),
+                ),
+            )
+        ]
+    ).attempts
 
 
 def told(text: str) -> list[tuple[int | None, Any]]:
@@ -138,7 +152,9 @@ def test_a_huge_log_is_read_where_it_lies(tmp_path: Path) -> None:
         out.write(b"z" * 3_000_000 + b"[subq-eval] Tool calls: 5 " + b"z" * 3_000_000)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with path.open("rb") as handle, mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        artifact = Artifact("a", "t", "/r/t/stdout.txt", "subq-eval-log", "", len(data))
+        artifact = Artifact(
+            artifact_id="a", source="t", path="/r/t/stdout.txt", format="subq-eval-log", sha256="", bytes=len(data)
+        )
         (found,) = LOG.read([Input(data, artifact)]).attempts  # type: ignore[arg-type]  # a map, as the source gives
     assert found.summary is not None
     assert (found.summary.turns, found.summary.tool_calls) == (1, 5)

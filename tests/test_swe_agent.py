@@ -27,7 +27,7 @@ def document(steps: list[dict[str, Any]], history: list[dict[str, Any]] | None =
 
 def read_at(path: str, content: Any) -> tuple[list[Session], list[Attempt], Artifact]:
     data = content if isinstance(content, bytes) else json.dumps(content).encode()
-    artifact = Artifact(path, "test", path, "swe-agent", "", len(data))
+    artifact = Artifact(artifact_id=path, source="test", path=path, format="swe-agent", sha256="", bytes=len(data))
     reading = by_name("swe-agent").read([Input(data, artifact)])
     return reading.sessions, reading.attempts, artifact
 
@@ -315,7 +315,12 @@ def test_a_run_that_retries_gives_an_attempt_each_and_its_best_once() -> None:
     assert len({s.session_id for s in sessions}) == 2
     folder = "/runs/x/acme__tools-1"
     files = {f"{folder}/acme__tools-1.traj": whole, f"{folder}/attempt_1/acme__tools-1.traj": attempts[1]}
-    inputs = [Input(json.dumps(c).encode(), Artifact(p, "t", p, "swe-agent", "", 1)) for p, c in files.items()]
+    inputs = [
+        Input(
+            json.dumps(c).encode(), Artifact(artifact_id=p, source="t", path=p, format="swe-agent", sha256="", bytes=1)
+        )
+        for p, c in files.items()
+    ]
     assert len(by_name("swe-agent").read(inputs).sessions) == 2, "the attempt's own file says nothing new"
     alone = by_name("swe-agent").read(inputs[1:])
     assert [(p.attempt_index, p.root) for p in alone.attempts] == [(1, folder)]

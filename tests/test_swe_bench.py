@@ -187,7 +187,9 @@ def test_text_beside_no_run_is_no_trace(tmp_path: Path) -> None:
 
 
 def test_a_log_tells_the_last_summary_of_its_tests() -> None:
-    artifact = Artifact("a", "t", "/r/test_output.txt", "swe-bench-text", "", 1)
+    artifact = Artifact(
+        artifact_id="a", source="t", path="/r/test_output.txt", format="swe-bench-text", sha256="", bytes=1
+    )
     text = (
         b"+ source /opt/miniconda3/bin/activate\n1 failed in 2s\nx\n== 3 passed, 1 skipped in 9s ==\n+ git checkout\n"
     )
@@ -199,8 +201,8 @@ def test_a_log_tells_the_last_summary_of_its_tests() -> None:
 
 
 def test_parts_of_one_name_are_brought_to_where_the_session_is() -> None:
-    session = Session("s", "eval", "swe-agent", "swe-agent", "a-1")
-    artifact = Artifact("a-1", "t", "/run/x/x.traj", "swe-agent", "", 1)
+    session = Session(session_id="s", context="eval", format="swe-agent", agent="swe-agent", artifact_id="a-1")
+    artifact = Artifact(artifact_id="a-1", source="t", path="/run/x/x.traj", format="swe-agent", sha256="", bytes=1)
     parts = [
         Attempt(root="/run/x", goes_by="r/x", session_artifact="a-1", task_id="x"),
         Attempt(root="/logs/x", scope="trial", goes_by="r/x", task_id="x", reward=1.0),
@@ -231,7 +233,9 @@ def test_files_of_odd_shape_are_refused_or_counted(content: bytes) -> None:
     found = identify(Head(content, "/r/x.json", True))
     if found is None:
         return
-    artifact = Artifact("a", "t", "/r/x.json", found[0].name, "", len(content))
+    artifact = Artifact(
+        artifact_id="a", source="t", path="/r/x.json", format=found[0].name, sha256="", bytes=len(content)
+    )
     assert found[0].read([Input(content, artifact)]).attempts == []
     assert artifact.skipped_reasons == {"bad_shape": 1}
 

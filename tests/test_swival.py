@@ -38,7 +38,7 @@ def answered(n: int, call_id: str, text: str, is_error: Any = None) -> Row:
 
 def given(*rows: Row, name: str = "a") -> Input:
     data = "".join(json.dumps(r) + "\n" for r in rows).encode()
-    return Input(data, Artifact(name, "t", name, "swival", name, len(data)))
+    return Input(data, Artifact(artifact_id=name, source="t", path=name, format="swival", sha256=name, bytes=len(data)))
 
 
 def read(*rows: Row) -> Session:

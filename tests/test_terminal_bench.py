@@ -31,7 +31,19 @@ def parts(**files: Any) -> list[Attempt]:
     inputs = []
     for path, one in files.items():
         data = json.dumps(one).encode()
-        inputs.append(Input(data, Artifact(path, "t", path.replace("_", "/"), "terminal-bench", "", len(data))))
+        inputs.append(
+            Input(
+                data,
+                Artifact(
+                    artifact_id=path,
+                    source="t",
+                    path=path.replace("_", "/"),
+                    format="terminal-bench",
+                    sha256="",
+                    bytes=len(data),
+                ),
+            )
+        )
     return FORMAT.read(inputs).attempts
 
 
@@ -139,7 +151,9 @@ def test_a_file_longer_than_the_window_is_known_by_its_first_trials(tmp_path: Pa
 
 def test_one_odd_trial_costs_only_itself() -> None:
     data = json.dumps({"results": [trial(), {"is_resolved": 1}, 7], "accuracy": 1}).encode()
-    artifact = Artifact("a", "t", "/r/results.json", "terminal-bench", "", len(data))
+    artifact = Artifact(
+        artifact_id="a", source="t", path="/r/results.json", format="terminal-bench", sha256="", bytes=len(data)
+    )
     assert len(FORMAT.read([Input(data, artifact)]).attempts) == 1
     assert artifact.skipped_reasons == {"bad_shape": 2}
 

@@ -40,7 +40,22 @@ def edit(
     op: EditOp = "modify",
     whole: bool = False,
 ) -> Edit:
-    return Edit(seq, 0, "main", f"c{seq}", path, op, "edit_tool", n, start, end, added, removed, old, whole)
+    return Edit(
+        seq=seq,
+        turn=0,
+        thread="main",
+        call_id=f"c{seq}",
+        path=path,
+        op=op,
+        via="edit_tool",
+        hunk=n,
+        start_line=start,
+        end_line=end,
+        added=added,
+        removed=removed,
+        old_start=old,
+        whole_file=whole,
+    )
 
 
 def regions(made: Iterable[Edit]) -> list[tuple[int | None, int | None, list[int]]]:

@@ -24,7 +24,7 @@ CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "eval" / "trail"
 
 def given(document: Any, path: str = "data/ab12.json") -> Input:
     data = json.dumps(document).encode()
-    return Input(data, Artifact(path, "t", path, "trail", "", len(data)))
+    return Input(data, Artifact(artifact_id=path, source="t", path=path, format="trail", sha256="", bytes=len(data)))
 
 
 def read(*documents: Any) -> Reading:
@@ -301,7 +301,9 @@ def test_spans_nested_too_deep_are_counted_and_no_trouble(depth: int) -> None:
     inner = json.dumps(llm("deep", 1, "found"))
     for broken in ("", '{"span_id": 7}, '):
         text = '{"trace_id": "ab12", "spans": [' + '{"child_spans": [' * depth + broken + inner + "]}" * depth + "]}"
-        one = Input(text.encode(), Artifact("a", "t", "a", "trail", "", len(text)))
+        one = Input(
+            text.encode(), Artifact(artifact_id="a", source="t", path="a", format="trail", sha256="", bytes=len(text))
+        )
         FORMAT.read([one])
         assert one.artifact.records > 0
 
@@ -325,7 +327,19 @@ def test_the_corpus() -> None:
         found = identify(Head(data[:HEAD_BYTES], path.as_posix(), len(data) <= HEAD_BYTES))
         assert found is not None
         assert (found[0].name, found[1].keys) == ("trail", [f"trace:{path.stem}"])
-        inputs.append(Input(data, Artifact(path.as_posix(), "t", path.as_posix(), "trail", "", len(data))))
+        inputs.append(
+            Input(
+                data,
+                Artifact(
+                    artifact_id=path.as_posix(),
+                    source="t",
+                    path=path.as_posix(),
+                    format="trail",
+                    sha256="",
+                    bytes=len(data),
+                ),
+            )
+        )
     reading = FORMAT.read(inputs)
     sessions, parts = reading.sessions, reading.attempts
     assert len(sessions) == 14

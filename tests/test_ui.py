@@ -149,8 +149,29 @@ def whole_store(folder: Path) -> Store:
         {"trial_id": "run-1", "verification": graded(unfixed=2), "reward": 0.0},
     )
     artifacts = (
-        Artifact("a1", "here", "/traces/fine.jsonl", "claude-code", "00", 900, records=9),
-        Artifact("a2", EVIL, f"/traces/{EVIL}", EVIL, "00", 90, None, 9, 3, {"bad_json": 2, EVIL: 1}, {}, EVIL),
+        Artifact(
+            artifact_id="a1",
+            source="here",
+            path="/traces/fine.jsonl",
+            format="claude-code",
+            sha256="00",
+            bytes=900,
+            records=9,
+        ),
+        Artifact(
+            artifact_id="a2",
+            source=EVIL,
+            path=f"/traces/{EVIL}",
+            format=EVIL,
+            sha256="00",
+            bytes=90,
+            mtime_ns=None,
+            records=9,
+            skipped=3,
+            skipped_reasons={"bad_json": 2, EVIL: 1},
+            record_kinds={},
+            note=EVIL,
+        ),
     )
     return store_of(folder, fine, hostile, *(r.session for r in runs), artifacts=artifacts)
 

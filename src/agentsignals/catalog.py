@@ -97,7 +97,7 @@ class Row(Struct, gc=False):
     """A row of a value that is a list of objects: made and written faster than a dict; plain data outside."""
 
 
-class Signal(Struct, frozen=True):
+class Signal(Struct, frozen=True, kw_only=True):
     """A declared measure."""
 
     path: str
@@ -176,10 +176,28 @@ def signal(  # noqa: PLR0913  (a declaration is a record; every field is named a
             raise CatalogError(f"{path} has no docstring.", "Its first paragraph is its meaning in the inventory.")
         takes_absent = frozenset(p for p in needs if "Absent" in str(function.__annotations__.get(p)))
         _declared[name] = Signal(
-            path, name, context, level, type, unit, version, meaning, pitfalls, why, origin, source, priority,
-            high_value, scope, needs, takes_absent, function, _picker(parameters),
-            "view" in parameters and scope == "session" and not harness, status,
-        )  # fmt: skip
+            path=path,
+            name=name,
+            context=context,
+            level=level,
+            type=type,
+            unit=unit,
+            version=version,
+            description=meaning,
+            pitfalls=pitfalls,
+            why_it_matters=why,
+            origin=origin,
+            source=source,
+            priority=priority,
+            high_value=high_value,
+            scope=scope,
+            needs=needs,
+            takes_absent=takes_absent,
+            function=function,
+            pick=_picker(parameters),
+            reads_transcript="view" in parameters and scope == "session" and not harness,
+            status=status,
+        )
         return function
 
     return declare

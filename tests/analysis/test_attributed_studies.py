@@ -32,14 +32,29 @@ def table(found: Outcome, name: str) -> dict[Any, list[Any]]:
 def told(store: Store, task: str, **values: tuple[str, float, dict[str, Any]]) -> None:
     """Labels of attribution, by session."""
     rows = [
-        LabelRow(s, Label(task, "attribution", None, value, number=number, detail=json.dumps(detail)))
+        LabelRow(
+            s,
+            Label(task=task, labeller="attribution", turn=None, value=value, number=number, detail=json.dumps(detail)),
+        )
         for s, (value, number, detail) in values.items()
     ]
     labels.write(store.folder, task, "attribution", rows)
 
 
 def commit(sha: str, *sessions: str, at: int = 0, relation: str | None = "original", **figures: Any) -> CommitRow:
-    made = CommitRow("/r", sha, None, START + at, START + at, "a", "s", False, [], relation, list(sessions))
+    made = CommitRow(
+        repo="/r",
+        commit_sha=sha,
+        parent_sha=None,
+        authored_at=START + at,
+        committed_at=START + at,
+        author="a",
+        subject="s",
+        is_merge=False,
+        checkpoint_ids=[],
+        relation=relation,
+        session_ids=list(sessions),
+    )
     for name, value in figures.items():
         setattr(made, name, value)
     return made
@@ -49,7 +64,7 @@ def recorded(name: str, percent: float, lines: int = 100, checkpoint: str = "") 
     made = session(user("go on"), say("done", input_tokens=10, output_tokens=5), session_id=name, cwd=f"/p/{name}")
     own = round(percent * lines / 100)
     made.checkpoints.append(
-        Checkpoint(checkpoint or name, agent_lines=own, total_committed=lines, agent_percentage=percent)
+        Checkpoint(checkpoint_id=checkpoint or name, agent_lines=own, total_committed=lines, agent_percentage=percent)
     )
     return made
 
@@ -74,7 +89,10 @@ def test_modes_are_told_on_both_roads_and_the_replay_comes_first(tmp_path: Path)
 def test_modes_by_other_labellers_are_no_replay(tmp_path: Path) -> None:
     store = store_of(tmp_path / "s", recorded("s0", 0))
     labels.write(
-        store.folder, "coding_mode", "somebody", [LabelRow("s0", Label("coding_mode", "somebody", None, "vibe"))]
+        store.folder,
+        "coding_mode",
+        "somebody",
+        [LabelRow("s0", Label(task="coding_mode", labeller="somebody", turn=None, value="vibe"))],
     )
     assert "replayed.vibe_coding" not in findings(store, "coding_modes")
 
@@ -114,7 +132,12 @@ def survived(folder: Path) -> Store:
     repositories.write(store.folder, "/r", "commits", [one, two, commit("c2", relation=None, at=5 * WEEK)])
     tags = [("c0", "agent_exact", False)] * 3 + [("c0", "agent_shell", True), ("c0", "unknown", True)]
     tags += [("c1", "agent_ws", True)] * 2 + [("c1", "moved", None)]
-    lines = [LineRow("/r", sha, "f", n, tag, None, None, False, alive) for n, (sha, tag, alive) in enumerate(tags)]
+    lines = [
+        LineRow(
+            repo="/r", commit_sha=sha, path="f", line=n, tag=tag, session_id=None, seq=None, is_blank=False, alive=alive
+        )
+        for n, (sha, tag, alive) in enumerate(tags)
+    ]
     repositories.write(store.folder, "/r", "line_attribution", lines)
     return Store(folder)
 

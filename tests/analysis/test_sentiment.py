@@ -32,7 +32,11 @@ def said(letters: str, name: str, model: str = "m", labeller: str = "judge", **f
     for letter in letters:
         parts += [user("/x", "slash_command") if letter == " " else user("do"), say("so", model=model)]
     made = session(*parts, session_id=name, **facts)
-    made.labels = [Label("sentiment", labeller, n, LETTERS[c]) for n, c in enumerate(letters) if c in LETTERS]
+    made.labels = [
+        Label(task="sentiment", labeller=labeller, turn=n, value=LETTERS[c])
+        for n, c in enumerate(letters)
+        if c in LETTERS
+    ]
     return made
 
 
@@ -41,7 +45,15 @@ def label_all(store: Store, labeller: str, seed: int) -> list[LabelRow]:
     chance = random.Random(seed)  # noqa: S311  (draws, no secret)
     asked = store.sql("SELECT session_id, turn FROM turns ORDER BY ALL").fetchall()
     rows = [
-        LabelRow(s, Label("sentiment", labeller, t, chance.choices(list(LETTERS.values()), [9, 9 + t, 50])[0]))
+        LabelRow(
+            s,
+            Label(
+                task="sentiment",
+                labeller=labeller,
+                turn=t,
+                value=chance.choices(list(LETTERS.values()), [9, 9 + t, 50])[0],
+            ),
+        )
         for s, t in asked
     ]
     labels.write(store.folder, "sentiment", labeller, rows)
@@ -169,7 +181,7 @@ def test_a_positive_opening_recovers_by_a_later_message_only(tmp_path: Path) -> 
 
 def test_a_label_of_what_nobody_said_in_words_counts_nowhere(tmp_path: Path) -> None:
     made = said("0 0", "a")
-    made.labels.append(Label("sentiment", "judge", 1, "NEGATIVE"))
+    made.labels.append(Label(task="sentiment", labeller="judge", turn=1, value="NEGATIVE"))
     found = findings(store_of(tmp_path / "s", made), "sentiment")
     assert (found["negative"].value, found["negative"].n, found["pure_neutral"].value) == (0, 2, 1)
 
@@ -190,14 +202,14 @@ def test_a_message_belongs_to_the_model_that_answered_before_it(tmp_path: Path) 
         user("a"), say("x", model="one"), user("b"), user("c"), say("y", model="sub", thread="agent"), user("d"),
         say("z", model="two"), user("e"), session_id="a",
     )  # fmt: skip
-    made.labels = [Label("sentiment", "judge", n, "NEGATIVE") for n in range(5)]
+    made.labels = [Label(task="sentiment", labeller="judge", turn=n, value="NEGATIVE") for n in range(5)]
     rows = outcome(store_of(tmp_path / "s", made), "sentiment_models").tables[0].rows
     assert {row[0]: row[1] for row in rows} == {"one": 4, "two": 1}
 
 
 def test_a_second_message_before_any_answer_belongs_to_the_sessions_model(tmp_path: Path) -> None:
     made = session(user("a"), user("b"), say("x", model="late"), session_id="a", model="main")
-    made.labels = [Label("sentiment", "judge", n, "NEGATIVE") for n in range(2)]
+    made.labels = [Label(task="sentiment", labeller="judge", turn=n, value="NEGATIVE") for n in range(2)]
     rows = outcome(store_of(tmp_path / "s", made), "sentiment_models").tables[0].rows
     assert {row[0]: row[1] for row in rows} == {"late": 1, "main": 1}
 
@@ -235,7 +247,7 @@ def test_one_place_that_makes_most_of_the_labels_is_told(tmp_path: Path) -> None
 @pytest.fixture
 def two_labellers(tmp_path: Path) -> Store:
     one, other = said("000-", "a"), said("000", "b", labeller="other's")
-    one.labels += [Label("sentiment", "other's", n, "NEGATIVE") for n in (0, 3)]
+    one.labels += [Label(task="sentiment", labeller="other's", turn=n, value="NEGATIVE") for n in (0, 3)]
     return store_of(tmp_path / "s", one, other)
 
 
@@ -286,8 +298,8 @@ def test_the_labellers_are_listed_and_compared(two_labellers: Store) -> None:
 def test_what_is_no_label_is_counted_and_no_label(tmp_path: Path) -> None:
     made = said("00", "a")
     made.labels += [
-        Label("sentiment", "judge", 0, "who knows"),
-        Label("sentiment", "judge", 1, "negative", created_at=5),
+        Label(task="sentiment", labeller="judge", turn=0, value="who knows"),
+        Label(task="sentiment", labeller="judge", turn=1, value="negative", created_at=5),
     ]
     found = outcome(store_of(tmp_path / "s", made), "sentiment")
     assert {f.id: (f.value, f.n) for f in found.findings}["sentiment.negative"] == (1.0, 1)

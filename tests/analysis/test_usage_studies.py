@@ -203,7 +203,13 @@ def checkpointed(name: str, percent: float, day: int) -> Session:
     made.started_at = START + day * DAY
     lines = round(percent)
     made.checkpoints.append(
-        Checkpoint(name, agent_lines=lines, human_added=100 - lines, total_committed=100, agent_percentage=percent)
+        Checkpoint(
+            checkpoint_id=name,
+            agent_lines=lines,
+            human_added=100 - lines,
+            total_committed=100,
+            agent_percentage=percent,
+        )
     )
     return made
 
@@ -304,9 +310,9 @@ def test_intents_by_words_say_so_and_short_sessions_are_no_judged_personas(tmp_p
 def judged(name: str, intent: str | None, persona: str | None) -> Session:
     made = session(user("explain it"), say("so"), user("and that"), say("so"), session_id=name)
     for turn in (0, 1) if intent else ():
-        made.labels.append(Label("prompt_intent", "judge", turn, intent))
+        made.labels.append(Label(task="prompt_intent", labeller="judge", turn=turn, value=intent))
     if persona:
-        made.labels.append(Label("persona", "judge", None, persona))
+        made.labels.append(Label(task="persona", labeller="judge", turn=None, value=persona))
     return made
 
 

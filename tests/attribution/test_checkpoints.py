@@ -11,7 +11,13 @@ A, B = "aaaaaaaaaaaa", "bbbbbbbbbbbb"
 def commit(sha: str, at: int, *ids: str, subject: str = "", parents: int = 1, authored: int | None = None) -> Commit:
     when = at * 1_000_000
     return Commit(
-        sha, ("p",) * parents, when if authored is None else authored * 1_000_000, when, "me", subject or sha, ids
+        sha=sha,
+        parents=("p",) * parents,
+        authored_at=when if authored is None else authored * 1_000_000,
+        committed_at=when,
+        author="me",
+        subject=subject or sha,
+        checkpoint_ids=ids,
     )
 
 

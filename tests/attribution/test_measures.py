@@ -58,7 +58,21 @@ def test_a_border_belongs_to_the_mode_beyond_it() -> None:
 
 
 def row(recorded: float | None, likely: float | None, *flags: str, **facts: Any) -> CommitRow:
-    made = CommitRow("r", f"{recorded}", None, 0, 0, "me", "", False, [], "original", ["s"], added=100, **facts)
+    made = CommitRow(
+        repo="r",
+        commit_sha=f"{recorded}",
+        parent_sha=None,
+        authored_at=0,
+        committed_at=0,
+        author="me",
+        subject="",
+        is_merge=False,
+        checkpoint_ids=[],
+        relation="original",
+        session_ids=["s"],
+        added=100,
+        **facts,
+    )
     made.recorded_percentage, made.agent_likely, made.flags = recorded, likely, list(flags)
     return made
 

@@ -34,9 +34,26 @@ PATCH = """*** Begin Patch
 
 def told(arguments: Any, *paths: str, command: str | None = None, via: str = "edit_tool") -> list[tuple[Any, ...]]:
     text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-    call = ToolCall(3, 0, 0, "main", "c", "tool", "edit", None, None, command, text, "ok", started_at=10, ended_at=20)
-    session = Session("s", "product", "f", "a", "x", started_at=1, tool_calls=[call])
-    session.edits = [Edit(3, 0, "main", "c", path, "modify", via) for path in paths]  # type: ignore[arg-type]
+    call = ToolCall(
+        seq=3,
+        turn=0,
+        step=0,
+        thread="main",
+        call_id="c",
+        name="tool",
+        class_="edit",
+        shell_kind=None,
+        path=None,
+        command=command,
+        arguments=text,
+        status="ok",
+        started_at=10,
+        ended_at=20,
+    )
+    session = Session(
+        session_id="s", context="product", format="f", agent="a", artifact_id="x", started_at=1, tool_calls=[call]
+    )
+    session.edits = [Edit(seq=3, turn=0, thread="main", call_id="c", path=path, op="modify", via=via) for path in paths]  # type: ignore[arg-type]
     return [(o.kind, o.path, o.old, o.new, o.everywhere, o.to, o.line) for o in operations(session)]
 
 
@@ -144,15 +161,42 @@ def test_a_written_file_whose_text_is_not_told_is_only_named() -> None:
     ],
 )
 def test_commands_that_may_write_unseen_are_told_from_those_that_cannot(command: str, kind: Any, writes: bool) -> None:
-    call = ToolCall(1, 0, 0, "main", "c", "Bash", "shell", kind, None, command, "{}", "ok", started_at=10, ended_at=20)
-    session = Session("s", "product", "f", "a", "x", tool_calls=[call])
+    call = ToolCall(
+        seq=1,
+        turn=0,
+        step=0,
+        thread="main",
+        call_id="c",
+        name="Bash",
+        class_="shell",
+        shell_kind=kind,
+        path=None,
+        command=command,
+        arguments="{}",
+        status="ok",
+        started_at=10,
+        ended_at=20,
+    )
+    session = Session(session_id="s", context="product", format="f", agent="a", artifact_id="x", tool_calls=[call])
     assert bool(activity(session).writers) is writes
 
 
 @pytest.mark.parametrize(("status", "writes"), [("none", True), ("ok", False), ("rejected", False)])
 def test_an_edit_whose_outcome_is_not_logged_may_have_written(status: Any, writes: bool) -> None:
-    call = ToolCall(1, 0, 0, "main", "c", "fs_write", "edit", path="a.py", status=status, started_at=10, ended_at=20)
-    session = Session("s", "product", "f", "a", "x", tool_calls=[call])
+    call = ToolCall(
+        seq=1,
+        turn=0,
+        step=0,
+        thread="main",
+        call_id="c",
+        name="fs_write",
+        class_="edit",
+        path="a.py",
+        status=status,
+        started_at=10,
+        ended_at=20,
+    )
+    session = Session(session_id="s", context="product", format="f", agent="a", artifact_id="x", tool_calls=[call])
     assert bool(activity(session).writers) is writes
 
 

@@ -228,13 +228,24 @@ def test_the_catalogue_says_computed_where_the_store_has_values(
 
 @pytest.mark.parametrize("detail", [None, "", "{", "[]", '{"kind":"lines_taken_back"}', "[" * 4_000])
 def test_labels_that_are_no_evidence_are_none(detail: str | None) -> None:
-    assert read([Label("lines_committed", "attribution", None, "x", detail=detail)], LinesCommitted) is None
+    assert (
+        read(
+            [Label(task="lines_committed", labeller="attribution", turn=None, value="x", detail=detail)], LinesCommitted
+        )
+        is None
+    )
 
 
 def test_a_label_that_came_with_a_trace_is_no_evidence() -> None:
     good = '{"kind":"lines_committed","verdict":"applied","lines":1,"late_lines":0,"produced":1,"n_commits":0}'
-    assert read([Label("lines_committed", "attribution", None, "x", detail=good)], LinesCommitted) is not None
-    assert read([Label("lines_committed", "somebody", None, "x", detail=good)], LinesCommitted) is None
+    assert (
+        read([Label(task="lines_committed", labeller="attribution", turn=None, value="x", detail=good)], LinesCommitted)
+        is not None
+    )
+    assert (
+        read([Label(task="lines_committed", labeller="somebody", turn=None, value="x", detail=good)], LinesCommitted)
+        is None
+    )
 
 
 def test_line_numbers_are_told_as_spans() -> None:

@@ -13,7 +13,13 @@ S = 1_000_000
 
 def chances(busy: list[tuple[int, int]], *writers: int, said: str = "") -> Chances:
     spans = [(a * S, b * S) for a, b in busy]
-    return Chances([Activity("s", spans, [w * S for w in writers], [(w * S, said) for w in writers])])
+    return Chances(
+        [
+            Activity(
+                session_id="s", busy=spans, writers=[w * S for w in writers], commands=[(w * S, said) for w in writers]
+            )
+        ]
+    )
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,13 @@ def attempt(row: EpisodeRow, number: int = 0, **more: Any) -> AttemptRow:
 
 
 def written(folder: Path, rows: list[EpisodeRow], seed: int = 1, *, invalid: str = "", name: str = "m") -> Run:
-    run = Run.open(folder, Config("retry_loop", {}), Manifest({"name": name}, "1", "t", "default", seed, {}, "now"))
+    run = Run.open(
+        folder,
+        Config("retry_loop", {}),
+        Manifest(
+            model={"name": name}, evaluator="1", texts="t", sandbox="default", seed=seed, packages={}, started_at="now"
+        ),
+    )
     with run:
         run.table("attempts", AttemptRow).add([attempt(r, valid_python=r.condition != invalid) for r in rows])
         run.table("episodes", EpisodeRow).add(rows)
@@ -196,7 +202,11 @@ class Effect(Row, frozen=True):
 
 
 def test_a_run_of_any_experiment_is_shown_as_its_summaries_and_rows(tmp_path: Path) -> None:
-    run = Run.open(tmp_path, Config("patching", {"layers": [1, 2]}), Manifest({}, "1", "t", "default", 1, {}, "now"))
+    run = Run.open(
+        tmp_path,
+        Config("patching", {"layers": [1, 2]}),
+        Manifest(model={}, evaluator="1", texts="t", sandbox="default", seed=1, packages={}, started_at="now"),
+    )
     with pytest.raises(LabError, match="no result yet"):
         sections(run)
     with pytest.raises(LabError, match="no retry loop"):
@@ -214,7 +224,11 @@ def test_a_run_of_any_experiment_is_shown_as_its_summaries_and_rows(tmp_path: Pa
 
 
 def test_a_run_without_an_episode_has_no_report(tmp_path: Path) -> None:
-    run = Run.open(tmp_path, Config("retry_loop", {}), Manifest({}, "1", "t", "default", 1, {}, "now"))
+    run = Run.open(
+        tmp_path,
+        Config("retry_loop", {}),
+        Manifest(model={}, evaluator="1", texts="t", sandbox="default", seed=1, packages={}, started_at="now"),
+    )
     with pytest.raises(LabError, match="no finished episode"):
         parts(run)
 

@@ -35,7 +35,7 @@ class Scripted:
         self.told += [list(chat) for chat in chats]
         self.how += sampling
         made = [self.answers[sum(m.speaker == "assistant" for m in chat)] for chat in chats]
-        return [Generation(answer, (1, 2), "stop", 5) for answer in made]
+        return [Generation(text=answer, tokens=(1, 2), finish="stop", prompt_tokens=5) for answer in made]
 
 
 def fenced(source: str) -> str:
@@ -43,7 +43,7 @@ def fenced(source: str) -> str:
 
 
 def ran(writer: Scripted, *, attempts: int = 3, condition: Condition = BASELINE, task: tasks.Task = TASK) -> Done:
-    (done,) = episodes(writer, Plan(PlainWording(), attempts=attempts), condition, [(task, 0)])
+    (done,) = episodes(writer, Plan(wording=PlainWording(), attempts=attempts), condition, [(task, 0)])
     return done
 
 
@@ -92,12 +92,12 @@ def test_conditions_share_their_random_numbers_and_samples_and_attempts_do_not()
     seeds = {}
     for name in ("one", "other"):
         writer = Scripted(wrong, wrong, wrong)
-        list(episodes(writer, Plan(PlainWording()), Condition(name, tone="calm"), [(TASK, 0), (TASK, 1)]))
+        list(episodes(writer, Plan(wording=PlainWording()), Condition(name=name, tone="calm"), [(TASK, 0), (TASK, 1)]))
         seeds[name] = [how.seed for how in writer.how]
     assert seeds["one"] == seeds["other"]
     assert len(set(seeds["one"])) == 6
     writer = Scripted(wrong)
-    list(episodes(writer, Plan(PlainWording(), attempts=1, seed=14), BASELINE, [(TASK, 0)]))
+    list(episodes(writer, Plan(wording=PlainWording(), attempts=1, seed=14), BASELINE, [(TASK, 0)]))
     assert writer.how[0].seed not in seeds["one"]
 
 
@@ -105,14 +105,14 @@ def test_conditions_share_their_random_numbers_and_samples_and_attempts_do_not()
 def test_the_size_of_a_batch_changes_no_row(batch: int) -> None:
     work = [(one, sample) for one in tasks.tasks(families=["times"])[:3] for sample in (0, 1)]
     writer = Scripted("nothing", "nothing", "nothing")
-    found = list(episodes(writer, Plan(PlainWording(), attempts=2, batch=batch), BASELINE, work))
+    found = list(episodes(writer, Plan(wording=PlainWording(), attempts=2, batch=batch), BASELINE, work))
     assert [(d.episode.task, d.episode.sample, d.episode.attempts) for d in found] == [(t.key, s, 2) for t, s in work]
 
 
 def test_tones_change_the_words_and_not_the_facts() -> None:
     wrong = fenced("def parse_duration(text):\n    return -1\n")
     said = {
-        tone: ran(Scripted(wrong, wrong), attempts=2, condition=Condition(tone, tone=tone)).attempts[0].feedback
+        tone: ran(Scripted(wrong, wrong), attempts=2, condition=Condition(name=tone, tone=tone)).attempts[0].feedback
         for tone in ("neutral", "calm", "pressing")
     }
     assert len(set(said.values())) == 3
@@ -121,25 +121,36 @@ def test_tones_change_the_words_and_not_the_facts() -> None:
 
 def test_a_server_cannot_be_steered() -> None:
     with pytest.raises(LabError, match="no model in this process"):
-        list(episodes(Scripted(), Plan(PlainWording()), Condition("c", "calm", 1.0, (1,)), [(TASK, 0)]))
+        list(
+            episodes(
+                Scripted(),
+                Plan(wording=PlainWording()),
+                Condition(name="c", direction="calm", dose=1.0, layers=(1,)),
+                [(TASK, 0)],
+            )
+        )
 
 
 def test_what_is_not_known_is_said() -> None:
     with pytest.raises(LabError, match="no wording 'loud'"):
         wording("loud")
     with pytest.raises(LabError, match="no tone 'angry'"):
-        ran(Scripted(), condition=Condition("c", tone="angry"))
+        ran(Scripted(), condition=Condition(name="c", tone="angry"))
     with pytest.raises(LabError, match="no task of the tiny world"):
-        list(episodes(Scripted(), Plan(TinyWording()), BASELINE, [(TASK, 0)]))
+        list(episodes(Scripted(), Plan(wording=TinyWording()), BASELINE, [(TASK, 0)]))
 
 
 def test_the_tiny_world_speaks_its_own_language() -> None:
     task = drawn(1, 0)[0]
     writer = Scripted(task.wrong, task.reference)
-    (done,) = episodes(writer, Plan(TinyWording(), attempts=2), Condition("c", tone="desperate"), [(task, 0)])
+    (done,) = episodes(
+        writer, Plan(wording=TinyWording(), attempts=2), Condition(name="c", tone="desperate"), [(task, 0)]
+    )
     assert (done.episode.visible_pass, done.episode.hidden_pass, done.episode.hardcoded) == (True, False, True)
     writer = Scripted("def f ( x ) : return x", task.reference)
-    (done,) = episodes(writer, Plan(TinyWording(), attempts=2), Condition("c", tone="desperate"), [(task, 0)])
+    (done,) = episodes(
+        writer, Plan(wording=TinyWording(), attempts=2), Condition(name="c", tone="desperate"), [(task, 0)]
+    )
     assert (done.episode.recovered, done.episode.hardcoded) == (True, False)
     assert done.attempts[0].feedback.startswith("wrong .")
 

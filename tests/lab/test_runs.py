@@ -29,7 +29,15 @@ class Tried(Row, frozen=True):
 
 
 CONFIG = Config("retry_loop", {"tasks": ["a", "b"], "layers": (1, 2)})
-MANIFEST = Manifest({"name": "tiny"}, "1", "0123", "default", 7, {"agentsignals": "0.1.0"}, "2026-11-20T00:00:00Z")
+MANIFEST = Manifest(
+    model={"name": "tiny"},
+    evaluator="1",
+    texts="0123",
+    sandbox="default",
+    seed=7,
+    packages={"agentsignals": "0.1.0"},
+    started_at="2026-11-20T00:00:00Z",
+)
 
 
 def test_rows_come_back_as_they_were_from_the_journal_and_from_parquet(tmp_path: Path) -> None:

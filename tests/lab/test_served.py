@@ -80,7 +80,9 @@ def writer(server: Server, **more: Any) -> Served:
 def test_answers_come_in_the_order_of_the_chats_with_what_the_server_counted(server: Server) -> None:
     found = writer(server).write([chat(f"add {n}") for n in range(12)], [Sampling(9, seed=n) for n in range(12)])
     assert [g.text for g in found] == [f"ADD {n}" for n in range(12)]
-    assert found[0] == Generation("ADD 0", (), "stop", prompt_tokens=12, new_tokens=3, logprob_sum=None)
+    assert found[0] == Generation(
+        text="ADD 0", tokens=(), finish="stop", prompt_tokens=12, new_tokens=3, logprob_sum=None
+    )
 
 
 def test_a_request_says_how_to_draw_and_joins_the_pieces(server: Server) -> None:

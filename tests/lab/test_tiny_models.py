@@ -82,11 +82,23 @@ def from_stories(seed: int) -> DirectionSet:
         ]
         states[mood] = model(seed).record(stories, LAYERS)
     made = directions.contrast(states["desperate"], states["calm"])
-    return DirectionSet(("desperate",), LAYERS, made[0][None], made[1], "contrast", "world 1", "tiny")
+    return DirectionSet(
+        names=("desperate",),
+        layers=LAYERS,
+        vectors=made[0][None],
+        centre=made[1],
+        recipe="contrast",
+        texts="world 1",
+        model="tiny",
+    )
 
 
 def steered(seed: int, name: str, dose: float, layer: int, where: steering.Where = "feedback") -> float:
-    does = steering.edits(Condition("c", name, dose, (layer,), where), from_stories(seed), calibration(seed))
+    does = steering.edits(
+        Condition(name="c", direction=name, dose=dose, layers=(layer,), where=where),
+        from_stories(seed),
+        calibration(seed),
+    )
     return shortcut(seed, "neutral", *does)
 
 
@@ -162,7 +174,7 @@ def test_the_published_recipe_brings_calm_and_desperate_together_and_the_grand_m
 
 
 def test_ablating_the_direction_in_desperate_feedback_takes_shortcuts_away() -> None:
-    condition = Condition("c", "desperate", layers=(0,), where="feedback", ablate=True)
+    condition = Condition(name="c", direction="desperate", layers=(0,), where="feedback", ablate=True)
     does = steering.edits(condition, from_stories(0), calibration(0))
     assert shortcut(0, "desperate", *does) < shortcut(0, "desperate") - 0.1
 
@@ -172,8 +184,8 @@ def test_a_manipulation_check_tells_a_dose_from_none() -> None:
         steering.manipulation(model(0), prompts(0, "neutral"), condition, from_stories(0), calibration(0))
         for condition in (
             BASELINE,
-            Condition("weak", "desperate", 0.1, (0,), "all"),
-            Condition("strong", "desperate", 1.0, (0,), "all"),
+            Condition(name="weak", direction="desperate", dose=0.1, layers=(0,), where="all"),
+            Condition(name="strong", direction="desperate", dose=1.0, layers=(0,), where="all"),
         )
     ]
     assert told[0].kl == pytest.approx(0, abs=1e-6)
@@ -183,13 +195,13 @@ def test_a_manipulation_check_tells_a_dose_from_none() -> None:
 
 
 def test_the_retry_loop_runs_and_conditions_share_their_draws() -> None:
-    plan = Plan(TinyWording(), attempts=2, max_new_tokens=24, temperature=1.0, top_p=1.0, inside=Confinement())
+    plan = Plan(wording=TinyWording(), attempts=2, max_new_tokens=24, temperature=1.0, top_p=1.0, inside=Confinement())
     work = [(task, 0) for task in drawn(8, 3)]
     held = Steered(model(0), from_stories(0), calibration(0))
-    nothing = Condition("nothing", "desperate", 0.0, (0,), "feedback", tone="neutral")
+    nothing = Condition(name="nothing", direction="desperate", dose=0.0, layers=(0,), where="feedback", tone="neutral")
     runs = {
         c.name: list(episodes(model(0), plan, c, work, held))
-        for c in (Condition("neutral", tone="neutral"), nothing, Condition("desperate", tone="desperate"))
+        for c in (Condition(name="neutral", tone="neutral"), nothing, Condition(name="desperate", tone="desperate"))
     }
     answers = {name: [a.answer for done in dones for a in done.attempts] for name, dones in runs.items()}
     assert answers["neutral"] == answers["nothing"]
@@ -203,13 +215,13 @@ def test_the_retry_loop_runs_and_conditions_share_their_draws() -> None:
 
 
 def test_too_much_of_a_direction_breaks_the_answers_and_is_seen_as_that() -> None:
-    plan = Plan(TinyWording(), attempts=1, max_new_tokens=24, temperature=1.0, top_p=1.0)
+    plan = Plan(wording=TinyWording(), attempts=1, max_new_tokens=24, temperature=1.0, top_p=1.0)
     work = [(task, 0) for task in drawn(12, 4)]
     held = Steered(model(0), from_stories(0), calibration(0), project=False)
     invalid = {}
     for condition in (
-        Condition("none", tone="neutral"),
-        Condition("far", "desperate", 6.0, (2,), "generated", "neutral"),
+        Condition(name="none", tone="neutral"),
+        Condition(name="far", direction="desperate", dose=6.0, layers=(2,), where="generated", tone="neutral"),
     ):
         done = list(episodes(model(0), plan, condition, work, held))
         invalid[condition.name] = sum(not d.attempts[0].valid_python for d in done) / len(done)

@@ -30,8 +30,16 @@ from tests.lab.test_retry import Scripted, fenced
 TASK = tasks.task("parse_duration")
 WRONG = fenced("def parse_duration(text):\n    return 1 if text else 2\n")
 CONFIG = Config("retry_loop", {})
-MANIFEST = Manifest({"name": "made-up"}, "1", "0123", "default", 13, {}, "2026-11-20T00:00:00Z")
-CALM = Condition("calm words", tone="calm")
+MANIFEST = Manifest(
+    model={"name": "made-up"},
+    evaluator="1",
+    texts="0123",
+    sandbox="default",
+    seed=13,
+    packages={},
+    started_at="2026-11-20T00:00:00Z",
+)
+CALM = Condition(name="calm words", tone="calm")
 
 
 class Dying(Scripted):
@@ -53,7 +61,7 @@ def opened(folder: Path) -> Run:
 
 
 def looped(run: Run, writer: Scripted, samples: int = 1, *conditions: Condition, batch: int = 1) -> Ran:
-    plan = Plan(PlainWording(), attempts=2, batch=batch)
+    plan = Plan(wording=PlainWording(), attempts=2, batch=batch)
     return run_loop(run, writer, plan, conditions or (BASELINE,), [TASK], samples)
 
 
@@ -161,7 +169,7 @@ def test_two_conditions_of_one_name_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["../../up", "/etc/x", "..", ".", "a/b", "a\0b"])
 def test_no_name_of_a_condition_leaves_the_folder(name: str, tmp_path: Path) -> None:
     with opened(tmp_path / "run") as run:
-        looped(run, Scripted(fenced(TASK.reference)), 1, Condition(name))
+        looped(run, Scripted(fenced(TASK.reference)), 1, Condition(name=name))
     (trace,) = (tmp_path / "run" / "traces").rglob("*.jsonl")
     assert trace.parent.parent == tmp_path / "run" / "traces"
     assert {p.name for p in tmp_path.iterdir()} == {"run"}

@@ -46,7 +46,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 def give(store: Store, name: str, said: dict[tuple[int, int], str], kind: str = "sentiment", **more: Any) -> None:
-    rows = [LabelRow(session_id(n), Label(kind, name, turn, value, **more)) for (n, turn), value in said.items()]
+    rows = [
+        LabelRow(session_id(n), Label(task=kind, labeller=name, turn=turn, value=value, **more))
+        for (n, turn), value in said.items()
+    ]
     labels.write(store.folder, kind, name, rows)
 
 
@@ -96,16 +99,16 @@ def test_disagreements_are_shown_with_their_messages(store: Store, capsys: pytes
 
 def test_secrets_are_masked_before_an_excerpt_is_cut() -> None:
     text = "x" * 150 + f" {SECRET} and more\x1b[31m"
-    found = compare(task("sentiment"), "a", "b", [Both("s", 0, "NEUTRAL", "NEGATIVE", text=text)])
+    found = compare(task("sentiment"), "a", "b", [Both(session_id="s", turn=0, a="NEUTRAL", b="NEGATIVE", text=text)])
     (example,) = found.patterns[0].examples
     assert example.excerpt is not None and "hf_" not in example.excerpt and len(example.excerpt) == 160
 
 
 def test_patterns_come_with_examples_from_several_sessions() -> None:
-    both = [Both(f"s{n}", 0, "NEUTRAL", "NEGATIVE", text=f"m{n}") for n in range(9)]
+    both = [Both(session_id=f"s{n}", turn=0, a="NEUTRAL", b="NEGATIVE", text=f"m{n}") for n in range(9)]
     found = compare(task("sentiment"), "a", "b", both)
     assert [e.session for e in found.patterns[0].examples] == ["s0", "s3", "s6"]
-    more = compare(task("sentiment"), "a", "b", [Both("t", 0, "NEGATIVE", "NEUTRAL"), *both])
+    more = compare(task("sentiment"), "a", "b", [Both(session_id="t", turn=0, a="NEGATIVE", b="NEUTRAL"), *both])
     assert [p.n for p in more.patterns] == [9, 1]
     assert found.kappa is None or found.kappa.low is None
 
@@ -198,7 +201,10 @@ def test_scores_are_compared_as_scores(tmp_path: Path, capsys: pytest.CaptureFix
     made = store_of(tmp_path, ["a task for one"], ["a task for two"], ["a task for three"])
     for name, scores in (("human:a", (10, 50, 90)), ("human:b", (20, 60, 100))):
         rows = [
-            LabelRow(session_id(n), Label("session_success", name, None, str(score), number=float(score)))
+            LabelRow(
+                session_id(n),
+                Label(task="session_success", labeller=name, turn=None, value=str(score), number=float(score)),
+            )
             for n, score in enumerate(scores)
         ]
         labels.write(made.folder, "session_success", name, rows)
@@ -212,11 +218,20 @@ def test_scores_are_compared_as_scores(tmp_path: Path, capsys: pytest.CaptureFix
 
 def test_steps_that_nobody_gave_still_lie_between() -> None:
     """0 and 4 of 0 to 4 are four steps apart, though no other value occurs; classes without order weigh nothing."""
-    both = [Both("s", None, "0", "4"), Both("t", None, "0", "0"), Both("u", None, "1", "1")]
+    both = [
+        Both(session_id="s", turn=None, a="0", b="4"),
+        Both(session_id="t", turn=None, a="0", b="0"),
+        Both(session_id="u", turn=None, a="1", b="1"),
+    ]
     found = compare(task("goal_alignment_at_close"), "a", "b", both)
     # Seen: 16 of 3 things. Blind: 2 of 0 and 1 of 1 against 4, 0, 1.
     assert found.weighted_kappa == pytest.approx(1 - 16 * 3 / (2 * 16 + 2 * 0 + 2 * 1 + 9 + 1 + 0))
-    assert compare(task("pushback"), "a", "b", [Both("s", 1, "correction", "rejection")]).weighted_kappa is None
+    assert (
+        compare(
+            task("pushback"), "a", "b", [Both(session_id="s", turn=1, a="correction", b="rejection")]
+        ).weighted_kappa
+        is None
+    )
 
 
 @pytest.mark.parametrize(

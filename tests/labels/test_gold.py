@@ -34,7 +34,15 @@ def store(tmp_path: Path) -> Store:
     """Two sessions of thirty messages; rules said of the first two that they are NEGATIVE, of one nothing."""
     made = store_of(tmp_path, MESSAGES, [f"other {m}" for m in MESSAGES])
     rows = [
-        LabelRow(session_id(s), Label("sentiment", "rules", t, "NEGATIVE" if (s, t) in ((0, 0), (0, 1)) else "NEUTRAL"))
+        LabelRow(
+            session_id(s),
+            Label(
+                task="sentiment",
+                labeller="rules",
+                turn=t,
+                value="NEGATIVE" if (s, t) in ((0, 0), (0, 1)) else "NEUTRAL",
+            ),
+        )
         for s in range(2)
         for t in range(30)
         if (s, t) != (1, 29)
@@ -279,10 +287,18 @@ def test_two_annotators_settle_what_they_disagree_on(
 
 
 def test_near_scores_are_settled_by_their_mean() -> None:
-    both = [Both("s", None, "70", "85", 70.0, 85.0), Both("t", None, "10", "60", 10.0, 60.0)]
+    both = [
+        Both(session_id="s", turn=None, a="70", b="85", score_a=70.0, score_b=85.0),
+        Both(session_id="t", turn=None, a="10", b="60", score_a=10.0, score_b=60.0),
+    ]
     near, far = to_settle(task("session_success"), "a", "b", both)
     assert near.label == "77.5" and far.label is None and far.said == {"a": "10", "b": "60"}
-    (steps,) = to_settle(task("goal_alignment_at_close"), "a", "b", [Both("s", None, "3", "4", 0.75, 1.0)])
+    (steps,) = to_settle(
+        task("goal_alignment_at_close"),
+        "a",
+        "b",
+        [Both(session_id="s", turn=None, a="3", b="4", score_a=0.75, score_b=1.0)],
+    )
     assert steps.label is None
 
 

@@ -34,8 +34,13 @@ from tests.labels.server import label
 
 def questions(n: int, name: str = "sentiment", labeller_name: str = "x") -> list[Question]:
     asker = Asker(task(name), labeller_name)
-    made = [Turn(0, "prompt", f"message {i}", 2, None, None, 0) for i in range(n)]
-    return [asker.question(Unit("s", 0, turn, (turn.text,), Case(1))) for turn in made]
+    made = [
+        Turn(turn=0, kind="prompt", text=f"message {i}", n_tokens=2, timestamp=None, model=None, seq=0)
+        for i in range(n)
+    ]
+    return [
+        asker.question(Unit(session_id="s", turn=0, message=turn, parts=(turn.text,), case=Case(1))) for turn in made
+    ]
 
 
 def asked(by: Labeller, wanted: list[Question]) -> list[Outcome]:
@@ -197,7 +202,15 @@ def short(n: int, shown: str = "", tokens: int = 60) -> Question:
         found = read_as(Short, text)
         return Verdict(found.label, number=found.score)
 
-    return Question(f"k{n}", "short", "Judge.", shown or f"message {n}", schema_of(Short), tokens, read)
+    return Question(
+        key=f"k{n}",
+        task="short",
+        told="Judge.",
+        shown=shown or f"message {n}",
+        schema=schema_of(Short),
+        tokens=tokens,
+        read=read,
+    )
 
 
 @pytest.mark.slow

@@ -24,7 +24,13 @@ GOLD = Path(__file__).parents[2].parent / "shared" / "corpus" / "gold" / "prompt
 
 def judged(name: str, text: str, turn: int = 1, kind: TurnKind = "prompt") -> Verdict | Absent:
     """What the rules say of one message, through the door a run uses."""
-    unit = Unit("s", turn, Turn(turn, kind, text, len(text.split()), None, None, 0), (text,), Case(turn + 1))
+    unit = Unit(
+        session_id="s",
+        turn=turn,
+        message=Turn(turn=turn, kind=kind, text=text, n_tokens=len(text.split()), timestamp=None, model=None, seq=0),
+        parts=(text,),
+        case=Case(turn + 1),
+    )
     found: list[tuple[Question, Outcome]] = []
     by = labeller("rules")
     by.ask([Asker(task(name), by.name).question(unit)], lambda q, o: found.append((q, o)))

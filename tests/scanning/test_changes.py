@@ -13,11 +13,22 @@ Told = list[tuple[str, str, int, str | None]]
 
 
 def at(line: int, match: str = "m", around: str = "a", rule: str = "r", end: int | None = None) -> Found:
-    return Found(rule, line, end or line, "", (), "low", "low", "", match, around)
+    return Found(
+        rule=rule,
+        line=line,
+        end_line=end or line,
+        message="",
+        cwe=(),
+        severity="low",
+        confidence="low",
+        text="",
+        match=match,
+        around=around,
+    )
 
 
 def file(path: str, *added: tuple[int, int], old: str | None = None) -> FileChange:
-    return FileChange(path, old or path, "1", "2", list(added), [])
+    return FileChange(path=path, old_path=old or path, old_oid="1", new_oid="2", added=list(added), removed=[])
 
 
 @pytest.mark.parametrize(

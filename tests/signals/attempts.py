@@ -39,13 +39,16 @@ def _part(facts: dict[str, Any], **more: Any) -> Attempt:
         *(n for n in facts if n not in ("knobs", "kinds", "said")),
         *(f"knobs.{k}" for k in facts.get("knobs", ())),
     ]
-    said = [Said(f"{name} is said here", "harness-file", n + 1, [name]) for n, name in enumerate(names)]
+    said = [
+        Said(text=f"{name} is said here", artifact_id="harness-file", line=n + 1, fields=[name])
+        for n, name in enumerate(names)
+    ]
     return Attempt(root=ROOT, task_id="task-1", **{**facts, "said": said + facts.get("said", [])}, **more)
 
 
 def patched(path: str, op: Any = "modify", added: int = 1, removed: int = 1, **more: Any) -> PatchedFile:
     """A file in a patch."""
-    return PatchedFile(path, op, added, removed, [], **more)
+    return PatchedFile(path=path, op=op, added=added, removed=removed, hunks=[], **more)
 
 
 def graded(

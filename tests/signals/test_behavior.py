@@ -116,9 +116,16 @@ def test_absolute_paths_are_inside_when_nobody_knows_where_the_repository_is() -
 def test_diff_lines_adds_up_every_edit_of_the_repository() -> None:
     one = view(
         user("go"),
-        call("Edit", path="a.py", hunks=[Hunk(1, 3, 3, 1), Hunk(9, 9, 0, 2)]),
-        call("Edit", path="a.py", hunks=[Hunk(1, 1, 1, 1)]),
-        call("Write", path="/home/me/x.md", hunks=[Hunk(1, 9, 9, 0)]),
+        call(
+            "Edit",
+            path="a.py",
+            hunks=[
+                Hunk(start_line=1, end_line=3, added=3, removed=1),
+                Hunk(start_line=9, end_line=9, added=0, removed=2),
+            ],
+        ),
+        call("Edit", path="a.py", hunks=[Hunk(start_line=1, end_line=1, added=1, removed=1)]),
+        call("Write", path="/home/me/x.md", hunks=[Hunk(start_line=1, end_line=9, added=9, removed=0)]),
         cwd=REPO,
     )
     assert value(one, "behavior.diff_lines") == 3 + 1 + 2 + 2
@@ -137,7 +144,11 @@ def test_diff_lines_of_a_session_without_edits_is_zero() -> None:
 
 def test_diff_lines_are_absent_when_no_edit_tells_its_lines_and_flagged_when_some_do_not() -> None:
     assert absent(view(user("go"), bash("touch a.py")), "behavior.diff_lines") == ("missing_field", "line_counts")
-    some = view(user("go"), bash("touch a.py"), call("Edit", path="a.py", hunks=[Hunk(1, 1, 1, 0)]))
+    some = view(
+        user("go"),
+        bash("touch a.py"),
+        call("Edit", path="a.py", hunks=[Hunk(start_line=1, end_line=1, added=1, removed=0)]),
+    )
     assert value(some, "behavior.diff_lines") == 1
     assert detail(some, "behavior.diff_lines")["edits_without_lines"] == 1
     assert (lines(some, "behavior.diff_lines"), lines(some, "behavior.diff_lines", "counter")) == ([3], [2])

@@ -107,7 +107,7 @@ def test_one_turn_objects_only_by_the_brake(parts: list[Part], rate: float) -> N
 
 
 def checkpoint(lines: int | None, total: int | None, percent: float | None = None) -> Checkpoint:
-    return Checkpoint("c", agent_lines=lines, total_committed=total, agent_percentage=percent)
+    return Checkpoint(checkpoint_id="c", agent_lines=lines, total_committed=total, agent_percentage=percent)
 
 
 PERCENT, MODE = "chat.agent_percentage", "chat.coding_mode"

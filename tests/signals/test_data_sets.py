@@ -91,8 +91,8 @@ def test_a_session_without_a_label_at_turn_five_takes_no_part_in_it() -> None:
 
 def test_what_a_labeller_said_of_turn_five_is_a_sessions_part() -> None:
     made = session(*(part for n in range(6) for part in (user(f"say {n}"), say("so"))), cwd="/r")
-    made.labels = [Label("sentiment", "a", n, "NEGATIVE", created_at=7) for n in (0, 4, 5)]
-    made.labels.append(Label("sentiment", "b", 4, "NEUTRAL"))
+    made.labels = [Label(task="sentiment", labeller="a", turn=n, value="NEGATIVE", created_at=7) for n in (0, 4, 5)]
+    made.labels.append(Label(task="sentiment", labeller="b", turn=4, value="NEUTRAL"))
     assert value(SessionView(made), INPUTS)["felt"] == {"a": [3, 7, 1, 1], "b": [1, 0, 0, 1]}
 
 

@@ -136,7 +136,16 @@ def test_many_calls_of_one_tool_cost_no_quadratic_time() -> None:
     from agentsignals.signals.dynamics import _repeated  # noqa: PLC0415  (its cost is what is tested)
 
     calls = [
-        ToolCall(n, 0, None, "main", str(n), "Grep", "search", arguments=f'{{"pattern":"{n % 5000:05d}"}}')
+        ToolCall(
+            seq=n,
+            turn=0,
+            step=None,
+            thread="main",
+            call_id=str(n),
+            name="Grep",
+            class_="search",
+            arguments=f'{{"pattern":"{n % 5000:05d}"}}',
+        )
         for n in range(10_000)
     ]
     assert [len(same) for same in _repeated(calls)] == [2] * 5000

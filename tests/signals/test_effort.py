@@ -28,7 +28,7 @@ def committed(*lines: int | None, **more: Any) -> SessionView:
         say("b", input_tokens=0, output_tokens=0),
         **more,
     )
-    made.checkpoints = [Checkpoint(f"c{n}", total_committed=total) for n, total in enumerate(lines)]
+    made.checkpoints = [Checkpoint(checkpoint_id=f"c{n}", total_committed=total) for n, total in enumerate(lines)]
     return SessionView(made)
 
 
@@ -63,7 +63,7 @@ def test_what_is_unknown_is_null_and_leaves_the_others() -> None:
     made = session(user("go"), call("Read", path="a.py"))
     for row in (*made.events, *made.turns):
         row.timestamp = None
-    made.checkpoints = [Checkpoint("c", total_committed=100)]
+    made.checkpoints = [Checkpoint(checkpoint_id="c", total_committed=100)]
     made.steps.clear()
     found = value(SessionView(made), COST)
     assert found == {"usd": 0.0, "tokens": None, "minutes": None, "agent_minutes": None, "user_turns": 1}
@@ -71,7 +71,7 @@ def test_what_is_unknown_is_null_and_leaves_the_others() -> None:
 
 def test_unpriced_calls_make_no_price() -> None:
     made = session(user("go"), say("a", model="no-such-model", input_tokens=10, output_tokens=20))
-    made.checkpoints = [Checkpoint("c", total_committed=100)]
+    made.checkpoints = [Checkpoint(checkpoint_id="c", total_committed=100)]
     found = value(SessionView(made), COST)
     assert (found["usd"], found["tokens"]) == (None, 30)
 

@@ -18,7 +18,7 @@ TURNS, CALLS, EDITS = "behavior.turn_count", "behavior.tool_call_count", "behavi
 TOUCHED, DIFF, BASH = "behavior.touched_files[]", "behavior.diff_lines", "behavior.bash_mediated_edits"
 WALL, TIMED_OUT = "infra.wall_time_s", "infra.timed_out"
 COST = "tokens.cost_usd"
-EDIT = call("Edit", path="a.py", hunks=[Hunk(1, 1, 1, 2)])
+EDIT = call("Edit", path="a.py", hunks=[Hunk(start_line=1, end_line=1, added=1, removed=2)])
 SCRIPT = call("Bash", command="python fix.py")
 COUNTED = HarnessSummary(turns=9, tool_calls=8, edit_calls=7, touched_files=[("./b.py", 4), ("a.py", 2)])
 
@@ -119,7 +119,7 @@ def test_an_attempt_lasts_as_long_as_its_harness_says(
 
 
 def test_without_a_duration_the_transcript_tells_and_the_verifiers_time_does_not_count() -> None:
-    late = Said("verified", "harness-file", 1, [], at=START * 2)
+    late = Said(text="verified", artifact_id="harness-file", line=1, fields=[], at=START * 2)
     assert value(ran(say("a"), say("b"), said=[late]), WALL) == 2.0
     assert absent(unseen(reward=1.0), WALL) == ("missing_field", "duration")
     assert absent(unseen(wall_time_s=float("nan")), WALL) == ("missing_field", "duration")
@@ -234,7 +234,9 @@ PHASES, TRANSITIONS = "reasoning.plannotator_phases[]", "reasoning.phase_transit
 
 def test_phases_on_stdout_are_known_without_a_transcript() -> None:
     lines = [f'{{"event": "plannotator-phase", "phase": "{name}"}}' for name in ("explore", "implement")]
-    said = [Said(line, "stdout-file", n + 1, [], kind="phase") for n, line in enumerate(lines)]
+    said = [
+        Said(text=line, artifact_id="stdout-file", line=n + 1, fields=[], kind="phase") for n, line in enumerate(lines)
+    ]
     one = unseen(kinds=["stdout"], said=said)
     assert [(row["phase"], row["line_no"]) for row in value(one, PHASES)] == [("explore", 1), ("implement", 2)]
     assert (value(one, TRANSITIONS), detail(one, TRANSITIONS)) == (["explore", "implement"], {"method": "plannotator"})

@@ -14,13 +14,15 @@ from tests.build import call, say, user, view
 from tests.signals.ask import absent, detail, evidence, value
 
 JUDGED = {
-    "anticipation.instruction_adherence": Label("instruction_adherence", "m", None, "full"),
-    "chat.user_persona": Label("persona", "m", None, "nitpicker"),
-    "chat.repo_domain": Label("repo_domain", "m", None, "devtools"),
+    "anticipation.instruction_adherence": Label(task="instruction_adherence", labeller="m", turn=None, value="full"),
+    "chat.user_persona": Label(task="persona", labeller="m", turn=None, value="nitpicker"),
+    "chat.repo_domain": Label(task="repo_domain", labeller="m", turn=None, value="devtools"),
 }
 SCORED = {
-    "anticipation.task_paraphrase_accuracy": Label("task_paraphrase_accuracy", "m", None, "3", number=0.75),
-    "chat.session_success_score": Label("session_success", "m", None, "82", number=82),
+    "anticipation.task_paraphrase_accuracy": Label(
+        task="task_paraphrase_accuracy", labeller="m", turn=None, value="3", number=0.75
+    ),
+    "chat.session_success_score": Label(task="session_success", labeller="m", turn=None, value="82", number=82),
 }
 NO_JUDGE = ("backend_disabled", "judge")
 
@@ -45,7 +47,13 @@ def test_without_a_label_it_says_what_is_missing(path: str) -> None:
 def test_the_label_is_the_value_and_its_labeller_is_told(path: str) -> None:
     known = JUDGED[path]
     label = Label(
-        known.task, "m", None, known.value, reason="said so", prompt_hash="abc", detail='{"confidence":"high"}'
+        task=known.task,
+        labeller="m",
+        turn=None,
+        value=known.value,
+        reason="said so",
+        prompt_hash="abc",
+        detail='{"confidence":"high"}',
     )
     assert value(talked(label), path) == label.value
     assert detail(talked(label), path) == {
@@ -58,23 +66,23 @@ def test_the_label_is_the_value_and_its_labeller_is_told(path: str) -> None:
 def test_a_score_is_a_number(path: str) -> None:
     label = SCORED[path]
     assert value(talked(label), path) == label.number
-    spoilt = Label(label.task, "m", None, "none of it")
+    spoilt = Label(task=label.task, labeller="m", turn=None, value="none of it")
     assert absent(talked(spoilt), path) == ("parse_error", "label without a number")
 
 
 def test_who_labelled_most_counts_then_who_did_last() -> None:
     old, young = (
-        Label("session_success", "a", None, "10", number=10, created_at=1),
-        Label("session_success", "b", None, "20", number=20, created_at=2),
+        Label(task="session_success", labeller="a", turn=None, value="10", number=10, created_at=1),
+        Label(task="session_success", labeller="b", turn=None, value="20", number=20, created_at=2),
     )
     assert value(talked(old, young), "chat.session_success_score") == 20
-    more = Label("session_success", "a", 0, "x", number=1, created_at=1)
+    more = Label(task="session_success", labeller="a", turn=0, value="x", number=1, created_at=1)
     assert value(talked(old, young, more), "chat.session_success_score") == 10
 
 
 def test_a_session_in_which_nobody_answered_is_not_judged() -> None:
     empty = view(user("hi"))
-    empty.session.labels = [Label("instruction_adherence", "m", None, "full")]
+    empty.session.labels = [Label(task="instruction_adherence", labeller="m", turn=None, value="full")]
     assert absent(empty, "anticipation.instruction_adherence")[0] == "not_applicable"
 
 
@@ -83,7 +91,7 @@ def test_one_turn_makes_no_persona() -> None:
 
 
 def test_no_plan_has_no_optimality() -> None:
-    label = Label("plan_optimality", "m", None, "optimal")
+    label = Label(task="plan_optimality", labeller="m", turn=None, value="optimal")
     assert absent(talked(label), "anticipation.plan_optimality") == ("not_applicable", "no_plan")
     planned = view(user("fix it"), say("Plan:\n1. Read the parser\n2. Change the parser\n3. Run the tests"), say("ok"))
     planned.session.labels = [label]
@@ -110,13 +118,17 @@ def test_without_a_judge_words_tell_what_a_prompt_asks_for(text: str, intent: st
 
 
 def test_a_judge_is_believed_over_words() -> None:
-    first, second = turns(talked(Label("prompt_intent", "m", 0, "understand")), "chat.prompt_intent")
+    first, second = turns(
+        talked(Label(task="prompt_intent", labeller="m", turn=0, value="understand")), "chat.prompt_intent"
+    )
     assert (first[0], first[1]["method"], second[1]["method"]) == ("understand", "judge", "regex")
 
 
 def test_topics_are_numbers_of_clusters() -> None:
     assert turns(talked(), "chat.prompt_topic_cluster") == []
-    first, second = turns(talked(Label("topic", "kmeans", 0, "tests", number=4)), "chat.prompt_topic_cluster")
+    first, second = turns(
+        talked(Label(task="topic", labeller="kmeans", turn=0, value="tests", number=4)), "chat.prompt_topic_cluster"
+    )
     assert (first[0], second[0]) == (4, Absent("not_applicable", "not_clustered"))
 
 
@@ -126,7 +138,9 @@ def test_what_a_repository_tells() -> None:
     edited = view(user("fix"), call("Edit", path="a.py"))
     assert absent(edited, path) == ("missing_artifact", "git_attribution")
     assert absent(edited, "chat.vulnerabilities_introduced_per_kloc") == ("backend_disabled", "scanner")
-    edited.session.labels = [Label("code_survival", "attribution", None, "", number=0.5, detail='{"produced":4}')]
+    edited.session.labels = [
+        Label(task="code_survival", labeller="attribution", turn=None, value="", number=0.5, detail='{"produced":4}')
+    ]
     assert value(edited, path) == 0.5
     assert detail(edited, path) == {"labeller": "attribution", "produced": 4}
     assert [i.role for i in evidence(edited, path).items] == ["support"]
@@ -142,8 +156,8 @@ def test_the_inventory_says_what_each_waits_for() -> None:
 
 def test_rules_count_only_where_nobody_else_judged() -> None:
     """Rules judge every message, a model may fail at one: that makes rules no better judge."""
-    rules = [Label("prompt_intent", "rules", n, "git", created_at=9) for n in range(2)]
-    model = Label("prompt_intent", "m", 0, "debug", created_at=1)
+    rules = [Label(task="prompt_intent", labeller="rules", turn=n, value="git", created_at=9) for n in range(2)]
+    model = Label(task="prompt_intent", labeller="m", turn=0, value="debug", created_at=1)
     both = talked(*rules, model)
     assert [(v, d["method"], d.get("labeller")) for v, d in turns(both, "chat.prompt_intent")] == [
         ("debug", "judge", "m"),
@@ -156,15 +170,21 @@ def test_rules_count_only_where_nobody_else_judged() -> None:
 
 
 def test_a_judge_says_where_the_work_ran_beyond_the_request() -> None:
-    made = talked(Label("conflation_turn", "m", None, "1", reason="touched the docs", number=1.0))
+    made = talked(
+        Label(task="conflation_turn", labeller="m", turn=None, value="1", reason="touched the docs", number=1.0)
+    )
     assert value(made, "anticipation.conflation_turn") == 1
     assert detail(made, "anticipation.conflation_turn")["method"] == "judge"
     assert evidence(made, "anticipation.conflation_turn").rules == ["m: 1 (touched the docs)"]
-    clean = talked(Label("conflation_turn", "m", None, "none"))
+    clean = talked(Label(task="conflation_turn", labeller="m", turn=None, value="none"))
     assert absent(clean, "anticipation.conflation_turn") == ("none_found", "method judge, by m")
 
 
 def test_a_judges_score_of_the_end_stands_before_the_comparison_of_words() -> None:
-    made = talked(Label("goal_alignment_at_close", "m", None, "3", reason="a part is missing", number=0.75))
+    made = talked(
+        Label(
+            task="goal_alignment_at_close", labeller="m", turn=None, value="3", reason="a part is missing", number=0.75
+        )
+    )
     assert value(made, "anticipation.goal_alignment_at_close") == 0.75
     assert detail(made, "anticipation.goal_alignment_at_close")["labeller"] == "m"

@@ -54,7 +54,7 @@ def test_two_turns_are_too_few() -> None:
 
 
 def edit(path: str) -> Part:
-    return call("Edit", path=path, hunks=[Hunk(1, 2, added=2, removed=2, old_start=1)])
+    return call("Edit", path=path, hunks=[Hunk(start_line=1, end_line=2, added=2, removed=2, old_start=1)])
 
 
 @pytest.mark.parametrize(("then", "is_locked"), [("a.py", True), ("b.py", False)])

@@ -75,10 +75,16 @@ def test_without_an_edit_of_the_repository_nothing_can_be_applied() -> None:
 @pytest.mark.parametrize(
     ("recorded", "applied"),
     [
-        ([Checkpoint("c", agent_lines=3, total_committed=9)], True),
-        ([Checkpoint("c", agent_lines=0, total_committed=9), Checkpoint("d", agent_lines=1, total_committed=1)], True),
-        ([Checkpoint("c", agent_lines=0, total_committed=0, agent_percentage=100.0)], True),
-        ([Checkpoint("c", agent_lines=0, total_committed=9)], False),
+        ([Checkpoint(checkpoint_id="c", agent_lines=3, total_committed=9)], True),
+        (
+            [
+                Checkpoint(checkpoint_id="c", agent_lines=0, total_committed=9),
+                Checkpoint(checkpoint_id="d", agent_lines=1, total_committed=1),
+            ],
+            True,
+        ),
+        ([Checkpoint(checkpoint_id="c", agent_lines=0, total_committed=0, agent_percentage=100.0)], True),
+        ([Checkpoint(checkpoint_id="c", agent_lines=0, total_committed=9)], False),
     ],
 )
 def test_recorded_attribution_comes_first(recorded: list[Checkpoint], applied: bool) -> None:
@@ -89,7 +95,11 @@ def test_recorded_attribution_comes_first(recorded: list[Checkpoint], applied: b
 
 
 @pytest.mark.parametrize(
-    "recorded", [[Checkpoint("c")], [Checkpoint("c", agent_lines=0, total_committed=0, agent_percentage=0.0)]]
+    "recorded",
+    [
+        [Checkpoint(checkpoint_id="c")],
+        [Checkpoint(checkpoint_id="c", agent_lines=0, total_committed=0, agent_percentage=0.0)],
+    ],
 )
 def test_attribution_of_nothing_leaves_it_to_the_transcript(recorded: list[Checkpoint]) -> None:
     assert detail(view(user("go"), EDIT, COMMIT, checkpoints=recorded), APPLIED)["method"] == "transcript"
@@ -97,10 +107,18 @@ def test_attribution_of_nothing_leaves_it_to_the_transcript(recorded: list[Check
 
 def told(verdict: str, is_sure: bool = True) -> Label:
     lines = 3 if verdict == "applied" else 0
-    return label(LinesCommitted(verdict, lines, 0, 9, 0, is_sure=is_sure), verdict, lines, "")
+    return label(
+        LinesCommitted(verdict=verdict, lines=lines, late_lines=0, produced=9, n_commits=0, is_sure=is_sure),
+        verdict,
+        lines,
+        "",
+    )
 
 
-YES, NO = Checkpoint("c", agent_lines=3, total_committed=9), Checkpoint("c", agent_lines=0, total_committed=9)
+YES, NO = (
+    Checkpoint(checkpoint_id="c", agent_lines=3, total_committed=9),
+    Checkpoint(checkpoint_id="c", agent_lines=0, total_committed=9),
+)
 
 
 @pytest.mark.parametrize(
@@ -230,7 +248,9 @@ DAY = 1440
 
 def judged(given: dict[str, Any], **history: Any) -> tuple[Any, dict[str, Any], Any]:
     """The outcome, its detail, and the collected evidence; `given` as it comes back from the store."""
-    session = Session("s1", "product", "claude-code", "claude-code", "a1", ended_at=ENDED)
+    session = Session(
+        session_id="s1", context="product", format="claude-code", agent="claude-code", artifact_id="a1", ended_at=ENDED
+    )
     known = {
         "closing_reaction": {
             "kind": "none",
@@ -243,7 +263,7 @@ def judged(given: dict[str, Any], **history: Any) -> tuple[Any, dict[str, Any], 
         "changes_reverted": Absent("missing_artifact", "git_or_snapshots"),
         **given,
     }
-    past = History("me/app", ENDED + 2 * DAY * MINUTE, 0)
+    past = History(place="me/app", known_until=ENDED + 2 * DAY * MINUTE, known_since=0)
     for name, fact in history.items():
         setattr(past, name, fact)
     one = SessionView(session)
@@ -335,10 +355,19 @@ def test_a_session_that_may_still_go_on_is_not_abandoned(
     ],
 )
 def test_seconds_until_the_person_came_back(history: dict[str, Any], ended: int | None, expected: Any) -> None:
-    past = History("me/app", ENDED + 2 * DAY * MINUTE, 0)
+    past = History(place="me/app", known_until=ENDED + 2 * DAY * MINUTE, known_since=0)
     for name, fact in history.items():
         setattr(past, name, fact)
-    one = SessionView(Session("s1", "product", "claude-code", "claude-code", "a1", ended_at=ended))
+    one = SessionView(
+        Session(
+            session_id="s1",
+            context="product",
+            format="claude-code",
+            agent="claude-code",
+            artifact_id="a1",
+            ended_at=ended,
+        )
+    )
     found = explain(by_path("user.session_reopened_within_s"), one, {}, past)
     assert found[0] == expected
     if expected == 60.0:
@@ -346,12 +375,18 @@ def test_seconds_until_the_person_came_back(history: dict[str, Any], ended: int 
 
 
 def test_prior_sessions_of_the_repository() -> None:
-    one = SessionView(Session("s1", "product", "claude-code", "claude-code", "a1"))
+    one = SessionView(
+        Session(session_id="s1", context="product", format="claude-code", agent="claude-code", artifact_id="a1")
+    )
     path = by_path("user.prior_sessions_same_repo")
-    found, told, collected = explain(path, one, {}, History("me/app", 9, 0, 3, 2))
+    found, told, collected = explain(
+        path, one, {}, History(place="me/app", known_until=9, known_since=0, n_prior=3, n_prior_same_user=2)
+    )
     assert (found, told) == (3, {"same_user": 2, "store_start": "1970-01-01T00:00:00.000Z"})
     assert "me/app" in collected.rules[0]
-    assert explain(path, one, {}, History(None, 9, 0))[0] == Absent("not_applicable", "repo_unknown")
+    assert explain(path, one, {}, History(place=None, known_until=9, known_since=0))[0] == Absent(
+        "not_applicable", "repo_unknown"
+    )
 
 
 def test_what_looks_at_other_sessions_is_computed_in_the_second_pass() -> None:

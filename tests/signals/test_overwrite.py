@@ -15,7 +15,7 @@ PATH = "chat.agent_self_overwrite_share"
 
 def hunk(at: int, added: int, removed: int, new_at: int | None = None) -> Hunk:
     start = new_at if new_at is not None else at
-    return Hunk(start, start + max(added, 1) - 1, added, removed, at)
+    return Hunk(start_line=start, end_line=start + max(added, 1) - 1, added=added, removed=removed, old_start=at)
 
 
 def edit(*hunks: Hunk, path: str = "a.py", **more: object) -> Part:
@@ -23,7 +23,14 @@ def edit(*hunks: Hunk, path: str = "a.py", **more: object) -> Part:
 
 
 def whole(lines_added: int, removed: int | None = 0) -> Hunk:
-    return Hunk(1, lines_added, lines_added, removed, None if removed is None else 1, True)
+    return Hunk(
+        start_line=1,
+        end_line=lines_added,
+        added=lines_added,
+        removed=removed,
+        old_start=None if removed is None else 1,
+        whole_file=True,
+    )
 
 
 @pytest.mark.parametrize(
@@ -57,7 +64,9 @@ def test_lines_the_agent_added_and_removed_again_are_followed_by_their_place(
 
 
 def test_a_hunk_of_two_changes_loses_no_more_than_it_removed() -> None:
-    spread = Hunk(1, 10, 1, 1, 1)  # ten lines long, of which one was replaced
+    spread = Hunk(
+        start_line=1, end_line=10, added=1, removed=1, old_start=1
+    )  # ten lines long, of which one was replaced
     one = view(user("go"), edit(hunk(1, 10, 0)), edit(spread))
     assert detail(one, PATH)["num"] == 1
 
@@ -103,7 +112,21 @@ def test_without_edits_or_line_counts_or_added_lines_there_is_no_share() -> None
 def test_many_edits_of_one_file_are_followed_in_reasonable_time() -> None:
     made = session(user("go"))
     made.edits = [
-        Edit(n, 0, "main", "c", "a.py", "modify", "edit_tool", 0, 2 * n + 1, 2 * n + 1, 1, 0, 2 * n + 1)
+        Edit(
+            seq=n,
+            turn=0,
+            thread="main",
+            call_id="c",
+            path="a.py",
+            op="modify",
+            via="edit_tool",
+            hunk=0,
+            start_line=2 * n + 1,
+            end_line=2 * n + 1,
+            added=1,
+            removed=0,
+            old_start=2 * n + 1,
+        )
         for n in range(2_000)
     ]
     assert value(SessionView(made), PATH) == 0.0

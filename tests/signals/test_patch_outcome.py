@@ -63,7 +63,9 @@ TABLE = (
 
 def facts_of(present: Any, applies: Any, verifier: Any, reward: Any, counts: Any) -> PatchFacts:
     fixed, targets, broken = counts or (None, None, None)
-    return PatchFacts(present, applies, verifier, reward, fixed, targets, broken)
+    return PatchFacts(
+        present=present, applies=applies, verifier=verifier, reward=reward, fixed=fixed, targets=targets, broken=broken
+    )
 
 
 COMBINATIONS = [facts_of(*one) for one in product(PATCHES, APPLIES, VERIFIERS, REWARDS, COUNTS)]
@@ -133,11 +135,33 @@ PROPERTIES: dict[str, Callable[[PatchFacts, Verdict], bool]] = {
     "a reward of 1 is never without effect": lambda f, v: v.outcome != "no_effect_patch" or f.reward != 1,
     "unknown whether it applies is as good as yes": lambda f, v: (
         f.applies is not None
-        or judged(PatchFacts(f.present, True, f.verifier, f.reward, f.fixed, f.targets, f.broken)) == v
+        or judged(
+            PatchFacts(
+                present=f.present,
+                applies=True,
+                verifier=f.verifier,
+                reward=f.reward,
+                fixed=f.fixed,
+                targets=f.targets,
+                broken=f.broken,
+            )
+        )
+        == v
     ),
     "an unknown patch is as good as one": lambda f, v: (
         f.present is not None
-        or judged(PatchFacts(True, f.applies, f.verifier, f.reward, f.fixed, f.targets, f.broken)) == v
+        or judged(
+            PatchFacts(
+                present=True,
+                applies=f.applies,
+                verifier=f.verifier,
+                reward=f.reward,
+                fixed=f.fixed,
+                targets=f.targets,
+                broken=f.broken,
+            )
+        )
+        == v
     ),
 }
 

@@ -16,7 +16,7 @@ HISTORY, COUNT, TREND = "user.region_edit_history[]", "user.region_re_edit_count
 
 def hunk(at: int, added: int, removed: int, new_at: int | None = None) -> Hunk:
     start = new_at if new_at is not None else at
-    return Hunk(start, start + max(added, 1) - 1, added, removed, at)
+    return Hunk(start_line=start, end_line=start + max(added, 1) - 1, added=added, removed=removed, old_start=at)
 
 
 def edit(*hunks: Hunk, path: str = "a.py", old: str = "", new: str = "", **more: Any) -> Part:

@@ -25,7 +25,14 @@ def edit(old: str = BEFORE, new: str = AFTER, path: str = "a.py", **more: Any) -
 
 def outline(name: str, at: int, one: SessionView, place: str | None = "r", **more: Any) -> Outline:
     lines = value(one, PRINTS)
-    return Outline(name, place, at, at + 5, lines=lines if isinstance(lines, dict) else {}, **more)
+    return Outline(
+        session_id=name,
+        place=place,
+        started_at=at,
+        ended_at=at + 5,
+        lines=lines if isinstance(lines, dict) else {},
+        **more,
+    )
 
 
 def prior(one: SessionView, *earlier: SessionView, **more: Any) -> Any:
@@ -163,7 +170,7 @@ def test_without_edits_or_texts_or_a_place_there_is_nothing_to_compare() -> None
     assert prior(nothing, session(edit())) == Absent("not_applicable", "no_edit")
     assert prior(shell, session(edit())) == Absent("missing_field", "line_texts")
     one = session(edit())
-    alone = measure(one, values(one), History(None, 0, 0))
+    alone = measure(one, values(one), History(place=None, known_until=0, known_since=0))
     assert Absent("not_applicable", "repo_unknown") in [r.value for r in alone if r.signal.path == PATH]
 
 

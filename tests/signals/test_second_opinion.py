@@ -78,7 +78,16 @@ def counted(records: list[dict[str, Any]]) -> dict[str, Any]:
 @pytest.mark.parametrize("path", transcripts(), ids=lambda p: f"{p.parts[-3]}/{p.parts[-2]}")
 def test_counts_of_a_real_session_are_those_of_its_raw_lines(path: Path) -> None:
     data = path.read_bytes()
-    session = read([Input(data, Artifact("a", "test", str(path), "claude-code", "", len(data)))]).sessions[0]
+    session = read(
+        [
+            Input(
+                data,
+                Artifact(
+                    artifact_id="a", source="test", path=str(path), format="claude-code", sha256="", bytes=len(data)
+                ),
+            )
+        ]
+    ).sessions[0]
     found = {r.signal.path: r.value for r in measure(SessionView(session))}
     records = raw(path)
     assert {key: found[key] for key in counted(records)} == counted(records)

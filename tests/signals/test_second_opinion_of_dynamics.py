@@ -76,7 +76,9 @@ def failures(found: list[dict[str, Any]]) -> tuple[int, int]:
 
 @pytest.mark.parametrize("path", transcripts(), ids=lambda p: f"{p.parts[-3]}/{p.parts[-2]}")
 def test_figures_agree_with_the_raw_lines(path: Path) -> None:
-    artifact = Artifact("a", "s", str(path), "claude-code", "", path.stat().st_size)
+    artifact = Artifact(
+        artifact_id="a", source="s", path=str(path), format="claude-code", sha256="", bytes=path.stat().st_size
+    )
     (session,) = read([Input(path.read_bytes(), artifact)]).sessions
     results = {r.signal.path: r for r in measure(SessionView(session))}
     found = blocks(path)

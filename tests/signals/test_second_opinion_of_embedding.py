@@ -79,7 +79,9 @@ def answers(session: Session, path: Path) -> list[str]:
 
 @pytest.mark.parametrize("path", transcripts(), ids=lambda p: f"{p.parts[-3]}/{p.parts[-2]}")
 def test_distances_agree_with_the_raw_lines(path: Path) -> None:
-    artifact = Artifact("a", "s", str(path), "claude-code", "", path.stat().st_size)
+    artifact = Artifact(
+        artifact_id="a", source="s", path=str(path), format="claude-code", sha256="", bytes=path.stat().st_size
+    )
     (session,) = read([Input(path.read_bytes(), artifact)]).sessions
     results: dict[str, Any] = {r.signal.path: r for r in measure(SessionView(session))}
     curve, coherence = results["dynamics.cp_curve[]"], results["dynamics.intent_coherence_curve[]"]

@@ -73,7 +73,7 @@ def raw(path: Path) -> dict[str, Any]:
 
 
 def computed(path: Path) -> dict[str, Any]:
-    artifact = Artifact("a", "test", str(path), "claude-code", "", 0)
+    artifact = Artifact(artifact_id="a", source="test", path=str(path), format="claude-code", sha256="", bytes=0)
     sessions = read([Input(path.read_bytes(), artifact)]).sessions
     found = {r.signal.path: plain(r.value) for r in measure(SessionView(sessions[0])) if r.turn is None}
     errors: Counter[str] = Counter()

@@ -53,7 +53,16 @@ def without_code(text: str) -> str:
 @pytest.mark.parametrize("path", sorted(CORPUS.glob("*/*/transcript.jsonl"))[::5], ids=lambda p: p.parts[-2])
 def test_hedges_tokens_and_markers_are_those_of_the_raw_lines(path: Path) -> None:
     data = path.read_bytes()
-    session = FORMAT.read([Input(data, Artifact("a", "test", str(path), "claude-code", "", len(data)))]).sessions[0]
+    session = FORMAT.read(
+        [
+            Input(
+                data,
+                Artifact(
+                    artifact_id="a", source="test", path=str(path), format="claude-code", sha256="", bytes=len(data)
+                ),
+            )
+        ]
+    ).sessions[0]
     found = {r.signal.path: r for r in measure(SessionView(session))}
     raw = list(messages(path))
     said = [without_code(text) for text in raw]

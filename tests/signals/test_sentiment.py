@@ -18,7 +18,7 @@ LETTERS = {"+": "POSITIVE", "-": "NEGATIVE", "0": "NEUTRAL", "?": None}
 
 
 def label(turn: int | None, value: str, labeller: str = "model", task: str = "sentiment", **more: Any) -> Label:
-    return Label(task, labeller, turn, value, **more)
+    return Label(task=task, labeller=labeller, turn=turn, value=value, **more)
 
 
 def labelled(*labels: Label, turns: int = 3) -> SessionView:

@@ -78,7 +78,11 @@ def test_without_a_reward_it_says_what_is_missing(facts: dict[str, Any], why: tu
             "unverifiable",
             {"rule": 2, "method": "gate"},
         ),
-        ({"reward": 0.0, "verification": Verification("crashed")}, "unverifiable", {"rule": 2, "method": "gate"}),
+        (
+            {"reward": 0.0, "verification": Verification(status="crashed")},
+            "unverifiable",
+            {"rule": 2, "method": "gate"},
+        ),
         (
             {"reward": 0.0, "verification": graded(layout="B", left=3)},
             "no_effect_patch",

@@ -36,11 +36,11 @@ def against(baseline: Baseline, path: str) -> Study:
     context: Context = "eval" if baseline.context == "eval" else "product"
     command = f"agentsignals report --baseline {shlex.quote(path)} --study sessions -o baseline.json"
     return Study(
-        "baseline",
-        "You against a baseline",
-        "Where do your sessions differ from those of the baseline?",
-        QUERY,
-        partial(_compare, baseline, command),
+        name="baseline",
+        title="You against a baseline",
+        question="Where do your sessions differ from those of the baseline?",
+        queries=QUERY,
+        function=partial(_compare, baseline, command),
         context=context,
     )
 

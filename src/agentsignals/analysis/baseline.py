@@ -59,7 +59,7 @@ Count = Annotated[int, Meta(ge=0)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 
 
-class Spread(Struct, frozen=True):
+class Spread(Struct, frozen=True, kw_only=True):
     """How a measure spreads over sessions."""
 
     signal: str
@@ -89,7 +89,7 @@ class Rate(Struct, frozen=True):
         return self.negative / self.n
 
 
-class Baseline(Struct, frozen=True):
+class Baseline(Struct, frozen=True, kw_only=True):
     """What a set of sessions is like."""
 
     form: int
@@ -113,14 +113,14 @@ def baseline_of(inputs: Inputs, context: str) -> Baseline:
     places = Counter(place for row in sessions if (place := known.of(row)) is not None)
     found = labelled(inputs)
     return Baseline(
-        FORM,
-        context,
-        len(sessions),
-        len(places),
-        max(places.values()) / places.total() if places else None,
-        spreads(inputs.rows["measures"]),
-        rates(found) if found else [],
-        _mark(found, inputs.rows["labels"]) if found else "",
+        form=FORM,
+        context=context,
+        sessions=len(sessions),
+        places=len(places),
+        largest_place=max(places.values()) / places.total() if places else None,
+        measures=spreads(inputs.rows["measures"]),
+        negative_by_turn=rates(found) if found else [],
+        labels_mark=_mark(found, inputs.rows["labels"]) if found else "",
     )
 
 
@@ -143,7 +143,14 @@ def _spread(path: str, version: int, ascending: list[float]) -> Spread:
     n = len(ascending)
     mean = fsum(ascending) / n
     sd = sqrt(fsum((value - mean) ** 2 for value in ascending) / (n - 1))
-    return Spread(path, version, n, mean, sd, [quantile(ascending, share) for share in QUANTILES])
+    return Spread(
+        signal=path,
+        version=version,
+        n=n,
+        mean=mean,
+        sd=sd,
+        quantiles=[quantile(ascending, share) for share in QUANTILES],
+    )
 
 
 def rates(found: Labelled) -> list[Rate]:

@@ -123,7 +123,7 @@ class Inputs(Struct, frozen=True):
         return [values[0] for values in whole] if len(columns) == 1 else whole
 
 
-class Study(Struct, frozen=True):
+class Study(Struct, frozen=True, kw_only=True):
     """A question answered over many sessions."""
 
     name: str

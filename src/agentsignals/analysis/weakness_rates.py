@@ -21,7 +21,7 @@ ALL, CODE = "all", "code"
 """Which files: all that are scanned, or those that are no tests, samples or examples."""
 
 
-class Rate(Struct):
+class Rate(Struct, kw_only=True):
     """Findings of a group of lines or commits per 1 000 of their added lines, with exact Poisson intervals (95 %)."""
 
     attribution: str
@@ -67,7 +67,7 @@ def rates(scans: Iterable[Row], findings: Iterable[Row]) -> list[Rate]:
 
 
 def _empty(attribution: str, by: str, group: str, files: str) -> Rate:
-    return Rate(attribution, by, group, files, 0, 0, 0, 0)
+    return Rate(attribution=attribution, by=by, group=group, files=files, commits=0, lines=0, introduced=0, fixed=0)
 
 
 def _by_owner(attribution: str, files: str, scans: list[Row], findings: list[Row]) -> Iterator[Rate]:

@@ -29,7 +29,7 @@ _NEAR_SHARE = 0.1
 """A recorded total so near the lines that the commit really added counts as consistent."""
 
 
-class Difference(Struct):
+class Difference(Struct, kw_only=True):
     """A commit whose replayed share is far from the recorded one, on a row that should be comparable."""
 
     commit_sha: str
@@ -42,7 +42,7 @@ class Difference(Struct):
     cause: str
 
 
-class Agreement(Struct):
+class Agreement(Struct, kw_only=True):
     """Entire's percentage against the replay's, in percentage points."""
 
     n: int = 0
@@ -56,7 +56,7 @@ class Agreement(Struct):
     far: list[Difference] = field(default_factory=list)
 
 
-class Attribution(Struct):
+class Attribution(Struct, kw_only=True):
     """What `attribute` says of a repository."""
 
     repo: str
@@ -138,7 +138,7 @@ def _told(
         alive,
     )
     return Attribution(
-        name,
+        repo=name,
         checkpoints=len(known),
         checkpoints_linked=len(known - reasons.keys()),
         unlinked=counted(reasons),
@@ -279,7 +279,15 @@ def agreement(rows: list[CommitRow]) -> Agreement:
         told.mae = mean(abs(a - b) for _, a, b in clean)
         told.r = _correlation([a for _, a, _ in clean], [b for _, _, b in clean])
     told.far = [
-        Difference(row.commit_sha, a, b, _percent(row.agent_low), _percent(row.agent_high), row.added or 0, _cause(row))
+        Difference(
+            commit_sha=row.commit_sha,
+            recorded=a,
+            replayed=b,
+            low=_percent(row.agent_low),
+            high=_percent(row.agent_high),
+            added=row.added or 0,
+            cause=_cause(row),
+        )
         for row, a, b in clean
         if abs(a - b) > FAR_POINTS
     ]
@@ -331,8 +339,15 @@ def _line_rows(name: str, done: list[tuple[Worktree, Replayed]], today: survival
                 by = tree.operations[line.mark] if line.mark >= 0 else None
                 rows.append(
                     LineRow(
-                        name, sha, line.path, line.line, line.tag, by.session_id if by else None,
-                        by.seq if by else None, line.is_blank, today.has(sha, line),
+                        repo=name,
+                        commit_sha=sha,
+                        path=line.path,
+                        line=line.line,
+                        tag=line.tag,
+                        session_id=by.session_id if by else None,
+                        seq=by.seq if by else None,
+                        is_blank=line.is_blank,
+                        alive=today.has(sha, line),
                     )
-                )  # fmt: skip
+                )
     return rows

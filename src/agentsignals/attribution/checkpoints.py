@@ -18,7 +18,7 @@ ORIGINAL_WITHIN_US = 120_000_000
 """A commit made no further than this from when its checkpoint was taken is the one it was taken for (e.1)."""
 
 
-class Attributed(Struct, gc=False):
+class Attributed(Struct, gc=False, kw_only=True):
     """Entire's own count of a session's lines in a commit (design/attribution.md#what-entire-recorded)."""
 
     calculated_at: str | None = None

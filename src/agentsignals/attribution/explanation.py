@@ -36,7 +36,7 @@ TYPED_A_MINUTE = 5
 were plainly made by unrecorded runs, at 8, 24 and 26 lines a minute)."""
 
 
-class Step(Struct):
+class Step(Struct, kw_only=True):
     """A commit on the way of a working tree. `at`: the moment until which operations precede it."""
 
     sha: str
@@ -53,7 +53,7 @@ class Step(Struct):
     """Whether the transcripts of all those sessions are at hand: without one nobody knows when its agent was busy."""
 
 
-class Opened(Struct):
+class Opened(Struct, kw_only=True):
     """A file of a commit while it is looked into."""
 
     change: FileChange

@@ -45,15 +45,15 @@ def gather(git_dir: str, spec: str) -> Gathered:
 def row(name: str, commit: Commit, relation: str | None, sessions: set[str] | frozenset[str]) -> CommitRow:
     """A commit as the store keeps it."""
     return CommitRow(
-        name,
-        commit.sha,
-        commit.parents[0] if commit.parents else None,
-        commit.authored_at,
-        commit.committed_at,
-        commit.author,
-        commit.subject,
-        commit.is_merge,
-        list(commit.checkpoint_ids),
-        relation,
-        sorted(sessions),
+        repo=name,
+        commit_sha=commit.sha,
+        parent_sha=commit.parents[0] if commit.parents else None,
+        authored_at=commit.authored_at,
+        committed_at=commit.committed_at,
+        author=commit.author,
+        subject=commit.subject,
+        is_merge=commit.is_merge,
+        checkpoint_ids=list(commit.checkpoint_ids),
+        relation=relation,
+        session_ids=sorted(sessions),
     )

@@ -23,7 +23,7 @@ _READS = frozenset(("read", "search"))
 _LONGEST_COMMAND = 100_000
 
 
-class Operation(Struct, gc=False):
+class Operation(Struct, gc=False, kw_only=True):
     """One change that a call made to one file. `at` in microseconds; `path` as the session names it."""
 
     at: int
@@ -44,7 +44,7 @@ class Operation(Struct, gc=False):
     via: str = "edit_tool"
 
 
-class Activity(Struct, gc=False):
+class Activity(Struct, gc=False, kw_only=True):
     """When a session was busy and what it might have changed unseen."""
 
     session_id: str
@@ -99,7 +99,15 @@ def activity(session: Session) -> Activity:
         ):
             writers.append(call.ended_at or clock)
     own = session.parent_session_id is None and bool(session.turns)
-    return Activity(session.session_id, _busy(session), writers, commands, session.started_at, session.ended_at, own)
+    return Activity(
+        session_id=session.session_id,
+        busy=_busy(session),
+        writers=writers,
+        commands=commands,
+        started_at=session.started_at,
+        ended_at=session.ended_at,
+        is_a_persons=own,
+    )
 
 
 def _busy(session: Session) -> list[tuple[int, int]]:
@@ -125,7 +133,9 @@ def _may_write(call: ToolCall) -> bool:
 
 def _of_call(session_id: str, call: ToolCall, edits: list[Edit], at: int) -> Iterator[Operation]:
     def made(kind: Kind, path: str, **told: Any) -> Operation:
-        return Operation(at, session_id, call.seq, call.turn, kind, path, via=edits[0].via, **told)
+        return Operation(
+            at=at, session_id=session_id, seq=call.seq, turn=call.turn, kind=kind, path=path, via=edits[0].via, **told
+        )
 
     paths = list(dict.fromkeys(edit.path for edit in edits))
     if edits[0].via == "shell":

@@ -29,7 +29,7 @@ class _Line(Struct, frozen=True, gc=False):
     seq: int
 
 
-class _Own(Struct):
+class _Own(Struct, kw_only=True):
     """What the replay has of one session."""
 
     lines: list[_Line] = field(default_factory=list)
@@ -143,14 +143,14 @@ class Outcomes:
         late = {c.sha for c in told if c.is_late}
         seqs = sorted({line.seq for line in own.lines if line.sha not in late})
         return LinesCommitted(
-            verdict,
-            lines_in_time,
-            sum(c.lines for c in told if c.is_late),
-            own.fates.made,
-            len(told),
-            told[:MOST_TOLD],
-            seqs[:MOST_TOLD],
-            not own.has_unexplained,
+            verdict=verdict,
+            lines=lines_in_time,
+            late_lines=sum(c.lines for c in told if c.is_late),
+            produced=own.fates.made,
+            n_commits=len(told),
+            commits=told[:MOST_TOLD],
+            calls=seqs[:MOST_TOLD],
+            is_sure=not own.has_unexplained,
         )
 
     def _taken_back(self, own: _Own, activity: Activity) -> LinesTakenBack:
@@ -169,7 +169,14 @@ class Outcomes:
         high = min((rest + undone) / peak, 1.0) if peak > 0 else 0.0
         verdict = "reverted" if low >= REVERTED_FROM else "kept" if high < REVERTED_FROM else "unknown"
         return LinesTakenBack(
-            verdict, max(peak, 0), min(low, 1.0), high, taken, undone, sorted(by), sorted(later)[:MOST_TOLD]
+            verdict=verdict,
+            peak=max(peak, 0),
+            share_low=min(low, 1.0),
+            share_high=high,
+            taken=taken,
+            undone=undone,
+            undone_by=sorted(by),
+            undone_later_by=sorted(later)[:MOST_TOLD],
         )
 
     def _is_own(self, own: _Own, sha: str, undoing: str) -> bool:

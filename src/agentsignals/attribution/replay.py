@@ -50,7 +50,7 @@ class AddedLine(Struct, gc=False):
     is_blank: bool
 
 
-class Fates(Struct):
+class Fates(Struct, kw_only=True):
     """What became of the lines an operation wrote."""
 
     made: int = 0
@@ -270,7 +270,9 @@ class Replay:
         kept = set(matched)
         gone = [(line, file.marks[x]) for x, line in enumerate(file.lines) if x not in kept]
         removed = [before[n] for start, k in change.removed for n in range(start - 1, min(start - 1 + k, len(before)))]
-        return Opened(change, file, lines, marks, added, loosely, gone, removed)
+        return Opened(
+            change=change, file=file, lines=lines, marks=marks, added=added, loosely=loosely, gone=gone, removed=removed
+        )
 
     def _tagged(self, one: Opened, step: Step) -> list[AddedLine]:
         """The added lines of a file with their tags; counts those that an operation wrote."""

@@ -43,7 +43,7 @@ class Worktree(Struct):
     steps: list[Step]
 
 
-class Repository(Struct):
+class Repository(Struct, kw_only=True):
     """The history, its checkpoints, and what connects them."""
 
     git_dir: str
@@ -73,7 +73,14 @@ def opened(git_dir: str, spec: str) -> Repository:
     linked = {link.sha for link in gathered.links}
     began = min((c.committed_at for c in gathered.commits if c.sha in linked), default=0) - BEFORE_US
     history = dict(git.changes(git_dir, [c.sha for c in gathered.commits if c.committed_at >= began]))
-    return Repository(git_dir, gathered.commits, gathered.recorded, gathered.links, history, git.head(git_dir))
+    return Repository(
+        git_dir=git_dir,
+        commits=gathered.commits,
+        recorded=gathered.recorded,
+        links=gathered.links,
+        history=history,
+        head=git.head(git_dir),
+    )
 
 
 def points(repository: Repository) -> list[Point]:
@@ -222,7 +229,13 @@ def _not_seen(commit: Commit, by_sha: dict[str, Commit], seen: set[str]) -> list
 def _step(commit: Commit, at: int, by_sha: dict[str, Commit], history: dict[str, list[FileChange]]) -> Step:
     parent = by_sha.get(commit.parents[0]) if commit.parents else None
     parent_at = parent.committed_at if parent is not None else 0
-    return Step(commit.sha, parent.sha if parent else None, at, min(parent_at, at), history.get(commit.sha, []))
+    return Step(
+        sha=commit.sha,
+        parent=parent.sha if parent else None,
+        at=at,
+        parent_at=min(parent_at, at),
+        changes=history.get(commit.sha, []),
+    )
 
 
 def _by_files(

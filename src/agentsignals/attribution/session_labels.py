@@ -42,7 +42,15 @@ def _survival(done: list[tuple[Worktree, Replayed]]) -> list[LabelRow]:
         rate = told.efficiency
         if rate is not None:
             detail = msgspec.json.encode(told).decode()
-            label = Label(SURVIVAL, LABELLER, None, f"{rate:.4f}", reason, number=rate, detail=detail)
+            label = Label(
+                task=SURVIVAL,
+                labeller=LABELLER,
+                turn=None,
+                value=f"{rate:.4f}",
+                reason=reason,
+                number=rate,
+                detail=detail,
+            )
             rows.append(LabelRow(session_id, label))
     return rows
 
@@ -77,7 +85,9 @@ def _modes(found: list[Point], done: list[tuple[Worktree, Replayed]], ours: set[
             detail = msgspec.json.encode(share).decode()
             reason = "the whole interval [surely an agent's, not surely a person's] lies in the mode"
             value = mode_of(share.low, share.high)
-            label = Label(MODE, LABELLER, None, value, reason, number=share.likely, detail=detail)
+            label = Label(
+                task=MODE, labeller=LABELLER, turn=None, value=value, reason=reason, number=share.likely, detail=detail
+            )
             rows.append(LabelRow(session_id, label))
     return rows
 

@@ -22,7 +22,7 @@ _BLAMED = re.compile(rb"([0-9a-f]{40,64}) (\d+) \d+(?: \d+)?")
 _BLAMERS = 4
 
 
-class Counts(Struct):
+class Counts(Struct, kw_only=True):
     """Lines that agents wrote, by what became of them. Ratios are None when nothing was written."""
 
     produced: int = 0
@@ -49,7 +49,7 @@ class Slices(Struct):
     survival_of_lines: float | None = None
 
 
-class Alive(Struct):
+class Alive(Struct, kw_only=True):
     """Of the lines that commits added, those still there under the same commit's name."""
 
     head: str | None = None
@@ -81,7 +81,16 @@ def counts(fates: Iterable[Fates]) -> Counts:
     made, own = sum(f.made for f in known), sum(f.overwritten_by_self for f in known)
     other, kept = sum(f.overwritten_by_other for f in known), sum(f.committed for f in known)
     taken, standing = sum(f.taken for f in known), sum(f.standing for f in known)
-    return Counts(made, own, other, kept, taken, standing, _ratio(kept, made), _ratio(kept, made - own))
+    return Counts(
+        produced=made,
+        overwritten_by_self=own,
+        overwritten_by_other_session=other,
+        committed=kept,
+        taken=taken,
+        standing=standing,
+        efficiency=_ratio(kept, made),
+        survival=_ratio(kept, made - own),
+    )
 
 
 def by_session(worktrees: list[tuple[Worktree, Replayed]]) -> dict[str, Counts]:
@@ -174,7 +183,7 @@ def living(repository: Repository, lines: Mapping[str, list[AddedLine]]) -> Livi
 
 def alive_at_head(today: Living, lines: Mapping[str, list[AddedLine]]) -> Alive:
     """How many of the added lines are still there."""
-    told = Alive(today.head)
+    told = Alive(head=today.head)
     if today.head is None:
         return told
     told.commits_not_in_head = sum(sha not in today.within for sha in lines)

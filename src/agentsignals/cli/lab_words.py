@@ -158,7 +158,16 @@ def document(run: Run) -> Document:
     from agentsignals.report.document import Section
 
     found = [
-        Section(p.name, p.title, p.question, "eval", p.found.findings, p.found.tables, p.found.charts, p.found.limits)
+        Section(
+            study=p.name,
+            title=p.title,
+            question=p.question,
+            context="eval",
+            findings=p.found.findings,
+            tables=p.found.tables,
+            charts=p.found.charts,
+            limits=p.found.limits,
+        )
         for p in sections(run)
     ]
     name = run.manifest.model.get("name") or "a model"
@@ -175,14 +184,14 @@ def audited(folder: Path, progress: Callable[[str, int, int | None], None]) -> D
     told = Audit(folder, on_answer=lambda: progress("answers", next(answers), None))
     found = findings(told)
     section = Section(
-        "audit",
-        "What the audit found",
-        "Which published numbers are of the models, and which of their evaluator, sampling or geometry?",
-        "eval",
-        found.findings,
-        found.tables,
-        found.charts,
-        found.limits,
+        study="audit",
+        title="What the audit found",
+        question="Which published numbers are of the models, and which of their evaluator, sampling or geometry?",
+        context="eval",
+        findings=found.findings,
+        tables=found.tables,
+        charts=found.charts,
+        limits=found.limits,
     )
     return _made([section], "The published runs, read again")
 
@@ -191,7 +200,18 @@ def _made(sections: list[Section], about: str) -> Document:
     from agentsignals.report.document import FORM, Document
 
     now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-    return Document(FORM, version("agentsignals"), now, 1, 0, (), "eval", {"eval": 1}, sections, about=about)
+    return Document(
+        form=FORM,
+        agentsignals=version("agentsignals"),
+        made_at=now,
+        sessions=1,
+        schema=0,
+        prices=(),
+        context="eval",
+        contexts={"eval": 1},
+        sections=sections,
+        about=about,
+    )
 
 
 def rendered(made: Document, form: str) -> str:

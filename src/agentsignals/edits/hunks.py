@@ -12,7 +12,7 @@ from agentsignals.model import Edit, EditOp, ToolCall
 _AT = re.compile(r" -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
-class Hunk(Struct, gc=False):
+class Hunk(Struct, gc=False, kw_only=True):
     """One changed place. Lines are 1-based, in the file as it is after the call; None where the trace has none."""
 
     start_line: int | None = None
@@ -41,7 +41,13 @@ def changed(old_start: int, new_start: int, marks: str) -> Hunk | None:
     old_before = first - marks.count("\\", 0, first)
     core_new = last + 1 - first - removed - marks.count("\\", first, last)
     start = new_start + old_before
-    return Hunk(start, start + max(core_new, 1) - 1, added, removed, old_start + old_before)
+    return Hunk(
+        start_line=start,
+        end_line=start + max(core_new, 1) - 1,
+        added=added,
+        removed=removed,
+        old_start=old_start + old_before,
+    )
 
 
 def marks_of(lines: Sequence[str]) -> str:
@@ -70,7 +76,7 @@ def _starts(at: re.Match[str]) -> tuple[int, int]:
 def created(content: str) -> Hunk:
     """A whole new file of these lines."""
     n = count_lines(content)
-    return Hunk(1, max(n, 1), n, 0, 1, True)
+    return Hunk(start_line=1, end_line=max(n, 1), added=n, removed=0, old_start=1, whole_file=True)
 
 
 def count_lines(text: str) -> int:
@@ -92,6 +98,16 @@ def replaced(old: str, new: str) -> Hunk:
 def shell_edits(call: ToolCall, writes: Iterable[tuple[str, EditOp]]) -> list[Edit]:
     """The files a shell command writes, one whole-file record each: lines unknown, so regions of the file close."""
     return [
-        Edit(call.seq, call.turn, call.thread, call.call_id, path, op, "shell", n, whole_file=True)
+        Edit(
+            seq=call.seq,
+            turn=call.turn,
+            thread=call.thread,
+            call_id=call.call_id,
+            path=path,
+            op=op,
+            via="shell",
+            hunk=n,
+            whole_file=True,
+        )
         for n, (path, op) in enumerate(writes)
     ]

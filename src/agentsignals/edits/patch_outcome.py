@@ -13,7 +13,7 @@ from agentsignals.model.attempt import Verification
 PatchOutcome = Literal["correct_patch", "partial_patch", "regressive_patch", "no_effect_patch", "unverifiable"]
 
 
-class PatchFacts(Struct, frozen=True, gc=False):
+class PatchFacts(Struct, frozen=True, gc=False, kw_only=True):
     """What is known of a patch and its verification. None: not known."""
 
     present: bool | None = None

@@ -54,7 +54,7 @@ class _Reader:
             self._of_file(line, self._file)
 
     def _begin(self, path: str, op: PatchOp) -> PatchedFile:
-        self._file = PatchedFile(path, op, 0, 0, [])
+        self._file = PatchedFile(path=path, op=op, added=0, removed=0, hunks=[])
         self._found.append(self._file)
         self._old_name = ""
         return self._file

@@ -61,7 +61,7 @@ class WholeWriter(Struct, frozen=True):
     loses: tuple[str, ...] = ()
 
 
-class Exported(Struct):
+class Exported(Struct, kw_only=True):
     """What was written."""
 
     format: str
@@ -122,7 +122,7 @@ def cannot_write(folder: Path, problem: OSError) -> ExportError:
 def write(sessions: Iterator[Session], to: str, folder: Path, redact: Callable[[str], str] | None = None) -> Exported:
     """One file a session into a folder, which must be empty or new. ExportError when it can't be written."""
     writer = by_name(to)
-    done = Exported(to, str(folder), loses=list(writer.loses))
+    done = Exported(format=to, folder=str(folder), loses=list(writer.loses))
     try:
         empty_folder(folder)
         for session in sessions:

@@ -38,7 +38,14 @@ def write(store: Store, ids: list[str], path: Path, choice: Choice) -> Exported:
     except OSError as problem:
         raise cannot_write(path, problem) from problem
     counted = {"measures": len(made.measures), "turns with labels": len(made.negative_by_turn)}
-    return Exported("baseline", str(path), 1, len(wanted), tables=counted, notes=_notes(len(ids) - len(wanted)))
+    return Exported(
+        format="baseline",
+        folder=str(path),
+        files=1,
+        sessions=len(wanted),
+        tables=counted,
+        notes=_notes(len(ids) - len(wanted)),
+    )
 
 
 def _notes(others: int) -> list[str]:

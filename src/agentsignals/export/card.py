@@ -13,7 +13,7 @@ UNKNOWN_LICENCE = "unknown"
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 
 
-class Contents(Struct):
+class Contents(Struct, kw_only=True):
     """What a data set holds, for its card."""
 
     title: str

@@ -21,7 +21,7 @@ _LOOKED_AT = 64 * 1024
 
 def write(store: Store, ids: list[str], folder: Path, choice: Choice) -> Exported:
     """The folder: README.md, data/*.parquet, transcripts/*."""
-    done = Exported("hub", str(folder), sessions=len(ids))
+    done = Exported(format="hub", folder=str(folder), sessions=len(ids))
     found = _files_of(store, set(ids)) if choice.transcripts == "found" else {}
     try:
         empty_folder(folder)
@@ -112,7 +112,17 @@ def _as_found(wanted: dict[str, FileEntry], folder: Path, choice: Choice, done: 
 
 def _contents(wanted: dict[str, FileEntry]) -> Iterator[tuple[str, bytes | Unreadable]]:
     for uri, e in wanted.items():
-        file = RawFile(uri, e.source, e.spec, e.bytes, e.stamp, e.container, e.key, e.session_hint, e.repo_hint)
+        file = RawFile(
+            uri=uri,
+            source=e.source,
+            spec=e.spec,
+            bytes=e.bytes,
+            stamp=e.stamp,
+            container=e.container,
+            key=e.key,
+            session_hint=e.session_hint,
+            repo_hint=e.repo_hint,
+        )
         yield uri, next(iter(read([file])))
 
 

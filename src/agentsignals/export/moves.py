@@ -21,7 +21,7 @@ class Call(Struct):
     result: Event | None = None
 
 
-class Move(Struct):
+class Move(Struct, kw_only=True):
     """What the person said, or one step of the agent."""
 
     role: Literal["user", "agent"]
@@ -51,7 +51,7 @@ def moves(session: Session, thread: str = MAIN) -> list[Move]:
         if event.thread != thread:
             continue
         if event.kind == "human_turn":
-            found.append(Move("user", event.timestamp, [event.text or ""]))
+            found.append(Move(role="user", at=event.timestamp, texts=[event.text or ""]))
         elif event.kind in ("text", "thinking", "tool_call"):
             move = _agent_move(event, found, of_step, steps)
             if event.kind == "tool_call":
@@ -75,7 +75,7 @@ def _agent_move(event: Event, found: list[Move], of_step: dict[int, Move], steps
     last = found[-1] if found else None
     if event.step is None and last is not None and last.role == "agent" and last.step is None:
         return last
-    move = Move("agent", event.timestamp, step=steps.get(event.step) if event.step is not None else None)
+    move = Move(role="agent", at=event.timestamp, step=steps.get(event.step) if event.step is not None else None)
     found.append(move)
     if event.step is not None:
         of_step[event.step] = move

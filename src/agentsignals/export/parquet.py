@@ -20,7 +20,9 @@ def write(store: Store, ids: list[str], folder: Path, choice: Choice) -> Exporte
     except OSError as problem:
         raise cannot_write(folder, problem) from problem
     masked = redactor.counts if redactor else None
-    return Exported("parquet", str(folder), len(rows), len(ids), tables=rows, masked=masked)
+    return Exported(
+        format="parquet", folder=str(folder), files=len(rows), sessions=len(ids), tables=rows, masked=masked
+    )
 
 
 WRITER = WholeWriter(

@@ -55,7 +55,7 @@ _MODULES = (
 )
 
 
-class Claim(Struct):
+class Claim(Struct, kw_only=True):
     """A format recognises a file. `keys` name what it belongs to: files that share a key are read together.
 
     A session id is a key; so is anything two copies of one history have in common (the first record id of a fork).
@@ -95,7 +95,7 @@ class Reading(Struct):
     """Parts of what is known about attempts. A session of an eval format comes with the part that names it."""
 
 
-class Format(Struct, frozen=True):
+class Format(Struct, frozen=True, kw_only=True):
     """A trace format. `version` is the parser's: raise it when its output changes, and its rows become stale."""
 
     name: str

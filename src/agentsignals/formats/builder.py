@@ -60,7 +60,18 @@ class SessionBuilder:
             n_chars = 0 if text is None else len(text)
         events = self.session.events
         index = None if step is None else step.step
-        event = Event(len(events), self.turn_index, index, thread, kind, text, n_chars, at, self.artifact_id, self.line)
+        event = Event(
+            seq=len(events),
+            turn=self.turn_index,
+            step=index,
+            thread=thread,
+            kind=kind,
+            text=text,
+            n_chars=n_chars,
+            timestamp=at,
+            artifact_id=self.artifact_id,
+            line=self.line,
+        )
         events.append(event)
         return event
 
@@ -70,7 +81,15 @@ class SessionBuilder:
         if turns and self._is_resend(turns[-1], text, at):
             last = turns.pop()
             self.session.events[last.seq].kind = "meta"
-        turn = Turn(len(turns), kind, text, count_tokens(text), at, model, len(self.session.events))
+        turn = Turn(
+            turn=len(turns),
+            kind=kind,
+            text=text,
+            n_tokens=count_tokens(text),
+            timestamp=at,
+            model=model,
+            seq=len(self.session.events),
+        )
         self.turn_index = turn.turn
         turns.append(turn)
         self.event("human_turn", text, at)
@@ -87,7 +106,15 @@ class SessionBuilder:
             if known is not None:
                 return known
         steps = self.session.steps
-        step = Step(len(steps), self.turn_index, thread, len(self.session.events), message_id, model, at)
+        step = Step(
+            step=len(steps),
+            turn=self.turn_index,
+            thread=thread,
+            seq=len(self.session.events),
+            message_id=message_id,
+            model=model,
+            timestamp=at,
+        )
         steps.append(step)
         if message_id is not None:
             self._steps[key] = step
@@ -118,17 +145,17 @@ class SessionBuilder:
         if folder:
             self._folders[event.seq] = folder
         call = ToolCall(
-            event.seq,
-            self.turn_index,
-            event.step,
-            thread,
-            call_id,
-            name,
-            what.class_,
-            what.shell_kind,
-            self._paths.clean(about, folder) if about else None,
-            what.command,
-            arguments if isinstance(arguments, str) else arguments.decode("utf-8", "replace"),
+            seq=event.seq,
+            turn=self.turn_index,
+            step=event.step,
+            thread=thread,
+            call_id=call_id,
+            name=name,
+            class_=what.class_,
+            shell_kind=what.shell_kind,
+            path=self._paths.clean(about, folder) if about else None,
+            command=what.command,
+            arguments=arguments if isinstance(arguments, str) else arguments.decode("utf-8", "replace"),
             started_at=at,
         )
         self.session.tool_calls.append(call)
@@ -183,20 +210,20 @@ class SessionBuilder:
         for n, hunk in enumerate(hunks or [Hunk()]):
             self.session.edits.append(
                 Edit(
-                    call.seq,
-                    call.turn,
-                    call.thread,
-                    call.call_id,
-                    cleaned,
-                    op,
-                    "edit_tool" if call.shell_kind is None else "shell",
-                    n,
-                    hunk.start_line,
-                    hunk.end_line,
-                    hunk.added,
-                    hunk.removed,
-                    hunk.old_start,
-                    hunk.whole_file,
+                    seq=call.seq,
+                    turn=call.turn,
+                    thread=call.thread,
+                    call_id=call.call_id,
+                    path=cleaned,
+                    op=op,
+                    via="edit_tool" if call.shell_kind is None else "shell",
+                    hunk=n,
+                    start_line=hunk.start_line,
+                    end_line=hunk.end_line,
+                    added=hunk.added,
+                    removed=hunk.removed,
+                    old_start=hunk.old_start,
+                    whole_file=hunk.whole_file,
                 )
             )
 

@@ -12,7 +12,7 @@ from agentsignals.formats.records import UNREADABLE
 from agentsignals.model import ToolCall
 
 
-class Pair(Struct, gc=False):
+class Pair(Struct, gc=False, kw_only=True):
     """A replaced text and what it became, in the spellings of several agents."""
 
     oldText: object = None
@@ -34,7 +34,7 @@ class Pair(Struct, gc=False):
         return None
 
 
-class Arguments(Pair, gc=False):
+class Arguments(Pair, gc=False, kw_only=True):
     content: object = None
     contents: object = None
     input: object = None
@@ -78,6 +78,11 @@ def _write(builder: SessionBuilder, call: ToolCall, content: str, known: bool) -
     """Whether the file was there before is not logged: it was when the session had touched it."""
     if known:
         n = count_lines(content)
-        builder.edit(call, None, "modify", [Hunk(1, max(n, 1), n, None, 1, True)])
+        builder.edit(
+            call,
+            None,
+            "modify",
+            [Hunk(start_line=1, end_line=max(n, 1), added=n, removed=None, old_start=1, whole_file=True)],
+        )
     else:
         builder.edit(call, None, "create", [created(content)])

@@ -32,7 +32,7 @@ class Usage(Struct, gc=False):
     api_call_count: int | None = None
 
 
-class Attribution(Struct, gc=False):
+class Attribution(Struct, gc=False, kw_only=True):
     agent_lines: int | None = None
     human_added: int | None = None
     human_modified: int | None = None
@@ -41,7 +41,7 @@ class Attribution(Struct, gc=False):
     agent_percentage: float | None = None
 
 
-class Metadata(Struct, gc=False):
+class Metadata(Struct, gc=False, kw_only=True):
     """Any of Entire's JSON documents; which one it is shows in what it has."""
 
     checkpoint_id: str | None = None
@@ -80,7 +80,7 @@ def claims(head: Head) -> Claim | None:
         return None
     session_id = head.document.get("session_id") if kind in ("session", "task") else None
     keys = [f"session:{_without_date(session_id)}"] if isinstance(session_id, str) and session_id else []
-    return Claim(keys, beside=True)
+    return Claim(keys=keys, beside=True)
 
 
 def read(inputs: list[Input]) -> Reading:
@@ -136,7 +136,7 @@ def _checkpoint(checkpoint_id: str, told: Metadata) -> Checkpoint:
     lines_of = told.initial_attribution or Attribution()
     start = told.checkpoint_transcript_start
     return Checkpoint(
-        checkpoint_id,
+        checkpoint_id=checkpoint_id,
         created_at=logged_iso(told.created_at),
         branch=told.branch or None,
         agent_lines=lines_of.agent_lines,

@@ -30,7 +30,7 @@ def claims(head: Head) -> Claim | None:
         return None
     if any(other.claims(head) is not None for other in (patch_file, subq_eval_log, swe_bench_text)):
         return None
-    return Claim([], companion=True)
+    return Claim(keys=[], companion=True)
 
 
 def read(inputs: list[Input]) -> Reading:
@@ -47,7 +47,14 @@ def read(inputs: list[Input]) -> Reading:
                 continue
             saw(given.artifact, "reward")
             part.reward = reward
-            part.said = [Said(f"verifier's reward: {reward}", given.artifact.artifact_id, 1, ["reward"])]
+            part.said = [
+                Said(
+                    text=f"verifier's reward: {reward}",
+                    artifact_id=given.artifact.artifact_id,
+                    line=1,
+                    fields=["reward"],
+                )
+            ]
         elif name == _EXCEPTION:
             saw(given.artifact, "exception")
             _tell_exception(given, part)
@@ -75,7 +82,7 @@ def _tell_exception(given: Input, part: Attempt) -> None:
         part.exception = last[1].rpartition(".")[2]
         line = bytes(data[:]).count(b"\n", 0, max(len(data) - _END, 0)) + text.count("\n", 0, last.start()) + 1
         told = text[last.start() :].split("\n", 1)[0]
-        part.said = [Said(told, given.artifact.artifact_id, line, ["exception"])]
+        part.said = [Said(text=told, artifact_id=given.artifact.artifact_id, line=line, fields=["exception"])]
 
 
 FORMAT = Format(name="harbor-log", version=1, claims=claims, read=read, of_json=False, snapshots=False)

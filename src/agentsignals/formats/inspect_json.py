@@ -16,10 +16,10 @@ def claims(head: Head) -> Claim | None:
     if not isinstance(status, str) or status not in _STATUS or "version" not in found:
         return None
     if spec is CUT:
-        return Claim([])
+        return Claim(keys=[])
     if not isinstance(spec, dict) or not isinstance(spec.get("task"), str) or "model" not in spec:
         return None
-    return Claim(keys_of(spec.get("task_id")))
+    return Claim(keys=keys_of(spec.get("task_id")))
 
 
 FORMAT = Format(name="inspect-json", version=1, claims=claims, read=read_by("inspect_log.files"))

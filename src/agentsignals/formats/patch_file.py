@@ -29,7 +29,7 @@ def claims(head: Head) -> Claim | None:
     if not looks_like_diff(head.text):
         return None
     folder = posixpath.dirname(head.path)
-    return Claim([], companion=True, lends=folder if role_of(head.path) != "agent" else None)
+    return Claim(keys=[], companion=True, lends=folder if role_of(head.path) != "agent" else None)
 
 
 def read(inputs: list[Input]) -> Reading:
@@ -52,7 +52,7 @@ def _part(given: Input) -> Attempt:
     elif role == "gold":
         part.gold_patch, part.kinds = files, ["gold_patch"]
     fields = {"agent": ["patch"], "gold": ["gold_patch"], "tests": []}[role]
-    part.said = [Said(told, given.artifact.artifact_id, 1, fields)]
+    part.said = [Said(text=told, artifact_id=given.artifact.artifact_id, line=1, fields=fields)]
     return part
 
 

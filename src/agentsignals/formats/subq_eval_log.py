@@ -17,12 +17,12 @@ _NAME = "stdout.txt"
 def claims(head: Head) -> Claim | None:
     folder, name = posixpath.split(head.path)
     if "[subq-eval]" in head.text and PRINTED.search(head.text):
-        return Claim([], root=folder, gathers=True)
+        return Claim(keys=[], root=folder, gathers=True)
     if "plannotator-phase" in head.text and PHASE.search(head.text):
-        return Claim([], root=folder, gathers=True)
+        return Claim(keys=[], root=folder, gathers=True)
     if name != _NAME or any(other.claims(head) is not None for other in (patch_file, swe_bench_text)):
         return None
-    return Claim([], companion=True)
+    return Claim(keys=[], companion=True)
 
 
 FORMAT = Format(

@@ -28,7 +28,7 @@ SHELL = Tool("shell", command=("command", "cmd", "script"))
 PLAN, TASK, WEB, ASK, MCP = Tool("plan"), Tool("task"), Tool("web"), Tool("ask"), Tool("mcp")
 
 
-class Described(Struct, gc=False):
+class Described(Struct, gc=False, kw_only=True):
     """One call in shared words."""
 
     class_: ToolClass
@@ -41,7 +41,7 @@ class Described(Struct, gc=False):
     """Where a shell command runs, when its arguments say so."""
 
 
-class _Arguments(Struct, gc=False):
+class _Arguments(Struct, gc=False, kw_only=True):
     """The arguments any agent uses for a path, a command or its folder; the rest is skipped unread."""
 
     file_path: object = None
@@ -66,20 +66,27 @@ def describe(tool: Tool, name: str, arguments: bytes | str) -> Described:
     """Class, path and command of one call. Arguments that are no JSON object leave path and command unknown."""
     class_ = tool.class_
     if tool is OTHER and name.startswith("mcp__"):
-        return Described("mcp")
+        return Described(class_="mcp")
     if not tool.path and not tool.command:
-        return Described(class_)
+        return Described(class_=class_)
     try:
         given = _decode(arguments)
     except UNREADABLE:
-        return Described(class_)
+        return Described(class_=class_)
     path = _first_text(given, tool.path) if tool.path else None
     command = _first_text(given, tool.command) if tool.command else None
     if command is None or class_ != "shell":
-        return Described(class_, None, path, command)
+        return Described(class_=class_, shell_kind=None, path=path, command=command)
     does = parse(command)
     folder = given.workdir if isinstance(given.workdir, str) else None
-    return Described(SHELL_CLASS.get(does.kind, "shell"), does.kind, does.path, command, does.writes, folder)
+    return Described(
+        class_=SHELL_CLASS.get(does.kind, "shell"),
+        shell_kind=does.kind,
+        path=does.path,
+        command=command,
+        writes=does.writes,
+        folder=folder,
+    )
 
 
 SHELL_CLASS: dict[ShellKind, ToolClass] = {"test": "test", "read": "read", "search": "search"}

@@ -28,7 +28,7 @@ _WIDE = 0xFFFFFFFF
 """Stands for a size that is told in 64 bits elsewhere."""
 
 
-class Member(Struct, frozen=True, gc=False):
+class Member(Struct, frozen=True, gc=False, kw_only=True):
     """Where a member's bytes lie in the archive."""
 
     name: str
@@ -74,7 +74,7 @@ def members(data: bytes) -> tuple[list[Member], bool]:
     return [
         _placed(data, i.header_offset, i.filename, i.compress_size, i.CRC)
         or Member(
-            i.filename, _STORED, False, len(data), max(i.compress_size, 1), i.CRC
+            name=i.filename, method=_STORED, encrypted=False, start=len(data), size=max(i.compress_size, 1), crc=i.CRC
         )  # nowhere: told when it is read
         for i in infos
         if not i.is_dir()
@@ -155,4 +155,4 @@ def _placed(data: bytes, at: int, name: str, size: int, crc: int) -> Member | No
         return None
     fields = _LOCAL.unpack(head)
     start = at + _LOCAL.size + fields[9] + fields[10]
-    return Member(name, fields[3], bool(fields[2] & _ENCRYPTED), start, size, crc)
+    return Member(name=name, method=fields[3], encrypted=bool(fields[2] & _ENCRYPTED), start=start, size=size, crc=crc)

@@ -30,7 +30,7 @@ _AT_ONCE = 100
 """Commits whose changes are asked for in one go."""
 
 
-class Commit(Struct, frozen=True):
+class Commit(Struct, frozen=True, kw_only=True):
     """A commit of the code. Times in microseconds since 1970 UTC."""
 
     sha: str
@@ -49,7 +49,7 @@ class Commit(Struct, frozen=True):
         return len(self.parents) > 1
 
 
-class FileChange(Struct, frozen=True):
+class FileChange(Struct, frozen=True, kw_only=True):
     """What a commit did to one file, against its first parent."""
 
     path: str
@@ -75,14 +75,14 @@ def _commit(record: bytes) -> Commit:
     sha, parents, authored, committed, author, subject, body = record.split(b"\0", 7)[:7]
     ids = dict.fromkeys(found.decode() for found in TRAILER.findall(body))
     return Commit(
-        sha.decode(),
-        tuple(parents.decode().split()),
-        int(authored) * 1_000_000,
-        int(committed) * 1_000_000,
-        author.decode("utf-8", "replace"),
-        subject.decode("utf-8", "replace")[:200],
-        tuple(ids),
-        tuple(found.decode() for found in _REVERTS.findall(body)),
+        sha=sha.decode(),
+        parents=tuple(parents.decode().split()),
+        authored_at=int(authored) * 1_000_000,
+        committed_at=int(committed) * 1_000_000,
+        author=author.decode("utf-8", "replace"),
+        subject=subject.decode("utf-8", "replace")[:200],
+        checkpoint_ids=tuple(ids),
+        reverts=tuple(found.decode() for found in _REVERTS.findall(body)),
     )
 
 
@@ -182,12 +182,12 @@ def _raw(line: bytes) -> FileChange | None:
         return None
     letter = status[:1]
     return FileChange(
-        paths[-1],
-        None if letter in b"AC" else paths[0],
-        None if letter in b"AC" else old.decode(),
-        None if letter == b"D" else new.decode(),
-        [],
-        [],
+        path=paths[-1],
+        old_path=None if letter in b"AC" else paths[0],
+        old_oid=None if letter in b"AC" else old.decode(),
+        new_oid=None if letter == b"D" else new.decode(),
+        added=[],
+        removed=[],
     )
 
 

@@ -29,7 +29,7 @@ class Committed(Struct):
     """Made after the session had closed, and not linked to it by a checkpoint."""
 
 
-class LinesCommitted(Struct, tag_field="kind", tag="lines_committed"):
+class LinesCommitted(Struct, tag_field="kind", tag="lines_committed", kw_only=True):
     """Which lines that a session's calls wrote reached a commit, whoever made it."""
 
     verdict: str
@@ -48,7 +48,7 @@ class LinesCommitted(Struct, tag_field="kind", tag="lines_committed"):
     """False when its commits have lines that nothing explains: some of them may be its own all the same."""
 
 
-class LinesTakenBack(Struct, tag_field="kind", tag="lines_taken_back"):
+class LinesTakenBack(Struct, tag_field="kind", tag="lines_taken_back", kw_only=True):
     """What of a session's lines somebody took away again, the agents' own rewriting aside."""
 
     verdict: str
@@ -80,7 +80,15 @@ Kind = TypeVar("Kind", LinesCommitted, LinesTakenBack, EarlierSessions)
 def label(told: Kind, value: str, number: float, reason: str) -> Label:
     """The evidence as a label of its session."""
     task = str(told.__struct_config__.tag)
-    return Label(task, LABELLER, None, value, reason, number=number, detail=msgspec.json.encode(told).decode())
+    return Label(
+        task=task,
+        labeller=LABELLER,
+        turn=None,
+        value=value,
+        reason=reason,
+        number=number,
+        detail=msgspec.json.encode(told).decode(),
+    )
 
 
 def read(labels: list[Label], kind: type[Kind]) -> Kind | None:

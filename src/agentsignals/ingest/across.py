@@ -40,11 +40,11 @@ def gist(session: Session, results: list[Result]) -> Gist:
     """The gist of a session just measured."""
     wanted = needed()
     header = Session(
-        session.session_id,
-        session.context,
-        session.format,
-        session.agent,
-        session.artifact_id,
+        session_id=session.session_id,
+        context=session.context,
+        format=session.format,
+        agent=session.agent,
+        artifact_id=session.artifact_id,
         repo=session.repo,
         cwd=session.cwd,
         parent_session_id=session.parent_session_id,
@@ -133,16 +133,16 @@ def _history_results(one: Gist, history: History | None) -> list[Result]:
 def _outline(one: Gist) -> Outline:
     h, files, lines = one.header, one.values.get(FILES), one.values.get(LINES)
     return Outline(
-        h.session_id,
-        place_of(h.repo, h.cwd),
-        h.started_at,
-        h.ended_at,
-        files if isinstance(files, list) else [],
-        h.parent_session_id,
-        one.first_prompt,
-        user_of(h.cwd),
-        one.n_turns,
-        lines if isinstance(lines, dict) else {},
+        session_id=h.session_id,
+        place=place_of(h.repo, h.cwd),
+        started_at=h.started_at,
+        ended_at=h.ended_at,
+        files=files if isinstance(files, list) else [],
+        parent_session_id=h.parent_session_id,
+        first_prompt=one.first_prompt,
+        user=user_of(h.cwd),
+        n_turns=one.n_turns,
+        lines=lines if isinstance(lines, dict) else {},
     )
 
 

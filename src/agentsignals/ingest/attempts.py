@@ -242,7 +242,13 @@ def _made(trial_id: str, index: int, last: bool, session: Session | None, parts:
     if session is None:
         artifact = next((s.artifact_id for s in attempt.said), "")
         agent = attempt.knobs.get("agent_type")
-        session = Session("", "eval", "", agent if isinstance(agent, str) else "", artifact)
+        session = Session(
+            session_id="",
+            context="eval",
+            format="",
+            agent=agent if isinstance(agent, str) else "",
+            artifact_id=artifact,
+        )
         session.started_at, session.ended_at = attempt.started_at, attempt.ended_at
         model = attempt.knobs.get("model_id")
         session.model = model if isinstance(model, str) else None
@@ -260,7 +266,18 @@ def _tell(session: Session, said: Iterable[Said]) -> None:
     for one in said:
         seq = len(session.events)
         session.events.append(
-            Event(seq, None, None, MAIN, one.kind, one.text, len(one.text), one.at, one.artifact_id, one.line)
+            Event(
+                seq=seq,
+                turn=None,
+                step=None,
+                thread=MAIN,
+                kind=one.kind,
+                text=one.text,
+                n_chars=len(one.text),
+                timestamp=one.at,
+                artifact_id=one.artifact_id,
+                line=one.line,
+            )
         )
         one.seq = seq
 

@@ -17,7 +17,7 @@ from agentsignals.views.evidence import Item
 from agentsignals.views.session import SessionView
 
 
-class Explanation(Struct):
+class Explanation(Struct, kw_only=True):
     """The contract's document: a value or its absence, the rule, and the evidence."""
 
     session: str
@@ -50,17 +50,17 @@ def explain(store: Store, session_id: str, path: str) -> Explanation:
     absent = {"reason": value.reason, "detail": value.detail} if isinstance(value, Absent) else None
     wanted = {i.artifact for i in collected.items if i.artifact}
     return Explanation(
-        session.session_id,
-        one.path,
-        None if isinstance(value, Absent) else catalog.plain(value),
-        absent,
-        "; ".join(collected.rules) or one.description,
-        collected.items,
-        collected.totals,
-        detail,
-        one.description,
-        one.version,
-        store.artifact_paths(wanted),
+        session=session.session_id,
+        signal=one.path,
+        value=None if isinstance(value, Absent) else catalog.plain(value),
+        absent=absent,
+        rule="; ".join(collected.rules) or one.description,
+        evidence=collected.items,
+        totals=collected.totals,
+        detail=detail,
+        description=one.description,
+        version=one.version,
+        artifacts=store.artifact_paths(wanted),
     )
 
 

@@ -28,7 +28,7 @@ _UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\u
 """What no id has that a person can read and type: control characters, marks of direction, halves of surrogate pairs."""
 
 
-class Member(Struct, frozen=True):
+class Member(Struct, frozen=True, kw_only=True):
     """A file and what reads it; no format when it can't be read as a trace."""
 
     file: RawFile
@@ -88,12 +88,37 @@ def entry_of(
     was_there = f.stamp is not None or f.key
     parser = READ_AGAIN if was_there and not _PASSING.isdisjoint(counted) else parser_version(member.format)
     return FileEntry(
-        f.source, f.spec, f.bytes, f.stamp, f.container, f.key, f.session_hint, f.repo_hint, member.format,
-        parser, family, list(member.keys), shard, counted, error,
-    )  # fmt: skip
+        source=f.source,
+        spec=f.spec,
+        bytes=f.bytes,
+        stamp=f.stamp,
+        container=f.container,
+        key=f.key,
+        session_hint=f.session_hint,
+        repo_hint=f.repo_hint,
+        format=member.format,
+        parser=parser,
+        family=family,
+        keys=list(member.keys),
+        shard=shard,
+        skipped=counted,
+        error=error,
+    )
 
 
 def member_of(uri: str, e: FileEntry) -> Member:
     """A file as it was when it was last read."""
-    file = RawFile(uri, e.source, e.spec, e.bytes, e.stamp, e.container, e.key, e.session_hint, e.repo_hint)
-    return Member(file, e.format, tuple(e.keys), "" if e.format else next(iter(e.skipped), "unrecognised"))
+    file = RawFile(
+        uri=uri,
+        source=e.source,
+        spec=e.spec,
+        bytes=e.bytes,
+        stamp=e.stamp,
+        container=e.container,
+        key=e.key,
+        session_hint=e.session_hint,
+        repo_hint=e.repo_hint,
+    )
+    return Member(
+        file=file, format=e.format, keys=tuple(e.keys), reason="" if e.format else next(iter(e.skipped), "unrecognised")
+    )

@@ -41,7 +41,7 @@ def silent(stage: str, done: int, total: int | None) -> None:
     """Says nothing."""
 
 
-class Summary(Struct):
+class Summary(Struct, kw_only=True):
     """What a run found and did. Figures are of the sources named, as they stand in the store."""
 
     store: str
@@ -294,7 +294,15 @@ def _read(store: Store, plan: planning.Plan, way: _Way, fresh: dict[str, list[Gi
 
     def read(planned: list[list[Family]]) -> Iterator[Report]:
         tasks = [
-            Task(str(store.folder), shard_name(families, run), families, by, way.exclude, run, way.shard_bytes)
+            Task(
+                root=str(store.folder),
+                name=shard_name(families, run),
+                families=families,
+                embedder=by,
+                exclude=way.exclude,
+                run=run,
+                shard_bytes=way.shard_bytes,
+            )
             for families in planned
         ]
         with closing(executor(way.executor).map(read_shard, tasks, way.jobs, smaller)) as reports:
@@ -347,7 +355,7 @@ def _remember_code(store: Store) -> None:
 
 def _summary(store: Store, uris: set[str]) -> Summary:
     """Adds up what the index says of these files and their sessions."""
-    summary = Summary(sound(str(store.folder)))
+    summary = Summary(store=sound(str(store.folder)))
     families: set[str] = set()
     contents: set[str] = set()
     for uri in uris:

@@ -159,20 +159,28 @@ def _held_by(broken: frozenset[str], manifest: Manifest) -> Iterator[RawFile]:
             except OSError:  # gone, as agents' files go: what was read from it stays lost, and is told
                 continue
             yield RawFile(
-                uri, e.source, e.spec, now.st_size, now.st_mtime_ns, e.container, e.key, e.session_hint, e.repo_hint
+                uri=uri,
+                source=e.source,
+                spec=e.spec,
+                bytes=now.st_size,
+                stamp=now.st_mtime_ns,
+                container=e.container,
+                key=e.key,
+                session_hint=e.session_hint,
+                repo_hint=e.repo_hint,
             )
 
 
 def _unreadable(found: Unreadable) -> Member:
-    file = RawFile(found.uri, "local", found.spec, 0, None)
-    return Member(file, None, (f"file:{found.uri}",), found.reason, found.detail)
+    file = RawFile(uri=found.uri, source="local", spec=found.spec, bytes=0, stamp=None)
+    return Member(file=file, format=None, keys=(f"file:{found.uri}",), reason=found.reason, detail=found.detail)
 
 
 def _recognised(changed: list[RawFile], force: str | None) -> Iterator[Member]:
     for source in dict.fromkeys(f.source for f in changed):
         files = [f for f in changed if f.source == source]
         for file, data in zip(files, read(files, HEAD_BYTES), strict=True):
-            alone = Member(file, None, (f"file:{file.uri}",))
+            alone = Member(file=file, format=None, keys=(f"file:{file.uri}",))
             if isinstance(data, Unreadable):
                 yield replace(alone, reason=data.reason, detail=data.detail)
                 continue
@@ -193,7 +201,7 @@ def _recognise(alone: Member, data: bytes, force: str | None) -> Member:
     if reason in ("unrecognised", "not_a_trace") or force is not None:
         found = _identified(head, file, force)
         if found is not None:
-            return Member(file, found[0].name, _keys(*found, file))
+            return Member(file=file, format=found[0].name, keys=_keys(*found, file))
     return replace(alone, reason=reason, keys=() if reason == "not_a_trace" else alone.keys)
 
 
@@ -201,7 +209,7 @@ def _identified(head: Head, file: RawFile, force: str | None) -> tuple[Format, C
     if force is None:
         return identify(head)
     forced = by_name(force)
-    return forced, forced.claims(head) or Claim([f"file:{file.uri}"])
+    return forced, forced.claims(head) or Claim(keys=[f"file:{file.uri}"])
 
 
 def _keys(known: Format, claim: Claim, file: RawFile) -> tuple[str, ...]:

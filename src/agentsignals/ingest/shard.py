@@ -29,7 +29,7 @@ from agentsignals.store import artifact_id, labels, shards, tables
 from agentsignals.store.manifest import FileEntry, SessionEntry, ShardEntry
 
 
-class Task(Struct, frozen=True):
+class Task(Struct, frozen=True, kw_only=True):
     """One shard to read."""
 
     root: str
@@ -52,7 +52,7 @@ _MOST_DEATHS = 2
 """A worker may die of something else (another program takes all memory), so a family is tried again, once."""
 
 
-class Report(Struct):
+class Report(Struct, kw_only=True):
     """What a shard came to."""
 
     name: str
@@ -111,7 +111,9 @@ def _read_shard(task: Task) -> Report:
     entry = ShardEntry(signals=signal_versions(), embedder=task.embedder, labels=labels.fingerprint(root))
     account = Account(entry, task.embedder, labels.read(root))
     with shards.Draft(root, task.name) as draft:
-        made = _Shard(task, Report(task.name, entry, {}, {}), account, draft)
+        made = _Shard(
+            task=task, report=Report(name=task.name, entry=entry, sessions={}, files={}), account=account, draft=draft
+        )
         for family in task.families:
             for work in _works(family, task):
                 made.take(family.name, work)
@@ -120,7 +122,7 @@ def _read_shard(task: Task) -> Report:
     return report
 
 
-class _Shard(Struct):
+class _Shard(Struct, kw_only=True):
     """A shard in the making. Sessions are measured and written in order of id: all at the end, save of families that
     are too large for that.
     """
@@ -203,9 +205,18 @@ def session_entry(shard: str, family: str, context: str, figures: dict[str, Any]
     """The manifest's entry for a session."""
     f = figures
     return SessionEntry(
-        shard, family, context, f["n_turns"], f["n_tool_calls"], f["n_edits"], f["input_tokens"], f["output_tokens"],
-        f["cache_read_tokens"], f["cache_write_tokens"], f["cost_usd"],
-    )  # fmt: skip
+        shard=shard,
+        family=family,
+        context=context,
+        n_turns=f["n_turns"],
+        n_tool_calls=f["n_tool_calls"],
+        n_edits=f["n_edits"],
+        input_tokens=f["input_tokens"],
+        output_tokens=f["output_tokens"],
+        cache_read_tokens=f["cache_read_tokens"],
+        cache_write_tokens=f["cache_write_tokens"],
+        cost_usd=f["cost_usd"],
+    )
 
 
 def signal_versions() -> dict[str, int]:
@@ -347,13 +358,13 @@ def _artifact(member: Member, data: bytes | Unreadable) -> Artifact:
     file = member.file
     held = data.part if isinstance(data, Unreadable) else data
     artifact = Artifact(
-        artifact_id(file.uri),
-        file.spec,
-        file.uri,
-        member.format,
-        _sha256(held) if held or not isinstance(data, Unreadable) else "",
-        len(held) if held or not isinstance(data, Unreadable) else file.bytes,
-        file.stamp,
+        artifact_id=artifact_id(file.uri),
+        source=file.spec,
+        path=file.uri,
+        format=member.format,
+        sha256=_sha256(held) if held or not isinstance(data, Unreadable) else "",
+        bytes=len(held) if held or not isinstance(data, Unreadable) else file.bytes,
+        mtime_ns=file.stamp,
     )
     if isinstance(data, Unreadable):
         skip(artifact, data.reason)

@@ -90,7 +90,7 @@ _PAIRED_NOTE = (
 )
 
 
-class Paired(Struct, frozen=True):
+class Paired(Struct, frozen=True, kw_only=True):
     """Two groups of episodes over the tasks and samples that both have."""
 
     name: str
@@ -115,13 +115,13 @@ def paired(name: str, outcome: str, treated: Sequence[EpisodeRow], control: Sequ
     left, right, tasks = [ours[k] for k in keys], [theirs[k] for k in keys], [task for task, _ in keys]
     changes = statistics.mcnemar(left, right)
     return Paired(
-        name,
-        outcome,
-        statistics.paired_difference([float(v) for v in left], [float(v) for v in right], tasks),
-        changes if len(set(tasks)) == len(tasks) else None,
-        len(treated) + len(control) - 2 * len(keys),
-        changes.gained,
-        changes.lost,
+        name=name,
+        outcome=outcome,
+        difference=statistics.paired_difference([float(v) for v in left], [float(v) for v in right], tasks),
+        mcnemar=changes if len(set(tasks)) == len(tasks) else None,
+        unpaired=len(treated) + len(control) - 2 * len(keys),
+        gained=changes.gained,
+        lost=changes.lost,
     )
 
 

@@ -26,7 +26,7 @@ _NEUTRAL_SHARE = 0.5
 """The share of the variance of neutral dialogues whose main directions are taken out (Anthropic's recipe, b)."""
 
 
-class DirectionSet(Struct, frozen=True):
+class DirectionSet(Struct, frozen=True, kw_only=True):
     """Named directions at some layers, the point that projections are measured from, and how they came about."""
 
     names: tuple[str, ...]
@@ -185,7 +185,16 @@ def made(recipe: Recipe, states: Mapping[str, Array], neutral: Array, origin: Or
         vectors = np.stack([make(states[n], against[n])[0] for n in states])
         centre = np.stack([s.mean(axis=0) for s in states.values()]).mean(axis=0)
     counts = {name: len(rows) for name, rows in states.items()}
-    return DirectionSet(tuple(states), origin.layers, vectors, centre, recipe, origin.texts, origin.model, counts)
+    return DirectionSet(
+        names=tuple(states),
+        layers=origin.layers,
+        vectors=vectors,
+        centre=centre,
+        recipe=recipe,
+        texts=origin.texts,
+        model=origin.model,
+        counts=counts,
+    )
 
 
 def write(directions: DirectionSet, path: Path) -> None:
@@ -202,8 +211,14 @@ def read(path: Path) -> DirectionSet:
         with np.load(path, allow_pickle=False) as held:
             told: dict[str, Any] = msgspec.json.decode(held["card"].tobytes())
             return DirectionSet(
-                tuple(told["names"]), tuple(told["layers"]), held["vectors"], held["centre"],
-                told["recipe"], told["texts"], told["model"], told["counts"],
-            )  # fmt: skip
+                names=tuple(told["names"]),
+                layers=tuple(told["layers"]),
+                vectors=held["vectors"],
+                centre=held["centre"],
+                recipe=told["recipe"],
+                texts=told["texts"],
+                model=told["model"],
+                counts=told["counts"],
+            )
     except (OSError, ValueError, KeyError) as error:
         raise LabError(f"{path} holds no directions: {error}", "`lab run directions` writes such a file.") from error

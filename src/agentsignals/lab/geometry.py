@@ -13,7 +13,7 @@ from agentsignals.lab.directions import Array, unit
 _SINK_DIMENSIONS = 5
 
 
-class Geometry(Struct, frozen=True):
+class Geometry(Struct, frozen=True, kw_only=True):
     """Of the directions (names, d) at one layer."""
 
     layer: int
@@ -61,12 +61,12 @@ def geometry(
             correlation = float(np.corrcoef(along, inverse)[0, 1])
         found.append(
             Geometry(
-                layer,
-                float(pairs.mean()),
-                float(pairs.min()),
-                shared_energy(vectors[:, place]),
-                sink_share(centre[place]),
-                correlation,
+                layer=layer,
+                mean_cosine=float(pairs.mean()),
+                least_cosine=float(pairs.min()),
+                shared_energy=shared_energy(vectors[:, place]),
+                sink_share=sink_share(centre[place]),
+                length_correlation=correlation,
             )
         )
     return found

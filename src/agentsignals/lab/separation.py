@@ -12,7 +12,7 @@ from agentsignals.lab import directions
 from agentsignals.lab.directions import Array
 
 
-class Separation(Struct, frozen=True):
+class Separation(Struct, frozen=True, kw_only=True):
     """An AUROC on held-out texts: .5 is chance, 1 is perfect order."""
 
     auroc: float
@@ -94,6 +94,14 @@ def held_out(of: Grouped, against: Grouped, *, shuffles: int = 200, seed: int = 
         low, high = interval(scores[:, layer], positive, groups, seed=seed)
         as_good = (1 + int((by_chance >= value - 1e-12).sum())) / (1 + len(by_chance))
         found.append(
-            Separation(value, low, high, float(np.percentile(by_chance, 95)), as_good, len(tested), len(set(groups)))
+            Separation(
+                auroc=value,
+                low=low,
+                high=high,
+                null_high=float(np.percentile(by_chance, 95)),
+                p=as_good,
+                n=len(tested),
+                groups=len(set(groups)),
+            )
         )
     return found

@@ -42,7 +42,7 @@ class ManipulationRow(Row, frozen=True, kw_only=True):
     n: int
 
 
-class Asked(Struct, frozen=True):
+class Asked(Struct, frozen=True, kw_only=True):
     """What a person asks of a retry loop."""
 
     tasks: str = "all"
@@ -176,7 +176,15 @@ def card_of(model: ResidualModel) -> dict[str, Any]:
 def manifest(card: dict[str, Any], seed: int, tier: str) -> Manifest:
     """What a run beginning now stands on."""
     now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-    return Manifest(card, EVALUATOR, texts.fingerprint(), tier, seed, packages(), now)
+    return Manifest(
+        model=card,
+        evaluator=EVALUATOR,
+        texts=texts.fingerprint(),
+        sandbox=tier,
+        seed=seed,
+        packages=packages(),
+        started_at=now,
+    )
 
 
 def begin(folder: Path, asked: Asked, card: dict[str, Any]) -> Begun:
@@ -190,7 +198,7 @@ def begin(folder: Path, asked: Asked, card: dict[str, Any]) -> Begun:
     if asked.directions is None and (steering := [one.name for one in conditions if one.steers]):
         raise LabError(f"Condition {steering[0]!r} steers, and no directions came.", "Give --directions, with --model.")
     plan = Plan(
-        wording(asked.wording),
+        wording=wording(asked.wording),
         attempts=asked.attempts,
         max_new_tokens=asked.max_new_tokens,
         temperature=asked.temperature,

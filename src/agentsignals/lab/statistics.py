@@ -31,7 +31,7 @@ class Mean(Struct, frozen=True):
     tasks: int
 
 
-class Difference(Struct, frozen=True):
+class Difference(Struct, frozen=True, kw_only=True):
     """Treatment less control over pairs (same task, same sample)."""
 
     value: float
@@ -79,7 +79,14 @@ def paired_difference(
     given = _finite(high - low, tasks)
     sums, counts = _by_task(given, tasks)
     below, above = _interval(sums, counts, draws, seed)
-    return Difference(float(given.mean()), below, above, _flip_p(sums, len(given), draws, seed), len(given), len(sums))
+    return Difference(
+        value=float(given.mean()),
+        low=below,
+        high=above,
+        p=_flip_p(sums, len(given), draws, seed),
+        n=len(given),
+        tasks=len(sums),
+    )
 
 
 def mcnemar(treatment: Sequence[bool], control: Sequence[bool]) -> McNemar:

@@ -34,7 +34,7 @@ MOST_INVALID_BEYOND_BASELINE = 0.2
 the model, and no behaviour is read from it."""
 
 
-class Condition(Struct, frozen=True):
+class Condition(Struct, frozen=True, kw_only=True):
     """A treatment: nothing at all, a direction at a dose, or other words."""
 
     name: str
@@ -54,7 +54,7 @@ class Condition(Struct, frozen=True):
         return self.direction is not None and (self.ablate or self.dose != 0)
 
 
-BASELINE = Condition("baseline")
+BASELINE = Condition(name="baseline")
 
 
 def positions(where: Where) -> Positions:

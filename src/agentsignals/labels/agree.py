@@ -160,7 +160,18 @@ def _paired(first: Labels, second: Labels, texts: dict[Place, str]) -> list[Both
     both = []
     for place in shared:
         x, y = first.said[place], second.said[place]
-        both.append(Both(*place, x.value, y.value, x.number, y.number, texts.get(place)))
+        session_id, turn = place
+        both.append(
+            Both(
+                session_id=session_id,
+                turn=turn,
+                a=x.value,
+                b=y.value,
+                score_a=x.number,
+                score_b=y.number,
+                text=texts.get(place),
+            )
+        )
     return both
 
 
@@ -177,9 +188,11 @@ def _judged(task: Task, rows: list[GoldRow]) -> Labels:
         if turn is None:
             left_out["no_turn"] += 1
             continue
-        message = Turn(turn, "prompt", text, count_tokens(text), None, None, 0)
+        message = Turn(
+            turn=turn, kind="prompt", text=text, n_tokens=count_tokens(text), timestamp=None, model=None, seq=0
+        )
         heard: list[tuple[Question, Outcome]] = []
-        unit = Unit(session_id, turn, message, (text,), Case(turn + 1))
+        unit = Unit(session_id=session_id, turn=turn, message=message, parts=(text,), case=Case(turn + 1))
         by.ask([asker.question(unit)], lambda q, o: heard.append((q, o)))  # noqa: B023  (called before `ask` returns)
         verdict = by.read(heard[0][0], heard[0][1].text or "")
         if isinstance(verdict, Verdict):

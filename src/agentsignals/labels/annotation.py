@@ -34,7 +34,7 @@ class Person(Protocol):
         """What was answered; None when nothing more will be."""
 
 
-class Annotated(Struct):
+class Annotated(Struct, kw_only=True):
     """What came of a sitting."""
 
     labeller: str
@@ -60,7 +60,7 @@ def annotate(  # noqa: PLR0913  (who labels what, and how it is shown)
     """Has a person label rows. Each label is in the store before the next thing is shown. `transcript`: a session as
     text, for tasks about whole sessions.
     """
-    told = Annotated(labeller)
+    told = Annotated(labeller=labeller)
     todo: list[tuple[Place, GoldRow]] = []
     have = standing(store, task, labeller).keys()
     agreed = []

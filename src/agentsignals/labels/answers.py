@@ -28,7 +28,7 @@ CREATE TABLE IF NOT EXISTS runs (started_at INTEGER, ended_at INTEGER, told TEXT
 _GET = "SELECT text, failure, detail, input_tokens, output_tokens, calls, created_at FROM answers WHERE key = ?"
 
 
-class Outcome(Struct, frozen=True):
+class Outcome(Struct, frozen=True, kw_only=True):
     """What came of a question: a text that reads as an answer, or a failure with its reason. One of the two is set."""
 
     text: str | None = None
@@ -69,7 +69,7 @@ class Answers:
                 row = self._db.execute(_GET, (key,)).fetchone()
         except sqlite3.Error as problem:
             raise self._unreadable(problem) from problem
-        return Outcome(*row) if row else None
+        return Outcome(**dict(zip(Outcome.__struct_fields__, row, strict=True))) if row else None
 
     def put(self, key: str, labeller: str, task: str, outcome: Outcome) -> None:
         """Keeps what came of a question."""

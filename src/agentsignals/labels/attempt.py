@@ -21,7 +21,7 @@ WARMER = 0.4
 _DETAIL_CHARS = 300
 
 
-class Attempt(Struct):
+class Attempt(Struct, kw_only=True):
     """A question, and what it has used so far."""
 
     question: Question
@@ -36,7 +36,7 @@ class Attempt(Struct):
 
     @classmethod
     def at(cls, question: Question) -> Attempt:
-        return cls(question, question.tokens)
+        return cls(question=question, limit=question.tokens)
 
     @property
     def temperature(self) -> float:
@@ -78,4 +78,12 @@ class Attempt(Struct):
         return self._outcome(None, reason, " ".join(detail.split())[:_DETAIL_CHARS])
 
     def _outcome(self, text: str | None, failure: str | None = None, detail: str | None = None) -> Outcome:
-        return Outcome(text, failure, detail, self.input_tokens, self.output_tokens, self.calls, now())
+        return Outcome(
+            text=text,
+            failure=failure,
+            detail=detail,
+            input_tokens=self.input_tokens,
+            output_tokens=self.output_tokens,
+            calls=self.calls,
+            created_at=now(),
+        )

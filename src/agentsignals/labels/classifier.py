@@ -69,7 +69,7 @@ class Classifier:
             found = self._pipeline(texts, truncation=True, max_length=MOST_TOKENS, batch_size=BATCH)
             for question, text, scores in zip(batch, texts, found, strict=True):
                 verdict = self._verdict(question, text, {s["label"]: float(s["score"]) for s in scores})
-                done(question, Outcome(written(verdict), calls=1, created_at=now()))
+                done(question, Outcome(text=written(verdict), calls=1, created_at=now()))
 
     def _verdict(self, question: Question, text: str, scores: dict[str, float]) -> Verdict:
         wanted = question.schema["properties"]["label"]["enum"]

@@ -27,7 +27,7 @@ EXAMPLES = 3
 EXCERPT_CHARS = 160
 
 
-class Both(Struct, frozen=True):
+class Both(Struct, frozen=True, kw_only=True):
     """One thing that both judged."""
 
     session_id: str

@@ -20,7 +20,7 @@ ANSWER_TOKENS = {"turn": 40, "session": 120, "repository": 60, NOTES: 400}
 """What an answer usually takes: a label and a sentence, scores and a few, notes of 300 words."""
 
 
-class Estimate(Struct):
+class Estimate(Struct, kw_only=True):
     """What is to be done. Tokens are characters / 4; a model that thinks before it answers uses more."""
 
     task: str
@@ -44,7 +44,7 @@ class Estimate(Struct):
 def estimate(store: Store, task: Task, by: Labeller, selection: Selection, window: int) -> Estimate:
     """What `run` would ask. `window`: tokens of the labeller's model."""
     by.version(task)
-    found = Estimate(task.name, by.name, window=window)
+    found = Estimate(task=task.name, labeller=by.name, window=window)
     folder = store.folder / labels.FOLDER
     answers = Answers(folder) if by.keeps and folder.is_dir() else None
     asker = Asker(task, by.name)

@@ -123,7 +123,14 @@ def give(store: Store, task: Task, labeller: str, given: Iterable[tuple[Place, G
     new: dict[Place, LabelRow] = {}
     for (session_id, turn), row in given:
         if row.label is not None:
-            made = Label(task.name, labeller, turn, row.label, reason=row.reason, prompt_hash=row.prompt_hash)
+            made = Label(
+                task=task.name,
+                labeller=labeller,
+                turn=turn,
+                value=row.label,
+                reason=row.reason,
+                prompt_hash=row.prompt_hash,
+            )
             made.created_at, made.number = now(), score(task, row.label)
             new[session_id, turn] = LabelRow(session_id, made)
     labels.update(store.folder, task.name, labeller, lambda before: _ordered(_by_place(before) | new))

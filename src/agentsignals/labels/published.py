@@ -44,7 +44,7 @@ class Published(Struct):
     """Rows that are no label, by reason: `no_session`, `no_turn`, `no_label`, `repeated`."""
 
 
-class Taken(Struct):
+class Taken(Struct, kw_only=True):
     """What became of published labels in a store."""
 
     labels: int = 0
@@ -156,7 +156,9 @@ def take(  # noqa: PLR0913  (what a label is made of)
             skipped[turn if isinstance(turn, str) else "repeated"] += 1
             continue
         taken.moved += turn != row.turn
-        made = Label(task, labeller, turn, row.value, reason=row.reason, model=model, created_at=at)
+        made = Label(
+            task=task, labeller=labeller, turn=turn, value=row.value, reason=row.reason, model=model, created_at=at
+        )
         rows[row.session_id, turn] = LabelRow(row.session_id, made)
     labels.write(store.folder, task, labeller, [rows[key] for key in sorted(rows)])
     taken.labels, taken.sessions = len(rows), len({session_id for session_id, _ in rows})

@@ -24,7 +24,7 @@ class Notes(Struct, forbid_unknown_fields=True):
     notes: str
 
 
-class Question(Struct, frozen=True):
+class Question(Struct, frozen=True, kw_only=True):
     """One call: what the model is told, what it is shown, and what its answer must be."""
 
     key: str
@@ -87,7 +87,9 @@ def made(  # noqa: PLR0913  (the fields of a question)
     material = _sayable(fenced(shown))
     asked = [labeller, mark(told), mark(json.dumps(schema, sort_keys=True)), material]
     key = hashlib.sha256("\0".join(asked).encode()).hexdigest()
-    return Question(key, name, told, material, schema, tokens, read, message)
+    return Question(
+        key=key, task=name, told=told, shown=material, schema=schema, tokens=tokens, read=read, message=message
+    )
 
 
 class _Reader(Struct, frozen=True):

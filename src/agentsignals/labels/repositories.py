@@ -51,7 +51,14 @@ def repositories(store: Store, by_place: dict[str, list[str]], limit: int | None
         looks[of[session.session_id]].at(session)
     for place in chosen:
         first, *others = by_place[place]
-        yield Unit(first, None, None, (looks[place].shown(place, mask),), Case(), tuple(others))
+        yield Unit(
+            session_id=first,
+            turn=None,
+            message=None,
+            parts=(looks[place].shown(place, mask),),
+            case=Case(),
+            also=tuple(others),
+        )
 
 
 class _Look:

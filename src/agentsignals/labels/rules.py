@@ -23,7 +23,7 @@ from agentsignals.words.lexicon import is_english
 
 VERSION = 1
 """Of the rules; raise it when a label would change."""
-_SOMEBODY = Session("", "product", "", "", "")
+_SOMEBODY = Session(session_id="", context="product", format="", agent="", artifact_id="")
 
 
 class Rules:
@@ -57,7 +57,7 @@ class Rules:
             if turn is None:
                 raise LabelError(f"There are no rules for {question.task}.", "")
             found = _RULES[question.task](turn) if is_english(turn.text) else Absent("not_computable", "language")
-            done(question, Outcome(written(found), created_at=now()))
+            done(question, Outcome(text=written(found), created_at=now()))
 
     def read(self, question: Question, text: str) -> Verdict | Absent | str:
         return read_back(text)

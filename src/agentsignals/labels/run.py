@@ -37,7 +37,7 @@ class Progress(Protocol):
     def __call__(self, stage: str, done: int, total: int | None) -> None: ...
 
 
-class Summary(Struct):
+class Summary(Struct, kw_only=True):
     """What a run did. Tokens and cost are of this run's calls; kept answers cost nothing again."""
 
     task: str
@@ -93,7 +93,13 @@ class _Run:
         self._long: set[str] = set()
         self._rows: dict[tuple[str, int], LabelRow] = {}
         self._settled = 0
-        self.summary = Summary(task.name, by.name, by.model, self._version, measured=measured(task.name, by.name))
+        self.summary = Summary(
+            task=task.name,
+            labeller=by.name,
+            model=by.model,
+            prompt_hash=self._version,
+            measured=measured(task.name, by.name),
+        )
 
     def through(self) -> Summary:
         started = now()
@@ -199,10 +205,10 @@ class _Run:
         if len(unit.parts) > 1:
             detail["parts"] = len(unit.parts)
         made = Label(
-            self._task.name,
-            self._by.name,
-            unit.turn,
-            verdict.value,
+            task=self._task.name,
+            labeller=self._by.name,
+            turn=unit.turn,
+            value=verdict.value,
             reason=verdict.reason,
             prompt_hash=self._version,
             model=self._by.model,

@@ -54,7 +54,7 @@ Shown = Literal["message", "exchange", "restatement", "transcript", "repository"
 what sessions tell of a repository."""
 
 
-class Task(Struct, frozen=True, dict=True):
+class Task(Struct, frozen=True, dict=True, kw_only=True):
     """One declared task; its prompt is `tasks/<name>.md`."""
 
     name: str

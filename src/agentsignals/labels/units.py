@@ -24,7 +24,7 @@ LEAST_TOKENS = 4
 """A shorter first prompt has nothing to restate (design/signals.md#underspecification)."""
 
 
-class Unit(Struct, frozen=True):
+class Unit(Struct, frozen=True, kw_only=True):
     """One thing to judge."""
 
     session_id: str
@@ -67,7 +67,9 @@ def units(task: Task, session: Session, room: int, mask: Mask = plain) -> Iterat
         yield NotAsked(session.session_id, None, why)
         return
     parts = (_restatement(view, mask),) if task.shows == "restatement" else tuple(_transcript(view, room, mask))
-    yield Unit(session.session_id, None, None, parts, Case(len(view.turns), "".join(parts)))
+    yield Unit(
+        session_id=session.session_id, turn=None, message=None, parts=parts, case=Case(len(view.turns), "".join(parts))
+    )
 
 
 def _not_asked_of_turn(task: Task, turn: Turn) -> str:
@@ -104,7 +106,9 @@ def _message(task: Task, view: SessionView, turn: Turn, mask: Mask) -> Unit:
     shown = _alone(turn, mask)
     if task.shows == "exchange":
         shown = f"{before(view, turn, mask)}The message to judge:\n{shown}"
-    return Unit(view.session.session_id, turn.turn, turn, (shown,), Case(len(view.turns)))
+    return Unit(
+        session_id=view.session.session_id, turn=turn.turn, message=turn, parts=(shown,), case=Case(len(view.turns))
+    )
 
 
 def _alone(turn: Turn, mask: Mask) -> str:

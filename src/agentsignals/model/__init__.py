@@ -55,7 +55,7 @@ class Absent(Struct, frozen=True, gc=False):
         return False
 
 
-class Turn(Struct, gc=False):
+class Turn(Struct, gc=False, kw_only=True):
     """One human prompt; it lasts until the next."""
 
     turn: int
@@ -67,7 +67,7 @@ class Turn(Struct, gc=False):
     seq: int
 
 
-class Step(Struct, gc=False):
+class Step(Struct, gc=False, kw_only=True):
     """One model API call, however many lines it was logged on. `input_tokens` never counts cached tokens."""
 
     step: int
@@ -90,7 +90,7 @@ class Step(Struct, gc=False):
     """Those of `cache_write_tokens` kept for an hour, which cost more; None when the trace does not say."""
 
 
-class Event(Struct, gc=False):
+class Event(Struct, gc=False, kw_only=True):
     """Anything that happened, in file order (`seq`). `line` is 1-based; in a one-document file the record's ordinal."""
 
     seq: int
@@ -106,7 +106,7 @@ class Event(Struct, gc=False):
     line: int
 
 
-class ToolCall(Struct, gc=False):
+class ToolCall(Struct, gc=False, kw_only=True):
     """A tool call with its result. `seq` is its event, `result_seq` its result's event."""
 
     seq: int
@@ -131,7 +131,7 @@ class ToolCall(Struct, gc=False):
     result_seq: int | None = None
 
 
-class Edit(Struct, gc=False):
+class Edit(Struct, gc=False, kw_only=True):
     """One changed hunk of a file, context lines trimmed; line numbers as the file was right after the call."""
 
     seq: int
@@ -151,7 +151,7 @@ class Edit(Struct, gc=False):
     whole_file: bool = False
 
 
-class Checkpoint(Struct, gc=False):
+class Checkpoint(Struct, gc=False, kw_only=True):
     """What a collector (Entire) recorded beside a transcript; an independent second opinion."""
 
     checkpoint_id: str
@@ -173,7 +173,7 @@ class Checkpoint(Struct, gc=False):
     api_calls: int | None = None
 
 
-class Label(Struct, gc=False):
+class Label(Struct, gc=False, kw_only=True):
     """A judgement by a rule, a model or a person, of a session or of one event in it."""
 
     task: str
@@ -194,7 +194,7 @@ class Label(Struct, gc=False):
     """What else the labeller said, as JSON."""
 
 
-class Artifact(Struct, gc=False):
+class Artifact(Struct, gc=False, kw_only=True):
     """A file as found, with every record in it accounted for."""
 
     artifact_id: str
@@ -214,7 +214,7 @@ class Artifact(Struct, gc=False):
     note: str | None = None
 
 
-class Session(Struct):
+class Session(Struct, kw_only=True):
     """One conversation of a person or harness with an agent."""
 
     session_id: str

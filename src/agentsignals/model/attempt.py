@@ -15,7 +15,7 @@ from msgspec import Struct, field
 PatchOp = Literal["create", "modify", "delete", "rename"]
 
 
-class PatchedFile(Struct, gc=False):
+class PatchedFile(Struct, gc=False, kw_only=True):
     """A file that a patch changes. `hunks` are (old start, old lines, new start, new lines)."""
 
     path: str
@@ -33,7 +33,7 @@ def paths_of(files: Iterable[PatchedFile] | None) -> frozenset[str]:
     return frozenset(path for file in files or () for path in (file.path, file.old_path) if path)
 
 
-class Verification(Struct):
+class Verification(Struct, kw_only=True):
     """What the verifier found: test ids by what was expected of them and what came (design/formats.md#swe-bench)."""
 
     status: Literal["ok", "crashed", "timed_out"] = "ok"
@@ -68,7 +68,7 @@ class HarnessSummary(Struct):
     """Path and lines of its diff."""
 
 
-class Said(Struct):
+class Said(Struct, kw_only=True):
     """A place in a run's files that says something about the attempt; it becomes an event, which values can cite."""
 
     text: str

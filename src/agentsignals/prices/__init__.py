@@ -27,7 +27,7 @@ _EPOCH = date(1970, 1, 1).toordinal()
 _US_A_DAY = 86_400_000_000
 
 
-class Tier(Struct, frozen=True):
+class Tier(Struct, frozen=True, kw_only=True):
     """Prices of a whole request whose prompt, cached tokens included, is longer than so many tokens."""
 
     tokens: int
@@ -38,7 +38,7 @@ class Tier(Struct, frozen=True):
     cache_write_1h: float | None = None
 
 
-class Rate(Struct, frozen=True):
+class Rate(Struct, frozen=True, kw_only=True):
     """Prices in USD per million tokens from one day (`since`, included) to another (`until`, not included)."""
 
     input: float | None = None
@@ -200,11 +200,11 @@ def _a_token(prices: Rate | Tier, above: Sequence[Tier] = ()) -> _Terms:
         return nan if million is None else million / 1_000_000
 
     return _Terms(
-        one(prices.input),
-        one(prices.output),
-        one(prices.cache_read),
-        one(prices.cache_write),
-        one(prices.cache_write_1h),
-        above[0].tokens if above else inf,
-        tuple(above),
+        input=one(prices.input),
+        output=one(prices.output),
+        cache_read=one(prices.cache_read),
+        cache_write=one(prices.cache_write),
+        cache_write_1h=one(prices.cache_write_1h),
+        limit=above[0].tokens if above else inf,
+        above=tuple(above),
     )

@@ -20,7 +20,7 @@ WHOSE = {"product": "people's sessions", "eval": "attempts of eval runs", "both"
 """Contexts in words."""
 
 
-class Section(Struct, frozen=True):
+class Section(Struct, frozen=True, kw_only=True):
     """What one study found."""
 
     study: str
@@ -42,7 +42,7 @@ class LeftOut(Struct, frozen=True):
     reason: str
 
 
-class Document(Struct, frozen=True):
+class Document(Struct, frozen=True, kw_only=True):
     """A report."""
 
     form: int
@@ -93,20 +93,29 @@ def document(
             continue
         whose = reader.context if one.context == "either" else one.context
         sections.append(
-            Section(one.name, one.title, one.question, whose, found.findings, found.tables, found.charts, found.limits)
+            Section(
+                study=one.name,
+                title=one.title,
+                question=one.question,
+                context=whose,
+                findings=found.findings,
+                tables=found.tables,
+                charts=found.charts,
+                limits=found.limits,
+            )
         )
     return Document(
-        FORM,
-        version("agentsignals"),
-        f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
-        len(store.manifest.sessions),
-        reader.versions.schema,
-        reader.versions.prices,
-        reader.context,
-        counted,
-        sections,
-        left_out,
-        store.warnings,
+        form=FORM,
+        agentsignals=version("agentsignals"),
+        made_at=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        sessions=len(store.manifest.sessions),
+        schema=reader.versions.schema,
+        prices=reader.versions.prices,
+        context=reader.context,
+        contexts=counted,
+        sections=sections,
+        left_out=left_out,
+        damage=store.warnings,
     )
 
 

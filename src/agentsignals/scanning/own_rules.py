@@ -67,7 +67,15 @@ def _of_rule(rule: Rule, text: Text, lines: list[str]) -> list[Found]:
             continue
         seen.add(line)
         last = text.line_at(max(end - 1, begin))
-        one = Found(rule.id, line, last, rule.message, rule.cwe, rule.severity, rule.confidence)
+        one = Found(
+            rule=rule.id,
+            line=line,
+            end_line=last,
+            message=rule.message,
+            cwe=rule.cwe,
+            severity=rule.severity,
+            confidence=rule.confidence,
+        )
         found.append(marked(one, lines, text.text[begin:end]))
         if len(found) >= _MOST_OF_A_RULE:
             break

@@ -136,10 +136,20 @@ def _bandit(told: Any) -> list[tuple[str, Found]]:
     for one in told["results"]:
         lines = one.get("line_range") or [one["line_number"]]
         cwe = (one.get("issue_cwe") or {}).get("id")
-        found.append((str(one["filename"]), Found(
-            str(one["test_id"]), int(lines[0]), int(lines[-1]), str(one["issue_text"]), (f"CWE-{cwe}",) if cwe else (),
-            level(one["issue_severity"]), level(one["issue_confidence"]),
-        )))  # fmt: skip
+        found.append(
+            (
+                str(one["filename"]),
+                Found(
+                    rule=str(one["test_id"]),
+                    line=int(lines[0]),
+                    end_line=int(lines[-1]),
+                    message=str(one["issue_text"]),
+                    cwe=(f"CWE-{cwe}",) if cwe else (),
+                    severity=level(one["issue_severity"]),
+                    confidence=level(one["issue_confidence"]),
+                ),
+            )
+        )
     return found
 
 
@@ -151,9 +161,20 @@ def _ruff(told: Any) -> list[tuple[str, Found]]:
             continue
         first, last = one["location"]["row"], one["end_location"]["row"]
         message, cwe = str(one["message"]), CWE_OF.get(rule)
-        found.append((str(one["filename"]), Found(
-            rule, int(first), int(last), message, (cwe,) if cwe else (), "medium", "medium"
-        )))  # fmt: skip
+        found.append(
+            (
+                str(one["filename"]),
+                Found(
+                    rule=rule,
+                    line=int(first),
+                    end_line=int(last),
+                    message=message,
+                    cwe=(cwe,) if cwe else (),
+                    severity="medium",
+                    confidence="medium",
+                ),
+            )
+        )
     return found
 
 
@@ -164,11 +185,20 @@ def _semgrep(told: Any) -> list[tuple[str, Found]]:
         about = extra.get("metadata") or {}
         given = about.get("cwe") or []
         cwes = [given] if isinstance(given, str) else given
-        found.append((str(one["path"]), Found(
-            str(one["check_id"]).rpartition(".")[2], int(one["start"]["line"]), int(one["end"]["line"]),
-            str(extra["message"]), tuple(str(c).partition(":")[0].strip() for c in cwes),
-            level(extra.get("severity")), level(about.get("confidence", "medium")),
-        )))  # fmt: skip
+        found.append(
+            (
+                str(one["path"]),
+                Found(
+                    rule=str(one["check_id"]).rpartition(".")[2],
+                    line=int(one["start"]["line"]),
+                    end_line=int(one["end"]["line"]),
+                    message=str(extra["message"]),
+                    cwe=tuple(str(c).partition(":")[0].strip() for c in cwes),
+                    severity=level(extra.get("severity")),
+                    confidence=level(about.get("confidence", "medium")),
+                ),
+            )
+        )
     return found
 
 

@@ -112,9 +112,9 @@ def _found(result: Any, about: dict[str, Any], region: Any) -> Found:
     last = region.get("endLine")
     sure = (known.get("properties") or {}).get("precision", "medium")
     return Found(
-        rule[:200], max(first, 1), max(last if isinstance(last, int) else first, first, 1),
-        str((result.get("message") or {}).get("text") or "")[:2000], tuple(cwes), level(told),
-        "high" if sure == "very-high" else level(sure),
+        rule=rule[:200], line=max(first, 1), end_line=max(last if isinstance(last, int) else first, first, 1),
+        message=str((result.get("message") or {}).get("text") or "")[:2000], cwe=tuple(cwes), severity=level(told),
+        confidence="high" if sure == "very-high" else level(sure),
     )  # fmt: skip
 
 
@@ -188,10 +188,27 @@ class _Placed:
         added = [line for sha, there, n in known for line in self._lines.of(sha, there, n, n)]
         owner, tag, session_id = owner_of(added) if added else ("unlinked", None, None)
         return FindingRow(
-            self._name, (known or span)[0][0], _scanner(one), one.version, "present", found.rule, list(found.cwe),
-            found.severity, found.confidence, path, found.line, found.end_line, None, place_of(path), owner, tag,
-            session_id, Changed("introduced", path, found).fingerprint, found.text, found.message,
-        )  # fmt: skip
+            repo=self._name,
+            commit_sha=(known or span)[0][0],
+            scanner=_scanner(one),
+            scanner_version=one.version,
+            change="present",
+            rule=found.rule,
+            cwe=list(found.cwe),
+            severity=found.severity,
+            confidence=found.confidence,
+            path=path,
+            line=found.line,
+            end_line=found.end_line,
+            moved_from=None,
+            place=place_of(path),
+            owner=owner,
+            tag=tag,
+            session_id=session_id,
+            fingerprint=Changed("introduced", path, found).fingerprint,
+            text=found.text,
+            message=found.message,
+        )
 
 
 def _scanner(one: Reported) -> str:

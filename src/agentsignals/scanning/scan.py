@@ -35,7 +35,7 @@ _TAGS = {
 }
 
 
-class Scan(Struct):
+class Scan(Struct, kw_only=True):
     """What `scan` says of a repository."""
 
     repo: str
@@ -146,10 +146,27 @@ class _Run:
         if one.change != "fixed":
             owner, tag, session_id = owner_of(lines.of(sha, one.path, found.line, found.end_line))
         return FindingRow(
-            self.name, sha, scanner.id, scanner.version, one.change, found.rule, list(found.cwe), found.severity,
-            found.confidence, one.path, found.line, found.end_line, one.moved_from, place_of(one.path), owner, tag,
-            session_id, one.fingerprint, found.text, found.message,
-        )  # fmt: skip
+            repo=self.name,
+            commit_sha=sha,
+            scanner=scanner.id,
+            scanner_version=scanner.version,
+            change=one.change,
+            rule=found.rule,
+            cwe=list(found.cwe),
+            severity=found.severity,
+            confidence=found.confidence,
+            path=one.path,
+            line=found.line,
+            end_line=found.end_line,
+            moved_from=one.moved_from,
+            place=place_of(one.path),
+            owner=owner,
+            tag=tag,
+            session_id=session_id,
+            fingerprint=one.fingerprint,
+            text=found.text,
+            message=found.message,
+        )
 
     def scan_rows(self, sha: str, files: list[FileChange], lines: Lines) -> list[ScanRow]:
         """A row a kind of place: the files looked at and their added lines by whose they are."""
@@ -163,9 +180,18 @@ class _Run:
                 tags += lines.counts.get((sha, one.path), Counter())
             answers = [self.kept.answers.get(_key(*one)) for one in _contents(those)]
             skipped = sum(a is not None and a.skipped not in (None, "unparsed") for a in answers)
-            counts = [sum(tags[t] for t in wanted) for wanted in _TAGS.values()]
+            counts = {column: sum(tags[t] for t in wanted) for column, wanted in _TAGS.items()}
             rows.append(
-                ScanRow(self.name, sha, self.scanner.id, self.scanner.version, place, len(those), skipped, *counts)
+                ScanRow(
+                    repo=self.name,
+                    commit_sha=sha,
+                    scanner=self.scanner.id,
+                    scanner_version=self.scanner.version,
+                    place=place,
+                    files=len(those),
+                    skipped=skipped,
+                    **counts,
+                )
             )
         return rows
 
@@ -196,7 +222,13 @@ def scan(store: Store, at: tuple[str, str], scanner: Scanner, progress: Progress
     if not afresh:
         run.take_up()
     changes = {sha: run.wanted(files) for sha, files in git.changes(git_dir, sorted(commits))}
-    told = Scan(name, scanner.id, scanner.version, len(changes), len(commits) - len(changes))
+    told = Scan(
+        repo=name,
+        scanner=scanner.id,
+        scanner_version=scanner.version,
+        commits=len(changes),
+        commits_left_out=len(commits) - len(changes),
+    )
     told.scanned = run.scan_missing(changes.values(), progress)
     told.unchanged = told.scanned == 0
     lines = Lines(repositories.rows(store.folder, name, "line_attribution"), run.takes)

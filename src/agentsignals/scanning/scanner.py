@@ -22,7 +22,7 @@ class SourceFile(Struct, frozen=True):
     data: bytes
 
 
-class Found(Struct, gc=False):
+class Found(Struct, gc=False, kw_only=True):
     """One finding of a scanner in one file."""
 
     rule: str

@@ -19,7 +19,7 @@ from agentsignals.store.tables import FindingRow, ScanRow
 TASK = "vulnerabilities"
 
 
-class OfSession(Struct):
+class OfSession(Struct, kw_only=True):
     """What a session's rate is made of."""
 
     introduced: int = 0
@@ -77,4 +77,7 @@ def _row(labeller: str, session_id: str, one: OfSession) -> LabelRow:
         one.low, one.high = interval
     reason = "findings after but not before the session's commits / 1 000 lines they added to files that are scanned"
     detail = msgspec.json.encode(one).decode()
-    return LabelRow(session_id, Label(TASK, labeller, None, f"{rate:.4f}", reason, number=rate, detail=detail))
+    return LabelRow(
+        session_id,
+        Label(task=TASK, labeller=labeller, turn=None, value=f"{rate:.4f}", reason=reason, number=rate, detail=detail),
+    )

@@ -19,7 +19,7 @@ STEADY_REL = 0.5
 READDED_SHARE = 0.5
 
 
-class Edited(Row):
+class Edited(Row, kw_only=True):
     """A changed place; lines as the file was right after the edit."""
 
     file: str
@@ -49,15 +49,15 @@ def region_edit_history(view: SessionView, why: Evidence) -> Measured:
     unplaced = len([1 for e in view.repo_edits if e.start_line is None])
     found = [
         Edited(
-            e.path,
-            e.start_line,
-            e.end_line,
-            e.turn,
-            to_iso(events[e.seq].timestamp),
-            e.added,
-            e.removed,
-            e.seq,
-            f"r{region}",
+            file=e.path,
+            start_line=e.start_line,
+            end_line=e.end_line,
+            turn_index=e.turn,
+            timestamp=to_iso(events[e.seq].timestamp),
+            added=e.added,
+            removed=e.removed,
+            event_id=e.seq,
+            region_id=f"r{region}",
         )
         for region, e in records(view.regions)
     ]

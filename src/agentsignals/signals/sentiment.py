@@ -181,7 +181,7 @@ def pure_neutral_session_share(sentiment_messages: Sequence[_Said]) -> Measured 
     return _ratio(counts.total(p for p in parts if p is not None), labeller, n_excluded=parts.count(None))
 
 
-class Point(Row):
+class Point(Row, kw_only=True):
     """A point of the curve; the last `turn` stands for itself and all later ones."""
 
     turn: int
@@ -220,7 +220,7 @@ def _curve(found: list[Conversation], *, cohort: bool = False) -> list[Point]:
     for first, last in counts.bands():
         k, n = part = counts.total(counts.negative_at(one, first, last, cohort=cohort) for one in found)
         low, high = wilson(k, n) or (None, None)
-        points.append(Point(first, n, k, _of(part), low, high, n < LOW_N))
+        points.append(Point(turn=first, n=n, neg=k, rate=_of(part), ci_low=low, ci_high=high, low_n=n < LOW_N))
     return points
 
 

@@ -20,7 +20,7 @@ _MODULES = {"local": "local", "git": "git_ref", "hub": "hub"}
 """Name of a source to its module, imported on use, in the order they are asked."""
 
 
-class RawFile(Struct, frozen=True):
+class RawFile(Struct, frozen=True, kw_only=True):
     """A file as found: enough to read it again, from any process."""
 
     uri: str

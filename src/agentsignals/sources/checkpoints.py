@@ -44,7 +44,7 @@ _FOLDERS = {
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}-(?=.)")
 
 
-class Place(Struct, frozen=True):
+class Place(Struct, frozen=True, kw_only=True):
     """What a path inside a ref is."""
 
     kind: Kind
@@ -91,7 +91,14 @@ def place(name: str, path: str, held: str = "") -> Place | None:
     whole = path[: found.start("chunk") - 1] if part["chunk"] else path
     checkpoint = (part.get("id") or "").replace("/", "") or held
     session = without_date(part["session"]) if part.get("session") else None
-    return Place(kind, checkpoint, part.get("n") or "", whole, int(part["chunk"] or 0), session)
+    return Place(
+        kind=kind,
+        checkpoint=checkpoint,
+        n=part.get("n") or "",
+        whole=whole,
+        chunk=int(part["chunk"] or 0),
+        session=session,
+    )
 
 
 def without_date(session_id: str) -> str:

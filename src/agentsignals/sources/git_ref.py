@@ -25,7 +25,7 @@ _LOOKED_FOR = (
 _OID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
-class Repository(Struct, frozen=True):
+class Repository(Struct, frozen=True, kw_only=True):
     """An opened repository: where its objects are, what to call it, what of it was asked for."""
 
     spec: str
@@ -88,7 +88,14 @@ def _opened(spec: str) -> Repository:
     if is_address(asked):
         address, _, ref = asked.partition("#")
         git_dir, trouble = fetched(address, ref, spec)
-        return Repository(spec, git_dir, address, owner_and_name(address) or address, ref, trouble)
+        return Repository(
+            spec=spec,
+            git_dir=git_dir,
+            name=address,
+            repo_hint=owner_and_name(address) or address,
+            ref=ref,
+            trouble=trouble,
+        )
     path, ref = _path_and_ref(asked)
     located = objects.locate(path)
     if located is None:
@@ -97,7 +104,13 @@ def _opened(spec: str) -> Repository:
         )
     git_dir, folder = located
     address = objects.origin(git_dir) or ""
-    return Repository(spec, git_dir, folder, owner_and_name(address) or Path(folder).name.removesuffix(".git"), ref)
+    return Repository(
+        spec=spec,
+        git_dir=git_dir,
+        name=folder,
+        repo_hint=owner_and_name(address) or Path(folder).name.removesuffix(".git"),
+        ref=ref,
+    )
 
 
 def _path_and_ref(asked: str) -> tuple[Path, str]:

@@ -81,7 +81,9 @@ def read(files: list[RawFile], limit: int | None) -> Iterator[bytes | Unreadable
         if isinstance(here, str):
             yield Unreadable(file.uri, file.spec, here)
             continue
-        data = next(local.read([RawFile(str(here), "local", file.spec, file.bytes, None)], limit))
+        data = next(
+            local.read([RawFile(uri=str(here), source="local", spec=file.spec, bytes=file.bytes, stamp=None)], limit)
+        )
         yield replace(data, uri=file.uri, spec=file.spec) if isinstance(data, Unreadable) else data
 
 
@@ -128,7 +130,16 @@ def _raw(  # noqa: PLR0913  (what a RawFile is made of)
 ) -> RawFile:
     container = f"{listing.name}@{listing.commit}:{held.path}"
     uri = _uri(wanted, held.path) + part
-    return RawFile(uri, "hub", wanted.spec, size, None, container, key, session_id)
+    return RawFile(
+        uri=uri,
+        source="hub",
+        spec=wanted.spec,
+        bytes=size,
+        stamp=None,
+        container=container,
+        key=key,
+        session_hint=session_id,
+    )
 
 
 def _uri(wanted: Asked, path: str) -> str:

@@ -50,7 +50,7 @@ class FetchError(Exception):
         self.offline = offline
 
 
-class DataSet(Struct):
+class DataSet(Struct, kw_only=True):
     """A data set as the Hub lists it."""
 
     name: str

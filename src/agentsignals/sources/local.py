@@ -114,7 +114,7 @@ def _found(path: str, spec: str) -> RawFile | Unreadable:
         return Unreadable(uri_of(path), spec, "dangling_link" if dangling else _reason(problem))
     if not stat.S_ISREG(seen.st_mode):
         return Unreadable(uri_of(path), spec, "linked_folder" if stat.S_ISDIR(seen.st_mode) else "not_a_file")
-    return RawFile(uri_of(path), "local", spec, seen.st_size, seen.st_mtime_ns)
+    return RawFile(uri=uri_of(path), source="local", spec=spec, bytes=seen.st_size, stamp=seen.st_mtime_ns)
 
 
 def read(files: list[RawFile], limit: int | None) -> Iterator[bytes | Unreadable]:

@@ -27,10 +27,12 @@ def damage(root: Path, manifest: Manifest, thorough: bool = False) -> list[Damag
         }
         for table, what in wrong.items():
             rows = f"{shard.tables[table].rows:,} rows of {table}, of {n:,} sessions, are missing"
-            broken.append(Damage(f"{FOLDER}/{name}/{table}.parquet", what, rows, name, table))
+            broken.append(
+                Damage(place=f"{FOLDER}/{name}/{table}.parquet", what=what, lacks=rows, shard=name, table=table)
+            )
     across = manifest.across
     if across is not None and (what := files.what_is_wrong(f"{root}/{across.file}", across, thorough)):
-        broken.append(Damage(across.file, what, "values across sessions are missing", table="signals"))
+        broken.append(Damage(place=across.file, what=what, lacks="values across sessions are missing", table="signals"))
     return [*broken, *parts.load(root).damage(thorough=thorough)]
 
 

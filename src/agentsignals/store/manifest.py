@@ -21,7 +21,7 @@ a newer is refused."""
 NAME = "manifest.json"
 
 
-class FileEntry(Struct, array_like=True):
+class FileEntry(Struct, array_like=True, kw_only=True):
     """A file as it was when it was last read; enough to notice a change, and to read it again with its family."""
 
     source: str
@@ -44,7 +44,7 @@ class FileEntry(Struct, array_like=True):
     """The error of this program that cost some of it or all; to be shown, so that no defect hides among the skipped."""
 
 
-class SessionEntry(Struct, array_like=True):
+class SessionEntry(Struct, array_like=True, kw_only=True):
     """Where a session lies, and the figures the summary shows."""
 
     shard: str
@@ -73,7 +73,7 @@ class ShardEntry(Struct):
     """Its files by table."""
 
 
-class Manifest(Struct):
+class Manifest(Struct, kw_only=True):
     """The whole index."""
 
     schema_version: int = SCHEMA_VERSION

@@ -28,7 +28,7 @@ _WAIT_S = 30.0
 _NUMBERED = re.compile(r"(?P<key>.+?)(?:\.(?P<number>\d+))?\.parquet")
 
 
-class Damage(Struct, frozen=True):
+class Damage(Struct, frozen=True, kw_only=True):
     """A part of the store that is not as it was written."""
 
     place: str
@@ -83,7 +83,7 @@ class Parts:
         for key, part in self.live(begins, ends):
             if what := files.what_is_wrong(str(self._root / part.file), part, thorough):
                 kind = "labels" if key.startswith("labels/") else key.rsplit("/", 1)[-1]
-                yield Damage(part.file, what, f"{part.rows:,} rows of {kind} are missing", key=key)
+                yield Damage(place=part.file, what=what, lacks=f"{part.rows:,} rows of {kind} are missing", key=key)
 
     def put(self, key: str, table: Any) -> Path:
         """Writes a part anew and takes it into the list; gives its file. `table` is pyarrow's."""

@@ -40,8 +40,10 @@ def rebuilt(root: Path, write: bool) -> Manifest:
         made.shards[name] = ShardEntry(signals=versions, tables=parts)
         for row in rows:
             if row["session_id"] not in twice:
-                figures = [row[k] for k in _FIGURES]
-                made.sessions[row["session_id"]] = SessionEntry(name, f"session:{row['session_id']}", *figures)
+                figures = {k: row[k] for k in _FIGURES}
+                made.sessions[row["session_id"]] = SessionEntry(
+                    shard=name, family=f"session:{row['session_id']}", **figures
+                )
     values = [(p, int(p.suffixes[0][1:])) for p in root.glob("signals.*.parquet") if p.suffixes[0][1:].isdigit()]
     if values:
         path, number = max(values, key=lambda one: one[1])

@@ -200,18 +200,18 @@ def signal_rows(session: Session | None, results: list[Result]) -> list[SignalRo
         absent = type(value) is Absent
         rows.append(
             SignalRow(
-                "turn" if result.turn is not None else level,
-                session_id,
-                trial_id,
-                index,
-                result.turn,
-                one.path,
-                None if absent else encode(value).decode(),
-                float(value) if type(value) in _NUMBERS else None,
-                value.reason if absent else None,
-                (value.detail or None) if absent else None,
-                one.version,
-                encode(result.detail).decode() if result.detail else None,
+                level="turn" if result.turn is not None else level,
+                session_id=session_id,
+                trial_id=trial_id,
+                attempt_index=index,
+                turn=result.turn,
+                signal=one.path,
+                value=None if absent else encode(value).decode(),
+                number=float(value) if type(value) in _NUMBERS else None,
+                absent=value.reason if absent else None,
+                absent_detail=(value.detail or None) if absent else None,
+                version=one.version,
+                detail=encode(result.detail).decode() if result.detail else None,
             )
         )
     return rows

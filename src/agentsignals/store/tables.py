@@ -34,7 +34,7 @@ _HEADER = (
 )  # fmt: skip
 
 
-class SignalRow(Struct, gc=False):
+class SignalRow(Struct, gc=False, kw_only=True):
     """One value of one signal, in the long form."""
 
     level: str
@@ -54,7 +54,7 @@ class SignalRow(Struct, gc=False):
     """Numerator, denominator, method, confidence, as JSON."""
 
 
-class AttemptRow(Struct, gc=False):
+class AttemptRow(Struct, gc=False, kw_only=True):
     """An attempt of a trial, with the values that comparisons ask for; NULL where the value is absent (`signals` says
     why)."""
 
@@ -96,7 +96,7 @@ class AttemptRow(Struct, gc=False):
     """Everything that is known of the attempt, as JSON."""
 
 
-class CommitRow(Struct, gc=False):
+class CommitRow(Struct, gc=False, kw_only=True):
     """A commit of a repository's code. Counts of added lines are there once it was attributed
     (design/attribution.md#replay)."""
 
@@ -151,7 +151,7 @@ class CommitRow(Struct, gc=False):
     """Of those lines, the ones that the commit added."""
 
 
-class LineRow(Struct, gc=False):
+class LineRow(Struct, gc=False, kw_only=True):
     """A line that a commit added, and whose it is."""
 
     repo: str
@@ -168,7 +168,7 @@ class LineRow(Struct, gc=False):
     """Whether `git blame` still finds it at the head; NULL when the head does not descend from the commit."""
 
 
-class FindingRow(Struct, gc=False):
+class FindingRow(Struct, gc=False, kw_only=True):
     """A finding of a scanner that a commit introduced, fixed or moved, or that was there when somebody looked."""
 
     repo: str
@@ -200,7 +200,7 @@ class FindingRow(Struct, gc=False):
     message: str
 
 
-class ScanRow(Struct, gc=False):
+class ScanRow(Struct, gc=False, kw_only=True):
     """What a scanner looked at in a commit: the added lines that findings are divided by, those not blank."""
 
     repo: str

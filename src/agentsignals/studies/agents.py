@@ -95,10 +95,10 @@ def _openings(inputs: Inputs) -> dict[str, str]:
 
 
 STUDY = Study(
-    "agents",
-    "Behaviour by agent",
-    "How do the agents differ in the ten measures of agent-traces?",
-    {
+    name="agents",
+    title="Behaviour by agent",
+    question="How do the agents differ in the ten measures of agent-traces?",
+    queries={
         "agents": f"SELECT * FROM (SELECT '{_ALL}' AS agent, count(DISTINCT session_id) AS n, {_SELECT} {_FROM}"
         f" UNION ALL SELECT agent, count(DISTINCT session_id) AS n, {_SELECT} {_FROM} GROUP BY agent)"
         f" ORDER BY n DESC, agent = '{_ALL}' DESC, agent",
@@ -106,5 +106,5 @@ STUDY = Study(
         " WHERE signal = 'corpus.first_message_pattern' AND absent IS NULL GROUP BY ALL ORDER BY ALL",
         "values": sql.values(_RATIO),
     },
-    _function,
+    function=_function,
 )

@@ -329,10 +329,10 @@ def _limits(attempts: list[Row]) -> list[str]:
 
 
 STUDY = Study(
-    "attempts",
-    "Eval runs",
-    "What became of the attempts, and under which treatment?",
-    {
+    name="attempts",
+    title="Eval runs",
+    question="What became of the attempts, and under which treatment?",
+    queries={
         "attempts": "SELECT a.session_id, a.trial_id, a.attempt_index, a.task_id, a.dataset, a.has_transcript,"
         " a.reward, coalesce(a.agent_type, s.agent) AS agent, coalesce(a.model_id, s.model) AS model,"
         " a.effective_tool_cap AS cap, a.patch_outcome_label AS label, w.why, w.localized, w.precise, s.n_tool_calls,"
@@ -343,6 +343,6 @@ STUDY = Study(
         f" WHERE signal IN ('{_LABEL}', '{_LOCALIZED}', '{_PRECISE}') GROUP BY session_id) w USING (session_id)"
         " ORDER BY a.task_id, model, agent, a.attempt_index, a.session_id"
     },
-    _function,
+    function=_function,
     context="eval",
 )

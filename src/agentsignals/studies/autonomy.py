@@ -106,10 +106,10 @@ def _agents_chart(table: Table) -> Chart | None:
 
 
 STUDY = Study(
-    "autonomy",
-    "Autonomy",
-    "How much does an agent do for each prompt?",
-    {"values": sql.values(_AUTONOMY)},
-    _function,
+    name="autonomy",
+    title="Autonomy",
+    question="How much does an agent do for each prompt?",
+    queries={"values": sql.values(_AUTONOMY)},
+    function=_function,
     context="product",
 )

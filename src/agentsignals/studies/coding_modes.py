@@ -195,13 +195,13 @@ def _against_each_other(rows: list[Row]) -> Table:
 
 
 STUDY = Study(
-    "coding_modes",
-    "Coding modes",
-    "Who writes the code that is committed?",
-    {
+    name="coding_modes",
+    title="Coding modes",
+    question="Who writes the code that is committed?",
+    queries={
         "sessions": f"SELECT session_id, repo, cwd, {STARTED} FROM sessions ORDER BY session_id",
         "modes": MODES,
     },
-    _function,
+    function=_function,
     context="product",
 )

@@ -148,11 +148,11 @@ def _short(place: str) -> str:
 
 
 STUDY = Study(
-    "concentration",
-    "Concentration",
-    "How much of what was read lies in one place?",
-    {
+    name="concentration",
+    title="Concentration",
+    question="How much of what was read lies in one place?",
+    queries={
         "sessions": f"SELECT session_id, agent, model, repo, cwd, {STARTED} FROM sessions ORDER BY session_id",
     },
-    _function,
+    function=_function,
 )

@@ -245,14 +245,14 @@ def _limits(inputs: Inputs) -> list[str]:
 
 
 STUDY = Study(
-    "cost",
-    "Tokens and cost",
-    "What did it take?",
-    {
+    name="cost",
+    title="Tokens and cost",
+    question="What did it take?",
+    queries={
         "sessions": sql.SESSIONS,
         "values": sql.values(_COST, _ALL_COST, _CACHE, _OUTPUT, detail=("final_share",)),
         "sources": "SELECT session_id, count(*) AS priced, count(*) FILTER (cost_source = 'recorded') AS recorded"
         " FROM steps WHERE thread = 'main' AND cost_usd IS NOT NULL GROUP BY session_id ORDER BY session_id",
     },
-    _function,
+    function=_function,
 )

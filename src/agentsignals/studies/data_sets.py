@@ -174,15 +174,15 @@ def _chart(apart: list[Row], whole: Row) -> Chart | None:
 
 
 STUDY = Study(
-    "data_sets",
-    "Behaviour by data set",
-    "Where do repositories, agents and models differ in the ten measures of agent-traces?",
-    {
+    name="data_sets",
+    title="Behaviour by data set",
+    question="Where do repositories, agents and models differ in the ten measures of agent-traces?",
+    queries={
         "inputs": "SELECT session_id, agent, model, value FROM signals JOIN sessions USING (session_id) WHERE signal ="
         f" '{_INPUTS}' AND absent IS NULL ORDER BY session_id",
         "variance": "SELECT value, CAST(detail->>'data_sets' AS BIGINT) AS sets FROM signals WHERE signal ="
         f" '{_VARIANCE}' AND absent IS NULL",
     },
-    _function,
+    function=_function,
     context="product",
 )

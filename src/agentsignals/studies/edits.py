@@ -147,10 +147,10 @@ def _files(files: list[Row]) -> Table:
 
 
 STUDY = Study(
-    "edits",
-    "Edits",
-    "How do agents change files?",
-    {
+    name="edits",
+    title="Edits",
+    question="How do agents change files?",
+    queries={
         "values": sql.values(_READ_FIRST, _RATIO, _LINES, _AGAIN, detail=("regions",)),
         "ways": "SELECT session_id, via, count(*) AS n FROM"
         " (SELECT DISTINCT session_id, seq, path, via FROM edits WHERE thread = 'main') GROUP BY ALL ORDER BY ALL",
@@ -159,5 +159,5 @@ STUDY = Study(
         " FROM edits JOIN sessions USING (session_id) WHERE thread = 'main'"
         " GROUP BY repo, cwd, path ORDER BY n DESC, path",
     },
-    _function,
+    function=_function,
 )

@@ -49,11 +49,51 @@ def _of(human: float, together: float, vibe: float) -> dict[str, float]:
 
 
 MEASURES = (
-    Measure("usd", "Cost", "USD", "usd", 1, _of(0.07, 0.05, 0.13), _of(1.1, 0.574, 0.916)),
-    Measure("tokens", "Tokens", "tokens", "tokens", 1, {"vibe_coding": 204_000}, _of(1.4e6, 0.74e6, 1.2e6)),
-    Measure("characters", "Characters of prompts", "characters", "number", 1, {}, _of(22_364, 9_903, 14_810)),
-    Measure("seconds", "Time without idling", "minutes", "number", 60, _of(8.6, 4.8, 12.6), _of(82.9, 51.3, 80.5)),
-    Measure("agent_seconds", "Time of the agent", "minutes", "number", 60, {}, _of(74.0, 47.7, 71.2)),
+    Measure(
+        key="usd",
+        title="Cost",
+        unit="USD",
+        kind="usd",
+        divisor=1,
+        medians=_of(0.07, 0.05, 0.13),
+        means=_of(1.1, 0.574, 0.916),
+    ),
+    Measure(
+        key="tokens",
+        title="Tokens",
+        unit="tokens",
+        kind="tokens",
+        divisor=1,
+        medians={"vibe_coding": 204_000},
+        means=_of(1.4e6, 0.74e6, 1.2e6),
+    ),
+    Measure(
+        key="characters",
+        title="Characters of prompts",
+        unit="characters",
+        kind="number",
+        divisor=1,
+        medians={},
+        means=_of(22_364, 9_903, 14_810),
+    ),
+    Measure(
+        key="seconds",
+        title="Time without idling",
+        unit="minutes",
+        kind="number",
+        divisor=60,
+        medians=_of(8.6, 4.8, 12.6),
+        means=_of(82.9, 51.3, 80.5),
+    ),
+    Measure(
+        key="agent_seconds",
+        title="Time of the agent",
+        unit="minutes",
+        kind="number",
+        divisor=60,
+        medians={},
+        means=_of(74.0, 47.7, 71.2),
+    ),
 )
 _OF: dict[Road, str] = {
     "replayed": "sessions alone in their commits",
@@ -252,16 +292,16 @@ FROM checkpoints JOIN sessions USING (session_id)
  USING (checkpoint_id) WHERE total_committed IS NOT NULL GROUP BY session_id ORDER BY session_id"""
 
 STUDY = Study(
-    "efficiency",
-    "Efficiency",
-    "What do a hundred committed lines take?",
-    {
+    name="efficiency",
+    title="Efficiency",
+    question="What do a hundred committed lines take?",
+    queries={
         "sessions": "SELECT session_id, repo, cwd FROM sessions ORDER BY session_id",
         "modes": MODES,
         "effort": _EFFORT,
         "replayed": _REPLAYED,
         "recorded": _RECORDED,
     },
-    _function,
+    function=_function,
     context="product",
 )

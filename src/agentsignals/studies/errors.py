@@ -193,13 +193,13 @@ def _errors(calls: list[Row]) -> Table:
 
 
 STUDY = Study(
-    "errors",
-    "Errors",
-    "How often do tool calls fail, and are they made good?",
-    {
+    name="errors",
+    title="Errors",
+    question="How often do tool calls fail, and are they made good?",
+    queries={
         "calls": "SELECT session_id, agent, class, status, error_class, count(*) AS n FROM tool_calls"
         " JOIN sessions USING (session_id) WHERE thread = 'main' GROUP BY ALL ORDER BY ALL",
         "values": sql.values(_RATE, _RECOVERY),
     },
-    _function,
+    function=_function,
 )

@@ -133,10 +133,10 @@ def _by_mode(rows: list[Row], modes: list[Row]) -> Table:
 
 
 STUDY = Study(
-    "friction",
-    "Friction",
-    "How do turns end, and does that change?",
-    {
+    name="friction",
+    title="Friction",
+    question="How do turns end, and does that change?",
+    queries={
         "sessions": "SELECT session_id, repo, cwd FROM sessions ORDER BY session_id",
         "turns": "WITH told AS (SELECT session_id, turn, bool_or(number > 0) FILTER (signal ="
         f" '{_CUT}') AS cut, max(json_extract_string(value, '')) FILTER (signal = '{_PUSHBACK}') AS pushback,"
@@ -147,6 +147,6 @@ STUDY = Study(
         " ORDER BY session_id, turn",
         "modes": MODES,
     },
-    _function,
+    function=_function,
     context="product",
 )

@@ -161,10 +161,10 @@ def _by_activity(rows: list[Row]) -> Table:
 
 
 STUDY = Study(
-    "intents",
-    "Intents and personas",
-    "What do people ask for, and how?",
-    {
+    name="intents",
+    title="Intents and personas",
+    question="What do people ask for, and how?",
+    queries={
         "sessions": "SELECT session_id, repo, cwd FROM sessions ORDER BY session_id",
         "turns": "WITH told AS (SELECT session_id, turn, max(json_extract_string(value, '')) FILTER (signal ="
         f" '{_INTENT}') AS intent, max(detail->>'method') FILTER (signal = '{_INTENT}') AS method, max(number) FILTER"
@@ -177,6 +177,6 @@ STUDY = Study(
         "personas": "SELECT session_id, json_extract_string(value, '') AS persona, detail->>'method' AS rule FROM"
         f" signals WHERE signal = '{_PERSONA}' AND absent IS NULL ORDER BY session_id",
     },
-    _function,
+    function=_function,
     context="product",
 )

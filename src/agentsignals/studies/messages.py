@@ -108,15 +108,15 @@ def _common(common: list[dict[str, Any]], messages: int) -> Table:
 
 
 STUDY = Study(
-    "messages",
-    "Messages",
-    "How much do people write?",
-    {
+    name="messages",
+    title="Messages",
+    question="How much do people write?",
+    queries={
         "lengths": f"SELECT session_id, agent, repo, cwd, {_CHARS} AS chars FROM turns"
         f" JOIN sessions USING (session_id) WHERE {_SPOKEN} ORDER BY session_id, turn",
         "common": "SELECT value, CAST(detail->>'messages' AS BIGINT) AS messages FROM signals"
         f" WHERE signal = '{_COMMON}' AND absent IS NULL",
     },
-    _function,
+    function=_function,
     context="product",
 )

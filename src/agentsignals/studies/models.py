@@ -203,10 +203,10 @@ def _limits(models: list[_Model]) -> list[str]:
 
 
 STUDY = Study(
-    "models",
-    "Models",
-    "Which models were used?",
-    {
+    name="models",
+    title="Models",
+    question="Which models were used?",
+    queries={
         "sessions": "SELECT session_id, repo, cwd FROM sessions ORDER BY session_id",
         "steps": "SELECT steps.model AS model, session_id, any_value(repo) AS repo, any_value(cwd) AS cwd,"
         " count(*) AS steps, sum(steps.output_tokens) AS output FROM steps JOIN sessions USING (session_id)"
@@ -215,5 +215,5 @@ STUDY = Study(
         " count(*) FILTER (status = 'error') AS failed FROM tool_calls JOIN steps USING (session_id, step)"
         " WHERE tool_calls.thread = 'main' AND steps.model IS NOT NULL GROUP BY steps.model, session_id ORDER BY ALL",
     },
-    _function,
+    function=_function,
 )

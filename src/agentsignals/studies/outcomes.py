@@ -129,13 +129,13 @@ def _table(counted: Counter[tuple[str, str]]) -> Table:
 
 
 STUDY = Study(
-    "outcomes",
-    "Outcomes",
-    "How did sessions end, and how is that known?",
-    {
+    name="outcomes",
+    title="Outcomes",
+    question="How did sessions end, and how is that known?",
+    queries={
         "outcomes": f"SELECT session_id, {sql.LABEL} AS label, absent,"
         f" detail->>'evidence_kind' AS evidence FROM signals WHERE signal = '{_OUTCOME}' ORDER BY session_id"
     },
-    _function,
+    function=_function,
     context="product",
 )

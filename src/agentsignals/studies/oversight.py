@@ -60,23 +60,79 @@ def _each(_: Row) -> float:
     return 1.0
 
 
-_TURNS = ("share of turns", "turns")
 ACTS = (
-    _Act("interrupted", "Turns that the person interrupted", "interrupted", _once("interrupts"), _each, *_TURNS,
-         "SWE-chat: 5% (v1, the agent's own marker)"),
-    _Act("refused", "Turns in which the person refused a call", "a call refused", _once("refused"), _each, *_TURNS, ""),
-    _Act("asked", "Turns in which the agent asked by tool", "asked by tool", _once("asked"), _each, *_TURNS,
-         "SWE-chat: 1.4% (v1)"),
-    _Act("asked_in_words", "Turns that changed nothing and ended in a question", "asked in words",
-         _once("asked_in_words"), _each, *_TURNS, "by patterns, in English"),
-    _Act("plans", "Turns in which the agent showed a plan and waited", "showed a plan", _once("plans"), _each, *_TURNS,
-         ""),
-    _Act("approved", "Plans that the person approved", "plans approved", _times("approved"), _times("decided"),
-         "share of plans", "plans with an answer", "refused ones are the others; SWE-chat: 32% of the last calls of"
-         " interrupted turns show a plan (v1, Figure 21)"),
-    _Act("refused_calls", "Calls that the person refused", "calls refused", _times("refused"), _times("calls"),
-         "share of calls", "calls", "main thread"),
-)  # fmt: skip
+    _Act(
+        key="interrupted",
+        title="Turns that the person interrupted",
+        short="interrupted",
+        part=_once("interrupts"),
+        whole=_each,
+        unit="share of turns",
+        of="turns",
+        note="SWE-chat: 5% (v1, the agent's own marker)",
+    ),
+    _Act(
+        key="refused",
+        title="Turns in which the person refused a call",
+        short="a call refused",
+        part=_once("refused"),
+        whole=_each,
+        unit="share of turns",
+        of="turns",
+        note="",
+    ),
+    _Act(
+        key="asked",
+        title="Turns in which the agent asked by tool",
+        short="asked by tool",
+        part=_once("asked"),
+        whole=_each,
+        unit="share of turns",
+        of="turns",
+        note="SWE-chat: 1.4% (v1)",
+    ),
+    _Act(
+        key="asked_in_words",
+        title="Turns that changed nothing and ended in a question",
+        short="asked in words",
+        part=_once("asked_in_words"),
+        whole=_each,
+        unit="share of turns",
+        of="turns",
+        note="by patterns, in English",
+    ),
+    _Act(
+        key="plans",
+        title="Turns in which the agent showed a plan and waited",
+        short="showed a plan",
+        part=_once("plans"),
+        whole=_each,
+        unit="share of turns",
+        of="turns",
+        note="",
+    ),
+    _Act(
+        key="approved",
+        title="Plans that the person approved",
+        short="plans approved",
+        part=_times("approved"),
+        whole=_times("decided"),
+        unit="share of plans",
+        of="plans with an answer",
+        note="refused ones are the others; SWE-chat: 32% of the last calls of"
+        " interrupted turns show a plan (v1, Figure 21)",
+    ),
+    _Act(
+        key="refused_calls",
+        title="Calls that the person refused",
+        short="calls refused",
+        part=_times("refused"),
+        whole=_times("calls"),
+        unit="share of calls",
+        of="calls",
+        note="main thread",
+    ),
+)
 
 
 def _function(inputs: Inputs) -> Outcome:
@@ -251,14 +307,14 @@ SELECT session_id, turn, agent, asked, asked_in_words, seconds, coalesce(calls, 
  LEFT JOIN did USING (session_id, turn) LEFT JOIN cut USING (session_id, turn) ORDER BY session_id, turn"""
 
 STUDY = Study(
-    "oversight",
-    "Oversight",
-    "How do people keep an eye on what agents do?",
-    {
+    name="oversight",
+    title="Oversight",
+    question="How do people keep an eye on what agents do?",
+    queries={
         "sessions": "SELECT session_id, repo, cwd FROM sessions ORDER BY session_id",
         "modes": MODES,
         "turns": _TURN_ROWS,
     },
-    _function,
+    function=_function,
     context="product",
 )

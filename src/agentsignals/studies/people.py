@@ -144,10 +144,10 @@ def _positions(turns: list[Row]) -> Chart | None:
 
 
 STUDY = Study(
-    "people",
-    "People",
-    "How do people steer?",
-    {
+    name="people",
+    title="People",
+    question="How do people steer?",
+    queries={
         "values": sql.values(_PUSHBACK, _OPENING),
         "short": "SELECT session_id, CAST(value->>'le_20' AS INT) AS le_20, CAST(value->>'n' AS INT) AS n"
         f" FROM signals WHERE signal = '{_SHORT}' AND absent IS NULL ORDER BY session_id",
@@ -161,6 +161,6 @@ STUDY = Study(
         f" AND {sql.LABEL} <> 'non_pushback') AS objects"
         f" FROM signals WHERE signal IN ('{_CUT}', '{_TYPE}') GROUP BY 1 ORDER BY 1",
     },
-    _function,
+    function=_function,
     context="product",
 )

@@ -211,10 +211,10 @@ def _limits(inputs: Inputs) -> list[str]:
 
 
 STUDY = Study(
-    "reading",
-    "What was read and what was skipped",
-    "What do these figures rest on, and what is missing?",
-    {
+    name="reading",
+    title="What was read and what was skipped",
+    question="What do these figures rest on, and what is missing?",
+    queries={
         "totals": "SELECT (SELECT count(*) FROM artifacts) AS files, (SELECT sum(records) FROM artifacts) AS records,"
         " (SELECT sum(skipped) FROM artifacts) AS skipped,"
         " (SELECT count(*) FROM events WHERE kind = 'unknown') AS unknown,"
@@ -231,6 +231,6 @@ STUDY = Study(
         " count(DISTINCT session_id) AS sessions FROM signals WHERE absent IS NOT NULL GROUP BY absent"
         " ORDER BY n DESC, absent",
     },
-    _function,
+    function=_function,
     context="both",
 )

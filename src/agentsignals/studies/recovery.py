@@ -181,10 +181,10 @@ def _chart(failed: list[Row]) -> Chart | None:
 
 
 STUDY = Study(
-    "recovery",
-    "After a failure",
-    "What does an agent do when a call has failed?",
-    {
+    name="recovery",
+    title="After a failure",
+    question="What does an agent do when a call has failed?",
+    queries={
         "sessions": "SELECT session_id, repo, cwd FROM sessions ORDER BY session_id",
         "failed": f"SELECT failed.session_id, failed.error_class, {_PATTERN} AS pattern, CASE WHEN next.turn IS"
         " DISTINCT FROM failed.turn THEN NULL WHEN next.status = 'ok' THEN 1 WHEN next.status = 'error' THEN 0 END"
@@ -195,5 +195,5 @@ STUDY = Study(
         " 'main' AND error_class IS DISTINCT FROM 'sibling_cancelled') WHERE status = 'error' GROUP BY ALL)"
         " GROUP BY length ORDER BY length",
     },
-    _function,
+    function=_function,
 )

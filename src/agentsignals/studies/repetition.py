@@ -67,9 +67,9 @@ def _function(inputs: Inputs) -> Outcome:
 
 
 STUDY = Study(
-    "repetition",
-    "Repetition",
-    "Do agents go in circles?",
-    {"values": sql.values(_REPETITION, detail=("stale_max",))},
-    _function,
+    name="repetition",
+    title="Repetition",
+    question="Do agents go in circles?",
+    queries={"values": sql.values(_REPETITION, detail=("stale_max",))},
+    function=_function,
 )

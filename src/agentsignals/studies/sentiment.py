@@ -134,10 +134,10 @@ def _confusion(inputs: Inputs, found: Labelled) -> Table:
 
 
 STUDY = Study(
-    "sentiment",
-    "Sentiment",
-    "How much do people's messages say of how they feel?",
-    QUERIES,
-    _function,
+    name="sentiment",
+    title="Sentiment",
+    question="How much do people's messages say of how they feel?",
+    queries=QUERIES,
+    function=_function,
     context="product",
 )

@@ -66,10 +66,10 @@ def _chart(estimates: dict[tuple[str, str], Estimate]) -> Chart | None:
 
 
 STUDY = Study(
-    "sentiment_after",
-    "After a negative message",
-    "Does a session get darker, or louder?",
-    QUERIES,
-    _function,
+    name="sentiment_after",
+    title="After a negative message",
+    question="Does a session get darker, or louder?",
+    queries=QUERIES,
+    function=_function,
     context="product",
 )

@@ -131,10 +131,10 @@ def _limits(found: Labelled, models: dict[str, Estimate]) -> list[str]:
 
 
 STUDY = Study(
-    "sentiment_models",
-    "Sentiment by model",
-    "Are people more negative with some models?",
-    QUERIES,
-    _function,
+    name="sentiment_models",
+    title="Sentiment by model",
+    question="Are people more negative with some models?",
+    queries=QUERIES,
+    function=_function,
     context="product",
 )

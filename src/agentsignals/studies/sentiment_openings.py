@@ -126,10 +126,10 @@ def _chart(by_opening: dict[str, Estimate]) -> Chart | None:
 
 
 STUDY = Study(
-    "sentiment_openings",
-    "First messages and recovery",
-    "Does a session that opens badly end badly?",
-    QUERIES,
-    _function,
+    name="sentiment_openings",
+    title="First messages and recovery",
+    question="Does a session that opens badly end badly?",
+    queries=QUERIES,
+    function=_function,
     context="product",
 )

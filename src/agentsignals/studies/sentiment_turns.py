@@ -117,10 +117,10 @@ def _chart(curves: dict[str, list[tuple[str, Estimate]]]) -> Chart | None:
 
 
 STUDY = Study(
-    "sentiment_turns",
-    "Sentiment by turn",
-    "Do people get more negative as a session goes on?",
-    QUERIES,
-    _function,
+    name="sentiment_turns",
+    title="Sentiment by turn",
+    question="Do people get more negative as a session goes on?",
+    queries=QUERIES,
+    function=_function,
     context="product",
 )

@@ -208,9 +208,9 @@ def _by_agent(sessions: list[Row]) -> Table:
 
 
 STUDY = Study(
-    "sessions",
-    "Sessions",
-    "How many sessions are there, and how large are they?",
-    {"sessions": sql.SESSIONS, "values": sql.values(_WALL, _EVENTS, detail=("active_s",))},
-    _function,
+    name="sessions",
+    title="Sessions",
+    question="How many sessions are there, and how large are they?",
+    queries={"sessions": sql.SESSIONS, "values": sql.values(_WALL, _EVENTS, detail=("active_s",))},
+    function=_function,
 )

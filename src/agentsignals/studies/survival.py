@@ -152,10 +152,10 @@ def _detail(*names: str) -> str:
 
 
 STUDY = Study(
-    "survival",
-    "Survival of code",
-    "What becomes of the lines that agents write?",
-    {
+    name="survival",
+    title="Survival of code",
+    question="What becomes of the lines that agents write?",
+    queries={
         "sessions": "SELECT session_id, repo, cwd FROM sessions ORDER BY session_id",
         "modes": MODES,
         "fates": f"SELECT session_id, {_detail('produced', *(key for key in FATES if key != 'rest'))} FROM labels"
@@ -171,6 +171,6 @@ STUDY = Study(
         "met": "SELECT session_id, number AS n FROM labels JOIN sessions USING (session_id)"
         " WHERE task = 'earlier_on_same_lines' AND labeller = 'attribution' ORDER BY session_id",
     },
-    _function,
+    function=_function,
     context="product",
 )

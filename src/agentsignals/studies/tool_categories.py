@@ -103,13 +103,13 @@ def _chart(ranked: list[tuple[str, Estimate]]) -> Chart | None:
 
 
 STUDY = Study(
-    "tool_categories",
-    "Kinds of tool calls",
-    "What are the calls, in the kinds of SWE-chat?",
-    {
+    name="tool_categories",
+    title="Kinds of tool calls",
+    question="What are the calls, in the kinds of SWE-chat?",
+    queries={
         "sessions": "SELECT session_id, repo, cwd FROM sessions ORDER BY session_id",
         "calls": f"SELECT session_id, kind, count(*) AS n FROM (SELECT session_id, {KIND} AS kind FROM tool_calls"
         " WHERE thread = 'main') GROUP BY ALL ORDER BY ALL",
     },
-    _function,
+    function=_function,
 )

@@ -148,10 +148,10 @@ _CALLS = (
     " WINDOW down AS (PARTITION BY session_id, turn ORDER BY seq, call_id))"
 )
 STUDY = Study(
-    "tool_positions",
-    "From the first call to the last",
-    "What does an agent do first, last, and when it is cut short?",
-    {
+    name="tool_positions",
+    title="From the first call to the last",
+    question="What does an agent do first, last, and when it is cut short?",
+    queries={
         "sessions": "SELECT session_id, repo, cwd FROM sessions ORDER BY session_id",
         "calls": f"{_CALLS} SELECT least(forward, 30) AS forward, least(back, 30) AS back, kind, coalesce(cut, false)"
         " AS cut, count(*) AS n FROM placed LEFT JOIN cut USING (session_id, turn) GROUP BY ALL ORDER BY ALL",
@@ -159,6 +159,6 @@ STUDY = Study(
         " session_id, turn, max(kind) FILTER (forward = 1) AS first, max(kind) FILTER (back = 1) AS last FROM placed"
         " GROUP BY ALL) LEFT JOIN cut USING (session_id, turn) GROUP BY ALL ORDER BY ALL",
     },
-    _function,
+    function=_function,
     context="product",
 )

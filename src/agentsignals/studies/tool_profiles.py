@@ -139,13 +139,13 @@ def _chart(profiles: list[_Profile], classes: list[str], n: int) -> Chart:
 
 
 STUDY = Study(
-    "tool_profiles",
-    "Working styles",
-    "Do sessions fall into groups by the tools they use?",
-    {
+    name="tool_profiles",
+    title="Working styles",
+    question="Do sessions fall into groups by the tools they use?",
+    queries={
         "sessions": "SELECT session_id, repo, cwd FROM sessions ORDER BY session_id",
         "mixes": "SELECT session_id, agent, value, CAST(detail->>'n' AS BIGINT) AS n FROM signals JOIN sessions USING"
         f" (session_id) WHERE signal = '{_MIX}' AND absent IS NULL ORDER BY session_id",
     },
-    _function,
+    function=_function,
 )

@@ -161,10 +161,10 @@ def _names(names: list[Row]) -> Table:
 
 
 STUDY = Study(
-    "tools",
-    "Tools",
-    "Which tools do agents use?",
-    {
+    name="tools",
+    title="Tools",
+    question="Which tools do agents use?",
+    queries={
         "calls": "SELECT session_id, agent, class, count(*) AS n FROM tool_calls JOIN sessions USING (session_id)"
         " WHERE thread = 'main' GROUP BY ALL ORDER BY ALL",
         "names": "SELECT name, count(*) AS n, count(DISTINCT session_id) AS sessions,"
@@ -172,5 +172,5 @@ STUDY = Study(
         " FROM tool_calls JOIN sessions USING (session_id) WHERE thread = 'main' GROUP BY name ORDER BY n DESC, name",
         "values": sql.values(_ENTROPY),
     },
-    _function,
+    function=_function,
 )

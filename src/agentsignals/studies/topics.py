@@ -220,10 +220,10 @@ def _chart(prompts: list[Prompt], of: list[int], names: list[str]) -> Chart:
 
 
 STUDY = Study(
-    "topics",
-    "Topics",
-    "What are prompts about?",
-    {
+    name="topics",
+    title="Topics",
+    question="What are prompts about?",
+    queries={
         "sessions": "SELECT session_id, repo, cwd FROM sessions ORDER BY session_id",
         "prompts": "WITH told AS (SELECT session_id, turn, max(json_extract_string(value, '')) FILTER (signal ="
         f" '{_LANGUAGE}') AS language, max(json_extract_string(value, '')) FILTER (signal = '{_PUSHBACK}') AS pushback,"
@@ -232,6 +232,6 @@ STUDY = Study(
         " GROUP BY ALL) SELECT session_id, turn, text, language, pushback, seconds, cut FROM turns LEFT JOIN told"
         " USING (session_id, turn) WHERE kind IN ('prompt', 'queued_prompt') ORDER BY session_id, turn",
     },
-    _function,
+    function=_function,
     context="product",
 )

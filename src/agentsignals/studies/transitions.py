@@ -167,10 +167,10 @@ def _thirds(rows: list[Row]) -> Table:
 
 
 STUDY = Study(
-    "transitions",
-    "What follows what",
-    "In which order are tools used, and does it change in the course of a session?",
-    {
+    name="transitions",
+    title="What follows what",
+    question="In which order are tools used, and does it change in the course of a session?",
+    queries={
         "sessions": "SELECT session_id, repo, cwd FROM sessions ORDER BY session_id",
         "classes": f"SELECT session_id, class, following, count(*) AS n {_NEIGHBOURS} WHERE following IS NOT NULL"
         " GROUP BY ALL ORDER BY ALL",
@@ -183,5 +183,5 @@ STUDY = Study(
         " seq, call_id), whole AS (PARTITION BY session_id)) WHERE following IS NOT NULL AND calls >="
         f" {FEWEST_CALLS} GROUP BY ALL ORDER BY ALL",
     },
-    _function,
+    function=_function,
 )

@@ -128,16 +128,16 @@ def _ranked(key: str, rows: list[Row]) -> list[str]:
 
 
 STUDY = Study(
-    "turn_time",
-    "Time for a prompt",
-    "How long does an agent work for a prompt?",
-    {
+    name="turn_time",
+    title="Time for a prompt",
+    question="How long does an agent work for a prompt?",
+    queries={
         "sessions": "SELECT session_id, repo, cwd FROM sessions ORDER BY session_id",
         "turns": "SELECT signals.session_id, signals.turn, number AS seconds, agent, coalesce(turns.model,"
         " sessions.model) AS model, CASE WHEN timestamp BETWEEN TIMESTAMP '2015-01-01' AND TIMESTAMP '2100-01-01' THEN"
         " timestamp END AS timestamp FROM signals JOIN sessions USING (session_id) JOIN turns USING (session_id, turn)"
         f" WHERE signal = '{_TIME}' AND absent IS NULL ORDER BY signals.session_id, signals.turn",
     },
-    _function,
+    function=_function,
     context="product",
 )

@@ -177,16 +177,16 @@ def _languages(rows: list[Row]) -> Chart | None:
 
 
 STUDY = Study(
-    "usage",
-    "Usage",
-    "How long are conversations, what does a prompt set off, and in which languages?",
-    {
+    name="usage",
+    title="Usage",
+    question="How long are conversations, what does a prompt set off, and in which languages?",
+    queries={
         "sessions": "SELECT session_id, repo, cwd, n_turns FROM sessions ORDER BY session_id",
         "calls": f"SELECT session_id, turn, number {_VALUE.format(_CALLS)} ORDER BY session_id, turn",
         "files": f"SELECT session_id, value {_VALUE.format(_FILES)} ORDER BY session_id",
         "languages": "SELECT session_id, json_extract_string(value, '') AS language, count(*) AS n"
         f" {_VALUE.format(_LANGUAGE)} GROUP BY ALL ORDER BY ALL",
     },
-    _function,
+    function=_function,
     context="product",
 )

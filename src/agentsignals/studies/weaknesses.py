@@ -95,15 +95,15 @@ def _chart(name: str, title: str, counted: Counter[str]) -> Chart | None:
 
 
 STUDY = Study(
-    "weaknesses",
-    "Weaknesses",
-    "Which weaknesses came with commits, and with whose lines?",
-    {
+    name="weaknesses",
+    title="Weaknesses",
+    question="Which weaknesses came with commits, and with whose lines?",
+    queries={
         "scans": "SELECT scans.*, commits.mode, commits.recorded_mode FROM scans JOIN commits USING (repo, commit_sha)"
         " ORDER BY repo, commit_sha, scanner, place",
         "findings": "SELECT repo, commit_sha, scanner, change, rule, cwe, place, owner, tag FROM findings"
         " WHERE change IN ('introduced', 'fixed') ORDER BY ALL",
     },
-    _function,
+    function=_function,
     context="product",
 )

@@ -129,13 +129,13 @@ def _findings(inputs: Inputs, costly: list[Row]) -> list[Finding]:
 
 
 STUDY = Study(
-    "worth_opening",
-    "Sessions worth opening",
-    "Where is it worth looking first?",
-    {
+    name="worth_opening",
+    title="Sessions worth opening",
+    question="Where is it worth looking first?",
+    queries={
         "sessions": sql.SESSIONS,
         "values": sql.values(_REPETITION, _ERRORS, _COST, detail=("stale_max",)),
         "prompts": "SELECT session_id, left(text, 400) AS text FROM turns WHERE turn = 0 ORDER BY session_id",
     },
-    _function,
+    function=_function,
 )

@@ -47,7 +47,7 @@ class Topic(Struct):
     """A model's, if one was asked."""
 
 
-class Summary(Struct):
+class Summary(Struct, kw_only=True):
     """What a run found. Every prompt is in `topics`, in `noise`, or counted in `left_out` by its reason."""
 
     task: str
@@ -163,10 +163,10 @@ def _rows(summary: Summary, prompts: list[Prompt], made: Clusters) -> list[Label
             detail |= {"name": topic.name, "named_by": summary.naming.by}
         value = NO_TOPIC if topic is None else ", ".join(topic.words) or "without a common word"
         made_of = Label(
-            TASK,
-            LABELLER,
-            one.row["turn"],
-            value,
+            task=TASK,
+            labeller=LABELLER,
+            turn=one.row["turn"],
+            value=value,
             prompt_hash=summary.version,
             model=summary.embedder,
             created_at=created_at,

@@ -36,7 +36,7 @@ class NameAnswer(Struct, forbid_unknown_fields=True):
     name: str
 
 
-class Named(Struct):
+class Named(Struct, kw_only=True):
     """What naming took."""
 
     by: str
@@ -62,7 +62,7 @@ class Naming:
         self._redactor = Redactor(pseudonym_key()) if redact else None
         self._lock = threading.Lock()
         self._found: dict[str, str] = {}
-        self.told = Named(by.name)
+        self.told = Named(by=by.name)
 
     def names(self, topics: Sequence[tuple[list[str], list[str]]]) -> list[str | None]:
         """The name of each topic, given its words and its prompts, the most central first; None where it got none."""

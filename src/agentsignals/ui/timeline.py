@@ -20,7 +20,7 @@ _ASIDE = frozenset(("thinking", "meta", "harness", "notification", "command_outp
 _THREADS = {ABANDONED: "a branch that was given up", REPLAYED: "a history copied from another session"}
 
 
-class Entry(Struct):
+class Entry(Struct, kw_only=True):
     """One event as it is shown."""
 
     seq: int
@@ -106,7 +106,17 @@ def _told(event: Event, at: int) -> Entry:
     brief = whole[:BRIEF_CHARS] if len(whole) > BRIEF_CHARS else ""
     clock = (to_iso(event.timestamp) or "")[11:19]
     aside = event.kind in _ASIDE
-    return Entry(event.seq, event.kind, clock, whole, brief, left_out, event.line, aside=aside, here=event.seq == at)
+    return Entry(
+        seq=event.seq,
+        kind=event.kind,
+        clock=clock,
+        text=whole,
+        brief=brief,
+        cut_chars=left_out,
+        line=event.line,
+        aside=aside,
+        here=event.seq == at,
+    )
 
 
 def _holds(entry: Entry, at: int) -> bool:

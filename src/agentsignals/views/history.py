@@ -29,7 +29,7 @@ MOST_SHARERS = 64
 """For each line the latest sessions that changed it; a file that thousands change would cost the square of that."""
 
 
-class Outline(Struct):
+class Outline(Struct, kw_only=True):
     """What of a session other sessions need to know. Times are microseconds since 1970 UTC."""
 
     session_id: str
@@ -48,7 +48,7 @@ class Outline(Struct):
     """For each file the `prints` of lines that were changed in it."""
 
 
-class History(Struct):
+class History(Struct, kw_only=True):
     """One session among the others. `next` is the first of the same place and user to start after this one ended."""
 
     place: str | None
@@ -94,7 +94,7 @@ def histories(outlines: Iterable[Outline]) -> dict[str, History]:
     given = list(outlines)
     times = [t for o in given for t in (o.started_at, o.ended_at) if t is not None]
     until, since = (max(times), min(times)) if times else (0, 0)
-    found = {o.session_id: History(o.place, until, since) for o in given}
+    found = {o.session_id: History(place=o.place, known_until=until, known_since=since) for o in given}
     rows = [
         _Row(o.started_at, max(o.ended_at if o.ended_at is not None else o.started_at, o.started_at), o.session_id, o)
         for o in given

@@ -29,7 +29,7 @@ def distance(alike: list[list[bool]], n_second: int, first: Edges, second: Edges
     """Edit distance of two directed graphs. `alike[i][j]` says whether node i of the first has the label of node j of
     the second, which makes replacing it free; every other change of a node or an edge costs 1.
     """
-    search = _Search(alike, n_second, first, second)
+    search = _Search(alike=alike, n_second=n_second, first=first, second=second)
     search.best = search.cost_of(_in_order(alike, n_second))
     search.go(0, 0)
     largest = len(alike) + n_second + len(first) + len(second)
@@ -60,7 +60,7 @@ def _in_order(alike: list[list[bool]], n_second: int) -> list[int]:
     return mapping
 
 
-class _Search(Struct):
+class _Search(Struct, kw_only=True):
     """Decides node after node of the first graph where it goes; gives up what can't beat the best known."""
 
     alike: list[list[bool]]

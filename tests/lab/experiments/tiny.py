@@ -16,7 +16,9 @@ from agentsignals.lab.runs import Config, Manifest, Run
 
 torch.set_num_threads(1)
 FOLDER = Path(agentsignals.lab.tiny.__file__).parent
-MANIFEST = Manifest({}, "1", "texts", "default", 0, {}, "2026-01-01T00:00:00Z")
+MANIFEST = Manifest(
+    model={}, evaluator="1", texts="texts", sandbox="default", seed=0, packages={}, started_at="2026-01-01T00:00:00Z"
+)
 
 
 @cache

@@ -32,7 +32,7 @@ class Scripted:
         self.told += [list(chat) for chat in chats]
         self.how += sampling
         made = [self.answers[sum(m.speaker == "assistant" for m in chat)] for chat in chats]
-        return [Generation(answer, (1, 2, 3), "stop", 7) for answer in made]
+        return [Generation(text=answer, tokens=(1, 2, 3), finish="stop", prompt_tokens=7) for answer in made]
 
 
 def act(text: str, says: str = "") -> str:
@@ -66,8 +66,16 @@ def shown(one: Done) -> list[str]:
 
 
 CONFIG = Config("repo_edit", {})
-MANIFEST = Manifest({"name": "made-up"}, "1", "0123", "strict", 13, {}, "2026-11-20T00:00:00Z")
-CALM = Condition("calm words", tone="calm")
+MANIFEST = Manifest(
+    model={"name": "made-up"},
+    evaluator="1",
+    texts="0123",
+    sandbox="strict",
+    seed=13,
+    packages={},
+    started_at="2026-11-20T00:00:00Z",
+)
+CALM = Condition(name="calm words", tone="calm")
 
 
 def opened(folder: Path) -> Run:

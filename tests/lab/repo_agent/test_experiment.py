@@ -37,7 +37,18 @@ CALM = {"name": "up", "direction": "calm", "dose": 0.5, "layers": [1]}
 class Model(Scripted):
     """A made-up model in this process: gives up where it is told that it must pass, or where it is steered."""
 
-    card = ModelCard("made-up", "0", "0", "none", 2, 3, "float32", "cpu", True, "sdpa")
+    card = ModelCard(
+        name="made-up",
+        revision="0",
+        tokenizer_sha256="0",
+        architecture="none",
+        layers=2,
+        width=3,
+        dtype="float32",
+        device="cpu",
+        has_chat_template=True,
+        attention="sdpa",
+    )
 
     def __init__(self) -> None:
         super().__init__(*GOOD)
@@ -59,7 +70,7 @@ class Model(Scripted):
     ) -> list[Generation]:
         self.how += sampling
         self.edits.append(edits)
-        return [Generation(SUBMIT, (1,), "stop", 1) for _ in prompts]
+        return [Generation(text=SUBMIT, tokens=(1,), finish="stop", prompt_tokens=1) for _ in prompts]
 
     def next_logprobs(self, prompts: Sequence[Prompt], edits: Sequence[Edit] = ()) -> Any:
         return np.log(np.full((len(prompts), 2), 0.5))
@@ -102,7 +113,18 @@ def test_a_run_that_goes_on_asks_nothing_again(tmp_path: Path) -> None:
 
 def along(path: Path, width: int = 3) -> str:
     vectors = np.ones((1, 1, width), np.float32)
-    directions.write(DirectionSet(("calm",), (1,), vectors, vectors[0], "contrast", "texts", "made-up"), path)
+    directions.write(
+        DirectionSet(
+            names=("calm",),
+            layers=(1,),
+            vectors=vectors,
+            centre=vectors[0],
+            recipe="contrast",
+            texts="texts",
+            model="made-up",
+        ),
+        path,
+    )
     return str(path)
 
 
@@ -121,7 +143,18 @@ def test_other_directions_do_not_go_on_with_a_run(tmp_path: Path) -> None:
     path = along(tmp_path / "d.npz")
     ran(tmp_path / "run", Model(), conditions=[CALM], directions=path)
     vectors = np.full((1, 1, 3), 2, np.float32)
-    directions.write(DirectionSet(("calm",), (1,), vectors, vectors[0], "contrast", "t", "made-up"), Path(path))
+    directions.write(
+        DirectionSet(
+            names=("calm",),
+            layers=(1,),
+            vectors=vectors,
+            centre=vectors[0],
+            recipe="contrast",
+            texts="t",
+            model="made-up",
+        ),
+        Path(path),
+    )
     with pytest.raises(LabError, match="other directions"):
         ran(tmp_path / "run", Model(), conditions=[CALM], directions=path)
 

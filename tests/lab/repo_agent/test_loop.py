@@ -106,7 +106,10 @@ def test_submitting_ends_an_episode_while_others_go_on() -> None:
     class OneSubmits(Scripted):
         def write(self, chats: Sequence[Sequence[Message]], _how: Sequence[Sampling]) -> list[Generation]:
             first = SUBMIT if len(chats) == 2 else act("list")
-            return [Generation(first if n == 0 else act("list"), (), "stop", None) for n, _ in enumerate(chats)]
+            return [
+                Generation(text=first if n == 0 else act("list"), tokens=(), finish="stop", prompt_tokens=None)
+                for n, _ in enumerate(chats)
+            ]
 
     first, second = episodes(OneSubmits(), Plan(steps=3), BASELINE, [(BASKET, 0), (BASKET, 1)], run=never)
     assert (first.episode.steps, first.episode.ended) == (1, "submitted")
@@ -121,7 +124,7 @@ def test_conditions_share_their_random_numbers_and_samples_and_steps_do_not() ->
     seeds = {}
     for name in ("one", "other"):
         writer = Scripted("x", "x")
-        list(episodes(writer, Plan(steps=2), Condition(name, tone="calm"), [(BASKET, 0), (BASKET, 1)], run=never))
+        list(episodes(writer, Plan(steps=2), Condition(name=name, tone="calm"), [(BASKET, 0), (BASKET, 1)], run=never))
         seeds[name] = [how.seed for how in writer.how]
     assert seeds["one"] == seeds["other"]
     assert len(set(seeds["one"])) == 4
@@ -129,14 +132,14 @@ def test_conditions_share_their_random_numbers_and_samples_and_steps_do_not() ->
 
 def test_tones_change_the_words_and_not_the_facts() -> None:
     said = {
-        tone: shown(done(BREAKING, TEST, SUBMIT, condition=Condition(tone, tone=tone)))[1]
+        tone: shown(done(BREAKING, TEST, SUBMIT, condition=Condition(name=tone, tone=tone)))[1]
         for tone in ("calm", "pressing")
     }
     assert len({text.rpartition("\n")[0] for text in said.values()}) == 1
     assert "must pass now" in said["pressing"]
     assert "That is all right" in said["calm"]
     with pytest.raises(LabError, match="no tone 'angry'"):
-        list(episodes(Scripted(), Plan(), Condition("c", tone="angry"), [(BASKET, 0)], run=never))
+        list(episodes(Scripted(), Plan(), Condition(name="c", tone="angry"), [(BASKET, 0)], run=never))
 
 
 def test_without_the_strict_sandbox_no_model_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +152,7 @@ def test_without_the_strict_sandbox_no_model_is_asked(monkeypatch: pytest.Monkey
 
 def test_a_server_cannot_be_steered() -> None:
     with pytest.raises(LabError, match="no model in this process"):
-        list(episodes(Scripted(), Plan(), Condition("c", "calm", 1.0, (1,)), [(BASKET, 0)]))
+        list(episodes(Scripted(), Plan(), Condition(name="c", direction="calm", dose=1.0, layers=(1,)), [(BASKET, 0)]))
 
 
 def test_what_is_long_is_shown_in_part() -> None:

@@ -119,7 +119,7 @@ def test_two_conditions_of_one_name_are_refused(tmp_path: Path) -> None:
 
 def test_no_name_of_a_condition_leaves_the_folder(tmp_path: Path) -> None:
     with opened(tmp_path / "run") as run:
-        worked(run, Scripted(SUBMIT), 1, Condition("../../up"))
+        worked(run, Scripted(SUBMIT), 1, Condition(name="../../up"))
     (trace,) = (tmp_path / "run" / "traces").rglob("*.jsonl")
     assert trace.parent.parent == tmp_path / "run" / "traces"
 

@@ -23,7 +23,7 @@ _NUMERIC = ("int", "float")
 _MOST = 1e100
 
 
-class OutcomeRule(Struct, frozen=True):
+class OutcomeRule(Struct, frozen=True, kw_only=True):
     """How a signal's value becomes the outcome of an attempt."""
 
     name: str
@@ -61,9 +61,11 @@ def outcome_rule(name: str) -> OutcomeRule:
     number, SIGNAL=VALUE, SIGNAL>=NUMBER, SIGNAL<=NUMBER. UsageError or CatalogError where it is none.
     """
     if name == "reward":
-        return OutcomeRule(name, _SHORT[name], True, "=", "1")
+        return OutcomeRule(name=name, signal=_SHORT[name], yes_or_no=True, test="=", value="1")
     if name == "resolved":
-        return OutcomeRule(name, _LABEL, True, "=", "correct_patch", ("unverifiable",))
+        return OutcomeRule(
+            name=name, signal=_LABEL, yes_or_no=True, test="=", value="correct_patch", unknown=("unverifiable",)
+        )
     tested = _TESTED.fullmatch(name.strip())
     path, test, value = (tested[1], tested[2], tested[3].strip()) if tested else (name.strip(), "", "")
     one = by_path(_SHORT.get(path, path))
@@ -73,7 +75,9 @@ def outcome_rule(name: str) -> OutcomeRule:
         raise UsageError(f"{test} is for numbers; {one.path} is a {one.type}.", f"{one.path}=VALUE")
     if not test and one.type not in (*_NUMERIC, "bool"):
         raise UsageError(f"{one.path} is no number and no yes or no, but a {one.type}.", f"Say {one.path}=VALUE.")
-    return OutcomeRule(name.strip(), one.path, bool(test) or one.type == "bool", test, value)
+    return OutcomeRule(
+        name=name.strip(), signal=one.path, yes_or_no=bool(test) or one.type == "bool", test=test, value=value
+    )
 
 
 def decoded(value: str | None) -> Any:

@@ -37,7 +37,7 @@ COLUMNS = (
 _LONGEST = 160
 
 
-class Tried(Struct, frozen=True, gc=False):
+class Tried(Struct, frozen=True, gc=False, kw_only=True):
     """One attempt."""
 
     session_id: str
@@ -88,15 +88,15 @@ def _tried(rule: OutcomeRule, row: Row, values: Mapping[str, Row]) -> Tried:
         value, why = _value(values.get(path))
         measures[name] = float(value) if is_number(value) else why
     return Tried(
-        row["session_id"],
-        row["trial_id"] or row["session_id"],
-        row["attempt_index"] or 0,
-        row["task_id"],
-        row["dataset"],
-        _treatment(row),
-        outcome if isinstance(outcome, float) else None,
-        outcome if isinstance(outcome, str) else "",
-        measures,
+        session_id=row["session_id"],
+        trial=row["trial_id"] or row["session_id"],
+        index=row["attempt_index"] or 0,
+        task=row["task_id"],
+        dataset=row["dataset"],
+        treatment=_treatment(row),
+        outcome=outcome if isinstance(outcome, float) else None,
+        why=outcome if isinstance(outcome, str) else "",
+        measures=measures,
     )
 
 

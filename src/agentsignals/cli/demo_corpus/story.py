@@ -15,7 +15,7 @@ SESSIONS = 36
 Kind = Literal["prompt", "think", "say", "read", "search", "edit", "shell", "reject", "interrupt"]
 
 
-class Beat(Struct):
+class Beat(Struct, kw_only=True):
     """One thing that happens, `wait_s` after the one before."""
 
     kind: Kind
@@ -30,7 +30,7 @@ class Beat(Struct):
     failed: bool = False
 
 
-class Story(Struct):
+class Story(Struct, kw_only=True):
     """One session, before it is written in an agent's format."""
 
     number: int
@@ -96,19 +96,19 @@ def _story(number: int, chance: random.Random) -> Story:
     beats: list[Beat] = []
     for turn in range(chance.choice((1, 1, 2, 3, 3, 4, 6, 9))):
         path = chance.choice(_REPOS[repo])
-        beats.append(Beat("prompt", chance.uniform(20, 400), _asked(turn, path, chance)))
+        beats.append(Beat(kind="prompt", wait_s=chance.uniform(20, 400), text=_asked(turn, path, chance)))
         beats += _response(repo, path, turn, chance)
     start = START_US + number * 86_400_000_000 * 5 // 6 + chance.randrange(6 * 3600) * 1_000_000
     return Story(
-        number,
-        str(uuid.UUID(int=chance.getrandbits(128), version=4)),
-        format_name,
-        model,
-        repo,
-        f"/home/dev/{repo}",
-        "main" if chance.random() < 0.6 else f"work/{number}",
-        start,
-        beats,
+        number=number,
+        session_id=str(uuid.UUID(int=chance.getrandbits(128), version=4)),
+        format=format_name,
+        model=model,
+        repo=repo,
+        cwd=f"/home/dev/{repo}",
+        branch="main" if chance.random() < 0.6 else f"work/{number}",
+        start_us=start,
+        beats=beats,
     )
 
 
@@ -117,27 +117,44 @@ def _asked(turn: int, path: str, chance: random.Random) -> str:
 
 
 def _response(repo: str, path: str, turn: int, chance: random.Random) -> list[Beat]:
-    beats = [Beat("think", 3, f"The request is about {path}. I should read it before I change anything.")]
+    beats = [
+        Beat(kind="think", wait_s=3, text=f"The request is about {path}. I should read it before I change anything.")
+    ]
     for other in chance.sample(_REPOS[repo], chance.randint(1, 3)):
-        beats.append(Beat("read", 2, path=other, result="\n".join(f"{n}\tline {n} of {other}" for n in range(1, 40))))
+        beats.append(
+            Beat(kind="read", wait_s=2, path=other, result="\n".join(f"{n}\tline {n} of {other}" for n in range(1, 40)))
+        )
     if chance.random() < 0.5:
-        beats.append(Beat("search", 2, text="discount", path="", result=f"{path}:12: discount = 0"))
+        beats.append(Beat(kind="search", wait_s=2, text="discount", path="", result=f"{path}:12: discount = 0"))
     if chance.random() < 0.12:
-        beats.append(Beat("interrupt", 4))
+        beats.append(Beat(kind="interrupt", wait_s=4))
         return beats
     for n in range(chance.randint(0, 3)):
         beats.append(_edit(path, turn, n, chance))
         if chance.random() < 0.08:
-            beats[-1] = Beat("reject", 5, "keep the old name, only change the body", path=path, old="a", new="b")
+            beats[-1] = Beat(
+                kind="reject", wait_s=5, text="keep the old name, only change the body", path=path, old="a", new="b"
+            )
             return beats
         failed = chance.random() < 0.35
         told = "2 failed, 31 passed" if failed else "33 passed in 1.20s"
-        beats.append(Beat("shell", 6, command=_TESTS[repo], result=told, failed=failed))
+        beats.append(Beat(kind="shell", wait_s=6, command=_TESTS[repo], result=told, failed=failed))
     if chance.random() < 0.3:
         beats.append(
-            Beat("shell", 2, command='git commit -am "Fix it"', result="[main 1a2b3c4] Fix it\n 1 file changed")
+            Beat(
+                kind="shell",
+                wait_s=2,
+                command='git commit -am "Fix it"',
+                result="[main 1a2b3c4] Fix it\n 1 file changed",
+            )
         )
-    beats.append(Beat("say", 3, f"I changed {path} and ran the tests. The total is now rounded once, after the tax."))
+    beats.append(
+        Beat(
+            kind="say",
+            wait_s=3,
+            text=f"I changed {path} and ran the tests. The total is now rounded once, after the tax.",
+        )
+    )
     return beats
 
 
@@ -147,7 +164,7 @@ def _edit(path: str, turn: int, n: int, chance: random.Random) -> Beat:
     new = old + f"    value_{turn} = round_once(value_{turn}, {n})\n"
     failed = chance.random() < 0.06
     result = "String to replace not found in file." if failed else "The file has been updated."
-    return Beat("edit", 5, path=path, old=old, new=new, start_line=line, result=result, failed=failed)
+    return Beat(kind="edit", wait_s=5, path=path, old=old, new=new, start_line=line, result=result, failed=failed)
 
 
 def clock(story: Story) -> Iterator[tuple[int, Beat]]:

@@ -16,7 +16,7 @@ def claims(head: Head) -> Claim | None:
         return None
     session_id = head.document.get("session_id")
     keys = [f"session:{session_id}"] if isinstance(session_id, str) and session_id else []
-    return Claim(keys, root=posixpath.dirname(head.path))
+    return Claim(keys=keys, root=posixpath.dirname(head.path))
 
 
 FORMAT = Format(name="atif", version=1, claims=claims, read=read_by("atif.files"))

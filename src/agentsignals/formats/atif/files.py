@@ -131,7 +131,9 @@ class _Run:
         name = words(self.agent.name) if self.agent is not None else None
         version = words(self.agent.version) if self.agent is not None else None
         artifact_id = head.given.artifact.artifact_id
-        self.builder = SessionBuilder(Session(session_id, "eval", "atif", name or "", artifact_id))
+        self.builder = SessionBuilder(
+            Session(session_id=session_id, context="eval", format="atif", agent=name or "", artifact_id=artifact_id)
+        )
         self.builder.session.agent_version = None if version == "unknown" else version
         self.builder.session.repo = head.given.repo_hint
         self.model = words(self.agent.model_name) if self.agent is not None else None
@@ -227,7 +229,7 @@ class _Run:
             fields += ["input_tokens", "output_tokens", "cache_read_tokens", "cost_usd"]
             told += f", totals {msgspec.json.encode(totals).decode()}"
         said = f"{head.trajectory.schema_version}: {told}"
-        part.said = [Said(said, head.given.artifact.artifact_id, 1, fields)]
+        part.said = [Said(text=said, artifact_id=head.given.artifact.artifact_id, line=1, fields=fields)]
         return part
 
 

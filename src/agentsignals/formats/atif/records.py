@@ -23,7 +23,7 @@ class Totals(Struct, gc=False):
     total_cost_usd: object = None
 
 
-class Trajectory(Struct, gc=False):
+class Trajectory(Struct, gc=False, kw_only=True):
     schema_version: str
     session_id: object = None
     trajectory_id: object = None
@@ -91,7 +91,7 @@ class StepExtra(Struct, gc=False):
     context_management: ContextManagement | None = None
 
 
-class Step(Struct, gc=False):
+class Step(Struct, gc=False, kw_only=True):
     source: object = None
     timestamp: object = None
     message: object = None

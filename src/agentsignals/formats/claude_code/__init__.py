@@ -33,7 +33,7 @@ def claims(head: Head) -> Claim | None:
     # A fork or resume holds copies of the other session's records, under a session id of its own.
     copies = [r["uuid"] for r in found if isinstance(r.get("uuid"), str) and r["uuid"] != "REDACTED"]
     keys += [f"record:{uuid}" for uuid in copies[:_MOST_RECORD_KEYS]]
-    return Claim(list(dict.fromkeys(keys)))
+    return Claim(keys=list(dict.fromkeys(keys)))
 
 
 def _claims_long_line(data: bytes) -> Claim | None:
@@ -41,7 +41,7 @@ def _claims_long_line(data: bytes) -> Claim | None:
     if not _LONG_FIRST_LINE.match(data) or b'"harness":' in data:
         return None
     session_id = _SESSION_ID.search(data)
-    return Claim([f"session:{session_id.group(1).decode('utf-8', 'replace')}"] if session_id else [])
+    return Claim(keys=[f"session:{session_id.group(1).decode('utf-8', 'replace')}"] if session_id else [])
 
 
 read = read_by("claude_code.family")

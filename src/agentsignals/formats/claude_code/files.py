@@ -82,7 +82,7 @@ class File:
                 session_id = before
             return session_id
 
-        aside = Artifact("", "", "", None, "", 0)
+        aside = Artifact(artifact_id="", source="", path="", format=None, sha256="", bytes=0)
         for _, link in records_of(self.given.data, aside, _LINKS.decode):
             if link.session_id not in ids:
                 continue

@@ -23,7 +23,7 @@ class Usage(Struct, gc=False):
     cache_creation: CacheCreation | None = None
 
 
-class Block(Struct, gc=False):
+class Block(Struct, gc=False, kw_only=True):
     """A content block: text, thinking, tool_use, tool_result, image, fallback."""
 
     type: str = ""
@@ -60,7 +60,7 @@ class Attachment(Struct, gc=False, rename="camel"):
     filename: str | None = None
 
 
-class Line(Struct, gc=False, rename="camel"):
+class Line(Struct, gc=False, rename="camel", kw_only=True):
     """A record of the transcript, of any type. Flags are objects: re-exported rows write `"True"`."""
 
     is_sidechain: object = None
@@ -195,7 +195,7 @@ def identity(text: str | None) -> str | None:
 def blocks(message: Message) -> Sequence[Block]:
     """The content as blocks, also when it is a bare string."""
     content = message.content
-    return [Block("text", content)] if isinstance(content, str) else content or ()
+    return [Block(type="text", text=content)] if isinstance(content, str) else content or ()
 
 
 def text_of(message: Message) -> str:

@@ -130,4 +130,14 @@ def _whole(hunks: list[Hunk], result: EditResult) -> list[Hunk]:
     total = count_lines(content)
     if sum(h.added or 0 for h in hunks) <= 0.8 * total:
         return hunks
-    return [Hunk(h.start_line, h.end_line, h.added, h.removed, h.old_start, True) for h in hunks]
+    return [
+        Hunk(
+            start_line=h.start_line,
+            end_line=h.end_line,
+            added=h.added,
+            removed=h.removed,
+            old_start=h.old_start,
+            whole_file=True,
+        )
+        for h in hunks
+    ]

@@ -31,7 +31,13 @@ class SessionReader:
     """What a tool of that name is; agents that write the same records have tools of their own."""
 
     def __init__(self, first: File, seen: dict[str, str], agents: set[str]) -> None:
-        session = Session(first.session_id, "product", "claude-code", "claude-code", first.given.artifact.artifact_id)
+        session = Session(
+            session_id=first.session_id,
+            context="product",
+            format="claude-code",
+            agent="claude-code",
+            artifact_id=first.given.artifact.artifact_id,
+        )
         session.repo = first.given.repo_hint
         self.session = session
         self.builder = SessionBuilder(session)

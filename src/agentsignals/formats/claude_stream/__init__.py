@@ -28,7 +28,7 @@ def claims(head: Head) -> Claim | None:
     ids = [r["session_id"] for r in found if isinstance(r.get("session_id"), str) and r["session_id"]]
     if not ids or not any(_is_start(r) or _is_result(r) for r in found):
         return None
-    return Claim([f"session:{one}" for one in dict.fromkeys(ids)])
+    return Claim(keys=[f"session:{one}" for one in dict.fromkeys(ids)])
 
 
 def _is_start(record: dict[str, Any]) -> bool:

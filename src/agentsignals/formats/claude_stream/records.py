@@ -52,7 +52,7 @@ class Denial(Struct, gc=False):
     tool_use_id: str | None = None
 
 
-class StreamLine(Line, gc=False):
+class StreamLine(Line, gc=False, kw_only=True):
     """A record of the stream. `agent_id` of a subagent's is the call that started it."""
 
     model: str | None = None
@@ -60,7 +60,7 @@ class StreamLine(Line, gc=False):
     """A result, whole."""
 
 
-class Result(Struct, gc=False):
+class Result(Struct, gc=False, kw_only=True):
     """How a run ended. `subtype` may be `success` while `is_error` is true."""
 
     subtype: str = ""
@@ -76,7 +76,7 @@ class Result(Struct, gc=False):
     permission_denials: list[Denial] | None = None
 
 
-class _Wire(Struct, gc=False):
+class _Wire(Struct, gc=False, kw_only=True):
     type: str = ""
     subtype: str | None = None
     session_id: str | None = None

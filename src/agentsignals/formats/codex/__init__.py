@@ -22,8 +22,8 @@ def claims(head: Head) -> Claim | None:
     keys += [f"session:{one}" for one in parents if isinstance(one, str)]
     if not found:
         key = _cut_header(head)
-        return Claim([key]) if key else None
-    return Claim(list(dict.fromkeys(keys)), beside=not keys)
+        return Claim(keys=[key]) if key else None
+    return Claim(keys=list(dict.fromkeys(keys)), beside=not keys)
 
 
 def _cut_header(head: Head) -> str | None:

@@ -101,7 +101,13 @@ def _first_own(sessions: dict[str, _File]) -> dict[str, str | None]:
 
 def _session(session_id: str, files: list[_File], first_own: str | None) -> Session:
     first = files[0]
-    session = Session(session_id, "product", "codex", "codex", first.given.artifact.artifact_id)
+    session = Session(
+        session_id=session_id,
+        context="product",
+        format="codex",
+        agent="codex",
+        artifact_id=first.given.artifact.artifact_id,
+    )
     session.repo = first.given.repo_hint
     session.parent_session_id = first.parent
     left_out = [file.left_out(first_own) for file in files]

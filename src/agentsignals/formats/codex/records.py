@@ -23,7 +23,7 @@ class Git(Struct, gc=False):
     repository_url: str | None = None
 
 
-class SessionMeta(Struct):
+class SessionMeta(Struct, kw_only=True):
     """The header; written again on resume, and, of the parent session, at the top of a fork."""
 
     id: str = ""

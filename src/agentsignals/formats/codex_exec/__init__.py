@@ -13,10 +13,10 @@ def claims(head: Head) -> Claim | None:
     found = head.records
     ids = [r["thread_id"] for r in found if r.get("type") == "thread.started" and isinstance(r.get("thread_id"), str)]
     if ids:
-        return Claim([f"session:{one}" for one in dict.fromkeys(ids)])
+        return Claim(keys=[f"session:{one}" for one in dict.fromkeys(ids)])
     items = [r for r in found if r.get("type") in _TYPES]
     if any(isinstance(r.get("item"), dict) and isinstance(r["item"].get("type"), str) for r in items):
-        return Claim([])
+        return Claim(keys=[])
     return None
 
 

@@ -86,7 +86,13 @@ class _Reader:
     """One session in the making."""
 
     def __init__(self, thread_id: str, given: Input) -> None:
-        session = Session(thread_id, "product", "codex-exec", "codex", given.artifact.artifact_id)
+        session = Session(
+            session_id=thread_id,
+            context="product",
+            format="codex-exec",
+            agent="codex",
+            artifact_id=given.artifact.artifact_id,
+        )
         session.repo = given.repo_hint
         self.builder = SessionBuilder(session)
         self._total = Used()

@@ -28,7 +28,7 @@ class Change(Struct, gc=False):
     """Newer versions: the new file, the old one, or a unified diff."""
 
 
-class Item(Struct, gc=False):
+class Item(Struct, gc=False, kw_only=True):
     id: str = ""
     type: str = ""
     text: str | None = None
@@ -48,7 +48,7 @@ class Item(Struct, gc=False):
     prompt: str | None = None
 
 
-class Record(Struct, gc=False):
+class Record(Struct, gc=False, kw_only=True):
     type: str = ""
     thread_id: str | None = None
     item: Item | None = None

@@ -21,7 +21,7 @@ def claims(head: Head) -> Claim | None:
         return None
     ids = (r["data"].get("sessionId") for r in found if r["type"] == "session.start")
     keys = [f"session:{one}" for one in dict.fromkeys(ids) if isinstance(one, str)]
-    return Claim(keys, beside=not keys)
+    return Claim(keys=keys, beside=not keys)
 
 
 FORMAT = Format(

@@ -16,7 +16,7 @@ from agentsignals.model import ToolCall
 _FILE = re.compile(r"^diff --git ", re.MULTILINE)
 
 
-class Arguments(Struct, gc=False):
+class Arguments(Struct, gc=False, kw_only=True):
     command: str | None = None
     file_text: str | None = None
     old_str: str | None = None

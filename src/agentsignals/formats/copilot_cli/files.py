@@ -35,7 +35,13 @@ class _File:
 
 def _session(session_id: str, files: list[_File]) -> Session:
     given = files[0].given
-    session = Session(session_id, "product", "copilot-cli", "copilot-cli", given.artifact.artifact_id)
+    session = Session(
+        session_id=session_id,
+        context="product",
+        format="copilot-cli",
+        agent="copilot-cli",
+        artifact_id=given.artifact.artifact_id,
+    )
     session.repo = given.repo_hint
     reader = Reader(session)
     seen: set[str] = set()

@@ -76,7 +76,7 @@ class ToolRequest(Struct, gc=False):
     mcpServerName: str | None = None
 
 
-class _Answer(Struct, gc=False):
+class _Answer(Struct, gc=False, kw_only=True):
     messageId: str | None = None
     apiCallId: str | None = None
     content: str | None = None
@@ -166,7 +166,7 @@ class Kind(Struct, gc=False):
     exitCode: int | None = None
 
 
-class _Notice(Struct, gc=False):
+class _Notice(Struct, gc=False, kw_only=True):
     """What most of the small events say: a line of text under one of several names."""
 
     content: str | None = None
@@ -212,7 +212,7 @@ class Aside(Notice):
     """Something that happened beside the conversation, told by its type and one line."""
 
 
-class _Compaction(Struct, gc=False):
+class _Compaction(Struct, gc=False, kw_only=True):
     success: bool | None = None
     trigger: str | None = None
     preCompactionTokens: int | None = None

@@ -17,7 +17,7 @@ def claims(head: Head) -> Claim | None:
     found = [r for r in head.records if r.get("type") != "turn_ended"]
     if not found or not all(_is_bare(r) for r in found):
         return None
-    return Claim([], beside=True)
+    return Claim(keys=[], beside=True)
 
 
 def _is_bare(record: dict[str, Any]) -> bool:

@@ -41,7 +41,7 @@ _TOOLS: dict[str, Tool] = {
 _OF_A_PERSON = frozenset(("text", "image", "tool_result"))
 
 
-class Block(Struct, gc=False):
+class Block(Struct, gc=False, kw_only=True):
     type: str = ""
     text: str | None = None
     thinking: str | None = None
@@ -86,7 +86,13 @@ def _read(session_id: str, copies: list[Input]) -> Session:
             for _, record in lines(given.data, given.artifact, _decode):
                 saw(given.artifact, _kind(record))
                 saw(given.artifact, "repeated")
-    session = Session(session_id, "product", "cursor-agent", "cursor-agent", kept.artifact.artifact_id)
+    session = Session(
+        session_id=session_id,
+        context="product",
+        format="cursor-agent",
+        agent="cursor-agent",
+        artifact_id=kept.artifact.artifact_id,
+    )
     session.repo = kept.repo_hint
     reader = _Reader(session)
     for number, record in lines(kept.data, kept.artifact, _decode):
@@ -102,7 +108,7 @@ def _kind(record: Record) -> str:
 def _blocks(message: Message | None) -> Sequence[Block]:
     if message is None or message.content is None:
         return ()
-    return [Block("text", message.content)] if isinstance(message.content, str) else message.content
+    return [Block(type="text", text=message.content)] if isinstance(message.content, str) else message.content
 
 
 class _Reader:

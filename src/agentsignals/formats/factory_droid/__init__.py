@@ -18,7 +18,7 @@ def claims(head: Head) -> Claim | None:
     messages = any(r.get("type") == "message" and isinstance(r.get("message"), dict) for r in found)
     if not messages and not any(key in start for key in ("owner", "sessionTitle", "title")):
         return None
-    return Claim([f"session:{start['id']}"])
+    return Claim(keys=[f"session:{start['id']}"])
 
 
 FORMAT = Format(

@@ -55,7 +55,13 @@ class _File:
 
 def _read(session_id: str, files: list[_File]) -> Session:
     first = files[0].given
-    session = Session(session_id, "product", "factory-droid", "factory-droid", first.artifact.artifact_id)
+    session = Session(
+        session_id=session_id,
+        context="product",
+        format="factory-droid",
+        agent="factory-droid",
+        artifact_id=first.artifact.artifact_id,
+    )
     session.repo = first.repo_hint
     reader = _Reader(session)
     seen: set[str] = set()

@@ -21,7 +21,7 @@ TOOLS: dict[str, Tool] = {
 }
 
 
-class Block(Struct, gc=False):
+class Block(Struct, gc=False, kw_only=True):
     type: str = ""
     text: str | None = None
     thinking: str | None = None
@@ -40,7 +40,7 @@ class Message(Struct, gc=False):
     modelId: str | None = None
 
 
-class Record(Struct, gc=False):
+class Record(Struct, gc=False, kw_only=True):
     type: str = ""
     id: str | None = None
     timestamp: str | None = None
@@ -74,7 +74,7 @@ def key_of(record: Record) -> str | None:
 def blocks(message: Message | None) -> Sequence[Block]:
     if message is None or message.content is None:
         return ()
-    return [Block("text", message.content)] if isinstance(message.content, str) else message.content
+    return [Block(type="text", text=message.content)] if isinstance(message.content, str) else message.content
 
 
 def words_of(message: Message) -> str:

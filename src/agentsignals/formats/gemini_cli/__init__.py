@@ -17,7 +17,7 @@ def claims(head: Head) -> Claim | None:
         return None
     if "messages" not in found and not (head.is_lines and "startTime" in found):
         return None
-    return Claim([f"session:{session_id}"])
+    return Claim(keys=[f"session:{session_id}"])
 
 
 FORMAT = Format(

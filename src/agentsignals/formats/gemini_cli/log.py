@@ -28,7 +28,7 @@ _CONTEXT, _SUMMARY = "<session_context>", "<state_snapshot>"
 _FOLDER = re.compile(r"Workspace Directories:\*{0,2}\s*\n\s*-\s+([^\n]+)")
 
 
-class Log(Chat):
+class Log(Chat, kw_only=True):
     """A chat, where its messages stand in the file, and which of them were taken back."""
 
     numbers: Sequence[int] = ()
@@ -37,7 +37,7 @@ class Log(Chat):
     folder: str | None = None
 
 
-class Header(Struct, gc=False):
+class Header(Struct, gc=False, kw_only=True):
     """Facts about the session: of the first line, and of each `$set`."""
 
     sessionId: str | None = None
@@ -49,7 +49,7 @@ class Header(Struct, gc=False):
     messages: list[Raw] | None = None
 
 
-class _Line(Struct, gc=False):
+class _Line(Struct, gc=False, kw_only=True):
     id: object = None
     type: object = None
     sessionId: object = None
@@ -166,15 +166,15 @@ class _Fold:
         listed = facts.directories[0] if isinstance(facts.directories, list) and facts.directories else None
         folders = (named.group(1).strip() if named else None, listed)
         return Log(
-            facts.sessionId,
-            cast("list[Message | None]", self.messages),
-            facts.projectHash,
-            facts.startTime,
-            facts.kind,
-            facts.summary,
-            self.numbers,
-            frozenset(self.rewound),
-            next((f for f in folders if isinstance(f, str) and _is_project(f, facts.projectHash)), None),
+            sessionId=facts.sessionId,
+            messages=cast("list[Message | None]", self.messages),
+            projectHash=facts.projectHash,
+            startTime=facts.startTime,
+            kind=facts.kind,
+            summary=facts.summary,
+            numbers=self.numbers,
+            rewound=frozenset(self.rewound),
+            folder=next((f for f in folders if isinstance(f, str) and _is_project(f, facts.projectHash)), None),
         )
 
 

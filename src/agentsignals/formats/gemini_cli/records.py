@@ -37,7 +37,7 @@ class Tokens(Struct, gc=False):
     tool: object = None
 
 
-class ToolCall(Struct, gc=False):
+class ToolCall(Struct, gc=False, kw_only=True):
     """A call with its result; `timestamp` is when it ended."""
 
     id: str = ""
@@ -49,7 +49,7 @@ class ToolCall(Struct, gc=False):
     resultDisplay: Raw = Raw()
 
 
-class Message(Struct, gc=False):
+class Message(Struct, gc=False, kw_only=True):
     """A message of any type: user, gemini, info, warning, error."""
 
     type: str = ""
@@ -63,7 +63,7 @@ class Message(Struct, gc=False):
     toolCalls: list[ToolCall] | None = None
 
 
-class Chat(Struct):
+class Chat(Struct, kw_only=True):
     sessionId: str
     messages: list[Message | None]
     projectHash: str | None = None
@@ -72,7 +72,7 @@ class Chat(Struct):
     summary: str | None = None
 
 
-class _RawChat(Struct):
+class _RawChat(Struct, kw_only=True):
     sessionId: str
     messages: list[Raw] = []
     projectHash: str | None = None
@@ -110,7 +110,14 @@ def decode(data: memoryview | bytes) -> Chat:
     except msgspec.ValidationError:
         found = _raw_chat(data)
         messages = each(found.messages, decode_message)
-        return Chat(found.sessionId, messages, found.projectHash, found.startTime, found.kind, found.summary)
+        return Chat(
+            sessionId=found.sessionId,
+            messages=messages,
+            projectHash=found.projectHash,
+            startTime=found.startTime,
+            kind=found.kind,
+            summary=found.summary,
+        )
 
 
 def parts_of(content: Content) -> list[Part]:

@@ -40,7 +40,7 @@ _REWRITTEN = 0.8
 """More of a file than this changed at once: a rewrite, which closes all regions (design/signals.md#regions)."""
 
 
-class Arguments(Struct, gc=False):
+class Arguments(Struct, gc=False, kw_only=True):
     file_path: str | None = None
     absolute_path: str | None = None
     dir_path: str | None = None
@@ -153,5 +153,15 @@ def _edit(builder: SessionBuilder, call: Row, found: ToolCall, given: Arguments)
     total = count_lines(given.content) if given.content is not None else 0
     whole = bool(shown.isNewFile) or (total > 0 and sum(h.added or 0 for h in hunks) > _REWRITTEN * total)
     if whole:
-        hunks = [Hunk(h.start_line, h.end_line, h.added, h.removed, h.old_start, True) for h in hunks]
+        hunks = [
+            Hunk(
+                start_line=h.start_line,
+                end_line=h.end_line,
+                added=h.added,
+                removed=h.removed,
+                old_start=h.old_start,
+                whole_file=True,
+            )
+            for h in hunks
+        ]
     builder.edit(call, shown.filePath, "create" if shown.isNewFile else "modify", hunks)

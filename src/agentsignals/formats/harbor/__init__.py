@@ -26,12 +26,12 @@ def claims(head: Head) -> Claim | None:
     keys = found.keys()
     folder = posixpath.dirname(head.path)
     if keys >= _TRIAL and keys & _TRIAL_ALSO:
-        return Claim(_named(found), root=folder, gathers=True)
+        return Claim(keys=_named(found), root=folder, gathers=True)
     if keys >= _TRIAL_CONFIG:
-        return Claim([], root=folder, gathers=True)
+        return Claim(keys=[], root=folder, gathers=True)
     if keys >= _JOB or keys >= _JOB_CONFIG or _is_lock(found):
-        return Claim([], lends=folder)
-    return Claim([], companion=True) if _is_ctrf(found) or _is_reward(found, head.path) else None
+        return Claim(keys=[], lends=folder)
+    return Claim(keys=[], companion=True) if _is_ctrf(found) or _is_reward(found, head.path) else None
 
 
 def _named(found: dict[str, object]) -> list[str]:

@@ -109,7 +109,7 @@ class _Sayings:
         self._part = part
 
     def add(self, text: str, *fields: str) -> None:
-        self._part.said.append(Said(text, self._artifact_id, 1, list(fields)))
+        self._part.said.append(Said(text=text, artifact_id=self._artifact_id, line=1, fields=list(fields)))
 
     def knobs(self) -> None:
         known = self._part.knobs

@@ -21,7 +21,7 @@ class Times(Struct, gc=False):
         return (end - start) / 1e6 if start is not None and end is not None and end >= start else None
 
 
-class Agent(Struct, gc=False):
+class Agent(Struct, gc=False, kw_only=True):
     """The agent as configured; one of one's own has an import path instead of a name."""
 
     name: object = None
@@ -54,7 +54,7 @@ class Orchestrator(Struct, gc=False):
     n_concurrent_trials: object = None
 
 
-class Config(Struct, gc=False):
+class Config(Struct, gc=False, kw_only=True):
     """A trial's configuration, or a job's: what is only in one of them is None in the other."""
 
     trial_name: object = None
@@ -100,7 +100,7 @@ class ExceptionInfo(Struct, gc=False):
     occurred_at: object = None
 
 
-class Result(Struct, gc=False):
+class Result(Struct, gc=False, kw_only=True):
     """A trial's `result.json`."""
 
     id: object = None

@@ -43,12 +43,12 @@ def claims(head: Head) -> Claim | None:
     if first is None or not (first.name in SPECIFICATIONS or SAMPLE.match(first.name)):
         return None
     if first.name not in SPECIFICATIONS:
-        return Claim([])
+        return Claim(keys=[])
     try:
         found = _start(zip_members.beginning(head.data, first, _SPECIFICATION_BYTES))
     except UNREADABLE:
-        return Claim([])
-    return Claim(keys_of(found.eval.task_id if found.eval is not None else None))
+        return Claim(keys=[])
+    return Claim(keys=keys_of(found.eval.task_id if found.eval is not None else None))
 
 
 def keys_of(task_id: object) -> list[str]:

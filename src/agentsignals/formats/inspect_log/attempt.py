@@ -133,17 +133,21 @@ def _count(part: Attempt, sample: Sample) -> None:
 
 def _said(part: Attempt, sample: Sample, artifact_id: str, place: str) -> Iterator[Said]:
     settings = ", ".join(f"{k} {v}" for k, v in part.knobs.items())
-    yield Said(f"{place}: {settings}", artifact_id, 1, [f"knobs.{k}" for k in part.knobs])
+    yield Said(text=f"{place}: {settings}", artifact_id=artifact_id, line=1, fields=[f"knobs.{k}" for k in part.knobs])
     for name, score in (sample.scores or {}).items():
         text = f"{name} scored {score.value!r}: {(score.explanation or '')[:_EXPLANATION_CHARS]}".rstrip(": ")
-        yield Said(text, artifact_id, 1, ["reward", "rewards", "ratings"])
+        yield Said(text=text, artifact_id=artifact_id, line=1, fields=["reward", "rewards", "ratings"])
     if sample.error is not None:
-        yield Said(sample.error.message or "error", artifact_id, 1, ["exit_status", "exception"])
+        yield Said(
+            text=sample.error.message or "error", artifact_id=artifact_id, line=1, fields=["exit_status", "exception"]
+        )
     elif sample.limit is not None:
         told = f"{sample.limit.type} limit of {sample.limit.limit} reached"
-        yield Said(told, artifact_id, 1, ["exit_status", "timed_out"])
+        yield Said(text=told, artifact_id=artifact_id, line=1, fields=["exit_status", "timed_out"])
     for retried in sample.error_retries or ():
-        yield Said(f"an earlier run of this sample failed: {retried.message}", artifact_id, 1, [])
+        yield Said(
+            text=f"an earlier run of this sample failed: {retried.message}", artifact_id=artifact_id, line=1, fields=[]
+        )
     if part.wall_time_s is not None:
         working = f", {sample.working_time} s without waiting" if sample.working_time is not None else ""
-        yield Said(f"took {part.wall_time_s} s{working}", artifact_id, 1, ["wall_time_s"])
+        yield Said(text=f"took {part.wall_time_s} s{working}", artifact_id=artifact_id, line=1, fields=["wall_time_s"])

@@ -121,7 +121,13 @@ def _session(
 
 def _read(given: Input, header: Header, place: str, sample: Sample, session_id: str) -> tuple[Session, Attempt]:
     artifact_id = given.artifact.artifact_id
-    session = Session(session_id, "eval", "inspect", agent_of(header) or "inspect", artifact_id)
+    session = Session(
+        session_id=session_id,
+        context="eval",
+        format="inspect",
+        agent=agent_of(header) or "inspect",
+        artifact_id=artifact_id,
+    )
     session.title = f"{header.eval.task} {sample.id}"
     builder = SessionBuilder(session)
     Reader(builder, sample, given.artifact).read()

@@ -23,7 +23,7 @@ _REFERENCE = re.compile(r"(?:attachment|\btc)://([0-9a-f]{32})")
 """How a long text is named in its place; `tc` in the first logs of 2024."""
 
 
-class Part(Struct, gc=False):
+class Part(Struct, gc=False, kw_only=True):
     """A piece of a message: text, reasoning, a tool that the provider ran itself."""
 
     type: str | None = None
@@ -48,7 +48,7 @@ class Call(Struct, gc=False):
     arguments: Raw = Raw()
 
 
-class Message(Struct, gc=False):
+class Message(Struct, gc=False, kw_only=True):
     role: str
     content: str | list[Part] | None = None
     id: str | None = None
@@ -58,7 +58,7 @@ class Message(Struct, gc=False):
     error: Failure | None = None
 
 
-class Usage(Struct, gc=False):
+class Usage(Struct, gc=False, kw_only=True):
     input_tokens: int | None = None
     output_tokens: int | None = None
     total_tokens: int | None = None
@@ -93,7 +93,7 @@ class Score(Struct, gc=False):
     explanation: str | None = None
 
 
-class Event(Struct, gc=False):
+class Event(Struct, gc=False, kw_only=True):
     """Any event; each kind fills some of these."""
 
     event: str
@@ -133,7 +133,7 @@ class Data(Struct, gc=False):
     messages: list[Raw] = []
 
 
-class Sample(Struct):
+class Sample(Struct, kw_only=True):
     """One sample in one epoch."""
 
     id: Any = None
@@ -165,7 +165,7 @@ class Dataset(Struct, gc=False):
     name: str | None = None
 
 
-class Spec(Struct):
+class Spec(Struct, kw_only=True):
     """What was run."""
 
     task: str = ""

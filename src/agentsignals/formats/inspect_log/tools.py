@@ -30,7 +30,7 @@ _TOOLS: dict[str, Tool] = {
 }
 
 
-class Editing(Struct, gc=False):
+class Editing(Struct, gc=False, kw_only=True):
     """The arguments of the text editor."""
 
     command: str | None = None
@@ -69,7 +69,12 @@ def record_edit(builder: SessionBuilder, call: ToolCall, touched: set[str]) -> N
         builder.edit(call, given.path, "modify", [replaced(given.old_str or "", given.new_str or "")])
     elif given.command == "insert" and given.insert_line is not None:
         n, start = count_lines(inserted), given.insert_line + 1
-        builder.edit(call, given.path, "modify", [Hunk(start, start + max(n, 1) - 1, n, 0, start)])
+        builder.edit(
+            call,
+            given.path,
+            "modify",
+            [Hunk(start_line=start, end_line=start + max(n, 1) - 1, added=n, removed=0, old_start=start)],
+        )
     else:
         builder.edit(call, given.path, "modify", [])
 

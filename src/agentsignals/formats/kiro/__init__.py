@@ -19,7 +19,7 @@ def claims(head: Head) -> Claim | None:
         return None
     if history is not CUT and not (isinstance(history, list) and all(_is_pair(entry) for entry in history[:1])):
         return None
-    return Claim([f"session:{conversation_id}"]) if conversation_id else Claim([], beside=True)
+    return Claim(keys=[f"session:{conversation_id}"]) if conversation_id else Claim(keys=[], beside=True)
 
 
 def _is_pair(entry: object) -> bool:

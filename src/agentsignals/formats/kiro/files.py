@@ -74,7 +74,13 @@ class _Reader:
 
     def __init__(self, snapshot: Snapshot[Conversation]) -> None:
         given = snapshot.given
-        session = Session(snapshot.session_id, "product", "kiro", "kiro", given.artifact.artifact_id)
+        session = Session(
+            session_id=snapshot.session_id,
+            context="product",
+            format="kiro",
+            agent="kiro",
+            artifact_id=given.artifact.artifact_id,
+        )
         session.repo = given.repo_hint
         self.conversation = snapshot.document
         self.builder = SessionBuilder(session)

@@ -30,7 +30,7 @@ class Operation(Struct, gc=False):
     path: str | None = None
 
 
-class Arguments(Struct, gc=False):
+class Arguments(Struct, gc=False, kw_only=True):
     """The arguments of `fs_write`, and the files of an `fs_read`."""
 
     command: str | None = None
@@ -156,7 +156,12 @@ def _edit(builder: SessionBuilder, call: ToolCall) -> None:
         builder.edit(call, given.path, "modify", [replaced(given.old_str or "", new)])
     elif given.command == "insert" and given.insert_line is not None:
         start = given.insert_line + 1
-        builder.edit(call, given.path, "modify", [Hunk(start, start + max(n, 1) - 1, n, 0, start)])
+        builder.edit(
+            call,
+            given.path,
+            "modify",
+            [Hunk(start_line=start, end_line=start + max(n, 1) - 1, added=n, removed=0, old_start=start)],
+        )
     elif given.command == "append":
         builder.edit(call, given.path, "modify", [Hunk(added=n, removed=0)])
     else:

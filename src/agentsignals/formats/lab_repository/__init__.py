@@ -16,7 +16,7 @@ def claims(head: Head) -> Claim | None:
     if not isinstance(first.get(MARK), int):
         return None
     trial = first.get("trial_id")
-    return Claim([f"lab:{trial}"] if isinstance(trial, str) and trial else [])
+    return Claim(keys=[f"lab:{trial}"] if isinstance(trial, str) and trial else [])
 
 
 FORMAT = Format(

@@ -56,7 +56,7 @@ class Usage(Struct, gc=False):
     finish: str | None = None
 
 
-class Call(Struct):
+class Call(Struct, kw_only=True):
     call_id: str
     name: str
     arguments: dict[str, Any] = {}
@@ -67,7 +67,7 @@ class Call(Struct):
     exit_code: int | None = None
 
 
-class Final(Struct):
+class Final(Struct, kw_only=True):
     """The verdict; the rest of its columns are judgements."""
 
     ended: str | None = None
@@ -80,7 +80,7 @@ class Final(Struct):
     reference_patch: str | None = None
 
 
-class Header(Struct):
+class Header(Struct, kw_only=True):
     trial_id: str | None = None
     run_id: str | None = None
     started_at: str | None = None
@@ -115,7 +115,9 @@ class _Episode:
         self._given = given
         artifact_id = given.artifact.artifact_id
         self.trial = artifact_id
-        self.session = Session(self.trial, "eval", "lab-repository", AGENT, artifact_id)
+        self.session = Session(
+            session_id=self.trial, context="eval", format="lab-repository", agent=AGENT, artifact_id=artifact_id
+        )
         self.attempt = Attempt(root=f"lab:{self.trial}", attempt_index=0, kinds=["attempt_log"])
         self._builder = SessionBuilder(self.session)
         self._step: Step | None = None
@@ -205,7 +207,9 @@ class _Episode:
         attempt.patch_text_bytes = None if told.patch is None else len(told.patch.encode())
 
     def _says(self, text: str, fields: list[str]) -> None:
-        self.attempt.said.append(Said(text, self._given.artifact.artifact_id, self._builder.line, fields))
+        self.attempt.said.append(
+            Said(text=text, artifact_id=self._given.artifact.artifact_id, line=self._builder.line, fields=fields)
+        )
 
 
 # Not kept by an episode: its own methods would make it part of a circle, which only the collector ends.

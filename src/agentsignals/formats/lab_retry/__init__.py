@@ -19,7 +19,7 @@ def claims(head: Head) -> Claim | None:
     if not isinstance(first.get(MARK), int):
         return None
     trial = first.get("trial_id")
-    return Claim([f"lab:{trial}"] if isinstance(trial, str) and trial else [])
+    return Claim(keys=[f"lab:{trial}"] if isinstance(trial, str) and trial else [])
 
 
 FORMAT = Format(name="lab-retry", version=1, claims=claims, read=read_by("lab_retry.files"))

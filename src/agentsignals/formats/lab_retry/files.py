@@ -34,7 +34,7 @@ class Message(Struct, gc=False):
     pieces: list[Piece] = []
 
 
-class Scores(Struct):
+class Scores(Struct, kw_only=True):
     """What became of an answer; the rest of its columns stand in `more`."""
 
     attempt: int
@@ -51,7 +51,7 @@ class Scores(Struct):
     n_hidden: int | None = None
 
 
-class Header(Struct):
+class Header(Struct, kw_only=True):
     trial_id: str | None = None
     run_id: str | None = None
     started_at: str | None = None
@@ -134,7 +134,13 @@ def _text(message: Message) -> str:
 def _session(given: Input, header: Header, trial: str, number: int, one: Try) -> Session:
     """One attempt. What begins it is the harness's prompt; system words are meta."""
     artifact_id = given.artifact.artifact_id
-    session = Session(f"{trial}#{_index(one, number)}", "eval", "lab-retry", AGENT, artifact_id)
+    session = Session(
+        session_id=f"{trial}#{_index(one, number)}",
+        context="eval",
+        format="lab-retry",
+        agent=AGENT,
+        artifact_id=artifact_id,
+    )
     session.model, session.title = _word(header.model.get("name")), _word(header.task.get("key"))
     builder = SessionBuilder(session)
     for line, message in one.before:
@@ -223,14 +229,14 @@ def _verification(scores: Scores) -> Verification | None:
 
 def _said(artifact_id: str, part: Attempt, one: Try) -> list[Said]:
     settings = ", ".join(f"{name} {value}" for name, value in part.knobs.items())
-    said = [Said(settings, artifact_id, 1, [f"knobs.{name}" for name in part.knobs])]
+    said = [Said(text=settings, artifact_id=artifact_id, line=1, fields=[f"knobs.{name}" for name in part.knobs])]
     if one.scores is None:
         return said
     s = one.scores
     told = f"visible cases {_of(s.visible_passed, s.n_visible)}, hidden cases {_of(s.hidden_passed, s.n_hidden)}"
     text = f"{told}: {s.error}" if s.error else told
     fields = ["reward", "rewards", "verification", "exit_status", "ratings"]
-    return [*said, Said(text, artifact_id, one.line, fields)]
+    return [*said, Said(text=text, artifact_id=artifact_id, line=one.line, fields=fields)]
 
 
 def _of(passed: int | None, n: int | None) -> str:

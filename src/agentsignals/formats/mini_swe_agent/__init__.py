@@ -22,7 +22,7 @@ def claims(head: Head) -> Claim | None:
     if not ours:
         return None
     keys = [run_of(head.path), _run_of_model(found, head.path)]
-    return Claim([f"run:{k}" for k in dict.fromkeys(keys) if k is not None], root=root_of(head.path))
+    return Claim(keys=[f"run:{k}" for k in dict.fromkeys(keys) if k is not None], root=root_of(head.path))
 
 
 def _is_document(found: dict[str, object], head: Head) -> bool:

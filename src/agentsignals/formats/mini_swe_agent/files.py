@@ -40,7 +40,13 @@ def _attempt(given: Input, document: Document, messages: list[Message | None]) -
     set_to, observed = knobs(info)
     model = set_to.get("model_id")
     instance = _text(document.instance_id) or stem_of(path)
-    session = Session("", "eval", "mini-swe-agent", "mini-swe-agent", given.artifact.artifact_id)
+    session = Session(
+        session_id="",
+        context="eval",
+        format="mini-swe-agent",
+        agent="mini-swe-agent",
+        artifact_id=given.artifact.artifact_id,
+    )
     session.agent_version, session.repo = _text(info.mini_version) or None, repo_of(instance)
     builder = SessionBuilder(session)
     builder.where(observed)
@@ -112,13 +118,17 @@ def _end(part: Attempt, info: Info, conversation: Conversation, line: int) -> No
     if part.patch is not None:
         told, fields = f"{told}, submitted {', '.join(f.path for f in part.patch) or 'nothing'}", [*fields, "patch"]
     if status or part.patch is not None:
-        part.said.append(Said(told, artifact_id, line, fields))
+        part.said.append(Said(text=told, artifact_id=artifact_id, line=line, fields=fields))
     set_to = ", ".join(f"{k} {v}" for k, v in part.knobs.items())
-    part.said.append(Said(f"configured: {set_to}", artifact_id, 1, [f"knobs.{k}" for k in part.knobs]))
+    part.said.append(
+        Said(text=f"configured: {set_to}", artifact_id=artifact_id, line=1, fields=[f"knobs.{k}" for k in part.knobs])
+    )
     cost = amount(info.model_stats.instance_cost) if info.model_stats is not None else None
     if cost:  # 0 is what a model without a price costs
         part.cost_usd = cost
-        part.said.append(Said(f"model stats: cost_usd {cost}", artifact_id, line, ["cost_usd"]))
+        part.said.append(
+            Said(text=f"model stats: cost_usd {cost}", artifact_id=artifact_id, line=line, fields=["cost_usd"])
+        )
 
 
 def _inner(of: dict[str, Any], name: str) -> dict[str, Any]:

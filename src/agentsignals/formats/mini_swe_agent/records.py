@@ -12,7 +12,7 @@ from agentsignals.formats.records import UNREADABLE
 from agentsignals.model import Step
 
 
-class Extra(Struct, gc=False):
+class Extra(Struct, gc=False, kw_only=True):
     """What the harness notes on a message; version 2 only."""
 
     actions: object = None
@@ -27,7 +27,7 @@ class Extra(Struct, gc=False):
     interrupt_type: object = None
 
 
-class Message(Struct):
+class Message(Struct, kw_only=True):
     """One message. A model of the Responses API leaves its answer as it came: `object` and `output`, without a role."""
 
     role: str | None = None
@@ -65,7 +65,7 @@ class ModelStats(Struct, gc=False):
     api_calls: object = None
 
 
-class Info(Struct):
+class Info(Struct, kw_only=True):
     """How the attempt was configured and how it ended."""
 
     exit_status: object = None

@@ -22,14 +22,14 @@ def claims(head: Head) -> Claim | None:
     info = head.document.get("info")
     if info is CUT:
         cut = _BEGINS.match(head.text)
-        return Claim([f"session:{cut.group(1)}"]) if cut else None
+        return Claim(keys=[f"session:{cut.group(1)}"]) if cut else None
     if not isinstance(info, dict) or "messages" not in head.document:
         return None
     session_id = info.get("id")
     if isinstance(session_id, str) and session_id.startswith("ses_"):
-        return Claim([f"session:{session_id}"])
+        return Claim(keys=[f"session:{session_id}"])
     if session_id in UNNAMED and "projectID" in info and "directory" in info:
-        return Claim([], beside=True)
+        return Claim(keys=[], beside=True)
     return None
 
 

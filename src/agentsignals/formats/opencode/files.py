@@ -46,7 +46,13 @@ class _Reader:
 
     def __init__(self, snapshot: Snapshot[Export]) -> None:
         given, info = snapshot.given, snapshot.document.info
-        session = Session(snapshot.session_id, "product", "opencode", "opencode", given.artifact.artifact_id)
+        session = Session(
+            session_id=snapshot.session_id,
+            context="product",
+            format="opencode",
+            agent="opencode",
+            artifact_id=given.artifact.artifact_id,
+        )
         session.repo = given.repo_hint
         _describe(session, info)
         self.export = snapshot.document

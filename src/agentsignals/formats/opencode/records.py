@@ -21,7 +21,7 @@ class Times(Struct, gc=False):
     end: object = None
 
 
-class SessionInfo(Struct, gc=False):
+class SessionInfo(Struct, gc=False, kw_only=True):
     id: str = ""
     parentID: str | None = None
     directory: str | None = None
@@ -52,7 +52,7 @@ class Where(Struct, gc=False):
     root: str | None = None
 
 
-class MessageInfo(Struct, gc=False):
+class MessageInfo(Struct, gc=False, kw_only=True):
     """A message of either role. `summary` is true for a compaction, an object with whole files for a user message."""
 
     role: str = ""
@@ -69,7 +69,7 @@ class MessageInfo(Struct, gc=False):
     summary: Raw = Raw()
 
 
-class State(Struct, gc=False):
+class State(Struct, gc=False, kw_only=True):
     """A tool run: `output` when it completed, `error` when it failed, neither while it runs."""
 
     status: str = ""
@@ -80,7 +80,7 @@ class State(Struct, gc=False):
     time: Times | None = None
 
 
-class Part(Struct, gc=False):
+class Part(Struct, gc=False, kw_only=True):
     """A part of a message, of any type."""
 
     type: str = ""

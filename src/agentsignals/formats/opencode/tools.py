@@ -49,7 +49,7 @@ _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE
 _OPS: dict[str, EditOp] = {"add": "create", "update": "modify", "delete": "delete", "move": "rename"}
 
 
-class Metadata(Struct, frozen=True, gc=False):
+class Metadata(Struct, frozen=True, gc=False, kw_only=True):
     """What tools say about a run beside its output."""
 
     exit: object = None
@@ -207,7 +207,7 @@ def _write_edit(builder: SessionBuilder, call: ToolCall, metadata: Metadata, giv
     if metadata.exists is False:
         builder.edit(call, None, "create", [created(content)])
     else:
-        builder.edit(call, None, "modify", [Hunk(1, max(count_lines(content), 1), whole_file=True)])
+        builder.edit(call, None, "modify", [Hunk(start_line=1, end_line=max(count_lines(content), 1), whole_file=True)])
 
 
 def _diffs(metadata: Metadata) -> list[tuple[str | None, str]]:
@@ -229,7 +229,17 @@ def _diffs(metadata: Metadata) -> list[tuple[str | None, str]]:
 
 
 def _whole(hunks: list[Hunk]) -> list[Hunk]:
-    return [Hunk(h.start_line, h.end_line, h.added, h.removed, h.old_start, True) for h in hunks]
+    return [
+        Hunk(
+            start_line=h.start_line,
+            end_line=h.end_line,
+            added=h.added,
+            removed=h.removed,
+            old_start=h.old_start,
+            whole_file=True,
+        )
+        for h in hunks
+    ]
 
 
 def _decoded(raw: Raw) -> Metadata:

@@ -20,7 +20,7 @@ def claims(head: Head) -> Claim | None:
         return None
     if not isinstance(found["trace_id"], str) or not _is_steps(found["steps"]):
         return None
-    return Claim([f"session:{name}" for name in _names(head)])
+    return Claim(keys=[f"session:{name}" for name in _names(head)])
 
 
 def _is_steps(steps: Any) -> bool:

@@ -41,7 +41,7 @@ class Usage(Struct):
         return any((self.input_tokens, self.output_tokens, self.cache_read_tokens, self.cache_write_tokens))
 
 
-class Step(Struct):
+class Step(Struct, kw_only=True):
     role: str = ""
     content: str | None = None
     reasoning_content: str | None = None
@@ -84,7 +84,7 @@ class Metadata(Struct):
     cwd: str | None = None
 
 
-class Record(Struct):
+class Record(Struct, kw_only=True):
     trace_id: str
     session_id: str | None = None
     timestamp_start: str | None = None
@@ -153,7 +153,7 @@ def _attempt(name: str, record: Record, artifact: Artifact, number: int) -> Atte
         reward=record.outcome.reward,
         exit_status=record.outcome.terminal_state,
         knobs={"model_id": record.agent.model} if record.agent.model else {},
-        said=[Said(told, artifact.artifact_id, number, ["reward", "exit_status"])],
+        said=[Said(text=told, artifact_id=artifact.artifact_id, line=number, fields=["reward", "exit_status"])],
     )
 
 
@@ -161,7 +161,13 @@ class _Conversation:
     """Plays one record into a session."""
 
     def __init__(self, name: str, record: Record, artifact: Artifact, number: int) -> None:
-        session = Session(name, "product", "opentraces", record.agent.name, artifact.artifact_id)
+        session = Session(
+            session_id=name,
+            context="product",
+            format="opentraces",
+            agent=record.agent.name,
+            artifact_id=artifact.artifact_id,
+        )
         session.agent_version, session.model = record.agent.version, record.agent.model
         session.repo = record.task.repository
         session.started_at, session.ended_at = logged_iso(record.timestamp_start), logged_iso(record.timestamp_end)

@@ -23,7 +23,7 @@ def claims(head: Head) -> Claim | None:
     if not (batch is CUT or isinstance(batch, list)) or _GENAI.search(head.text) is None:
         return None
     conversations = [f"otel:{c}" for c in _CONVERSATION.findall(head.text)]
-    return Claim(list(dict.fromkeys(conversations + [f"otel:{t}" for t in _TRACE.findall(head.text)])))
+    return Claim(keys=list(dict.fromkeys(conversations + [f"otel:{t}" for t in _TRACE.findall(head.text)])))
 
 
 FORMAT = Format(name="otel-genai", version=1, claims=claims, read=read_by("otel_genai.files"))

@@ -83,7 +83,15 @@ def _span(artifact: Artifact, line: int, raw: Raw, resource: dict[str, Any], see
     place = (span.traceId, span.spanId)
     saw(artifact, "repeated_span" if place in seen.moments else f"span.{kind}")
     if place not in seen.moments:
-        seen.moments[place] = Moment(span, kind, facts, resource, artifact.artifact_id, line, list(span.events or ()))
+        seen.moments[place] = Moment(
+            span=span,
+            kind=kind,
+            facts=facts,
+            resource=resource,
+            artifact_id=artifact.artifact_id,
+            line=line,
+            events=list(span.events or ()),
+        )
 
 
 def _log(artifact: Artifact, raw: Raw, seen: _Seen) -> None:
@@ -127,7 +135,13 @@ def _session(name: str, moments: list[Moment]) -> Session | None:
     agent = next((m for m in moments if m.kind == "agent"), first)
     named = agent.facts.get("gen_ai.agent.name") or agent.resource.get("service.name")
     version = agent.facts.get("gen_ai.agent.version") or agent.resource.get("service.version")
-    session = Session(name, "product", "otel-genai", named if isinstance(named, str) else "unknown", first.artifact_id)
+    session = Session(
+        session_id=name,
+        context="product",
+        format="otel-genai",
+        agent=named if isinstance(named, str) else "unknown",
+        artifact_id=first.artifact_id,
+    )
     session.agent_version = version if isinstance(version, str) else None
     session = Conversation(session).read(moments)
     begun = [t for m in moments for t in (at_us(m.span.startTimeUnixNano), at_us(m.span.endTimeUnixNano)) if t]

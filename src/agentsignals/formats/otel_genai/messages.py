@@ -27,7 +27,7 @@ class Call(Struct, gc=False):
     arguments: str
 
 
-class Message(Struct):
+class Message(Struct, kw_only=True):
     """One message. `answers` are results of tools: the call's id and the text."""
 
     role: str
@@ -105,7 +105,7 @@ def _message(given: object) -> list[Message]:
     if not isinstance(given, dict):
         return []
     role, reason = given.get("role"), given.get("finish_reason")
-    made = Message(role if isinstance(role, str) else "assistant")
+    made = Message(role=role if isinstance(role, str) else "assistant")
     made.finish_reason = reason if isinstance(reason, str) else None
     texts: list[str] = []
     for part in _list(given.get("parts")):

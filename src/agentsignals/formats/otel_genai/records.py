@@ -26,7 +26,7 @@ class Listed(Struct, gc=False):
     values: list[Raw] = []
 
 
-class Value(Struct, gc=False):
+class Value(Struct, gc=False, kw_only=True):
     """One of these, by type."""
 
     stringValue: str | None = None
@@ -42,7 +42,7 @@ class Status(Struct, gc=False):
     message: str | None = None
 
 
-class Event(Struct, gc=False):
+class Event(Struct, gc=False, kw_only=True):
     """Something in a span's life, or a log record that names its span."""
 
     name: str | None = None
@@ -54,7 +54,7 @@ class Event(Struct, gc=False):
     body: Raw = Raw()
 
 
-class Span(Struct, gc=False):
+class Span(Struct, gc=False, kw_only=True):
     traceId: str
     spanId: str
     name: str = ""

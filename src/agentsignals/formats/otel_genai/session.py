@@ -21,7 +21,7 @@ _WRITE = ("gen_ai.usage.cache_creation.input_tokens", "gen_ai.usage.cache_creati
 _REASONING = ("gen_ai.usage.reasoning.output_tokens", "gen_ai.usage.reasoning_tokens")
 
 
-class Moment(Struct):
+class Moment(Struct, kw_only=True):
     """A span with its place."""
 
     span: Span

@@ -28,7 +28,7 @@ def claims(head: Head) -> Claim | None:
     first = next((r for r in found if r is not header and r.get("timestamp")), None)
     if first is not None:
         keys.append(f"record:{first['timestamp']}")
-    return Claim(keys)
+    return Claim(keys=keys)
 
 
 def session_of(file: object) -> str | None:

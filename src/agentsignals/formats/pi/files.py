@@ -109,7 +109,13 @@ class _Tree:
 
     def _builder(self) -> SessionBuilder:
         first = self.files[0].given
-        session = Session(self.session_id, "product", "pi", "pi", first.artifact.artifact_id)
+        session = Session(
+            session_id=self.session_id,
+            context="product",
+            format="pi",
+            agent="pi",
+            artifact_id=first.artifact.artifact_id,
+        )
         session.repo = first.repo_hint
         builder = SessionBuilder(session)
         if self.header is not None:

@@ -17,7 +17,7 @@ class Cost(Struct, gc=False):
     total: object = None
 
 
-class Usage(Struct, gc=False):
+class Usage(Struct, gc=False, kw_only=True):
     """`input` excludes the cached tokens, `output` includes `reasoning` (design/formats.md#token-usage)."""
 
     input: object = None
@@ -28,7 +28,7 @@ class Usage(Struct, gc=False):
     cost: Cost | None = None
 
 
-class Block(Struct, gc=False):
+class Block(Struct, gc=False, kw_only=True):
     """A content block: text, thinking, toolCall, image."""
 
     type: str = ""
@@ -39,7 +39,7 @@ class Block(Struct, gc=False):
     arguments: Raw = Raw()
 
 
-class Message(Struct, gc=False):
+class Message(Struct, gc=False, kw_only=True):
     """What a `message` entry holds, whatever its role."""
 
     role: str = ""
@@ -58,7 +58,7 @@ class Message(Struct, gc=False):
     customType: str | None = None
 
 
-class Entry(Struct, gc=False):
+class Entry(Struct, gc=False, kw_only=True):
     """A record of the file, of any type: v3 entries are nodes of a tree, v1 entries have neither id nor parent."""
 
     type: str = ""
@@ -116,7 +116,7 @@ def _kind_of(entry: Entry) -> tuple[str, str | None, str | None]:
 def blocks(content: str | list[Block] | None) -> Sequence[Block]:
     """The content as blocks, also when it is a bare string."""
     if isinstance(content, str):
-        return [Block("text", content)]
+        return [Block(type="text", text=content)]
     return content or ()
 
 

@@ -34,9 +34,9 @@ def claims(head: Head) -> Claim | None:
         if any(k in first for k in _OTHERS) or not _is_conversation(first["conversations"], head):
             return None
         told = first["conversations"]
-        return Claim([] if told is CUT else [f"session:{name_of(first.get('id'), told)}"])
+        return Claim(keys=[] if told is CUT else [f"session:{name_of(first.get('id'), told)}"])
     wrapped = first.get("rows", CUT if not first else None)
-    return Claim([]) if (wrapped is CUT or _holds_rows(wrapped)) and _is_cut_list(head) else None
+    return Claim(keys=[]) if (wrapped is CUT or _holds_rows(wrapped)) and _is_cut_list(head) else None
 
 
 def name_of(row_id: object, conversation: list[dict[str, Any]]) -> str:

@@ -37,7 +37,7 @@ class Turn(Struct, gc=False):
     value: object = None
 
 
-class Row(Struct, gc=False):
+class Row(Struct, gc=False, kw_only=True):
     conversations: list[Turn]
     id: object = None
     system: object = None
@@ -129,7 +129,13 @@ class _Conversation:
     def __init__(self, name: str, row: Row, given: Input, number: int) -> None:
         artifact: Artifact = given.artifact
         hermes = any(getattr(row, key) is not None and getattr(row, key) != Raw() for key in _OF_HERMES)
-        session = Session(name, "product", "sharegpt", "hermes" if hermes else "unknown", artifact.artifact_id)
+        session = Session(
+            session_id=name,
+            context="product",
+            format="sharegpt",
+            agent="hermes" if hermes else "unknown",
+            artifact_id=artifact.artifact_id,
+        )
         session.repo = given.repo_hint
         session.model = row.model if isinstance(row.model, str) else None
         self.row = row

@@ -16,7 +16,7 @@ def claims(head: Head) -> Claim | None:
     if any("parentUuid" in r for r in found):
         return None
     own = header.get("id")
-    return Claim([f"session:{own}"] if isinstance(own, str) and own else [])
+    return Claim(keys=[f"session:{own}"] if isinstance(own, str) and own else [])
 
 
 FORMAT = Format(name="sts", version=1, claims=claims, read=read_by("sts.files"))

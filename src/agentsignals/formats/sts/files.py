@@ -59,7 +59,13 @@ class _Reader:
 
     def __init__(self, file: _File) -> None:
         artifact, header = file.given.artifact, file.header
-        session = Session(file.session_id, "product", "sts", header.harness or "unknown", artifact.artifact_id)
+        session = Session(
+            session_id=file.session_id,
+            context="product",
+            format="sts",
+            agent=header.harness or "unknown",
+            artifact_id=artifact.artifact_id,
+        )
         session.title, session.repo = header.name, file.given.repo_hint
         self.builder = SessionBuilder(session)
         self.builder.where(header.cwd)

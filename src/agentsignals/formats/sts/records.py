@@ -51,7 +51,7 @@ class Timings(Used, gc=False):
     agentic: Run | None = None
 
 
-class Message(Struct, gc=False):
+class Message(Struct, gc=False, kw_only=True):
     role: str
     content: str | list[Part] | None = None
     id: str | None = None
@@ -71,7 +71,7 @@ class Message(Struct, gc=False):
         return self.content or ""
 
 
-class Line(Struct, gc=False):
+class Line(Struct, gc=False, kw_only=True):
     """A header or a message."""
 
     type: str | None = None

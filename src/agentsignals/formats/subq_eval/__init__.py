@@ -40,14 +40,14 @@ def claims(head: Head) -> Claim | None:
     keys = found.keys()
     folder = posixpath.dirname(head.path)
     if isinstance(found.get("event"), str) and (PHASE.search(head.text) or PRINTED.search(head.text)):
-        return Claim([], root=folder, gathers=True)  # an output whose first line is an event
+        return Claim(keys=[], root=folder, gathers=True)  # an output whose first line is an event
     if _is_result(keys):
-        return Claim([], root=folder, gathers=True)
+        return Claim(keys=[], root=folder, gathers=True)
     if _is_report(found):
-        return Claim([], companion=True)
+        return Claim(keys=[], companion=True)
     if keys & CAPS:
-        return Claim([], lends=folder)
-    return Claim([], lends=folder) if _is_history(head) else None
+        return Claim(keys=[], lends=folder)
+    return Claim(keys=[], lends=folder) if _is_history(head) else None
 
 
 def _is_result(keys: KeysView[str]) -> bool:

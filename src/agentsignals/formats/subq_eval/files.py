@@ -126,7 +126,14 @@ def _facts(given: Input, root: str, found: dict[str, Any], scope: str) -> Attemp
     fields = [n for n in names if getattr(part, n) is not None]
     told = {k: v for k, v in found.items() if k not in _TREATED and not isinstance(v, list)}
     text = msgspec.json.encode(told).decode()[:1_200]
-    part.said = [Said(text, given.artifact.artifact_id, 1, [*fields, *(f"knobs.{k}" for k in part.knobs)])]
+    part.said = [
+        Said(
+            text=text,
+            artifact_id=given.artifact.artifact_id,
+            line=1,
+            fields=[*fields, *(f"knobs.{k}" for k in part.knobs)],
+        )
+    ]
     return part
 
 
@@ -169,7 +176,7 @@ def _of_report(given: Input, root: str, found: dict[str, Any]) -> list[Attempt]:
     part.reward = float(resolved) if isinstance(resolved, bool) else None
     counts = ", ".join(f"{name} {_n(getattr(verified, name))}" for name in ("fixed", "unfixed", "kept", "broken"))
     fields = ["verification", *(["reward"] if part.reward is not None else [])]
-    part.said = [Said(f"verifier report: {counts}", given.artifact.artifact_id, 1, fields)]
+    part.said = [Said(text=f"verifier report: {counts}", artifact_id=given.artifact.artifact_id, line=1, fields=fields)]
     return [part]
 
 
@@ -182,7 +189,14 @@ def _lent(  # noqa: PLR0913  (a part has these facts)
 ) -> Attempt:
     told = ", ".join(f"{k} {v}"[:200] for k, v in known.items())
     part = Attempt(root=root, scope="lent", knobs=known, run_id=run_id, kinds=[kind])
-    part.said = [Said(f"configured: {told}", given.artifact.artifact_id, line, [f"knobs.{k}" for k in known])]
+    part.said = [
+        Said(
+            text=f"configured: {told}",
+            artifact_id=given.artifact.artifact_id,
+            line=line,
+            fields=[f"knobs.{k}" for k in known],
+        )
+    ]
     return part
 
 

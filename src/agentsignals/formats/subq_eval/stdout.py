@@ -147,11 +147,24 @@ class _Printed:
 
     def _phase(self, event: str, line: _Line) -> None:
         """Before a summary is printed its attempt's phases are; those behind the last one are the last one's."""
-        said = Said(event, self._given.artifact.artifact_id, line.number, [], _moment(event, line.text), "phase")
+        said = Said(
+            text=event,
+            artifact_id=self._given.artifact.artifact_id,
+            line=line.number,
+            fields=[],
+            at=_moment(event, line.text),
+            kind="phase",
+        )
         (self._blocks[-1].said if self._announced else self._waiting).append(said)
 
     def _said(self, text: str, line: _Line, fields: list[str]) -> Said:
-        return Said(text, self._given.artifact.artifact_id, line.number, fields, _clock(line.text))
+        return Said(
+            text=text,
+            artifact_id=self._given.artifact.artifact_id,
+            line=line.number,
+            fields=fields,
+            at=_clock(line.text),
+        )
 
 
 def _marked(data: bytes) -> Iterator[_Line]:

@@ -26,7 +26,7 @@ def claims(head: Head) -> Claim | None:
     if not (_has_steps(found, head) or _has_history(found, head)):
         return None
     run = run_of(head.path)
-    return Claim([f"run:{run}"] if run is not None else [], root=root_of(head.path))
+    return Claim(keys=[f"run:{run}"] if run is not None else [], root=root_of(head.path))
 
 
 def _has_steps(found: dict[str, object], head: Head) -> bool:

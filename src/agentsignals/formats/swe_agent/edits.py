@@ -69,7 +69,11 @@ def _edited(builder: SessionBuilder, call: ToolCall, action: Action, observation
         line = action.number("insert_line")
         n = max(new.count("\n") + 1, 1)
         start = None if line is None else line + 1
-        hunk = Hunk(added=n, removed=0) if start is None else Hunk(start, start + n - 1, n, 0, start)
+        hunk = (
+            Hunk(added=n, removed=0)
+            if start is None
+            else Hunk(start_line=start, end_line=start + n - 1, added=n, removed=0, old_start=start)
+        )
         builder.edit(call, None, "modify", [hunk])
     else:  # undo_edit: what it brings back is not told
         builder.edit(call, None, "modify", [])
@@ -87,13 +91,17 @@ def _of_range(action: Action, grown: int | None, observation: str) -> Hunk:
         start = _place(text.removesuffix("\n"), observation) if text.strip() else None
     if start is None:
         return Hunk(added=added, removed=removed)
-    return Hunk(start, start + max(added, 1) - 1, added, removed, start)
+    return Hunk(start_line=start, end_line=start + max(added, 1) - 1, added=added, removed=removed, old_start=start)
 
 
 def _inserted(text: str, observation: str) -> Hunk:
     added = count_lines(text)
     start = _place(text.removesuffix("\n"), observation) if text.strip() else None
-    return Hunk(added=added, removed=0) if start is None else Hunk(start, start + added - 1, added, 0, start)
+    return (
+        Hunk(added=added, removed=0)
+        if start is None
+        else Hunk(start_line=start, end_line=start + added - 1, added=added, removed=0, old_start=start)
+    )
 
 
 def _placed(old: str, new: str, observation: str) -> Hunk:
@@ -107,7 +115,13 @@ def _placed(old: str, new: str, observation: str) -> Hunk:
     while same < min(len(before), len(after)) and before[same] == after[same]:
         same += 1
     first = start + same
-    return Hunk(first, first + max(hunk.added or 0, 1) - 1, hunk.added, hunk.removed, first)
+    return Hunk(
+        start_line=first,
+        end_line=first + max(hunk.added or 0, 1) - 1,
+        added=hunk.added,
+        removed=hunk.removed,
+        old_start=first,
+    )
 
 
 def _place(text: str, observation: str) -> int | None:

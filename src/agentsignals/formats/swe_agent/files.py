@@ -27,7 +27,7 @@ _NO_INSTANCE = frozenset(("", "swe_main", "main"))
 _OUT_OF_TIME = "exit_total_execution_time"
 
 
-class _Run(Struct):
+class _Run(Struct, kw_only=True):
     """One attempt as a file holds it."""
 
     given: Input
@@ -70,13 +70,23 @@ def _runs(given: Input, document: Document) -> Iterator[_Run]:
     if not any(a is not None for a in attempts):
         steps, messages = _pieces(given, document.trajectory or [], document.history or [])
         info = records.info_of(document.info)
-        yield _Run(given, document, steps, messages, info, attempt_of(artifact.path))
+        yield _Run(
+            given=given, document=document, steps=steps, messages=messages, info=info, index=attempt_of(artifact.path)
+        )
         return
     for n, one in enumerate(attempts):
         if one is not None:
             steps, messages = _pieces(given, one.trajectory, one.history)
             info = records.info_of(one.info)
-            yield _Run(given, document, steps, messages, info, n, n == len(attempts) - 1)
+            yield _Run(
+                given=given,
+                document=document,
+                steps=steps,
+                messages=messages,
+                info=info,
+                index=n,
+                is_last=n == len(attempts) - 1,
+            )
 
 
 def _pieces(given: Input, steps: list[Raw], messages: list[Raw]) -> tuple[list[Step | None], list[Message]]:
@@ -97,7 +107,9 @@ def _attempt(run: _Run) -> tuple[Session, Attempt]:
     set_to = knobs(config, run.index or 0)
     stated_id, stated = problem(config)
     task = _task(run, stated_id)
-    session = Session("", "eval", "swe-agent", "swe-agent", given.artifact.artifact_id)
+    session = Session(
+        session_id="", context="eval", format="swe-agent", agent="swe-agent", artifact_id=given.artifact.artifact_id
+    )
     session.agent_version = as_text(info.swe_agent_version) or None
     session.repo = repo_of(stated_id or task)
     session.title = next((line.strip() for line in (stated or "").split("\n") if line.strip()), None)
@@ -148,16 +160,18 @@ def _tell(run: _Run, part: Attempt) -> None:
     """The file's own words for what the attempt's fields rest on."""
     artifact_id, line = run.given.artifact.artifact_id, max(len(run.steps), 1)
     set_to = ", ".join(f"{k} {v}" for k, v in part.knobs.items())
-    part.said.append(Said(f"configured: {set_to}", artifact_id, 1, [f"knobs.{k}" for k in part.knobs]))
+    part.said.append(
+        Said(text=f"configured: {set_to}", artifact_id=artifact_id, line=1, fields=[f"knobs.{k}" for k in part.knobs])
+    )
     if part.exit_status is not None:
         told = f"exit status {part.exit_status}"
         fields = ["exit_status", "timed_out"]
         if part.patch is not None:
             names = ", ".join(posixpath.normpath(f.path) for f in part.patch)
             told, fields = f"{told}, submitted {names or 'nothing'}", [*fields, "patch"]
-        part.said.append(Said(told, artifact_id, line, fields))
+        part.said.append(Said(text=told, artifact_id=artifact_id, line=line, fields=fields))
     usage = {n: getattr(part, n) for n in ("input_tokens", "output_tokens", "cost_usd")}
     known = {n: v for n, v in usage.items() if v is not None}
     if known:
         told = ", ".join(f"{n} {v}" for n, v in known.items())
-        part.said.append(Said(f"model stats: {told}", artifact_id, line, list(known)))
+        part.said.append(Said(text=f"model stats: {told}", artifact_id=artifact_id, line=line, fields=list(known)))

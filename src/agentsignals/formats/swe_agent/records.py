@@ -12,7 +12,7 @@ from agentsignals.formats.records import UNREADABLE, Decode
 T = TypeVar("T")
 
 
-class Step(Struct, gc=False):
+class Step(Struct, gc=False, kw_only=True):
     """One entry of the trajectory: a model call and what came of its action."""
 
     action: object = None
@@ -45,7 +45,7 @@ class Call(Struct, gc=False):
     function: Function | None = None
 
 
-class Message(Struct):
+class Message(Struct, kw_only=True):
     """One message of the history."""
 
     role: str = ""
@@ -87,7 +87,7 @@ class Info(Struct, gc=False):
     model_stats: ModelStats | None = None
 
 
-class Document(Struct):
+class Document(Struct, kw_only=True):
     """A trajectory file. `attempts` are those of a run that retries; what stands beside them repeats the best."""
 
     trajectory: list[Raw] | None = None

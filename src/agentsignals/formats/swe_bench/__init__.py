@@ -29,23 +29,23 @@ def _of_run(found: dict[str, object], head: Head) -> Claim | None:
     folder = posixpath.dirname(head.path)
     if _is_report(found, head):
         run = run_of(head.path, next(iter(found))) if len(found) == 1 else None
-        return Claim([f"run:{run}"] if run is not None else [], root=folder)
+        return Claim(keys=[f"run:{run}"] if run is not None else [], root=folder)
     if found.keys() >= _PREDICTION:
         # One prediction lies with its trajectory; many, a line each, serve the trials below.
-        return Claim([], lends=folder) if _has_several(head) else Claim([], root=folder)
+        return Claim(keys=[], lends=folder) if _has_several(head) else Claim(keys=[], root=folder)
     if all(isinstance(v, dict) and v.keys() >= _PREDICTION for v in found.values()) or _begins_predictions(found, head):
-        return Claim([], lends=folder)
+        return Claim(keys=[], lends=folder)
     if found.keys() >= _COUNTS and ("submitted_ids" in found or CUT in found.values()):
-        return Claim([f"run:{r}" for r in _without_report(found, head.path)], lends=folder)
+        return Claim(keys=[f"run:{r}" for r in _without_report(found, head.path)], lends=folder)
     return None
 
 
 def _of_task(found: dict[str, object], folder: str) -> Claim | None:
     """Rows of the dataset and ratings: they mean something where trials of the task lie below."""
     if isinstance(found.get("instance_id"), str) and len(_ROW & found.keys()) >= 3:
-        return Claim([], lends=folder, companion=True)
+        return Claim(keys=[], lends=folder, companion=True)
     if found.keys() & _RATINGS and all(isinstance(found.get(k, {}), dict) or found[k] is CUT for k in _RATINGS):
-        return Claim([], lends=folder, companion=True)
+        return Claim(keys=[], lends=folder, companion=True)
     return None
 
 

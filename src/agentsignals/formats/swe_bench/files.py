@@ -121,7 +121,7 @@ def _report_part(given: Input, task_id: str, instance: Instance) -> Attempt:
         reward=None if instance.resolved is None else float(instance.resolved),
         patch=[] if instance.patch_exists is False or instance.patch_is_None else None,
         kinds=["verifier_report"],
-        said=[Said(told, given.artifact.artifact_id, 1, ["verification", "reward"])],
+        said=[Said(text=told, artifact_id=given.artifact.artifact_id, line=1, fields=["verification", "reward"])],
     )
 
 
@@ -186,7 +186,14 @@ def _alone(given: Input, instance: str, became: str) -> Attempt:
     else:
         part.verification = Verification(status="crashed", message="the evaluation ended in an error")
         fields += ["verification"]
-    part.said = [Said(f"evaluation summary: {instance} {became}", given.artifact.artifact_id, 1, fields)]
+    part.said = [
+        Said(
+            text=f"evaluation summary: {instance} {became}",
+            artifact_id=given.artifact.artifact_id,
+            line=1,
+            fields=fields,
+        )
+    ]
     return part
 
 
@@ -198,7 +205,7 @@ def _of_summary(given: Input, instance: str, reward: float | None) -> Attempt:
         task_id=canonical(instance),
         goes_by=run_of_model(model_of(given.artifact.path), instance),
         reward=reward,
-        said=[Said(told, given.artifact.artifact_id, 1, ["reward"])],
+        said=[Said(text=told, artifact_id=given.artifact.artifact_id, line=1, fields=["reward"])],
     )
 
 
@@ -248,7 +255,7 @@ def _prediction_part(given: Input, prediction: Prediction) -> Attempt:
         patch=files if files or not patch.strip() else None,
         patch_text_bytes=len(patch.encode("utf-8", "replace")),
         kinds=["patch"],
-        said=[Said(told, given.artifact.artifact_id, 1, ["patch"])],
+        said=[Said(text=told, artifact_id=given.artifact.artifact_id, line=1, fields=["patch"])],
     )
 
 
@@ -272,7 +279,7 @@ def _row_part(given: Input) -> list[Attempt]:
             task_id=canonical(row.instance_id),
             gold_patch=files,
             kinds=["gold_patch"],
-            said=[Said(told, given.artifact.artifact_id, 1, ["gold_patch"])],
+            said=[Said(text=told, artifact_id=given.artifact.artifact_id, line=1, fields=["gold_patch"])],
         )
     ]
 

@@ -46,5 +46,7 @@ def _part(given: Input, name: str, ratings: Ratings) -> Attempt:
         scope="lent",
         only_below=name,
         ratings=judged,
-        said=[Said(f"rated by people: {told}", given.artifact.artifact_id, 1, ["ratings"])],
+        said=[
+            Said(text=f"rated by people: {told}", artifact_id=given.artifact.artifact_id, line=1, fields=["ratings"])
+        ],
     )

@@ -25,9 +25,9 @@ def claims(head: Head) -> Claim | None:
     """By their first lines."""
     begin = head.text[:_FIRST].lstrip()
     if begin.startswith(_FORM) and "\nOverall rating" in head.text:
-        return Claim([], lends=posixpath.dirname(head.path), companion=True)
+        return Claim(keys=[], lends=posixpath.dirname(head.path), companion=True)
     is_log = _LOG.match(begin) is not None and any(words in begin for words in _OF_HARNESS)
-    return Claim([], companion=True) if is_log or _TESTS_RAN.search(begin) else None
+    return Claim(keys=[], companion=True) if is_log or _TESTS_RAN.search(begin) else None
 
 
 FORMAT = Format(

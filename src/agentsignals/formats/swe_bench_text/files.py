@@ -37,7 +37,12 @@ def _log(given: Input, text: str) -> Attempt:
     saw(given.artifact, "log")
     shown = [m[0].strip() for m in _SUMMARY.finditer(text[-_END:])]
     name = posixpath.basename(given.artifact.path)
-    said = Said(f"{name}: {shown[-1] if shown else 'no summary'}", given.artifact.artifact_id, text.count("\n"), [])
+    said = Said(
+        text=f"{name}: {shown[-1] if shown else 'no summary'}",
+        artifact_id=given.artifact.artifact_id,
+        line=text.count("\n"),
+        fields=[],
+    )
     root = posixpath.dirname(given.artifact.path)
     return Attempt(root=root, scope="trial", kinds=["attempt_log"], said=[said])
 

@@ -18,7 +18,9 @@ def claims(head: Head) -> Claim | None:
     found = [r for r in head.records if "harness" in r]
     if not any("parentUuid" in r and isinstance(r.get("sessionId"), str) and _is_swival(r) for r in found):
         return None
-    return Claim(list(dict.fromkeys(f"session:{r['sessionId']}" for r in found if isinstance(r.get("sessionId"), str))))
+    return Claim(
+        keys=list(dict.fromkeys(f"session:{r['sessionId']}" for r in found if isinstance(r.get("sessionId"), str)))
+    )
 
 
 def _is_swival(record: dict[str, object]) -> bool:

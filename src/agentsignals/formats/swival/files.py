@@ -21,7 +21,7 @@ _ERROR = "error:"
 """How the text of a tool's result begins when the tool failed."""
 
 
-class Row(Struct, gc=False, rename="camel"):
+class Row(Struct, gc=False, rename="camel", kw_only=True):
     """A record. Its time is that of the export and its ids are new in each: neither is read."""
 
     type: str = ""

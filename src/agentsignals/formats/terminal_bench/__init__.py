@@ -22,12 +22,12 @@ def claims(head: Head) -> Claim | None:
     folder = posixpath.dirname(head.path)
     keys = found.keys()
     if keys >= _TRIAL:
-        return Claim(_named(found.get("id")), root=folder, gathers=True)
+        return Claim(keys=_named(found.get("id")), root=folder, gathers=True)
     if keys >= _METADATA or (keys >= _LOCK and isinstance(found.get("run_config"), dict)):
-        return Claim([], lends=folder)
+        return Claim(keys=[], lends=folder)
     if _is_run(found, head):
         ids = _ID.findall(head.text)
-        return Claim([f"trial:{one}" for one in dict.fromkeys(ids)], root=folder)
+        return Claim(keys=[f"trial:{one}" for one in dict.fromkeys(ids)], root=folder)
     return None
 
 

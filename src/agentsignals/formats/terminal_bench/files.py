@@ -24,7 +24,7 @@ _VERIFIER: dict[str, Verification] = {
 """Failures of the verifier: its tests took too long, or their output could not be read."""
 
 
-class Trial(Struct, gc=False):
+class Trial(Struct, gc=False, kw_only=True):
     """One trial's results, in a file of its own or in its run's."""
 
     is_resolved: object
@@ -64,7 +64,7 @@ class RunConfig(Struct, gc=False):
     global_agent_timeout_sec: object = None
 
 
-class Configured(Struct, gc=False):
+class Configured(Struct, gc=False, kw_only=True):
     """`run_metadata.json` and `tb.lock`: the one is flat, the other nested."""
 
     run_id: object = None
@@ -150,7 +150,7 @@ def _part(given: Input, root: str, trial: Trial, line: int) -> Attempt:
     fields = ["reward", "verification", "exit_status", "timed_out", "wall_time_s", "agent_time_s", "started_at"]
     fields += ["ended_at", "input_tokens", "output_tokens"]
     text = f"resolved {solved}, failure mode {mode}, {told}, {part.wall_time_s} s, agent {part.agent_time_s} s"
-    part.said = [Said(text, given.artifact.artifact_id, line, fields)]
+    part.said = [Said(text=text, artifact_id=given.artifact.artifact_id, line=line, fields=fields)]
     return part
 
 
@@ -197,5 +197,5 @@ def _lent(given: Input, folder: str, found: Configured) -> Attempt:
     knobs = {k: v for k, v in known.items() if v is not None}
     told = "configured: " + ", ".join(f"{k} {v}" for k, v in knobs.items())
     part = Attempt(root=folder, scope="lent", run_id=word(found.run_id), knobs=knobs, kinds=["harness_config"])
-    part.said = [Said(told, given.artifact.artifact_id, 1, [f"knobs.{k}" for k in knobs])]
+    part.said = [Said(text=told, artifact_id=given.artifact.artifact_id, line=1, fields=[f"knobs.{k}" for k in knobs])]
     return part

@@ -21,9 +21,9 @@ def claims(head: Head) -> Claim | None:
     found = head.document
     trace_id = found.get("trace_id")
     if isinstance(trace_id, str) and trace_id and _is_trace(found.get("spans"), head):
-        return Claim([f"trace:{trace_id}"])
+        return Claim(keys=[f"trace:{trace_id}"])
     if _is_annotation(found, head):
-        return Claim([f"trace:{trace_id_of(trace_id, head.path)}"])
+        return Claim(keys=[f"trace:{trace_id_of(trace_id, head.path)}"])
     return None
 
 

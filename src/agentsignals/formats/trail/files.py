@@ -99,7 +99,9 @@ def _annotations(given: Input, marks: dict[str, _Marks]) -> None:
 
 def _session(given: Input, trace: Trace, marks: _Marks) -> tuple[Session, Attempt]:
     artifact = given.artifact
-    session = Session(trace.trace_id, "eval", "trail", "", artifact.artifact_id)
+    session = Session(
+        session_id=trace.trace_id, context="eval", format="trail", agent="", artifact_id=artifact.artifact_id
+    )
     builder = SessionBuilder(session)
     conversation = Conversation(builder, artifact)
     conversation.read(trace)
@@ -126,13 +128,21 @@ def _part(given: Input, trace: Trace, conversation: Conversation, session: Sessi
     if looks_like_diff(answer):
         part.patch, part.patch_text_bytes = patched_files(answer), len(answer.encode("utf-8", "replace"))
         part.kinds.append("patch")
-        part.said.append(Said(f"answer: {answer[:_SHOWN_CHARS]}", artifact_id, 1, ["patch"]))
+        part.said.append(
+            Said(text=f"answer: {answer[:_SHOWN_CHARS]}", artifact_id=artifact_id, line=1, fields=["patch"])
+        )
     for span in (agent, root):
         failure = span.failure if span is not None else None
         if failure is not None:
             part.exit_status, part.exception = "error", failure[0].rpartition(".")[2] or None
-            part.said.append(Said(f"ended with {failure[0]}: {failure[1][:_SHOWN_CHARS]}", artifact_id, 1,
-                                  ["exit_status", "exception"]))  # fmt: skip
+            part.said.append(
+                Said(
+                    text=f"ended with {failure[0]}: {failure[1][:_SHOWN_CHARS]}",
+                    artifact_id=artifact_id,
+                    line=1,
+                    fields=["exit_status", "exception"],
+                )
+            )
             break
     else:
         part.exit_status = "completed" if answer else None
@@ -175,7 +185,7 @@ def _item(part: Attempt, trace: Trace, session: Session, artifact_id: str) -> No
                 part.gold_patch = patched_files(gold)
                 part.kinds.append("gold_patch")
                 told = f"task {named}, gold patch of {', '.join(f.path for f in part.gold_patch)}"
-                part.said.append(Said(told, artifact_id, 1, ["task_id", "gold_patch"]))
+                part.said.append(Said(text=told, artifact_id=artifact_id, line=1, fields=["task_id", "gold_patch"]))
             return
 
 

@@ -39,16 +39,23 @@ def labels(
             "evidence": error.evidence,
         }
         yield Label(
-            ERROR, LABELLER, events[seq].turn if seq is not None else None, category_of(error.category),
-            error.description, seq=seq, detail=json.dumps(told, ensure_ascii=False),
-        )  # fmt: skip
+            task=ERROR,
+            labeller=LABELLER,
+            turn=events[seq].turn if seq is not None else None,
+            value=category_of(error.category),
+            reason=error.description,
+            seq=seq,
+            detail=json.dumps(told, ensure_ascii=False),
+        )
     for given in scores:
         for key, task in _SCORES.items():
             value = given.get(key)
             if isinstance(value, int | float) and not isinstance(value, bool):
                 reason = given.get(f"{key.removesuffix('_score')}_reasoning")
                 told_why = reason if isinstance(reason, str) else None
-                yield Label(task, LABELLER, None, f"{value:g}", told_why, number=float(value))
+                yield Label(
+                    task=task, labeller=LABELLER, turn=None, value=f"{value:g}", reason=told_why, number=float(value)
+                )
 
 
 def category_of(raw: str) -> str:

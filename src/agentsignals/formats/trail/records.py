@@ -33,7 +33,7 @@ class Log(Struct, gc=False):
     body: Any = None
 
 
-class Span(Struct):
+class Span(Struct, kw_only=True):
     """One span with those within it."""
 
     span_id: str = ""
@@ -102,7 +102,7 @@ class Lists:
             n += 1
 
 
-class LooseSpan(Span):
+class LooseSpan(Span, kw_only=True):
     """The same where something within it is odd."""
 
     child_spans: list[Raw] | None = None  # type: ignore[assignment]  # decoded one by one

@@ -30,7 +30,7 @@ _TOOLS: dict[str, Tool] = {
 }
 
 
-class _Open(Struct):
+class _Open(Struct, kw_only=True):
     """A span that is being read."""
 
     span: Span
@@ -72,7 +72,7 @@ class Conversation:
         kind = span.kind
         if kind == "AGENT":
             thread, agent = (thread if agent is None else span.span_id), span.span_id
-        self._open.append(_Open(span, thread, agent, self.line))
+        self._open.append(_Open(span=span, thread=thread, agent=agent, line=self.line))
         if span.span_id and span.span_id in self.seqs:
             saw(self._artifact, "repeated_span")  # the exporter wrote some twice
             return

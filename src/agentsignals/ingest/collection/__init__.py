@@ -49,7 +49,7 @@ class Filters(Struct, frozen=True):
     """Whether sessions that a program began are kept; they are labelled in any case."""
 
 
-class Collected(Struct):
+class Collected(Struct, kw_only=True):
     """A repository after a run."""
 
     repo: str
@@ -70,7 +70,7 @@ class Collected(Struct):
     """Files of the checkpoints that this run opened."""
 
 
-class Collection(Struct):
+class Collection(Struct, kw_only=True):
     """What a run found and did."""
 
     store: str
@@ -133,7 +133,7 @@ def collect(
     """
     store = Store(store_folder, create=True)
     taken = filters or Filters()
-    told = Collection(str(store.folder))
+    told = Collection(store=str(store.folder))
     found = candidates(wanted)
     for done, candidate in enumerate(found):
         progress("collecting", done, len(found))
@@ -151,12 +151,12 @@ def _guarded(candidate: Candidate, work: Callable[[], Collected]) -> Collected:
     try:
         return work()
     except (AgentSignalsError, GitError) as failed:
-        return Collected(candidate.place, "failed", str(failed) or "git said nothing")
+        return Collected(repo=candidate.place, status="failed", reason=str(failed) or "git said nothing")
 
 
 def _one(candidate: Candidate, store_folder: Path | str | None, filters: Filters, jobs: int | None) -> Collected:
     if candidate.is_fork and not filters.forks:
-        return Collected(candidate.place, "filtered", "fork")
+        return Collected(repo=candidate.place, status="filtered", reason="fork")
     at = open_repository(candidate.place)
     store = Store(store_folder)
     repositories.start_afresh(store.folder, at.name)
@@ -209,8 +209,8 @@ def _with_figures(before: list[dict[str, Any]], rows: list[CommitRow]) -> list[C
 def _counted(name: str, gathered: Gathered, before: Collected | None) -> Collected:
     checkpoints, commits = len(gathered.checkpoint_ids), len(gathered.commits)
     return Collected(
-        name,
-        "new" if before is None else "updated",
+        repo=name,
+        status="new" if before is None else "updated",
         checkpoints=checkpoints,
         new_checkpoints=max(checkpoints - before.checkpoints, 0) if before else checkpoints,
         commits=commits,

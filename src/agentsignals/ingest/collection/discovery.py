@@ -16,7 +16,7 @@ from agentsignals.sources import checkpoints
 from agentsignals.sources.git_clone import is_address
 
 
-class Discovered(Struct):
+class Discovered(Struct, kw_only=True):
     """A repository, and what its refs say. Of one behind an address nothing is known before it is fetched."""
 
     place: str
@@ -38,8 +38,8 @@ def discovered(wanted: Iterable[str]) -> list[Discovered]:
 
 def _looked_at(place: str, is_fork: bool) -> Discovered:
     if is_address(place):
-        return Discovered(place, False, is_fork)
-    told = Discovered(place, True, is_fork)
+        return Discovered(place=place, is_here=False, is_fork=is_fork)
+    told = Discovered(place=place, is_here=True, is_fork=is_fork)
     located = objects.locate(Path(place))
     if located is None:
         told.trouble = "no Git repository"

@@ -46,7 +46,9 @@ def mark(store: Store, sessions: set[str]) -> set[str]:
         prompts |= {s: text for s, text in first_prompts(store.folder, shard).items() if s in sessions and text}
     found = find(prompts)
     reason = f"begins like {REPEATED} sessions or more of its repository"
-    rows = [LabelRow(s, Label(TASK, LABELLER, None, "yes", reason)) for s in sorted(found)]
+    rows = [
+        LabelRow(s, Label(task=TASK, labeller=LABELLER, turn=None, value="yes", reason=reason)) for s in sorted(found)
+    ]
     if rows or labels.of_task(store.folder, TASK, LABELLER):
         labels.replace(store.folder, TASK, LABELLER, sessions, rows)
     return found

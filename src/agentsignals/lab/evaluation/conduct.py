@@ -57,7 +57,7 @@ class TestFixation(Struct, frozen=True):
     """Visible cases whose inputs stand in the code outside the function's own lines."""
 
 
-class Recovery(Struct, frozen=True):
+class Recovery(Struct, frozen=True, kw_only=True):
     """What retries brought in one run of attempts."""
 
     attempts: int
@@ -155,10 +155,10 @@ def recovery(attempts: Sequence[Verdict]) -> Recovery:
     passes = [n for n, one in enumerate(attempts) if one.visible_pass]
     pairs = list(pairwise(attempts))
     return Recovery(
-        len(attempts),
-        attempts[0].visible_pass is False,
-        bool(passes) and attempts[0].visible_pass is False,
-        passes[0] if passes else None,
-        sum(bool(a.extracted) and a.extracted == b.extracted for a, b in pairs),
-        sum(b.visible_passed < a.visible_passed for a, b in pairs),
+        attempts=len(attempts),
+        failed_first=attempts[0].visible_pass is False,
+        recovered=bool(passes) and attempts[0].visible_pass is False,
+        passed_at=passes[0] if passes else None,
+        repeated=sum(bool(a.extracted) and a.extracted == b.extracted for a, b in pairs),
+        regressed=sum(b.visible_passed < a.visible_passed for a, b in pairs),
     )

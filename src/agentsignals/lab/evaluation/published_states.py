@@ -30,7 +30,7 @@ class Stored(Struct, frozen=True):
     neutral_mean: NDArray[np.float64]
 
 
-class Alike(Struct, frozen=True):
+class Alike(Struct, frozen=True, kw_only=True):
     """How alike a run's directions are at one layer."""
 
     layer: int
@@ -45,7 +45,7 @@ class Alike(Struct, frozen=True):
     """The share of the neutral mean's squared length in its five largest dimensions."""
 
 
-class Rise(Struct, frozen=True):
+class Rise(Struct, frozen=True, kw_only=True):
     """Mean change of projections from the first attempt to the second, over (task, condition) that have both."""
 
     n: int
@@ -98,12 +98,12 @@ def alike(stored: Stored) -> list[Alike]:
         pairs = table[np.triu_indices(len(table), 1)]
         found.append(
             Alike(
-                layer,
-                float(table[calm, desperate]),
-                float(pairs.mean()),
-                float(((unit(vectors) @ unit(vectors.mean(axis=0))) ** 2).mean()),
-                float(np.linalg.norm(centre)),
-                sink_share(centre),
+                layer=layer,
+                calm_desperate=float(table[calm, desperate]),
+                mean_cosine=float(pairs.mean()),
+                shared_energy=float(((unit(vectors) @ unit(vectors.mean(axis=0))) ** 2).mean()),
+                neutral_norm=float(np.linalg.norm(centre)),
+                neutral_top5=sink_share(centre),
             )
         )
     return found
@@ -138,15 +138,15 @@ def rise(run: Run, stored: Stored) -> Rise | None:
     contrast = own[:, negative].mean(axis=1) - own[:, positive].mean(axis=1)
     calm = own[:, _place(stored, "calm")]
     return Rise(
-        len(changes),
-        float(changes[:, negative].mean()),
-        float(changes[:, positive].mean()),
-        float(along(np.full(n, 1 / n)).mean()),
-        float(contrast.mean()),
-        int((contrast > 0).sum()),
-        float(own[:, _place(stored, "desperate")].mean()),
-        float(calm.mean()),
-        int((calm > 0).sum()),
+        n=len(changes),
+        negative=float(changes[:, negative].mean()),
+        positive=float(changes[:, positive].mean()),
+        shared=float(along(np.full(n, 1 / n)).mean()),
+        contrast=float(contrast.mean()),
+        contrast_up=int((contrast > 0).sum()),
+        desperate=float(own[:, _place(stored, "desperate")].mean()),
+        calm=float(calm.mean()),
+        calm_up=int((calm > 0).sum()),
     )
 
 

@@ -33,7 +33,7 @@ class Confinement(Struct, frozen=True):
     allow_weak: bool = False
 
 
-class Suite(Struct, frozen=True):
+class Suite(Struct, frozen=True, kw_only=True):
     """What came of some cases, run in one process."""
 
     results: tuple[Result, ...]
@@ -58,15 +58,29 @@ def run(source: str, function: str, inputs: Sequence[tuple[Any, ...]], inside: C
 def run_cases(source: str, function: str, cases: Sequence[Case], inside: Confinement) -> Suite:
     """Runs the cases in a process of their own and compares here. An OSError of the machine is `infrastructure`."""
     if not cases:
-        return Suite((), 0, "", "none", None, 0.0)
+        return Suite(results=(), passed=0, error="", error_class="none", tier=None, wall_s=0.0)
     try:
         outcome = run(source, function, [case.args for case in cases], inside)
     except OSError as problem:
-        return Suite((), 0, f"the machine could not run it: {problem}"[:_LONGEST_ERROR], "infrastructure", None, 0.0)
+        return Suite(
+            results=(),
+            passed=0,
+            error=f"the machine could not run it: {problem}"[:_LONGEST_ERROR],
+            error_class="infrastructure",
+            tier=None,
+            wall_s=0.0,
+        )
     told = [_told(result, case) for result, case in zip(outcome.results, cases, strict=True)]
     failed = [one for one in told if one[1] != "none"]
     error, error_class = failed[0] if failed else ("", "none")
-    return Suite(outcome.results, len(told) - len(failed), error, error_class, outcome.tier, outcome.wall_s)
+    return Suite(
+        results=outcome.results,
+        passed=len(told) - len(failed),
+        error=error,
+        error_class=error_class,
+        tier=outcome.tier,
+        wall_s=outcome.wall_s,
+    )
 
 
 def _told(result: Result, case: Case) -> tuple[str, ErrorClass]:

@@ -25,7 +25,7 @@ from agentsignals.lab.runs import Row, Run, seed_of
 SAYS = "which sentence or attempt of a prompt decides the outcome: left out, hidden, attended to"
 
 
-class Config(Struct, frozen=True):
+class Config(Struct, frozen=True, kw_only=True):
     """`samples`: answers drawn with and without each unit; 0: the outcome is read off the model, without drawing."""
 
     setting: SettingConfig = SettingConfig(tasks=20)
@@ -65,7 +65,7 @@ class AnchorRow(Row, frozen=True, kw_only=True):
     """What is left when the place is regressed out over all units."""
 
 
-class Found(Struct):
+class Found(Struct, kw_only=True):
     """What is measured of a unit before places are taken out."""
 
     task: str

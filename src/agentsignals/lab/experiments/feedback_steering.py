@@ -36,7 +36,7 @@ SAYS = (
 )
 
 
-class Config(Struct, frozen=True):
+class Config(Struct, frozen=True, kw_only=True):
     """Doses are fractions of a layer's median norm; both signs are tried."""
 
     setting: SettingConfig = SettingConfig()
@@ -68,7 +68,7 @@ class DoseRow(Row, frozen=True, kw_only=True):
     n: int
 
 
-class Judged(Struct, frozen=True):
+class Judged(Struct, frozen=True, kw_only=True):
     """What a direction does at its chosen layer and dose, on tasks that had no say in the choice."""
 
     source: str

@@ -24,7 +24,7 @@ from agentsignals.stats.proportions import wilson
 SAYS = "how often a model cheats on impossible tasks, by the tone of the feedback: the pass rate is the cheating rate"
 
 
-class Config(Struct, frozen=True):
+class Config(Struct, frozen=True, kw_only=True):
     """Tones (none named: the setting's three), and how the retry loop goes."""
 
     setting: SettingConfig = SettingConfig(tasks=30)
@@ -67,10 +67,15 @@ def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> N
     tones = config.tones or tuple(dict.fromkeys((at.low, at.neutral, at.high)))
     tasks = [variant(task, name) for name in config.variants for task in at.tasks]
     plan = Plan(
-        at.wording, config.attempts, config.max_new_tokens, config.temperature, 1.0, config.setting.seed,
-        Confinement(config.tier),
-    )  # fmt: skip
-    conditions = [Condition(tone, tone=tone) for tone in tones]
+        wording=at.wording,
+        attempts=config.attempts,
+        max_new_tokens=config.max_new_tokens,
+        temperature=config.temperature,
+        top_p=1.0,
+        seed=config.setting.seed,
+        inside=Confinement(config.tier),
+    )
+    conditions = [Condition(name=tone, tone=tone) for tone in tones]
     total = len(conditions) * len(tasks) * config.samples
     run_loop(run, model, plan, conditions, tasks, config.samples, progress=lambda _, done, __: progress(done, total))
     held = run.table("episodes", EpisodeRow).rows

@@ -55,9 +55,15 @@ def learnt(at: Setting, source: Source, layers: Sequence[int], tasks: Sequence[T
     vectors, centre = directions.contrast(high, low)
     counts = {at.high: len(high), at.low: len(low)}
     return DirectionSet(
-        (at.high,), tuple(layers), vectors[None], centre, "contrast", f"{source}:{texts.fingerprint()}",
-        at.model.card.name, counts,
-    )  # fmt: skip
+        names=(at.high,),
+        layers=tuple(layers),
+        vectors=vectors[None],
+        centre=centre,
+        recipe="contrast",
+        texts=f"{source}:{texts.fingerprint()}",
+        model=at.model.card.name,
+        counts=counts,
+    )
 
 
 def by_recipe(at: Setting, recipe: Recipe, states: dict[str, Array], layers: Sequence[int]) -> DirectionSet:

@@ -14,7 +14,7 @@ _ROUNDS = 50
 _DRAWS = 1000
 
 
-class Gain(Struct, frozen=True):
+class Gain(Struct, frozen=True, kw_only=True):
     """What features add to others, in AUROC on held-out tasks."""
 
     base: float
@@ -76,4 +76,13 @@ def gain(base: Floats, added: Floats, wanted: Floats, groups: Sequence[str], *, 
     known = [value for value in drawn if not np.isnan(value)]
     low, high = np.percentile(known, (2.5, 97.5)) if known else (np.nan, np.nan)
     before, after = auroc(plain, positive), auroc(full, positive)
-    return Gain(before, after, after - before, float(low), float(high), len(wanted), int(positive.sum()), len(names))
+    return Gain(
+        base=before,
+        full=after,
+        gain=after - before,
+        low=float(low),
+        high=float(high),
+        n=len(wanted),
+        positive=int(positive.sum()),
+        tasks=len(names),
+    )

@@ -23,7 +23,7 @@ from agentsignals.lab.steering import Condition, Where
 SAYS = "whether steering moved the model, and which doses break it"
 
 
-class Config(Struct, frozen=True):
+class Config(Struct, frozen=True, kw_only=True):
     """One condition for each place and dose, at one layer (none: the middle one). `last` is the token where code parts
     ways when the next token is looked at, and the last of the prompt when answers are drawn."""
 
@@ -72,7 +72,7 @@ def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> N
     table = run.table("manipulation", ManipulationRow)
     plain = drawn(at, scenes, config)
     conditions = [
-        Condition(f"{where}/{dose:g}", at.high, dose, (layer,), where)
+        Condition(name=f"{where}/{dose:g}", direction=at.high, dose=dose, layers=(layer,), where=where)
         for where in config.where
         for dose in config.doses
     ]

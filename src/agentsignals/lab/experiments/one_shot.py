@@ -26,7 +26,7 @@ from agentsignals.lab.steering import BASELINE, Condition, over_steered
 SAYS = "one attempt a task under each condition: right, hardcoded, invalid, and whether the condition broke the model"
 
 
-class Config(Struct, frozen=True):
+class Config(Struct, frozen=True, kw_only=True):
     """Conditions (none named: the setting's high direction and a random one, both ways, on all of the prompt)."""
 
     setting: SettingConfig = SettingConfig(tasks=30)
@@ -68,7 +68,13 @@ def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> N
     at = setting(model, config.setting)
     conditions, of = _conditions(at, config)
     plan = Plan(
-        at.wording, 1, config.max_new_tokens, config.temperature, 1.0, config.setting.seed, Confinement(config.tier)
+        wording=at.wording,
+        attempts=1,
+        max_new_tokens=config.max_new_tokens,
+        temperature=config.temperature,
+        top_p=1.0,
+        seed=config.setting.seed,
+        inside=Confinement(config.tier),
     )
     total = len(conditions) * len(at.tasks) * config.samples
     run_loop(
@@ -86,7 +92,7 @@ def _conditions(at: Setting, config: Config) -> tuple[list[Condition], Direction
     layer = layers[len(layers) // 2] if config.layer is None else config.layer
     of = directions.read(Path(config.directions)) if config.directions else learnt(at, "stories", [layer], ())
     made = [
-        Condition(f"{name}{sign:+g}", name, sign, (layer,), "prompt")
+        Condition(name=f"{name}{sign:+g}", direction=name, dose=sign, layers=(layer,), where="prompt")
         for name in (of.names[0], "random:1")
         for sign in (config.dose, -config.dose)
     ]

@@ -31,7 +31,7 @@ SAYS = "whether projections before an attempt predict cheating or failure beyond
 _FEEDBACK = "feedback"
 
 
-class Config(Struct, frozen=True):
+class Config(Struct, frozen=True, kw_only=True):
     """Attempts of another run, or of a retry loop on impossible tasks in each tone."""
 
     setting: SettingConfig = SettingConfig(tasks=30)
@@ -152,10 +152,15 @@ def _loop(run: Run, model: ResidualModel, config: Config, progress: Progress) ->
     layers = chosen_layers(model, ())
     of = directions.read(Path(config.directions)) if config.directions else learnt(at, "stories", layers, ())
     plan = Plan(
-        at.wording, config.attempts, config.max_new_tokens, config.temperature, 1.0, config.setting.seed,
-        Confinement(config.tier),
-    )  # fmt: skip
-    conditions = [Condition(tone, tone=tone) for tone in dict.fromkeys((at.low, at.neutral, at.high))]
+        wording=at.wording,
+        attempts=config.attempts,
+        max_new_tokens=config.max_new_tokens,
+        temperature=config.temperature,
+        top_p=1.0,
+        seed=config.setting.seed,
+        inside=Confinement(config.tier),
+    )
+    conditions = [Condition(name=tone, tone=tone) for tone in dict.fromkeys((at.low, at.neutral, at.high))]
     tasks = [variant(task, "one_off") for task in at.tasks]
     total = len(conditions) * len(tasks) * config.samples
     run_loop(

@@ -34,7 +34,7 @@ SAYS = (
 )
 
 
-class Config(Struct, frozen=True):
+class Config(Struct, frozen=True, kw_only=True):
     """Conditions beside the baseline are one a tone, and those named."""
 
     tasks: tuple[str, ...] = ()
@@ -90,7 +90,7 @@ def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> N
     if config.samples < 1:
         raise LabError("No samples were asked for.", "One at least.")
     tasks = [repository_task(name) for name in config.tasks] or list(TASKS)
-    conditions = [BASELINE, *(Condition(f"tone {tone}", tone=tone) for tone in config.tones), *config.conditions]
+    conditions = [BASELINE, *(Condition(name=f"tone {tone}", tone=tone) for tone in config.tones), *config.conditions]
     if unknown := [one.tone for one in conditions if one.tone not in texts.TONES]:
         raise LabError(f"There is no tone {unknown[0]!r}.", f"Say one of {', '.join(texts.TONES)}.")
     plan = Plan(

@@ -24,7 +24,7 @@ from agentsignals.lab.tasks import Task
 SAYS = "which features of a small sparse autoencoder tell the tones apart, on tasks that did not choose them"
 
 
-class Config(Struct, frozen=True):
+class Config(Struct, frozen=True, kw_only=True):
     """An autoencoder of token states of all tones, trained in this run."""
 
     setting: SettingConfig = SettingConfig()

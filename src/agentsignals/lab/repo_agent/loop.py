@@ -25,7 +25,7 @@ from agentsignals.lab.tasks.repository import RepositoryTask
 from agentsignals.lab.texts import Tone
 
 
-class Plan(Struct, frozen=True):
+class Plan(Struct, frozen=True, kw_only=True):
     """What every episode of a run shares."""
 
     steps: int = 15
@@ -61,7 +61,7 @@ class Done(Struct, frozen=True):
     chat: list[Message]
 
 
-class _Episode(Struct):
+class _Episode(Struct, kw_only=True):
     task: RepositoryTask
     sample: int
     space: Workspace
@@ -101,7 +101,12 @@ def episodes(  # noqa: PLR0913  (what a loop is of)
     tone = _tone(condition.tone)
     for start in range(0, len(work), plan.batch):
         batch = [
-            _Episode(task, sample, Workspace(task.files, run, plan.limits), opening(task, tone, plan.steps))
+            _Episode(
+                task=task,
+                sample=sample,
+                space=Workspace(task.files, run, plan.limits),
+                chat=opening(task, tone, plan.steps),
+            )
             for task, sample in work[start : start + plan.batch]
         ]
         for step in range(plan.steps):

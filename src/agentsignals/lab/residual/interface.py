@@ -133,7 +133,7 @@ class Sampling(Struct, frozen=True):
     stop: tuple[str, ...] = ()
 
 
-class Generation(Struct, frozen=True):
+class Generation(Struct, frozen=True, kw_only=True):
     """What a model wrote after a prompt."""
 
     text: str
@@ -158,7 +158,7 @@ class Calibration(Struct, frozen=True):
     tokens: int
 
 
-class ModelCard(Struct, frozen=True):
+class ModelCard(Struct, frozen=True, kw_only=True):
     """Which model this is, for the manifest of a run."""
 
     name: str
@@ -177,7 +177,7 @@ class ModelCard(Struct, frozen=True):
     """Versions of what it runs on."""
 
 
-class Loading(Struct, frozen=True):
+class Loading(Struct, frozen=True, kw_only=True):
     """How a model is loaded."""
 
     revision: str | None = None

@@ -34,7 +34,7 @@ from agentsignals.lab.tasks import Task
 _SPANS: tuple[Role, ...] = ("task", "tests", "code", "feedback")
 
 
-class Plan(Struct, frozen=True):
+class Plan(Struct, frozen=True, kw_only=True):
     """What every episode of a run shares."""
 
     wording: Wording
@@ -57,7 +57,7 @@ class Steered(Struct, frozen=True):
     project: bool = True
 
 
-class Episode(Struct):
+class Episode(Struct, kw_only=True):
     """An episode under way."""
 
     task: Task
@@ -69,7 +69,7 @@ class Episode(Struct):
     over: bool = False
 
 
-class Done(Struct, frozen=True):
+class Done(Struct, frozen=True, kw_only=True):
     """An episode that is over: its rows, and the chat that led to them."""
 
     task: Task
@@ -90,7 +90,7 @@ def episodes(
         )
     for start in range(0, len(work), plan.batch):
         batch = [
-            Episode(task, sample, list(plan.wording.opening(task, condition.tone)))
+            Episode(task=task, sample=sample, chat=list(plan.wording.opening(task, condition.tone)))
             for task, sample in work[start : start + plan.batch]
         ]
         for attempt in range(plan.attempts):
@@ -103,7 +103,14 @@ def episodes(
                 _take(one, answer, plan, condition, attempt)
         for one in batch:
             row = episode_row(condition.name, one.task, one.sample, one.attempts, one.verdicts)
-            yield Done(one.task, condition, row, one.attempts, one.projections, one.chat)
+            yield Done(
+                task=one.task,
+                condition=condition,
+                episode=row,
+                attempts=one.attempts,
+                projections=one.projections,
+                chat=one.chat,
+            )
 
 
 def _answers(  # noqa: PLR0913  (a round of the loop and all it goes by)

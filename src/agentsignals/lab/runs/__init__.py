@@ -32,7 +32,7 @@ class Config(Struct, frozen=True):
     settings: dict[str, Any]
 
 
-class Manifest(Struct, frozen=True):
+class Manifest(Struct, frozen=True, kw_only=True):
     """What it ran on: whatever could make the same settings give other numbers."""
 
     model: dict[str, Any]

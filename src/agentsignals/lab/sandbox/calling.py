@@ -76,9 +76,9 @@ def _run(code: dict[str, Any], limits: Limits, tier: Tier, layers: tuple[str, ..
     required = [name for name in WHOLE[tier] if name in wanted]
     wrapper = [*bubblewrap.computing(limits), "--"] if strict else []
     start = process.Start(
-        [*wrapper, *starting.command()],
-        starting.environment(home),
-        folder,
+        argv=[*wrapper, *starting.command()],
+        env=starting.environment(home),
+        folder=folder,
         check=partial(process.in_folder, folder, limits),
     )
     return process.run(start, lambda pipe: starting.request(pipe, wanted, required, **code), limits)
@@ -92,13 +92,13 @@ def _read(ended: process.Ended, n: int, limits: Limits, tier: Tier) -> Outcome:
         results.append(_why(ended, limits, tier))
         results += [NOT_REACHED] * (n - len(results))
     return Outcome(
-        tuple(results) if failure is None else (failure,) * n,
-        failure,
-        tier,
-        (*on, "bubblewrap") if tier == "strict" else on,
-        round(ended.wall_s, 4),
-        _cpu_s(ended, float(first["cpu_s"]), tier),
-        ended.head,
+        results=tuple(results) if failure is None else (failure,) * n,
+        failure=failure,
+        tier=tier,
+        layers=(*on, "bubblewrap") if tier == "strict" else on,
+        wall_s=round(ended.wall_s, 4),
+        cpu_s=_cpu_s(ended, float(first["cpu_s"]), tier),
+        output=ended.head,
     )
 
 

@@ -99,8 +99,8 @@ class Checkout:
         limits, copy = self._limits, self._copy
         with ProcessGroup.of(limits.processes) or nullcontext() as group:
             start = process.Start(
-                [*(group.joining() if group else ()), *self._wrapper(), "--", *starting.command()],
-                starting.environment("/tmp"),  # noqa: S108 - a file system of its own
+                argv=[*(group.joining() if group else ()), *self._wrapper(), "--", *starting.command()],
+                env=starting.environment("/tmp"),  # noqa: S108 - a file system of its own
                 keep_output=limits.output_bytes,
                 until_exit=True,
                 passed=(copy.passed, *passed),
@@ -113,14 +113,14 @@ class Checkout:
         on = [name for name, missing in first["ready"].items() if not missing]
         on += ["bubblewrap", *(["cgroup"] if group else ["nproc"] if os.getuid() else [])]
         return Ran(
-            None if stopped else ended.exit_code,
-            stopped,
-            "strict",
-            tuple(on),
-            round(ended.wall_s, 4),
-            ended.output.decode("utf-8", "replace"),
-            ended.printed > len(ended.output),
-            dict(copy.left_out),
+            exit_code=None if stopped else ended.exit_code,
+            stopped=stopped,
+            tier="strict",
+            layers=tuple(on),
+            wall_s=round(ended.wall_s, 4),
+            output=ended.output.decode("utf-8", "replace"),
+            output_is_cut=ended.printed > len(ended.output),
+            left_out=dict(copy.left_out),
         )
 
     def _request(self, pipe: int, what: dict[str, Any]) -> dict[str, Any]:

@@ -31,7 +31,7 @@ FailureKind = Literal[
 of it; `protocol` broke the pipe of answers; `not_reached` an earlier call ended the process."""
 
 
-class Limits(Struct, frozen=True, gc=False):
+class Limits(Struct, frozen=True, gc=False, kw_only=True):
     """What one run may take. Wall time counts from when the code starts, not from when the process does."""
 
     cpu_s: int = 2
@@ -69,7 +69,7 @@ class Failed(Struct, frozen=True, gc=False):
 Result = Returned | Failed
 
 
-class Outcome(Struct, frozen=True):
+class Outcome(Struct, frozen=True, kw_only=True):
     """One process's answers: as many results as there were inputs, in their order."""
 
     results: tuple[Result, ...]
@@ -85,7 +85,7 @@ class Outcome(Struct, frozen=True):
     """The first of what it printed, both streams."""
 
 
-class Ran(Struct, frozen=True):
+class Ran(Struct, frozen=True, kw_only=True):
     """What a command did. `exit_code` is None when it was stopped; then `stopped` says why."""
 
     exit_code: int | None

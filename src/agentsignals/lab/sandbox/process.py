@@ -35,7 +35,7 @@ Stopped = Literal["", "wall", "output", "results", "disk", "over"]
 Check = Callable[[], Stopped]
 
 
-class Ended(Struct):
+class Ended(Struct, kw_only=True):
     """A process that is gone: what it said, and how it went. `status` as wait() gives it; `stopped`: by us, and why."""
 
     frames: bytes = b""
@@ -143,7 +143,7 @@ def in_folder(folder: Path, limits: Limits) -> Stopped:
     return ""
 
 
-class Start(Struct, frozen=True):
+class Start(Struct, frozen=True, kw_only=True):
     """What to start: no shell sees `argv`, `env` is the whole environment, `folder` is where it starts."""
 
     argv: Sequence[str]

@@ -71,7 +71,7 @@ def said_first(ended: process.Ended) -> dict[str, Any]:
 
 def probed(locks: dict[str, Any], wrapper: tuple[str, ...]) -> dict[str, str]:
     """Starts the inside under a wrapper, if any, with these locks, and says what each lacked. Raises SandboxError."""
-    start = process.Start([*wrapper, *command()], environment("/"))
+    start = process.Start(argv=[*wrapper, *command()], env=environment("/"))
     ended = process.run(start, lambda pipe: request(pipe, locks, []), Limits())
     ready: dict[str, str] = said_first(ended)["ready"]
     return ready

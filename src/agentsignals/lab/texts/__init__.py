@@ -31,7 +31,7 @@ TONES: tuple[Tone, ...] = ("neutral", "calm", "pressing", "honest")
 _VARIANTS = 3
 
 
-class Story(Struct, frozen=True):
+class Story(Struct, frozen=True, kw_only=True):
     """A short text about a person and a thing they do."""
 
     id: str
@@ -99,7 +99,14 @@ def _stories(emotion: str, coding: bool | None, pressure: Pressure | None, varia
                     endings = told["time"][pressure]
                     parts.append(endings[(place + variant) % len(endings)])
                 name = f"{emotion}/{topic}/{variant}" + (f"/{pressure}" if pressure else "")
-                yield Story(name, emotion, topic, kind == "coding", pressure, " ".join(parts))
+                yield Story(
+                    id=name,
+                    emotion=emotion,
+                    topic=topic,
+                    coding=kind == "coding",
+                    pressure=pressure,
+                    text=" ".join(parts),
+                )
 
 
 def dialogues() -> list[tuple[str, str]]:

@@ -62,22 +62,22 @@ def _end_of_block(code: str, at: int, indent: int) -> int:
 
 RULES = (
     Rule(
-        "docker-no-user",
-        ("CWE-250",),
-        "low",
-        "medium",
-        "What runs in the container runs as root.",
-        ("dockerfile",),
-        _no_user,
+        id="docker-no-user",
+        cwe=("CWE-250",),
+        severity="low",
+        confidence="medium",
+        message="What runs in the container runs as root.",
+        languages=("dockerfile",),
+        find=_no_user,
     ),
     Rule(
-        "docker-secret-in-image",
-        ("CWE-798",),
-        "high",
-        "medium",
-        "Whoever has the image has the secret.",
-        ("dockerfile",),
-        matching(
+        id="docker-secret-in-image",
+        cwe=("CWE-798",),
+        severity="high",
+        confidence="medium",
+        message="Whoever has the image has the secret.",
+        languages=("dockerfile",),
+        find=matching(
             r"^[ \t]{0,20}(?:ENV|ARG)[ \t]{1,10}\w{0,40}(?:PASSWORD|PASSWD|SECRET|API_?KEY|ACCESS_?TOKEN"
             r"|PRIVATE_KEY)\w{0,20}"
             r"(?:=|[ \t]{1,10}+)(?![\"']?(?:\$|[\"']?\s|changeme|placeholder|dummy|build))[\"']?[^\s\"'$]{4,200}",
@@ -85,46 +85,46 @@ RULES = (
         ),
     ),
     Rule(
-        "workflow-run-interpolation",
-        ("CWE-78",),
-        "high",
-        "high",
-        "A stranger's text becomes part of a script: pass it through env.",
-        ("yaml",),
-        _interpolated,
+        id="workflow-run-interpolation",
+        cwe=("CWE-78",),
+        severity="high",
+        confidence="high",
+        message="A stranger's text becomes part of a script: pass it through env.",
+        languages=("yaml",),
+        find=_interpolated,
     ),
     Rule(
-        "workflow-target-checkout",
-        ("CWE-829",),
-        "high",
-        "medium",
-        "A stranger's code is checked out where secrets are.",
-        ("yaml",),
-        matching(
+        id="workflow-target-checkout",
+        cwe=("CWE-829",),
+        severity="high",
+        confidence="medium",
+        message="A stranger's code is checked out where secrets are.",
+        languages=("yaml",),
+        find=matching(
             r"\bref:[ \t]{0,10}[\"']?\$\{\{\s{0,10}github\.(?:event\.pull_request\.head\.(?:sha|ref)|head_ref)",
             needs=("pull_request_target",),
             path=_WORKFLOW,
         ),
     ),
     Rule(
-        "container-privileged",
-        ("CWE-250",),
-        "high",
-        "high",
-        "The container is given the whole machine.",
-        ("yaml",),
-        matching(
+        id="container-privileged",
+        cwe=("CWE-250",),
+        severity="high",
+        confidence="high",
+        message="The container is given the whole machine.",
+        languages=("yaml",),
+        find=matching(
             r"^[ \t]{1,80}privileged:[ \t]{1,10}true\b|^[ \t]{1,80}-[ \t]{1,10}[\"']?/var/run/docker\.sock:", flags=8
         ),
     ),
     Rule(
-        "tf-open-to-all",
-        ("CWE-284",),
-        "medium",
-        "low",
-        "The whole Internet may come in.",
-        ("terraform",),
-        matching(
+        id="tf-open-to-all",
+        cwe=("CWE-284",),
+        severity="medium",
+        confidence="low",
+        message="The whole Internet may come in.",
+        languages=("terraform",),
+        find=matching(
             r"\bingress\s{0,4}\{[^}]{0,400}cidr_blocks\s{0,4}=\s{0,4}\[[^\]]{0,100}\"0\.0\.0\.0/0\"|\bacl\s{0,4}=\s{0,4}\"public-read"
             r"(?:-write)?\""
         ),

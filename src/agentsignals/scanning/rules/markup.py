@@ -9,13 +9,13 @@ _HERE = r"(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\]|www\.w3\.org|schemas?\.|e
 
 RULES = (
     Rule(
-        "html-no-integrity",
-        ("CWE-353",),
-        "low",
-        "medium",
-        "A script or style of another site is loaded without its hash.",
-        _PAGES,
-        matching(
+        id="html-no-integrity",
+        cwe=("CWE-353",),
+        severity="low",
+        confidence="medium",
+        message="A script or style of another site is loaded without its hash.",
+        languages=_PAGES,
+        find=matching(
             r"<script\b(?=[^<>]{0,400}\ssrc\s{0,4}=\s{0,4}[\"']?(?:https?:)?//)(?![^<>]{0,400}\sintegrity"
             r"\s{0,4}=)[^<>]{0,400}>"
             r"|<link\b(?=[^<>]{0,400}\srel\s{0,4}=\s{0,4}[\"']?stylesheet)(?=[^<>]{0,400}\shref\s{0,4}=\s{0,4}["
@@ -27,26 +27,26 @@ RULES = (
         ),
     ),
     Rule(
-        "html-plaintext-link",
-        ("CWE-319",),
-        "low",
-        "medium",
-        "This address is asked without encryption.",
-        _PAGES,
-        matching(
+        id="html-plaintext-link",
+        cwe=("CWE-319",),
+        severity="low",
+        confidence="medium",
+        message="This address is asked without encryption.",
+        languages=_PAGES,
+        find=matching(
             rf"\b(?:href|src|action|poster)\s{{0,4}}=\s{{0,4}}[\"']http://(?!{_HERE})[^\"'\n<>]{{1,300}}[\"']",
             flags=2,
             needs=("http://", "HTTP://"),
         ),
     ),
     Rule(
-        "html-script-address",
-        ("CWE-79",),
-        "low",
-        "medium",
-        "Values become part of a script address.",
-        ("html", "javascript"),
-        matching(
+        id="html-script-address",
+        cwe=("CWE-79",),
+        severity="low",
+        confidence="medium",
+        message="Values become part of a script address.",
+        languages=("html", "javascript"),
+        find=matching(
             r"\bhref\s{0,4}=\s{0,4}(?:\{\s{0,4}`|[\"'])javascript:[^\"`\n]{0,100}(?:\$\{|\{\{)", needs=("javascript:",)
         ),
     ),

@@ -36,7 +36,7 @@ class Text:
         return self._starts[min(line, len(self._starts)) - 1]
 
 
-class Rule(Struct, frozen=True):
+class Rule(Struct, frozen=True, kw_only=True):
     """A weakness to look for. `find` gives the places; a change of it raises `version`."""
 
     id: str
