@@ -82,8 +82,8 @@ def test_every_verb_has_help_with_an_example(capsys: pytest.CaptureFixture[str])
         assert "Example: agentsignals " + verb in told and "--json" in told
 
 
-def test_analyze_gives_the_documents_keys(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = ask(capsys, "analyze", store.parent / "corpus", "--store", store)
+def test_analyze_gives_the_documents_keys(demo_folder: Path, store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = ask(capsys, "analyze", demo_folder / "corpus", "--store", store)
     assert {"artifacts", "sessions", "turns", "tool_calls", "skipped", "unchanged", "store", "report"} <= set(found)
     assert found["unchanged"] == found["artifacts"] == found["sessions"] == demo_corpus.story.SESSIONS
 

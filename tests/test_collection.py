@@ -347,15 +347,15 @@ import os, signal, sys
 from agentsignals.ingest import collection
 from agentsignals.store import repositories
 
-writing, seen = repositories.write, 0
+updating, seen = repositories.update, 0
 
-def write(*given):
+def update(*given):
     global seen
     seen += 1
     if seen == int(sys.argv[3]):  # its sessions are in the store, its commits are not
         os.kill(os.getpid(), signal.SIGKILL)
-    return writing(*given)
+    return updating(*given)
 
-collection.repositories.write = write
+collection.repositories.update = update
 collection.collect([sys.argv[1]], sys.argv[2], jobs=1)
 """

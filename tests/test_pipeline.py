@@ -307,6 +307,6 @@ def test_only_one_run_writes_a_store(corpus: Path, tmp_path: Path) -> None:
     def meanwhile(stage: str, done: int, total: int | None) -> None:
         if stage == "reading":
             with pytest.raises(StoreError, match="Another run"):
-                pipeline.ingest([str(corpus)], tmp_path / "s", jobs=1)
+                pipeline.ingest([str(corpus)], tmp_path / "s", jobs=1, wait_s=0.1)
 
     pipeline.ingest([str(corpus)], tmp_path / "s", jobs=1, progress=meanwhile)

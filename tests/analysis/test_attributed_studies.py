@@ -14,7 +14,7 @@ from agentsignals.analysis import modes
 from agentsignals.analysis.line_fates import by_repo
 from agentsignals.analysis.study import Outcome
 from agentsignals.model import Checkpoint, Label, Session
-from agentsignals.store import Store, labels, repositories
+from agentsignals.store import Store, labels, parts, repositories
 from agentsignals.store.labels import LabelRow
 from agentsignals.store.tables import CommitRow, LineRow
 from tests.analysis.stores import findings, outcome, store_of
@@ -198,8 +198,9 @@ def test_tables_of_an_older_version_lack_columns_and_are_read_all_the_same(tmp_p
     store = survived(tmp_path / "s")
     for name, column in (("line_attribution", "alive"), ("commits", "written")):
         [path] = repositories.files(store.folder, name)
-        kept = pq.read_table(path)
-        pq.write_table(kept.drop_columns([column]), path)
+        with parts.changing(store.folder) as held:
+            [(key, _)] = held.live(ends=f"/{name}")
+            held.put(key, pq.read_table(path).drop_columns([column]))
     found = findings(store, "survival")
     assert set(found) == {"efficiency", "rate", "met"}
     assert store.sql("SELECT sum(len(session_ids)), count(written) FROM commits").fetchall() == [(2, 0)]

@@ -326,7 +326,7 @@ def test_a_secret_that_is_said_twice_is_not_shown(tmp_path: Path) -> None:
     secret = "use sk-" + "a1b2" * 8
     sessions = [session(user(secret), session_id=f"s{n}") for n in range(2)]
     found = outcome(store_of(tmp_path / "s", *sessions), "messages")
-    assert {f.id: f.value for f in found.findings}["messages.common"] == "use [secret]"
+    assert {f.id: f.value for f in found.findings}["messages.common"] == "use [key]"
 
 
 def test_the_same_words_twice_are_a_table_of_one_agent_or_of_each(tmp_path: Path) -> None:

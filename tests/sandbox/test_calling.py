@@ -23,7 +23,7 @@ from agentsignals.lab.sandbox import capability, syscalls
 from agentsignals.lab.sandbox.outcome import Capabilities, Layer
 from agentsignals.lab.sandbox.removal import remove_folder
 
-SRC = Path(sandbox.__file__).parents[2]
+SRC = Path(sandbox.__file__).parents[3]
 
 
 def needs_default() -> None:
