@@ -13,12 +13,13 @@ export PIP_USER := 0
 
 MINUTES ?= 1
 
-.PHONY: help demo test test-lab fuzz check format-check lint types docs-check docs golden bench clean
+.PHONY: help demo test test-slow test-lab fuzz check format-check lint types docs-check docs golden bench clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo     a small sample corpus, analysed; writes demo/report.html"
-	@echo "make test     the tests"
+	@echo "make test     the tests, but for those that take seconds each"
+	@echo "make test-slow those"
 	@echo "make test-lab the lab's tests and others that need torch: into .venv-lab, 7 GB with what torch brings"
 	@echo "make fuzz     damaged files of every format, read and checked; MINUTES=600 for a night"
 	@echo "make check    format, lint, types, generated pages, tests"
@@ -31,7 +32,10 @@ demo: $(VENV)/.core
 	$(BIN)/agentsignals demo
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" $(ARGS)
+
+test-slow: $(VENV)/.dev
+	$(BIN)/python -m pytest -n auto --dist worksteal -m slow $(ARGS)
 
 # A thread a process: pytest has a process a core already.
 test-lab: $(LAB_VENV)/.lab
@@ -41,7 +45,7 @@ test-lab: $(LAB_VENV)/.lab
 fuzz: $(VENV)/.dev
 	$(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(ARGS)
 
-check: format-check lint types docs-check test
+check: format-check lint types docs-check test test-slow
 
 format-check: $(VENV)/.dev
 	$(BIN)/ruff format --check $(CODE)

@@ -140,6 +140,7 @@ def test_the_same_sessions_lie_nowhere_apart(crowd: Store, file: Path, tmp_path:
     assert not any("different labellers" in limit for limit in section["limits"])
 
 
+@pytest.mark.slow
 def test_charts_and_tables_overlay_both(mine: Store, file: Path, tmp_path: Path) -> None:
     section = told(mine, file, tmp_path)
     charts = {c["id"]: c["spec"]["data"]["values"] for c in section["charts"]}

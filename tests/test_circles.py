@@ -37,6 +37,7 @@ def garbage(before: None) -> Iterator[list[object]]:
     gc.enable()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(p.name for p in SAMPLES.iterdir() if p.is_dir()))
 def test_no_session_is_part_of_a_circle(name: str, garbage: list[object]) -> None:
     samples = [p for p in sorted((SAMPLES / name).iterdir()) if not p.name.endswith(".expected.json")]

@@ -82,12 +82,14 @@ def test_every_verb_has_help_with_an_example(capsys: pytest.CaptureFixture[str])
         assert "Example: agentsignals " + verb in told and "--json" in told
 
 
+@pytest.mark.slow
 def test_analyze_gives_the_documents_keys(demo_folder: Path, store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = ask(capsys, "analyze", demo_folder / "corpus", "--store", store)
     assert {"artifacts", "sessions", "turns", "tool_calls", "skipped", "unchanged", "store", "report"} <= set(found)
     assert found["unchanged"] == found["artifacts"] == found["sessions"] == demo_corpus.story.SESSIONS
 
 
+@pytest.mark.slow
 def test_query_gives_rows_as_objects_a_table_and_csv(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sql = "SELECT agent, count(*) AS n, max(started_at) AS latest FROM sessions GROUP BY agent ORDER BY agent"
     rows = ask(capsys, "query", sql, "--store", store)
@@ -170,6 +172,7 @@ def test_show_tells_a_session_by_the_beginning_of_its_id(store: Path, capsys: py
     assert (code, error["kind"]) == (1, "unknown_session")
 
 
+@pytest.mark.slow
 def test_every_signal_of_every_session_explains_itself(store: Path) -> None:
     """Same value as stored, and at least one piece of evidence for every value that is there."""
     opened = Store(store)

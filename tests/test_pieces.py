@@ -29,6 +29,7 @@ def traces(path: Path, sessions: int, said: str = "done", **more: object) -> Pat
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(n for n, f in formats().items() if f.pieces is not None))
 def test_pieces_make_the_tables_that_the_whole_file_does(name: str, tmp_path: Path) -> None:
     source = str(SAMPLES / name)
@@ -49,6 +50,7 @@ def test_a_piece_is_written_before_the_next_is_read(tmp_path: Path) -> None:
         assert (pq.ParquetFile(events).num_row_groups == 1) == (limit == WHOLE)
 
 
+@pytest.mark.slow
 def test_of_records_of_one_session_the_youngest_counts_wherever_it_stands(tmp_path: Path) -> None:
     old, new = traces(tmp_path / "old", 3, "old"), traces(tmp_path / "new", 3, "new", generation_index=2)
     source = tmp_path / "t.jsonl"

@@ -57,6 +57,7 @@ def test_the_demo_corpus_becomes_sessions_in_every_format(corpus: Path, tmp_path
     assert summary.turns >= prompts
 
 
+@pytest.mark.slow
 def test_order_processes_and_shard_size_do_not_change_the_tables(corpus: Path, tmp_path: Path) -> None:
     folders = [str(p) for p in sorted(corpus.iterdir())]
     pipeline.analyze(folders, tmp_path / "a", jobs=1)
@@ -87,6 +88,7 @@ def test_a_file_that_did_not_change_is_not_even_opened(corpus: Path, tmp_path: P
     assert (again.parsed, again.sessions, again.skipped) == (0, demo_corpus.story.SESSIONS, {})
 
 
+@pytest.mark.slow
 def test_appended_lines_change_that_session_alone(corpus: Path, tmp_path: Path) -> None:
     mine = shutil.copytree(corpus, tmp_path / "corpus")
     pipeline.analyze([str(mine)], tmp_path / "s", jobs=1, shard_bytes=SMALL_SHARDS)
@@ -118,6 +120,7 @@ def _aged(folder: Path, change: Callable[[Store], None]) -> None:
     store.save()
 
 
+@pytest.mark.slow
 def test_a_newer_parser_reads_its_files_again_and_no_others(corpus: Path, tmp_path: Path) -> None:
     pipeline.analyze([str(corpus)], tmp_path / "s", jobs=1)
     before = tables(tmp_path / "s")
@@ -133,6 +136,7 @@ def test_a_newer_parser_reads_its_files_again_and_no_others(corpus: Path, tmp_pa
     assert_same(before, tables(tmp_path / "s"))
 
 
+@pytest.mark.slow
 def test_a_newer_signal_is_computed_again_without_reading_a_file(corpus: Path, tmp_path: Path) -> None:
     pipeline.analyze([str(corpus)], tmp_path / "s", jobs=1)
     before = tables(tmp_path / "s")
@@ -160,6 +164,7 @@ def test_a_run_over_nothing_new_loads_neither_parsers_nor_signals(corpus: Path, 
     assert found.stdout.splitlines()[-1] == "[]"
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_keeps_what_it_finished_and_goes_on(corpus: Path, tmp_path: Path) -> None:
     def interrupt(stage: str, done: int, total: int | None) -> None:
         if stage == "reading" and total and done > total // 2:
@@ -176,6 +181,7 @@ def test_an_interrupted_run_keeps_what_it_finished_and_goes_on(corpus: Path, tmp
     assert_same(tables(tmp_path / "s"), tables(tmp_path / "fresh"))
 
 
+@pytest.mark.slow
 def test_the_index_can_be_thrown_away(corpus: Path, tmp_path: Path) -> None:
     pipeline.analyze([str(corpus)], tmp_path / "s", jobs=1, shard_bytes=SMALL_SHARDS)
     before = tables(tmp_path / "s")

@@ -31,6 +31,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_commands_run(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     commands = [c for block in blocks("sh") for c in block.splitlines() if c.startswith("agentsignals ")]
     assert len(commands) >= 5

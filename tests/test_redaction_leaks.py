@@ -143,6 +143,7 @@ KNOWN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.corpus
 @corpus
 @pytest.mark.parametrize("kind", KNOWN)

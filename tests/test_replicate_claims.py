@@ -248,6 +248,7 @@ def test_a_set_that_is_not_there_names_those_that_are(tmp_path: Path) -> None:
         replicate(tmp_path)
 
 
+@pytest.mark.slow
 def test_claims_ask_a_store_in_sql_and_by_a_studys_finding(tmp_path: Path) -> None:
     two = [call("Bash", command="ls"), call("Bash", command="pwd")]
     store = store_of(

@@ -56,6 +56,7 @@ def test_there_are_three_sets() -> None:
     assert names() == ["emotion-lab", "sentiment", "swe-chat"]
 
 
+@pytest.mark.slow
 def test_every_published_number_is_reported_as_the_audit_found_it(found: dict[str, Verdict]) -> None:
     """The audit computed each number by itself; its figures are a second road to ours."""
     if not TARGETS.exists():
@@ -77,6 +78,7 @@ def test_every_published_number_is_reported_as_the_audit_found_it(found: dict[st
             )
 
 
+@pytest.mark.slow
 def test_the_set_as_a_whole(found: dict[str, Verdict], capsys: pytest.CaptureFixture[str]) -> None:
     counted = {s: [v for v in found.values() if v.status == s] for s in ("pass", "fail", "untestable")}
     assert {s: len(vs) for s, vs in counted.items()} == {"pass": 115, "fail": 6, "untestable": 38}
@@ -89,6 +91,7 @@ def test_the_set_as_a_whole(found: dict[str, Verdict], capsys: pytest.CaptureFix
     assert "FAILED" not in told.err
 
 
+@pytest.mark.slow
 def test_numbers_by_the_standard_library(found: dict[str, Verdict], runs: Path) -> None:
     with (runs / "results/agent-runs/qwen-coder-7b/agent_activation_scores.csv").open(
         newline="", encoding="utf-8"
@@ -275,6 +278,7 @@ def test_tokens_for_a_hundred_lines_are_of_sessions_alone_in_their_checkpoints(t
     assert found["swe-chat.v1.fig29.tokens.collaborative.mean"].status == "untestable"
 
 
+@pytest.mark.slow
 def test_survival_of_the_paper_leaves_out_what_is_recorded_as_a_persons(tmp_path: Path) -> None:
     fates = {"a": (100, 20, 40, 100.0), "b": (50, 0, 50, 60.0), "c": (1000, 0, 0, 0.0), "d": (10, 5, 10, None)}
     sessions = []

@@ -136,6 +136,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Store:
 # -- forms -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_three_forms_carry_the_same_findings(store: Store, page: str, tmp_path: Path) -> None:
     data = json.loads(report.write(store, tmp_path / "r.json").read_text("utf-8"))
     markdown = report.write(store, tmp_path / "r.md").read_text("utf-8")
@@ -178,6 +179,7 @@ def test_the_data_form_says_of_each_number_what_is_needed_to_quote_it(store: Sto
     assert list(rate["versions"]["signals"]) == ["user.tool_error_rate"]
 
 
+@pytest.mark.slow
 def test_two_reports_of_one_store_differ_in_nothing_but_their_time(store: Store, page: str, tmp_path: Path) -> None:
     again = report.write(store, tmp_path / "again.html").read_text("utf-8")
     timeless = [re.sub(r"Made [\d: -]+ UTC", "", text) for text in (page, again)]
@@ -230,6 +232,7 @@ def test_the_policy_admits_our_own_script_and_style_and_no_other(page: str) -> N
     assert kinds == ["application/json", None, None, None], "what is no script is data, which nothing runs"
 
 
+@pytest.mark.slow
 def test_charts_take_their_colours_from_the_page_and_share_no_ids(store: Store) -> None:
     charts = [chart for s in document(store).sections for chart in s.charts]
     assert len(charts) >= 15
@@ -241,6 +244,7 @@ def test_charts_take_their_colours_from_the_page_and_share_no_ids(store: Store) 
         assert 'aria-label="' in drawn
 
 
+@pytest.mark.slow
 def test_every_chart_draws_its_rows(store: Store) -> None:
     for chart in (chart for s in document(store).sections for chart in s.charts):
         drawn = svg(chart)
@@ -258,6 +262,7 @@ def test_the_page_shows_skips_limits_and_the_way_to_every_number(page: str) -> N
     assert {f"#{name}" for name in shown} == {a.get("href") for tag, a in read.elements if tag == "a"}
 
 
+@pytest.mark.slow
 def test_an_empty_store_gives_a_report_that_says_so(tmp_path: Path) -> None:
     empty = Store(tmp_path / "s", create=True)
     said = Page(report.write(empty, tmp_path / "r.html").read_text("utf-8")).said()
@@ -278,6 +283,7 @@ def specs(page: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_each_chart_is_a_picture_first_and_brings_what_draws_it_anew(page: str, store: Store) -> None:
     figures = re.findall(r'<figure data-chart="([^"]+)">.*?<div class="chart" role="img"[^>]*><svg', page, re.S)
     charts = {chart.id: chart for s in document(store).sections for chart in s.charts}
@@ -303,6 +309,7 @@ def test_a_legend_can_be_picked_from_and_time_can_be_zoomed() -> None:
     assert interactive(plain) is plain
 
 
+@pytest.mark.slow
 def test_a_static_page_has_the_pictures_alone(store: Store, page: str, tmp_path: Path) -> None:
     static = report.write(store, tmp_path / "s.html", static=True).read_text("utf-8")
     assert static.count("<script") == 1 and static.count("<figure data-chart") == page.count("<figure data-chart")
@@ -340,6 +347,7 @@ def test_a_browser_draws_every_chart_anew_under_the_policy(
 # -- contexts ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_people_and_eval_runs_are_never_counted_together(mixed: Store, tmp_path: Path) -> None:
     data_of = {}
     for context in (None, "product", "eval"):
@@ -358,6 +366,7 @@ def test_people_and_eval_runs_are_never_counted_together(mixed: Store, tmp_path:
     assert "Figures are of people's sessions, but for Eval runs" in text
 
 
+@pytest.mark.slow
 def test_every_table_of_a_context_holds_its_sessions_alone(mixed: Store) -> None:
     for table in ("sessions", "turns", "events", "signals", "session_signals", "attempts"):
         asked = f"SELECT DISTINCT session_id FROM {table} WHERE session_id IS NOT NULL"

@@ -64,6 +64,7 @@ def test_a_number_no_column_can_hold_is_absent(tmp_path: Path) -> None:
     assert [(s.input_tokens, s.output_tokens) for s in back.steps] == [(7, None), (None, 5)]
 
 
+@pytest.mark.slow
 def test_values_measured_from_the_store_are_those_measured_at_ingest(tmp_path: Path) -> None:
     for sample in ALL:
         found = {s.session_id: s for s in _sessions(sample)}

@@ -500,6 +500,7 @@ def test_an_empty_store_has_every_page(tmp_path: Path) -> None:
         assert ask(running, "/session/x").status == 404
 
 
+@pytest.mark.slow
 def test_what_is_read_while_it_serves_is_shown_and_what_is_swept_away_is_not_missed(tmp_path: Path) -> None:
     corpus = demo_corpus.make_corpus(tmp_path / "corpus")
     folders = sorted(p for p in corpus.iterdir() if p.is_dir())

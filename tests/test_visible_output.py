@@ -102,6 +102,7 @@ def _verbs(folder: Path) -> list[list[str]]:
     ]
 
 
+@pytest.mark.slow
 def test_no_verb_prints_what_drives_a_terminal(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,6 +130,7 @@ def test_json_gives_the_text_as_it_was(folder: Path, capsys: pytest.CaptureFixtu
     assert text == Store(folder / "store").sql(asked).fetchall()[0][0] and "\x9b" in text and "\u202e" in text
 
 
+@pytest.mark.slow
 def test_a_report_holds_no_control_characters(folder: Path) -> None:
     for name in ("r.html", "r.md", "r.json"):
         assert main(["report", "-o", str(folder / name), "--store", str(folder / "store")]) == 0

@@ -78,6 +78,7 @@ def corpus_store(corpus_folder: Path, tmp_path_factory: pytest.TempPathFactory) 
 # -- what holds of every study -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_with_labels_they_are_held_to_what_every_study_is(demo_store: Store, tmp_path: Path) -> None:
     assert set(STUDIES) <= set(every_study.with_something_to_say(demo_store.folder))
     every_study.assert_commands_make_values_again(demo_store, tmp_path)
@@ -87,6 +88,7 @@ def test_with_labels_they_are_held_to_what_every_study_is(demo_store: Store, tmp
     every_study.test_commands_are_words_a_shell_leaves_alone(demo_store)
 
 
+@pytest.mark.slow
 @pytest.mark.corpus
 def test_on_real_traces_each_number_is_the_signal_s(corpus_store: Store) -> None:
     """A second road: studies join labels and steps in SQL, signals walk through each session."""

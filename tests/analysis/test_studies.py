@@ -77,11 +77,13 @@ def assert_commands_make_values_again(store: Store, folder: Path) -> None:
             assert same(one.value, again), f"{name}: {one.id} is {one.value}, its command gives {again}"
 
 
+@pytest.mark.slow
 def test_every_command_makes_its_value_again(demo_store: Store, tmp_path: Path) -> None:
     """A second road: the studies count in Python, the commands in SQL."""
     assert_commands_make_values_again(demo_store, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.corpus
 def test_every_command_makes_its_value_again_on_real_traces(corpus_store: Store, tmp_path: Path) -> None:
     assert_commands_make_values_again(corpus_store, tmp_path)

@@ -381,6 +381,7 @@ def calls_of(store: Store) -> Iterator[tuple[str, list[Any]]]:
         yield session_id, sorted((c for c in made.tool_calls if c.thread == "main"), key=lambda c: c.seq)
 
 
+@pytest.mark.slow
 @pytest.mark.corpus
 def test_neighbours_failures_and_positions_of_real_sessions_by_a_second_road(real: Store) -> None:
     """The studies count in SQL; here the sessions themselves are walked."""
@@ -408,6 +409,7 @@ def test_neighbours_failures_and_positions_of_real_sessions_by_a_second_road(rea
     assert pairs > 3000 and failed > 100
 
 
+@pytest.mark.slow
 @pytest.mark.corpus
 def test_usage_of_real_sessions_by_a_second_road(real: Store) -> None:
     turns, calls = [], []

@@ -30,6 +30,7 @@ def reverse(repo: Path, sha: str, head: str, path: str) -> list[bool]:
     return [row.lstrip(b"^").startswith(head.encode()) for row in done.stdout.splitlines()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ALIVE)
 def test_blame_in_reverse_agrees_line_by_line(name: str, tmp_path: Path) -> None:
     """The program asks blame of the head's files; here every file of every commit is walked forward instead."""

@@ -24,6 +24,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Attribution, Path, P
     return attributed(str(repo), folder / "store"), repo, folder / "store"
 
 
+@pytest.mark.slow
 def test_59_of_64_checkpoints_have_a_commit_and_the_others_a_reason(told: Any) -> None:
     assert (told[0].checkpoints, told[0].checkpoints_linked, told[0].commits) == (64, 59, 75)
     assert told[0].unlinked == {"commit_not_in_history": 4, "commit_without_trailer": 1}
@@ -142,6 +143,7 @@ def _lines(repo: Path, commits: list[dict[str, Any]]) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_blame_knows_the_earlier_sessions_of_a_place_too(told: Any) -> None:
     """By another road: who the lines within three of each hunk were from, at the commit before."""
     _, repo, store = told
