@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from agentsignals.cli import main
 from agentsignals.errors import LabelError, UsageError
@@ -20,12 +21,12 @@ from agentsignals.ingest import pipeline
 from agentsignals.labels.chat_server import ChatServer
 from agentsignals.labels.labeller import labeller
 from agentsignals.model import Absent, Session
-from agentsignals.redaction.pseudonyms import Pseudonyms
 from agentsignals.stats.density import dense_groups
 from agentsignals.store import Store, labels
 from agentsignals.store.query import rows
 from agentsignals.topics import NO_TOPIC, Summary, label_topics
-from agentsignals.topics.naming import Naming, name_in
+from agentsignals.topics.naming import name_in
+from agentsignals.topics.prompts import kept_prompts
 from tests.analysis.stores import store_of
 from tests.build import say, session, user
 from tests.embedding.server import serving as embedding
@@ -170,7 +171,7 @@ def test_the_same_seed_says_the_same_and_another_is_another_version(store: Store
     first = label_topics(store, seed=3)
     kept = numbers(store)
     again = label_topics(store, seed=3)
-    assert numbers(store) == kept and again == first
+    assert numbers(store) == kept and structs.replace(again, file=first.file) == first
     other = label_topics(store, seed=4)
     assert other.version != first.version
     assert {json.loads(r.label.detail or "")["seed"] for r in labels.of_task(store.folder, "topic", "clusters")} == {4}
@@ -303,50 +304,21 @@ def test_topics_are_written_when_the_server_gives_up(store: Store, server: Serve
     assert len(numbers(store)) > EACH * len(THEMES)
 
 
-def test_what_leaves_the_machine_for_a_name_is_masked(store: Store, server: Server) -> None:
-    by = namer(server)
-    texts = [(["mail"], ["write to jo@example.org today", "and again"])]
-    Naming(store, by, redact=True).names(texts)
-    assert "jo@example.org" not in material(server.requests[0]) and "and again" in material(server.requests[0])
-    Naming(store, by, redact=False).names(texts)
-    assert "jo@example.org" in material(server.requests[1])
-
-
-def test_words_of_a_topic_that_masking_takes_out_are_not_told(store: Store, server: Server) -> None:
-    topics = [(["marjolein", "parser"], ["look into /home/marjolein/parser again", "the parser"])]
-    Naming(store, namer(server), redact=True).names(topics)
-    Naming(store, namer(server), redact=False).names(topics)
-    masked, plain = (material(request) for request in server.requests)
-    assert "marjolein" not in masked and "Words: parser" in masked
-    assert "Words: marjolein, parser" in plain
-
-
-def test_a_word_of_a_topic_is_not_told_because_a_pseudonym_happens_to_spell_it(
-    store: Store, server: Server, monkeypatch: pytest.MonkeyPatch
+def test_nothing_that_topics_are_made_of_or_that_a_namer_is_shown_holds_a_secret(
+    tmp_path: Path, server: Server, without_umap: None
 ) -> None:
-    monkeypatch.setattr(Pseudonyms, "mask", lambda *_: "[user-bea12345]")
-    topics = [(["bea", "parser"], ["look into /home/bea/parser again", "the parser"])]
-    Naming(store, namer(server), redact=True).names(topics)
-    assert "[user-bea12345]" in material(server.requests[0]) and "Words: parser" in material(server.requests[0])
-
-
-def test_a_server_elsewhere_gets_masked_prompts_unless_told_otherwise(
-    store: Store, server: Server, without_umap: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    masked: list[bool] = []
-    real = Naming.__init__
-
-    def init(self: Naming, store: Store, by: Any, *, redact: bool) -> None:
-        masked.append(redact)
-        real(self, store, by, redact=redact)
-
-    monkeypatch.setattr(Naming, "__init__", init)
-    far, near = namer(server), namer(server)
-    far.leaves = True
-    label_topics(store, namer=far)
-    label_topics(store, namer=far, redact=False)
-    label_topics(store, namer=near)
-    assert masked == [True, False, False]
+    hidden = ("marjolein", "xample", "hunter")
+    secret = "in /home/marjolein/parser mail jo@example.org the password: hunter22 of"
+    said = [(n, text.replace("please could you", f"please could you {secret}")) for n, text in prompts()]
+    held = store_of(tmp_path / "s", *sessions(said))
+    summary = named(held, server)
+    asked = [material(request) for request in server.requests]
+    told = [row.label.value for row in labels.of_task(held.folder, "topic", "clusters")]
+    for text in (repr(summary.topics), repr(told), *asked):
+        assert not [part for part in hidden if part in text.lower()]
+    assert summary.compared > EACH * len(THEMES) and "Messages:" in asked[0]
+    _, kept = kept_prompts(held, "true")
+    assert not [one.text for one in kept.prompts if any(part in one.text for part in hidden)]
 
 
 def test_rules_name_nothing(store: Store) -> None:
@@ -363,7 +335,7 @@ def test_the_verb_says_what_it_found(
     folder = ["--store", str(store.folder)]
     assert main(["label", "topic", "--json", *folder]) == 0
     found = msgspec.json.decode(capsys.readouterr().out, type=Summary)
-    assert found == label_topics(store) and found.naming is None
+    assert found == structs.replace(label_topics(store), file=found.file) and found.naming is None
     assert main(["label", "topic", "--by", "clusters", "--names", f"openai:tiny@{server.url}", *folder]) == 0
     out = capsys.readouterr().out
     assert f"{found.noise:,}, {found.noise_share:.1%} of those compared" in out
@@ -380,6 +352,7 @@ def test_the_verb_says_what_it_found(
         ["topic", "--limit", "3"],
         ["topic", "--from", "a.jsonl", "--labeller", "human:jo"],
         ["topic", "--dry-run"],
+        ["topic", "--no-redact"],
         ["topic", "--names", "hf:m"],
         ["topic", "--embedder", "nonsense"],
         ["sentiment", "--by", "clusters"],

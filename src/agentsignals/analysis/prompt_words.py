@@ -1,4 +1,4 @@
-"""Prompts as a study of topics reads them: a person's own words, without what only names the project at hand."""
+"""Prompts as topics are made of them: a person's own words, without secrets and what only names the project at hand."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from agentsignals.analysis.study import Row
+from agentsignals.redaction import Redactor
 from agentsignals.stats.grouping import MOST, words_of
 from agentsignals.words.prose import prose
 
@@ -41,6 +42,7 @@ class Kept:
 
     def _cleaned(self, rows: Sequence[Row], places: dict[str, str]) -> list[Prompt]:
         found = []
+        mask = Redactor(apart=False).plain  # first of all: a word alone no longer shows what it was part of
         for row in rows:
             if row["language"] != "en":
                 self.left_out["not known to be English"] += 1
@@ -49,7 +51,7 @@ class Kept:
             else:
                 # A session whose place nobody knows is a place of its own.
                 place = places.get(row["session_id"]) or str(row["session_id"])
-                found.append(Prompt(row, place, own_words(row["text"])))
+                found.append(Prompt(row, place, own_words(mask(row["text"]))))
         return found
 
     def _sized(self, prompts: list[Prompt]) -> list[Prompt]:

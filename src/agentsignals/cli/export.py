@@ -41,7 +41,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from agentsignals import export
     from agentsignals.cli.output import Bar, json_text
-    from agentsignals.export.last_look import last_look
     from agentsignals.redaction import Redactor
     from agentsignals.store import Store
     from agentsignals.store.pseudonym_key import pseudonym_key
@@ -64,10 +63,7 @@ def run(options: argparse.Namespace) -> int:
             done = whole.write(store, ids, Path(options.output), choice)
         else:
             sessions = _told(store.read(set(ids)), len(ids), bar)
-            done = export.write(sessions, options.to, Path(options.output), redactor.lines if redactor else None)
-            done.masked = redactor.counts if redactor else None
-        if redactor is not None:
-            last_look(Path(options.output), redactor)
+            done = export.write(sessions, options.to, Path(options.output), redactor)
     finally:
         bar.close()
     print(json_text(done) if options.json else _text(done))

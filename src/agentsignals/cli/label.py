@@ -152,7 +152,8 @@ def _export(options: argparse.Namespace, wanted: Task) -> int:
         seed=options.seed if options.seed is not None else people.SEED,
         mask=not options.no_redact,
     )
-    n, strata = gold.write(options.gold, rows), len({row.stratum for row in rows})
+    n = gold.write(options.gold, rows, masked=not options.no_redact)
+    strata = len({row.stratum for row in rows})
     if options.json:
         print(json_text({"file": options.gold, "rows": n, "strata": strata}))
         return 0

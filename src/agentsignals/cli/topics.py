@@ -22,7 +22,7 @@ LISTED = (
     "",
 )
 """The task's row in the list of tasks."""
-_FOREIGN = ("limit", "dry_run", "source", "labeller", "column", "gold", "sample")
+_FOREIGN = ("limit", "dry_run", "source", "labeller", "column", "gold", "sample", "no_redact")
 """Options of `label` that mean nothing here."""
 
 
@@ -66,7 +66,6 @@ def run(options: argparse.Namespace) -> int:
         embedder=options.embedder,
         seed=SEED if options.seed is None else options.seed,
         namer=namer,
-        redact=not options.no_redact,
         tell=_say,
     )
     print(json_text(summary) if options.json else _text(summary))
@@ -84,11 +83,10 @@ def _namer(options: argparse.Namespace) -> Labeller | None:
         per_minute=options.per_minute,
         window=options.window,
         timeout_s=options.timeout,
-        redact=not options.no_redact,
     )
     if by.leaves:
-        how = "as they are" if options.no_redact else "secrets, addresses and user names masked"
-        _say(f"prompts go to {by.told().get('url')}, {how}, for names of topics by {by.model}")
+        masked = "secrets, addresses and user names masked"
+        _say(f"prompts go to {by.told().get('url')}, {masked}, for names of topics by {by.model}")
     return by
 
 
@@ -126,10 +124,9 @@ def _without_umap(method: str) -> str:
 
 def _named(naming: Named) -> str:
     failed = f"; {_counts(naming.failed)}, run again to ask again" if naming.failed else ""
-    masked = f"; masked {_counts(naming.redacted)}" if naming.redacted else ""
     return (
         f"{naming.names:,} by {naming.by}, {naming.kept:,} of them kept from an earlier run; {naming.calls:,} calls,"
-        f" {naming.input_tokens:,} tokens in, {naming.output_tokens:,} out{failed}{masked}"
+        f" {naming.input_tokens:,} tokens in, {naming.output_tokens:,} out{failed}"
     )
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct, field
 
 from agentsignals.errors import ExportError
+from agentsignals.export.last_look import last_look
 from agentsignals.model import Session
 from agentsignals.redaction import Redactor
 
@@ -51,14 +52,23 @@ class Choice(Struct, frozen=True):
 
 
 class WholeWriter(Struct, frozen=True):
-    """A format whose files hold all sessions together. `write` gets the store, the ids chosen, and where to write."""
+    """A format whose files hold all sessions together. `put` gets the store, the ids chosen, and where to write."""
 
     name: str
     describes: str
-    write: Callable[[Store, list[str], Path, Choice], Exported]
+    put: Callable[[Store, list[str], Path, Choice], Exported]
     redacts: bool = False
     """Texts are masked unless somebody says otherwise: it is made to be given away."""
     loses: tuple[str, ...] = ()
+
+    def write(self, store: Store, ids: list[str], path: Path, choice: Choice) -> Exported:
+        """Writes these sessions. What was masked is looked through again: ExportError, and nothing stays, where it
+        holds a secret; ExportError, too, when it can't be written.
+        """
+        done = self.put(store, ids, path, choice)
+        if choice.redactor is not None:
+            last_look(path, choice.redactor)
+        return done
 
 
 class Exported(Struct, kw_only=True):
@@ -119,8 +129,11 @@ def cannot_write(folder: Path, problem: OSError) -> ExportError:
     return ExportError(f"{folder} can't be written: {problem.strerror or problem}.", "Name another folder with -o.")
 
 
-def write(sessions: Iterator[Session], to: str, folder: Path, redact: Callable[[str], str] | None = None) -> Exported:
-    """One file a session into a folder, which must be empty or new. ExportError when it can't be written."""
+def write(sessions: Iterator[Session], to: str, folder: Path, redactor: Redactor | None = None) -> Exported:
+    """One file a session into a folder, which must be empty or new. What was masked is looked through again.
+
+    ExportError when it can't be written, and when it would hold a secret all the same: then nothing stays.
+    """
     writer = by_name(to)
     done = Exported(format=to, folder=str(folder), loses=list(writer.loses))
     try:
@@ -131,11 +144,14 @@ def write(sessions: Iterator[Session], to: str, folder: Path, redact: Callable[[
                 continue
             text = writer.text(session)
             name = file_name(session.session_id) + writer.suffix
-            (folder / name).write_text(redact(text) if redact else text, encoding="utf-8", errors="replace")
+            (folder / name).write_text(redactor.lines(text) if redactor else text, encoding="utf-8", errors="replace")
             done.files += 1
             done.sessions += 1
     except OSError as problem:
         raise cannot_write(folder, problem) from problem
+    if redactor is not None:
+        done.masked = redactor.counts
+        last_look(folder, redactor)
     return done
 
 

@@ -8,6 +8,8 @@ from agentsignals.analysis.baseline import FEWEST, QUERY, baseline_of, encode
 from agentsignals.analysis.study import Inputs, Versions
 from agentsignals.errors import ExportError
 from agentsignals.export import Choice, Exported, WholeWriter, cannot_write
+from agentsignals.export.last_look import refuse
+from agentsignals.redaction.guard import Guard
 from agentsignals.store import Store, files
 from agentsignals.store.manifest import SCHEMA_VERSION
 
@@ -30,11 +32,13 @@ def write(store: Store, ids: list[str], path: Path, choice: Choice) -> Exported:
     for done, (name, query) in enumerate(QUERY.items()):
         choice.tick("measuring", done, len(QUERY))
         columns, values = rows(store, query, context)
-        told = (dict(zip(columns, row, strict=True)) for row in values)
-        found[name] = [row for row in told if row["session_id"] in wanted]
+        measured = (dict(zip(columns, row, strict=True)) for row in values)
+        found[name] = [row for row in measured if row["session_id"] in wanted]
     made = baseline_of(Inputs(found, Versions(SCHEMA_VERSION)), context)
+    told = encode(made)
+    refuse(path.name, [("whole", told.decode())], Guard())
     try:
-        files.replace(path, encode(made))
+        files.replace(path, told)
     except OSError as problem:
         raise cannot_write(path, problem) from problem
     counted = {"measures": len(made.measures), "turns with labels": len(made.negative_by_turn)}
@@ -59,5 +63,5 @@ def _notes(others: int) -> list[str]:
 WRITER = WholeWriter(
     name="baseline",
     describes="what these sessions are like, in aggregate numbers, to hold others against",
-    write=write,
+    put=write,
 )

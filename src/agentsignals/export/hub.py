@@ -178,6 +178,6 @@ def _counted(store: Store, ids: list[str]) -> dict[str, list[tuple[str, int]]]:
 WRITER = WholeWriter(
     name="hub",
     describes="a data set's folder for the Hub: card, tables, conversations",
-    write=write,
+    put=write,
     redacts=True,
 )

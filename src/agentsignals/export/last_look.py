@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from agentsignals.errors import ExportError
@@ -21,14 +21,22 @@ def last_look(written: Path, redactor: Redactor) -> None:
     guard = Guard(redactor)
     files = sorted(p for p in written.rglob("*") if p.is_file()) if written.is_dir() else [written]
     for path in files:
-        for place, text in _texts(path):
-            if kind := guard.kind(text):
-                for other in files:
-                    other.unlink(missing_ok=True)
-                raise ExportError(
-                    f"{path.name} would hold a {kind} ({place}): what was written is deleted.",
-                    "Leave that session out with --where, and report which signal or format forgot to mask.",
-                )
+        try:
+            refuse(path.name, _texts(path), guard)
+        except ExportError:
+            for other in files:
+                other.unlink(missing_ok=True)
+            raise
+
+
+def refuse(name: str, texts: Iterable[tuple[str, str]], guard: Guard) -> None:
+    """ExportError where one of the texts of a file, each with its place, holds what must not leave."""
+    for place, text in texts:
+        if kind := guard.kind(text):
+            raise ExportError(
+                f"{name} would hold a {kind} ({place}): nothing of it is left on the disk.",
+                "Leave that session out with --where, and report which signal or format forgot to mask.",
+            )
 
 
 def _texts(path: Path) -> Iterator[tuple[str, str]]:

@@ -28,7 +28,7 @@ def write(store: Store, ids: list[str], folder: Path, choice: Choice) -> Exporte
 WRITER = WholeWriter(
     name="parquet",
     describes="the store's tables, a Parquet file each",
-    write=write,
+    put=write,
     redacts=True,
     loses=(
         "the wide views of signals, which `query` makes of the long table `signals`",

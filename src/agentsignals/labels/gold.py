@@ -17,9 +17,10 @@ from typing import Any, TextIO
 import msgspec
 from msgspec import Struct, field
 
-from agentsignals.errors import SourceError, UsageError
+from agentsignals.errors import ExportError, SourceError, UsageError
 from agentsignals.labels.comparison import fitting, score
 from agentsignals.labels.task import Task
+from agentsignals.redaction.guard import Guard
 from agentsignals.words.text import inert, of_inert
 
 SUFFIXES = (".jsonl", ".csv")
@@ -93,12 +94,19 @@ def read(path: Path | str, task: Task, column: str | None = None, *, unlabelled:
     return found
 
 
-def write(path: Path | str, rows: Iterable[GoldRow]) -> int:
-    """Writes a new file; gives the number of rows. UsageError when it exists: somebody's work may be in it."""
+def write(path: Path | str, rows: Iterable[GoldRow], *, masked: bool = True) -> int:
+    """Writes a new file; gives the number of rows. UsageError when it exists: somebody's work may be in it.
+
+    `masked`: its texts were; ExportError, and no file, where one holds a key all the same.
+    """
     target = Path(path)
     if not is_gold(target):
         raise UsageError(f"{target} is no gold file.", f"Its name ends in {' or '.join(SUFFIXES)}.")
     held = list(rows)
+    guard = Guard()
+    for n, row in enumerate(held if masked else (), 1):
+        if kind := guard.kind(json.dumps(msgspec.to_builtins(row), ensure_ascii=False)):
+            raise ExportError(f"Row {n} of {target.name} would hold a {kind}.", "Leave its session out with --where.")
     try:
         with target.open("x", encoding="utf-8", newline="") as out:
             (_write_csv if target.suffix.lower() == ".csv" else _write_lines)(out, held)

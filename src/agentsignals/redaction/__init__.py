@@ -27,9 +27,12 @@ _HARMLESS = re.compile(
     r"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z?|(?:toolu|msg|req|call)_[0-9A-Za-z]{10,40}"
 )
 """Short texts that traces are full of: words, UUIDs, times, ids of calls and messages."""
+_WORD_CHARS = 15
+"""Letters of a word that is harmless by itself."""
 _DIGIT = re.compile("[0-9]")
 _AUTH = frozenset(("auth", "_auth"))
 """Names of logins in base64, in what docker and npm keep."""
+_AUTH_CHARS = max(map(len, _AUTH))
 _LONG_DIGITS = 10**11
 """Numbers from here on may be a card or a telephone."""
 
@@ -162,7 +165,7 @@ class Redactor:
         """An object with as many names as before: of names that are masked alike the later ones are numbered."""
         found: dict[str, Any] = {}
         for name, held in value.items():
-            clean = self.plain(name, times)
+            clean = name if name.isalpha() and len(name) <= _WORD_CHARS else self.plain(name, times)
             while clean in found or (clean != name and clean in value):
                 clean = f"{clean}{len(found)}"
             found[clean] = self._named(name, held, times)
@@ -175,7 +178,7 @@ class Redactor:
     def _named(self, name: str, value: Any, times: int) -> Any:
         """A value whose name says that it is a secret is one, where it looks like one."""
         found = self._value(value, times)
-        if name.lower() in _AUTH and found == value and isinstance(value, str) and logins.is_login(value):
+        if len(name) <= _AUTH_CHARS and name.lower() in _AUTH and found == value and isinstance(value, str) and logins.is_login(value):
             self.counts["login"] = self.counts.get("login", 0) + times
             return "[login]"
         word = named.names_a_secret(name)

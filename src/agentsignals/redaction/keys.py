@@ -106,8 +106,10 @@ RUN = re.compile(r"[A-Za-z0-9_+/=~$%.-]{20,}")
 
 _PICTURE_CHARS = 400
 """A longer run is base64 of a picture or the like, in which every beginning comes by chance: its own is looked at."""
-_BROKEN_TOO = ("AKIA", "ASIA", "ABIA", "ACCA", "AIza", "pypi-AgE")
-"""Beginnings that are looked for in broken keys, too."""
+_BROKEN_TOO = tuple(
+    re.compile(f"{rare}{rest}") for rare, rest in (("I", "(?:A(?<=A[KSB]IA)|za(?<=AIza))"), ("C", "CA(?<=ACCA)"), ("E", "(?<=pypi-AgE)"))
+)
+"""Beginnings that are looked for in broken keys, too, by a letter of theirs that is rare in texts."""
 _BARE: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("eyJ", re.compile(rf"(?:{DASHED}|{_BREAK}){{8,8000}}\.(?:[\w.-]|{_BREAK}(?=[\w-]{{1,200}}\.)){{4,8000}}"
                        rf"(?:{_BREAK}{_RUNS_ON}[\w.-]{{8,400}}(?![\w:(])){{0,60}}")),
@@ -189,14 +191,14 @@ def _prefixed(text: str) -> Iterator[Span]:
 
 def _broken(text: str) -> Iterator[Span]:
     """Short keys, whole or over line ends, so that they are in no long run."""
-    for prefix in _BROKEN_TOO:
-        if prefix not in text:
-            continue
+    for pattern in _BROKEN_TOO:
         done = 0
-        for at in places(text, prefix):
+        for hit in pattern.finditer(text):
+            end = hit.end()
+            at = end - (len("pypi-AgE") if hit[0] == "E" else len("AKIA"))
             if at < done or not _begins_word(text, at):
                 continue
-            found = _shape(prefix).body.match(text, at + len(prefix))
+            found = _shape(text[at:end]).body.match(text, end)
             done = found.end() if found else _run_end(text, at)
             if found:
                 yield Span(at, done, "key")

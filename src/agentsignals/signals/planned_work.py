@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from agentsignals.catalog import Measured, ratio, signal
 from agentsignals.model import Absent, ToolCall, Turn
+from agentsignals.redaction import redacted
 from agentsignals.views.evidence import Evidence
 from agentsignals.views.plan import plans, text_steps
 from agentsignals.views.session import SessionView
@@ -76,11 +77,11 @@ def _first_plan(view: SessionView) -> tuple[ToolCall | Turn | None, list[str], s
 
 
 def _items(steps: Sequence[str]) -> list[str]:
-    """Each thing to change once, in the order of the plan."""
+    """Each thing to change once, in the order of the plan. Masked first: a part of a mail address looks like a file."""
     found: dict[str, None] = {}
     for step in steps:
         if not _LOOKS_ONLY.match(step):
-            found.update(dict.fromkeys(name.removesuffix("()") for name in _ITEM.findall(step)))
+            found.update(dict.fromkeys(name.removesuffix("()") for name in _ITEM.findall(redacted(step))))
     return [name for name in found if name not in _NO_ITEMS][:MOST_ITEMS]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from agentsignals.catalog import Measured, signal
 from agentsignals.model import Absent
+from agentsignals.redaction import redacted
 from agentsignals.views.evidence import Evidence
 from agentsignals.views.session import SessionView
 
@@ -195,10 +196,10 @@ def _number(raw: Any, units: dict[str, float]) -> float | None:
 
 
 def _told(raw: Any) -> str:
-    """The setting as words, of a harmless length."""
+    """The setting as words, of a harmless length; masked first, since no rule knows what was cut."""
     if type(raw) is int and abs(raw) >= _MOST:
         return "more than anyone counts"
-    return str(raw)[:_RAW_CHARS] if type(raw) in (str, int, float, bool) else type(raw).__name__
+    return redacted(str(raw))[:_RAW_CHARS] if type(raw) in (str, int, float, bool) else type(raw).__name__
 
 
 def _word(view: SessionView, why: Evidence, knob: str) -> tuple[str, dict[str, Any]]:

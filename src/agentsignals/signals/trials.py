@@ -9,6 +9,7 @@ from typing import Any
 
 from agentsignals.catalog import Measured, ratio, signal
 from agentsignals.model import Absent
+from agentsignals.redaction import redacted
 from agentsignals.views.evidence import Evidence
 from agentsignals.views.session import SessionView
 
@@ -175,10 +176,10 @@ def _cost_of_solving(attempts: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _short(knob: object) -> str:
-    """A setting as configured, of a harmless length."""
+    """A setting as configured, of a harmless length; masked first, since no rule knows what was cut."""
     if type(knob) is int and abs(knob) > _MOST:
         return "unlimited"
-    return str(knob)[:_KNOB_CHARS] if type(knob) in (str, int, float, bool) else type(knob).__name__
+    return redacted(str(knob))[:_KNOB_CHARS] if type(knob) in (str, int, float, bool) else type(knob).__name__
 
 
 def _or_none(value: Any) -> Any:

@@ -12,7 +12,6 @@ from agentsignals.analysis.places import by_session
 from agentsignals.analysis.prompt_words import Kept, Prompt
 from agentsignals.analysis.study import Chart, Column, Finding, Inputs, Outcome, Row, Study, Table, again_in_report
 from agentsignals.model import Absent
-from agentsignals.redaction import redacted
 from agentsignals.stats.estimates import median
 from agentsignals.stats.grouping import (
     INSTALL,
@@ -185,8 +184,7 @@ def _examples(prompts: list[Prompt], of: list[int], names: list[str], groups: Gr
 
 
 def _brief(text: str) -> str:
-    flat = redacted(text)
-    return flat if len(flat) <= _EXAMPLE_CHARS else flat[: _EXAMPLE_CHARS - 1] + "…"
+    return text if len(text) <= _EXAMPLE_CHARS else text[: _EXAMPLE_CHARS - 1] + "…"
 
 
 def _left_out(kept: Kept) -> Table:

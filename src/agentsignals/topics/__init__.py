@@ -27,7 +27,7 @@ from agentsignals.topics.naming import Named, Naming
 from agentsignals.topics.prompts import kept_prompts
 
 TASK, LABELLER = "topic", "clusters"
-VERSION = 1
+VERSION = 2
 """Of how topics are made; raise it when the same prompts would come out otherwise."""
 FEWEST = 40
 """Prompts that are grouped at all (as the study of topics has it)."""
@@ -75,14 +75,13 @@ def label_topics(  # noqa: PLR0913  (what a person can say at the command line)
     embedder: str | None = None,
     seed: int = SEED,
     namer: Labeller | None = None,
-    redact: bool = True,
     tell: Callable[[str], None] | None = None,
 ) -> Summary:
     """Groups the prompts of the sessions that meet an SQL condition over `sessions`, and replaces the store's labels of
-    topics. `embedder`: another than the store's; one that counts words leaves it to tf-idf. `namer` is shown prompts
-    masked unless `redact` is off. LabelError without scikit-learn, and with too few prompts.
+    topics. `embedder`: another than the store's; one that counts words leaves it to tf-idf. Words, names and vectors are
+    made of prompts that were masked. LabelError without scikit-learn, and with too few prompts.
     """
-    naming = None if namer is None else Naming(store, namer, redact=redact and namer.leaves)
+    naming = None if namer is None else Naming(store, namer)
     found, kept = kept_prompts(store, where)
     if len(kept.prompts) < FEWEST:
         raise LabelError(

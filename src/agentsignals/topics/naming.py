@@ -15,10 +15,7 @@ from agentsignals.labels.labeller import Labeller
 from agentsignals.labels.question import Question, made
 from agentsignals.labels.task import Unfit, prompt, read_as
 from agentsignals.model import RULES
-from agentsignals.redaction import Redactor
-from agentsignals.redaction.spans import without_pseudonyms
 from agentsignals.store import Store, labels
-from agentsignals.store.pseudonym_key import pseudonym_key
 
 TASK = "topic_name"
 CENTRAL = 100
@@ -48,18 +45,16 @@ class Named(Struct, kw_only=True):
     output_tokens: int = 0
     failed: dict[str, int] = field(default_factory=dict)
     """Topics that got no name, by reason; the next run asks again."""
-    redacted: dict[str, int] = field(default_factory=dict)
 
 
 class Naming:
-    """Asks one labeller for names."""
+    """Asks one labeller for names. What it is shown was masked before topics were made of it."""
 
-    def __init__(self, store: Store, by: Labeller, *, redact: bool) -> None:
+    def __init__(self, store: Store, by: Labeller) -> None:
         if by.name == RULES or by.name.startswith("hf:"):
             raise UsageError(f"{by.name} writes no names.", "--names openai:MODEL@URL")
         self._by = by
         self._folder = store.folder / labels.FOLDER
-        self._redactor = Redactor(pseudonym_key()) if redact else None
         self._lock = threading.Lock()
         self._found: dict[str, str] = {}
         self.told = Named(by=by.name)
@@ -67,7 +62,6 @@ class Naming:
     def names(self, topics: Sequence[tuple[list[str], list[str]]]) -> list[str | None]:
         """The name of each topic, given its words and its prompts, the most central first; None where it got none."""
         asked = [self._question(words, texts) for words, texts in topics]
-        self.told.redacted = dict(self._redactor.counts) if self._redactor else {}
         answers = Answers(self._folder)
         try:
             new = [q for q in {q.key: q for q in asked}.values() if not self._kept(answers, q)]
@@ -79,12 +73,8 @@ class Naming:
         return names
 
     def _question(self, words: list[str], texts: list[str]) -> Question:
-        mask = self._redactor.text if self._redactor else str
-        masked = [mask(" ".join(text.split())) for text in texts]
-        # A word alone no longer shows that it was part of a secret or a home: only those that masking left are told.
-        left = without_pseudonyms("\n".join(masked)).lower()
-        lines = [f"Words: {', '.join(word for word in words if word.lower() in left)}", "Messages:"]
-        lines += [f"- {text[:MOST_CHARS]}" for text in masked[:CENTRAL]]
+        lines = [f"Words: {', '.join(words)}", "Messages:"]
+        lines += [f"- {' '.join(text.split())[:MOST_CHARS]}" for text in texts[:CENTRAL]]
         return made(self._by.name, TASK, prompt(TASK), "\n".join(lines), NameAnswer, TOKENS, name_in)
 
     def _kept(self, answers: Answers, question: Question) -> bool:
