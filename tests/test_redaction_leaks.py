@@ -157,45 +157,45 @@ def test_what_everybody_may_know_survives_in_real_texts(kind: str) -> None:
     assert lost == {}
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "commit 3f2c1aa9d8e7f6a5b4c3d2e1f0a9b8c7d6e5f4a3",
-        "key: 0b9f3c52-41aa-4c1e-9d2e-7a1f00c0ffee",
-        "cache_key = build_key(user, 'v2')",
-        "token: string;",
-        "password = form.password",
-        "def login(password: str, token: str | None = None) -> Token:",
-        "const token = await getToken(user1);",
-        'api_key=os.environ["API_KEY"]',
-        "API_KEY=${API_KEY}",
-        "Authorization: Bearer ${token}",
-        "Authorization: Bearer <your token here 123>",
-        "max_tokens: 4096, input_tokens=1234567",
-        'primary_key="user_id2"',
-        "password must be at least 8 characters",
-        "the token is expired since 2026-01-02",
-        "git clone git@github.com:o/r.git",
-        "npm i react@18.2.0 typescript@5.4.0-beta",
-        "\\n@pytest.mark.parametrize",
-        "127.0.0.1:8000, 10.0.0.7, 192.168.1.20, nvidia-cudnn-cu11==8.5.0.96",
-        "at 12:34:56, std::io::Read, 2026:03:11, fe80::1, 2001:db8::1",
-        "order 1234567890123456, 1700000000000000",
-        "+1700000000\n-1700000000",
-        "sk-learn-compatible-estimators, task-driven sk-ip",
-        "replace('-----BEGIN PRIVATE KEY-----', '')",
-        "curl -u $USER:$PASS and docker run -u 1000:1000",
-        "https://x-access-token:${GH_TOKEN}@github.com/o/r",
-        "KEYBOARD_LAYOUT=de_nodeadkeys1",
-        "/usr/home and ~/src/home/app2.py",
-        "https://site.test/home/news and ./home/app.py",
-        "login --password --retries3",
-        '("secret-user", "failed", None)',
-        'group_key: "user_2_abc_3"',
-        "build_key=3f2c1aa9d8e7f6a5b4c3d2e1f0a9b8c7d6e5f4a3",
-        "PWD=/srv/app7",
-    ],
+HARMLESS = (
+    "commit 3f2c1aa9d8e7f6a5b4c3d2e1f0a9b8c7d6e5f4a3",
+    "key: 0b9f3c52-41aa-4c1e-9d2e-7a1f00c0ffee",
+    "cache_key = build_key(user, 'v2')",
+    "token: string;",
+    "password = form.password",
+    "def login(password: str, token: str | None = None) -> Token:",
+    "const token = await getToken(user1);",
+    'api_key=os.environ["API_KEY"]',
+    "API_KEY=${API_KEY}",
+    "Authorization: Bearer ${token}",
+    "Authorization: Bearer <your token here 123>",
+    "max_tokens: 4096, input_tokens=1234567",
+    'primary_key="user_id2"',
+    "password must be at least 8 characters",
+    "the token is expired since 2026-01-02",
+    "git clone git@github.com:o/r.git",
+    "npm i react@18.2.0 typescript@5.4.0-beta",
+    "\\n@pytest.mark.parametrize",
+    "127.0.0.1:8000, 10.0.0.7, 192.168.1.20, nvidia-cudnn-cu11==8.5.0.96",
+    "at 12:34:56, std::io::Read, 2026:03:11, fe80::1, 2001:db8::1",
+    "order 1234567890123456, 1700000000000000",
+    "+1700000000\n-1700000000",
+    "sk-learn-compatible-estimators, task-driven sk-ip",
+    "replace('-----BEGIN PRIVATE KEY-----', '')",
+    "curl -u $USER:$PASS and docker run -u 1000:1000",
+    "https://x-access-token:${GH_TOKEN}@github.com/o/r",
+    "KEYBOARD_LAYOUT=de_nodeadkeys1",
+    "/usr/home and ~/src/home/app2.py",
+    "https://site.test/home/news and ./home/app.py",
+    "login --password --retries3",
+    '("secret-user", "failed", None)',
+    'group_key: "user_2_abc_3"',
+    "build_key=3f2c1aa9d8e7f6a5b4c3d2e1f0a9b8c7d6e5f4a3",
+    "PWD=/srv/app7",
 )
+
+
+@pytest.mark.parametrize("text", HARMLESS)
 def test_code_and_identifiers_are_left_alone(text: str) -> None:
     assert redacted(text) == text
 
@@ -291,14 +291,14 @@ def shape(value: Any) -> Any:
     return None if isinstance(value, str | int | float) and not isinstance(value, bool) else value
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(JSON.map(lambda v: {"a": v}))
 def test_json_keeps_its_structure(value: Any) -> None:
     told = json.loads(Redactor().text(json.dumps(value)))
     assert shape(told) == shape(value)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(TEXTS, TEXTS)
 def test_a_text_has_the_same_mask_whoever_masks_it_and_whatever_came_before(text: str, other: str) -> None:
     key = bytes(range(32))
@@ -307,7 +307,7 @@ def test_a_text_has_the_same_mask_whoever_masks_it_and_whatever_came_before(text
     assert redactor.plain(text) == Redactor(key).plain(text) == redactor.plain(text)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.sampled_from(sorted(KINDS)), st.integers(0, 10**6), st.sampled_from(sorted(CONTEXTS)))
 def test_what_is_masked_stays_as_it_is(kind: str, seed: int, context: str) -> None:
     text = said(KINDS[kind](drawn_by(seed)), CONTEXTS[context])
@@ -327,6 +327,5 @@ def test_what_is_masked_stays_as_it_is(kind: str, seed: int, context: str) -> No
 )  # fmt: skip
 def test_hostile_text_takes_no_time(text: str) -> None:
     started = time.process_time()
-    redacted((text * 60_000)[:60_000])
-    redacted("x" + (text * 60_000)[:60_000] + "7Q")
-    assert time.process_time() - started < 3
+    redacted("x" + (text * 30_000)[:30_000] + "7Q")
+    assert time.process_time() - started < 1.5

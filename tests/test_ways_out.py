@@ -18,13 +18,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from agentsignals import export
+from agentsignals import catalog, export
 from agentsignals.cli import main
 from agentsignals.errors import ExportError
 from agentsignals.export.last_look import last_look
+from agentsignals.labels import gold
+from agentsignals.labels.gold import GoldRow
 from agentsignals.labels.tasks import tasks
 from agentsignals.redaction import Redactor
 from agentsignals.store import pseudonym_key as pseudonym_key_module
+from agentsignals.views.evidence import Evidence
+from agentsignals.views.session import SessionView
 from tests.embedding.server import serving as serving_vectors
 from tests.labels.server import serving as serving_chat
 from tests.labels.stores import store_of
@@ -167,6 +171,48 @@ def test_what_forgets_to_mask_is_refused_at_the_door_without_a_word_of_it(name: 
             last_look(tmp_path, redactor)
         assert forgot[:8] not in str(refused.value.message) and name in refused.value.message
         assert ("row 2" in refused.value.message) == (path.suffix == ".parquet") and not path.exists()
+
+
+@pytest.fixture
+def canary() -> Iterator[str]:
+    """A signal that forgets to mask: it says the first message in small letters, cut."""
+
+    @catalog.signal("toy.canary", type="str", unit="words", origin="a test")
+    def canary(view: SessionView, why: Evidence) -> str:
+        """What a person said, folded and cut."""
+        return view.turns[0].text.lower()[20:50]
+
+    catalog.catalogue.cache_clear()
+    catalog.plan.cache_clear()
+    yield KINDS["openai"](random.Random(1)).value  # noqa: S311  (draws, no secret)
+    del catalog._declared["canary"]
+    catalog.catalogue.cache_clear()
+    catalog.plan.cache_clear()
+
+
+@pytest.mark.parametrize("to", ["parquet", "hub", "Choice"])
+def test_a_signal_that_forgets_to_mask_is_measured_and_its_export_refused(
+    to: str, canary: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, out = store_of(tmp_path, [f"use {canary} please"]), tmp_path / "out"
+    assert main(["measure", "--store", str(store.folder), "--quiet"]) == 0
+    if to == "Choice":  # as a program calls it
+        found = export.whole("parquet")
+        with pytest.raises(ExportError):
+            assert found and found.write(store, [*store.manifest.sessions], out, export.Choice(Redactor()))
+    else:
+        assert main(["export", "--to", to, "-o", str(out), "--store", str(store.folder), "--quiet"]) != 0
+        said = capsys.readouterr().err
+        assert "signals.parquet" in said and canary[20:28].lower() not in said
+    assert [p for p in out.rglob("*") if p.is_file()] == []
+
+
+@pytest.mark.parametrize("name", ["gold.jsonl", "gold.csv"])
+def test_a_gold_file_with_a_key_is_not_written_unless_it_is_not_to_be_masked(name: str, tmp_path: Path) -> None:
+    row = GoldRow(session_id="s", reason=KINDS["openai"](random.Random(1)).value)  # noqa: S311  (draws, no secret)
+    with pytest.raises(ExportError):
+        gold.write(tmp_path / name, [row])
+    assert not (tmp_path / name).exists() and gold.write(tmp_path / name, [row], masked=False) == 1
 
 
 def test_prints_of_lines_that_were_not_masked_stay_at_home(store: Path, tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -308,8 +307,8 @@ def test_nothing_that_topics_are_made_of_or_that_a_namer_is_shown_holds_a_secret
     tmp_path: Path, server: Server, without_umap: None
 ) -> None:
     hidden = ("marjolein", "xample", "hunter")
-    secret = "in /home/marjolein/parser mail jo@example.org the password: hunter22 of"
-    said = [(n, text.replace("please could you", f"please could you {secret}")) for n, text in prompts()]
+    begins = "in /home/marjolein/parser mail jo@example.org the password: hunter22 of"
+    said = [(n, text.replace("please could you", f"please could you {begins}")) for n, text in prompts()]
     held = store_of(tmp_path / "s", *sessions(said))
     summary = named(held, server)
     asked = [material(request) for request in server.requests]

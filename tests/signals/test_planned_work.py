@@ -34,9 +34,7 @@ def test_what_the_plan_names_and_nothing_touches_is_counted() -> None:
     assert evidence(one, PATH).rules == ["untouched: b.py"]
 
 
-@pytest.mark.parametrize(
-    "secret", ["jo.doe@example.org", "C:\\Users\\jo.doe\\x", "ghp" + "_a1B2c3D4e5F6g7H8i9J0k1L2"]
-)
+@pytest.mark.parametrize("secret", ["jo.doe@example.org", "C:\\Users\\jo.doe\\x", "ghp" + "_a1B2c3D4e5F6g7H8i9J0k1L2"])
 def test_parts_of_what_is_masked_are_nothing_to_change(secret: str) -> None:
     assert detail(view(user("go"), todo(f"Change b.py, see {secret}", "Do it")), PATH)["untouched"] == ["b.py"]
 

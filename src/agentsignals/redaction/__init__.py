@@ -178,7 +178,13 @@ class Redactor:
     def _named(self, name: str, value: Any, times: int) -> Any:
         """A value whose name says that it is a secret is one, where it looks like one."""
         found = self._value(value, times)
-        if len(name) <= _AUTH_CHARS and name.lower() in _AUTH and found == value and isinstance(value, str) and logins.is_login(value):
+        if (
+            len(name) <= _AUTH_CHARS
+            and name.lower() in _AUTH
+            and found == value
+            and isinstance(value, str)
+            and logins.is_login(value)
+        ):
             self.counts["login"] = self.counts.get("login", 0) + times
             return "[login]"
         word = named.names_a_secret(name)

@@ -106,9 +106,7 @@ RUN = re.compile(r"[A-Za-z0-9_+/=~$%.-]{20,}")
 
 _PICTURE_CHARS = 400
 """A longer run is base64 of a picture or the like, in which every beginning comes by chance: its own is looked at."""
-_BROKEN_TOO = tuple(
-    re.compile(f"{rare}{rest}") for rare, rest in (("I", "(?:A(?<=A[KSB]IA)|za(?<=AIza))"), ("C", "CA(?<=ACCA)"), ("E", "(?<=pypi-AgE)"))
-)
+_BROKEN_TOO = tuple(map(re.compile, ("I(?:A(?<=A[KSB]IA)|za(?<=AIza))", "CCA(?<=ACCA)", "E(?<=pypi-AgE)")))
 """Beginnings that are looked for in broken keys, too, by a letter of theirs that is rare in texts."""
 _BARE: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("eyJ", re.compile(rf"(?:{DASHED}|{_BREAK}){{8,8000}}\.(?:[\w.-]|{_BREAK}(?=[\w-]{{1,200}}\.)){{4,8000}}"
@@ -138,14 +136,15 @@ _BOT_ID = re.compile(r"(?<!\d)\d{6,12}\Z")
 _DISCORD = re.compile(r"\.[\w-]{6}\.[\w-]{27,80}(?![\w-])")
 _DISCORD_ID = re.compile(r"(?<![\w-])[MNO][\w-]{22,27}\Z")
 
-_PEM_HEAD = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}\Z")
+_PEM_NAMES = ("PRIVATE KEY", "private key")
+_PEM_HEAD = re.compile(r"(?i:-----BEGIN [A-Z0-9 ]{0,40})\Z")
 _PEM_REST = re.compile(
-    r"(?: BLOCK)?-----(?![\"'`]\s*[,)\]])"
-    r"(?:(?:(?!-----).){0,20000}?-?-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+    r"(?i: BLOCK)?-----(?![\"'`]\s*[,)\]])"
+    r"(?:(?:(?!-----).){0,20000}?-?-----(?i:END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?)-----"
     r"|[A-Za-z0-9+/=\s\\\"',:>|*#→-]{0,20000})",
     re.S,
 )
-_PEM_END = re.compile(r"-?-----END [A-Z0-9 ]{0,40}\Z")
+_PEM_END = re.compile(r"-?-----(?i:END [A-Z0-9 ]{0,40})\Z")
 _PEM_LINES = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=\\\"'>|# \t\r\n"
 _PEM_LINE = re.compile(r"[A-Za-z0-9+/=]{16}")
 _MOST_KEY_CHARS = 8_000
@@ -263,10 +262,16 @@ def _run_end(text: str, at: int) -> int:
 
 
 def _private_keys(text: str) -> Iterator[Span]:
+    for name in _PEM_NAMES:
+        if name in text:
+            yield from _named_private_keys(text, name)
+
+
+def _named_private_keys(text: str, name: str) -> Iterator[Span]:
     done = 0
-    for at in places(text, "PRIVATE KEY") if "PRIVATE KEY" in text else ():
+    for at in places(text, name):
         head = _PEM_HEAD.search(text, max(done, at - 60), at)
-        rest = head and _PEM_REST.match(text, at + len("PRIVATE KEY"))
+        rest = head and _PEM_REST.match(text, at + len(name))
         if head and rest:
             done = rest.end()
             yield Span(head.start(), done, "private key")
