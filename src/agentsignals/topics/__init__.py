@@ -78,8 +78,8 @@ def label_topics(  # noqa: PLR0913  (what a person can say at the command line)
     tell: Callable[[str], None] | None = None,
 ) -> Summary:
     """Groups the prompts of the sessions that meet an SQL condition over `sessions`, and replaces the store's labels of
-    topics. `embedder`: another than the store's; one that counts words leaves it to tf-idf. Words, names and vectors are
-    made of prompts that were masked. LabelError without scikit-learn, and with too few prompts.
+    topics. `embedder`: another than the store's; one that counts words leaves it to tf-idf. Words, names and vectors
+    are made of prompts that were masked. LabelError without scikit-learn, and with too few prompts.
     """
     naming = None if namer is None else Naming(store, namer)
     found, kept = kept_prompts(store, where)
