@@ -79,9 +79,12 @@ def tally(artifact: Artifact, group: str, types: list[str | None]) -> None:
             artifact.record_kinds[kind] = artifact.record_kinds.get(kind, 0) + n
 
 
-def each(raws: list[Raw], decode: Decode[T]) -> list[T | None]:
-    """Every record decoded by itself; None for one that is not what it should be."""
-    return [_one(raw, decode) for raw in raws]
+def each(raws: list[Raw], decode: Decode[T], artifact: Artifact) -> list[T | None]:
+    """Every record decoded by itself; None for one that is not what it should be.
+
+    A value that JSON has no place for costs itself, counted in `artifact`, and not its record.
+    """
+    return [_one(raw, decode, artifact) for raw in raws]
 
 
 def as_text(value: object) -> str:
@@ -96,11 +99,11 @@ def _fullness(one: Snapshot[Any]) -> tuple[int, int, str, str]:
     return one.messages, len(one.given.data), artifact.sha256, artifact.artifact_id
 
 
-def _one(raw: Raw, decode: Decode[T]) -> T | None:
+def _one(raw: Raw, decode: Decode[T], artifact: Artifact) -> T | None:
     try:
         return decode(memoryview(raw))
     except UNREADABLE:
-        return None
+        return recs.mended(bytes(raw), artifact, decode)
 
 
 def _salvaged(text: str, key: str, lenient: recs.Lenient) -> dict[str, Any] | None:

@@ -177,6 +177,18 @@ class Lenient:
         return int(digits) if len(digits) <= _MOST_DIGITS else self._no_number(digits)
 
 
+def mended(raw: bytes, artifact: Artifact, decode: Decode[T]) -> T | None:
+    """One value without what JSON has no place for, which is counted; None when it can't be read so either."""
+    lenient = Lenient()
+    try:
+        value, _ = lenient.value(lenient.text(raw))
+        record = decode(json.dumps(value, ensure_ascii=False).encode()) if lenient.odd else None
+    except (ValueError, *UNREADABLE):
+        return None
+    lenient.account(artifact)
+    return record
+
+
 def _recovered(raw: bytes, artifact: Artifact, decode: Decode[T], broken: str) -> Iterator[T]:
     """What a lenient reader makes of a record: several objects on one line, lone surrogates, NaN."""
     lenient = Lenient()

@@ -51,8 +51,10 @@ _BOUNDS: dict[str, tuple[float, float, str]] = {
 }  # fmt: skip
 REASONS = frozenset(reason for *_, reason in _BOUNDS.values()) | {
     "impossible_count", "impossible_number", "unsound_text", "id_too_long",
+    "session_id_of_another",
 }  # fmt: skip
-"""Why a value is refused; every other reason in `Artifact.skipped_reasons` is why a record was skipped."""
+"""Why a value, or a session whose records were read, is refused; every other reason in `Artifact.skipped_reasons` is
+why a record was skipped."""
 _COUNTED = (0, MOST_COUNTED, "impossible_count")
 _OURS = frozenset(
     ("seq", "turn", "step", "hunk", "n_tokens", "n_chars", "result_tokens", "result_seq", "line", "added", "removed")

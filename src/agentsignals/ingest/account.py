@@ -9,6 +9,7 @@ from agentsignals.catalog import INTERNAL_ERROR, Result, measure
 from agentsignals.embedding import light
 from agentsignals.errors import AgentSignalsError
 from agentsignals.formats import skip
+from agentsignals.formats.soundness import refuse
 from agentsignals.ingest.across import Gist, gist
 from agentsignals.model import Absent, Artifact, Label, Session
 from agentsignals.sources import error_text, sound
@@ -56,7 +57,7 @@ class Account(Struct):
         for family, session in sorted(sessions, key=lambda p: (p[1].session_id, -len(p[1].events), p[0])):
             first = kept.setdefault(session.session_id, (family, session))[1]
             if first is not session or session.session_id in written:
-                skip(self._artifact(family, session), "session_id_of_another")
+                refuse(self._artifact(family, session), "session_id_of_another")
         return [one for session_id, one in kept.items() if session_id not in written]
 
     def measured(self, family: str, session: Session) -> Rows | None:

@@ -76,7 +76,7 @@ def _files(inputs: list[Input]) -> Iterator[_File]:
     for given in inputs:
         found = read_document(given, decode, "steps")
         if found is not None:
-            steps = each(found.steps, decode_step)
+            steps = each(found.steps, decode_step, given.artifact)
             tally(given.artifact, "step", [None if s is None else _kind(s) for s in steps])
             yield _File(given, found, steps)
 
@@ -196,7 +196,7 @@ class _Run:
             if trajectory is None:
                 tally(file.given.artifact, "subagent_step", [None])
                 continue
-            steps = each(trajectory.steps, decode_step)
+            steps = each(trajectory.steps, decode_step, file.given.artifact)
             tally(file.given.artifact, "subagent_step", [None if s is None else _kind(s) for s in steps])
             name = words(trajectory.trajectory_id) or words(trajectory.session_id) or "subagent"
             self._names[name] += 1

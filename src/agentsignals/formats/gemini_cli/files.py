@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.builder import SessionBuilder
@@ -43,7 +44,7 @@ def _snapshots(inputs: list[Input]) -> Iterator[Snapshot[Chat]]:
         if logs.is_log(given.data):
             chat: Chat | None = logs.fold(given)
         else:
-            chat = read_document(given, decode, "messages")
+            chat = read_document(given, partial(decode, artifact=given.artifact), "messages")
             if chat is not None:
                 _count(given.artifact, chat)
         if chat is None:

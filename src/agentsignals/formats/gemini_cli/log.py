@@ -19,8 +19,9 @@ from msgspec import Raw, Struct
 
 from agentsignals.formats import Input
 from agentsignals.formats.gemini_cli.records import Chat, Message, decode_message, text_of
-from agentsignals.formats.one_document import each
+from agentsignals.formats.one_document import each, tally
 from agentsignals.formats.records import lines, saw
+from agentsignals.model import Artifact
 
 _HEAD = 64 * 1024
 _SHA256_DIGITS = 64
@@ -91,14 +92,15 @@ def decode(data: memoryview | bytes) -> _Record:
 
 def fold(given: Input) -> Log | None:
     """The chat that a file tells; None when it names no session."""
-    folded = _Fold()
+    folded = _Fold(given.artifact)
     for number, record in lines(given.data, given.artifact, decode):
         saw(given.artifact, folded.take(number, record))
     return folded.log()
 
 
 class _Fold:
-    def __init__(self) -> None:
+    def __init__(self, artifact: Artifact) -> None:
+        self._artifact = artifact
         self.facts = Header()
         self.places: dict[str, int] = {}
         """The place of each message by id; copies have that of their original."""
@@ -127,7 +129,9 @@ class _Fold:
             if value is not None:
                 setattr(self.facts, name, value)
         if record.messages is not None:
-            self._shown(number, [m for m in each(record.messages, decode_message) if m is not None])
+            shown = each(record.messages, decode_message, self._artifact)
+            tally(self._artifact, "$set.message", [None for m in shown if m is None])
+            self._shown(number, [m for m in shown if m is not None])
             return "$set.messages"
         return "header" if first else "$set"
 

@@ -7,6 +7,7 @@ from msgspec import Raw, Struct
 
 from agentsignals.formats.one_document import as_text, each
 from agentsignals.formats.records import UNREADABLE
+from agentsignals.model import Artifact
 
 
 class Part(Struct, gc=False):
@@ -103,13 +104,13 @@ _result = msgspec.json.Decoder(list[_ResultPart | str] | _ResultPart | str | Non
 _answer = msgspec.json.Decoder(_Answer).decode
 
 
-def decode(data: memoryview | bytes) -> Chat:
+def decode(data: memoryview | bytes, artifact: Artifact) -> Chat:
     """A chat; when a message in it is odd, message by message, with None for what can't be read."""
     try:
         return _whole(data)
     except msgspec.ValidationError:
         found = _raw_chat(data)
-        messages = each(found.messages, decode_message)
+        messages = each(found.messages, decode_message, artifact)
         return Chat(
             sessionId=found.sessionId,
             messages=messages,

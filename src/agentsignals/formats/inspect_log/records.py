@@ -15,6 +15,7 @@ from msgspec import Raw, Struct
 from agentsignals.formats.figures import count
 from agentsignals.formats.one_document import each
 from agentsignals.formats.records import UNREADABLE
+from agentsignals.model import Artifact
 
 MAX_ATTACHED_CHARS = 1024 * 1024 * 1024
 """What the attachments of a sample may come to where they are named: a line can name a long one a thousand times."""
@@ -215,9 +216,9 @@ _any = msgspec.json.Decoder().decode
 _list = msgspec.json.Decoder(list[Raw]).decode
 
 
-def events_of(raws: list[Raw]) -> list[Event | None]:
+def events_of(raws: list[Raw], artifact: Artifact) -> list[Event | None]:
     """The events of a sample, None for one that is not what it should be."""
-    return each(raws, _event)
+    return each(raws, _event, artifact)
 
 
 def items(raw: Raw) -> list[Raw]:

@@ -79,7 +79,7 @@ class Reader:
     # -- events ----------------------------------------------------------------------------------------------------
 
     def _events(self, raws: list[Raw], outer: Place, depth: int) -> None:
-        for number, (raw, event) in enumerate(zip(raws, records.events_of(raws), strict=True), 1):
+        for number, (raw, event) in enumerate(zip(raws, records.events_of(raws, self._artifact), strict=True), 1):
             self._artifact.records += 1
             if event is None:
                 skip(self._artifact, "bad_shape")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.builder import SessionBuilder
@@ -36,7 +37,7 @@ def read(inputs: list[Input]) -> Reading:
 
 def _snapshots(inputs: list[Input]) -> Iterator[Snapshot[Conversation]]:
     for given in inputs:
-        found = read_document(given, decode, "history")
+        found = read_document(given, partial(decode, artifact=given.artifact), "history")
         if found is None:
             continue
         _count(given.artifact, found)

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from agentsignals.formats.one_document import each
+from agentsignals.model import Artifact
 
 
 class Prompt(Struct, gc=False):
@@ -110,13 +111,13 @@ _entry_object = msgspec.json.Decoder(Entry).decode
 _entry_pair = msgspec.json.Decoder(Pair).decode
 
 
-def decode(data: memoryview | bytes) -> Conversation:
+def decode(data: memoryview | bytes, artifact: Artifact) -> Conversation:
     """A conversation; when an entry in it is odd, entry by entry, with None for what can't be read."""
     try:
         return _whole(data)
     except msgspec.ValidationError:
         found = _raw_conversation(data)
-        history = each(found.history, _entry)
+        history = each(found.history, _entry, artifact)
         return Conversation(history, found.conversation_id, found.model_info, found.latest_summary)
 
 

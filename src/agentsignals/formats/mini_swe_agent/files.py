@@ -27,7 +27,7 @@ def read(inputs: list[Input]) -> Reading:
         document = read_document(given, decode, "messages")
         if document is None:
             continue
-        messages = each(document.messages, decode_message)
+        messages = each(document.messages, decode_message, given.artifact)
         tally(given.artifact, "message", [None if m is None else m.speaker for m in messages])
         session, part = _attempt(given, document, messages)
         reading.sessions.append(session)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.builder import SessionBuilder
@@ -25,7 +26,7 @@ def read(inputs: list[Input]) -> Reading:
 
 def _snapshots(inputs: list[Input]) -> Iterator[Snapshot[Export]]:
     for given in inputs:
-        export = read_document(given, decode, "messages")
+        export = read_document(given, partial(decode, artifact=given.artifact), "messages")
         if export is None:
             continue
         _count(given.artifact, export)

@@ -5,11 +5,14 @@ What is never decoded: `before`/`after` file texts of diffs, attached files as d
 
 # No annotations as text: the decoder would evaluate each by itself, which takes longer than all else here.
 
+from functools import partial
+
 import msgspec
 from msgspec import Raw, Struct
 
 from agentsignals.formats.one_document import each
 from agentsignals.formats.records import UNREADABLE
+from agentsignals.model import Artifact
 
 
 class Times(Struct, gc=False):
@@ -134,13 +137,13 @@ _part = msgspec.json.Decoder(Part).decode
 _failure = msgspec.json.Decoder(_Failure).decode
 
 
-def decode(data: memoryview | bytes) -> Export:
+def decode(data: memoryview | bytes, artifact: Artifact) -> Export:
     """An export; when a record in it is odd, record by record, with None for what can't be read."""
     try:
         return _whole(data)
     except msgspec.ValidationError:
         found = _raw_export(data)
-        return Export(found.info, each(found.messages, _message))
+        return Export(found.info, each(found.messages, partial(_message, artifact=artifact), artifact))
 
 
 def failure(raw: Raw) -> tuple[str, str]:
@@ -152,6 +155,6 @@ def failure(raw: Raw) -> tuple[str, str]:
     return found.name, str(found.data.message or "") if found.data is not None else ""
 
 
-def _message(data: memoryview | bytes) -> Message:
+def _message(data: memoryview | bytes, artifact: Artifact) -> Message:
     found = _raw_message(data)
-    return Message(found.info, each(found.parts, _part))
+    return Message(found.info, each(found.parts, _part, artifact))

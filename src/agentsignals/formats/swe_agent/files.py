@@ -65,7 +65,7 @@ def read(inputs: list[Input]) -> Reading:
 def _runs(given: Input, document: Document) -> Iterator[_Run]:
     """The attempts of a file; of one that retried, what stands beside the list is its best attempt again."""
     artifact = given.artifact
-    attempts = each(document.attempts or [], records.decode_attempted)
+    attempts = each(document.attempts or [], records.decode_attempted, artifact)
     tally(artifact, "attempt", [None if a is None else "of_several" for a in attempts])
     if not any(a is not None for a in attempts):
         steps, messages = _pieces(given, document.trajectory or [], document.history or [])
@@ -90,8 +90,8 @@ def _runs(given: Input, document: Document) -> Iterator[_Run]:
 
 
 def _pieces(given: Input, steps: list[Raw], messages: list[Raw]) -> tuple[list[Step | None], list[Message]]:
-    read_steps = each(steps, records.decode_step)
-    read_messages = each(messages, records.decode_message)
+    read_steps = each(steps, records.decode_step, given.artifact)
+    read_messages = each(messages, records.decode_message, given.artifact)
     tally(given.artifact, "step", [None if s is None else _kind(s) for s in read_steps])
     tally(given.artifact, "message", [None if m is None else m.type for m in read_messages])
     return read_steps, [m for m in read_messages if m is not None]

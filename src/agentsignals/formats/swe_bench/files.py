@@ -5,11 +5,12 @@ from __future__ import annotations
 import posixpath
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Raw, Struct, field
 
 from agentsignals.edits.unified_diff import patched_files
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.instances import canonical, run_of, run_of_model
+from agentsignals.formats.one_document import each, tally
 from agentsignals.formats.records import UNREADABLE, document, lines, saw, skip
 from agentsignals.formats.swe_bench import model_of
 from agentsignals.formats.swe_bench.ratings import Ratings, rating_parts
@@ -60,12 +61,13 @@ class Prediction(Struct):
     model_patch: str | None = None
 
 
-_decode_report = msgspec.json.Decoder(dict[str, Instance]).decode
+_decode_instance = msgspec.json.Decoder(Instance).decode
 _decode_row = msgspec.json.Decoder(Row).decode
 _decode_summary = msgspec.json.Decoder(Summary).decode
 _decode_ratings = msgspec.json.Decoder(Ratings).decode
 _decode_prediction = msgspec.json.Decoder(Prediction).decode
-_decode_predictions = msgspec.json.Decoder(dict[str, Prediction]).decode
+_decode_list = msgspec.json.Decoder(list[Raw]).decode
+_decode_object = msgspec.json.Decoder(dict[str, Raw]).decode
 _decode_tests = msgspec.json.Decoder(list[str]).decode
 _LOOKED_AT = 65_536
 
@@ -99,11 +101,14 @@ def _parts(given: Input) -> list[Attempt]:
 
 
 def _report_parts(given: Input) -> list[Attempt]:
-    report = document(given.data, given.artifact, _decode_report)
+    report = document(given.data, given.artifact, _decode_object)
     if report is None:
         return []
     saw(given.artifact, "report")
-    return [_report_part(given, task_id, instance) for task_id, instance in report.items()]
+    instances = each(list(report.values()), _decode_instance, given.artifact)
+    tally(given.artifact, "instance", [None for one in instances if one is None])
+    found = zip(report, instances, strict=True)
+    return [_report_part(given, task_id, instance) for task_id, instance in found if instance is not None]
 
 
 def _report_part(given: Input, task_id: str, instance: Instance) -> Attempt:
@@ -224,22 +229,38 @@ def _prediction_parts(given: Input) -> list[Attempt]:
 
 
 def _predictions(given: Input) -> list[Prediction]:
-    first = bytes(given.data[: given.data.find(b"\n") + 1 or None]).strip()
+    if _is_lines(given):
+        return [p for _, p in lines(given.data, given.artifact, _decode_prediction)]
+    entries = document(given.data, given.artifact, _decode_entries)
+    if entries is None:
+        return []
+    given.artifact.records += len(entries) - 1
+    found = [p for p in each(entries, _decode_prediction, given.artifact) if p is not None]
+    for _ in range(len(entries) - len(found)):
+        skip(given.artifact, "bad_shape")
+    return found
+
+
+def _is_lines(given: Input) -> bool:
+    """JSON Lines: so named, or a line of it is a prediction by itself, whichever of them is broken."""
+    return given.artifact.path.endswith(".jsonl") or any(map(_is_prediction, bytes(given.data).split(b"\n")))
+
+
+def _is_prediction(line: bytes) -> bool:
     try:
-        _decode_prediction(first)
+        _decode_prediction(line)
     except UNREADABLE:
-        by_instance = document(given.data, given.artifact, _decode_any_predictions)
-        found = by_instance or []
-        given.artifact.records += max(len(found) - 1, 0)
-        return found
-    return [p for _, p in lines(given.data, given.artifact, _decode_prediction)]
+        return False
+    return True
 
 
-def _decode_any_predictions(data: memoryview | bytes) -> list[Prediction]:
+def _decode_entries(data: memoryview | bytes) -> list[Raw]:
+    """The predictions of one document: itself, a list, or by instance."""
     try:
-        return [_decode_prediction(data)]
+        return _decode_list(data)
     except msgspec.ValidationError:
-        return list(_decode_predictions(data).values())
+        found = _decode_object(data)
+    return [Raw(bytes(data))] if "model_patch" in found else list(found.values())
 
 
 def _prediction_part(given: Input, prediction: Prediction) -> Attempt:

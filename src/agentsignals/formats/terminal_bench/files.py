@@ -96,7 +96,7 @@ def read(inputs: list[Input]) -> Reading:
         folder = posixpath.dirname(given.artifact.path)
         if isinstance(found, Run):
             saw(given.artifact, "run_results")
-            decoded = each(found.results, _trial)
+            decoded = each(found.results, _trial, given.artifact)
             tally(given.artifact, "trial", [None if t is None else "result" for t in decoded])
             runs.append((given, [t for t in decoded if t is not None]))
         elif isinstance(found, Trial):

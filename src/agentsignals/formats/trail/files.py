@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from msgspec import Struct, field
@@ -62,7 +63,7 @@ def read(inputs: list[Input]) -> Reading:
 
 
 def _trace(given: Input) -> Trace | None:
-    found = read_document(given, decode_trace, "spans")
+    found = read_document(given, partial(decode_trace, artifact=given.artifact), "spans")
     if found is None:
         return None
     trace, skipped = found
@@ -81,14 +82,14 @@ def _annotations(given: Input, marks: dict[str, _Marks]) -> None:
     known = marks.setdefault(trace_id_of(found.trace_id, given.artifact.path), _Marks())
     repeated = bool(known.given)
     known.given.append(given)
-    for error in errors_of(found):
+    for error in errors_of(found, given.artifact):
         given.artifact.records += 1
         if error is None:
             skip(given.artifact, "bad_shape")
         else:
             saw(given.artifact, "error")
             known.errors += [] if repeated else [error]
-    for scores in scores_of(found):
+    for scores in scores_of(found, given.artifact):
         given.artifact.records += 1
         if scores is None:
             skip(given.artifact, "bad_shape")

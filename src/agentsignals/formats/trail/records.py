@@ -13,6 +13,7 @@ from msgspec import Raw, Struct
 from agentsignals.formats.figures import IMPOSSIBLE, count
 from agentsignals.formats.one_document import each
 from agentsignals.formats.records import UNREADABLE
+from agentsignals.model import Artifact
 from agentsignals.model.times import logged_iso
 
 DEEPEST = 64
@@ -150,38 +151,38 @@ class Skipped(Struct):
     spans: int = 0
 
 
-def decode_trace(data: memoryview | bytes) -> tuple[Trace, Skipped]:
+def decode_trace(data: memoryview | bytes, artifact: Artifact) -> tuple[Trace, Skipped]:
     """A trace; when a span in it is odd, without that span."""
     skipped = Skipped()
     try:
         return _trace(data), skipped
     except msgspec.ValidationError:
         found = _loose_trace(data)
-        return Trace(found.trace_id, _spans(found.spans, skipped, 0)), skipped
+        return Trace(found.trace_id, _spans(found.spans, skipped, 0, artifact)), skipped
 
 
-def _spans(raws: list[Raw], skipped: Skipped, depth: int) -> list[Span]:
+def _spans(raws: list[Raw], skipped: Skipped, depth: int, artifact: Artifact) -> list[Span]:
     found: list[Span] = []
     for raw in raws:
-        one = each([raw], _span)[0]
+        one = each([raw], _span, artifact)[0]
         if one is None:
-            loose = each([raw], _loose_span)[0]
+            loose = each([raw], _loose_span, artifact)[0]
             if loose is None or depth >= DEEPEST:
                 skipped.spans += 1
                 continue
-            within = _spans(list(loose.child_spans or ()), skipped, depth + 1)
+            within = _spans(list(loose.child_spans or ()), skipped, depth + 1, artifact)
             values = {name: getattr(loose, name) for name in Span.__struct_fields__}
             one = Span(**{**values, "child_spans": within})
         found.append(one)
     return found
 
 
-def errors_of(annotations: Annotations) -> list[Error | None]:
-    return each(annotations.errors, _error)
+def errors_of(annotations: Annotations, artifact: Artifact) -> list[Error | None]:
+    return each(annotations.errors, _error, artifact)
 
 
-def scores_of(annotations: Annotations) -> list[dict[str, Any] | None]:
-    return each(annotations.scores, _scores)
+def scores_of(annotations: Annotations, artifact: Artifact) -> list[dict[str, Any] | None]:
+    return each(annotations.scores, _scores, artifact)
 
 
 def value_of(raw: Raw | None) -> Any:
