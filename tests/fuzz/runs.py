@@ -64,7 +64,9 @@ def run(seed: int, seconds: float, folder: Path, batches: int | None = None) -> 
 
 def keep(failure: Failure, seed: int, folder: Path) -> Path:
     """Writes the files of a failure and what is wrong with them, to be analysed again."""
-    place = folder / f"{failure.spoilt.name.replace('/', '-')}-{seed}"
+    name = f"{failure.spoilt.name.replace('/', '-')}-{seed}"
+    taken = sum(1 for _ in folder.glob(f"{name}-*"))
+    place = folder / f"{name}-{taken + 1}"
     write(place / "in", failure.spoilt.files)
     again = f"{sys.executable} -m tests.fuzz --again {shlex.quote(str(place / 'in'))}"
     told = [f"seed {seed}", f"spoilt by {', '.join(failure.spoilt.how)}", f"again: {again}", "", *failure.problems]

@@ -21,7 +21,7 @@ from agentsignals.model.times import EARLIEST, LATEST
 if TYPE_CHECKING:
     from agentsignals.formats import Claim, Input, Reading
 
-VERSION = 1
+VERSION = 2
 """Raise it when a bound changes or another value is looked at: it is part of every format's version."""
 
 MOST_SECONDS = 10 * 366 * 86_400.0

@@ -18,9 +18,9 @@ _NO_SOURCE = Absent("missing_artifact", "attempt_log")
 
 
 def _rated(view: SessionView, why: Evidence, name: str) -> Any:
-    """A score that the harness gave the attempt's code; _NO_SOURCE where it gave none."""
+    """A score that the harness gave the attempt's code; _NO_SOURCE where it gave none, or what is no score."""
     attempt = view.session.attempt
-    if attempt is None or attempt.ratings is None or attempt.ratings.get(name) is None:
+    if attempt is None or attempt.ratings is None or not isinstance(attempt.ratings.get(name), bool | int | float):
         return _NO_SOURCE
     why.support(said for said in attempt.said if "ratings" in said.fields)
     return attempt.ratings[name]

@@ -54,6 +54,7 @@ def attempt_result(  # noqa: PLR0913  (each is a signal of its own that it puts 
         return Absent("missing_artifact", "result_json")
     why.support(attempt.said)
     knobs = {**attempt.knobs, "model_id": _or_none(model_id), "agent_type": _or_none(agent_type)}
+    valid = (attempt.ratings or {}).get("valid_python")
     told = [f"{name}={_short(knobs[name])}" for name in _TREATMENT if knobs.get(name) is not None]
     return {
         "trial": attempt.trial_id,
@@ -62,7 +63,7 @@ def attempt_result(  # noqa: PLR0913  (each is a signal of its own that it puts 
         "visible": _or_none(visible_pass),
         "hidden": _or_none(hidden_pass),
         "task": _or_none(task_pass),
-        "valid": (attempt.ratings or {}).get("valid_python"),
+        "valid": valid if isinstance(valid, bool) else None,
         "cost_usd": _or_none(cost_usd),
         "treatment": "; ".join(told),
     }

@@ -148,6 +148,8 @@ class Conversation:
         if call is None:
             if text:
                 self.builder.result(call_id, text, "ok", at, thread)
+            elif result.content is None and not call_id and result.subagent_trajectory_ref is None:
+                self.builder.event("unknown", "result of nothing", at, None, thread)
             return
         status, code, error = outcome(call, text, result)
         self.builder.result(call_id, text, status, at, thread, code, error)

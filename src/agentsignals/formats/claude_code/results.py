@@ -20,6 +20,8 @@ _NOTE = "\n\nNote: The user's next message"
 _NOT_SAID = ("The user wants to clarify these questions.", "The user has indicated they have provided enough answers")
 """What the program writes in the person's place when questions are put off."""
 _CANCELLED = ("Sibling tool call errored", "Cancelled: parallel tool call")
+_PARTS = frozenset(("text", "image", "document", "tool_reference", "search_result", "web_search_result"))
+"""The kinds of blocks in a result; of those other than text the words are not read."""
 _DENIED = (
     "Permission to use",
     "Permission for this action",
@@ -53,6 +55,9 @@ def answer(builder: SessionBuilder, block: Block, told: Raw | None, at: int | No
     status, error = outcome(text, is_true(block.is_error))
     code = exit_code(text) if status == "error" else None
     call = builder.result(block.tool_use_id or "", text, status, at, thread, code, error)
+    if isinstance(block.content, list):
+        parts = (part for part in block.content if part is not None and not isinstance(part, str))
+        builder.unread((part.type for part in parts), _PARTS, at, thread)
     if status == "rejected":
         _refusal(builder, text, at, thread)
     elif call is not None and status == "ok" and call.class_ == "edit":

@@ -9,6 +9,7 @@ from agentsignals.formats import apply_patch as patches
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.codex import tools
 from agentsignals.formats.codex.records import (
+    PARTS,
     CustomCall,
     ExecEnd,
     FunctionCall,
@@ -17,6 +18,7 @@ from agentsignals.formats.codex.records import (
     Output,
     PatchEnd,
     ToolsFound,
+    kinds_of,
 )
 from agentsignals.formats.codex.usage import ModelCalls
 from agentsignals.formats.records import UNREADABLE
@@ -76,6 +78,7 @@ class Calls:
 
     def output(self, body: Output, at: int | None) -> None:
         self._result(body.call_id or "", tools.read_result(body.output, body.call_id in self._failed), at)
+        self._builder.unread(kinds_of(body.output), PARTS, at)
 
     def tools_found(self, body: ToolsFound, at: int | None) -> None:
         self._result(body.call_id or "", tools.Result(bytes(body.tools).decode("utf-8", "replace")), at)

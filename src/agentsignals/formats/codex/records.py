@@ -7,6 +7,8 @@ design/formats.md#codex.
 
 # No annotations as text: the decoder would evaluate each by itself, which takes longer than all else here.
 
+from collections.abc import Iterator
+
 from msgspec import Raw, Struct
 
 
@@ -253,6 +255,18 @@ class ItemCompleted(Typed, tag="item_completed"):
 
 class Quiet(Typed):
     """A record that repeats what another says, or says nothing about the conversation: counted, no event of its own."""
+
+
+PARTS = frozenset(
+    ("text", "input_text", "output_text", "summary_text", "reasoning_text", "input_image", "input_file", "refusal",
+     "encrypted_content")
+)  # fmt: skip
+"""The kinds of parts that there are; pictures and files are never decoded."""
+
+
+def kinds_of(parts: object) -> Iterator[str]:
+    """The kind of each part of a content."""
+    return (part.type for part in parts if isinstance(part, Part)) if isinstance(parts, list) else iter(())
 
 
 def text_of(parts: list[Part] | str | None) -> str:

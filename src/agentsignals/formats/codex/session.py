@@ -14,6 +14,7 @@ from agentsignals.formats.codex import records
 from agentsignals.formats.codex.calls import Calls
 from agentsignals.formats.codex.decode import Record, kind_of
 from agentsignals.formats.codex.records import (
+    PARTS,
     AgentMessage,
     Compacted,
     ContextCompacted,
@@ -29,6 +30,7 @@ from agentsignals.formats.codex.records import (
     TokenCount,
     TurnContext,
     UserMessage,
+    kinds_of,
     text_of,
 )
 from agentsignals.formats.codex.usage import ModelCalls
@@ -117,6 +119,7 @@ class Reader:
             self.user.item(message, at, self.models.model)
         else:
             self._event("meta", text_of(message.content), at)
+        self.builder.unread(kinds_of(message.content), PARTS, at)
 
     def _agent_text_event(self, event: AgentMessage, at: int | None) -> None:
         if self._events_are_text:
@@ -125,6 +128,8 @@ class Reader:
     def _thinking(self, reasoning: Reasoning, at: int | None) -> None:
         text = text_of(reasoning.summary) or text_of(reasoning.content)
         self.builder.event("thinking", text, at, self.models.item(at))
+        for parts in (reasoning.summary, reasoning.content):
+            self.builder.unread(kinds_of(parts), PARTS, at)
 
     def _prompt(self, message: UserMessage, at: int | None) -> None:
         self.models.heard()

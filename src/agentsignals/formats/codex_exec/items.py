@@ -6,7 +6,7 @@ import msgspec
 
 from agentsignals.edits.hunks import Hunk, count_lines, created, unified
 from agentsignals.formats.builder import SessionBuilder
-from agentsignals.formats.codex_exec.records import Change, Item, answer_of, parts_of
+from agentsignals.formats.codex_exec.records import PARTS, Change, Item, answer_of, parts_of
 from agentsignals.formats.records import UNREADABLE
 from agentsignals.formats.tools import EDIT, MCP, PLAN, SHELL, TASK, WEB, Tool
 from agentsignals.model import CallStatus, EditOp, Step, ToolCall
@@ -41,12 +41,16 @@ def end(builder: SessionBuilder, item: Item, call: ToolCall) -> ToolCall | None:
     ended = builder.result(call.call_id, text, status, None, call.thread, item.exit_code)
     if ended is None:
         return None
+    builder.unread(_kinds(item), PARTS, None, call.thread)
     if item.exit_code and ended.error_class in (None, "other"):
         ended.error_class = "test_failed" if ended.class_ == "test" else "exit_nonzero"
     if item.type in ("web_search", "todo_list"):
         ended.result_tokens = None  # what was found went to the model, not to the log
     if status == "ok":
         for change in item.changes or ():
+            if not change.path:
+                builder.event("unknown", f"change {change.kind[:80] or 'without a path'}", None, None, call.thread)
+                continue
             builder.edit(ended, change.path, _OPS.get(change.kind, "modify"), _hunks(change))
     return ended
 
@@ -67,6 +71,15 @@ def _arguments(item: Item) -> bytes:
     if item.changes is not None:
         known["changes"] = [{"path": c.path, "kind": c.kind} for c in item.changes]
     return msgspec.json.encode(known)
+
+
+def _kinds(item: Item) -> list[str]:
+    """The kinds of the parts that a server gave back."""
+    try:
+        answer = answer_of(item.result) if item.result else None
+        return [part.type for part in parts_of(answer.content)] if answer is not None and answer.content else []
+    except UNREADABLE:
+        return []
 
 
 def _text(item: Item) -> str:

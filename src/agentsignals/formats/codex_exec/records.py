@@ -65,7 +65,13 @@ class Answer(Struct, gc=False):
 
 
 class Part(Struct, gc=False):
+    """A piece of it, of a kind that the protocol of these servers (MCP) has."""
+
+    type: str = ""
     text: str | None = None
+
+
+PARTS = frozenset(("text", "image", "audio", "resource", "resource_link"))
 
 
 DECODER = msgspec.json.Decoder(Record)

@@ -9,7 +9,7 @@ from agentsignals.formats import Input, Reading
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.figures import count as count_of
 from agentsignals.formats.gemini_cli import log as logs
-from agentsignals.formats.gemini_cli.records import Chat, Content, Message, Tokens, decode, parts_of, text_of
+from agentsignals.formats.gemini_cli.records import PARTS, Chat, Content, Message, Tokens, decode, parts_of, text_of
 from agentsignals.formats.gemini_cli.tools import project_folder, run
 from agentsignals.formats.one_document import Snapshot, largest, tally
 from agentsignals.formats.one_document import read as read_document
@@ -114,6 +114,8 @@ class _Reader:
             self._notice(message.type, text_of(message.content), at)
         else:
             self.builder.event("unknown", message.type or "message without a type", at, thread=self.thread)
+        for content in (message.content, message.displayContent):
+            self.builder.unread((part.kind for part in parts_of(content)), PARTS, at, self.thread)
 
     def _notice(self, type_: str, text: str, at: int | None) -> None:
         kind: EventKind = "api_error" if type_ == "error" else "meta"

@@ -17,6 +17,20 @@ class Part(Struct, gc=False):
     thought: object = None
     inlineData: Raw = Raw()
     fileData: Raw = Raw()
+    functionCall: Raw = Raw()
+    functionResponse: Raw = Raw()
+    executableCode: Raw = Raw()
+    codeExecutionResult: Raw = Raw()
+
+    @property
+    def kind(self) -> str:
+        """What is in it; nothing for a part that says none of this."""
+        return next((name for name in _PART_KINDS if getattr(self, name) not in (None, Raw())), "")
+
+
+_PART_KINDS = ("text", "inlineData", "fileData", "functionCall", "functionResponse", "executableCode",
+               "codeExecutionResult", "thought")  # fmt: skip
+PARTS = frozenset(_PART_KINDS)
 
 
 Content = str | Part | list[Part | str] | None

@@ -15,6 +15,7 @@ from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.inspect_log import records
 from agentsignals.formats.inspect_log.records import Attachments, Call, Event, Failure, Message, Part, Sample, Usage
 from agentsignals.formats.inspect_log.tools import record_edit, tool
+from agentsignals.formats.one_document import each
 from agentsignals.formats.records import UNREADABLE, saw, skip
 from agentsignals.model import MAIN, Artifact, CallStatus, EventKind, Step, ToolCall
 from agentsignals.model.times import logged_iso
@@ -31,6 +32,8 @@ _QUIET = frozenset((
 ))  # fmt: skip
 """Kinds of events that are counted and leave none here: what they say is said elsewhere, or to the harness only."""
 _UNDERSTOOD = _QUIET | _TOLD.keys() | {"span_begin", "step", "model", "tool", "sandbox"}
+_PARTS = frozenset(("text", "reasoning", "image", "audio", "video", "data", "document", "tool_use"))
+"""The kinds of content that there are; only of the first two the words are read."""
 _ERRORS = {"timeout": "timeout", "permission": "permission", "file_not_found": "not_found"}
 _STATUS: dict[str | None, CallStatus] = {"approval": "rejected", "cancelled": "cancelled"}
 
@@ -143,10 +146,10 @@ class Reader:
         failure = records.failure_of(event.error)
         if failure is not None:
             self._builder.event("api_error", failure.message, at, thread=place.thread)
-        try:
-            output = records.decode_output(event.output) if event.output else records.Output()
-        except UNREADABLE:
-            output = records.Output()
+        output = each([event.output], records.decode_output, self._artifact)[0] if event.output else records.Output()
+        if output is None:
+            self._builder.event("unknown", bytes(event.output).decode("utf-8", "replace"), at, thread=place.thread)
+            return
         choice = output.choices[0] if output.choices else None
         if choice is None or choice.message is None or (failure is not None and not choice.message.content):
             return
@@ -176,9 +179,8 @@ class Reader:
         times = dict(times) if known else {}
         new: list[Message] = []
         for raw in raws[known:]:
-            try:
-                message = records.decode_message(raw)
-            except UNREADABLE:
+            message = each([raw], records.decode_message, self._artifact)[0]
+            if message is None:
                 self._builder.event("unknown", bytes(raw).decode("utf-8", "replace"), thread=thread)
                 continue
             if self._is_new(message, times):
@@ -212,6 +214,8 @@ class Reader:
             self._answer(message, text, at, thread)
         else:
             self._builder.event("meta", text, at, thread=thread)
+        if isinstance(message.content, list):
+            self._builder.unread((part.type or "" for part in message.content), _PARTS, at, thread)
 
     def _user(self, message: Message, text: str, at: int | None, thread: str) -> None:
         """The task is the prompt; so is what an operator types. The rest the scaffold says in the person's name."""

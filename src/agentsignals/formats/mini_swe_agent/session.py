@@ -69,6 +69,10 @@ class Conversation:
         if isinstance(message.reasoning_content, str) and message.reasoning_content:
             builder.event("thinking", message.reasoning_content, at, step)
         commands = _noted(message.extra) or _called(message.tool_calls)
+        noted = message.extra.actions if message.extra is not None else None
+        for calls, read in ((noted, _noted(message.extra)), (message.tool_calls, _called(message.tool_calls))):
+            for _ in range((len(calls) if isinstance(calls, list) else 0) - len(read)):
+                builder.event("unknown", "call without a command", at, step)
         text = message.text
         if not commands:
             fenced = _fenced(text)

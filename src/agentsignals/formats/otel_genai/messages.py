@@ -21,6 +21,13 @@ _ROLES = {"gen_ai.system.message": "system", "gen_ai.user.message": "user", "gen
           "gen_ai.tool.message": "tool"}  # fmt: skip
 
 
+PARTS = frozenset(
+    ("text", "reasoning", "thinking", "tool_call", "tool_use", "tool_call_response", "tool_result", "blob", "file",
+     "uri", "image", "image_url")
+)  # fmt: skip
+"""The kinds of parts that there are; attached ones have no words."""
+
+
 class Call(Struct, gc=False):
     id: str
     name: str
@@ -36,6 +43,8 @@ class Message(Struct, kw_only=True):
     calls: list[Call] = field(default_factory=list)
     answers: list[tuple[str, str]] = field(default_factory=list)
     finish_reason: str | None = None
+    kinds: list[str] = field(default_factory=list)
+    """Of its parts."""
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -131,6 +140,7 @@ def _part(part: object, made: Message, texts: list[str]) -> None:
     if not isinstance(part, dict):
         return
     kind = part.get("type")
+    made.kinds.append(as_text(kind))
     if kind == "text":
         texts.append(as_text(part.get("content") if "content" in part else part.get("text")))
     elif kind in ("reasoning", "thinking"):

@@ -9,7 +9,7 @@ from msgspec import Struct
 from agentsignals.formats import any_agent as agents
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.figures import count
-from agentsignals.formats.otel_genai.messages import Message, as_text, spoken
+from agentsignals.formats.otel_genai.messages import PARTS, Message, as_text, spoken
 from agentsignals.formats.otel_genai.records import Event, Span, as_int, at_us
 from agentsignals.model import MAIN, CallStatus, Session, Step
 
@@ -143,6 +143,8 @@ class Conversation:
                 self._builder.turn("prompt", message.text, at)
             else:
                 self._builder.event("meta", message.text, at, thread=thread)
+        if message.role != "assistant":
+            self._builder.unread(message.kinds, PARTS, at, thread)
 
     def _said(self, message: Message, at: int | None, step: Step | None, thread: str) -> None:
         for thought in message.thinking:
@@ -154,6 +156,7 @@ class Conversation:
             call_id = call.id or f"call#{len(self._builder.session.tool_calls)}"
             self._builder.call(call_id, name, call.arguments, agents.tool(name, call.arguments), at, step, thread)
             self._open.setdefault(name, []).append(call_id)
+        self._builder.unread(message.kinds, PARTS, at, thread)
 
     def _tool(self, moment: Moment, thread: str) -> None:
         """A tool's span answers the call of that id, else the oldest open one of its name, else is a call by itself."""

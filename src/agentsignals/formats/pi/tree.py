@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from agentsignals.formats.pi.records import Entry
+from agentsignals.formats.pi.records import Entry, at_of
 from agentsignals.model import ABANDONED, MAIN
 
 _SAID = frozenset(("message", "custom_message", "compaction", "branch_summary"))
@@ -30,7 +30,7 @@ def copy_key(entry: Entry) -> tuple[object, ...]:
     """The same for an entry and its copy in a fork; ids won't do, a v1 file has none until Pi rewrites it."""
     message = entry.message
     return (
-        entry.timestamp,
+        at_of(entry),
         entry.type,
         entry.customType,
         message.role if message is not None else None,

@@ -112,6 +112,8 @@ class _Reader:
             self._result(message, at, thread)
         elif message.text:
             self.builder.event("meta", message.text, at, thread=thread)
+        if isinstance(message.content, list):
+            self.builder.unread((part.type or "" for part in message.content), records.PARTS, at, thread)
 
     def _answer(self, n: int, message: Message, at: int | None, thread: str) -> None:
         step = self.builder.step(message.id, message.model, at, thread)
@@ -124,6 +126,7 @@ class _Reader:
             self.builder.event("text", message.text, at, step, thread)
         for order, call in enumerate(message.toolCalls or ()):
             if call.function is None:
+                self.builder.event("unknown", "call without a function", at, step, thread)
                 continue
             name, arguments = call.function.name or "", _arguments(call.function.arguments)
             call_id = call.id or f"{n}#{order}"

@@ -13,6 +13,10 @@ class Part(Struct, gc=False):
     text: str | None = None
 
 
+PARTS = frozenset(("text", "image", "image_url", "input_audio", "input_video", "file"))
+"""The kinds of parts that there are; the attached ones have no words."""
+
+
 class Function(Struct, gc=False):
     name: str | None = None
     arguments: Raw = Raw()

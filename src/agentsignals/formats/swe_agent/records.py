@@ -45,6 +45,10 @@ class Call(Struct, gc=False):
     function: Function | None = None
 
 
+PARTS = frozenset(("text", "image_url", "image", "tool_result"))
+"""The kinds of blocks that there are; pictures have no words."""
+
+
 class Message(Struct, kw_only=True):
     """One message of the history."""
 
@@ -68,6 +72,12 @@ class Message(Struct, kw_only=True):
         if self.is_demonstration:
             return "demonstration"
         return self.message_type if isinstance(self.message_type, str) else self.role
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds of its blocks."""
+        blocks = self.content if isinstance(self.content, list) else []
+        return [as_text(b.get("type")) if isinstance(b, dict) else "" for b in blocks]
 
 
 class ModelStats(Struct, gc=False):

@@ -37,6 +37,12 @@ class Conversation:
         if not opening and steps and steps[0] is not None:
             opening = records.prompt_of(steps[0])
         self._open(opening, stated)
+        for n, message in enumerate(self._messages, 1):
+            self.builder.line = n
+            self.builder.unread(message.kinds, records.PARTS, None)
+            for call in (message.tool_calls or ())[1:]:  # of several the harness runs the first
+                name = as_text(call.function.name) if call.function is not None else ""
+                self.builder.event("unknown", f"another call, {name[:80] or 'without a name'}")
         if not steps:
             self._read_history()
             return

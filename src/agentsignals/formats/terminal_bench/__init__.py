@@ -39,9 +39,7 @@ def _is_run(found: dict[str, object], head: Head) -> bool:
     results = found.get("results")
     if results is CUT:
         return _IN_RESULTS.search(head.text) is not None and '"failure_mode"' in head.text
-    return (
-        isinstance(results, list) and bool(results) and all(isinstance(r, dict) and r.keys() >= _TRIAL for r in results)
-    )
+    return isinstance(results, list) and any(isinstance(r, dict) and r.keys() >= _TRIAL for r in results)
 
 
 FORMAT = Format(name="terminal-bench", version=1, claims=claims, read=read_by("terminal_bench.files"), snapshots=False)
