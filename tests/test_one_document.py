@@ -103,6 +103,34 @@ def test_an_odd_message_costs_only_itself(name: str, odd: Any) -> None:
     assert artifact.skipped_reasons == ({} if name == "kiro" and odd == [] else {"bad_shape": 1})
 
 
+_ITEMS = {
+    "opencode": ("messages", {"info": {"role": "user", "cost": 0}, "parts": [{"type": "text", "text": "three"}]}),
+    "gemini-cli": ("messages", {"type": "user", "content": "three", "tokens": {"input": 0}}),
+    "kiro": (
+        "history",
+        {"user": {"content": {"Prompt": {"prompt": "three"}}}, "request_metadata": {"request_start_timestamp_ms": 0}},
+    ),
+    "atif": ("steps", {"source": "user", "message": "three", "llm_call_count": 0}),
+    "mini-swe-agent": ("messages", {"role": "user", "content": "three", "tool_call_id": 0}),
+    "swe-agent": ("history", {"role": "user", "content": "three", "message_type": 0}),
+}
+_WHOLE: dict[str, dict[str, Any]] = {
+    "atif": {"schema_version": "ATIF-v1.4", "session_id": "s", "agent": {"name": "a", "version": "1"}},
+    "mini-swe-agent": {"trajectory_format": "mini-swe-agent-1", "info": {}},
+    "swe-agent": {"environment": "e", "trajectory": [], "info": {}},
+}
+
+
+@pytest.mark.parametrize("value", ["9" * 5000, "-1e400", "NaN"], ids=["5000 digits", "1e400", "NaN"])
+@pytest.mark.parametrize("name", list(_ITEMS))
+def test_an_impossible_value_costs_itself_and_not_its_item(name: str, value: str) -> None:
+    key, item = _ITEMS[name]
+    made = {**(_WHOLE.get(name) or document(name, [])), key: [item]}
+    (artifact,), reading = read(name, json.dumps(made).replace(": 0}", f": {value}}}").encode())
+    assert prompts(reading) == ["three"]
+    assert (artifact.skipped, artifact.skipped_reasons) == (0, {"impossible_number": 1})
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_file_without_its_messages_is_no_session_and_is_counted(name: str) -> None:
     for content, reason in ((b'{"info": {', "cut_document"), (b'{"messages": 3, "history": 3}', "bad_shape")):

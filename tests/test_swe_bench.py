@@ -240,6 +240,34 @@ def test_files_of_odd_shape_are_refused_or_counted(content: bytes) -> None:
     assert artifact.skipped_reasons == {"bad_shape": 1}
 
 
+def _prediction(task: str) -> dict[str, Any]:
+    return {"instance_id": task, "model_name_or_path": "m", "model_patch": DIFF}
+
+
+_ONE, _TWO = (json.dumps(_prediction(f"acme__tools-{n}")) for n in (1, 2))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "skipped"),
+    [
+        ("all_preds.jsonl", f"{_ONE[:40]}\n{_ONE}\n{_TWO}\n", {"bad_json": 1}),
+        ("all_preds.jsonl", f"[]\n{_ONE}\n{_TWO}\n", {"bad_shape": 1}),
+        ("preds", f"{_ONE[:40]}\n{_ONE}\n{_TWO}\n", {"bad_json": 1}),
+        ("preds.json", f"[5, {_ONE}, {_TWO}]", {"bad_shape": 1}),
+        ("preds.json", f'{{"a": {{}}, "b": {_ONE}, "c": {_TWO}}}', {"bad_shape": 1}),
+        ("preds.json", f'{{"b": {_ONE}, "c": {_TWO[:-1]}, "odd": 1e400}}}}', {}),
+        ("report.json", f'{{"a": 5, {report(task="t-1")[1:-1]}, {report(task="t-2")[1:-1]}}}', {"bad_shape": 1}),
+    ],
+)
+def test_a_bad_entry_among_others_costs_itself(name: str, content: str, skipped: dict[str, int]) -> None:
+    artifact = Artifact(
+        artifact_id="a", source="t", path=f"/r/{name}", format="swe-bench", sha256="", bytes=len(content)
+    )
+    parts = by_name("swe-bench").read([Input(content.encode(), artifact)]).attempts
+    assert (len(parts), artifact.skipped_reasons) == (2, skipped)
+    assert sum(artifact.record_kinds.values()) + artifact.skipped == artifact.records
+
+
 # -- the corpus --------------------------------------------------------------------------------------------------------
 
 
