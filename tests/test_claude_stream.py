@@ -248,6 +248,16 @@ def test_a_list_of_records_is_read_like_lines() -> None:
     assert cut.skipped_reasons == {"cut_document": 1}
 
 
+@pytest.mark.parametrize("first", [b"[[[[", b"[]", b"[5]", b"{", b'{"type": "sys', b"\xff"])
+def test_a_broken_first_line_costs_itself(first: bytes) -> None:
+    rows = [INIT, assistant("a", text("hi")), result()]
+    data = b"\n".join([first, *(json.dumps(row).encode() for row in rows)]) + b"\n"
+    artifact = Artifact(artifact_id="a", source="t", path="a", format="claude-stream", sha256="", bytes=len(data))
+    (session,) = FORMAT.read([Input(data, artifact)]).sessions
+    assert [e.kind for e in session.events] == ["text", "meta"]
+    assert (artifact.records, artifact.skipped) == (4, 1)
+
+
 def test_a_transcript_of_the_same_run_is_believed_and_nothing_counts_twice(tmp_path: Path) -> None:
     log = Log()
     log.user("fix it")

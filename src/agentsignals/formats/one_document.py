@@ -21,6 +21,7 @@ REDACTED = "REDACTED"
 """What a collector leaves of an id it took for a secret (design/formats.md#entire): names nothing, and is not
 unique."""
 
+_LIST = re.compile(rb"[\xef\xbb\xbf\s]{0,64}\[\s{0,64}\{")
 _SPACE = re.compile(r"[\s\ufeff]*")
 
 
@@ -65,6 +66,11 @@ def read(given: Input, decode: Decode[T], key: str) -> T | None:
         return None
     lenient.account(given.artifact)
     return salvaged
+
+
+def is_list(data: bytes) -> bool:
+    """Whether a file is one list of objects. Of JSON Lines, a first line that is another list is a broken record."""
+    return _LIST.match(data) is not None
 
 
 def tally(artifact: Artifact, group: str, types: list[str | None]) -> None:

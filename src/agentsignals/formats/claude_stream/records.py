@@ -9,8 +9,9 @@ from msgspec import Raw, Struct
 
 from agentsignals.formats import Input
 from agentsignals.formats.claude_code.records import Line, Message
+from agentsignals.formats.one_document import each, is_list
 from agentsignals.formats.one_document import read as read_document
-from agentsignals.formats.records import UNREADABLE, document, lines, skip
+from agentsignals.formats.records import document, lines, skip
 from agentsignals.model import Artifact
 
 QUIET = frozenset(
@@ -142,7 +143,7 @@ def _in_camel_case(facts: object) -> object:
 
 def read_lines(data: bytes, artifact: Artifact) -> tuple[Sequence[int], list[Line]]:
     """All records of a file and their numbers: a line each, or items of one list."""
-    if bytes(data[:64]).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"[":
+    if is_list(data):
         return _of_list(data, artifact)
     if _is_one_result(data):
         only = document(data, artifact, decode)
@@ -152,20 +153,21 @@ def read_lines(data: bytes, artifact: Artifact) -> tuple[Sequence[int], list[Lin
 
 
 def _is_one_result(data: bytes) -> bool:
-    """Whether the file is one printed document: its first line is no record by itself."""
-    return bytes(data[: data.find(b"\n")]).strip() == b"{" if data.find(b"\n") >= 0 else False
+    """Whether the file is one printed document: its first line is no record by itself, and none begins behind it."""
+    end = data.find(b"\n")
+    return end >= 0 and bytes(data[:end]).strip() == b"{" and data.find(b"\n{") < 0
 
 
 def _of_list(data: bytes, artifact: Artifact) -> tuple[Sequence[int], list[Line]]:
     found = read_document(Input(data, artifact), _listed, "records")
     numbers: list[int] = []
     kept: list[Line] = []
-    for number, raw in enumerate(found.records if isinstance(found, _Listed) else found or (), 1):
+    raws = found.records if isinstance(found, _Listed) else found or []
+    for number, record in enumerate(each(raws, decode, artifact), 1):
         artifact.records += 1
-        try:
-            kept.append(decode(bytes(raw)))
-        except UNREADABLE:
+        if record is None:
             skip(artifact, "bad_shape")
         else:
             numbers.append(number)
+            kept.append(record)
     return numbers, kept

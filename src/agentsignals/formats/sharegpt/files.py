@@ -14,8 +14,9 @@ from msgspec import Raw, Struct
 from agentsignals.formats import Input, Reading, gathered
 from agentsignals.formats.any_agent import record_edit, tool
 from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.one_document import each, is_list
 from agentsignals.formats.one_document import read as read_document
-from agentsignals.formats.records import UNREADABLE, lines, saw, skip
+from agentsignals.formats.records import lines, saw, skip
 from agentsignals.formats.sharegpt import name_of
 from agentsignals.formats.sharegpt.tags import Answered, Called, answer_of, call_of, results_of
 from agentsignals.model import Artifact, CallStatus, Session, Step
@@ -91,7 +92,7 @@ def pieces(inputs: list[Input]) -> Iterator[Reading]:
 def _rows(given: Input) -> Iterator[tuple[int, Row]]:
     """Rows with their line, or their place in the list. Lines are decoded one by one, however long the file is."""
     start = bytes(given.data[:64]).lstrip(b"\xef\xbb\xbf \t\r\n")
-    if start[:1] == b"[" or (start[:1] == b"{" and _is_wrapper(given.data)):
+    if is_list(given.data) or (start[:1] == b"{" and _is_wrapper(given.data)):
         yield from _listed(given)
     else:
         yield from lines(given.data, given.artifact, decode_row)
@@ -102,7 +103,7 @@ def _is_wrapper(data: bytes) -> bool:
     head = bytes(data[:_HEAD])
     rows, first = _ROWS.search(head), _CONVERSATION.search(head)
     wraps = rows is not None and (first is None or rows.start() < first.start())
-    return wraps or head.lstrip().partition(b"\n")[0].strip() == b"{"
+    return wraps or (head.lstrip().partition(b"\n")[0].strip() == b"{" and b"\n{" not in head)
 
 
 def _listed(given: Input) -> Iterator[tuple[int, Row]]:
@@ -110,15 +111,15 @@ def _listed(given: Input) -> Iterator[tuple[int, Row]]:
     raws = found.rows if isinstance(found, _Document) else found or []
     if isinstance(found, _Document) and not raws:
         raws = [Raw(bytes(given.data))]  # one row, printed over several lines
-    for number, raw in enumerate(raws, 1):
+    for number, row in enumerate((each([raw], _row, given.artifact)[0] for raw in raws), 1):
         given.artifact.records += 1
-        try:
-            yield number, _row(bytes(raw))
-        except UNREADABLE:
+        if row is None:
             skip(given.artifact, "bad_shape")
+        else:
+            yield number, row
 
 
-def _row(raw: bytes) -> Row:
+def _row(raw: memoryview | bytes) -> Row:
     inner = _wrapped(raw).row
     return decode_row(inner or raw)
 
