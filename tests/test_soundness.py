@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentsignals.formats import Input
+from agentsignals.formats import Input, by_name
 from agentsignals.formats.atif import FORMAT as ATIF
 from agentsignals.formats.factory_droid import FORMAT as DROID
 from agentsignals.formats.figures import MOST_TOKENS, MOST_USD, amount, count
@@ -92,3 +92,17 @@ def test_a_block_of_unknown_kind_is_told_on_either_side(role: str) -> None:
         ]
     ).sessions
     assert [e.kind for e in session.events].count("unknown") == 1
+
+
+@pytest.mark.parametrize(
+    ("reward", "reason"),
+    [("1e308", "impossible_score"), ('"0.5"', "impossible_score"), ("1e400", "impossible_number"), ("0.5", None)],
+)
+def test_a_reward_that_is_none_costs_itself_and_not_its_session(reward: str, reason: str | None) -> None:
+    steps = '[{"role": "user", "content": "hi"}, {"role": "agent", "content": "x", "token_usage": {"input_tokens": 5}}]'
+    data = f'{{"trace_id": "t", "session_id": "s", "outcome": {{"reward": {reward}}}, "steps": {steps}}}\n'.encode()
+    artifact = Artifact(artifact_id="a", source="s", path="r.jsonl", format="opentraces", sha256="", bytes=len(data))
+    reading = by_name("opentraces").read([Input(data, artifact)])
+    assert [s.steps[0].input_tokens for s in reading.sessions] == [5]
+    assert [a.reward for a in reading.attempts if a.reward is not None] == ([] if reason else [0.5])
+    assert (artifact.skipped, artifact.skipped_reasons) == (0, {reason: 1} if reason else {})

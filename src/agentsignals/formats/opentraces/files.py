@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import Raw, Struct, field
 
-from agentsignals.formats import Input, Reading, gathered
+from agentsignals.formats import Input, Reading, figures, gathered
 from agentsignals.formats.any_agent import record_edit, tool
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.records import lines, read_before, saw
@@ -20,7 +20,7 @@ class Call(Struct):
     tool_call_id: str = ""
     tool_name: str = ""
     input: Raw = Raw()
-    duration_ms: int | None = None
+    duration_ms: object = None
 
 
 class Observation(Struct):
@@ -31,10 +31,10 @@ class Observation(Struct):
 
 
 class Usage(Struct):
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cache_read_tokens: int | None = None
-    cache_write_tokens: int | None = None
+    input_tokens: object = None
+    output_tokens: object = None
+    cache_read_tokens: object = None
+    cache_write_tokens: object = None
 
     def says(self) -> bool:
         """The schema fills in 0 for what is not known: all zeros say nothing."""
@@ -74,7 +74,7 @@ class Task(Struct):
 
 class Outcome(Struct):
     success: bool | None = None
-    reward: float | None = None
+    reward: object = None
     terminal_state: str | None = None
 
 
@@ -150,7 +150,7 @@ def _attempt(name: str, record: Record, artifact: Artifact, number: int) -> Atte
         session_id=name,
         session_artifact=artifact.artifact_id,
         trial_id=record.trace_id,
-        reward=record.outcome.reward,
+        reward=figures.number(record.outcome.reward),
         exit_status=record.outcome.terminal_state,
         knobs={"model_id": record.agent.model} if record.agent.model else {},
         said=[Said(text=told, artifact_id=artifact.artifact_id, line=number, fields=["reward", "exit_status"])],
@@ -201,9 +201,12 @@ class _Conversation:
         call_of_model = self.builder.step(None, step.model, at, thread)
         usage = step.token_usage
         if usage is not None and usage.says():
-            call_of_model.input_tokens, call_of_model.output_tokens = usage.input_tokens, usage.output_tokens
-            call_of_model.cache_read_tokens = usage.cache_read_tokens
-            call_of_model.cache_write_tokens = usage.cache_write_tokens
+            call_of_model.input_tokens, call_of_model.output_tokens = (
+                figures.count(usage.input_tokens),
+                figures.count(usage.output_tokens),
+            )
+            call_of_model.cache_read_tokens = figures.count(usage.cache_read_tokens)
+            call_of_model.cache_write_tokens = figures.count(usage.cache_write_tokens)
         if step.reasoning_content:
             self.builder.event("thinking", step.reasoning_content, at, call_of_model, thread)
         if step.content:
@@ -213,7 +216,7 @@ class _Conversation:
             self.builder.call(
                 one.tool_call_id, one.tool_name, given, tool(one.tool_name, given), at, call_of_model, thread
             )
-        took = {c.tool_call_id: c.duration_ms for c in step.tool_calls}
+        took = {c.tool_call_id: figures.count(c.duration_ms) for c in step.tool_calls}
         for seen in step.observations:
             ms = took.get(seen.source_call_id)
             self._observed(seen, at + ms * 1000 if at is not None and ms is not None else None, thread)
