@@ -15,6 +15,7 @@ from agentsignals.errors import AmbiguousFormat, FormatError
 from agentsignals.formats.head import Head
 from agentsignals.formats.records import skip as skip
 from agentsignals.formats.soundness import VERSION, checked, sound_claim
+from agentsignals.formats.soundness import refuse as refuse
 from agentsignals.model import Artifact, Checkpoint, Session
 from agentsignals.model.attempt import Attempt
 

@@ -8,8 +8,7 @@ from agentsignals import prices
 from agentsignals.catalog import INTERNAL_ERROR, Result, measure
 from agentsignals.embedding import light
 from agentsignals.errors import AgentSignalsError
-from agentsignals.formats import skip
-from agentsignals.formats.soundness import refuse
+from agentsignals.formats import refuse, skip
 from agentsignals.ingest.across import Gist, gist
 from agentsignals.model import Absent, Artifact, Label, Session
 from agentsignals.sources import error_text, sound
