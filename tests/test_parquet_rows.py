@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 import time
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from agentsignals.ingest import pipeline
-from agentsignals.sources import RawFile, Unreadable, hub_cache, open_source, read
+from agentsignals.sources import RawFile, Unreadable, hub_cache, open_source, parquet_rows, read
 from agentsignals.store import Store
 from tests.hub_server import DataSet, Hub
 from tests.hub_sets import conversation, hub, messages, table
@@ -132,6 +135,56 @@ def test_a_table_without_transcripts_is_counted_with_the_reason(hub: Hub, data: 
     found = list(open_source("hub:ann/table"))
     assert [f.reason for f in found if isinstance(f, Unreadable)] == [reason]
     assert [f.uri for f in found if isinstance(f, RawFile)] == ["hub:ann/table@main:b.parquet#0"]
+
+
+def in_groups(*, rows: int, of: int, words: int = 20) -> bytes:
+    """A table of row groups of so many rows, packed so that damage shows."""
+    prompts = [f"Prompt {n} {'again ' * words}" for n in range(rows)]
+    columns = {"id": [f"session-{n:04}" for n in range(rows)], "messages": [json.dumps(messages(p)) for p in prompts]}
+    out = io.BytesIO()
+    pq.write_table(pa.table(columns), out, row_group_size=of, compression="gzip")
+    return out.getvalue()
+
+
+def with_damage(data: bytes, group: int) -> bytes:
+    """The table with the first page of this group's last column spoilt."""
+    column = pq.ParquetFile(io.BytesIO(data)).metadata.row_group(group).column(1)
+    at = column.dictionary_page_offset or column.data_page_offset
+    return data[:at] + b"\xff" * 40 + data[at + 40 :]
+
+
+@pytest.mark.parametrize("group", [0, 1, 2])
+def test_damage_costs_the_rows_of_its_group_alone(hub: Hub, tmp_path: Path, group: int) -> None:
+    summary, found = analyzed(hub, with_damage(in_groups(rows=9, of=3), group), tmp_path)
+    lost = range(3 * group, 3 * group + 3)
+    assert [row[0] for row in found] == [f"session-{n:04}" for n in range(9) if n not in lost]
+    assert summary.skipped == {"bad_parquet": 1}
+    asked = "SELECT path, note FROM artifacts WHERE skipped > 0"
+    (told,) = Store(tmp_path / "store").sql(asked).fetchall()
+    assert told == (f"hub:ann/table@main:data/train.parquet#{lost[0]}-{lost[-1]}", "3 rows were not read")
+
+
+def test_a_group_beyond_all_measure_is_counted_and_the_others_are_read(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small, large = in_groups(rows=2, of=2), in_groups(rows=2, of=2, words=400)
+    sizes = [pq.ParquetFile(io.BytesIO(d)).metadata.row_group(0).total_byte_size for d in (small, large)]
+    monkeypatch.setattr(parquet_rows, "GROUP_BYTES_MAX", sum(sizes) // 2)
+    hub.sets["ann/large"] = DataSet({"a.parquet": large, "b.parquet": small})
+    found = list(open_source("hub:ann/large"))
+    assert [(f.uri, f.reason) for f in found if isinstance(f, Unreadable)] == [
+        ("hub:ann/large@main:a.parquet#0-1", "row_group_too_large")
+    ]
+    assert [f.uri[-3:] for f in found if isinstance(f, RawFile)] == ["t#0", "t#1"]
+
+
+def test_text_that_is_no_utf8_costs_its_row(hub: Hub, tmp_path: Path) -> None:
+    rows = [conversation(ONE, "Fix it."), b"\xff\xfe", conversation(TWO, "Go on.")]
+    odd = pa.Array.from_buffers(pa.string(), 3, pa.array([*rows], pa.binary()).buffers())
+    head = pa.array([rows[0].decode()] * parquet_rows.LOOKED_AT)
+    summary, found = analyzed(hub, table(trace=pa.concat_arrays([head, odd])), tmp_path)
+    assert {row[0] for row in found} == {ONE, TWO}
+    assert summary.skipped == {"empty_file": 1}
 
 
 def test_rows_are_taken_out_again_when_the_cache_lost_them(hub: Hub) -> None:

@@ -112,16 +112,20 @@ def _rows(wanted: Asked, listing: Listing, held: Held, table: Path) -> Iterator[
     from agentsignals.sources.parquet_rows import taken_out  # noqa: PLC0415  (pyarrow is loaded for tables only)
 
     try:
-        rows = taken_out(table, hub_cache.rows(held.oid))
+        found = taken_out(table, hub_cache.rows(held.oid))
     except (OSError, ValueError):
         yield Unreadable(_uri(wanted, held.path), wanted.spec, "bad_parquet")
         return
     except Exception as problem:  # noqa: BLE001  (kept by name and shown: the other files of the data set are listed)
         yield stumbled(_uri(wanted, held.path), wanted.spec, problem)
         return
-    if not rows:
-        yield Unreadable(_uri(wanted, held.path), wanted.spec, "no_transcript_column" if rows is None else "empty_file")
-    for row in rows or ():
+    if not found.rows and not found.lost:
+        reason = "empty_file" if found.has_column else "no_transcript_column"
+        yield Unreadable(_uri(wanted, held.path), wanted.spec, reason)
+    for lost in found.lost:
+        uri = f"{_uri(wanted, held.path)}#{lost.n}-{lost.n + lost.rows - 1}"
+        yield Unreadable(uri, wanted.spec, lost.reason, f"{lost.rows:,} rows were not read")
+    for row in found.rows:
         yield _raw(wanted, listing, held, f"{held.oid}#{row.n}", row.bytes, f"#{row.n}", row.session_id)
 
 

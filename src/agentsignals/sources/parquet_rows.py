@@ -5,6 +5,8 @@ Two layouts are known, by what the columns hold and not by what they are called:
 text      a column of JSON Lines or JSON documents (the Hub's viewer calls it `trace`)
 messages  a column of lists of messages, each with a role (`messages`, `conversation` …): written as a conversation
           in the Hub's simple format (STS)
+
+Tables are other people's: they are read a few rows at a time, and what is damaged or huge costs the rows of its group.
 """
 
 from __future__ import annotations
@@ -24,9 +26,15 @@ from msgspec import Struct
 
 LOOKED_AT = 8
 """Rows that are looked at to find the column."""
+GROUP_BYTES_MAX = 4 * 1024**3
+"""Of the columns that are read, unpacked, in one row group; a writer's usual group is a thirtieth of that or less
+(parquet.apache.org/docs/file-format/configurations). The rows of a larger one are counted, not read."""
 _BATCH_ROWS = 64
+_BATCH_BYTES = 64 * 1024 * 1024
+"""What is unpacked at a time, rows being of their group's mean size."""
+_READ_AHEAD_BYTES = 1024 * 1024
 _NOTHING: tuple[object, ...] = (None, "", b"", [])
-_INDEX = "rows.json"
+_INDEX = "table.json"
 _IDS = ("session_id", "sessionId", "conversation_id", "trace_id", "id")
 _SHORTEST_ID = 8
 """A shorter one (a row's number) names its row, not a session: two data sets would share it."""
@@ -43,6 +51,22 @@ class Row(Struct, frozen=True):
     session_id: str | None = None
 
 
+class Lost(Struct, frozen=True):
+    """Rows behind each other that could not be read, from the `n`th on, and why."""
+
+    n: int
+    rows: int
+    reason: str
+
+
+class Transcripts(Struct):
+    """What a table gave; `has_column` is whether any column holds transcripts."""
+
+    has_column: bool = False
+    rows: list[Row] = []
+    lost: list[Lost] = []
+
+
 class Layout(Struct, frozen=True):
     """Where in a table transcripts are."""
 
@@ -53,10 +77,10 @@ class Layout(Struct, frozen=True):
     model: str | None
 
 
-def taken_out(table: Path, folder: Path, again: bool = False) -> list[Row] | None:
-    """The transcripts of a table, as files of a folder; None when no column holds any. `again`: some of them got lost.
+def taken_out(table: Path, folder: Path, again: bool = False) -> Transcripts:
+    """The transcripts of a table, as files of a folder. `again`: some of them got lost.
 
-    OSError, ValueError when it is damaged or the disk refuses.
+    OSError, ValueError when all of it is damaged or the disk refuses.
     """
     index = folder / _INDEX
     if again or not index.is_file():
@@ -68,8 +92,7 @@ def taken_out(table: Path, folder: Path, again: bool = False) -> list[Row] | Non
             draft.rename(folder)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
-    found: list[Row] | None = msgspec.json.decode(index.read_bytes(), type=list[Row] | None)
-    return found
+    return msgspec.json.decode(index.read_bytes(), type=Transcripts)
 
 
 def path_of(folder: Path, n: int) -> Path:
@@ -77,39 +100,88 @@ def path_of(folder: Path, n: int) -> Path:
     return folder / f"{n}.gz"
 
 
-def _written(table: Path, folder: Path) -> list[Row] | None:
+def _written(table: Path, folder: Path) -> Transcripts:
     try:
-        with pq.ParquetFile(table) as file:
-            layout = _layout(file)
-            return list(_rows(file, layout, folder)) if layout is not None else None
+        file = pq.ParquetFile(table, buffer_size=_READ_AHEAD_BYTES, pre_buffer=False)
     except pa.ArrowException as problem:
         raise ValueError(str(problem)) from problem
+    with file:
+        layout, lost = _layout(file)
+        if layout is None:
+            return Transcripts(lost=lost)
+        found = Transcripts(has_column=True)
+        for row in _rows(file, layout, folder):
+            if isinstance(row, Lost):
+                found.lost.append(row)
+            else:
+                found.rows.append(row)
+        return found
 
 
-def _rows(file: pq.ParquetFile, layout: Layout, folder: Path) -> Iterator[Row]:
+def _rows(file: pq.ParquetFile, layout: Layout, folder: Path) -> Iterator[Row | Lost]:
     wanted = [c for c in (layout.column, layout.session_id, layout.harness, layout.model) if c]
-    n = -1
-    for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=list(dict.fromkeys(wanted))):
-        for row in batch.to_pylist():
-            n += 1
+    for n, batch in _batches(file, list(dict.fromkeys(wanted)), _BATCH_ROWS):
+        if isinstance(batch, Lost):
+            yield batch
+            continue
+        for at in range(batch.num_rows):
+            row: dict[str, Any] = {}
             try:
-                data = _text(row, layout, n).encode("utf-8", "replace")
-            except (ValueError, TypeError, RecursionError):
+                (row,) = batch.slice(at, 1).to_pylist()
+                data = _text(row, layout, n + at).encode("utf-8", "replace")
+            except (ValueError, TypeError, RecursionError, OverflowError):
                 data = b""
-            if data or row[layout.column] not in _NOTHING:  # an empty file stands, and is counted, for an odd row
-                path_of(folder, n).write_bytes(gzip.compress(data, 1, mtime=0))
-                yield Row(n, len(data), _id(row, layout))
+            if data or not row or row[layout.column] not in _NOTHING:  # an empty file stands, and counts, for an odd row
+                path_of(folder, n + at).write_bytes(gzip.compress(data, 1, mtime=0))
+                yield Row(n + at, len(data), _id(row, layout))
 
 
-def _layout(file: pq.ParquetFile) -> Layout | None:
-    """The column that holds most, of those whose first rows are all transcripts."""
-    head = next(file.iter_batches(batch_size=LOOKED_AT), None)
-    if head is None:
-        return None
-    names = head.schema.names
+def _batches(
+    file: pq.ParquetFile, columns: list[str] | None, most_rows: int
+) -> Iterator[tuple[int, pa.RecordBatch | Lost]]:
+    """Rows with the number of the first; of a group that is damaged or too large the rest is lost."""
+    first = 0
+    for group in range(file.metadata.num_row_groups):
+        about = file.metadata.row_group(group)
+        at, stop = first, first + about.num_rows
+        first = stop
+        size = _unpacked_bytes(about, columns)
+        if size > GROUP_BYTES_MAX:
+            yield at, Lost(at, stop - at, "row_group_too_large")
+            continue
+        rows = max(1, min(most_rows, about.num_rows * _BATCH_BYTES // max(1, size)))
+        try:
+            for batch in file.iter_batches(batch_size=rows, row_groups=[group], columns=columns):
+                yield at, batch
+                at += batch.num_rows
+        except (pa.ArrowException, OSError):  # reading fails with either; what is written fails outside of this
+            yield at, Lost(at, stop - at, "bad_parquet")
+
+
+def _unpacked_bytes(about: pq.RowGroupMetaData, columns: list[str] | None) -> int:
+    inside = [about.column(n) for n in range(about.num_columns)]
+    if columns is not None:
+        inside = [c for c in inside if any(f"{c.path_in_schema}.".startswith(f"{name}.") for name in columns)]
+    return sum(c.total_uncompressed_size for c in inside)
+
+
+def _layout(file: pq.ParquetFile) -> tuple[Layout | None, list[Lost]]:
+    """The column that holds most, of those whose first rows (that can be read) are all transcripts."""
+    lost: list[Lost] = []
+    for _, batch in _batches(file, None, LOOKED_AT):
+        if not isinstance(batch, Lost):
+            return _layout_of(batch), lost
+        lost.append(batch)
+    return None, lost
+
+
+def _layout_of(head: pa.RecordBatch) -> Layout | None:
     best: tuple[int, str, str] | None = None
-    for name in names:
-        values = [v for v in head.column(name).to_pylist() if v is not None and v not in ("", b"")]
+    for name in head.schema.names:
+        try:
+            values = [v for v in head.column(name).to_pylist() if v is not None and v not in ("", b"")]
+        except (ValueError, OverflowError):  # text that is no UTF-8, a date beyond all calendars
+            continue
         kind = _kind(values) if values else None
         if kind is not None:
             size = (sum(len(_as_text(v)) for v in values), name, kind)
