@@ -36,16 +36,25 @@ def smaller(task: Task) -> list[Task]:
 
 def test_a_task_that_ends_its_worker_is_done_in_parts(tmp_path: Path) -> None:
     once = str(tmp_path / "once")
-    tasks: list[Task] = [("a", "b"), ("c", "die", "d"), ("e",), (once,)]
-    assert sorted(executor().map(work, tasks, 2, smaller)) == ["a-b", "c", "d", "e", "given up", "once"]
+    tasks: list[Task] = [("a", "b"), ("die", "c"), (once,)]
+    assert sorted(executor().map(work, tasks, 2, smaller)) == ["a-b", "c", "given up", "once"]
 
 
 def test_where_every_worker_dies_the_machine_is_broken() -> None:
     with pytest.raises(WorkerError, match="die whatever"):
-        list(executor().map(work, [("die",), ("die",)], 2, lambda task: []))
+        list(executor().map(work, [("die",)], 1, lambda task: []))
 
 
 def test_an_error_of_a_worker_is_raised_as_it_is() -> None:
     with pytest.raises(StoreError, match="No space") as caught:
-        list(executor().map(work, [("a",), ("fail",)], 2, smaller))
+        list(executor().map(work, [("fail",)], 1, smaller))
     assert caught.value.hint == "Make some."
+
+
+def test_no_worker_is_this_very_process(tmp_path: Path) -> None:
+    assert list(executor().map(process_of, ["a", "b"], 0, lambda task: [])) == [os.getpid()] * 2
+
+
+def process_of(task: str) -> int:
+    """The process that does the task."""
+    return os.getpid()

@@ -8,9 +8,9 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import polars as pl
 import pytest
@@ -18,6 +18,7 @@ import pytest
 from agentsignals.cli import demo_corpus
 from agentsignals.errors import StoreError
 from agentsignals.ingest import pipeline
+from agentsignals.ingest.executor import EXECUTORS
 from agentsignals.store import Store
 from agentsignals.store.query import view_names
 
@@ -55,6 +56,41 @@ def test_the_demo_corpus_becomes_sessions_in_every_format(corpus: Path, tmp_path
     assert summary.internal_errors == {}
     prompts = sum(beat.kind == "prompt" for story in demo_corpus.stories() for beat in story.beats)
     assert summary.turns >= prompts
+
+
+def test_a_shard_holds_no_more_small_files_than_memory_is_good_for(tmp_path: Path) -> None:
+    (tmp_path / "many").mkdir()
+    for n in range(9):
+        (tmp_path / "many" / f"{n}.json").write_text(f'{{"n": {n}}}')
+    pipeline.ingest([str(tmp_path / "many")], tmp_path / "s", jobs=1, shard_bytes=7_000)
+    assert len(Store(tmp_path / "s").manifest.shards) == 3
+
+
+class Watched:
+    """An executor that notes how many workers it is given, and does all itself."""
+
+    workers: ClassVar[list[int]] = []
+
+    def map(
+        self, function: Callable[[Any], Any], tasks: Any, workers: int, smaller: object
+    ) -> Generator[Any, None, None]:
+        self.workers.append(workers)
+        yield from map(function, tasks)
+
+
+@pytest.mark.parametrize(
+    ("megabytes", "jobs", "workers"),
+    [(1, 1, 0), (1, 2, 0), (5, 1, 1), (5, 2, 2)],
+    ids=["small", "small, more jobs", "one job", "more jobs"],
+)
+def test_what_is_not_small_is_read_by_a_process_whose_end_ends_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, megabytes: int, jobs: int, workers: int
+) -> None:
+    monkeypatch.setitem(EXECUTORS, "watched", f"{__name__}:Watched")
+    monkeypatch.setattr(Watched, "workers", [])
+    (tmp_path / "a.json").write_text(json.dumps({"words": "x" * (megabytes << 20)}))
+    pipeline.ingest([str(tmp_path / "a.json")], tmp_path / "s", jobs=jobs, executor="watched")
+    assert Watched.workers[0] == workers
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -18,8 +19,8 @@ from agentsignals.catalog import measure
 from agentsignals.errors import StoreError, UnknownSession
 from agentsignals.ingest import pipeline
 from agentsignals.model import Artifact, Session
-from agentsignals.store import Store, shards
-from agentsignals.store.manifest import Manifest, SessionEntry, ShardEntry
+from agentsignals.store import Store, manifest, shards
+from agentsignals.store.manifest import FileEntry, Manifest, SessionEntry, ShardEntry
 from agentsignals.store.query import rows
 from agentsignals.views.session import SessionView
 from tests.build import call, say, session, think, user, write_shard
@@ -98,6 +99,51 @@ def test_a_unique_beginning_of_an_id_will_do(tmp_path: Path) -> None:
     for wrong in ("ab", "z", ""):
         with pytest.raises(UnknownSession):
             store.resolve(wrong)
+
+
+def _unclaimed(uri: str, shard: str = "one", **other: Any) -> FileEntry:
+    key = f"file:{uri}" if shard else ""
+    kept = {"container": "", "key": "", "session_hint": None, "repo_hint": None, "format": None, "parser": 9}
+    kept |= {"source": "local", "spec": "/data", "bytes": 30, "stamp": 1_772_442_000_000_000_007}
+    kept |= {"family": key, "keys": [key] if key else [], "shard": shard, "skipped": {"unrecognised": 1}}
+    return FileEntry(**(kept | other))
+
+
+_ODD_ENTRIES: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "no trace": {"shard": "", "skipped": {"not_a_trace": 1}},
+    "claimed": {"format": "pi", "skipped": {}},
+    "of a family": {"keys": ["file:/data/a/0", "session:x"]},
+    "of another family": {"family": "file:/data/b"},
+    "two reasons": {"skipped": {"unrecognised": 1, "internal_error": 1}},
+    "twice": {"skipped": {"unrecognised": 2}},
+    "an error": {"error": "ValueError: x"},
+    "from Git": {"source": "git", "stamp": None, "container": "/r", "key": "abc"},
+    "with a hint": {"session_hint": "s"},
+    "of a repository": {"repo_hint": "r"},
+}
+
+
+@pytest.mark.parametrize("other", _ODD_ENTRIES.values(), ids=_ODD_ENTRIES)
+@pytest.mark.parametrize("uri", ["/data/a/0", "/0", "/data/\\\\a//\\xff.json"])
+def test_the_index_gives_back_each_file_as_it_was(tmp_path: Path, uri: str, other: dict[str, Any]) -> None:
+    entries = {uri: _unclaimed(uri, **other), "/data/a/1": _unclaimed("/data/a/1")}
+    manifest.save(tmp_path, Manifest(files=dict(entries)))
+    loaded, lost = manifest.load(tmp_path)
+    assert loaded is not None and not lost
+    assert loaded.files == entries
+    loaded.files[uri].shard = loaded.files["/data/a/1"].shard = "two"
+    manifest.save(tmp_path, loaded)
+    again, _ = manifest.load(tmp_path)
+    assert again is not None and again.files == loaded.files
+
+
+def test_a_file_that_no_format_claims_takes_little_of_the_index(tmp_path: Path) -> None:
+    sizes = []
+    for n in (100, 1_100):
+        manifest.save(tmp_path, Manifest(files={(u := f"/data/some/folder/{i}.json"): _unclaimed(u) for i in range(n)}))
+        sizes.append((tmp_path / manifest.NAME).stat().st_size)
+    assert (sizes[1] - sizes[0]) / 1_000 < 60
 
 
 def test_a_cut_index_is_made_again(tmp_path: Path) -> None:

@@ -34,8 +34,8 @@ from agentsignals.store.manifest import FileEntry, Manifest
 SHARD_BYTES = 64 * 1024 * 1024
 """Raw bytes a shard aims at: memory stays under some 250 MB a worker (design/speed.md#shards), and a lost worker
 loses little."""
-
-
+_FILE_BYTES = 2048
+"""What a file weighs beside its bytes: a shard of very many small ones would take more memory than one of few."""
 _ZIP = b"PK\x03\x04"
 _TWIN = "twin:"
 """Begins the key of a content: data sets are uploaded again whole, and a file without a session id is the same then."""
@@ -293,10 +293,11 @@ def _packed(families: list[Family], shard_bytes: int) -> Iterator[list[Family]]:
     shard: list[Family] = []
     size = 0
     for family in sorted(families, key=lambda f: f.name):
-        if shard and size + family.bytes > shard_bytes:
+        weight = family.bytes + _FILE_BYTES * len(family.members)
+        if shard and size + weight > shard_bytes:
             yield shard
             shard, size = [], 0
         shard.append(family)
-        size += family.bytes
+        size += weight
     if shard:
         yield shard

@@ -92,6 +92,24 @@ class Manifest(Struct, kw_only=True):
     """Counts what was written, so that no name is used twice: a reader may still hold what had it."""
 
 
+class _Unclaimed(Struct, array_like=True):
+    """Files of one folder of this machine that no format claims, of one reason: a folder of data holds many."""
+
+    spec: str
+    folder: str
+    parser: int
+    reason: str
+    shard: str
+    files: dict[str, tuple[int, int]]
+    """Bytes and stamp by name."""
+
+
+class _Written(Manifest):
+    """The index as it is written: those files are not among `files`, where each would take a hundred bytes more."""
+
+    unclaimed: list[_Unclaimed] = []
+
+
 class _Version(Struct):
     schema_version: int
 
@@ -108,7 +126,7 @@ def load(root: Path) -> tuple[Manifest | None, str]:
         raise StoreError(f"The store {root} can't be read: {problem.strerror}.", "Check its permissions.") from problem
     version = SCHEMA_VERSION
     try:
-        loaded = msgspec.json.decode(data, type=Manifest)
+        loaded = _whole(msgspec.json.decode(data, type=_Written))
         version = loaded.schema_version
     except msgspec.DecodeError:  # of another version perhaps, whose shape is not known
         try:
@@ -134,6 +152,61 @@ def refuse_newer(root: Path, version: int, newest: int) -> None:
 def save(root: Path, manifest: Manifest) -> None:
     """Writes the manifest in one rename."""
     try:
-        files.replace(root / NAME, msgspec.json.encode(manifest))
+        files.replace(root / NAME, msgspec.json.encode(_short(manifest)))
     except OSError as problem:
         raise files.cannot_write(root, problem) from problem
+
+
+def _short(manifest: Manifest) -> _Written:
+    claimed: dict[str, FileEntry] = {}
+    unclaimed: dict[tuple[str, str, int, str, str], _Unclaimed] = {}
+    for uri, e in manifest.files.items():
+        if e.format is not None or e.stamp is None or not _is_plain(uri, e):
+            claimed[uri] = e
+            continue
+        folder, _, name = uri.rpartition("/")
+        place = (e.spec, folder, e.parser, next(iter(e.skipped)), e.shard)
+        group = unclaimed.get(place)
+        if group is None:
+            group = unclaimed[place] = _Unclaimed(*place, files={})
+        group.files[name] = (e.bytes, e.stamp)
+    rest = {name: getattr(manifest, name) for name in Manifest.__struct_fields__ if name != "files"}
+    return _Written(**rest, files=claimed, unclaimed=list(unclaimed.values()))
+
+
+def _is_plain(uri: str, e: FileEntry) -> bool:
+    """Whether nothing is known of an unclaimed file but what a folder's list says."""
+    key = f"file:{uri}"
+    return (
+        e.keys == ([key] if e.shard else [])
+        and e.family == (key if e.shard else "")
+        and list(e.skipped.values()) == [1]
+        and e.source == "local"
+        and not (e.error or e.container or e.key or e.session_hint or e.repo_hint)
+    )
+
+
+def _whole(written: _Written) -> Manifest:
+    for group in written.unclaimed:
+        skipped = {group.reason: 1}
+        for name, (size, stamp) in group.files.items():
+            uri = f"{group.folder}/{name}"
+            key = f"file:{uri}" if group.shard else ""
+            written.files[uri] = FileEntry(
+                source="local",
+                spec=group.spec,
+                bytes=size,
+                stamp=stamp,
+                container="",
+                key="",
+                session_hint=None,
+                repo_hint=None,
+                format=None,
+                parser=group.parser,
+                family=key,
+                keys=[key] if key else [],
+                shard=group.shard,
+                skipped=skipped,
+            )
+    written.unclaimed = []
+    return written

@@ -19,7 +19,8 @@ R = TypeVar("R")
 class Executor(Protocol):
     """Gives the results of `function(task)` in order of completion.
 
-    `smaller` is asked about a task that ended its worker: what to do in its place, nothing when it can't be less.
+    `workers`: processes; 0 does all in this one, which a death ends. `smaller` is asked about a task that ended its
+    worker: what to do in its place, nothing when it can't be less.
     """
 
     def map(

@@ -1,4 +1,4 @@
-"""Processes on this machine; one worker means this very process."""
+"""Processes on this machine; no worker means this very process."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Local:
     def map(
         self, function: Callable[[T], R], tasks: Sequence[T], workers: int, smaller: Callable[[T], Sequence[T]]
     ) -> Generator[R, None, None]:
-        if workers <= 1 or len(tasks) <= 1:
+        if not workers:
             for task in tasks:
                 yield function(task)
             return
-        from multiprocessing.connection import wait  # noqa: PLC0415  (a single worker needs none of this)
+        from multiprocessing.connection import wait  # noqa: PLC0415  (this process alone needs none of it)
 
         waiting = deque(tasks)
         team: dict[Any, _Worker[T, R]] = {}
@@ -63,7 +63,7 @@ def _parts(task: T, smaller: Callable[[T], Sequence[T]]) -> Sequence[T]:
     if not parts:
         raise WorkerError(
             "Workers die whatever they are given to do.",
-            "Run again with --jobs 1 to see why; what was finished is kept.",
+            "Free some memory and run again; what was finished is kept.",
         )
     return parts
 
