@@ -131,7 +131,7 @@ def _rows(file: pq.ParquetFile, layout: Layout, folder: Path) -> Iterator[Row | 
                 data = _text(row, layout, n + at).encode("utf-8", "replace")
             except (ValueError, TypeError, RecursionError, OverflowError):
                 data = b""
-            if data or not row or row[layout.column] not in _NOTHING:  # an empty file stands, and counts, for an odd row
+            if data or not row or row[layout.column] not in _NOTHING:  # an empty file stands for an odd row: counted
                 path_of(folder, n + at).write_bytes(gzip.compress(data, 1, mtime=0))
                 yield Row(n + at, len(data), _id(row, layout))
 
