@@ -206,7 +206,7 @@ def signal(  # noqa: PLR0913  (a declaration is a record; every field is named a
 def _picker(names: tuple[str, ...]) -> Callable[[dict[str, Any]], tuple[Any, ...]]:
     if len(names) > 1:
         return itemgetter(*names)
-    return (lambda known: (known[names[0]],)) if names else lambda known: ()
+    return (lambda results: (results[names[0]],)) if names else lambda results: ()
 
 
 @cache
@@ -229,20 +229,20 @@ def _place(name: str, ordered: dict[str, Signal], above: tuple[str, ...]) -> Non
         raise CatalogError(f"{above[-1]} needs {name!r}, which is no signal.", "Needs are named by function name.")
     for need in _declared[name].needs:
         _place(need, ordered, (*above, name))
-    found = _declared[name]
-    if found.scope == "session" and any(ordered[n].scope == "history" for n in found.needs):
-        found = msgspec.structs.replace(found, scope="history")
-    ordered[name] = found
+    signal = _declared[name]
+    if signal.scope == "session" and any(ordered[n].scope == "history" for n in signal.needs):
+        signal = msgspec.structs.replace(signal, scope="history")
+    ordered[name] = signal
 
 
 def by_path(path: str) -> Signal:
     """The signal of that dotted path (with or without `[]`), or of that function name. CatalogError lists near ones."""
-    known = catalogue()
-    for found in known.values():
-        if path in (found.path, found.path.removesuffix("[]"), found.name):
-            return found
+    signals = catalogue()
+    for signal in signals.values():
+        if path in (signal.path, signal.path.removesuffix("[]"), signal.name):
+            return signal
     words = path.rsplit(".", 1)[-1].removesuffix("[]")
-    near = [s.path for s in known.values() if words[:6] in s.path]
+    near = [s.path for s in signals.values() if words[:6] in s.path]
     raise CatalogError(
         f"There is no signal {path!r}.",
         f"Did you mean {', '.join(near[:5])}?" if near else "`agentsignals inventory` lists them.",
@@ -255,33 +255,33 @@ def plan(context: Context, scope: Scope) -> tuple[Signal, ...]:
     return tuple(s for s in catalogue().values() if s.scope == scope and s.applies_to(context))
 
 
-def measure(view: SessionView, given: dict[str, Any] | None = None, history: Any = None) -> list[Result]:
-    """All signals of one session; with `history`, those that look at the other sessions too (`given`: the rest).
+def measure(view: SessionView, inputs: dict[str, Any] | None = None, history: Any = None) -> list[Result]:
+    """All signals of one session; with `history`, those that look at the other sessions too (`inputs`: the rest).
 
     `given["vectors"]` compares texts; without it the embedder that counts words does.
     """
-    return _measured(view, dict(given or {}), history)
+    return _measured(view, dict(inputs or {}), history)
 
 
-def values(view: SessionView, given: dict[str, Any] | None = None) -> dict[str, Any]:
+def values(view: SessionView, inputs: dict[str, Any] | None = None) -> dict[str, Any]:
     """What the signals of one session give each other: values by function name, a list over turns where turn-level."""
-    known = dict(given or {})
-    _measured(view, known, None)
-    return known
+    results = dict(inputs or {})
+    _measured(view, results, None)
+    return results
 
 
-def _measured(view: SessionView, known: dict[str, Any], history: Any) -> list[Result]:
-    known.update(view=view, why=SILENT, history=history, blind=_is_blind(view))
-    known.setdefault("vectors", light())
+def _measured(view: SessionView, by_name: dict[str, Any], history: Any) -> list[Result]:
+    by_name.update(view=view, why=SILENT, history=history, blind=_is_blind(view))
+    by_name.setdefault("vectors", light())
     results: list[Result] = []
-    for one in plan(view.session.context, "history" if history is not None else "session"):
-        found = _value(one, known)
-        value, detail = (found.value, found.detail) if type(found) is Measured else (found, None)
-        known[one.name] = value
-        if one.level == "turn":
-            results += _by_turn(one, value, detail)
+    for signal in plan(view.session.context, "history" if history is not None else "session"):
+        result = _value(signal, by_name)
+        value, detail = (result.value, result.detail) if type(result) is Measured else (result, None)
+        by_name[signal.name] = value
+        if signal.level == "turn":
+            results += _by_turn(signal, value, detail)
         else:
-            results.append(Result(one, value, detail))
+            results.append(Result(signal, value, detail))
     return results
 
 
@@ -297,37 +297,44 @@ def plain(value: Any) -> Any:
 
 
 def explain(
-    one: Signal, view: SessionView, given: dict[str, Any], history: Any = None
+    signal: Signal, view: SessionView, inputs: dict[str, Any], history: Any = None
 ) -> tuple[Any, dict[str, Any], Collected]:
-    """The value of one signal again, with what it rests on. `given` holds the values of the signals it needs."""
+    """The value of one signal again, with what it rests on. `inputs` holds the values of the signals it needs."""
     collected = Collected(view)
-    known = {"vectors": light(), **given, "view": view, "why": collected, "history": history, "blind": _is_blind(view)}
-    found = _value(one, known)
-    value, detail = (found.value, found.detail) if type(found) is Measured else (found, {})
-    for need in one.needs:
-        collected.input(catalogue()[need].path, given.get(need, Absent("dependency_null", need)))
+    results = {
+        "vectors": light(),
+        **inputs,
+        "view": view,
+        "why": collected,
+        "history": history,
+        "blind": _is_blind(view),
+    }
+    result = _value(signal, results)
+    value, detail = (result.value, result.detail) if type(result) is Measured else (result, {})
+    for need in signal.needs:
+        collected.input(catalogue()[need].path, inputs.get(need, Absent("dependency_null", need)))
     return value, detail, collected
 
 
-def _value(one: Signal, known: dict[str, Any]) -> Any:
-    """What a signal gives. `known` holds what it may ask for: view, why, history, other signals."""
-    if one.needs and (absent := _absent_need(one, known)) is not None:
+def _value(signal: Signal, results: dict[str, Any]) -> Any:
+    """What a signal gives. `results` holds what it may ask for: view, why, history, other signals."""
+    if signal.needs and (absent := _absent_need(signal, results)) is not None:
         return absent
-    if known["blind"] and one.reads_transcript:
+    if results["blind"] and signal.reads_transcript:
         return Absent("missing_artifact", "session_jsonl")
     try:
-        return one.function(*one.pick(known))
+        return signal.function(*signal.pick(results))
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as problem:
         # A session odd enough to break a measure must not take the others with it; `analyze` counts and names these.
         return Absent("not_computable", f"{INTERNAL_ERROR}: {type(problem).__name__}: {problem}")
 
 
-def _absent_need(one: Signal, known: dict[str, Any]) -> Absent | None:
+def _absent_need(signal: Signal, results: dict[str, Any]) -> Absent | None:
     """Why a signal can't be asked for, when one it needs is missing; what nobody computed is made absent, too."""
-    for need in one.needs:
-        if need not in known:
-            known[need] = Absent("dependency_null", f"{need}:not_computed")
-        if type(known[need]) is Absent and need not in one.takes_absent:
+    for need in signal.needs:
+        if need not in results:
+            results[need] = Absent("dependency_null", f"{need}:not_computed")
+        if type(results[need]) is Absent and need not in signal.takes_absent:
             return Absent("dependency_null", catalogue()[need].path)
     return None
 
@@ -338,11 +345,11 @@ def _is_blind(view: SessionView) -> bool:
     return attempt is not None and not attempt.has_transcript
 
 
-def _by_turn(one: Signal, values: Any, detail: dict[str, Any] | None) -> list[Result]:
+def _by_turn(signal: Signal, values: Any, detail: dict[str, Any] | None) -> list[Result]:
     if type(values) is Absent:
         return []
     return [
-        Result(one, v.value, v.detail, n) if type(v) is Measured else Result(one, v, detail, n)
+        Result(signal, v.value, v.detail, n) if type(v) is Measured else Result(signal, v, detail, n)
         for n, v in enumerate(values)
     ]
 
@@ -354,9 +361,9 @@ def ratio(num: float, den: float, **detail: Any) -> Measured | Absent:
     return Measured(num / den, {"num": num, "den": den, **detail})
 
 
-def values_over_sessions(one: Signal, values: Mapping[str, Sequence[Any]]) -> Any:
+def values_over_sessions(signal: Signal, values: Mapping[str, Sequence[Any]]) -> Any:
     """A corpus signal's value from the values its needs have in all sessions that have one."""
-    return one.function(**{need: values.get(need, ()) for need in one.needs})
+    return signal.function(**{need: values.get(need, ()) for need in signal.needs})
 
 
 def inventory(
@@ -364,16 +371,16 @@ def inventory(
     context: str | None = None,
     high_value: bool = False,
     status: str | None = None,
-    known: Collection[str] = (),
+    computed: Collection[str] = (),
 ) -> list[dict[str, Any]]:
     """The catalogue as plain rows, filtered by words, context, mark and status.
 
-    `known`: paths of signals that a store has values of. What they waited for is there: their status is `computed`.
+    `computed`: paths of signals that a store has values of. What they waited for is there: their status is `computed`.
     """
     if status is not None and status not in get_args(Status):
         raise CatalogError(f"There is no status {status!r}.", f"The statuses: {', '.join(get_args(Status))}.")
     wanted = text.lower()
-    rows = [_inventory_row(s, known) for s in sorted(catalogue().values(), key=lambda s: s.path)]
+    rows = [_inventory_row(s, computed) for s in sorted(catalogue().values(), key=lambda s: s.path)]
     return [
         r
         for r in rows
@@ -384,8 +391,8 @@ def inventory(
     ]
 
 
-def _inventory_row(one: Signal, known: Collection[str]) -> dict[str, Any]:
+def _inventory_row(signal: Signal, computed: Collection[str]) -> dict[str, Any]:
     names = ("path", "name", "context", "level", "type", "unit", "version", "source", "description", "pitfalls")
     more = ("why_it_matters", "origin", "priority", "high_value")
-    status = "computed" if one.path in known else one.status
-    return {**{n: getattr(one, n) for n in names}, "status": status, **{n: getattr(one, n) for n in more}}
+    status = "computed" if signal.path in computed else signal.status
+    return {**{n: getattr(signal, n) for n in names}, "status": status, **{n: getattr(signal, n) for n in more}}

@@ -46,10 +46,10 @@ _decode = msgspec.json.Decoder(_Arguments).decode
 
 def _questions_of(call: ToolCall) -> list[str]:
     try:
-        said = _decode(call.arguments)
+        arguments = _decode(call.arguments)
     except msgspec.DecodeError:
         return []  # arguments cut off or of another shape ask nothing that could be read
-    return [text for text in (said.question, *(q.question for q in said.questions)) if isinstance(text, str)]
+    return [text for text in (arguments.question, *(q.question for q in arguments.questions)) if isinstance(text, str)]
 
 
 def _wants_leave(call: ToolCall) -> bool:
@@ -73,7 +73,7 @@ def confirmation_requests(view: SessionView, why: Evidence) -> Measured | Absent
     """Messages in which the agent asks for leave ("Should I …?"), plans shown for approval, such questions by tool."""
     if (other := other_language(view.prose)) is not None:
         return other
-    spans = view.prose.found(asked)
+    spans = view.prose.spans(asked)
     by_kind: dict[str, dict[object, Span]] = {}
     for span in spans:
         event = view.prose.event(span)
@@ -163,6 +163,6 @@ def _closing_question(view: SessionView, response: list[Event]) -> Span | None:
     if last is None:
         return None
     prose = view.prose
-    found = [s for s in prose.found(asked) if prose.event(s) is last and s.name not in _NO_CLARIFYING]
+    questions = [s for s in prose.spans(asked) if prose.event(s) is last and s.name not in _NO_CLARIFYING]
     end = prose.end_of(last)
-    return found[-1] if found and end - found[-1].end <= CLOSING_CHARS else None
+    return questions[-1] if questions and end - questions[-1].end <= CLOSING_CHARS else None

@@ -41,7 +41,7 @@ def agent_hedging_rate(view: SessionView, why: Evidence) -> Measured | Absent:
         return Absent("not_applicable", "no_visible_text")
     if (other := other_language(prose)) is not None:
         return other
-    spans = prose.found(hedges)
+    spans = prose.spans(hedges)
     why.matches(prose.matches(spans))
     why.denominator(prose.events)
     return ratio(100 * len(spans), tokens, hedges=len(spans), seed_literal=100 * len(seed_hedges(prose)) / tokens)
@@ -62,7 +62,7 @@ def agent_hedging_curve(view: SessionView, why: Evidence) -> Measured | Absent:
     prose = view.prose
     if (other := other_language(prose)) is not None:
         return other
-    spans = prose.found(hedges)
+    spans = prose.spans(hedges)
     why.matches(prose.matches(spans))
     counted = Counter(prose.event(span).turn for span in spans)
     tokens = [prose.tokens.get(t.turn, 0) for t in view.turns]
@@ -88,13 +88,13 @@ def self_correction_count(view: SessionView, why: Evidence, has_reasoning_blocks
         return Absent("missing_field", has_reasoning_blocks.detail)
     if (other := other_language(view.prose if view.prose.text else view.thoughts)) is not None:
         return other
-    found = []
+    counts = []
     for prose in (view.thoughts, view.prose):
-        spans = prose.found(found_self_corrections)
+        spans = prose.spans(found_self_corrections)
         why.matches(prose.matches(spans))
-        found.append(len(spans))
+        counts.append(len(spans))
     literal = len(seed_self_corrections(view.thoughts)) + len(seed_self_corrections(view.prose))
-    return Measured(sum(found), {"thinking": found[0], "text": found[1], "seed_literal": literal})
+    return Measured(sum(counts), {"thinking": counts[0], "text": counts[1], "seed_literal": literal})
 
 
 @signal(

@@ -94,29 +94,29 @@ def _steps(text: str) -> int:
 
 
 def _is_action(item: str) -> bool:
-    found = _BEGINS.match(item.lower())
-    return found is not None and found[1] in _ACTIONS
+    match = _BEGINS.match(item.lower())
+    return match is not None and match[1] in _ACTIONS
 
 
 def _planned(calls: list[ToolCall]) -> list[tuple[int, ToolCall | Event]]:
     """Plans by tool: how many steps, and the call. Tasks that are created one by one make one plan."""
     created = [c for c in calls if c.name == "TaskCreate"]
-    found: list[tuple[int, ToolCall | Event]] = [(len(created), c) for c in created[-1:]]
+    plans_handed_in: list[tuple[int, ToolCall | Event]] = [(len(created), c) for c in created[-1:]]
     for call in calls:
         n = _items(call)
         if n:
-            found.append((n, call))
+            plans_handed_in.append((n, call))
             if isinstance(n, int) and call.name not in ("ExitPlanMode", "exit_plan_mode"):
                 break  # a later list is the plan revised
-    return found
+    return plans_handed_in
 
 
 def _items(call: ToolCall) -> int:
     try:
-        given = _decode(call.arguments)
+        arguments = _decode(call.arguments)
     except msgspec.DecodeError:
         return 0  # arguments cut off or of another shape hold no plan that could be read
-    listed = next((x for x in (given.todos, given.tasks, given.plan) if x), None)
+    listed = next((x for x in (arguments.todos, arguments.tasks, arguments.plan) if x), None)
     if isinstance(listed, str):
         return len(_LISTED.findall("\n" + listed))
     return len(listed) if isinstance(listed, list) else 0

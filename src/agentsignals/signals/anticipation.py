@@ -26,10 +26,10 @@ def first_tool_precision(view: SessionView, why: Evidence, touched_files: list[s
     touched = [path for path in touched_files if view.in_repo(path)]
     if not touched:
         return Absent("not_applicable", "no_edit")
-    known = {*touched, *(c.path for c in view.calls if c.path is not None)}
+    paths = {*touched, *(c.path for c in view.calls if c.path is not None)}
     for call in view.calls:
         path = target_file(call)
-        if path is not None and view.in_repo(path) and not _is_folder(path, known):  # failed calls are not let off
+        if path is not None and view.in_repo(path) and not _is_folder(path, paths):  # failed calls are not let off
             break
     else:
         return Absent("not_applicable", "no_substantive_call")
@@ -40,6 +40,6 @@ def first_tool_precision(view: SessionView, why: Evidence, touched_files: list[s
     return Measured(path in touched, {"file": path, "class": call.class_, "same_dir": same_dir})
 
 
-def _is_folder(path: str, known: set[str]) -> bool:
+def _is_folder(path: str, paths: set[str]) -> bool:
     """Whether other paths of the session lie below it: some tools list folders with the call that shows files."""
-    return any(other.startswith(path + "/") for other in known)
+    return any(other.startswith(path + "/") for other in paths)

@@ -32,8 +32,8 @@ def turn_count(view: SessionView, why: Evidence) -> Measured | Absent:
     """Model API calls on the main thread, each message id once; subagent and synthetic messages excluded. In an eval
     what the harness counted, where it says so."""
     attempt = view.session.attempt
-    if attempt is not None and (told := _told(attempt, why, "turns", len(view.steps))) is not None:
-        return told
+    if attempt is not None and (recorded := _recorded(attempt, why, "turns", len(view.steps))) is not None:
+        return recorded
     why.support(view.steps)
     return Measured(len(view.steps))
 
@@ -53,8 +53,8 @@ def tool_call_count(view: SessionView, why: Evidence) -> Measured | Absent:
     """Tool calls on the main thread, each call once; unanswered and rejected ones included. In an eval what the harness
     counted, where it says so."""
     attempt = view.session.attempt
-    if attempt is not None and (told := _told(attempt, why, "tool_calls", len(view.calls))) is not None:
-        return told
+    if attempt is not None and (recorded := _recorded(attempt, why, "tool_calls", len(view.calls))) is not None:
+        return recorded
     why.support(view.calls)
     why.rule("every tool call of the main thread")
     return Measured(len(view.calls), {"subagent_calls": len(view.subagent_calls), "rejected": len(view.rejected)})
@@ -76,8 +76,8 @@ def edit_calls(view: SessionView, why: Evidence) -> Measured | Absent:
     """Calls to edit tools on the main thread, failed and rejected ones included; `succeeded` counts the others. In an
     eval what the harness counted, where it says so."""
     attempt = view.session.attempt
-    if attempt is not None and (told := _told(attempt, why, "edit_calls", len(view.edit_calls))) is not None:
-        return told
+    if attempt is not None and (recorded := _recorded(attempt, why, "edit_calls", len(view.edit_calls))) is not None:
+        return recorded
     why.support(view.edit_calls)
     why.rule("calls of class edit, out of all tool calls of the main thread")
     return Measured(len(view.edit_calls), {"succeeded": len([c for c in view.edit_calls if c.status == "ok"])})
@@ -143,10 +143,10 @@ def files_searched_before_edit(view: SessionView, why: Evidence) -> Measured:
 )
 def files_read_before_edit(view: SessionView, why: Evidence) -> Measured:
     """Different files of the repository read, by a read tool or a shell reader, before the first change."""
-    found = _looked_at(view, why, ("read",))
+    measured = _looked_at(view, why, ("read",))
     before = view.calls[: view.first_edit_index]
-    found.detail["shell_reads"] = len([c for c in before if c.class_ == "read" and c.command is not None])
-    return found
+    measured.detail["shell_reads"] = len([c for c in before if c.class_ == "read" and c.command is not None])
+    return measured
 
 
 @signal(
@@ -170,24 +170,24 @@ def edit_to_read_ratio(view: SessionView, why: Evidence) -> Measured | Absent:
 def _looked_at(view: SessionView, why: Evidence, classes: tuple[str, ...]) -> Measured:
     """How many files of the repository calls of these classes were about before the first change, each once."""
     first = view.first_edit_index
-    found: dict[str, ToolCall] = {}
+    first_by_path: dict[str, ToolCall] = {}
     outside = 0
     for call, path in view.looked_at:
-        if path in found or call.class_ not in classes:
+        if path in first_by_path or call.class_ not in classes:
             continue
         if view.in_repo(path):
-            found[path] = call
+            first_by_path[path] = call
         else:
             outside += 1
-    why.support(found.values())
+    why.support(first_by_path.values())
     if first is None:
         why.rule("nothing was changed: the whole session counts")
     else:
         why.counter([view.calls[first]], "first change")
-    return Measured(len(found), {"censored": first is None, "outside": outside})
+    return Measured(len(first_by_path), {"censored": first is None, "outside": outside})
 
 
-def _told(
+def _recorded(
     attempt: Attempt, why: Evidence, field: Literal["turns", "tool_calls", "edit_calls"], counted: int
 ) -> Measured | Absent | None:
     """What the harness counted, beside what the transcript shows; None where the transcript alone tells."""

@@ -76,43 +76,43 @@ class _Seen:
         self.blind: list[ToolCall] = []
         self.lost = 0
         """Attempts whose file was last seen before a compaction of the context."""
-        self._known: dict[str, int] = {}
+        self._last_seen: dict[str, int] = {}
         self._readers_of_many: deque[str] = deque(maxlen=COMMANDS_LOOKED_AT)
         self._compactions = [e.seq for e in view.by_kind.get("compaction", ())]
         self._created = {(e.seq, e.path) for e in view.repo_edits if e.op == "create"}
         self._follow(view)
 
     def _follow(self, view: SessionView) -> None:
-        known, changed_files = self._known, view.changed_files
+        seen, changed_files = self._last_seen, view.changed_files
         if not changed_files and not view.edit_calls:
             return
         for call in view.calls:
             class_ = call.class_
             if class_ == "read":
                 if call.path is not None:
-                    known[call.path] = call.seq
+                    seen[call.path] = call.seq
                 elif call.command:
                     self._readers_of_many.append(call.command)
                 continue
             changed = changed_files.get(call.seq, ())
             if class_ == "edit" and call.status not in ("rejected", "cancelled"):
                 if changed:
-                    self._attempt(call, [p for p in changed if p in known or (call.seq, p) not in self._created])
-                elif call.path and view.in_repo(call.path) and (call.path in known or not _creates(call)):
+                    self._attempt(call, [p for p in changed if p in seen or (call.seq, p) not in self._created])
+                elif call.path and view.in_repo(call.path) and (call.path in seen or not _creates(call)):
                     self._attempt(call, [call.path])
             for path in changed:
-                known[path] = call.seq
+                seen[path] = call.seq
 
     def _attempt(self, call: ToolCall, existing: list[str]) -> None:
         if not existing:
             return
         for path in existing:
-            if path not in self._known and not self._read_among_many(path):
+            if path not in self._last_seen and not self._read_among_many(path):
                 self.blind.append(call)
                 return
         self.informed.append(call)
         if self._compactions:
-            last = max(self._known.get(path, 0) for path in existing)
+            last = max(self._last_seen.get(path, 0) for path in existing)
             self.lost += bisect_right(self._compactions, last) < bisect_left(self._compactions, call.seq)
 
     def _read_among_many(self, path: str) -> bool:

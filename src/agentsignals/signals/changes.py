@@ -60,8 +60,8 @@ def touched_files(view: SessionView, why: Evidence) -> Measured | Absent:
     """Files that successful edit calls changed or shell commands say they write; absolute outside the repository. In an
     eval the files that differ in the end, where harness or patch says so."""
     attempt = view.session.attempt
-    if attempt is not None and (told := _net_files(view, attempt, why)) is not None:
-        return told
+    if attempt is not None and (recorded := _net_files(view, attempt, why)) is not None:
+        return recorded
     why.support(view.edits)
     why.rule("paths of edit calls that succeeded, and of files that shell commands write")
     by_tool = {e.path for e in view.edits if e.via == "edit_tool"}
@@ -93,17 +93,17 @@ def diff_lines(view: SessionView, why: Evidence) -> Measured | Absent:
     """Lines added plus lines removed by all successful edits of the repository's files (method edit_log). In an eval
     those of the net diff, where harness or patch says so."""
     attempt = view.session.attempt
-    if attempt is not None and (told := _net_lines(attempt, why)) is not None:
-        return told
+    if attempt is not None and (recorded := _net_lines(attempt, why)) is not None:
+        return recorded
     edits = view.repo_edits
-    known = [e for e in edits if e.added is not None or e.removed is not None]
-    unknown = len(edits) - len(known)
-    why.support(known)
+    counted = [e for e in edits if e.added is not None or e.removed is not None]
+    unknown = len(edits) - len(counted)
+    why.support(counted)
     why.rule("lines added + lines removed, over the edits of the repository's files")
     why.counter((e for e in edits if e.added is None and e.removed is None), "lines unknown")
-    if unknown and not known:
+    if unknown and not counted:
         return Absent("missing_field", "line_counts")
-    added, removed = sum([e.added or 0 for e in known]), sum([e.removed or 0 for e in known])
+    added, removed = sum([e.added or 0 for e in counted]), sum([e.removed or 0 for e in counted])
     detail = {"method": "edit_log", "added": added, "removed": removed, "edits_without_lines": unknown}
     return Measured(added + removed, detail)
 

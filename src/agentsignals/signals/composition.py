@@ -30,15 +30,15 @@ def file_types_touched(view: SessionView, why: Evidence) -> dict[str, int]:
     """Main-thread reads, edits and searches of one file, by the file's extension in lower case; "(none)" without."""
     about_files = [c for c in view.calls if c.path is not None and c.class_ in FILE_CLASSES]
     why.support(c for c in about_files if target_file(c) is not None)
-    found: Counter[str] = Counter()
+    by_extension: Counter[str] = Counter()
     for searches in (False, True):
         calls = [c for c in about_files if (c.class_ == "search") is searches]
         # A session returns to few files: each is looked at once.
         samples = {c.path: c for c in calls}
         for path, n in Counter([c.path for c in calls]).items():
             if target_file(samples[path]) is not None:
-                found[_extension(path or "")] += n
-    return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
+                by_extension[_extension(path or "")] += n
+    return dict(sorted(by_extension.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
 def _extension(path: str) -> str:
@@ -63,13 +63,13 @@ def tool_calls_by_position(view: SessionView, why: Evidence) -> dict[str, list[i
     if n < FEWEST_CALLS:
         return Absent("not_applicable", f"under_{FEWEST_CALLS}_calls")
     why.support(view.calls)
-    found: dict[str, list[int]] = {}
+    by_class: dict[str, list[int]] = {}
     for i, class_ in enumerate(view.classes):
-        bins = found.get(class_)
+        bins = by_class.get(class_)
         if bins is None:
-            bins = found[class_] = [0] * BINS
+            bins = by_class[class_] = [0] * BINS
         bins[BINS * i // n] += 1
-    return found
+    return by_class
 
 
 class Share(Row):
@@ -96,11 +96,11 @@ def tool_composition_by_position(tool_calls_by_position: Sequence[dict[str, list
     if not tool_calls_by_position:
         return Absent("not_applicable", "no_sessions")
     pooled: dict[str, list[int]] = {}
-    for one in tool_calls_by_position:
-        for class_, bins in one.items():
-            known = pooled.setdefault(class_, [0] * BINS)
+    for session in tool_calls_by_position:
+        for class_, bins in session.items():
+            pooled_bins = pooled.setdefault(class_, [0] * BINS)
             for at, n in enumerate(bins):
-                known[at] += n
+                pooled_bins[at] += n
     totals = [sum([bins[at] for bins in pooled.values()]) for at in range(BINS)]
     rows = [
         Share(at, class_, bins[at] / totals[at], totals[at])

@@ -200,13 +200,13 @@ def output_input_token_ratio(view: SessionView, why: Evidence) -> Measured | Abs
 def short_messages(view: SessionView, why: Evidence) -> dict[str, int] | Absent:
     """Human messages of at most 20 characters, of under 20, and of any length; plan hand-offs and bare attachments
     excluded."""
-    said = [(n, t) for t in view.turns if t.kind not in _UNSPOKEN and (n := len(t.text.strip()))]
-    if not said:
+    messages = [(n, t) for t in view.turns if t.kind not in _UNSPOKEN and (n := len(t.text.strip()))]
+    if not messages:
         return Absent("not_applicable", "no_messages")
-    short = [t for n, t in said if n <= SHORT_CHARS]
+    short = [t for n, t in messages if n <= SHORT_CHARS]
     why.support(short, "short")
-    why.denominator(t for _, t in said)
-    return {"le_20": len(short), "lt_20": len([1 for n, _ in said if n < SHORT_CHARS]), "n": len(said)}
+    why.denominator(t for _, t in messages)
+    return {"le_20": len(short), "lt_20": len([1 for n, _ in messages if n < SHORT_CHARS]), "n": len(messages)}
 
 
 @signal(
@@ -219,7 +219,7 @@ def short_messages(view: SessionView, why: Evidence) -> dict[str, int] | Absent:
 )
 def share_messages_le_20_chars(short_messages: Sequence[dict[str, int]]) -> Measured | Absent:
     """Human messages of at most 20 characters / all human messages."""
-    total = {key: sum(one[key] for one in short_messages) for key in ("le_20", "lt_20", "n")}
+    total = {key: sum(session[key] for session in short_messages) for key in ("le_20", "lt_20", "n")}
     lt_20 = total["lt_20"] / total["n"] if total["n"] else None
     return ratio(total["le_20"], total["n"], lt_20=lt_20)
 
@@ -237,6 +237,6 @@ def _median(values: Sequence[float]) -> float:
 
 def _entropy(counts: Iterable[int]) -> float:
     """Shannon entropy in bits."""
-    known = list(counts)
-    total = sum(known)
-    return -math.fsum([n / total * math.log2(n / total) for n in known]) + 0.0
+    values = list(counts)
+    total = sum(values)
+    return -math.fsum([n / total * math.log2(n / total) for n in values]) + 0.0

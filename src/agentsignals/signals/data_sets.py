@@ -49,19 +49,19 @@ def metric_inputs(  # noqa: PLR0913  (the parameters are the needs of the signal
     if place is None:
         return Absent("not_applicable", "repo_unknown")
     why.denominator(view.turns)
-    said = None if isinstance(short_messages, Absent) else short_messages
+    short = None if isinstance(short_messages, Absent) else short_messages
     return {
         "place": place,
-        "autonomy": _known(autonomy_ratio),
+        "autonomy": _none_if_absent(autonomy_ratio),
         "errors": [len(view.errors), view.n_answered],
         "tools": dict(Counter([c.name for c in view.calls])),
         "events": session_length_events,
-        "reads": _known(read_before_edit_rate),
+        "reads": _none_if_absent(read_before_edit_rate),
         "edits": len(view.edit_calls) - len([c for c in view.rejected if c.class_ == "edit"]),
-        "cost": _known(session_cost_usd),
-        "pattern": _known(first_message_pattern),
+        "cost": _none_if_absent(session_cost_usd),
+        "pattern": _none_if_absent(first_message_pattern),
         "tokens": [view.usage.output_tokens or 0, view.usage.all_input],
-        "short": [said["le_20"], said["n"]] if said else [0, 0],
+        "short": [short["le_20"], short["n"]] if short else [0, 0],
         "felt": {} if isinstance(sentiment_messages, Absent) else {k: _felt(v) for k, v in sentiment_messages.items()},
     }
 
@@ -101,8 +101,8 @@ def cross_dataset_variance(metric_inputs: Sequence[Figures]) -> Measured | Absen
     most
     different first."""
     sets: dict[str, list[Figures]] = {}
-    for one in metric_inputs:
-        sets.setdefault(one["place"], []).append(one)
+    for session in metric_inputs:
+        sets.setdefault(session["place"], []).append(session)
     large = [sessions for _, sessions in sorted(sets.items()) if len(sessions) >= FEWEST_SESSIONS]
     if len(large) < FEWEST_SETS:
         return Absent("not_computable", "fewer_than_3_data_sets")
@@ -120,5 +120,5 @@ def cross_dataset_variance(metric_inputs: Sequence[Figures]) -> Measured | Absen
     return Measured(rows, {"data_sets": len(large), "left_out": left_out, "first_message_pattern": mode})
 
 
-def _known(value: Any) -> Any:
+def _none_if_absent(value: Any) -> Any:
     return None if isinstance(value, Absent) else value

@@ -41,11 +41,11 @@ _PATH = re.compile(r"(?<![\w/:.])(?:[A-Za-z]:\\|~?/|\\\\)[\w.@~-]{1,100}[/\\][^\
 def message_counts(view: SessionView, why: Evidence) -> dict[str, dict[str, Any]] | Absent:
     """How often each human message occurs, by a digest, with a sample. Secrets and names are masked first, then case,
     outer blanks and a final . or ! put aside; plan hand-offs and bare attachments excluded."""
-    said = [t for t in view.turns if t.kind not in _UNSPOKEN and t.text.strip()]
-    if not said:
+    messages = [t for t in view.turns if t.kind not in _UNSPOKEN and t.text.strip()]
+    if not messages:
         return Absent("not_applicable", "no_messages")
-    why.support(said)
-    counts = Counter([_normal(t.text) for t in said])
+    why.support(messages)
+    counts = Counter([_normal(t.text) for t in messages])
     return {_digest(text): {"n": n, "sample": _sample(text)} for text, n in counts.items()}
 
 
@@ -83,10 +83,10 @@ def top_duplicate_messages(message_counts: Sequence[dict[str, dict[str, Any]]]) 
     n: Counter[str] = Counter()
     sessions: Counter[str] = Counter()
     samples: dict[str, str] = {}
-    for one in message_counts:
-        n.update({key: told["n"] for key, told in one.items()})
-        sessions.update(one.keys())
-        samples |= {key: told["sample"] for key, told in one.items()}
+    for session in message_counts:
+        n.update({key: message["n"] for key, message in session.items()})
+        sessions.update(session.keys())
+        samples |= {key: message["sample"] for key, message in session.items()}
     often = sorted((key for key, times in n.items() if times > 1), key=lambda key: (-n[key], samples[key], key))
     rows: list[dict[str, Any]] = [
         {"text": samples[key], "n": n[key], "sessions": sessions[key]} for key in often[:MOST_ROWS]

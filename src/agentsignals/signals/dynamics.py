@@ -42,10 +42,10 @@ def correction_ratio(view: SessionView, why: Evidence, user_turn_count: int) -> 
         return Absent("not_computable", "language")
     corrected: list[int] = []
     for turn in view.turns[1:]:
-        found = corrections(turn.text, turn.kind)
-        if found:
+        matches = corrections(turn.text, turn.kind)
+        if matches:
             corrected.append(turn.turn)
-        for pattern, matched in found:
+        for pattern, matched in matches:
             why.match(turn, pattern, matched)
     why.denominator(view.turns)
     literal = sum(1 for t in view.turns if t.kind != "plan_handoff" and seed_corrections(t.text))
@@ -120,15 +120,15 @@ def _repeated(calls: list[ToolCall]) -> list[list[ToolCall]]:
         at = first.setdefault((c.name, c.path, len(c.arguments) if c.command is None else _folded(c.command)), n)
         if at != n:
             alike.setdefault(at, [at]).append(n)
-    found: list[list[int]] = []
+    groups: list[list[int]] = []
     for group in alike.values():
         raw = {calls[n].arguments for n in group}
         canonical = {a: _canonical(a) for a in raw} if len(raw) > 1 else {}
         same: dict[object, list[int]] = {}
         for n in group:
             same.setdefault(canonical.get(calls[n].arguments), []).append(n)
-        found += [numbers for numbers in same.values() if len(numbers) > 1]
-    return [[calls[n] for n in numbers] for numbers in sorted(found)]
+        groups += [numbers for numbers in same.values() if len(numbers) > 1]
+    return [[calls[n] for n in numbers] for numbers in sorted(groups)]
 
 
 def _folded(command: str) -> str:
@@ -140,14 +140,14 @@ def _folded(command: str) -> str:
 def _canonical(arguments: str) -> object:
     """The arguments as sorted JSON; a command's without how it is run. As logged when they are no object."""
     try:
-        given = msgspec.json.decode(arguments)
+        decoded = msgspec.json.decode(arguments)
     except (msgspec.DecodeError, RecursionError):
         return arguments
-    if not isinstance(given, dict):
+    if not isinstance(decoded, dict):
         return arguments
-    if "command" in given or "cmd" in given:
-        given = {k: _folded(v) if isinstance(v, str) else v for k, v in given.items() if k not in _HOW_TO_RUN}
-    return msgspec.json.encode(given, order="sorted")
+    if "command" in decoded or "cmd" in decoded:
+        decoded = {k: _folded(v) if isinstance(v, str) else v for k, v in decoded.items() if k not in _HOW_TO_RUN}
+    return msgspec.json.encode(decoded, order="sorted")
 
 
 def _stale_max(view: SessionView, repeated: list[list[ToolCall]]) -> tuple[int, ToolCall | None]:

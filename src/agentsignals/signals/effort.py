@@ -84,5 +84,5 @@ def _tokens(view: SessionView) -> int | None:
 
 
 def _minutes(latencies: list[float | None] | Absent) -> float | None:
-    known = [] if isinstance(latencies, Absent) else [s for s in latencies if s is not None]
-    return math.fsum(known) / SECONDS_A_MINUTE if known else None
+    seconds = [] if isinstance(latencies, Absent) else [s for s in latencies if s is not None]
+    return math.fsum(seconds) / SECONDS_A_MINUTE if seconds else None

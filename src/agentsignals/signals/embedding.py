@@ -42,10 +42,10 @@ def cp_curve(view: SessionView, why: Evidence, vectors: Vectors | Absent) -> Mea
     """For each human turn how far the exchanges up to it (it and the two before, the request left out) are from the
     session's first request, 0 to 1 on the embedder's scale; null before it, and where there is nothing to compare."""
     passages = view.made(Passages)
-    found = _request(view, vectors, passages)
-    if isinstance(found, Absent):
-        return found
-    vectors, anchor, request = found
+    request_vectors = _request(view, vectors, passages)
+    if isinstance(request_vectors, Absent):
+        return request_vectors
+    vectors, anchor, request = request_vectors
     after = range(anchor.turn + 1, len(view.turns))
     windows = vectors.of_joined(passages.window(n, anchor) for n in after)
     distances = [None] * anchor.turn + [0.0] + [_distance(request, window) for window in windows]
@@ -78,19 +78,19 @@ def _request(
     return vectors, anchor, vectors.of([passages.said(anchor)])[0]
 
 
-def _distance(one: Vector, other: Vector) -> float | None:
-    near = one.cosine(other)
+def _distance(first: Vector, other: Vector) -> float | None:
+    near = first.cosine(other)
     return None if near is None else round(1 - near, _DIGITS)
 
 
 def _shape(curve: list[float | None]) -> str | None:
     """`sharp`, `gradual` or `flat` (design/signals.md#failure-mode); None when no turn has a value."""
-    known = [(n, v) for n, v in enumerate(curve) if v is not None]
-    if not known:
+    points = [(n, v) for n, v in enumerate(curve) if v is not None]
+    if not points:
         return None
-    if max(v for _, v in known) <= CP_MODERATE:
+    if max(v for _, v in points) <= CP_MODERATE:
         return "flat"
-    rises = ((n, v - before) for (_, before), (n, v) in pairwise(known))
+    rises = ((n, v - before) for (_, before), (n, v) in pairwise(points))
     sharp = any(n <= SHARP_UNTIL_TURN and rise >= SHARP_RISE for n, rise in rises)
     return "sharp" if sharp else "gradual"
 
@@ -111,10 +111,10 @@ def max_cp(view: SessionView, why: Evidence, cp_curve: list[float | None] | Abse
     """The largest value of the session's context pollution curve."""
     if isinstance(cp_curve, Absent):
         return cp_curve
-    known = [(v, -n) for n, v in enumerate(cp_curve) if v is not None]
-    if len(known) < 2:  # the request itself is always 0
+    distances = [(v, -n) for n, v in enumerate(cp_curve) if v is not None]
+    if len(distances) < 2:  # the request itself is always 0
         return Absent("not_computable", "no_text")
-    most, at = max(known)
+    most, at = max(distances)
     why.support([view.turns[-at]], f"CP {most}, the first of the largest, in the window ending with")
     band = "aligned" if most <= CP_MODERATE else "moderate" if most <= CP_SEVERE else "severe"
     why.rule(f"the largest of the curve; > {CP_MODERATE} moderate, > {CP_SEVERE} severe")
@@ -160,10 +160,10 @@ def intent_coherence_curve(view: SessionView, why: Evidence, vectors: Vectors | 
     """For each response how near the agent's visible words are to the session's first request, 0 to 1 on the embedder's
     scale; null for responses without words."""
     passages = view.made(Passages)
-    found = _request(view, vectors, passages)
-    if isinstance(found, Absent):
-        return found
-    vectors, anchor, request = found
+    request_vectors = _request(view, vectors, passages)
+    if isinstance(request_vectors, Absent):
+        return request_vectors
+    vectors, anchor, request = request_vectors
     answers = vectors.of(passages.answer(n) for n in range(anchor.turn, len(view.turns)))
     distances = [None] * anchor.turn + [_distance(request, answer) for answer in answers]
     curve = [None if d is None else round(1 - vectors.profile.pollution(d), _DIGITS) for d in distances]
@@ -191,15 +191,15 @@ def intent_coherence_curve(view: SessionView, why: Evidence, vectors: Vectors | 
 def goal_alignment_at_close(view: SessionView, why: Evidence, vectors: Vectors | Absent) -> Measured | Absent:
     """How far what was delivered is what was asked, 0 to 1, as a judge scored it; without one, how near the agent's
     last words are to the session's first request on the embedder's scale."""
-    judged = next((one for one in view.judgements("goal_alignment_at_close") if one.turn is None), None)
+    judged = next((label for label in view.judgements("goal_alignment_at_close") if label.turn is None), None)
     if judged is not None and judged.number is not None:
         why.rule(f"{judged.labeller}: {judged.value}" + (f" ({judged.reason})" if judged.reason else ""))
         return Measured(judged.number, {"method": "judge", "labeller": judged.labeller, "reason": judged.reason})
     passages = view.made(Passages)
-    found = _request(view, vectors, passages, min_turns=1)
-    if isinstance(found, Absent):
-        return found
-    vectors, anchor, request = found
+    request_vectors = _request(view, vectors, passages, min_turns=1)
+    if isinstance(request_vectors, Absent):
+        return request_vectors
+    vectors, anchor, request = request_vectors
     last = next((n for n in range(len(view.turns) - 1, anchor.turn - 1, -1) if passages.answer(n)), None)
     if last is None:
         return Absent("not_applicable", "no_answer")

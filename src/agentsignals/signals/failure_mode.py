@@ -151,7 +151,7 @@ def _is_manifold(view: SessionView, plan_steps: int | Absent) -> bool:
 def goals(text: str) -> int:
     """How many things a prompt asks for: its list items, or its clauses that begin with a verb of action."""
     bare = "\n" + lowered(_FENCE.sub("\n", text[:_SEARCHED]))
-    begins = [found[1] for clause in _CLAUSE.split(bare) if (found := _WORD.match(clause))]
+    begins = [match[1] for clause in _CLAUSE.split(bare) if (match := _WORD.match(clause))]
     return max(len(_LISTED.findall(bare)), sum(word in ACTIONS for word in begins))
 
 

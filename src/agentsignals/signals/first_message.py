@@ -49,8 +49,8 @@ class _Rule:
 
     def earned(self, low: str) -> re.Match[str] | None:
         """The match that earns the label, if any."""
-        found = self.pattern.search(low[: self.chars])
-        return found if found and (self.closing is None or found[1] in self.closing) else None
+        match = self.pattern.search(low[: self.chars])
+        return match if match and (self.closing is None or match[1] in self.closing) else None
 
 
 _RULES = (
@@ -121,11 +121,11 @@ def first_message_pattern(view: SessionView, why: Evidence) -> str | Absent:
         return "paste_only"
     if not text.isascii() and not _LETTER.search(text):
         return Absent("not_computable", "language")
-    found = _pattern(text)
-    if found is None:
+    labelled = _pattern(text)
+    if labelled is None:
         return "statement"
-    why.match(first, *found)
-    return found[0]
+    why.match(first, *labelled)
+    return labelled[0]
 
 
 def _pattern(text: str) -> tuple[str, str] | None:
@@ -133,8 +133,8 @@ def _pattern(text: str) -> tuple[str, str] | None:
     low = lowered(text)
     searched = text[:_SEARCHED].lower()
     for rule in _RULES:
-        if rule.label == "bug_report" and len(text) <= _CONTINUATION_CHARS and (said := _CONTINUES.search(low)):
-            return "continuation", text[: said.end()]
-        if (not rule.signs or rule.is_likely(searched)) and (said := rule.earned(low)):
-            return rule.label, text[said.start() : said.end()]
+        if rule.label == "bug_report" and len(text) <= _CONTINUATION_CHARS and (match := _CONTINUES.search(low)):
+            return "continuation", text[: match.end()]
+        if (not rule.signs or rule.is_likely(searched)) and (match := rule.earned(low)):
+            return rule.label, text[match.start() : match.end()]
     return None

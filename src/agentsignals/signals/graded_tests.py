@@ -24,11 +24,11 @@ from agentsignals.views.session import SessionView
 )
 def fail_to_pass_count(view: SessionView, why: Evidence) -> Measured | Absent:
     """Tests that failed before the patch and pass after it."""
-    found = _verified(view, why)
-    if isinstance(found, Absent):
-        return found
-    left = unfixed_targets(found, _reward_of(view))
-    fixed = len(found.fixed or ())
+    tests = _verified(view, why)
+    if isinstance(tests, Absent):
+        return tests
+    left = unfixed_targets(tests, _reward_of(view))
+    fixed = len(tests.fixed or ())
     return Measured(fixed, {"total": fixed + left if left is not None else None})
 
 
@@ -46,8 +46,8 @@ def fail_to_pass_count(view: SessionView, why: Evidence) -> Measured | Absent:
 )
 def pass_to_fail_count(view: SessionView, why: Evidence) -> int | Absent:
     """Tests that passed before the patch and fail after it: regressions."""
-    found = _verified(view, why)
-    return found if isinstance(found, Absent) else _counted(found.broken)
+    tests = _verified(view, why)
+    return tests if isinstance(tests, Absent) else _counted(tests.broken)
 
 
 @signal(
@@ -63,8 +63,8 @@ def pass_to_fail_count(view: SessionView, why: Evidence) -> int | Absent:
 )
 def pass_to_pass_count(view: SessionView, why: Evidence) -> int | Absent:
     """Tests that passed before the patch and pass after it."""
-    found = _verified(view, why)
-    return found if isinstance(found, Absent) else _counted(found.kept)
+    tests = _verified(view, why)
+    return tests if isinstance(tests, Absent) else _counted(tests.kept)
 
 
 @signal(
@@ -80,11 +80,11 @@ def pass_to_pass_count(view: SessionView, why: Evidence) -> int | Absent:
 )
 def fail_to_fail_count(view: SessionView, why: Evidence) -> Measured | Absent:
     """Tests that failed before the patch and fail after it."""
-    found = _verified(view, why)
-    if isinstance(found, Absent):
-        return found
-    remaining = unfixed_targets(found, _reward_of(view))
-    return Measured(len(found.unfixed or ()) + len(found.still_failing or ()), {"target_remaining": remaining})
+    tests = _verified(view, why)
+    if isinstance(tests, Absent):
+        return tests
+    remaining = unfixed_targets(tests, _reward_of(view))
+    return Measured(len(tests.unfixed or ()) + len(tests.still_failing or ()), {"target_remaining": remaining})
 
 
 @signal(
@@ -102,8 +102,8 @@ def fail_to_fail_count(view: SessionView, why: Evidence) -> Measured | Absent:
 def partial_fix_rate(view: SessionView, why: Evidence, fail_to_pass_count: int) -> Measured | Absent:
     """Tests fixed / tests that should have been fixed."""
     attempt = view.session.attempt
-    found = attempt.verification if attempt is not None else None
-    left = unfixed_targets(found, _reward_of(view)) if found is not None else None
+    tests = attempt.verification if attempt is not None else None
+    left = unfixed_targets(tests, _reward_of(view)) if tests is not None else None
     if attempt is None or left is None:
         return Absent("missing_field", "tests_status")
     why.support(attempt.saying("verification"))
@@ -134,18 +134,18 @@ def regression_rate(
 def _verified(view: SessionView, why: Evidence) -> Verification | Absent:
     """The verification where its counts mean something: it ran to its end, on a patch that applied."""
     attempt = view.session.attempt
-    found = attempt.verification if attempt is not None else None
-    if attempt is None or found is None:
+    tests = attempt.verification if attempt is not None else None
+    if attempt is None or tests is None:
         return Absent("missing_artifact", "verifier_report")
     why.support(attempt.saying("verification"))
-    if found.patch_applies is False:
+    if tests.patch_applies is False:
         return Absent("dependency_null", "verification.patch_applies")
-    if found.status != "ok":
+    if tests.status != "ok":
         return Absent("not_computable", "verifier_failed")
-    if found.fixed is None:
-        told = "verifier_report" in attempt.kinds
-        return Absent("missing_field", "tests_status") if told else Absent("missing_artifact", "verifier_report")
-    return found
+    if tests.fixed is None:
+        has_report = "verifier_report" in attempt.kinds
+        return Absent("missing_field", "tests_status") if has_report else Absent("missing_artifact", "verifier_report")
+    return tests
 
 
 def _counted(tests: list[str] | None) -> int | Absent:

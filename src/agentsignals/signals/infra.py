@@ -30,13 +30,13 @@ def wall_time_s(view: SessionView, why: Evidence) -> Measured | Absent:
     """Time from the first to the last event of the main thread, `active_s` of it with the agent answering; of an eval
     attempt as its harness recorded it."""
     attempt = view.session.attempt
-    told = _recorded(attempt, why) if attempt is not None else None
+    recorded = _recorded(attempt, why) if attempt is not None else None
     events = view.events if attempt is None else [e for e in view.events if e.kind != "harness"]
     times = [at for e in events if (at := e.timestamp) is not None]
-    if told is not None:
+    if recorded is not None:
         if times:
-            told.detail["timestamps_s"] = (max(times) - min(times)) / SECOND
-        return told
+            recorded.detail["timestamps_s"] = (max(times) - min(times)) / SECOND
+        return recorded
     if not times:
         return Absent("missing_field", "timestamps" if attempt is None else "duration")
     times.sort()  # half the work of `min` and `max`: they nearly always are in order

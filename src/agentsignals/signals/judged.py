@@ -42,38 +42,38 @@ def intent_of(turn: Turn) -> tuple[str, str]:
     return "other", ""
 
 
-def _told(label: Label) -> dict[str, object]:
+def _detail(label: Label) -> dict[str, object]:
     """Who said it, why, and what else."""
     more = msgspec.json.decode(label.detail) if label.detail else {}
-    known: dict[str, object] = {"labeller": label.labeller, "reason": label.reason, "model": label.model}
+    detail: dict[str, object] = {"labeller": label.labeller, "reason": label.reason, "model": label.model}
     if label.prompt_hash is not None:
-        known["prompt_hash"] = label.prompt_hash
-    return {k: v for k, v in known.items() if v is not None} | (more if isinstance(more, dict) else {})
+        detail["prompt_hash"] = label.prompt_hash
+    return {k: v for k, v in detail.items() if v is not None} | (more if isinstance(more, dict) else {})
 
 
 def _of_session(view: SessionView, why: Evidence, task: str) -> Label | Absent:
     """The label of a whole session."""
     if not view.by_kind.get("text"):
         return Absent("not_applicable", _SPOKE)
-    found = next((one for one in view.judgements(task) if one.turn is None), None)
-    if found is None:
+    label = next((judgement for judgement in view.judgements(task) if judgement.turn is None), None)
+    if label is None:
         return _NO_JUDGE
-    why.rule(f"{found.labeller}: {found.value}" + (f" ({found.reason})" if found.reason else ""))
-    return found
+    why.rule(f"{label.labeller}: {label.value}" + (f" ({label.reason})" if label.reason else ""))
+    return label
 
 
 def _value(view: SessionView, why: Evidence, task: str) -> Measured | Absent:
-    found = _of_session(view, why, task)
-    return found if isinstance(found, Absent) else Measured(found.value, _told(found))
+    label = _of_session(view, why, task)
+    return label if isinstance(label, Absent) else Measured(label.value, _detail(label))
 
 
 def _number(view: SessionView, why: Evidence, task: str) -> Measured | Absent:
-    found = _of_session(view, why, task)
-    if isinstance(found, Absent):
-        return found
-    if found.number is None:
+    label = _of_session(view, why, task)
+    if isinstance(label, Absent):
+        return label
+    if label.number is None:
         return Absent("parse_error", "label without a number")
-    return Measured(found.number, _told(found))
+    return Measured(label.number, _detail(label))
 
 
 @signal(
@@ -173,19 +173,19 @@ def user_persona(view: SessionView, why: Evidence, user_turn_count: int) -> Meas
 )
 def prompt_intent(view: SessionView, why: Evidence) -> list[Measured]:
     """What a prompt asks for: git, test, debug, refactor, understand, connect, create_new_code or other."""
-    judged = {one.turn: one for one in view.judgements("prompt_intent") if one.turn is not None}
-    found = []
+    judged = {judgement.turn: judgement for judgement in view.judgements("prompt_intent") if judgement.turn is not None}
+    intents = []
     for turn in view.turns:
         label = judged.get(turn.turn)
         if label is not None:
             method = "regex" if label.labeller == RULES else "judge"
-            found.append(Measured(label.value, {"method": method, **_told(label)}))
+            intents.append(Measured(label.value, {"method": method, **_detail(label)}))
         else:
             intent, words = intent_of(turn)
             if words:
                 why.match(turn, intent, words)
-            found.append(Measured(intent, {"method": "regex"}))
-    return found
+            intents.append(Measured(intent, {"method": "regex"}))
+    return intents
 
 
 @signal(
@@ -202,16 +202,16 @@ def prompt_intent(view: SessionView, why: Evidence) -> list[Measured]:
 )
 def prompt_topic_cluster(view: SessionView, why: Evidence) -> list[Measured | Absent] | Absent:
     """The cluster a prompt falls into in the last topic run over the store; -1 where it falls into none."""
-    known = {one.turn: one for one in view.judgements("topic") if one.turn is not None}
-    if not known:
+    topics = {judgement.turn: judgement for judgement in view.judgements("topic") if judgement.turn is not None}
+    if not topics:
         return _NO_JUDGE
-    return [_cluster(known.get(turn.turn)) for turn in view.turns]
+    return [_cluster(topics.get(turn.turn)) for turn in view.turns]
 
 
 def _cluster(label: Label | None) -> Measured | Absent:
     if label is None or label.number is None:
         return Absent("not_applicable", "not_clustered")
-    return Measured(int(label.number), _told(label))
+    return Measured(int(label.number), _detail(label))
 
 
 @signal(

@@ -34,15 +34,15 @@ def assumption_lock_turn(view: SessionView, why: Evidence, vectors: Vectors | Ab
     without the answers in between having come nearer to it, or an acceptance lying between."""
     if len(view.turns) < 3:
         return Absent("not_applicable", "few_turns")
-    said = {t.turn: _complaint(t.text, t.kind) for t in view.turns[1:]}
-    corrected = [n for n, words in said.items() if words]
+    complaints = {t.turn: _complaint(t.text, t.kind) for t in view.turns[1:]}
+    corrected = [n for n, words in complaints.items() if words]
     why.denominator([view.turns[n] for n in corrected], "correction or failure report:")
     why.rule(f"a second complaint within {WITHIN_TURNS} turns, no acceptance between, nearness moved less than {MOVED}")
     for first, second in _pairs(view, corrected):
-        moved, told = _moved(view, vectors, first, second)
+        moved, detail = _moved(view, vectors, first, second)
         if moved is not None and not moved:
             why.support([view.turns[first], view.turns[second]], f"turns {first} and {second}:")
-            return Measured(first, {"second_turn": second, "confidence": "low", **told})
+            return Measured(first, {"second_turn": second, "confidence": "low", **detail})
     return Absent("none_found", f"{len(corrected)} corrections")
 
 
@@ -53,9 +53,10 @@ def _complaint(text: str, kind: str) -> bool:
 def _pairs(view: SessionView, corrected: list[int]) -> list[tuple[int, int]]:
     """Each complaint with the next one, when it is near and nothing was accepted in between."""
     return [
-        (one, two)
-        for one, two in pairwise(corrected)
-        if two - one <= WITHIN_TURNS and not any(acceptance(t.text, t.kind) for t in view.turns[one + 1 : two])
+        (first, second)
+        for first, second in pairwise(corrected)
+        if second - first <= WITHIN_TURNS
+        and not any(acceptance(t.text, t.kind) for t in view.turns[first + 1 : second])
     ]
 
 
@@ -89,8 +90,8 @@ def _moved_elsewhere(view: SessionView, first: int, second: int) -> bool | None:
 
 def _regions_by_turn(view: SessionView) -> dict[int | None, set[int]]:
     """The numbers of the regions that each turn edits."""
-    found: dict[int | None, set[int]] = {}
+    regions: dict[int | None, set[int]] = {}
     for n, region in enumerate(view.regions):
         for edit in region.edits:
-            found.setdefault(edit.turn, set()).add(n)
-    return found
+            regions.setdefault(edit.turn, set()).add(n)
+    return regions

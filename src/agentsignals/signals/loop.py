@@ -114,13 +114,13 @@ def first_failure_error(view: SessionView, why: Evidence, visible_pass: bool | A
     attempt = view.session.attempt
     if visible_pass is True:
         return Absent("not_applicable", "passed")
-    found = attempt.verification if attempt is not None else None
-    if attempt is None or _LOG not in attempt.kinds or found is None:
+    tests = attempt.verification if attempt is not None else None
+    if attempt is None or _LOG not in attempt.kinds or tests is None:
         return Absent("missing_artifact", _LOG)
-    if not found.message:
+    if not tests.message:
         return Absent("missing_field", "error")
     why.support(attempt.saying("verification"))
-    kind = error_kind(found.message)
+    kind = error_kind(tests.message)
     return kind if kind is not None else Absent("not_computable", "unknown_error")
 
 

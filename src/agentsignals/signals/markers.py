@@ -48,9 +48,9 @@ def marker_score(view: SessionView, why: Evidence) -> Measured:
     counts = _count(raw, words_said(prose) | in_code | quoted)
     total = sum(counts.values())
     no_code = total - sum(_count(code, in_code).values())
-    said = "\n".join([t.text for t in view.turns if t.kind not in _UNSPOKEN])
-    person = sum(_count(said, words_among(SIGNS_OF_MARKERS, lowered(said))).values())
-    why.matches(found for event in prose.events for found in _spelled_out(event))
+    messages = "\n".join([t.text for t in view.turns if t.kind not in _UNSPOKEN])
+    person = sum(_count(messages, words_among(SIGNS_OF_MARKERS, lowered(messages))).values())
+    why.matches(match for event in prose.events for match in _spelled_out(event))
     why.rule("seven surface counts, summed (design/lab.md#markers)")
     names = (*(m.name for m in MARKERS), "exclamation", "all_caps")
     detail = {name: counts.get(name, 0) for name in names}
@@ -102,8 +102,8 @@ def _only_retry(low: str) -> Iterator[tuple[int, int]]:
         end = line.rfind(" retry")
         while end >= 0 and is_of_word(line[end + 6 : end + 7]):
             end = line.rfind(" retry", 0, end)
-        if end >= 0 and (found := _ONLY_RETRY.search(line[: end + 6])):
-            yield at + found.start(), at + found.end()
+        if end >= 0 and (match := _ONLY_RETRY.search(line[: end + 6])):
+            yield at + match.start(), at + match.end()
         at += len(line) + 1
 
 
@@ -117,7 +117,7 @@ def _spelled_out(event: Event) -> Iterator[tuple[Event, str, str]]:
             yield event, span.name, text[span.start : span.end]
     for start, end in _only_retry(low):
         yield event, "desperation", text[start:end]
-    for found in re.finditer(r"\b[A-Z]{3,}\b", text):
-        yield event, "all_caps", found[0]
+    for match in re.finditer(r"\b[A-Z]{3,}\b", text):
+        yield event, "all_caps", match[0]
     if "!" in text:
         yield event, "exclamation", f"{text.count('!')} exclamation marks"

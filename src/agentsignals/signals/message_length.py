@@ -28,15 +28,17 @@ _UNSPOKEN = frozenset(("plan_handoff", "attachment"))
 def user_msg_length_slope(view: SessionView, why: Evidence) -> Measured | Absent:
     """Least-squares slope of message length over the turns; cleaned text, at most 400 tokens each, plan hand-offs and
     bare attachments left out."""
-    said = [t for t in view.turns if t.kind not in _UNSPOKEN]
-    if len(said) < FEWEST_TURNS:
+    messages = [t for t in view.turns if t.kind not in _UNSPOKEN]
+    if len(messages) < FEWEST_TURNS:
         return Absent("not_applicable", "fewer_than_3_turns")
-    lengths = [min(t.n_tokens if (kept := clean(t.text)) == t.text else count_tokens(kept), MOST_TOKENS) for t in said]
-    why.support(said)
+    lengths = [
+        min(t.n_tokens if (kept := clean(t.text)) == t.text else count_tokens(kept), MOST_TOKENS) for t in messages
+    ]
+    why.support(messages)
     why.rule(f"lengths: {', '.join(map(str, lengths[:50]))}")
     slope, norm = _slope(lengths)
-    detail: dict[str, float | int | None] = {"n": len(said), "norm": norm}
-    if len(said) > FEWEST_TURNS:
+    detail: dict[str, float | int | None] = {"n": len(messages), "norm": norm}
+    if len(messages) > FEWEST_TURNS:
         detail["excl_first"], detail["excl_first_norm"] = _slope(lengths[1:])
     return Measured(slope, detail)
 

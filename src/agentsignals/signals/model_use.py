@@ -38,7 +38,7 @@ def model_changes(view: SessionView, why: Evidence) -> list[ModelChange] | Absen
     why.denominator(steps)
     if not entries and len({s.model for s in steps}) < 2:
         return []
-    found: list[ModelChange] = []
+    changes: list[ModelChange] = []
     changing: list[Event | Step] = []
     answering: str | None = None
     rows: list[Event | Step] = [*entries, *steps]
@@ -48,16 +48,16 @@ def model_changes(view: SessionView, why: Evidence) -> list[ModelChange] | Absen
             if row.model != answering:
                 if answering is not None and row.model is not None:
                     changing.append(row)
-                    found.append(ModelChange(answering, row.model, row.turn, to_iso(row.timestamp), False))
+                    changes.append(ModelChange(answering, row.model, row.turn, to_iso(row.timestamp), False))
                 answering = row.model
             continue
         chosen = (row.text or "").rpartition(" -> ")[2]
         if _is_model(chosen) and chosen != answering:
             changing.append(row)
-            found.append(ModelChange(answering, chosen, row.turn, to_iso(row.timestamp), not _is_shown(row, view)))
+            changes.append(ModelChange(answering, chosen, row.turn, to_iso(row.timestamp), not _is_shown(row, view)))
             answering = chosen
     why.support(changing)
-    return found
+    return changes
 
 
 def _is_model(name: str | None) -> bool:

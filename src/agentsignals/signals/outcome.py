@@ -74,40 +74,47 @@ def output_applied(view: SessionView, why: Evidence, lines_committed: dict[str, 
 
 def _recorded(view: SessionView) -> Measured | None:
     """By what a collector counted when commits were made; None where it counted nothing."""
-    told = [c for c in view.session.checkpoints if c.agent_lines is not None and c.total_committed is not None]
-    lines = sum(c.agent_lines or 0 for c in told)
+    checkpoints = [c for c in view.session.checkpoints if c.agent_lines is not None and c.total_committed is not None]
+    lines = sum(c.agent_lines or 0 for c in checkpoints)
     detail = {"method": "attribution", "agent_lines": lines}
-    if lines > 0 or any(c.agent_percentage for c in told):
+    if lines > 0 or any(c.agent_percentage for c in checkpoints):
         return Measured(True, detail)
-    if any(c.total_committed for c in told):
+    if any(c.total_committed for c in checkpoints):
         return Measured(False, {**detail, "commits_in_transcript": len(view.commits)})
     return None
 
 
-def _is_settled(found: Measured | Absent | None, late: list[ToolCall]) -> TypeGuard[Measured]:
+def _is_settled(measured: Measured | Absent | None, late: list[ToolCall]) -> TypeGuard[Measured]:
     """Whether the repository alone tells: its lines are there, or every line of its commits is explained otherwise. A
     collector's figure counts the lines of all sessions of a checkpoint for each of them
     (design/attribution.md#what-entire-recorded)."""
-    return isinstance(found, Measured) and (found.value is True or not (late or "confidence" in found.detail))
+    return isinstance(measured, Measured) and (measured.value is True or not (late or "confidence" in measured.detail))
 
 
-def _in_repository(told: dict[str, Any], edits: list[Edit], why: Evidence) -> Measured | Absent | None:
+def _in_repository(attribution: dict[str, Any], edits: list[Edit], why: Evidence) -> Measured | Absent | None:
     """By the lines that the replay of the calls finds in commits; None when it can't tell."""
-    calls = set(told["calls"])
+    calls = set(attribution["calls"])
     why.support([e for e in edits if e.seq in calls], "its lines are committed:")
-    if told["verdict"] == "censored":
+    if attribution["verdict"] == "censored":
         return Absent("censored", "repository_ends_before_close")
-    if told["verdict"] == "unknown":
+    if attribution["verdict"] == "unknown":
         return None
-    for one in told["commits"][:COMMITS_TOLD]:
-        places = "; ".join(f"{path} {lines}" for path, lines in one["files"].items())
-        why.rule(f"commit {one['sha'][:12]} has {one['lines']} of its lines: {places}")
-    if not told["commits"]:
-        why.rule(f"none of the {told['produced']} lines that its calls wrote is in any commit")
-    detail = {"method": "git", "lines": told["lines"], "produced": told["produced"], "commits": told["n_commits"]}
-    if told["verdict"] == "applied":
+    for commit in attribution["commits"][:COMMITS_TOLD]:
+        places = "; ".join(f"{path} {lines}" for path, lines in commit["files"].items())
+        why.rule(f"commit {commit['sha'][:12]} has {commit['lines']} of its lines: {places}")
+    if not attribution["commits"]:
+        why.rule(f"none of the {attribution['produced']} lines that its calls wrote is in any commit")
+    detail = {
+        "method": "git",
+        "lines": attribution["lines"],
+        "produced": attribution["produced"],
+        "commits": attribution["n_commits"],
+    }
+    if attribution["verdict"] == "applied":
         return Measured(True, detail)
-    return Measured(False, detail | {"late_lines": told["late_lines"]} | ({} if told["is_sure"] else _LOW))
+    return Measured(
+        False, detail | {"late_lines": attribution["late_lines"]} | ({} if attribution["is_sure"] else _LOW)
+    )
 
 
 @signal(
@@ -144,17 +151,19 @@ def changes_reverted(view: SessionView, why: Evidence, lines_taken_back: dict[st
     return Measured(bool(kept), {"method": "transcript", "commands": len(reverts)})
 
 
-def _by_commits(told: dict[str, Any], edits: list[Edit], why: Evidence) -> Measured:
+def _by_commits(attribution: dict[str, Any], edits: list[Edit], why: Evidence) -> Measured:
     why.denominator(edits)
     why.rule(
-        f"of {told['peak']} lines that its calls left standing, {told['taken']} were gone when their files were"
-        f" committed, and {told['undone']} stood in commits that others undid"
+        f"of {attribution['peak']} lines that its calls left standing, {attribution['taken']} were gone when their"
+        f" files were committed, and {attribution['undone']} stood in commits that others undid"
     )
-    for sha in told["undone_by"]:
+    for sha in attribution["undone_by"]:
         why.rule(f"commit {sha[:12]} undoes a commit of the session")
-    later = {"reverted_later_by": told["undone_later_by"]} if told["undone_later_by"] else {}
-    share = {"share": told["share_low"], "share_at_most": told["share_high"]}
-    return Measured(told["verdict"] == "reverted", {"method": "git", **share, "peak": told["peak"], **later})
+    later = {"reverted_later_by": attribution["undone_later_by"]} if attribution["undone_later_by"] else {}
+    share = {"share": attribution["share_low"], "share_at_most": attribution["share_high"]}
+    return Measured(
+        attribution["verdict"] == "reverted", {"method": "git", **share, "peak": attribution["peak"], **later}
+    )
 
 
 def _work(view: SessionView) -> list[Edit]:
@@ -166,15 +175,15 @@ def _revert_commands(view: SessionView) -> list[tuple[ToolCall | Event, str]]:
     """Whole-tree revert commands that ran, the agent's and those the person typed; each with the kind of command."""
     rows: list[tuple[ToolCall | Event, str]] = [(e, e.text or "") for e in view.by_kind.get("user_shell", ())]
     rows += [(c, c.command) for c in view.git_calls if c.status == "ok" and c.command and "git " in c.command]
-    found: list[tuple[ToolCall | Event, str]] = []
+    reverts: list[tuple[ToolCall | Event, str]] = []
     for row, text in rows:
         if not ("checkout" in text or "restore" in text or "reset" in text or "clean" in text or "stash" in text):
             continue
         # In quotes it is a message, or what somebody searches for.
         match = _REVERTS.search(_QUOTED.sub("''", text) if "'" in text or '"' in text else text)
         if match:
-            found.append((row, "stash" if match["stash"] else "reset_to" if match["target"] else "tree"))
-    return sorted(found, key=lambda pair: pair[0].seq)
+            reverts.append((row, "stash" if match["stash"] else "reset_to" if match["target"] else "tree"))
+    return sorted(reverts, key=lambda pair: pair[0].seq)
 
 
 def _dropped_all(view: SessionView, row: ToolCall | Event, kind: str, last_edit: int) -> bool:
@@ -245,14 +254,14 @@ def session_outcome(  # noqa: PLR0913  (the parameters are the needs of the sign
     session_reopened_within_s: float | Absent,
 ) -> Measured | Absent:
     """explicitly_rejected, accepted, restarted_same_task or abandoned_mid_session: the first that holds."""
-    said = closing_reaction if isinstance(closing_reaction, dict) else {"kind": "none"}
+    reaction = closing_reaction if isinstance(closing_reaction, dict) else {"kind": "none"}
     gap = session_reopened_within_s
     reopened = not isinstance(gap, Absent) and gap <= REOPENED_SOON_S
     detail: dict[str, Any] = {"reopened": reopened}
     if isinstance(output_applied, Absent) and output_applied.detail == "no_edit":
         detail["no_edits"] = True
     applied = output_applied is True
-    label, evidence, rule = _judged(said, applied, changes_reverted is True)
+    label, evidence, rule = _judged(reaction, applied, changes_reverted is True)
     if label is None:
         label, evidence, rule = _unsaid(history, reopened)
         if evidence == "none" and _still_open(view, history):
@@ -261,18 +270,18 @@ def session_outcome(  # noqa: PLR0913  (the parameters are the needs of the sign
     return Measured(label, {"evidence_kind": evidence, **detail})
 
 
-def _judged(said: dict[str, Any], applied: bool, reverted: bool) -> tuple[str | None, str, str]:
+def _judged(reaction: dict[str, Any], applied: bool, reverted: bool) -> tuple[str | None, str, str]:
     """Rules 1 and 2 of design/signals.md#session-outcome: what has direct evidence."""
-    kind = said["kind"]
+    kind = reaction["kind"]
     if reverted and not applied:
         return "explicitly_rejected", "git", "rule 1: the changes were reverted and not committed"
     if kind == "revert_all":
         return "explicitly_rejected", "text", "rule 1: the last human turn takes everything back"
-    if kind == "rejection" and not said["edits_after"] and not said["commits_after"]:
+    if kind == "rejection" and not reaction["edits_after"] and not reaction["commits_after"]:
         return "explicitly_rejected", "text", "rule 1: the last human turn refuses, and no edit or commit followed"
     if applied:
         return "accepted", "git", "rule 2: the output was committed"
-    if kind == "accept" and not said["interrupted_after"]:
+    if kind == "accept" and not reaction["interrupted_after"]:
         return "accepted", "text", "rule 2: the last human turn accepts"
     return None, "none", ""
 

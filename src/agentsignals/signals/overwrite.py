@@ -38,7 +38,7 @@ def agent_self_overwrite_share(view: SessionView, why: Evidence) -> Measured | A
     return ratio(round(written.lost, 3), written.added, method="line_map", **detail)
 
 
-class _Own(Range):
+class _WrittenLines(Range):
     """Lines of a file, and how many of these are the agent's."""
 
     lines: float
@@ -53,17 +53,17 @@ class _Written:
         self.unfollowed = 0.0
         self.unknown = 0
         self.overwriting: list[Edit] = []
-        self._own: dict[str, Ranges[_Own]] = {}
+        self._by_path: dict[str, Ranges[_WrittenLines]] = {}
 
     def edit(self, edit: Edit) -> None:
         """The hunks of one call must come from the bottom up: their `old_start` is from before the call."""
         path = edit.path
         if path == WHOLE_TREE:
-            for one in tuple(self._own):
-                self._forget(one)
+            for written_path in tuple(self._by_path):
+                self._forget(written_path)
             return
         if edit.op == "delete":
-            self._lose(edit, _lines(self._own.pop(path, ())))
+            self._lose(edit, _lines(self._by_path.pop(path, ())))
             return
         if edit.added is None:
             self.unknown += 1
@@ -74,30 +74,30 @@ class _Written:
         if at is None or edit.start_line is None or edit.removed is None:
             self._forget(path)
             if edit.whole_file and edit.start_line is not None and edit.added:
-                self._own[path] = Ranges()
-                self._own[path].add(_Own(1, edit.added, float(edit.added)))
+                self._by_path[path] = Ranges()
+                self._by_path[path].add(_WrittenLines(1, edit.added, float(edit.added)))
         else:
             self._change(edit, at)
 
     def _change(self, edit: Edit, at: int) -> None:
         n_old, n_new = extents(edit)
         below, moved, within = at + n_old, n_new - n_old, 0.0
-        here = self._own.setdefault(edit.path, Ranges())
+        here = self._by_path.setdefault(edit.path, Ranges())
         cut = here.take(at, below - 1)
         here.move(below, moved)
-        for one in cut:
-            first, last = one.start, one.end
-            each = one.lines / (last - first + 1)
+        for span in cut:
+            first, last = span.start, span.end
+            each = span.lines / (last - first + 1)
             n_above, n_below = max(at - first, 0), max(last - below + 1, 0)
             if n_above:
-                here.add(_Own(first, at - 1, each * n_above))
+                here.add(_WrittenLines(first, at - 1, each * n_above))
             if n_below:
-                here.add(_Own(last + moved - n_below + 1, last + moved, each * n_below))
-            within += one.lines - each * (n_above + n_below)
+                here.add(_WrittenLines(last + moved - n_below + 1, last + moved, each * n_below))
+            within += span.lines - each * (n_above + n_below)
         lost = min(within, edit.removed or 0)
         self._lose(edit, lost)
         if n_new > 0:
-            here.add(_Own(at, at + n_new - 1, (edit.added or 0) + within - lost))
+            here.add(_WrittenLines(at, at + n_new - 1, (edit.added or 0) + within - lost))
 
     def _lose(self, edit: Edit, lines: float) -> None:
         if lines > 0:
@@ -105,12 +105,12 @@ class _Written:
             self.overwriting.append(edit)
 
     def _forget(self, path: str) -> None:
-        self.unfollowed += _lines(self._own.pop(path, ()))
+        self.unfollowed += _lines(self._by_path.pop(path, ()))
 
 
 def _bottom_up(edit: Edit) -> tuple[int, str, int]:
     return edit.seq, edit.path, -(edit.old_start or 0)
 
 
-def _lines(own: Iterable[_Own]) -> float:
-    return sum([one.lines for one in own])
+def _lines(spans: Iterable[_WrittenLines]) -> float:
+    return sum([span.lines for span in spans])

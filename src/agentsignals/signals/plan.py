@@ -30,12 +30,12 @@ SAME_STEP = 0.5
 def plan_ged(view: SessionView, why: Evidence) -> Measured | Absent:
     """Graph edit distance of the session's first and last plan, out of taking one apart and building the other anew: 0
     the same steps in the same order, 1 nothing in common."""
-    found = plans(view)
-    if not found:
+    versions = plans(view)
+    if not versions:
         return Absent("not_applicable", "no_plan")
-    first, last = found[0], found[-1]
+    first, last = versions[0], versions[-1]
     why.support([first.call], "first plan:")
-    if len(found) == 1:
+    if len(versions) == 1:
         why.rule("only one plan state: 0")
         return Measured(0.0, {"single_plan": True, "raw": 0, "steps": [_size(first)], "sources": [first.source]})
     why.support([last.call], "last plan:")
@@ -51,7 +51,7 @@ def plan_ged(view: SessionView, why: Evidence) -> Measured | Absent:
         "num": apart.edits,
         "den": apart.largest,
         "method": "exact" if apart.exact else "upper_bound",
-        "states": len(found),
+        "states": len(versions),
         "steps": [_size(first), _size(last)],
         "sources": [first.source, last.source],
         "confidence": "high" if first.source == last.source else "low",
@@ -67,8 +67,8 @@ def _words(plan: Plan) -> list[frozenset[str]]:
     return [frozenset(split_words(step)) for step in plan.steps[:MOST_STEPS]]
 
 
-def _same(one: frozenset[str], other: frozenset[str]) -> bool:
-    return one == other or 2 * len(one & other) >= SAME_STEP * (len(one) + len(other))
+def _same(first: frozenset[str], other: frozenset[str]) -> bool:
+    return first == other or 2 * len(first & other) >= SAME_STEP * (len(first) + len(other))
 
 
 def _edges(plan: Plan) -> Edges:

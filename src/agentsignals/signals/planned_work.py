@@ -58,8 +58,8 @@ def gd_inaction(view: SessionView, why: Evidence) -> Measured | Absent:
         if call.seq > made.seq and class_ in ("edit", "shell_write", "test") and call.status != "rejected"
     ]
     files = {path for call in later for path in changed.get(call.seq, ())}
-    given = "\n".join([c.arguments for c in later])
-    untouched = [item for item in items if not (_is_changed(item, files) or _stands_in(item, given))]
+    arguments = "\n".join([c.arguments for c in later])
+    untouched = [item for item in items if not (_is_changed(item, files) or _stands_in(item, arguments))]
     why.denominator(later, "after the plan:")
     why.rule(f"untouched: {', '.join(untouched[:MOST_TOLD]) or 'nothing'}")
     return ratio(len(untouched), len(items), source=source, untouched=untouched[:MOST_TOLD])
@@ -78,11 +78,11 @@ def _first_plan(view: SessionView) -> tuple[ToolCall | Turn | None, list[str], s
 
 def _items(steps: Sequence[str]) -> list[str]:
     """Each thing to change once, in the order of the plan. Masked first: a part of a mail address looks like a file."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for step in steps:
         if not _LOOKS_ONLY.match(step):
-            found.update(dict.fromkeys(name.removesuffix("()") for name in _ITEM.findall(redacted(step))))
-    return [name for name in found if name not in _NO_ITEMS][:MOST_ITEMS]
+            names.update(dict.fromkeys(name.removesuffix("()") for name in _ITEM.findall(redacted(step))))
+    return [name for name in names if name not in _NO_ITEMS][:MOST_ITEMS]
 
 
 def _is_changed(item: str, files: set[str]) -> bool:

@@ -120,12 +120,15 @@ def phase_transitions(
 def has_reasoning_blocks(view: SessionView, why: Evidence) -> Measured | Absent:
     """Whether the model thought in the open on the main thread: a thinking block, or text between <think> tags."""
     blocks = view.by_kind.get("thinking", [])
-    found: Sequence[Event] = blocks or [e for e in view.by_kind.get("text", []) if e.text and "<think>" in e.text]
-    if not found and view.session.format in NO_THINKING:
+    reasoning: Sequence[Event] = blocks or [e for e in view.by_kind.get("text", []) if e.text and "<think>" in e.text]
+    if not reasoning and view.session.format in NO_THINKING:
         return Absent("missing_field", "format_records_no_thinking")
-    why.support(found)
+    why.support(reasoning)
     why.denominator(view.steps)
-    return Measured(bool(found), {"blocks": len(found), "redacted": bool(found) and all(e.n_chars == 0 for e in found)})
+    return Measured(
+        bool(reasoning),
+        {"blocks": len(reasoning), "redacted": bool(reasoning) and all(e.n_chars == 0 for e in reasoning)},
+    )
 
 
 @signal(
@@ -161,10 +164,14 @@ def reasoning_tokens_total(view: SessionView, why: Evidence) -> Measured | Absen
 def _announced(event: Event) -> dict[str, Any] | None:
     """What a phase event announces; None when it is of another kind, such as a client's switch of modes."""
     try:
-        said = _decode(event.text or "")
+        announcement = _decode(event.text or "")
     except msgspec.DecodeError:
         return None
-    phase = said.data.get("phase") if isinstance(said.data, dict) and said.phase is None else said.phase
+    phase = (
+        announcement.data.get("phase")
+        if isinstance(announcement.data, dict) and announcement.phase is None
+        else announcement.phase
+    )
     if not isinstance(phase, str):
         return None
     return {
@@ -172,7 +179,7 @@ def _announced(event: Event) -> dict[str, Any] | None:
         "phase": PHASE_MAP.get(phase.strip().lower()),
         "ts": to_iso(event.timestamp),
         "line_no": event.line,
-        "source": "stdout" if said.event == "plannotator-phase" else "custom_message",
+        "source": "stdout" if announcement.event == "plannotator-phase" else "custom_message",
     }
 
 
@@ -208,12 +215,12 @@ def _next_edited(view: SessionView) -> list[set[str]]:
     following: set[str] = set()
     if not changed:
         return [following] * len(view.calls)
-    found = []
+    next_edits = []
     for call in reversed(view.calls):
         following = changed.get(call.seq, following)
-        found.append(following)
-    found.reverse()
-    return found
+        next_edits.append(following)
+    next_edits.reverse()
+    return next_edits
 
 
 def _segments(labels: list[str | None]) -> list[tuple[str, int, int]]:

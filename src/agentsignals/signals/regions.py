@@ -47,7 +47,7 @@ def region_edit_history(view: SessionView, why: Evidence) -> Measured:
     why.support(view.repo_edits)
     events = view.session.events
     unplaced = len([1 for e in view.repo_edits if e.start_line is None])
-    found = [
+    history = [
         Edited(
             file=e.path,
             start_line=e.start_line,
@@ -61,7 +61,7 @@ def region_edit_history(view: SessionView, why: Evidence) -> Measured:
         )
         for region, e in records(view.regions)
     ]
-    return Measured(found, {"regions": len(view.regions), **({"lines_unknown": unplaced} if unplaced else {})})
+    return Measured(history, {"regions": len(view.regions), **({"lines_unknown": unplaced} if unplaced else {})})
 
 
 @signal(
@@ -106,13 +106,13 @@ def region_edit_convergence(view: SessionView, why: Evidence) -> Measured | Abse
     numbers = {id(r): n for n, r in enumerate(view.regions)}
     changes = _Changes(view)
     labels: list[str] = []
-    told: list[dict[str, Any]] = []
+    regions: list[dict[str, Any]] = []
     for region in _edited_again(view):
         label, sizes, rel = _convergence(region, changes)
         why.support(region.edits, f"r{numbers[id(region)]} {label}:")
         labels.append(label)
-        told.append({"region_id": f"r{numbers[id(region)]}", "file": region.path, "sizes": sizes, "rel": rel})
-    return Measured(labels, {"regions": told})
+        regions.append({"region_id": f"r{numbers[id(region)]}", "file": region.path, "sizes": sizes, "rel": rel})
+    return Measured(labels, {"regions": regions})
 
 
 def _edited_again(view: SessionView) -> list[Region]:
@@ -127,8 +127,8 @@ class _Changes(dict[int, Changed]):
         self._view = view
 
     def __missing__(self, seq: int) -> Changed:
-        found = self[seq] = changed_lines(self._arguments.get(seq, ""))
-        return found
+        changes = self[seq] = changed_lines(self._arguments.get(seq, ""))
+        return changes
 
     @cached_property
     def _arguments(self) -> dict[int, str]:

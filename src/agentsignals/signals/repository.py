@@ -17,13 +17,16 @@ from agentsignals.views.session import SessionView
 
 
 def _measured(view: SessionView, why: Evidence, task: str, missing: Absent) -> Measured | Absent:
-    found = next((one for one in view.judgements(task) if one.turn is None and one.number is not None), None)
-    if found is None or found.number is None:
+    label = next(
+        (judgement for judgement in view.judgements(task) if judgement.turn is None and judgement.number is not None),
+        None,
+    )
+    if label is None or label.number is None:
         return missing
-    detail = msgspec.json.decode(found.detail) if found.detail else {}
+    detail = msgspec.json.decode(label.detail) if label.detail else {}
     why.support(view.session.edits)
-    why.rule(found.reason or f"measured by {found.labeller}")
-    return Measured(found.number, {"labeller": found.labeller, **detail})
+    why.rule(label.reason or f"measured by {label.labeller}")
+    return Measured(label.number, {"labeller": label.labeller, **detail})
 
 
 @signal(
@@ -63,12 +66,12 @@ def vulnerabilities_introduced_per_kloc(view: SessionView, why: Evidence) -> Mea
 _NOT_ATTRIBUTED = Absent("missing_artifact", "git_attribution")
 
 
-def _told(view: SessionView, kind: type[Kind]) -> Kind | Absent:
+def _attribution(view: SessionView, kind: type[Kind]) -> Kind | Absent:
     """What `attribute` left of this session."""
     if not view.session.edits:
         return Absent("not_applicable", "no_edit")
-    found = read(view.session.labels, kind)
-    return _NOT_ATTRIBUTED if found is None else found
+    attribution = read(view.session.labels, kind)
+    return _NOT_ATTRIBUTED if attribution is None else attribution
 
 
 @signal(
@@ -84,16 +87,16 @@ def _told(view: SessionView, kind: type[Kind]) -> Kind | Absent:
 )
 def lines_committed(view: SessionView, why: Evidence) -> dict[str, Any] | Absent:
     """The lines that the session's calls wrote and that stand in commits: how many, in which, in which files."""
-    told = _told(view, LinesCommitted)
-    if isinstance(told, Absent):
-        return told
-    calls = set(told.calls)
+    attribution = _attribution(view, LinesCommitted)
+    if isinstance(attribution, Absent):
+        return attribution
+    calls = set(attribution.calls)
     why.support([e for e in view.session.edits if e.seq in calls])
-    for one in told.commits:
-        places = "; ".join(f"{path} {lines}" for path, lines in one.files.items())
-        late = " (after the session had closed)" if one.is_late else ""
-        why.rule(f"commit {one.sha[:12]} has {one.lines} lines of the session{late}: {places}")
-    return _plain(told)
+    for commit in attribution.commits:
+        places = "; ".join(f"{path} {lines}" for path, lines in commit.files.items())
+        late = " (after the session had closed)" if commit.is_late else ""
+        why.rule(f"commit {commit.sha[:12]} has {commit.lines} lines of the session{late}: {places}")
+    return _plain(attribution)
 
 
 @signal(
@@ -111,15 +114,15 @@ def lines_committed(view: SessionView, why: Evidence) -> dict[str, Any] | Absent
 def lines_taken_back(view: SessionView, why: Evidence) -> dict[str, Any] | Absent:
     """Of the lines that the session's calls wrote and left standing: those that were gone from their files, or whose
     commit was undone before the session had closed."""
-    told = _told(view, LinesTakenBack)
-    if isinstance(told, Absent):
-        return told
+    attribution = _attribution(view, LinesTakenBack)
+    if isinstance(attribution, Absent):
+        return attribution
     why.support(view.session.edits)
-    for sha in told.undone_by:
+    for sha in attribution.undone_by:
         why.rule(f"commit {sha[:12]} undoes a commit of the session")
-    for sha in told.undone_later_by:
+    for sha in attribution.undone_later_by:
         why.rule(f"commit {sha[:12]} reverts a commit of the session after it had closed")
-    return _plain(told)
+    return _plain(attribution)
 
 
 @signal(
@@ -136,17 +139,17 @@ def lines_taken_back(view: SessionView, why: Evidence) -> dict[str, Any] | Absen
 def earlier_sessions_on_lines(view: SessionView, why: Evidence) -> dict[str, list[str]] | Absent:
     """Sessions that began earlier and wrote lines that this one replaced, or wrote within three lines of; and the
     files."""
-    told = _told(view, EarlierSessions)
-    if isinstance(told, Absent):
-        return told
+    attribution = _attribution(view, EarlierSessions)
+    if isinstance(attribution, Absent):
+        return attribution
     why.support(view.session.edits)
-    for session_id, files in list(told.sessions.items())[:MOST_TOLD]:
+    for session_id, files in list(attribution.sessions.items())[:MOST_TOLD]:
         why.rule(f"session {session_id} wrote lines in {', '.join(files)}")
-    return told.sessions
+    return attribution.sessions
 
 
-def _plain(told: LinesCommitted | LinesTakenBack) -> dict[str, Any]:
+def _plain(attribution: LinesCommitted | LinesTakenBack) -> dict[str, Any]:
     """As a value, without the name of its kind."""
-    found: dict[str, Any] = msgspec.to_builtins(told)
-    del found["kind"]
-    return found
+    fields: dict[str, Any] = msgspec.to_builtins(attribution)
+    del fields["kind"]
+    return fields

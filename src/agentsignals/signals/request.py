@@ -89,29 +89,29 @@ def prompt_underspecification(
         return first_message_pattern
     if first_message_pattern in ("greeting", "attachment_only"):
         return Absent("not_applicable", first_message_pattern)
-    said = clean(first.text)[:_SEARCHED]
-    language = language_of(said)
+    text = clean(first.text)[:_SEARCHED]
+    language = language_of(text)
     if language not in (None, "en"):
         return Absent("not_computable", f"language: {language}")
-    return _vagueness(first, said, why)
+    return _vagueness(first, text, why)
 
 
 def _reference(text: str) -> str | None:
     """The first words found that name something concrete."""
     for sign, pattern in _REFERENCES:
         if sign in text:
-            for found in re.finditer(pattern, text):  # compiled when first needed, and kept
-                if found[0] not in _NAMES:
-                    return found[0]
+            for match in re.finditer(pattern, text):  # compiled when first needed, and kept
+                if match[0] not in _NAMES:
+                    return match[0]
     return None
 
 
-def _vagueness(first: Turn, said: str, why: Evidence) -> Measured:
-    n_tokens = count_tokens(said)
+def _vagueness(first: Turn, text: str, why: Evidence) -> Measured:
+    n_tokens = count_tokens(text)
     short = min(max((LONG_TOKENS - n_tokens) / TOKENS_SPAN, 0.0), 1.0)
     reference = _reference(first.text[:_SEARCHED])
-    outcome = _OUTCOME.search(lowered(said))
-    is_question = said.rstrip().endswith("?")
+    outcome = _OUTCOME.search(lowered(text))
+    is_question = text.rstrip().endswith("?")
     no_outcome = 0.0 if outcome else 0.5 if is_question else 1.0
     parts = (short, 0.0 if reference else 1.0, no_outcome)
     score = math.fsum(weight * part for weight, part in zip(_WEIGHTS, parts, strict=True))
@@ -119,7 +119,7 @@ def _vagueness(first: Turn, said: str, why: Evidence) -> Measured:
     if reference:
         why.match(first, "reference", reference)
     if outcome:
-        why.match(first, "outcome", said[outcome.start() : outcome.end()])
+        why.match(first, "outcome", text[outcome.start() : outcome.end()])
     why.rule("0.40 shortness (40 tokens: 0, 5: 1) + 0.30 no reference + 0.30 no outcome (half for a question)")
     detail = {"L": short, "R": parts[1], "O": no_outcome, "is_question": is_question, "prompt_quality": 1 - score}
     return Measured(score, detail)
@@ -144,10 +144,10 @@ def prompt_language(view: SessionView, why: Evidence) -> list[str | Absent]:
 
 
 def _language(turn: Turn) -> str | Absent:
-    said = clean(turn.text)
-    if len(said) < SHORT_CHARS:
+    text = clean(turn.text)
+    if len(text) < SHORT_CHARS:
         return Absent("not_applicable", "under_20_characters")
-    return language_of(said) or Absent("not_computable", "n_too_small")
+    return language_of(text) or Absent("not_computable", "n_too_small")
 
 
 _NOT_WRITTEN_BY_HAND = re.compile(

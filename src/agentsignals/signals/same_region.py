@@ -46,8 +46,8 @@ def edited_line_prints(view: SessionView, why: Evidence) -> dict[str, str] | Abs
     if not any(lines.values()):
         return Absent("missing_field", "line_texts")
     common = _in_several(lines.values())
-    found = {path: prints(lines[path] - common) for path in sorted(lines)}
-    return {path: told for path, told in found.items() if told}
+    by_path = {path: prints(lines[path] - common) for path in sorted(lines)}
+    return {path: line_prints for path, line_prints in by_path.items() if line_prints}
 
 
 def _in_several(files: Iterable[set[str]]) -> set[str]:
@@ -97,12 +97,12 @@ def prior_sessions_same_region(
         return Absent("not_applicable", "repo_unknown")
     if isinstance(edited_line_prints, Absent):
         return edited_line_prints
-    found = history.same_lines
+    same_lines = history.same_lines
     why.rule("a line of more than 8 characters in common, which no other file of the place has")
-    for session_id, files in list(found.items())[:MOST_TOLD]:
+    for session_id, files in list(same_lines.items())[:MOST_TOLD]:
         why.rule(f"session {session_id} changed {', '.join(files)}")
     if isinstance(earlier_sessions_on_lines, Absent):
-        return Measured(len(found), {"method": "content", "sessions": list(found)[:MOST_TOLD]})
-    both = list(dict.fromkeys([*followed, *found]))
-    detail = {"method": "lines", "by_lines": len(followed), "by_content": len(found)}
+        return Measured(len(same_lines), {"method": "content", "sessions": list(same_lines)[:MOST_TOLD]})
+    both = list(dict.fromkeys([*followed, *same_lines]))
+    detail = {"method": "lines", "by_lines": len(followed), "by_content": len(same_lines)}
     return Measured(len(both), {**detail, "sessions": both[:MOST_TOLD]})

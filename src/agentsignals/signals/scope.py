@@ -68,7 +68,7 @@ def unrequested_files(view: SessionView, why: Evidence) -> dict[str, Any] | Abse
 def conflation_turn(view: SessionView, why: Evidence) -> Measured | Absent:
     """The first response that goes beyond what was asked for, as a judge said; without one, the first after work began
     that changes three or more new files in folders neither worked in nor named before, on no new task."""
-    judged = next((one for one in view.judgements("conflation_turn") if one.turn is None), None)
+    judged = next((judgement for judgement in view.judgements("conflation_turn") if judgement.turn is None), None)
     if judged is not None:
         return _judged(judged, why)
     if len(view.turns) < 2:
@@ -151,10 +151,10 @@ def _work(view: SessionView) -> list[Edit]:
 
 
 def _by_turn(view: SessionView) -> dict[int, list[Edit]]:
-    found: dict[int, list[Edit]] = {}
+    edits: dict[int, list[Edit]] = {}
     for edit in view.made(_work):
-        found.setdefault(edit.turn or 0, []).append(edit)
-    return found
+        edits.setdefault(edit.turn or 0, []).append(edit)
+    return edits
 
 
 def _folder(path: str) -> str:
@@ -173,5 +173,5 @@ def _asks_anew(turn: Turn) -> bool:
     if turn.kind in ("rejection_feedback", "attachment"):
         return False
     return (turn.kind != "prompt" or turn.n_tokens >= NEW_TASK_TOKENS) and not any(
-        said(turn.text, turn.kind) for said in (corrections, failure_report, rejection, acceptance)
+        reaction(turn.text, turn.kind) for reaction in (corrections, failure_report, rejection, acceptance)
     )

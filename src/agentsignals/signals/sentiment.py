@@ -48,27 +48,32 @@ def sentiment_label(view: SessionView, why: Evidence) -> list[Measured | Absent]
     return [_of_turn(t.kind, labels.get(t.turn)) for t in view.turns]
 
 
-def _of_turn(kind: str, said: Label | None) -> Measured | Absent:
+def _of_turn(kind: str, label: Label | None) -> Measured | Absent:
     if kind in UNJUDGED:
         return Absent("not_applicable", kind)
-    if said is None:
+    if label is None:
         return _NO_LABEL
-    value = counts.label(said.value)
+    value = counts.label(label.value)
     if value is None:
-        return Absent("parse_error", f"{said.labeller}: {said.value[:40]}")
-    told = {"labeller": said.labeller, "model": said.model, "prompt_hash": said.prompt_hash, "reason": said.reason}
-    return Measured(value, {key: word for key, word in told.items() if word is not None})
+        return Absent("parse_error", f"{label.labeller}: {label.value[:40]}")
+    detail = {
+        "labeller": label.labeller,
+        "model": label.model,
+        "prompt_hash": label.prompt_hash,
+        "reason": label.reason,
+    }
+    return Measured(value, {key: word for key, word in detail.items() if word is not None})
 
 
 def _by_turn(labels: Iterable[Label]) -> dict[int, Label]:
     """The label of each turn; of two the younger."""
-    found: dict[int, Label] = {}
-    for one in labels:
-        if one.turn is not None:
-            before = found.get(one.turn)
-            if before is None or (one.created_at or 0) >= (before.created_at or 0):
-                found[one.turn] = one
-    return found
+    by_turn: dict[int, Label] = {}
+    for label in labels:
+        if label.turn is not None:
+            before = by_turn.get(label.turn)
+            if before is None or (label.created_at or 0) >= (before.created_at or 0):
+                by_turn[label.turn] = label
+    return by_turn
 
 
 @signal(
@@ -84,46 +89,46 @@ def _by_turn(labels: Iterable[Label]) -> dict[int, Label]:
 def sentiment_messages(view: SessionView, why: Evidence) -> _Said | Absent:
     """For each labeller the session's human messages: turn number, label, and the model each was said to."""
     by_labeller: dict[str, list[Label]] = {}
-    for one in view.session.labels:
-        if one.task == counts.TASK and one.turn is not None:
-            by_labeller.setdefault(one.labeller, []).append(one)
+    for label in view.session.labels:
+        if label.task == counts.TASK and label.turn is not None:
+            by_labeller.setdefault(label.labeller, []).append(label)
     if not by_labeller:
         return _NO_LABEL
-    said = [t for t in view.turns if t.kind not in UNJUDGED]
-    why.support(said)
+    messages = [t for t in view.turns if t.kind not in UNJUDGED]
+    why.support(messages)
     models = _models(view)
-    return {name: _judged(said, _by_turn(by_labeller[name]), models) for name in sorted(by_labeller)}
+    return {name: _judged(messages, _by_turn(by_labeller[name]), models) for name in sorted(by_labeller)}
 
 
-def _judged(said: list[Turn], labels: dict[int, Label], models: dict[int, str | None]) -> dict[str, Any]:
-    values = {n: counts.label(one.value) for n, one in labels.items()}
-    at = max(one.created_at or 0 for one in labels.values())
-    return {"at": at, "messages": [[t.turn + 1, values.get(t.turn), models[t.turn]] for t in said]}
+def _judged(messages: list[Turn], labels: dict[int, Label], models: dict[int, str | None]) -> dict[str, Any]:
+    values = {n: counts.label(label.value) for n, label in labels.items()}
+    at = max(label.created_at or 0 for label in labels.values())
+    return {"at": at, "messages": [[t.turn + 1, values.get(t.turn), models[t.turn]] for t in messages]}
 
 
 def _models(view: SessionView) -> dict[int, str | None]:
     """The model of the last answer before each turn; of the first turn that of the first answer; else the session's."""
     answers = [(s.seq, s.model) for s in view.steps if s.model]
-    found: dict[int, str | None] = {}
+    models: dict[int, str | None] = {}
     at = 0
     for turn in view.turns:
         while at < len(answers) and answers[at][0] < turn.seq:
             at += 1
         last = answers[at - 1][1] if at else answers[0][1] if answers and not turn.turn else None
-        found[turn.turn] = last or view.session.model
-    return found
+        models[turn.turn] = last or view.session.model
+    return models
 
 
-def _conversations(said: Sequence[_Said]) -> tuple[list[Conversation], str | None]:
+def _conversations(sessions: Sequence[_Said]) -> tuple[list[Conversation], str | None]:
     """The sessions that one labeller judged, and who that is."""
-    given: dict[str, tuple[int, int]] = {}
-    for one in said:
-        for name, own in one.items():
-            n, at = given.get(name, (0, 0))
-            n += sum(value is not None for _, value, _ in own["messages"])
-            given[name] = n, max(at, own["at"])
-    chosen = counts.chosen(given)
-    judged = [one[chosen]["messages"] for one in said if chosen in one] if chosen is not None else []
+    judged_messages: dict[str, tuple[int, int]] = {}
+    for session in sessions:
+        for name, judgement in session.items():
+            n, at = judged_messages.get(name, (0, 0))
+            n += sum(value is not None for _, value, _ in judgement["messages"])
+            judged_messages[name] = n, max(at, judgement["at"])
+    chosen = counts.chosen(judged_messages)
+    judged = [session[chosen]["messages"] for session in sessions if chosen in session] if chosen is not None else []
     return [Conversation("", [Message(*m) for m in messages]) for messages in judged], chosen
 
 
@@ -153,10 +158,13 @@ def _of(part: Part) -> float | None:
 )
 def neutral_share(sentiment_messages: Sequence[_Said]) -> Measured | Absent:
     """NEUTRAL messages / labelled messages; `neg_share` and `pos_share` are the others'."""
-    found, labeller = _conversations(sentiment_messages)
+    conversations, labeller = _conversations(sentiment_messages)
     if labeller is None:
         return _NO_LABEL
-    neg, pos, neutral = (counts.total(counts.share(one, v) for one in found) for v in (NEGATIVE, POSITIVE, NEUTRAL))
+    neg, pos, neutral = (
+        counts.total(counts.share(conversation, v) for conversation in conversations)
+        for v in (NEGATIVE, POSITIVE, NEUTRAL)
+    )
     return _ratio(neutral, labeller, neg_share=_of(neg), pos_share=_of(pos))
 
 
@@ -174,10 +182,10 @@ def neutral_share(sentiment_messages: Sequence[_Said]) -> Measured | Absent:
 def pure_neutral_session_share(sentiment_messages: Sequence[_Said]) -> Measured | Absent:
     """Sessions with neither a POSITIVE nor a NEGATIVE message / sessions with a label; neutral as far as they were
     labelled, with messages that were not, they are left out (`n_excluded`)."""
-    found, labeller = _conversations(sentiment_messages)
+    conversations, labeller = _conversations(sentiment_messages)
     if labeller is None:
         return _NO_LABEL
-    parts = [counts.pure_neutral(one) for one in found]
+    parts = [counts.pure_neutral(conversation) for conversation in conversations]
     return _ratio(counts.total(p for p in parts if p is not None), labeller, n_excluded=parts.count(None))
 
 
@@ -206,19 +214,23 @@ class Point(Row, kw_only=True):
 )
 def neg_by_turn_curve(sentiment_messages: Sequence[_Said]) -> Measured | Absent:
     """NEGATIVE share of turns 1 to 10, and of all later ones (turn 11) together; `plateau` is that of turn 5 on."""
-    found, labeller = _conversations(sentiment_messages)
+    conversations, labeller = _conversations(sentiment_messages)
     if labeller is None:
         return _NO_LABEL
-    plateau = counts.total(counts.negative_at(one, counts.PLATEAU, float("inf")) for one in found)
-    cohort = [{"turn": p.turn, "n": p.n, "neg": p.neg, "rate": p.rate} for p in _curve(found, cohort=True)]
+    plateau = counts.total(
+        counts.negative_at(conversation, counts.PLATEAU, float("inf")) for conversation in conversations
+    )
+    cohort = [{"turn": p.turn, "n": p.n, "neg": p.neg, "rate": p.rate} for p in _curve(conversations, cohort=True)]
     detail = {"plateau": _of(plateau), "plateau_n": plateau[1], "cohort": cohort, "labeller": labeller}
-    return Measured(_curve(found), detail)
+    return Measured(_curve(conversations), detail)
 
 
-def _curve(found: list[Conversation], *, cohort: bool = False) -> list[Point]:
+def _curve(conversations: list[Conversation], *, cohort: bool = False) -> list[Point]:
     points = []
     for first, last in counts.bands():
-        k, n = part = counts.total(counts.negative_at(one, first, last, cohort=cohort) for one in found)
+        k, n = part = counts.total(
+            counts.negative_at(conversation, first, last, cohort=cohort) for conversation in conversations
+        )
         low, high = wilson(k, n) or (None, None)
         points.append(Point(turn=first, n=n, neg=k, rate=_of(part), ci_low=low, ci_high=high, low_n=n < LOW_N))
     return points
@@ -237,10 +249,12 @@ def _curve(found: list[Conversation], *, cohort: bool = False) -> list[Point]:
 )
 def neg_pct_turn5(sentiment_messages: Sequence[_Said]) -> Measured | Absent:
     """NEGATIVE share of the messages that are their session's fifth human turn."""
-    found, labeller = _conversations(sentiment_messages)
+    conversations, labeller = _conversations(sentiment_messages)
     if labeller is None:
         return _NO_LABEL
-    k, n = counts.total(counts.negative_at(one, counts.PLATEAU, counts.PLATEAU) for one in found)
+    k, n = counts.total(
+        counts.negative_at(conversation, counts.PLATEAU, counts.PLATEAU) for conversation in conversations
+    )
     return _ratio((k, n), labeller, n=n) if n else Absent("not_computable", "no session reaches turn 5")
 
 
@@ -258,12 +272,12 @@ def neg_pct_turn5(sentiment_messages: Sequence[_Said]) -> Measured | Absent:
 def recovery_rate(sentiment_messages: Sequence[_Said]) -> Measured | Absent:
     """Of the sessions whose first turn is NEGATIVE, those with a POSITIVE message later; `multi_turn` leaves out those
     of one message, `neutral_first` is the same of NEUTRAL openings."""
-    found, labeller = _conversations(sentiment_messages)
+    conversations, labeller = _conversations(sentiment_messages)
     if labeller is None:
         return _NO_LABEL
-    negative = counts.total(counts.recovery(one, NEGATIVE) for one in found)
-    neutral = counts.total(counts.recovery(one, NEUTRAL) for one in found)
-    several = counts.total(counts.recovery(one, NEGATIVE, several=True) for one in found)
+    negative = counts.total(counts.recovery(conversation, NEGATIVE) for conversation in conversations)
+    neutral = counts.total(counts.recovery(conversation, NEUTRAL) for conversation in conversations)
+    several = counts.total(counts.recovery(conversation, NEGATIVE, several=True) for conversation in conversations)
     return _ratio(negative, labeller, multi_turn=_of(several), neutral_first=_of(neutral), neutral_n=neutral[1])
 
 
@@ -281,11 +295,16 @@ def recovery_rate(sentiment_messages: Sequence[_Said]) -> Measured | Absent:
 def post_negative_shift(sentiment_messages: Sequence[_Said]) -> Measured | Absent:
     """NEGATIVE and POSITIVE shares of all messages, and of those behind a session's first NEGATIVE message where that
     is not its first; that message itself is in neither `after` share."""
-    found, labeller = _conversations(sentiment_messages)
+    conversations, labeller = _conversations(sentiment_messages)
     if labeller is None:
         return _NO_LABEL
-    base = {v: counts.total(counts.share(one, v) for one in found) for v in (NEGATIVE, POSITIVE)}
-    after = {v: counts.total(counts.after_negative(one, v) for one in found) for v in (NEGATIVE, POSITIVE)}
+    base = {
+        v: counts.total(counts.share(conversation, v) for conversation in conversations) for v in (NEGATIVE, POSITIVE)
+    }
+    after = {
+        v: counts.total(counts.after_negative(conversation, v) for conversation in conversations)
+        for v in (NEGATIVE, POSITIVE)
+    }
     value = {
         "neg_base": _of(base[NEGATIVE]),
         "neg_after": _of(after[NEGATIVE]),
@@ -317,12 +336,12 @@ class OfModel(Row):
 )
 def neg_share_by_model(sentiment_messages: Sequence[_Said]) -> Measured | Absent:
     """NEGATIVE share of the messages said to each model, of models with at least 100; the lowest first."""
-    found, labeller = _conversations(sentiment_messages)
+    conversations, labeller = _conversations(sentiment_messages)
     if labeller is None:
         return _NO_LABEL
     models = Counter[str](), Counter[str]()
-    for one in found:
-        for model, (k, n) in counts.by_model(one).items():
+    for conversation in conversations:
+        for model, (k, n) in counts.by_model(conversation).items():
             models[0][model] += k
             models[1][model] += n
     rows = [
@@ -350,16 +369,16 @@ def labeller_agreement(sentiment_messages: Sequence[_Said]) -> Measured | Absent
     labeller with the newest labels (rows) against the one who labelled most of the same messages (columns)."""
     _, labeller = _conversations(sentiment_messages)
     shared: dict[str, list[tuple[str, str]]] = {}
-    for one in sentiment_messages:
-        own = {turn: value for turn, value, _ in one[labeller]["messages"]} if labeller in one else {}
-        for name in one.keys() - {labeller}:
-            pairs = [(own.get(turn), value) for turn, value, _ in one[name]["messages"]]
+    for session in sentiment_messages:
+        labelled = {turn: value for turn, value, _ in session[labeller]["messages"]} if labeller in session else {}
+        for name in session.keys() - {labeller}:
+            pairs = [(labelled.get(turn), value) for turn, value, _ in session[name]["messages"]]
             shared.setdefault(name, []).extend((a, b) for a, b in pairs if a and b)
     other = min(shared, key=lambda name: (-len(shared[name]), name), default=None)
     if labeller is None or other is None:
         return Absent("backend_disabled", "fewer than 2 labellers")
-    found = agreement(shared[other], (NEGATIVE, NEUTRAL, POSITIVE))
-    if found is None:
+    agreed = agreement(shared[other], (NEGATIVE, NEUTRAL, POSITIVE))
+    if agreed is None:
         return Absent("not_computable", "no message has labels of both")
-    value = {"agreement": found.agreement, "kappa": found.kappa, "n": found.n, "confusion": found.confusion}
-    return Measured(value, {"chance": found.chance, "labellers": [labeller, other]})
+    value = {"agreement": agreed.agreement, "kappa": agreed.kappa, "n": agreed.n, "confusion": agreed.confusion}
+    return Measured(value, {"chance": agreed.chance, "labellers": [labeller, other]})

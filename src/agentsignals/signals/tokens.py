@@ -25,10 +25,10 @@ from agentsignals.words.text import estimate_tokens
 )
 def input_tokens_total(view: SessionView, why: Evidence) -> Measured | Absent:
     """Input tokens of the main thread's model calls that came from no cache, each call once."""
-    found = _total(view, why, "input_tokens")
-    if isinstance(found, Measured):
-        found.detail["all_input"] = view.usage.all_input
-    return found
+    total = _total(view, why, "input_tokens")
+    if isinstance(total, Measured):
+        total.detail["all_input"] = view.usage.all_input
+    return total
 
 
 @signal(
@@ -43,14 +43,14 @@ def input_tokens_total(view: SessionView, why: Evidence) -> Measured | Absent:
 )
 def output_tokens_total(view: SessionView, why: Evidence) -> Measured | Absent:
     """Output tokens of the main thread's model calls, reasoning included where the provider counts it so."""
-    found = _total(view, why, "output_tokens")
-    if isinstance(found, Measured):
-        found.detail["estimated"] = estimate_tokens(view.written_chars)
-        found.detail["final_share"] = view.final_share
+    total = _total(view, why, "output_tokens")
+    if isinstance(total, Measured):
+        total.detail["estimated"] = estimate_tokens(view.written_chars)
+        total.detail["final_share"] = view.final_share
         if view.undercounted:
-            found.detail.update(undercount=True, confidence="low")
+            total.detail.update(undercount=True, confidence="low")
             why.rule("fewer than half of the model calls have a stop reason: their counts are from mid-stream")
-    return found
+    return total
 
 
 @signal(
@@ -143,18 +143,18 @@ def cost_usd(view: SessionView, why: Evidence) -> Measured | Absent:
     attempt = view.session.attempt
     if attempt is None:
         return _own_cost(view, why)
-    own = _own_cost(view, why) if view.steps else Absent("missing_field", "usage")
-    told = attempt.cost_usd
-    if isinstance(own, Measured):
-        if told is not None:
-            own.detail["harness"] = told
-        return own
-    if told is None:
-        return own if attempt.has_transcript else Absent("missing_artifact", "session_jsonl")
-    if not told > 0 and (attempt.input_tokens or attempt.output_tokens):
+    computed = _own_cost(view, why) if view.steps else Absent("missing_field", "usage")
+    recorded = attempt.cost_usd
+    if isinstance(computed, Measured):
+        if recorded is not None:
+            computed.detail["harness"] = recorded
+        return computed
+    if recorded is None:
+        return computed if attempt.has_transcript else Absent("missing_artifact", "session_jsonl")
+    if not recorded > 0 and (attempt.input_tokens or attempt.output_tokens):
         return Absent("missing_field", "unpriced: the harness says 0 for tokens used")
     why.support(attempt.saying("cost_usd"))
-    return Measured(float(told), {"method": "harness"})
+    return Measured(float(recorded), {"method": "harness"})
 
 
 def _own_cost(view: SessionView, why: Evidence) -> Measured | Absent:

@@ -39,10 +39,10 @@ def tool_errors_by_type(view: SessionView, why: Evidence) -> list[ToolErrors]:
     why.denominator(view.answered)
     if not view.errors and not cancelled:
         return []
-    found = Counter([(c.name, c.error_class or "other") for c in view.errors])
-    found.update([(c.name, "sibling_cancelled") for c in cancelled])
+    errors = Counter([(c.name, c.error_class or "other") for c in view.errors])
+    errors.update([(c.name, "sibling_cancelled") for c in cancelled])
     results = Counter([c.name for c in (*view.answered, *cancelled)])
-    rows = [ToolErrors(tool, class_, n, results[tool]) for (tool, class_), n in found.items()]
+    rows = [ToolErrors(tool, class_, n, results[tool]) for (tool, class_), n in errors.items()]
     return sorted(rows, key=lambda row: (-row.n, row.tool, row.error_class))
 
 
@@ -59,11 +59,11 @@ def tool_errors_by_type(view: SessionView, why: Evidence) -> list[ToolErrors]:
 def tool_result_sizes(view: SessionView, why: Evidence) -> Measured:
     """Size of each main-thread tool result in order of the results: characters / 4, rounded up."""
     answered = [c for c in view.calls if c.result_seq is not None]
-    known = [c for c in answered if c.result_tokens is not None]
-    known.sort(key=_result_place)
-    why.support(known)
-    unlogged = len(answered) - len(known)
-    return Measured([c.result_tokens for c in known], {"unlogged": unlogged} if unlogged else {})
+    sized = [c for c in answered if c.result_tokens is not None]
+    sized.sort(key=_result_place)
+    why.support(sized)
+    unlogged = len(answered) - len(sized)
+    return Measured([c.result_tokens for c in sized], {"unlogged": unlogged} if unlogged else {})
 
 
 def _result_place(call: ToolCall) -> int:

@@ -169,14 +169,14 @@ def _amount(view: SessionView, why: Evidence, knob: str, units: dict[str, float]
     raw = attempt.knobs[knob]
     value = _number(raw, units)
     if value is None:
-        return Absent("not_computable", f"no_number: {_told(raw)}")
+        return Absent("not_computable", f"no_number: {_raw_text(raw)}")
     if not 0 < value < _MOST:
-        return Absent("not_applicable", "unlimited" if raw is None else f"unlimited: {_told(raw)}")
-    found = max(round(value), 1)
-    detail: dict[str, Any] = {} if raw == found else {"raw": raw if type(raw) is float else _told(raw)}
+        return Absent("not_applicable", "unlimited" if raw is None else f"unlimited: {_raw_text(raw)}")
+    amount = max(round(value), 1)
+    detail: dict[str, Any] = {} if raw == amount else {"raw": raw if type(raw) is float else _raw_text(raw)}
     if f"knobs.{knob}" in attempt.conflicts:
         detail["conflict"] = True
-    return Measured(found, detail)
+    return Measured(amount, detail)
 
 
 def _number(raw: Any, units: dict[str, float]) -> float | None:
@@ -195,7 +195,7 @@ def _number(raw: Any, units: dict[str, float]) -> float | None:
     return float(match[1]) * factor if match and factor is not None else None
 
 
-def _told(raw: Any) -> str:
+def _raw_text(raw: Any) -> str:
     """The setting as words, of a harmless length; masked first, since no rule knows what was cut."""
     if type(raw) is int and abs(raw) >= _MOST:
         return "more than anyone counts"

@@ -55,7 +55,7 @@ def attempt_result(  # noqa: PLR0913  (each is a signal of its own that it puts 
     why.support(attempt.said)
     knobs = {**attempt.knobs, "model_id": _or_none(model_id), "agent_type": _or_none(agent_type)}
     valid = (attempt.ratings or {}).get("valid_python")
-    told = [f"{name}={_short(knobs[name])}" for name in _TREATMENT if knobs.get(name) is not None]
+    settings = [f"{name}={_short(knobs[name])}" for name in _TREATMENT if knobs.get(name) is not None]
     return {
         "trial": attempt.trial_id,
         "attempt_index": attempt.attempt_index or 0,
@@ -65,7 +65,7 @@ def attempt_result(  # noqa: PLR0913  (each is a signal of its own that it puts 
         "task": _or_none(task_pass),
         "valid": valid if isinstance(valid, bool) else None,
         "cost_usd": _or_none(cost_usd),
-        "treatment": "; ".join(told),
+        "treatment": "; ".join(settings),
     }
 
 
@@ -114,8 +114,8 @@ def retry_recovery(attempt_result: list[dict[str, Any]]) -> Measured | Absent:
 def hidden_pass_rate(attempt_result: list[dict[str, Any]]) -> Measured | Absent:
     """Trials whose last attempt passes the hidden tests / trials with hidden tests."""
     ends = [t[-1] for t in _trials(attempt_result) if t[-1]["hidden"] is not None]
-    told = {f"{name}_pass_rate": _share([a[name] for a in ends]) for name in ("visible", "task")}
-    return ratio(len([a for a in ends if a["hidden"]]), len(ends), **told)
+    pass_rates = {f"{name}_pass_rate": _share([a[name] for a in ends]) for name in ("visible", "task")}
+    return ratio(len([a for a in ends if a["hidden"]]), len(ends), **pass_rates)
 
 
 @signal(
@@ -160,8 +160,8 @@ def cost_per_resolved_task(attempt_result: list[dict[str, Any]]) -> Measured | A
     if missing > MOST_WITHOUT_COST * len(attempt_result):
         return Absent("dependency_null", f"tokens.cost_usd: {missing} of {len(attempt_result)} attempts")
     groups: dict[str, list[dict[str, Any]]] = {}
-    for one in attempt_result:
-        groups.setdefault(one["treatment"], []).append(one)
+    for attempt in attempt_result:
+        groups.setdefault(attempt["treatment"], []).append(attempt)
     rows = [{"treatment": name, **_cost_of_solving(group)} for name, group in sorted(groups.items())]
     whole = _cost_of_solving(attempt_result)
     if not whole["solved"]:
@@ -189,10 +189,10 @@ def _or_none(value: Any) -> Any:
 
 def _trials(attempts: Iterable[dict[str, Any]]) -> Iterable[list[dict[str, Any]]]:
     """The attempts of each trial in order."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    for one in attempts:
-        found.setdefault(one["trial"], []).append(one)
-    return [sorted(t, key=lambda a: int(a["attempt_index"])) for _, t in sorted(found.items())]
+    trials: dict[str, list[dict[str, Any]]] = {}
+    for attempt in attempts:
+        trials.setdefault(attempt["trial"], []).append(attempt)
+    return [sorted(t, key=lambda a: int(a["attempt_index"])) for _, t in sorted(trials.items())]
 
 
 def _outcome(attempt: dict[str, Any]) -> bool | None:
@@ -207,5 +207,5 @@ def _first_outcome(trial: list[dict[str, Any]]) -> bool | None:
 
 
 def _share(flags: list[Any]) -> float | None:
-    known = [bool(f) for f in flags if f is not None]
-    return sum(known) / len(known) if known else None
+    outcomes = [bool(f) for f in flags if f is not None]
+    return sum(outcomes) / len(outcomes) if outcomes else None

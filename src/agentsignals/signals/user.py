@@ -65,16 +65,16 @@ def user_msg_lengths(view: SessionView, why: Evidence) -> Measured:
 )
 def turn_timestamps(view: SessionView, why: Evidence) -> Measured | Absent:
     """When each human turn (h) came, and the first (f) and last (l) thing of the response to it, in order."""
-    found: list[tuple[str, int | None]] = []
+    stamped: list[tuple[str, int | None]] = []
     for turn, done in zip(view.turns, view.responses, strict=True):
-        found.append(("h", turn.timestamp))
+        stamped.append(("h", turn.timestamp))
         if done:
-            found += (("f", done[0].timestamp), ("l", done[-1].timestamp))
-    stamps = [at for _, at in found if at is not None]
+            stamped += (("f", done[0].timestamp), ("l", done[-1].timestamp))
+    stamps = [at for _, at in stamped if at is not None]
     if not stamps:
         return Absent("missing_field", "timestamp")
     why.support(view.turns)
-    marks = "".join([mark for mark, at in found if at is not None])
+    marks = "".join([mark for mark, at in stamped if at is not None])
     backwards = len([1 for a, b in pairwise(stamps) if b < a])
     return Measured([to_iso(at) for at in stamps], {"marks": marks, "non_monotonic": backwards})
 
@@ -221,9 +221,9 @@ def per_turn_latency_s(view: SessionView, why: Evidence) -> Measured | Absent:
     paused: list[int] = []
     for turn, done in zip(view.turns, view.responses, strict=True):
         end = done[-1].timestamp if done else None
-        known = end is not None and turn.timestamp is not None
-        latencies.append((end - turn.timestamp) / SECOND if known else None)  # type: ignore[operator]  # both known
-        if known and latencies[-1] * SECOND > LONG_GAP_US and _has_long_gap(done):  # type: ignore[operator]  # known
+        has_times = end is not None and turn.timestamp is not None
+        latencies.append((end - turn.timestamp) / SECOND if has_times else None)  # type: ignore[operator]  # both known
+        if has_times and latencies[-1] * SECOND > LONG_GAP_US and _has_long_gap(done):  # type: ignore[operator]  # known
             paused.append(turn.turn)
     if all(t.timestamp is None for t in view.turns):
         return Absent("missing_field", "timestamp")

@@ -78,7 +78,7 @@ def session_attribution(  # noqa: PLR0913  (the parameters are the needs of the 
     absent when none does."""
     if isinstance(session_outcome, Absent) and isinstance(objections, Absent):
         return Absent("dependency_null", "user.session_outcome, dynamics.objections")
-    given = {
+    values = {
         "outcome": session_outcome,
         "objections": objections,
         "vagueness": prompt_underspecification,
@@ -90,36 +90,36 @@ def session_attribution(  # noqa: PLR0913  (the parameters are the needs of the 
         "conflation_turn": conflation_turn,
         "drift_onset_turn": drift_onset_turn,
     }
-    case = _Case({name: None if isinstance(v, Absent) else v for name, v in given.items()}, user_turn_count)
-    label, rule, told = case.verdict()
+    case = _Case({name: None if isinstance(v, Absent) else v for name, v in values.items()}, user_turn_count)
+    label, rule, reason = case.verdict()
     why.support([t for t in view.turns if t.turn in case.corrections], "correction:")
     why.support([t for t in view.turns if t.turn == case.conflation], "scope widened:")
-    why.rule(f"rule {rule}: {told}")
+    why.rule(f"rule {rule}: {reason}")
     if label is None:
         true = ", ".join(name for name, holds in case.predicates.items() if holds)
         return Absent("not_computable", f"inconclusive: {true or 'nothing'} holds")
-    missing = [name for name, v in given.items() if isinstance(v, Absent) and v.reason != "none_found"]
+    missing = [name for name, v in values.items() if isinstance(v, Absent) and v.reason != "none_found"]
     return Measured(label, {"rule": rule, "predicates": case.predicates, "missing": [*missing, *_UNWATCHED]})
 
 
 class _Case:
     """The conditions of section 6. A missing input makes its condition false."""
 
-    def __init__(self, known: Mapping[str, Any], n_turns: int) -> None:
-        said = known["objections"] or {"corrections": [], "pushback": []}
-        self.corrections: list[int] = said["corrections"]
-        self.conflation: int | None = known["conflation_turn"]
+    def __init__(self, values: Mapping[str, Any], n_turns: int) -> None:
+        objections = values["objections"] or {"corrections": [], "pushback": []}
+        self.corrections: list[int] = objections["corrections"]
+        self.conflation: int | None = values["conflation_turn"]
         self._first = self.corrections[0] if self.corrections else None
-        self._drift: int | None = known["drift_onset_turn"]
-        files = known["unrequested_files"] or {"n": 0, "first_turn": None}
+        self._drift: int | None = values["drift_onset_turn"]
+        files = values["unrequested_files"] or {"n": 0, "first_turn": None}
         self._strayed: int | None = files["first_turn"]
-        vague, outcome = known["vagueness"], known["outcome"]
-        trouble = bool(self.corrections) or len(said["pushback"]) >= 2 or outcome in TROUBLED_OUTCOMES
-        missed = known["first_tool_precision"] is False
+        vague, outcome = values["vagueness"], values["outcome"]
+        trouble = bool(self.corrections) or len(objections["pushback"]) >= 2 or outcome in TROUBLED_OUTCOMES
+        missed = values["first_tool_precision"] is False
         early = self._first is not None and self._first <= 2
         off_at_once = missed and self._drift in (1, 2)
-        told_vague = bool(known["asked"]) or (known["assumptions"] or 0) >= 1 or early
-        widened = (known["scope_drift"] or 0) > DRIFT and files["n"] >= UNREQUESTED
+        told_vague = bool(values["asked"]) or (values["assumptions"] or 0) >= 1 or early
+        widened = (values["scope_drift"] or 0) > DRIFT and files["n"] >= UNREQUESTED
         # One turn leaves nobody room to object: its trouble is of the outcome alone and blames no one.
         several = trouble and n_turns > 1
         self.predicates = {
@@ -143,8 +143,8 @@ class _Case:
             scope = self.conflation if self.conflation is not None else self._strayed
             onset = min((n for n in (self._first, self._drift) if n is not None), default=0)
             later = scope is None or onset <= scope
-            told = f"both misread (turn {onset}) and widened (turn {scope}): the earlier counts"
-            return ("agent_misunderstood" if later else "scope_conflation"), 2, told
+            reason = f"both misread (turn {onset}) and widened (turn {scope}): the earlier counts"
+            return ("agent_misunderstood" if later else "scope_conflation"), 2, reason
         if holds["misunderstood"]:
             return (
                 "agent_misunderstood",

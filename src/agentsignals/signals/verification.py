@@ -80,18 +80,18 @@ def patch_outcome_label(view: SessionView, why: Evidence, touched_files: list[st
     if attempt is None:
         return Absent("missing_artifact", "verifier_report")
     facts = _facts(attempt, _inside(view, touched_files))
-    found = judged(facts)
+    verdict = judged(facts)
     for name in ("verification", "reward", "patch"):
         why.support(attempt.saying(name))
-    why.rule(f"rule {found.rule}: {_RULES[found.rule]}")
-    if isinstance(found.outcome, Absent):
-        return found.outcome
-    detail: dict[str, Any] = {"rule": found.rule, "method": found.method}
-    if found.inconsistent:
+    why.rule(f"rule {verdict.rule}: {_RULES[verdict.rule]}")
+    if isinstance(verdict.outcome, Absent):
+        return verdict.outcome
+    detail: dict[str, Any] = {"rule": verdict.rule, "method": verdict.method}
+    if verdict.inconsistent:
         detail["inconsistent"] = True
     if attempt.verification is not None and attempt.verification.layout == "B" and facts.targets is not None:
         detail["targets"] = "assumed"
-    return Measured(found.outcome, detail)
+    return Measured(verdict.outcome, detail)
 
 
 @signal(
@@ -112,12 +112,12 @@ def patch_applies(view: SessionView, why: Evidence, touched_files: list[str] | A
         return Absent("missing_artifact", "verifier_report")
     if _presence(attempt, _inside(view, touched_files))[0] is False:
         return Absent("not_applicable", "no_patch")
-    found = attempt.verification
-    if found is None or found.patch_applies is None:
-        known = found is not None or _RESULTS & set(attempt.kinds)
-        return Absent("missing_field", "patch_applies") if known else Absent("missing_artifact", "verifier_report")
+    tests = attempt.verification
+    if tests is None or tests.patch_applies is None:
+        has_result = tests is not None or _RESULTS & set(attempt.kinds)
+        return Absent("missing_field", "patch_applies") if has_result else Absent("missing_artifact", "verifier_report")
     why.support(attempt.saying("verification"))
-    return found.patch_applies
+    return tests.patch_applies
 
 
 @signal(
@@ -146,20 +146,20 @@ def patch_present(view: SessionView, why: Evidence, touched_files: list[str] | A
 
 
 def _facts(attempt: Attempt, touched: list[str] | Absent | None) -> PatchFacts:
-    found = attempt.verification
+    tests = attempt.verification
     present = _presence(attempt, touched)[0]
-    if found is None:
+    if tests is None:
         return PatchFacts(present=present, reward=attempt.reward)
-    left = unfixed_targets(found, attempt.reward)
-    fixed = len(found.fixed) if found.fixed is not None else None
+    left = unfixed_targets(tests, attempt.reward)
+    fixed = len(tests.fixed) if tests.fixed is not None else None
     return PatchFacts(
         present=present,
-        applies=found.patch_applies,
-        verifier=found.status,
+        applies=tests.patch_applies,
+        verifier=tests.status,
         reward=attempt.reward,
         fixed=fixed,
         targets=fixed + left if fixed is not None and left is not None else None,
-        broken=len(found.broken) if found.broken is not None else None,
+        broken=len(tests.broken) if tests.broken is not None else None,
     )
 
 

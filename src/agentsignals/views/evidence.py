@@ -47,7 +47,7 @@ class Evidence:
     def match(self, row: Row, pattern: str, words: str) -> None:
         """A pattern of that name matched these words in the row's text."""
 
-    def matches(self, found: Iterable[tuple[Row, str, str]]) -> None:
+    def matches(self, matched: Iterable[tuple[Row, str, str]]) -> None:
         """Many matches (row, pattern, words), which nobody makes unless someone asks."""
 
     def rule(self, text: str) -> None:
@@ -79,8 +79,8 @@ class Collected(Evidence):
     def match(self, row: Row, pattern: str, words: str) -> None:
         self._add("support", [row], f"{pattern}: “{words}”")
 
-    def matches(self, found: Iterable[tuple[Row, str, str]]) -> None:
-        for row, pattern, words in found:
+    def matches(self, matched: Iterable[tuple[Row, str, str]]) -> None:
+        for row, pattern, words in matched:
             self.match(row, pattern, words)
 
     def rule(self, text: str) -> None:
@@ -88,8 +88,8 @@ class Collected(Evidence):
 
     def input(self, path: str, value: Any) -> None:
         """Another signal's value that went in."""
-        told = f"absent ({value.reason})" if isinstance(value, Absent) else _short(msgspec.json.encode(value).decode())
-        self.items.append(Item(None, None, None, f"{path} = {told}", "input"))
+        text = f"absent ({value.reason})" if isinstance(value, Absent) else _short(msgspec.json.encode(value).decode())
+        self.items.append(Item(None, None, None, f"{path} = {text}", "input"))
 
     def _add(self, role: str, rows: Iterable[Row], note: str) -> None:
         for row in rows:

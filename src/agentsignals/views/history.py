@@ -85,36 +85,36 @@ def place_of(repo: str | None, cwd: str | None) -> str | None:
 
 def user_of(cwd: str | None) -> str | None:
     """Whose home a working folder lies in; None when the path doesn't say."""
-    found = _HOME.match(cwd) if cwd else None
-    return found.group(1) if found else None
+    match = _HOME.match(cwd) if cwd else None
+    return match.group(1) if match else None
 
 
 def histories(outlines: Iterable[Outline]) -> dict[str, History]:
     """The history of every session, by its id."""
-    given = list(outlines)
-    times = [t for o in given for t in (o.started_at, o.ended_at) if t is not None]
+    known_outlines = list(outlines)
+    times = [t for o in known_outlines for t in (o.started_at, o.ended_at) if t is not None]
     until, since = (max(times), min(times)) if times else (0, 0)
-    found = {o.session_id: History(place=o.place, known_until=until, known_since=since) for o in given}
+    by_session = {o.session_id: History(place=o.place, known_until=until, known_since=since) for o in known_outlines}
     rows = [
         _Row(o.started_at, max(o.ended_at if o.ended_at is not None else o.started_at, o.started_at), o.session_id, o)
-        for o in given
+        for o in known_outlines
         if o.place is not None and o.started_at is not None
     ]
     for group in _grouped(rows, by_user=False):
         starts = [r.start for r in group if _is_human(r.outline)]
         for row in group:
-            found[row.session_id].n_prior = bisect_left(starts, row.start)
-        _share_lines(found, group)
+            by_session[row.session_id].n_prior = bisect_left(starts, row.start)
+        _share_lines(by_session, group)
     for group in _grouped(rows, by_user=True):
         humans = [r for r in group if _is_human(r.outline)]
         starts = [r.start for r in humans]
         for row in group:
-            history = found[row.session_id]
+            history = by_session[row.session_id]
             history.n_prior_same_user = bisect_left(starts, row.start)
             after = bisect_right(starts, row.end)
             if after < len(humans):
                 _followed(history, row.outline, humans[after])
-    return found
+    return by_session
 
 
 def _grouped(rows: list[_Row], by_user: bool) -> Iterable[list[_Row]]:
@@ -129,44 +129,44 @@ def _is_human(outline: Outline) -> bool:
     return outline.parent_session_id is None and outline.n_turns != 0
 
 
-def _share_lines(found: dict[str, History], group: list[_Row]) -> None:
+def _share_lines(by_session: dict[str, History], group: list[_Row]) -> None:
     """Who changed a line before, in the files that several sessions changed. A line that several files have is none."""
     sessions = Counter([path for row in group for path in row.outline.lines])
     shared = [
-        (row, path, _split(told))
+        (row, path, _split(packed))
         for row in group
-        for path, told in sorted(row.outline.lines.items())
+        for path, packed in sorted(row.outline.lines.items())
         if sessions[path] > 1
     ]
     files: dict[int, str | None] = {}
     for _, path, lines in shared:
-        for one in lines:
-            if files.setdefault(one, path) != path:
-                files[one] = None
+        for line_print in lines:
+            if files.setdefault(line_print, path) != path:
+                files[line_print] = None
     changed: dict[int, deque[_Row]] = {}
     for row, path, lines in shared:
         before: dict[str, _Row] = {}
-        for one in lines:
-            if files[one] is None:
+        for line_print in lines:
+            if files[line_print] is None:
                 continue
-            rows = changed.setdefault(one, deque(maxlen=MOST_SHARERS))
+            rows = changed.setdefault(line_print, deque(maxlen=MOST_SHARERS))
             before.update([(r.session_id, r) for r in rows if r.start < row.start])
             if _is_human(row.outline):
                 rows.append(row)
         for other in sorted(before.values(), key=lambda r: (r.start, r.session_id)):
-            found[row.session_id].same_lines.setdefault(other.session_id, []).append(path)
+            by_session[row.session_id].same_lines.setdefault(other.session_id, []).append(path)
 
 
 def prints(lines: Iterable[str]) -> str:
     """Prints of the lines that are long enough to tell a place, of at most 2 000: eight hexadecimal digits each."""
     long = "\n".join([line for line in lines if len(line) > SHORT_LINE])
-    known = sorted(set(map(crc32, long.encode("utf-8", "replace").split(b"\n")))) if long else []
+    checksums = sorted(set(map(crc32, long.encode("utf-8", "replace").split(b"\n")))) if long else []
     # Those of the smallest numbers: of two files alike the same are kept.
-    return pack(f">{min(len(known), MOST_PRINTS)}I", *known[:MOST_PRINTS]).hex()
+    return pack(f">{min(len(checksums), MOST_PRINTS)}I", *checksums[:MOST_PRINTS]).hex()
 
 
-def _split(told: str) -> tuple[int, ...]:
-    return unpack(f">{len(told) // 8}I", bytes.fromhex(told))
+def _split(packed: str) -> tuple[int, ...]:
+    return unpack(f">{len(packed) // 8}I", bytes.fromhex(packed))
 
 
 def _followed(history: History, this: Outline, following: _Row) -> None:
@@ -177,11 +177,11 @@ def _followed(history: History, this: Outline, following: _Row) -> None:
     history.next_similarity = similarity(this.first_prompt, other.first_prompt)
 
 
-def similarity(one: str | None, other: str | None) -> float | None:
+def similarity(first: str | None, other: str | None) -> float | None:
     """F1 of the word sets of two prompts' heads, 0..1; None when either is missing or has hardly a word."""
-    if one is None or other is None:
+    if first is None or other is None:
         return None
-    a, b = words(one), words(other)
+    a, b = words(first), words(other)
     if min(len(a), len(b)) < FEW_WORDS:
         return None
     return 2 * len(a & b) / (len(a) + len(b))

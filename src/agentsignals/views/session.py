@@ -89,11 +89,11 @@ def _of_agent(events: list[Event]) -> list[Event]:
 
 
 def _standing(labels: list[Label]) -> tuple[bool, int, int, str]:
-    return labels[0].labeller != RULES, len(labels), max(one.created_at or 0 for one in labels), labels[0].labeller
+    return labels[0].labeller != RULES, len(labels), max(label.created_at or 0 for label in labels), labels[0].labeller
 
 
-def _total(known: list[int]) -> int | None:
-    return sum(known) if known else None
+def _total(counts: list[int]) -> int | None:
+    return sum(counts) if counts else None
 
 
 def used_tokens(step: Step) -> bool:
@@ -139,10 +139,10 @@ class SessionView:
 
     def made(self, make: Callable[[SessionView], _Made]) -> _Made:
         """What a function or class makes of the session, made once: for views that only a few signals share."""
-        found: _Made | None = self._made.get(make)
-        if found is None:
-            found = self._made[make] = make(self)
-        return found
+        made: _Made | None = self._made.get(make)
+        if made is None:
+            made = self._made[make] = make(self)
+        return made
 
     def forget(self) -> None:
         """Lets go of the session and all that was made of it. Some of that refers to the view: without this, it would
@@ -216,14 +216,14 @@ class SessionView:
     @once
     def changed_files(self) -> dict[int, set[str]]:
         """For each call that changed files of the repository, by event number: which."""
-        found: dict[int, set[str]] = {}
+        by_call: dict[int, set[str]] = {}
         for edit in self.repo_edits:
-            files = found.get(edit.seq)
+            files = by_call.get(edit.seq)
             if files is None:
-                found[edit.seq] = {edit.path}
+                by_call[edit.seq] = {edit.path}
             else:
                 files.add(edit.path)
-        return found
+        return by_call
 
     @once
     def edit_calls(self) -> list[ToolCall]:
@@ -244,10 +244,10 @@ class SessionView:
     @once
     def by_status(self) -> dict[CallStatus, list[ToolCall]]:
         """Main-thread calls by how they ended."""
-        found: dict[CallStatus, list[ToolCall]] = defaultdict(list)
+        by_status: dict[CallStatus, list[ToolCall]] = defaultdict(list)
         for call in self.calls:
-            found[call.status].append(call)
-        return found
+            by_status[call.status].append(call)
+        return by_status
 
     @property
     def answered(self) -> Iterator[ToolCall]:
@@ -281,10 +281,10 @@ class SessionView:
     @once
     def by_kind(self) -> dict[EventKind, list[Event]]:
         """Main-thread events by kind, in order. Without tool calls and results, which are most: `calls` has those."""
-        found: dict[EventKind, list[Event]] = defaultdict(list)
+        by_kind: dict[EventKind, list[Event]] = defaultdict(list)
         for event in [e for e in self.events if e.kind not in _OF_CALLS]:
-            found[event.kind].append(event)
-        return found
+            by_kind[event.kind].append(event)
+        return by_kind
 
     @once
     def interrupts(self) -> list[Event]:

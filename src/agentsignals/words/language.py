@@ -108,7 +108,7 @@ def _script(foreign: str) -> tuple[str | None, int]:
     kana = counts.get("ja", 0)
     if kana and "zh" in counts:  # Japanese is written with Chinese characters, too
         counts["ja"] += counts.pop("zh")
-    language = max(counts, key=lambda known: counts[known])
+    language = max(counts, key=lambda script_language: counts[script_language])
     weight = counts[language] * (_LETTERS_OF_A_SIGN if language in _CJK else 1)
     for other, letters in _ELSE_BY_LETTER.get(language, ()):
         if any(letter in foreign for letter in letters):
@@ -116,17 +116,17 @@ def _script(foreign: str) -> tuple[str | None, int]:
     return language, weight
 
 
-def _by_small_words(said: list[str]) -> str | None:
-    n_english = len(_ENGLISH.intersection(said))
+def _by_small_words(small_words: list[str]) -> str | None:
+    n_english = len(_ENGLISH.intersection(small_words))
     # Most prompts are, and asking about the others takes ten times as long; telling the different words apart, twice.
-    if n_english >= max(CLEARLY * len(said), FEWEST_WORDS):
+    if n_english >= max(CLEARLY * len(small_words), FEWEST_WORDS):
         return "en"
-    words = set(said)
+    words = set(small_words)
     if n_english >= max(CLEARLY * len(words), FEWEST_WORDS):
         return "en"
     votes = dict.fromkeys(_SMALL_WORDS, 0)
     for word in words & _LANGUAGES_OF.keys():
         for language in _LANGUAGES_OF[word]:
             votes[language] += 1
-    (second, _), (most, language) = sorted((n, known) for known, n in votes.items())[-2:]
+    (second, _), (most, language) = sorted((n, candidate) for candidate, n in votes.items())[-2:]
     return language if most >= FEWEST_WORDS and most > second else None

@@ -114,18 +114,18 @@ def _head(text: str) -> _Head:
     pasted = _PASTED.search("\n" + low)
     end = min(pasted.start(), HEAD_CHARS) if pasted else HEAD_CHARS
     kept, low = kept[:end], low[:end]
-    said = _words(low if kept.isascii() else kept.lower())
-    return _Head(kept, low, said, _TRIGGERS & said)
+    words = _words(low if kept.isascii() else kept.lower())
+    return _Head(kept, low, words, _TRIGGERS & words)
 
 
 def _words(low: str) -> frozenset[str]:
-    said = frozenset(low.encode("ascii", "replace").translate(_LETTERS).decode().split())
+    words = frozenset(low.encode("ascii", "replace").translate(_LETTERS).decode().split())
     # Two stems are triggers that are no whole words.
     if "noo" in low:
-        said |= {"no"}
+        words |= {"no"}
     if "misunder" in low:
-        said |= {"misunder"}
-    return said
+        words |= {"misunder"}
+    return words
 
 
 def head(text: str) -> str:
@@ -157,7 +157,7 @@ def corrections(text: str, kind: str = "prompt") -> tuple[tuple[str, str], ...]:
     searched = _head(text)
     if kind in _UNREAD or not searched.signs:
         return ()
-    found: list[tuple[str, str]] = []
+    matches: list[tuple[str, str]] = []
     for n in sorted({n for sign in searched.signs for n in _CORRECTED_BY.get(sign, ())}):
         pattern = reactions.CORRECTIONS[n]
         if pattern.name in reactions.WEAK and kind != "rejection_feedback":
@@ -165,8 +165,8 @@ def corrections(text: str, kind: str = "prompt") -> tuple[tuple[str, str], ...]:
         span = pattern.find(searched.low, searched.words)
         if span is None or (pattern.name == "no_initial" and _is_not_a_no(searched.low, span[0])):
             continue
-        found.append((pattern.name, searched.text[slice(*span)].strip()))
-    return tuple(found)
+        matches.append((pattern.name, searched.text[slice(*span)].strip()))
+    return tuple(matches)
 
 
 def _is_not_a_no(low: str, at: int) -> bool:
@@ -191,8 +191,8 @@ def failure_report(text: str, kind: str = "prompt") -> str | None:
     if kind in _UNREAD or not searched.signs:
         return None
     likely = [p for p in reactions.FAILURE_REPORTS if not p.triggers.isdisjoint(searched.signs)]
-    found = [span for p in likely if (span := p.find(searched.low, searched.words))]
-    return searched.text[slice(*min(found, key=_START))].strip() if found else None
+    spans = [span for p in likely if (span := p.find(searched.low, searched.words))]
+    return searched.text[slice(*min(spans, key=_START))].strip() if spans else None
 
 
 _START = itemgetter(0)
@@ -213,8 +213,8 @@ def seed_corrections(text: str) -> str | None:
     low = text.lower()
     # The raw text may be long, and looking for eight words is faster than for a pattern of them.
     likely = [word for word in reactions.SEED_CORRECTIONS if word in low]
-    found = [(at, word) for word in likely if (at := _find_word(low, word)) >= 0]
-    return min(found)[1] if found else None
+    matches = [(at, word) for word in likely if (at := _find_word(low, word)) >= 0]
+    return min(matches)[1] if matches else None
 
 
 def _find_word(low: str, word: str) -> int:
@@ -258,9 +258,9 @@ ENOUGH_WORDS = 12
 
 def is_english(text: str) -> bool:
     """False when the head is mostly in another script, or long without one of English's small words."""
-    searched, _, said, _ = _head(text)
+    searched, _, words, _ = _head(text)
     if not searched.isascii():
         foreign = [c for c in _NOT_LATIN.findall(searched) if c.isalpha()]
         if foreign and 2 * len(foreign) > len([c for c in searched if c.isalpha()]) >= FEW_LETTERS:
             return False
-    return len(said) < ENOUGH_WORDS or not said.isdisjoint(_ENGLISH)
+    return len(words) < ENOUGH_WORDS or not words.isdisjoint(_ENGLISH)

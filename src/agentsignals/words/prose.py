@@ -65,10 +65,10 @@ def prose(text: str, code: list[str], quoted: list[str]) -> str:
 
 def _cut(pattern: re.Pattern[str], text: str, removed: list[str]) -> str:
     """The text with a blank, or the line break it began with, for each match; what matched is added to `removed`."""
-    found = pattern.findall(text)
-    if not found:
+    matches = pattern.findall(text)
+    if not matches:
         return text
-    removed += found
+    removed += matches
     return pattern.sub(lambda match: "\n" if match[0].startswith("\n") else " ", text)
 
 
@@ -98,8 +98,8 @@ class Prose:
         self.parts = [prose(e.text or "", self.code, self.quoted) for e in self.events]
         self.text = _BETWEEN.join(self.parts)
         self._asked_for: frozenset[bytes] = frozenset()
-        self._said: frozenset[bytes] = frozenset()
-        self._found: dict[Callable[[Prose], list[Span]], list[Span]] = {}
+        self._present: frozenset[bytes] = frozenset()
+        self._spans: dict[Callable[[Prose], list[Span]], list[Span]] = {}
         self._starts = list(accumulate([len(part) + len(_BETWEEN) for part in self.parts], initial=0))
 
     @cached_property
@@ -110,8 +110,8 @@ class Prose:
     def words(self, among: frozenset[bytes]) -> frozenset[bytes]:
         """Those of the words that were said. Asked for the same words again it need not look again."""
         if among is not self._asked_for:
-            self._asked_for, self._said = among, words_among(among, self.low)
-        return self._said
+            self._asked_for, self._present = among, words_among(among, self.low)
+        return self._present
 
     def index(self, at: int) -> int:
         """The number of the message that holds a place."""
@@ -130,15 +130,15 @@ class Prose:
             by_turn.setdefault(event.turn, []).append(part)
         return {turn: count_tokens(_BETWEEN.join(parts)) for turn, parts in by_turn.items()}
 
-    def found(self, find: Callable[[Prose], list[Span]]) -> list[Span]:
+    def spans(self, find: Callable[[Prose], list[Span]]) -> list[Span]:
         """What a function finds in it, looked for once."""
-        if find not in self._found:
-            self._found[find] = find(self)
-        return self._found[find]
+        if find not in self._spans:
+            self._spans[find] = find(self)
+        return self._spans[find]
 
     def matches(self, spans: Iterable[Span]) -> Iterator[tuple[Event, str, str]]:
         """What was found as evidence: the message, the name, the words."""
-        return ((self.event(span), span.name, self.said(span)) for span in spans)
+        return ((self.event(span), span.name, self.wording(span)) for span in spans)
 
     def end_of(self, event: Event) -> int:
         """Where the words of one of the messages end."""
@@ -148,7 +148,7 @@ class Prose:
     def event(self, span: Span) -> Event:
         return self.events[self.index(span.start)]
 
-    def said(self, span: Span) -> str:
+    def wording(self, span: Span) -> str:
         """The words found, as they were written."""
         return self.text[span.start : span.end]
 
@@ -177,8 +177,8 @@ class Phrase:
         """Where it begins with what must stand before it; None when that is not there."""
         if self._preceding is None:
             return at
-        found = self._preceding.search(low, max(0, at - _LOOKED_BACK), at)
-        return found.start() if found else None
+        match = self._preceding.search(low, max(0, at - _LOOKED_BACK), at)
+        return match.start() if match else None
 
     def spans(self, low: str) -> Iterator[tuple[int, int]]:
         """Every place where the phrase stands."""
@@ -186,11 +186,11 @@ class Phrase:
         while at >= 0:
             end = at + len(self.words)
             if not (is_of_word(low[at - 1 : at]) or is_of_word(low[end : end + 1])):
-                found = self._following.match(low, end) if self._following else None
-                if found or self._following is None:
+                match = self._following.match(low, end) if self._following else None
+                if match or self._following is None:
                     start = self._start(low, at)
                     if start is not None:
-                        yield start, found.end() if found else end
+                        yield start, match.end() if match else end
             at = low.find(self.words, end)
 
 
@@ -212,16 +212,16 @@ class Phrases:
 
     def find(self, low: str, words: frozenset[bytes]) -> list[Span]:
         """Where they stand, in order. Of two that overlap the first counts. `words` are those of the text."""
-        found = [
+        matched = [
             (start, end)
             for sign in self.signs & words
             for phrase in self._by_sign[sign]
             for start, end in phrase.spans(low)
             if self._allowed is None or self._allowed(low, start)
         ]
-        found.sort(key=lambda span: (span[0], -span[1]))
+        matched.sort(key=lambda span: (span[0], -span[1]))
         spans: list[Span] = []
-        for start, end in found:
+        for start, end in matched:
             if not spans or start >= spans[-1].end:
                 spans.append(Span(start, end, self.name))
         return spans

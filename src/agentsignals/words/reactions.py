@@ -34,18 +34,18 @@ class Pattern:
 
     def find(self, low: str, words: frozenset[str]) -> tuple[int, int] | None:
         """Where the reaction begins and ends, an opener ("ok, ") included. `words` are those of the text."""
-        found = None
+        span = None
         if self.clause is not None:
             for start, at in clauses(low):
                 match = self.clause.match(low, at)
                 if match:
-                    found = start, match.end()
+                    span = start, match.end()
                     break
         if self.anywhere is not None and not (self.also and self.also.isdisjoint(words)):
             match = self.anywhere.search(low)
-            if match and (found is None or match.start() < found[0]):
-                found = match.span()
-        return found
+            if match and (span is None or match.start() < span[0]):
+                span = match.span()
+        return span
 
 
 def _pattern(name: str, triggers: str, *anywhere: str, clause: str = "", also: str = "") -> Pattern:
@@ -65,13 +65,13 @@ _MOST_OPENERS = 3
 @lru_cache(maxsize=64)
 def clauses(low: str) -> list[tuple[int, int]]:
     """The clauses of a text as (where it begins, where its words do): behind all openers first, then with them."""
-    found: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     for start in (0, *[stop.end() for stop in _STOP.finditer(low)]):
         words = [_BLANKS.match(low, start).end()]  # type: ignore[union-attr]  # it always matches
         while len(words) <= _MOST_OPENERS and (opener := _OPENER.match(low, words[-1])):
             words.append(opener.end())
-        found += [(start, at) for at in reversed(words)]
-    return found
+        spans += [(start, at) for at in reversed(words)]
+    return spans
 
 
 _NO_GOES_ON = (

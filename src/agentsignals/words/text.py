@@ -59,13 +59,13 @@ def estimate_tokens(n_chars: int) -> int:
 
 def visible(text: str) -> str:
     """The text with every unseen character as its number: `\\u202e` becomes `[U+202E]`. For all that people read."""
-    seen = _UNSEEN.sub(lambda found: f"[U+{ord(found[0]):04X}]", text.replace("\r\n", "\n"))
+    seen = _UNSEEN.sub(lambda match: f"[U+{ord(match[0]):04X}]", text.replace("\r\n", "\n"))
     return _LONE.sub("\ufffd", seen)
 
 
 def visible_in_json(document: str) -> str:
     """The same document with every unseen character as JSON escapes it: `\\u202e`, in six letters."""
-    return _UNSEEN.sub(lambda found: "".join(f"\\u{unit:04x}" for unit in _utf16(found[0])), document)
+    return _UNSEEN.sub(lambda match: "".join(f"\\u{unit:04x}" for unit in _utf16(match[0])), document)
 
 
 def _utf16(char: str) -> tuple[int, ...]:

@@ -39,40 +39,40 @@ def plans(view: SessionView) -> list[Plan]:
     """Every state of a plan on the main thread that has steps, in order. Rejected calls changed nothing but `text`:
     the person has seen it all the same.
     """
-    found: list[Plan] = []
+    handed_in: list[Plan] = []
     tasks = _Tasks()
     for call in view.calls:
         if call.class_ != "plan":
             continue
-        given = _decoded(call.arguments)
-        listed = _listed(given)
+        arguments = _decoded(call.arguments)
+        listed = _listed(arguments)
         if listed:
-            found.append(Plan(call, "todo", listed))
-        elif isinstance(given.get("plan"), str):
-            if steps := text_steps(given["plan"]):
-                found.append(Plan(call, "text", steps))
+            handed_in.append(Plan(call, "todo", listed))
+        elif isinstance(arguments.get("plan"), str):
+            if steps := text_steps(arguments["plan"]):
+                handed_in.append(Plan(call, "text", steps))
         elif call.status != "rejected":
-            plan = tasks.take(call, given, view.result_text(call))
-            if plan is not None and found and found[-1].source == "task" and tasks.still_making:
-                found[-1] = plan
+            plan = tasks.take(call, arguments, view.result_text(call))
+            if plan is not None and handed_in and handed_in[-1].source == "task" and tasks.still_making:
+                handed_in[-1] = plan
             elif plan is not None:
-                found.append(plan)
-    return found
+                handed_in.append(plan)
+    return handed_in
 
 
 def _decoded(arguments: str) -> dict[str, Any]:
     try:
-        given = msgspec.json.decode(arguments)
+        decoded = msgspec.json.decode(arguments)
     except msgspec.DecodeError:
         return {}
-    return given if isinstance(given, dict) else {}
+    return decoded if isinstance(decoded, dict) else {}
 
 
-def _listed(given: dict[str, Any]) -> list[str]:
+def _listed(arguments: dict[str, Any]) -> list[str]:
     """The steps of a list written whole."""
     for key in _LIST_KEYS:
-        if isinstance(given.get(key), list):
-            return [step for item in given[key] if (step := _step(item))]
+        if isinstance(arguments.get(key), list):
+            return [step for item in arguments[key] if (step := _step(item))]
     return []
 
 
@@ -86,7 +86,7 @@ def text_steps(text: str) -> list[str]:
     """The numbered steps of a plan in prose, else its bullets; empty with fewer than two."""
     bare = _FENCE.sub("\n", text[:_MOST_PLAN_CHARS])
     for pattern in (_NUMBERED, _BULLETED):
-        steps = [" ".join(found.split()) for found in pattern.findall(bare)]
+        steps = [" ".join(step.split()) for step in pattern.findall(bare)]
         if len(steps) > 1:
             return steps
     return []
@@ -101,15 +101,15 @@ class _Tasks:
         self._done: set[str] = set()
         self.still_making = True
 
-    def take(self, call: ToolCall, given: dict[str, Any], result: str) -> Plan | None:
+    def take(self, call: ToolCall, arguments: dict[str, Any], result: str) -> Plan | None:
         """The plan after this call; None when it changed nothing of it."""
-        if "taskId" in given:
-            known = str(given["taskId"])
-            changed = known in self._steps and self._update(known, given)
-            if given.get("status"):
+        if "taskId" in arguments:
+            task_id = str(arguments["taskId"])
+            changed = task_id in self._steps and self._update(task_id, arguments)
+            if arguments.get("status"):
                 self.still_making = False
         else:
-            step = _step(given)
+            step = _step(arguments)
             if not step:
                 return None
             numbered = _CREATED.search(result[:200])
@@ -117,21 +117,21 @@ class _Tasks:
             changed = True
         return self._plan(call) if changed else None
 
-    def _update(self, known: str, given: dict[str, Any]) -> bool:
+    def _update(self, task_id: str, arguments: dict[str, Any]) -> bool:
         before = dict(self._steps), set(self._after)
-        if given.get("status") == "completed":
-            self._done.add(known)
-        if given.get("status") == "deleted":
-            if known not in self._done:  # clearing away what is done changes no plan
-                del self._steps[known]
-        elif isinstance(given.get("subject"), str) and given["subject"].strip():
-            self._steps[known] = _step(given)
-        self._after |= {(other, known) for other in _names(given.get("addBlockedBy"))}
-        self._after |= {(known, other) for other in _names(given.get("addBlocks"))}
+        if arguments.get("status") == "completed":
+            self._done.add(task_id)
+        if arguments.get("status") == "deleted":
+            if task_id not in self._done:  # clearing away what is done changes no plan
+                del self._steps[task_id]
+        elif isinstance(arguments.get("subject"), str) and arguments["subject"].strip():
+            self._steps[task_id] = _step(arguments)
+        self._after |= {(other, task_id) for other in _names(arguments.get("addBlockedBy"))}
+        self._after |= {(task_id, other) for other in _names(arguments.get("addBlocks"))}
         return before != (self._steps, self._after)
 
     def _plan(self, call: ToolCall) -> Plan:
-        at = {known: n for n, known in enumerate(self._steps)}
+        at = {task_id: n for n, task_id in enumerate(self._steps)}
         after = {(at[a], at[b]) for a, b in self._after if a in at and b in at and at[a] != at[b]}
         return Plan(call, "task", list(self._steps.values()), after)
 
