@@ -61,7 +61,7 @@ def written(folder: Path, rows: list[EpisodeRow], seed: int = 1, *, invalid: str
 
 
 def table(run: Run, name: str) -> list[dict[str, Any]]:
-    (found,) = (t for part in parts(run) for t in part.found.tables if t.id == name)
+    (found,) = (t for part in parts(run) for t in part.outcome.tables if t.id == name)
     return objects(found)
 
 
@@ -138,14 +138,14 @@ def test_the_report_counts_by_condition_with_the_baseline_first(tmp_path: Path) 
     against = {row["outcome"]: row for row in table(run, "lab.against")}
     assert (against["full pass"]["pairs"], against["full pass"]["difference"]) == (4, "+50.0 points")
     assert (against["hardcoded"]["pairs"], against["hardcoded"]["difference"]) == (5, "+20.0 points")
-    assert any("2 episodes have no partner" in limit for part in parts(run) for limit in part.found.limits)
+    assert any("2 episodes have no partner" in limit for part in parts(run) for limit in part.outcome.limits)
 
 
 def test_a_condition_that_breaks_the_model_is_told(tmp_path: Path) -> None:
     rows = [episode(name, n, n == 0) for name in ("baseline", "up") for n in range(4)]
     fine, broken = written(tmp_path / "a", rows), written(tmp_path / "b", rows, invalid="up")
     told = [
-        [limit for part in parts(run) for limit in part.found.limits if "breaks the model" in limit]
+        [limit for part in parts(run) for limit in part.outcome.limits if "breaks the model" in limit]
         for run in (fine, broken)
     ]
     assert [len(one) for one in told] == [0, 1]
@@ -214,7 +214,7 @@ def test_a_run_of_any_experiment_is_shown_as_its_summaries_and_rows(tmp_path: Pa
     with run:
         run.table("effects", Effect).add([Effect(f"e{n}", n / 3, (n, n)) for n in range(600)])
     run.write_summary("chosen", {"layer": 2, "by": {"auroc": 0.98765}, "all": [{"p": None}]})
-    made = {t.id: t for part in sections(run) for t in part.found.tables}
+    made = {t.id: t for part in sections(run) for t in part.outcome.tables}
     assert made["lab.chosen"].rows == [["layer", "2"], ["by.auroc", "0.9877"], ["all[0].p", None]]
     assert (made["lab.rows.effects"].n, len(made["lab.rows.effects"].rows)) == (600, 500)
     assert made["lab.rows.effects"].rows[1] == ["e1", "0.3333", "[1,1]"]

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from agentsignals.analysis.figures import told
+from agentsignals.analysis.figures import formatted
 from agentsignals.cli.output import printable, table
 from agentsignals.errors import LabError
 from agentsignals.lab.comparing import OUTCOMES, conditions_of, episodes_of, rate
 
 if TYPE_CHECKING:
     from agentsignals.analysis.study import Outcome
-    from agentsignals.lab.rescored import Told
+    from agentsignals.lab.rescored import RescoredAnswers
     from agentsignals.lab.retry.running import Ran
     from agentsignals.lab.runs import Run
     from agentsignals.report.document import Document, Section
@@ -90,11 +90,11 @@ def text_of_ended(found: dict[str, Any]) -> str:
         (
             row["condition"],
             row["episodes"],
-            told(row["visible_pass"], "share"),
-            told(row["full_pass"], "share"),
-            " to ".join(told(end, "share") for end in row["full_pass_interval"] or ()),
+            formatted(row["visible_pass"], "share"),
+            formatted(row["full_pass"], "share"),
+            " to ".join(formatted(end, "share") for end in row["full_pass_interval"] or ()),
             f"{row['recovered']} of {row['failed_first']}",
-            told(row["hardcoded"], "share"),
+            formatted(row["hardcoded"], "share"),
         )
         for row in found["conditions"]
     ]
@@ -115,12 +115,12 @@ def text_of_tables(found: Outcome) -> str:
     """Tables under their titles."""
     lines: list[str] = []
     for one in found.tables:
-        rows = [[told(v, c.kind) for v, c in zip(row, one.columns, strict=True)] for row in one.rows]
+        rows = [[formatted(v, c.kind) for v, c in zip(row, one.columns, strict=True)] for row in one.rows]
         lines += [one.title, table([c.label for c in one.columns], rows, _SHOWN), one.note, ""]
     return "\n".join([*lines, *(printable(limit) for limit in found.limits)]).rstrip()
 
 
-def text_of_rescored(found: Told) -> str:
+def text_of_rescored(found: RescoredAnswers) -> str:
     rows = []
     for group in found.groups:
         of = group.changes
@@ -163,10 +163,10 @@ def document(run: Run) -> Document:
             title=p.title,
             question=p.question,
             context="eval",
-            findings=p.found.findings,
-            tables=p.found.tables,
-            charts=p.found.charts,
-            limits=p.found.limits,
+            findings=p.outcome.findings,
+            tables=p.outcome.tables,
+            charts=p.outcome.charts,
+            limits=p.outcome.limits,
         )
         for p in sections(run)
     ]

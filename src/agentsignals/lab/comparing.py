@@ -36,10 +36,10 @@ OUTCOMES: dict[str, Of] = {
 
 def conditions_of(episodes: Sequence[EpisodeRow]) -> Conditions:
     """Episodes by condition, the baseline first, else as they came."""
-    found: dict[str, list[EpisodeRow]] = {}
+    by_condition: dict[str, list[EpisodeRow]] = {}
     for row in episodes:
-        found.setdefault(row.condition, []).append(row)
-    return dict(sorted(found.items(), key=lambda pair: pair[0] != BASELINE.name))
+        by_condition.setdefault(row.condition, []).append(row)
+    return dict(sorted(by_condition.items(), key=lambda pair: pair[0] != BASELINE.name))
 
 
 class Rate(Struct, frozen=True):
@@ -55,21 +55,21 @@ class Rate(Struct, frozen=True):
         return self.yes / self.n if self.n else None
 
     @property
-    def told(self) -> str | None:
+    def interval_text(self) -> str | None:
         """Its interval in words."""
         return None if self.interval is None else f"{self.interval[0]:.1%} to {self.interval[1]:.1%}"
 
 
 def rate(rows: Sequence[EpisodeRow], of: Of) -> Rate:
     """The share with that outcome, and its interval: over tasks where one has several samples."""
-    known = [(row.task, value) for row in rows if (value := of(row)) is not None]
-    yes, tasks = sum(value for _, value in known), len({task for task, _ in known})
-    if len(known) == tasks:
-        return Rate(yes, len(known), tasks, wilson(yes, len(known)))
-    found = statistics.mean([float(value) for _, value in known], [task for task, _ in known])
+    observed = [(row.task, value) for row in rows if (value := of(row)) is not None]
+    yes, tasks = sum(value for _, value in observed), len({task for task, _ in observed})
+    if len(observed) == tasks:
+        return Rate(yes, len(observed), tasks, wilson(yes, len(observed)))
+    task_mean = statistics.mean([float(value) for _, value in observed], [task for task, _ in observed])
     # All samples alike: draws of tasks vary by nothing, which is no certainty; then a task counts as one answer.
-    drawn = wilson(found.value * tasks, tasks) if yes in (0, len(known)) else (found.low, found.high)
-    return Rate(yes, len(known), tasks, None if tasks < 2 else drawn)
+    drawn = wilson(task_mean.value * tasks, tasks) if yes in (0, len(observed)) else (task_mean.low, task_mean.high)
+    return Rate(yes, len(observed), tasks, None if tasks < 2 else drawn)
 
 
 _PAIRED = (
@@ -125,48 +125,52 @@ def paired(name: str, outcome: str, treated: Sequence[EpisodeRow], control: Sequ
     )
 
 
-def paired_rows(found: Sequence[Paired]) -> list[list[Any]]:
+def paired_rows(comparisons: Sequence[Paired]) -> list[list[Any]]:
     """Rows of a table, with p values corrected over conditions for each outcome."""
     adjusted: dict[int, float] = {}
-    for outcome in dict.fromkeys(one.outcome for one in found):
-        own = [n for n, one in enumerate(found) if one.outcome == outcome and one.difference.tasks > 1]
-        told = statistics.benjamini_hochberg([found[n].difference.p for n in own]) if own else []
-        adjusted |= dict(zip(own, told, strict=True))
-    return [_paired_row(one, adjusted.get(n)) for n, one in enumerate(found)]
+    for outcome in dict.fromkeys(comparison.outcome for comparison in comparisons):
+        numbers = [
+            n
+            for n, comparison in enumerate(comparisons)
+            if comparison.outcome == outcome and comparison.difference.tasks > 1
+        ]
+        q_values = statistics.benjamini_hochberg([comparisons[n].difference.p for n in numbers]) if numbers else []
+        adjusted |= dict(zip(numbers, q_values, strict=True))
+    return [_paired_row(comparison, adjusted.get(n)) for n, comparison in enumerate(comparisons)]
 
 
-def _paired_row(one: Paired, q: float | None) -> list[Any]:
-    d = one.difference
+def _paired_row(comparison: Paired, q: float | None) -> list[Any]:
+    d = comparison.difference
     # Drawn anew, pairs that all changed alike vary by nothing: that is no certainty.
     interval = None if isnan(d.low) or d.low == d.high else f"{100 * d.low:+.1f} to {100 * d.high:+.1f} points"
     return [
-        one.name,
-        one.outcome,
+        comparison.name,
+        comparison.outcome,
         d.n,
         d.tasks,
         f"{100 * d.value:+.1f} points",
         interval,
         None if d.tasks < 2 else f"{d.p:.3g}",
         None if q is None else f"{q:.3g}",
-        None if one.mcnemar is None else f"{one.mcnemar.p:.3g}",
-        f"+{one.gained}, -{one.lost}",
+        None if comparison.mcnemar is None else f"{comparison.mcnemar.p:.3g}",
+        f"+{comparison.gained}, -{comparison.lost}",
     ]
 
 
-def paired_table(name: str, title: str, found: Sequence[Paired], note: str = "") -> Table:
+def paired_table(name: str, title: str, comparisons: Sequence[Paired], note: str = "") -> Table:
     """The table of paired differences."""
-    n = max((one.difference.n for one in found), default=0)
-    told = f"{note} {_PAIRED_NOTE}".strip()
-    return Table(id=name, title=title, columns=_PAIRED, rows=paired_rows(found), n=n, of="pairs", note=told)
+    n = max((comparison.difference.n for comparison in comparisons), default=0)
+    table_note = f"{note} {_PAIRED_NOTE}".strip()
+    return Table(id=name, title=title, columns=_PAIRED, rows=paired_rows(comparisons), n=n, of="pairs", note=table_note)
 
 
-def compared(one: Run, other: Run) -> Outcome:
+def compared(run: Run, other: Run) -> Outcome:
     """The other run less the first, condition by condition, over the tasks and samples that both have.
 
     LabError when a run is no retry loop or has no episode, when they were evaluated by different evaluators, whose
     passes mean different things, or when they share no condition with a task.
     """
-    left, right = episodes_of(one), episodes_of(other)
+    left, right = episodes_of(run), episodes_of(other)
     evaluators = sorted({row.evaluator for row in (*left, *right)})
     if len(evaluators) > 1:
         raise LabError(
@@ -175,18 +179,18 @@ def compared(one: Run, other: Run) -> Outcome:
         )
     mine, theirs = conditions_of(left), conditions_of(right)
     shared = [name for name in mine if name in theirs]
-    found = [
+    comparisons = [
         pair for outcome in OUTCOMES for name in shared
         if (pair := paired(name, outcome, theirs[name], mine[name])) is not None
     ]  # fmt: skip
-    if not found:
+    if not comparisons:
         raise LabError("The runs share no condition with a task.", "Run both with the same tasks and conditions.")
-    note = f"{other.folder.name} less {one.folder.name}."
+    note = f"{other.folder.name} less {run.folder.name}."
     return Outcome(
         [],
-        [_rates(mine, theirs, shared), paired_table("lab.compared", "Differences", found, note)],
+        [_rates(mine, theirs, shared), paired_table("lab.compared", "Differences", comparisons, note)],
         [],
-        _unlike(one, other, mine, theirs, found),
+        _unlike(run, other, mine, theirs, comparisons),
     )
 
 
@@ -201,7 +205,7 @@ def episodes_of(run: Run) -> list[EpisodeRow]:
 
 
 def _rates(mine: Conditions, theirs: Conditions, shared: Sequence[str]) -> Table:
-    told: list[tuple[str, str, Kind]] = [
+    shared_columns: list[tuple[str, str, Kind]] = [
         ("rate", "", "share"),
         ("interval", " 95% interval", "text"),
         ("n", " n", "count"),
@@ -209,30 +213,30 @@ def _rates(mine: Conditions, theirs: Conditions, shared: Sequence[str]) -> Table
     sides = [
         Column(f"{key}_{number}", f"{which}{label}", kind)
         for number, which in enumerate(("first", "second"))
-        for key, label, kind in told
+        for key, label, kind in shared_columns
     ]
     columns = (Column("condition", "condition", "code"), Column("outcome", "outcome"), *sides)
     rows: list[list[Any]] = []
     for outcome, of in OUTCOMES.items():
         for name in shared:
             a, b = rate(mine[name], of), rate(theirs[name], of)
-            rows.append([name, outcome, a.value, a.told, a.n, b.value, b.told, b.n])
+            rows.append([name, outcome, a.value, a.interval_text, a.n, b.value, b.interval_text, b.n])
     n = sum(len(mine[name]) + len(theirs[name]) for name in shared)
     note = "Each over all its own episodes: where tasks differ, only the differences below compare."
     return Table(id="lab.rates", title="Rates", columns=columns, rows=rows, n=n, of="episodes", note=note)
 
 
-def _unlike(one: Run, other: Run, mine: Conditions, theirs: Conditions, found: Sequence[Paired]) -> list[str]:
+def _unlike(run: Run, other: Run, mine: Conditions, theirs: Conditions, comparisons: Sequence[Paired]) -> list[str]:
     """In what the runs differ beside what they are compared for."""
     limits = []
-    differ = one.manifest.same_ground(other.manifest)
-    differ += [name for name in _SETTINGS if one.config.settings.get(name) != other.config.settings.get(name)]
+    differ = run.manifest.same_ground(other.manifest)
+    differ += [name for name in _SETTINGS if run.config.settings.get(name) != other.config.settings.get(name)]
     if differ:
         limits.append(f"The runs differ in {', '.join(differ)}: a difference may come of any of them.")
     alone = sorted(mine.keys() ^ theirs.keys())
     if alone:
         limits.append(f"Not compared, in one run only: {', '.join(alone)}.")
-    unpaired = sum(pair.unpaired for pair in found if pair.outcome == next(iter(OUTCOMES)))
+    unpaired = sum(pair.unpaired for pair in comparisons if pair.outcome == next(iter(OUTCOMES)))
     if unpaired:
         limits.append(f"{unpaired} episodes have no partner and are not in the differences.")
     return limits

@@ -49,8 +49,8 @@ class DirectionSet(Struct, frozen=True, kw_only=True):
                 f"There is no direction {name!r} at layer {layer}.",
                 f"There are {', '.join(self.names)} at layers {', '.join(map(str, self.layers))}.",
             )
-        found: Array = self.vectors[self.names.index(name), self.layers.index(layer)]
-        return found
+        vector: Array = self.vectors[self.names.index(name), self.layers.index(layer)]
+        return vector
 
 
 def published(states: Mapping[str, Array], neutral: Array) -> tuple[Array, Array]:
@@ -90,20 +90,20 @@ def probe(of: Array, against: Array, ridge: float = 1.0) -> tuple[Array, Array]:
     wanted = np.concatenate([np.ones(len(of)), -np.ones(len(against))])
     together = np.concatenate([of, against]).astype(np.float64)
     centre = (of.mean(axis=0) + against.mean(axis=0)) / 2
-    found = []
+    vectors_by_layer = []
     for layer in range(together.shape[1]):
         rows = together[:, layer] - centre[layer]
         kernel = rows @ rows.T
         weights = np.linalg.solve(kernel + ridge * np.trace(kernel) / len(rows) * np.eye(len(rows)), wanted)
-        found.append(rows.T @ weights)
-    return unit(np.stack(found).astype(np.float32)), centre.astype(np.float32)
+        vectors_by_layer.append(rows.T @ weights)
+    return unit(np.stack(vectors_by_layer).astype(np.float32)), centre.astype(np.float32)
 
 
 def unit(vectors: Array) -> Array:
     """Each vector with length 1; one of length 0 stays as it is."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    one: Array = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
-    return one
+    normed: Array = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+    return normed
 
 
 def main_directions(states: Array, share: float = _NEUTRAL_SHARE) -> Array:
@@ -199,8 +199,8 @@ def made(recipe: Recipe, states: Mapping[str, Array], neutral: Array, origin: Or
 
 def write(directions: DirectionSet, path: Path) -> None:
     """An .npz that any NumPy reads without pickles; what is no array is JSON in it."""
-    told = {f: getattr(directions, f) for f in ("names", "layers", "recipe", "texts", "model", "counts")}
-    card = np.frombuffer(msgspec.json.encode(told), np.uint8)
+    card_fields = {f: getattr(directions, f) for f in ("names", "layers", "recipe", "texts", "model", "counts")}
+    card = np.frombuffer(msgspec.json.encode(card_fields), np.uint8)
     with path.open("wb") as out:
         np.savez_compressed(out, vectors=directions.vectors, centre=directions.centre, card=card)
 
@@ -209,16 +209,16 @@ def read(path: Path) -> DirectionSet:
     """What `write` wrote; LabError when it is none of that."""
     try:
         with np.load(path, allow_pickle=False) as held:
-            told: dict[str, Any] = msgspec.json.decode(held["card"].tobytes())
+            card: dict[str, Any] = msgspec.json.decode(held["card"].tobytes())
             return DirectionSet(
-                names=tuple(told["names"]),
-                layers=tuple(told["layers"]),
+                names=tuple(card["names"]),
+                layers=tuple(card["layers"]),
                 vectors=held["vectors"],
                 centre=held["centre"],
-                recipe=told["recipe"],
-                texts=told["texts"],
-                model=told["model"],
-                counts=told["counts"],
+                recipe=card["recipe"],
+                texts=card["texts"],
+                model=card["model"],
+                counts=card["counts"],
             )
     except (OSError, ValueError, KeyError) as error:
         raise LabError(f"{path} holds no directions: {error}", "`lab run directions` writes such a file.") from error

@@ -51,7 +51,7 @@ def geometry(
     vectors: Array, centre: Array, layers: Sequence[int], token_counts: Sequence[Sequence[int]] | None = None
 ) -> list[Geometry]:
     """One entry a layer, of vectors (names, layers, d). `token_counts`: the lengths of each name's texts, in tokens."""
-    found = []
+    rows = []
     for place, layer in enumerate(layers):
         pairs = cosines(vectors[:, place])[np.triu_indices(len(vectors), 1)]
         correlation = None
@@ -59,7 +59,7 @@ def geometry(
             inverse = [float(np.mean([1 / n for n in counts])) for counts in token_counts]
             along = vectors[:, place] @ unit(centre[place])
             correlation = float(np.corrcoef(along, inverse)[0, 1])
-        found.append(
+        rows.append(
             Geometry(
                 layer=layer,
                 mean_cosine=float(pairs.mean()),
@@ -69,4 +69,4 @@ def geometry(
                 length_correlation=correlation,
             )
         )
-    return found
+    return rows

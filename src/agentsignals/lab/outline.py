@@ -23,7 +23,7 @@ def sections(run: Run) -> list[Part]:
     """What a run's report shows: a retry loop's findings, else summaries and tables. LabError when it holds nothing."""
     if run.config.experiment == RETRY_LOOP:
         return [*parts(run), _ground(run)]
-    made = [part for part in (_summaries(run), _tables(run)) if part.found.tables]
+    made = [part for part in (_summaries(run), _tables(run)) if part.outcome.tables]
     if not made:
         raise LabError(f"{run.folder} holds no result yet.", "Run it again: it goes on.")
     return [*made, _ground(run)]
@@ -35,26 +35,28 @@ def _summaries(run: Run) -> Part:
         if path.name in ("config.json", "manifest.json"):
             continue
         try:
-            told = msgspec.json.decode(path.read_bytes())
+            summary = msgspec.json.decode(path.read_bytes())
         except (OSError, msgspec.DecodeError) as problem:
             raise LabError(f"{path} can't be read: {problem}", "Run it again: it writes it anew.") from problem
-        tables.append(_flat(path.stem, told))
+        tables.append(_flat(path.stem, summary))
     return Part("summaries", "Summaries", "What came of it?", Outcome([], tables))
 
 
-def _flat(name: str, told: Any) -> Table:
-    rows = [[key, _cell(value)] for key, value in _leaves(told, "")]
+def _flat(name: str, document: Any) -> Table:
+    rows = [[key, _cell(value)] for key, value in _leaves(document, "")]
     columns = (Column("name", "name", "code"), Column("value", "value", "figure"))
     return Table(id=f"lab.{name}", title=_title(name), columns=columns, rows=rows[:MOST_ROWS], n=len(rows), of="values")
 
 
-def _leaves(told: Any, under: str) -> list[tuple[str, Any]]:
+def _leaves(document: Any, under: str) -> list[tuple[str, Any]]:
     """Values by the path to them. JSON that we wrote is not deep."""
-    if isinstance(told, dict) and told:
-        return [leaf for key, value in told.items() for leaf in _leaves(value, f"{under}.{key}" if under else str(key))]
-    if isinstance(told, list) and any(isinstance(value, dict | list) for value in told):
-        return [leaf for n, value in enumerate(told) for leaf in _leaves(value, f"{under}[{n}]")]
-    return [(under, told)]
+    if isinstance(document, dict) and document:
+        return [
+            leaf for key, value in document.items() for leaf in _leaves(value, f"{under}.{key}" if under else str(key))
+        ]
+    if isinstance(document, list) and any(isinstance(value, dict | list) for value in document):
+        return [leaf for n, value in enumerate(document) for leaf in _leaves(value, f"{under}[{n}]")]
+    return [(under, document)]
 
 
 def _tables(run: Run) -> Part:
@@ -80,8 +82,8 @@ def _kind(name: str, values: Sequence[Any]) -> Kind:
 
 
 def _title(name: str) -> str:
-    told = name.replace("_", " ").replace("-", " ")
-    return told[:1].upper() + told[1:]
+    words = name.replace("_", " ").replace("-", " ")
+    return words[:1].upper() + words[1:]
 
 
 def _cell(value: Any) -> str | None:
@@ -93,9 +95,9 @@ def _cell(value: Any) -> str | None:
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, list):
-        value = [round(one, 4) if isinstance(one, float) else one for one in value]
-    told = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    return told if len(told) <= _LONGEST_CELL else told[: _LONGEST_CELL - 1] + "…"
+        value = [round(item, 4) if isinstance(item, float) else item for item in value]
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return text if len(text) <= _LONGEST_CELL else text[: _LONGEST_CELL - 1] + "…"
 
 
 def _ground(run: Run) -> Part:

@@ -31,7 +31,7 @@ class Part(Struct, frozen=True):
     name: str
     title: str
     question: str
-    found: Outcome
+    outcome: Outcome
 
 
 def parts(run: Run) -> list[Part]:
@@ -75,8 +75,8 @@ def _by_condition(folder: Path, episodes: Sequence[EpisodeRow], attempts: Sequen
     grouped = conditions_of(episodes)
     valid = {name: _mean([a.valid_python for a in attempts if a.condition == name]) for name in grouped}
     findings, rows, points = [], [], []
-    for number, (name, own) in enumerate(grouped.items()):
-        full = rate(own, OUTCOMES["full pass"])
+    for number, (name, rows_of_condition) in enumerate(grouped.items()):
+        full = rate(rows_of_condition, OUTCOMES["full pass"])
         findings.append(
             Finding(
                 id=f"lab.full_pass.{number}",
@@ -92,10 +92,10 @@ def _by_condition(folder: Path, episodes: Sequence[EpisodeRow], attempts: Sequen
                 note="" if full.n else "no answer could be run",
             )
         )
-        rows.append(_condition_row(name, own, full, valid[name]))
+        rows.append(_condition_row(name, rows_of_condition, full, valid[name]))
         if full.value is not None:
             low, high = full.interval or (None, None)
-            tip = f"{name}: {full.yes} of {full.n} pass{f', {full.told}' if full.told else ''}"
+            tip = f"{name}: {full.yes} of {full.n} pass{f', {full.interval_text}' if full.interval_text else ''}"
             points.append({"name": name, "value": full.value, "low": low, "high": high, "tip": tip})
     table = Table(
         id="lab.conditions", title="Conditions", columns=_CONDITION, rows=rows, n=len(episodes), of="episodes",
@@ -118,31 +118,31 @@ def _broke(valid: float | None, at_baseline: float | None) -> bool:
     return valid is not None and at_baseline is not None and over_steered(1 - valid, 1 - at_baseline)
 
 
-def _condition_row(name: str, own: Sequence[EpisodeRow], full: Rate, valid: float | None) -> list[Any]:
-    failed = [row for row in own if row.failed_first]
+def _condition_row(name: str, episodes: Sequence[EpisodeRow], full: Rate, valid: float | None) -> list[Any]:
+    failed = [row for row in episodes if row.failed_first]
     recovered = f"{sum(row.recovered for row in failed)} of {len(failed)}"
     return [
         name,
-        len(own),
-        len({row.task for row in own}),
-        fmean(row.attempts for row in own),
-        rate(own, OUTCOMES["visible pass"]).value,
-        rate(own, lambda row: row.hidden_pass).value,
+        len(episodes),
+        len({row.task for row in episodes}),
+        fmean(row.attempts for row in episodes),
+        rate(episodes, OUTCOMES["visible pass"]).value,
+        rate(episodes, lambda row: row.hidden_pass).value,
         full.value,
-        full.told,
+        full.interval_text,
         recovered,
-        rate(own, OUTCOMES["hardcoded"]).value,
+        rate(episodes, OUTCOMES["hardcoded"]).value,
         valid,
-        sum(row.full_pass is None for row in own),
+        sum(row.full_pass is None for row in episodes),
     ]
 
 
 def _limits(episodes: Sequence[EpisodeRow]) -> list[str]:
     tasks = len({row.task for row in episodes})
-    found = ["Passing visible tests can be cheating: read hidden passes and the hardcoding flag beside them."]
+    limits = ["Passing visible tests can be cheating: read hidden passes and the hardcoding flag beside them."]
     if tasks < _FEW_TASKS:
-        found.append(f"{tasks} tasks: only large differences show. About 390 trials an arm tell .50 from .60.")
-    return found
+        limits.append(f"{tasks} tasks: only large differences show. About 390 trials an arm tell .50 from .60.")
+    return limits
 
 
 def _dots(name: str, title: str, points: list[dict[str, Any]], n: int) -> Chart:
@@ -156,18 +156,18 @@ def _dots(name: str, title: str, points: list[dict[str, Any]], n: int) -> Chart:
 def _against(episodes: Sequence[EpisodeRow]) -> Part:
     grouped = conditions_of(episodes)
     base = grouped.get(BASELINE.name, [])
-    found = [
-        one
+    comparisons = [
+        comparison
         for outcome in OUTCOMES
-        for name, own in grouped.items()
-        if name != BASELINE.name and (one := paired(name, outcome, own, base)) is not None
+        for name, rows_of_condition in grouped.items()
+        if name != BASELINE.name and (comparison := paired(name, outcome, rows_of_condition, base)) is not None
     ]
-    unpaired = sum(one.unpaired for one in found if one.outcome == "full pass")
+    unpaired = sum(comparison.unpaired for comparison in comparisons if comparison.outcome == "full pass")
     limits = [f"{unpaired} episodes have no partner and are not in the differences."] if unpaired else []
     if len(grouped) == 1:
         limits.append("There is one condition: nothing to hold it against.")
     title = "Against the baseline"
-    tables = [paired_table("lab.against", title, found)] if found else []
+    tables = [paired_table("lab.against", title, comparisons)] if comparisons else []
     return Part("against", title, "What does a condition change, task by task?", Outcome([], tables, [], limits))
 
 
@@ -216,25 +216,25 @@ def _by_attempt(attempts: Sequence[AttemptRow]) -> Part:
     return Part("attempts", "Attempts", "What comes with each attempt?", Outcome([], [first, second]))
 
 
-def _attempt_row(condition: str, attempt: int, own: Sequence[AttemptRow]) -> list[Any]:
+def _attempt_row(condition: str, attempt: int, attempts: Sequence[AttemptRow]) -> list[Any]:
     return [
         condition,
         attempt,
-        len(own),
-        _mean([row.visible_pass for row in own]),
-        fmean(row.valid_python for row in own),
-        fmean(row.hardcoded for row in own),
-        _mean([row.tokens for row in own]),
-        _mean([row.frustration_per_100_words for row in own]),
-        _mean([row.desperation_per_100_words for row in own]),
-        _mean([row.give_up_per_100_words for row in own]),
-        fmean(row.marker_score for row in own),
+        len(attempts),
+        _mean([row.visible_pass for row in attempts]),
+        fmean(row.valid_python for row in attempts),
+        fmean(row.hardcoded for row in attempts),
+        _mean([row.tokens for row in attempts]),
+        _mean([row.frustration_per_100_words for row in attempts]),
+        _mean([row.desperation_per_100_words for row in attempts]),
+        _mean([row.give_up_per_100_words for row in attempts]),
+        fmean(row.marker_score for row in attempts),
     ]
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None
+    defined = [value for value in values if value is not None]
+    return fmean(defined) if defined else None
 
 
 # -- activations -------------------------------------------------------------------------------------------------------
@@ -245,9 +245,9 @@ def _projections(rows: Sequence[ProjectionRow]) -> Part:
     for row in rows:
         if row.coordinate is not None:
             grouped.setdefault((row.direction, row.layer, row.span, row.attempt, row.condition), []).append(row)
-    told = [
-        [*key, len(own), _mean([row.cosine for row in own]), _mean([row.coordinate for row in own])]
-        for key, own in sorted(grouped.items())
+    table_rows = [
+        [*key, len(group), _mean([row.cosine for row in group]), _mean([row.coordinate for row in group])]
+        for key, group in sorted(grouped.items())
     ]
     columns = (
         Column("direction", "direction", "code"),
@@ -260,7 +260,7 @@ def _projections(rows: Sequence[ProjectionRow]) -> Part:
         Column("coordinate", "mean coordinate", "number"),
     )
     table = Table(
-        id="lab.projections", title="Projections", columns=columns, rows=told, n=len(rows), of="projections",
+        id="lab.projections", title="Projections", columns=columns, rows=table_rows, n=len(rows), of="projections",
         note="Of the unsteered model, in median norms of the layer. Levels of two models do not compare.",
     )  # fmt: skip
     limits = ["Later prompts are longer and of episodes that failed: compare attempts within a task."]
@@ -277,11 +277,16 @@ def _checks(rows: Sequence[ManipulationRow]) -> Part:
         Column("shift", "projection shift, median norms", "figure"),
         Column("anti", "moved the other way", "share"),
     )
-    told = [
+    table_rows = [
         [r.condition, r.n, f"{r.kl:.3g}", None if r.shift is None else f"{r.shift:.3g}", r.anti_steered] for r in rows
     ]
     table = Table(
-        id="lab.manipulation", title="Manipulation checks", columns=columns, rows=told, n=len(rows), of="conditions"
+        id="lab.manipulation",
+        title="Manipulation checks",
+        columns=columns,
+        rows=table_rows,
+        n=len(rows),
+        of="conditions",
     )
     limits = ["A condition that moves neither the next token nor its projection is no test of anything."]
     question = "Did steering move the model at all?"

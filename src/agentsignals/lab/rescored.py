@@ -35,7 +35,7 @@ class Group(Struct, frozen=True):
     changes: dict[Change, int]
 
 
-class Told(Struct, frozen=True):
+class RescoredAnswers(Struct, frozen=True):
     """What an evaluator makes of stored answers."""
 
     evaluator: Evaluator
@@ -51,12 +51,12 @@ def rescored(
     evaluator: str,
     inside: Confinement | None = None,
     progress: Callable[[str, int, int | None], None] | None = None,
-) -> Told:
+) -> RescoredAnswers:
     """Evaluates the answers below a folder again: of a run of ours, else of published results.
 
     LabError for an unknown evaluator, for a run that is no retry loop, or for answers to tasks of another version.
     """
-    by = next((known for known in EVALUATORS if known == evaluator), None)
+    by = next((name for name in EVALUATORS if name == evaluator), None)
     if by is None:
         raise LabError(f"There is no evaluator {evaluator!r}.", f"There are {', '.join(EVALUATORS)}.")
     done = Counter[str]()
@@ -71,10 +71,10 @@ def rescored(
     from agentsignals.lab.evaluation.rescoring import rescore  # noqa: PLC0415  (the published tasks)
 
     rows = rescore(folder, by, inside, on_answer=tick)
-    return Told(by, "as published", _groups(rows, [row.run for row in rows]), rows)
+    return RescoredAnswers(by, "as published", _groups(rows, [row.run for row in rows]), rows)
 
 
-def _of_run(run: Run, evaluator: Evaluator, rescorer: Rescorer) -> Told:
+def _of_run(run: Run, evaluator: Evaluator, rescorer: Rescorer) -> RescoredAnswers:
     if run.config.experiment != RETRY_LOOP:
         raise LabError(f"{run.folder} is a run of {run.config.experiment}.", "Answers of retry loops are stored.")
     stored = run.table("attempts", AttemptRow).rows
@@ -82,7 +82,7 @@ def _of_run(run: Run, evaluator: Evaluator, rescorer: Rescorer) -> Told:
         raise LabError(f"{run.folder} has no answer yet.", "Run it again: it goes on.")
     rows = [_again(run.folder.name, row, evaluator, rescorer) for row in stored]
     before = " and ".join(sorted({row.evaluator for row in stored}))
-    return Told(evaluator, before, _groups(rows, [row.condition for row in rows]), rows)
+    return RescoredAnswers(evaluator, before, _groups(rows, [row.condition for row in rows]), rows)
 
 
 def _again(name: str, row: AttemptRow, evaluator: Evaluator, rescorer: Rescorer) -> Rescored:
@@ -114,16 +114,16 @@ def task_of(key: str) -> Task:
 
 
 def _groups(rows: Sequence[Rescored], names: Sequence[str]) -> list[Group]:
-    found: dict[str, list[Rescored]] = {}
+    groups: dict[str, list[Rescored]] = {}
     for name, row in zip(names, rows, strict=True):
-        found.setdefault(name, []).append(row)
+        groups.setdefault(name, []).append(row)
     return [
         Group(
             name,
-            len(own),
-            sum(row.was is True for row in own),
-            sum(row.verdict.task_pass is True for row in own),
-            dict(Counter(row.change for row in own)),
+            len(group),
+            sum(row.was is True for row in group),
+            sum(row.verdict.task_pass is True for row in group),
+            dict(Counter(row.change for row in group)),
         )
-        for name, own in found.items()
+        for name, group in groups.items()
     ]

@@ -48,11 +48,11 @@ def interval(
     """95 % percentile interval of the AUROC when whole groups (topics, tasks) are drawn anew."""
     names, member = np.unique(np.asarray(groups), return_inverse=True)
     rows = [np.flatnonzero(member == g) for g in range(len(names))]
-    chance, found = np.random.default_rng(seed), []
+    chance, aurocs = np.random.default_rng(seed), []
     for _ in range(draws):
         drawn = np.concatenate([rows[g] for g in chance.integers(0, len(rows), len(rows))])
-        found.append(auroc(scores[drawn], positive[drawn]))
-    usable = [value for value in found if not np.isnan(value)]
+        aurocs.append(auroc(scores[drawn], positive[drawn]))
+    usable = [value for value in aurocs if not np.isnan(value)]
     if not usable:
         return float("nan"), float("nan")
     low, high = np.percentile(usable, (2.5, 97.5))
@@ -85,7 +85,7 @@ def held_out(of: Grouped, against: Grouped, *, shuffles: int = 200, seed: int = 
     positive = np.arange(len(tested)) < int(test_of.sum())
     groups = [g for g, t in zip([*of.groups, *against.groups], tests, strict=True) if t]
     scores = directions.project(tested, direction, centre, "coordinate")
-    found = []
+    rows = []
     for layer in range(tested.shape[1]):
         value = auroc(scores[:, layer], positive)
         by_chance = np.asarray(
@@ -93,7 +93,7 @@ def held_out(of: Grouped, against: Grouped, *, shuffles: int = 200, seed: int = 
         )
         low, high = interval(scores[:, layer], positive, groups, seed=seed)
         as_good = (1 + int((by_chance >= value - 1e-12).sum())) / (1 + len(by_chance))
-        found.append(
+        rows.append(
             Separation(
                 auroc=value,
                 low=low,
@@ -104,4 +104,4 @@ def held_out(of: Grouped, against: Grouped, *, shuffles: int = 200, seed: int = 
                 groups=len(set(groups)),
             )
         )
-    return found
+    return rows

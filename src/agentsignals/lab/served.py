@@ -106,7 +106,7 @@ class Served:
         with ThreadPoolExecutor(self._concurrency) as crowd:
             asked = [crowd.submit(self._answer, body) for body in bodies]
             try:
-                return [one.result() for one in asked]
+                return [future.result() for future in asked]
             except BaseException:
                 crowd.shutdown(wait=False, cancel_futures=True)
                 raise
@@ -155,20 +155,20 @@ class Served:
 
     def _once(self, body: bytes) -> Generation:
         try:
-            found = msgspec.json.decode(self._sent(body), type=_Completion)
+            completion = msgspec.json.decode(self._sent(body), type=_Completion)
         except (msgspec.DecodeError, UnicodeDecodeError) as problem:
             raise Busy(f"an answer that is no completion ({str(problem)[:100]})") from problem
-        if not found.choices:
+        if not completion.choices:
             raise Busy("a completion without a choice")
-        choice, usage = found.choices[0], found.usage or _Usage()
-        told = choice.logprobs.content if choice.logprobs else None
+        choice, usage = completion.choices[0], completion.usage or _Usage()
+        tokens = choice.logprobs.content if choice.logprobs else None
         return Generation(
             text=choice.message.content or choice.message.refusal or "",
             tokens=(),
             finish="length" if choice.finish_reason == "length" else "stop",
             prompt_tokens=usage.prompt_tokens,
             new_tokens=usage.completion_tokens,
-            logprob_sum=fsum(token.logprob for token in told) if told else None,
+            logprob_sum=fsum(token.logprob for token in tokens) if tokens else None,
         )
 
     def _sent(self, body: bytes) -> bytes:

@@ -83,23 +83,23 @@ def chosen_tasks(named: str, variants: Sequence[str] = ("plain",), seed: int = 1
     if named == "all":
         return tasks(variants=wanted)
     names = list(PUBLISHED) if named == "published" else [name for name in named.split(",") if name]
-    families = {one.family for one in tasks()}
-    found: dict[str, Task] = {}
+    families = {candidate.family for candidate in tasks()}
+    by_key: dict[str, Task] = {}
     for name in names:
         group = tasks(families=[name]) if name in families else [task(name)]
-        for one in group:
-            for each in [one] if one.variant != "plain" else [variant(one, kind) for kind in wanted]:
-                found[each.key] = each
-    if not found:
+        for candidate in group:
+            for each in [candidate] if candidate.variant != "plain" else [variant(candidate, kind) for kind in wanted]:
+                by_key[each.key] = each
+    if not by_key:
         raise LabError(f"{named!r} names no task.", f"Say all, published, tiny:COUNT, or of {', '.join(families)}.")
-    return list(found.values())
+    return list(by_key.values())
 
 
 def _variant(name: str) -> Variant:
-    for known in get_args(Variant):
-        if name == known:
-            found: Variant = known
-            return found
+    for kind in get_args(Variant):
+        if name == kind:
+            chosen: Variant = kind
+            return chosen
     raise LabError(f"There is no variant {name!r}.", f"Say one of {', '.join(get_args(Variant))}.")
 
 
@@ -120,17 +120,17 @@ def read_conditions(path: Path | None) -> list[Condition]:
     if path is None:
         return [BASELINE]
     try:
-        told = tomllib.loads(path.read_text("utf-8"))
-        given = told.pop("condition", [])
-        if told or not isinstance(given, list) or not given:
+        document = tomllib.loads(path.read_text("utf-8"))
+        tables = document.pop("condition", [])
+        if document or not isinstance(tables, list) or not tables:
             raise LabError(f"{path} has no list of conditions.", "Write [[condition]] and name = … for each.")
-        found = [_condition(one) for one in given]
+        conditions = [_condition(table) for table in tables]
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as problem:
         raise LabError(f"The conditions {path} can't be read: {problem}", "See docs/lab.md.") from problem
-    names = [one.name for one in found]
+    names = [condition.name for condition in conditions]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise LabError(f"{path} has two conditions called {twice[0]!r}.", "Rows are told apart by that name.")
-    return found if BASELINE.name in names else [BASELINE, *found]
+    return conditions if BASELINE.name in names else [BASELINE, *conditions]
 
 
 def checked(asked: Asked) -> None:
@@ -140,11 +140,11 @@ def checked(asked: Asked) -> None:
     wording(asked.wording)
 
 
-def _condition(given: Any) -> Condition:
-    made = msgspec.convert(given, Condition)
-    known = Condition.__struct_fields__
-    if unknown := sorted(set(given) - set(known)):
-        raise LabError(f"A condition has no {unknown[0]!r}.", f"It has {', '.join(known)}.")
+def _condition(table: Any) -> Condition:
+    made = msgspec.convert(table, Condition)
+    fields = Condition.__struct_fields__
+    if unknown := sorted(set(table) - set(fields)):
+        raise LabError(f"A condition has no {unknown[0]!r}.", f"It has {', '.join(fields)}.")
     if not made.name.strip() or len(made.name) > _LONGEST_NAME or not made.name.isprintable():
         raise LabError(f"{made.name[:_LONGEST_NAME]!r} is no name.", f"At most {_LONGEST_NAME} printable characters.")
     return made
@@ -195,7 +195,7 @@ def begin(folder: Path, asked: Asked, card: dict[str, Any]) -> Begun:
         raise LabError("No samples or no attempts were asked for.", "One of each at least.")
     chosen = chosen_tasks(asked.tasks, asked.variants, asked.seed)
     conditions = read_conditions(asked.conditions)
-    if asked.directions is None and (steering := [one.name for one in conditions if one.steers]):
+    if asked.directions is None and (steering := [condition.name for condition in conditions if condition.steers]):
         raise LabError(f"Condition {steering[0]!r} steers, and no directions came.", "Give --directions, with --model.")
     plan = Plan(
         wording=wording(asked.wording),
@@ -206,7 +206,7 @@ def begin(folder: Path, asked: Asked, card: dict[str, Any]) -> Begun:
         inside=Confinement(tier=asked.tier, allow_weak=asked.allow_weak),
     )
     settings: dict[str, Any] = {
-        "tasks": [one.key for one in chosen],
+        "tasks": [task.key for task in chosen],
         "conditions": msgspec.to_builtins(conditions),
         "directions": _digest(asked.directions),
         "samples": asked.samples,
@@ -244,7 +244,7 @@ def steered(model: ResidualModel, begun: Begun, path: Path | None) -> Steered:
 
 def _openings(model: ResidualModel, begun: Begun) -> list[Prompt]:
     tone = begun.conditions[0].tone
-    return [model.encode(begun.plan.wording.opening(one, tone)) for one in begun.tasks[:CALIBRATION_PROMPTS]]
+    return [model.encode(begun.plan.wording.opening(task, tone)) for task in begun.tasks[:CALIBRATION_PROMPTS]]
 
 
 def _check(
@@ -258,9 +258,9 @@ def _check(
     for condition in begun.conditions:
         if not condition.steers or (condition.name,) in table:
             continue
-        found = manipulation(model, prompts, condition, of, norms)
-        told = msgspec.structs.asdict(found)
-        table.add([ManipulationRow(**told)])
+        check = manipulation(model, prompts, condition, of, norms)
+        fields = msgspec.structs.asdict(check)
+        table.add([ManipulationRow(**fields)])
 
 
 def settings_of(path: str | None) -> dict[str, Any]:

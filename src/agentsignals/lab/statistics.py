@@ -59,10 +59,10 @@ class McNemar(Struct, frozen=True):
 
 def mean(values: ArrayLike, tasks: Sequence[str], *, draws: int = _DRAWS, seed: int = 0) -> Mean:
     """The mean of `values` with its interval over tasks. LabError when there are none, or not one task a value."""
-    given = _finite(values, tasks)
-    sums, counts = _by_task(given, tasks)
+    finite = _finite(values, tasks)
+    sums, counts = _by_task(finite, tasks)
     low, high = _interval(sums, counts, draws, seed)
-    return Mean(float(given.mean()), low, high, len(given), len(sums))
+    return Mean(float(finite.mean()), low, high, len(finite), len(sums))
 
 
 def paired_difference(
@@ -76,15 +76,15 @@ def paired_difference(
     high, low = np.asarray(treatment, np.float64), np.asarray(control, np.float64)
     if high.shape != low.shape:
         raise LabError(f"{len(high)} treated and {len(low)} control values are no pairs.", "Give one each a pair.")
-    given = _finite(high - low, tasks)
-    sums, counts = _by_task(given, tasks)
+    differences = _finite(high - low, tasks)
+    sums, counts = _by_task(differences, tasks)
     below, above = _interval(sums, counts, draws, seed)
     return Difference(
-        value=float(given.mean()),
+        value=float(differences.mean()),
         low=below,
         high=above,
-        p=_flip_p(sums, len(given), draws, seed),
-        n=len(given),
+        p=_flip_p(sums, len(differences), draws, seed),
+        n=len(differences),
         tasks=len(sums),
     )
 
@@ -110,12 +110,14 @@ def benjamini_hochberg(p: Sequence[float]) -> list[float]:
 
 
 def _finite(values: ArrayLike, tasks: Sequence[str]) -> NDArray[np.float64]:
-    given = np.asarray(values, np.float64)
-    if not len(given) or len(given) != len(tasks):
-        raise LabError(f"{len(given)} values of {len(tasks)} tasks.", "Give one task a value, and one value at least.")
-    if not np.isfinite(given).all():
+    numbers = np.asarray(values, np.float64)
+    if not len(numbers) or len(numbers) != len(tasks):
+        raise LabError(
+            f"{len(numbers)} values of {len(tasks)} tasks.", "Give one task a value, and one value at least."
+        )
+    if not np.isfinite(numbers).all():
         raise LabError("A value is not finite.", "Leave out the pairs that have no value, and count them.")
-    return given
+    return numbers
 
 
 def _by_task(values: NDArray[np.float64], tasks: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

@@ -51,15 +51,15 @@ def replicate(claims: str | Path, data: Path | str | None = None, store: Store |
     """
     from agentsignals.replicate.ground import Ground  # noqa: PLC0415  (DuckDB is loaded when there is something to ask)
 
-    told = load(claims)
+    claim_set = load(claims)
     folder = Path(data).expanduser() if data is not None else None
     if folder is not None and not folder.exists():
-        raise SourceError(f"There is no {folder}.", f"--data names {told.data or 'the data of the claims'}.")
-    ground = Ground(told.tables, folder, store)
-    return [_verdict(entry, told, ground) for entry in told.entries()]
+        raise SourceError(f"There is no {folder}.", f"--data names {claim_set.data or 'the data of the claims'}.")
+    ground = Ground(claim_set.tables, folder, store)
+    return [_verdict(entry, claim_set, ground) for entry in claim_set.entries()]
 
 
-def _verdict(entry: Claim | Unread, told: ClaimSet, ground: Ground) -> Verdict:
+def _verdict(entry: Claim | Unread, claim_set: ClaimSet, ground: Ground) -> Verdict:
     if isinstance(entry, Unread):
         why = f"the claim can't be read: {entry.why}"
         return Verdict(
@@ -68,40 +68,43 @@ def _verdict(entry: Claim | Unread, told: ClaimSet, ground: Ground) -> Verdict:
             expected=None,
             computed=None,
             tolerance=0.0,
-            source=told.source,
+            source=claim_set.source,
             note=why,
             why=why,
         )
-    found = _computed(entry, told, ground)
+    computed = _computed(entry, claim_set, ground)
     status: Status
-    if isinstance(found, Absent):
-        status, why = ("fail" if found.reason == "parse_error" else "untestable"), f"{found.reason}: {found.detail}"
+    if isinstance(computed, Absent):
+        status, why = (
+            ("fail" if computed.reason == "parse_error" else "untestable"),
+            f"{computed.reason}: {computed.detail}",
+        )
     else:
-        why = _differs(entry, found.value)
+        why = _differs(entry, computed.value)
         status = "fail" if why else "pass"
-    known = f"known before: {entry.known}" if entry.known and status == "fail" else ""
+    expectation = f"known before: {entry.known}" if entry.known and status == "fail" else ""
     if entry.known and status == "pass":
-        known = f"was known before as: {entry.known}; on this data it does"
+        expectation = f"was known before as: {entry.known}; on this data it does"
     return Verdict(
         claim=entry.id,
         status=status,
         expected=entry.expected,
-        computed=None if isinstance(found, Absent) else found.value,
+        computed=None if isinstance(computed, Absent) else computed.value,
         tolerance=_tolerances(entry),
-        source=entry.source or told.source,
-        note="; ".join(part for part in (why, known, entry.definition, entry.note) if part),
+        source=entry.source or claim_set.source,
+        note="; ".join(part for part in (why, expectation, entry.definition, entry.note) if part),
         why=why,
-        n=None if isinstance(found, Absent) else found.n,
+        n=None if isinstance(computed, Absent) else computed.n,
         text=entry.text,
         known=entry.known,
     )
 
 
-def _computed(claim: Claim, told: ClaimSet, ground: Ground) -> Answer | Absent:
+def _computed(claim: Claim, claim_set: ClaimSet, ground: Ground) -> Answer | Absent:
     if claim.needs:
         return Absent("missing_artifact", f"needs {claim.needs}")
     if claim.snapshot:
-        snapshot = told.snapshots[claim.snapshot]
+        snapshot = claim_set.snapshots[claim.snapshot]
         there = ground.ask(snapshot.query, {"rows": snapshot.over}, {})
         if isinstance(there, Absent):
             return there
@@ -113,7 +116,7 @@ def _computed(claim: Claim, told: ClaimSet, ground: Ground) -> Answer | Absent:
         expected = claim.expected
         wanted = list(expected) if isinstance(expected, dict) else [str(claim.arguments.get("value", ""))]
         return ground.audited(claim.audit, claim.arguments, wanted)
-    return ground.ask(claim.query or told.recipes[claim.recipe], tables_of(claim), claim.arguments)
+    return ground.ask(claim.query or claim_set.recipes[claim.recipe], tables_of(claim), claim.arguments)
 
 
 def _tolerances(claim: Claim) -> float | dict[str, float]:

@@ -104,10 +104,10 @@ class ClaimSet(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         read: list[Claim | Unread] = []
         seen: set[str] = set()
         for n, raw in enumerate(self.claims, 1):
-            found = _entry(raw, n, self)
-            again = found.id in seen
-            seen.add(found.id)
-            read.append(Unread(found.id, "an earlier claim has this id") if again else found)
+            entry = _entry(raw, n, self)
+            again = entry.id in seen
+            seen.add(entry.id)
+            read.append(Unread(entry.id, "an earlier claim has this id") if again else entry)
         return read
 
 
@@ -137,8 +137,8 @@ def parse(content: bytes, name: str) -> ClaimSet:
         _refuse_traps(content)
         return msgspec.convert(yaml.load(content, Loader=_LOADER), ClaimSet)  # noqa: S506  (a safe loader)
     except (yaml.YAMLError, ValueError) as problem:  # msgspec's errors are values', too
-        told = " ".join(str(problem).split())
-        raise ClaimsError(f"{name} holds no claims: {told}", "docs/replicate.md describes the file.") from problem
+        reason = " ".join(str(problem).split())
+        raise ClaimsError(f"{name} holds no claims: {reason}", "docs/replicate.md describes the file.") from problem
 
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -26,7 +26,7 @@ from agentsignals.store.query import connect
 from agentsignals.store.selecting import one_select
 
 if TYPE_CHECKING:
-    from agentsignals.lab.evaluation.audit import Audit, Told
+    from agentsignals.lab.evaluation.audit import Audit, Figures
 
 SECONDS_A_CLAIM = 60.0
 """No query over a data set of this size needs as long; one that does is most likely endless."""
@@ -80,39 +80,39 @@ class Ground:
         for place in places.values():
             if isinstance(place, Absent):
                 return place
-        found = [(name, place) for name, place in places.items() if isinstance(place, Place)]
-        connection = found[0][1].connection if found else self._store_connection()
+        located = [(name, place) for name, place in places.items() if isinstance(place, Place)]
+        connection = located[0][1].connection if located else self._store_connection()
         if connection is None:
             return Absent("missing_artifact", "there is no store to ask")
-        with_rows = ", ".join(f"{_name(name)} AS ({place.rows}\n)" for name, place in found)
-        asked = f"WITH {with_rows} SELECT * FROM ({sql.strip().rstrip(';')}\n)" if found else sql  # noqa: S608
-        return _answer(connection, asked, arguments, bool(found) and found[0][1].in_files)
+        with_rows = ", ".join(f"{_name(name)} AS ({place.rows}\n)" for name, place in located)
+        asked = f"WITH {with_rows} SELECT * FROM ({sql.strip().rstrip(';')}\n)" if located else sql  # noqa: S608
+        return _answer(connection, asked, arguments, bool(located) and located[0][1].in_files)
 
     def finding(self, wanted: str) -> Answer | Absent:
         """The value of a study's finding, over the store."""
         if self._store is None:
             return Absent("missing_artifact", "there is no store to study")
         first = wanted.partition(".")[0]
-        for name in sorted(STUDIES, key=lambda known: not known.startswith(first)):
-            one = study(name)
-            for found in one.run(Reader(self._store, [one]).inputs(one)).findings:
-                if found.id == wanted:
-                    told = found.note or "the study gave no value"
-                    return Absent("none_found", told) if found.value is None else Answer(found.value, found.n)
+        for name in sorted(STUDIES, key=lambda study_name: not study_name.startswith(first)):
+            declared = study(name)
+            for finding in declared.run(Reader(self._store, [declared]).inputs(declared)).findings:
+                if finding.id == wanted:
+                    reason = finding.note or "the study gave no value"
+                    return Absent("none_found", reason) if finding.value is None else Answer(finding.value, finding.n)
         return Absent("missing_field", f"no study has the finding {wanted!r}")
 
     def audited(self, question: str, arguments: Mapping[str, Plain], wanted: Sequence[str]) -> Answer | Absent:
         """What the lab's audit answers about a published run in the data folder; stored code runs in the sandbox."""
-        found = self._audited(question, arguments)
-        if isinstance(found, Absent):
-            return found
-        missing = [name for name in wanted if name not in found.values]
+        figures = self._audited(question, arguments)
+        if isinstance(figures, Absent):
+            return figures
+        missing = [name for name in wanted if name not in figures.values]
         if missing:
             return Absent("missing_field", f"the audit's {question} has no value {missing[0]!r}")
-        values: dict[str, Plain] = {name: found.values[name] for name in wanted}
-        return Answer(values if len(wanted) > 1 else values[wanted[0]], found.n)
+        values: dict[str, Plain] = {name: figures.values[name] for name in wanted}
+        return Answer(values if len(wanted) > 1 else values[wanted[0]], figures.n)
 
-    def _audited(self, question: str, arguments: Mapping[str, Plain]) -> Told | Absent:
+    def _audited(self, question: str, arguments: Mapping[str, Plain]) -> Figures | Absent:
         if self._data is None or not self._data.is_dir():
             return Absent("missing_artifact", "needs the folder of published runs; name it with --data")
         try:
@@ -127,10 +127,10 @@ class Ground:
 
     def _place(self, table: str) -> Place | Absent:
         if table not in self._places:
-            self._places[table] = self._found(table, self._tables[table])
+            self._places[table] = self._place_of(table, self._tables[table])
         return self._places[table]
 
-    def _found(self, name: str, table: Table) -> Place | Absent:
+    def _place_of(self, name: str, table: Table) -> Place | Absent:
         if self._data is not None and table.files:
             return self._in_files(name, table)
         if not table.store:
@@ -160,7 +160,7 @@ class Ground:
                 return Absent("missing_field", f"{files[0].name} has none of the columns {', '.join(table.columns)}")
             connection.execute(f"CREATE {kind} {made} AS SELECT {', '.join(read) or '*'} FROM {reader}")  # noqa: S608
         except duckdb.Error as problem:
-            return Absent("parse_error", f"{files[0].name} can't be read: {_told(problem)}")
+            return Absent("parse_error", f"{files[0].name} can't be read: {_message(problem)}")
         return _not_empty(Place(connection, f"SELECT * FROM {made}", in_files=True), f"{files[0].name} has no rows")  # noqa: S608  (a name of ours)
 
     def _file_connection(self) -> duckdb.DuckDBPyConnection:
@@ -181,10 +181,10 @@ class Ground:
 
 
 def _not_empty(place: Place, otherwise: str) -> Place | Absent:
-    found = _answer(place.connection, f"SELECT count(*) FROM ({place.rows}\n)", {}, place.in_files)  # noqa: S608
-    if isinstance(found, Absent):
-        return found
-    return place if found.value else Absent("none_found", otherwise)
+    answer = _answer(place.connection, f"SELECT count(*) FROM ({place.rows}\n)", {}, place.in_files)  # noqa: S608
+    if isinstance(answer, Absent):
+        return answer
+    return place if answer.value else Absent("none_found", otherwise)
 
 
 def _answer(
@@ -212,9 +212,9 @@ def _refused(problem: duckdb.Error, in_files: bool) -> Absent:
     if isinstance(problem, duckdb.InterruptException):
         return Absent("not_computable", f"the query was stopped after {SECONDS_A_CLAIM:.0f} s")
     if isinstance(problem, _NOT_THERE):
-        return Absent("missing_field", _told(problem))
+        return Absent("missing_field", _message(problem))
     damaged = in_files and not isinstance(problem, _FAULT_OF_THE_QUERY)
-    return Absent("parse_error" if damaged else "not_computable", _told(problem))
+    return Absent("parse_error" if damaged else "not_computable", _message(problem))
 
 
 def _of_row(names: list[str], rows: list[tuple[Any, ...]]) -> Answer | Absent:
@@ -250,17 +250,17 @@ def _files(data: Path, patterns: tuple[str, ...]) -> list[Path]:
         if ".." in parts or PurePosixPath(pattern).is_absolute():
             continue
         if data.is_file():
-            found = [data] if data.resolve().match(pattern) else []
+            files = [data] if data.resolve().match(pattern) else []
         else:
             inner = str(PurePosixPath(*parts[1:])) if len(parts) > 1 and parts[0] == data.name else pattern
-            found = sorted(data.glob(pattern)) or sorted(data.glob(inner))
-        found = [f.resolve() for f in found if f.suffix.lower() in _READERS and f.is_file()]
-        if found:
-            return found
+            files = sorted(data.glob(pattern)) or sorted(data.glob(inner))
+        files = [f.resolve() for f in files if f.suffix.lower() in _READERS and f.is_file()]
+        if files:
+            return files
     return []
 
 
-def _told(problem: duckdb.Error) -> str:
+def _message(problem: duckdb.Error) -> str:
     return _PREFIX.sub("", " ".join(str(problem).split()))[:_LONGEST]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentsignals.errors import LabError
-from agentsignals.lab.evaluation.audit import Audit, Told
+from agentsignals.lab.evaluation.audit import Audit, Figures
 from agentsignals.lab.evaluation.legacy import BUILTINS, evaluate_legacy, extract_legacy
 from agentsignals.lab.evaluation.published import TASKS, runs, with_lists
 from agentsignals.lab.evaluation.rescoring import changes, rescore
@@ -155,7 +155,7 @@ def audit() -> Audit:
 
 def told(audit: Audit, question: str, run: str, evaluator: str = "1") -> dict[str, float]:
     found = audit.ask(question, run, evaluator)
-    assert isinstance(found, Told), found
+    assert isinstance(found, Figures), found
     return found.values
 
 

@@ -26,7 +26,7 @@ _OF_LISTS = ("'tuple' object has no attribute", "'tuple' object does not support
 Numbers = dict[str, float]
 
 
-class Told(Struct, frozen=True):
+class Figures(Struct, frozen=True):
     """What a question is answered with."""
 
     values: Numbers
@@ -44,11 +44,11 @@ class Audit:
         self._rescorer = Rescorer(inside, on_answer)
         self._rows: dict[tuple[str, Evaluator], list[Rescored]] = {}
 
-    def ask(self, question: str, run: str, evaluator: str = "1") -> Told | Absent:
+    def ask(self, question: str, run: str, evaluator: str = "1") -> Figures | Absent:
         """The answer to one of `QUESTIONS` about a run. LabError for an unknown question or evaluator."""
         if question not in QUESTIONS:
             raise LabError(f"The audit does not ask {question!r}.", f"It asks {', '.join(QUESTIONS)}.")
-        by = next((known for known in EVALUATORS if known == evaluator), None)
+        by = next((name for name in EVALUATORS if name == evaluator), None)
         if by is None:
             raise LabError(f"There is no evaluator {evaluator!r}.", f"There are {', '.join(EVALUATORS)}.")
         if run not in self.runs:
@@ -65,14 +65,14 @@ class Audit:
             self._rows[key] = self._rescorer.run(run, evaluator)
         return self._rows[key]
 
-    def rates(self, run: Run, evaluator: Evaluator) -> Told | Absent:
+    def rates(self, run: Run, evaluator: Evaluator) -> Figures | Absent:
         """Shares of the answers that are valid, pass the visible, the hidden, and all cases; the last at baseline."""
         rows = self.rescored(run, evaluator)
         ran = [row for row in rows if row.verdict.task_pass is not None]
         if not ran:
             return Absent("none_found", "no answer could be run")
         baseline = [row for row in ran if row.condition == BASELINE]
-        return Told(
+        return Figures(
             {
                 "valid": _share(row.verdict.valid_python for row in ran),
                 "visible": _share(bool(row.verdict.visible_pass) for row in ran),
@@ -83,12 +83,12 @@ class Audit:
             len(ran),
         )
 
-    def task_rate(self, run: Run, evaluator: Evaluator) -> Told | Absent:
+    def task_rate(self, run: Run, evaluator: Evaluator) -> Figures | Absent:
         """The share of the answers that pass all cases."""
-        found = self.rates(run, evaluator)
-        return found if isinstance(found, Absent) else Told({"task": found.values["task"]}, found.n)
+        rates = self.rates(run, evaluator)
+        return rates if isinstance(rates, Absent) else Figures({"task": rates.values["task"]}, rates.n)
 
-    def published(self, run: Run, _evaluator: Evaluator) -> Told | Absent:
+    def published(self, run: Run, _evaluator: Evaluator) -> Figures | Absent:
         """The same shares as the published verdicts give them."""
         rows = run.rows("agent_attempts" if run.loop else "execution_scores")
         if not rows:
@@ -98,15 +98,15 @@ class Audit:
         values = {name: _share(row[c] == "True" for row in rows) for name, c in columns if c in rows[0]}
         if baseline:
             values["baseline"] = _share(row[_PASSED] == "True" for row in baseline)
-        return Told(values, len(rows))
+        return Figures(values, len(rows))
 
-    def again(self, run: Run, evaluator: Evaluator) -> Told | Absent:
+    def again(self, run: Run, evaluator: Evaluator) -> Figures | Absent:
         """How many published verdicts come out the same in every column, and how many passes change each way."""
         rows = [row for row in self.rescored(run, evaluator) if row.was is not None]
         if not rows:
             return Absent("missing_artifact", f"{run.name} has no published verdicts")
         changed = [row.change for row in rows]
-        return Told(
+        return Figures(
             {
                 "same": sum(not row.difference for row in rows),
                 "fail_to_pass": changed.count("fail_to_pass"),
@@ -115,7 +115,7 @@ class Audit:
             len(rows),
         )
 
-    def markers(self, run: Run, _evaluator: Evaluator) -> Told | Absent:
+    def markers(self, run: Run, _evaluator: Evaluator) -> Figures | Absent:
         """How many cells of the published marker columns differ from counts of the stored answers; what the score adds
         up to, how much of that is the literal MASK, and how many hits are in prose."""
         answers = run.answers()
@@ -125,20 +125,22 @@ class Audit:
         texts = [row.get("generation") or "" for row in answers]
         differ = sum(_cells_that_differ(text, row) for text, row in zip(texts, stored, strict=True))
         prose = [prose_markers(t, prompt=row.get("prompt") or "") for t, row in zip(texts, answers, strict=True)]
-        return Told(
+        return Figures(
             {
                 "cells_that_differ": differ,
                 "total": sum(legacy_score(text) for text in texts),
                 "exclamation": sum(legacy_markers(text)["exclamation_count"] for text in texts),
                 "capitals": sum(legacy_markers(text)["all_caps_words"] for text in texts),
                 "feeling_in_prose": sum(
-                    one.counts[name] for one in prose for name in ("profanity", "frustration", "desperation", "give_up")
+                    markers.counts[name]
+                    for markers in prose
+                    for name in ("profanity", "frustration", "desperation", "give_up")
                 ),
             },
             len(texts),
         )
 
-    def failures(self, run: Run, _evaluator: Evaluator) -> Told | Absent:
+    def failures(self, run: Run, _evaluator: Evaluator) -> Figures | Absent:
         """What failed attempts failed of: an import that the evaluator stripped or forbids, a list method on the tuples
         that it hands in, no function or no Python, and the rest."""
         if not run.loop:
@@ -148,9 +150,9 @@ class Audit:
         tuples = sum(any(sign in error for sign in _OF_LISTS) for error in errors)
         none = sum(error in ("function_not_found", "invalid_python") for error in errors)
         rest = len(errors) - imports - tuples - none
-        return Told({"imports": imports, "tuples": tuples, "no_function": none, "other": rest}, len(errors))
+        return Figures({"imports": imports, "tuples": tuples, "no_function": none, "other": rest}, len(errors))
 
-    def first_attempts(self, run: Run, _evaluator: Evaluator) -> Told | Absent:
+    def first_attempts(self, run: Run, _evaluator: Evaluator) -> Figures | Absent:
         """The share of first attempts that pass: as published, with imports kept, and with lists for tuples as well."""
         first = [row for row in run.answers() if row.get("attempt") == "0"]
         if not first:
@@ -158,14 +160,14 @@ class Audit:
         kept = [self._passes(row, lists=False) for row in first]
         lists = [self._passes(row, lists=True) for row in first]
         published = _share(row[_PASSED] == "True" for row in first)
-        return Told({"published": published, "imports_kept": _share(kept), "lists": _share(lists)}, len(first))
+        return Figures({"published": published, "imports_kept": _share(kept), "lists": _share(lists)}, len(first))
 
     def _passes(self, row: Row, *, lists: bool) -> bool:
         task = TASKS[row["task_id"]]
-        found = self._rescorer.verdict(with_lists(task) if lists else task, row["generation"], "1", form=lists)
-        return found.task_pass is True
+        verdict = self._rescorer.verdict(with_lists(task) if lists else task, row["generation"], "1", form=lists)
+        return verdict.task_pass is True
 
-    def geometry(self, run: Run, _evaluator: Evaluator) -> Told | Absent:
+    def geometry(self, run: Run, _evaluator: Evaluator) -> Figures | Absent:
         """How alike the directions are, by place of the layer (0 the first), and the projection without a prompt."""
         from agentsignals.lab.evaluation import published_states as states  # noqa: PLC0415  (NumPy is of an extra)
 
@@ -173,27 +175,29 @@ class Audit:
         if stored is None:
             return Absent("missing_artifact", f"{run.name} keeps no directions")
         values = {
-            f"{name}_{n}": float(getattr(one, name))
-            for n, one in enumerate(states.alike(stored))
+            f"{name}_{n}": float(getattr(alike, name))
+            for n, alike in enumerate(states.alike(stored))
             for name in ("calm_desperate", "mean_cosine", "shared_energy", "neutral_norm", "neutral_top5")
         }
-        return Told({**values, "negative_without_prompt": states.negative_without_prompt(stored)}, len(stored.layers))
+        return Figures(
+            {**values, "negative_without_prompt": states.negative_without_prompt(stored)}, len(stored.layers)
+        )
 
-    def rises(self, run: Run, _evaluator: Evaluator) -> Told | Absent:
+    def rises(self, run: Run, _evaluator: Evaluator) -> Figures | Absent:
         """The change of projections from the first to the second attempt, with what the directions share apart."""
         from agentsignals.lab.evaluation import published_states as states  # noqa: PLC0415  (as above)
 
         stored = states.stored_directions(run)
-        found = states.rise(run, stored) if stored is not None else None
-        if found is None:
+        rise = states.rise(run, stored) if stored is not None else None
+        if rise is None:
             return Absent("missing_artifact", f"{run.name} has no scores of two attempts, or no directions")
-        values = {name: float(getattr(found, name)) for name in found.__struct_fields__ if name != "n"}
-        return Told(values, found.n)
+        values = {name: float(getattr(rise, name)) for name in rise.__struct_fields__ if name != "n"}
+        return Figures(values, rise.n)
 
 
 def _share(passes: Iterable[bool]) -> float:
-    told = list(passes)
-    return sum(told) / len(told)
+    flags = list(passes)
+    return sum(flags) / len(flags)
 
 
 def _cells_that_differ(text: str, stored: Row) -> int:
@@ -201,7 +205,7 @@ def _cells_that_differ(text: str, stored: Row) -> int:
     return sum(stored.get(name) != str(count) for name, count in counts.items())
 
 
-Question = Callable[[Audit, Run, Evaluator], Told | Absent]
+Question = Callable[[Audit, Run, Evaluator], Figures | Absent]
 
 QUESTIONS: dict[str, Question] = {
     "rates": Audit.rates,

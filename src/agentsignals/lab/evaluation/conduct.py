@@ -96,22 +96,22 @@ def import_mistakes(source: str) -> ImportMistakes:
             bound.update(alias.asname or alias.name.partition(".")[0] for alias in node.names)
             modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
             foreign.update((m.partition(".")[0], None) for m in modules)
-    known = _MEMBERS | sys.stdlib_module_names
+    importable = _MEMBERS | sys.stdlib_module_names
     return ImportMistakes(
-        tuple(name for name in used if name not in bound and name in known),
+        tuple(name for name in used if name not in bound and name in importable),
         tuple(name for name in foreign if name and name not in sys.stdlib_module_names),
     )
 
 
 def test_fixation(task: Task, answer: str, source: str, prompt: str = "") -> TestFixation:
     """How much the answer is about tests rather than the task; words copied from the prompt do not count."""
-    said = prose_of(answer, source, prompt)
-    words = word_count(said)
+    prose = prose_of(answer, source, prompt)
+    words = word_count(prose)
     tree = parsed(source)
-    own = _own_source(tree, source, task.function)
-    outside = source.replace(own, "", 1)[:_MOST_CASES_SHOWN] if own else source
+    function_source = _own_source(tree, source, task.function)
+    outside = source.replace(function_source, "", 1)[:_MOST_CASES_SHOWN] if function_source else source
     return TestFixation(
-        100 * len(_TESTS.findall(said)) / words if words else None,
+        100 * len(_TESTS.findall(prose)) / words if words else None,
         tree is not None and any(_is_test(node) for node in ast.walk(tree)),
         sum(_call(case) in outside.replace('"', "'") for case in task.visible),
     )
@@ -136,13 +136,13 @@ def _is_test(node: ast.AST) -> bool:
     )
 
 
-def off_task(answer: str, found: Extracted) -> OffTask:
+def off_task(answer: str, extracted: Extracted) -> OffTask:
     """How the answer left the task, empty when it did not: it goes on with the harness's own lines, defines other
     functions only, or has no code."""
     lines = [line for line in readable(answer).split("\n") if line.strip()]
-    if not found.valid and lines and sum(bool(_ECHOED.match(line)) for line in lines) >= _ECHO_SHARE * len(lines):
+    if not extracted.valid and lines and sum(bool(_ECHOED.match(line)) for line in lines) >= _ECHO_SHARE * len(lines):
         return "imitates_prompt"
-    if found.source:
+    if extracted.source:
         return ""
     return "other_function" if re.search(r"^[ \t]*def[ \t]+\w+", readable(answer), re.MULTILINE) else "no_code"
 
@@ -150,9 +150,9 @@ def off_task(answer: str, found: Extracted) -> OffTask:
 def recovery(attempts: Sequence[Verdict]) -> Recovery:
     """What retries brought, from the verdicts of a run's attempts in order. LabError for none, or of two evaluators."""
     one_evaluator(attempts)
-    if len({one.task for one in attempts}) != 1:
+    if len({attempt.task for attempt in attempts}) != 1:
         raise LabError("Attempts of several tasks are no run.", "Give the attempts of one task and sample, in order.")
-    passes = [n for n, one in enumerate(attempts) if one.visible_pass]
+    passes = [n for n, attempt in enumerate(attempts) if attempt.visible_pass]
     pairs = list(pairwise(attempts))
     return Recovery(
         attempts=len(attempts),

@@ -38,11 +38,11 @@ def evaluate(
     """
     inside = inside or Confinement()
     if source is None:
-        found = extract(answer, task.function)
-        if not found.valid:
-            reason: ErrorClass = "invalid_python" if found.source else "no_function"
-            return _none(task, found.source, reason)
-        source = found.source
+        extracted = extract(answer, task.function)
+        if not extracted.valid:
+            reason: ErrorClass = "invalid_python" if extracted.source else "no_function"
+            return _none(task, extracted.source, reason)
+        source = extracted.source
     visible = run_cases(source, task.function, task.visible, inside)
     hidden = run_cases(source, task.function, task.hidden, inside)
     ran = "infrastructure" not in (visible.error_class, hidden.error_class)
@@ -108,7 +108,7 @@ def broken_relations(
         others = _answers(source, task.function, asked, inside)
     except OSError:
         return None
-    broken = [one.relation.name for one, other in zip(asked, others, strict=True) if not _holds(one, other)]
+    broken = [first.relation.name for first, other in zip(asked, others, strict=True) if not _holds(first, other)]
     return tuple(dict.fromkeys(broken))
 
 
@@ -121,17 +121,17 @@ def _follow(relation: Relation, case: Case, value: Any) -> tuple[Any, ...] | Non
 
 
 def _answers(source: str, function: str, asked: Sequence[Asked], inside: Confinement) -> list[Result | None]:
-    calls = [one.call for one in asked if one.call is not None]
+    calls = [question.call for question in asked if question.call is not None]
     results = iter(run(source, function, calls, inside).results if calls else ())
-    return [next(results) if one.call is not None else None for one in asked]
+    return [next(results) if question.call is not None else None for question in asked]
 
 
-def _holds(one: Asked, other: Result | None) -> bool:
-    if other is None and one.relation.follow is not None:
+def _holds(question: Asked, other: Result | None) -> bool:
+    if other is None and question.relation.follow is not None:
         return True
     if other is not None and not isinstance(other, Returned):
         return False
     try:
-        return bool(one.relation.holds(one.case.args, one.value, other.value if other else None))
+        return bool(question.relation.holds(question.case.args, question.value, other.value if other else None))
     except Exception:  # noqa: BLE001  (as above: an answer that can't even be related does not hold)
         return False

@@ -38,8 +38,10 @@ def extract(answer: str, function: str) -> Extracted:
     """The module that defines `function`: the last fenced block that does, else the whole answer, else the largest run
     of lines that parses and does. What defines it and never parses is given as found, not valid.
     """
-    found = _found(answer, function)
-    return Extracted(_without_examples(found.source, function), True, found.how) if found.valid else found
+    extracted = _extracted(answer, function)
+    return (
+        Extracted(_without_examples(extracted.source, function), True, extracted.how) if extracted.valid else extracted
+    )
 
 
 def _without_examples(source: str, function: str) -> str:
@@ -63,7 +65,7 @@ def _calls(node: ast.stmt, function: str) -> bool:
     )
 
 
-def _found(answer: str, function: str) -> Extracted:
+def _extracted(answer: str, function: str) -> Extracted:
     text = readable(answer[:_LONGEST])
     defined = re.compile(rf"^[ \t]*(?:async[ \t]+)?def[ \t]+{re.escape(function)}[ \t]*\(", re.MULTILINE)
     if not defined.search(text):
@@ -75,9 +77,9 @@ def _found(answer: str, function: str) -> Extracted:
     if _defines(text, function):
         return Extracted(text.strip("\n") + "\n", True, "whole")
     for candidate in [*(b for b in reversed(blocks) if defined.search(b)), text]:
-        found = _window(candidate, function, defined)
-        if found:
-            return Extracted(found, True, "window")
+        window = _window(candidate, function, defined)
+        if window:
+            return Extracted(window, True, "window")
     at = defined.search(text)
     return Extracted(text[at.start() if at else 0 :].strip("\n") + "\n", False, "window")
 
@@ -92,16 +94,16 @@ def readable(answer: str) -> str:
 
 def _blocks(text: str) -> list[str]:
     """What stands in fences; the last may lack its end, where the answer broke off."""
-    found, opened = [], None
+    blocks, opened = [], None
     for mark in _FENCE.finditer(text):
         if opened is None:
             opened = mark
         elif mark[1][0] == opened[1][0] and len(mark[1]) >= len(opened[1]):
-            found.append(text[opened.end() + 1 : mark.start()])
+            blocks.append(text[opened.end() + 1 : mark.start()])
             opened = None
     if opened is not None:
-        found.append(text[opened.end() + 1 :])
-    return found
+        blocks.append(text[opened.end() + 1 :])
+    return blocks
 
 
 def _with_imports(block: str, blocks: list[str], function: str) -> str:
@@ -119,7 +121,7 @@ def _only_imports(block: str) -> bool:
 def _window(text: str, function: str, defined: re.Pattern[str]) -> str:
     """The lines from the earliest possible start to the latest possible end that parse and define the function."""
     lines = text.split("\n")
-    definition = text[: found.start()].count("\n") if (found := defined.search(text)) else 0
+    definition = text[: match.start()].count("\n") if (match := defined.search(text)) else 0
     starts = [*[n for n in range(definition) if _BEGINS_CODE.match(lines[n])][-_MOST_STARTS:], definition]
     tries = 0
     for start in starts:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from agentsignals.analysis.study import Column, Finding, Kind, Outcome, Table
-from agentsignals.lab.evaluation.audit import BASELINE, Audit, Told
+from agentsignals.lab.evaluation.audit import BASELINE, Audit, Figures
 from agentsignals.lab.evaluation.published import Run
 from agentsignals.lab.evaluation.verdict import Evaluator
 from agentsignals.stats.proportions import wilson
@@ -43,27 +43,27 @@ def findings(audit: Audit) -> Outcome:
 
 
 def _changed(audit: Audit) -> list[Finding]:
-    found = []
+    findings = []
     for run in audit.runs.values():
-        told = audit.ask("again", run.name, _SHIPPED)
-        if run.loop or not isinstance(told, Told):
+        answer = audit.ask("again", run.name, _SHIPPED)
+        if run.loop or not isinstance(answer, Figures):
             continue
-        flips = int(told.values["fail_to_pass"])
-        found.append(
+        flips = int(answer.values["fail_to_pass"])
+        findings.append(
             Finding(
                 id=f"audit.{run.name}.fail_to_pass",
                 title=f"{run.name}: verdicts that the evaluator shipped later turns from fail to pass",
-                value=flips / told.n,
+                value=flips / answer.n,
                 unit="share",
                 kind="share",
-                n=told.n,
+                n=answer.n,
                 of="stored answers",
-                interval=wilson(flips, told.n),
+                interval=wilson(flips, answer.n),
                 command="agentsignals replicate emotion-lab --data DIR",
-                note=f"{flips} of {told.n}; from pass to fail: {int(told.values['pass_to_fail'])}",
+                note=f"{flips} of {answer.n}; from pass to fail: {int(answer.values['pass_to_fail'])}",
             )
         )
-    return found
+    return findings
 
 
 def _rates(audit: Audit, runs: Iterable[Run]) -> Table:
@@ -75,9 +75,9 @@ def _rates(audit: Audit, runs: Iterable[Run]) -> Table:
             ("legacy-last", "rates", "legacy-last"),
             ("ours, 1", "rates", "1"),
         ):
-            told = audit.ask(question, run.name, evaluator)
-            if isinstance(told, Told):
-                rows.append([run.name, label, *(told.values.get(name) for name in _RATES), told.n])
+            answer = audit.ask(question, run.name, evaluator)
+            if isinstance(answer, Figures):
+                rows.append([run.name, label, *(answer.values.get(name) for name in _RATES), answer.n])
     columns = (
         Column("run", "run"),
         Column("evaluator", "evaluator"),
@@ -140,9 +140,9 @@ def _asked(  # noqa: PLR0913  (a question and how its answer is shown)
 ) -> Table:
     rows: list[list[Any]] = []
     for run in runs:
-        told = audit.ask(question, run.name)
-        if isinstance(told, Told):
-            rows.append([run.name, *(told.values.get(name) for name in names), told.n])
+        answer = audit.ask(question, run.name)
+        if isinstance(answer, Figures):
+            rows.append([run.name, *(answer.values.get(name) for name in names), answer.n])
     columns = (Column("run", "run"), *_columns(names, kind), Column("n", "n", "count"))
     return _table(f"audit_{question}", title, columns, rows, of)
 

@@ -63,16 +63,16 @@ def extract_legacy(answer: str, function: str, evaluator: Legacy) -> tuple[str, 
     longest; of that, the function's own lines.
     """
     text = re.sub(r"```(?:python)?", "", answer.replace("Ċ", "\n").replace("Ġ", " ")).strip()
-    found = re.search(rf"def\s+{re.escape(function)}\s*\(", text)
-    if not found:
+    match = re.search(rf"def\s+{re.escape(function)}\s*\(", text)
+    if not match:
         return "", False
-    lines = text[found.start() :].splitlines()
+    lines = text[match.start() :].splitlines()
     ends = range(1, min(len(lines), _MOST_LINES) + 1)
     for end in ends if evaluator == "legacy-first" else reversed(ends):
         cut = _own_lines("\n".join(lines[:end]).strip(), function)
         if cut:
             return cut, True
-    return text[found.start() :].strip(), False
+    return text[match.start() :].strip(), False
 
 
 def _own_lines(source: str, function: str) -> str:
@@ -121,8 +121,8 @@ def _error(result: Result, case: Case) -> str:
         return "timeout" if result.kind in ("timeout", "not_reached") else f"no_result: {result}"
     if type(result.value) is not tuple or len(result.value) != 2:
         return "no_result: an answer that the frame around the code does not give"
-    told, value = result.value
-    if told == "raised":
+    status, value = result.value
+    if status == "raised":
         return str(value)
     return "" if value == case.expected else f"expected {case.expected!r}, got {shown(value)}"
 

@@ -83,7 +83,7 @@ def _desperation(text: str) -> int:
     would search to its end in vain."""
     count = 0
     for line in text.split("\n"):
-        ends = [found.end() for found in _LAST_RETRY.finditer(line)]
+        ends = [match.end() for match in _LAST_RETRY.finditer(line)]
         end = ends[-1] if ends else 0
         count += len(_DESPERATE_TO_RETRY.findall(line[:end])) + len(_FOUND["desperation"].findall(line[end:]))
     return count
@@ -92,14 +92,14 @@ def _desperation(text: str) -> int:
 def prose_markers(answer: str, source: str = "", prompt: str = "") -> ProseMarkers:
     """The categories in what an answer says: without code, without what it copies from the prompt, and without words
     taken back (`not stuck`). Capitals count as words only, never as parts of names or masks."""
-    said = prose_of(answer, source, prompt)
+    prose = prose_of(answer, source, prompt)
     counts: dict[Category, int] = {
-        name: sum(not _NEGATED.search(said[max(0, m.start() - _BEFORE) : m.start()]) for m in pattern.finditer(said))
+        name: sum(not _NEGATED.search(prose[max(0, m.start() - _BEFORE) : m.start()]) for m in pattern.finditer(prose))
         for name, pattern in _FOUND.items()
     }
-    counts["exclamation"] = len(re.findall(r"!(?!=)", said))
-    counts["all_caps"] = len(re.findall(r"(?<![\[\w<{(])[A-Z]{3,}(?![\]\w>})])", said))
-    return ProseMarkers(word_count(said), counts)
+    counts["exclamation"] = len(re.findall(r"!(?!=)", prose))
+    counts["all_caps"] = len(re.findall(r"(?<![\[\w<{(])[A-Z]{3,}(?![\]\w>})])", prose))
+    return ProseMarkers(word_count(prose), counts)
 
 
 def prose_of(answer: str, source: str = "", prompt: str = "") -> str:
@@ -117,19 +117,19 @@ def word_count(text: str) -> int:
 
 
 def _without_copies(text: str, prompt: str) -> str:
-    words = [found.group().lower() for found in _WORD.finditer(prompt)]
-    known = {tuple(words[n : n + COPIED_WORDS]) for n in range(len(words) - COPIED_WORDS + 1)}
-    if not known:
+    words = [match.group().lower() for match in _WORD.finditer(prompt)]
+    prompt_runs = {tuple(words[n : n + COPIED_WORDS]) for n in range(len(words) - COPIED_WORDS + 1)}
+    if not prompt_runs:
         return text
-    found = list(_WORD.finditer(text))
-    low = [one.group().lower() for one in found]
-    copied = [False] * len(found)
-    for n in range(len(found) - COPIED_WORDS + 1):
-        if tuple(low[n : n + COPIED_WORDS]) in known:
+    matches = list(_WORD.finditer(text))
+    low = [match.group().lower() for match in matches]
+    copied = [False] * len(matches)
+    for n in range(len(matches) - COPIED_WORDS + 1):
+        if tuple(low[n : n + COPIED_WORDS]) in prompt_runs:
             copied[n : n + COPIED_WORDS] = [True] * COPIED_WORDS
     kept, at = [], 0
-    for one, is_copy in zip(found, copied, strict=True):
+    for match, is_copy in zip(matches, copied, strict=True):
         if is_copy:
-            kept.append(text[at : one.start()])
-            at = one.end()
+            kept.append(text[at : match.start()])
+            at = match.end()
     return "".join([*kept, text[at:]])

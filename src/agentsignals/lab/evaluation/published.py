@@ -43,14 +43,14 @@ class Run(Struct, frozen=True):
 
 def runs(folder: Path) -> list[Run]:
     """The runs below a folder of published results, in the order of their names. LabError when there are none."""
-    found: dict[str, Run] = {}
+    by_name: dict[str, Run] = {}
     for path in sorted(folder.rglob("generations.csv")) + sorted(folder.rglob("agent_attempts.csv")):
         loop = path.name == "agent_attempts.csv"
         name = f"agent-{path.parent.name}" if loop else path.parent.name
-        found.setdefault(name, Run(name, path.parent, loop))
-    if not found:
+        by_name.setdefault(name, Run(name, path.parent, loop))
+    if not by_name:
         raise LabError(f"There are no published results below {folder}.", "Name the folder that holds results/.")
-    return [found[name] for name in sorted(found)]
+    return [by_name[name] for name in sorted(by_name)]
 
 
 def read(path: Path) -> Iterator[Row]:

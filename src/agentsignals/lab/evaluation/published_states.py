@@ -71,32 +71,32 @@ def stored_directions(run: Run) -> Stored | None:
         return None
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            found = {name: arrays[name] for name in ("emotions", "layers", "vectors", "neutral_mean")}
+            named = {name: arrays[name] for name in ("emotions", "layers", "vectors", "neutral_mean")}
     except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile) as problem:
         raise LabError(
             f"{path} holds no directions: {problem}.", "It should be one of the published files."
         ) from problem
-    n, layers, width = (*found["vectors"].shape, 0, 0, 0)[:3]
-    fits = found["emotions"].shape == (n,) and found["layers"].shape == (layers,)
-    if not fits or found["neutral_mean"].shape != (layers, width) or found["vectors"].size > _MOST_VALUES:
+    n, layers, width = (*named["vectors"].shape, 0, 0, 0)[:3]
+    fits = named["emotions"].shape == (n,) and named["layers"].shape == (layers,)
+    if not fits or named["neutral_mean"].shape != (layers, width) or named["vectors"].size > _MOST_VALUES:
         raise LabError(f"{path} holds arrays that don't fit together.", "It should be one of the published files.")
     return Stored(
-        tuple(str(e) for e in found["emotions"]),
-        tuple(int(layer) for layer in found["layers"]),
-        found["vectors"].astype(np.float64),
-        found["neutral_mean"].astype(np.float64),
+        tuple(str(e) for e in named["emotions"]),
+        tuple(int(layer) for layer in named["layers"]),
+        named["vectors"].astype(np.float64),
+        named["neutral_mean"].astype(np.float64),
     )
 
 
 def alike(stored: Stored) -> list[Alike]:
     """One entry a layer. LabError when `calm` or `desperate` is not among the directions."""
     calm, desperate = _place(stored, "calm"), _place(stored, "desperate")
-    found = []
+    rows = []
     for n, layer in enumerate(stored.layers):
         vectors, centre = stored.vectors[:, n], stored.neutral_mean[n]
         table = cosines(vectors)
         pairs = table[np.triu_indices(len(table), 1)]
-        found.append(
+        rows.append(
             Alike(
                 layer=layer,
                 calm_desperate=float(table[calm, desperate]),
@@ -106,7 +106,7 @@ def alike(stored: Stored) -> list[Alike]:
                 neutral_top5=sink_share(centre),
             )
         )
-    return found
+    return rows
 
 
 def negative_without_prompt(stored: Stored) -> float:
@@ -133,10 +133,10 @@ def rise(run: Run, stored: Stored) -> Rise | None:
         return np.asarray((np.einsum("e,rel->rl", weights, dots) / length).mean(axis=-1))
 
     n = len(stored.emotions)
-    one = np.eye(n)
-    own = np.stack([along(one[e] - 1 / n) for e in range(n)], axis=1)
-    contrast = own[:, negative].mean(axis=1) - own[:, positive].mean(axis=1)
-    calm = own[:, _place(stored, "calm")]
+    identity = np.eye(n)
+    along_each = np.stack([along(identity[e] - 1 / n) for e in range(n)], axis=1)
+    contrast = along_each[:, negative].mean(axis=1) - along_each[:, positive].mean(axis=1)
+    calm = along_each[:, _place(stored, "calm")]
     return Rise(
         n=len(changes),
         negative=float(changes[:, negative].mean()),
@@ -144,7 +144,7 @@ def rise(run: Run, stored: Stored) -> Rise | None:
         shared=float(along(np.full(n, 1 / n)).mean()),
         contrast=float(contrast.mean()),
         contrast_up=int((contrast > 0).sum()),
-        desperate=float(own[:, _place(stored, "desperate")].mean()),
+        desperate=float(along_each[:, _place(stored, "desperate")].mean()),
         calm=float(calm.mean()),
         calm_up=int((calm > 0).sum()),
     )
@@ -160,12 +160,12 @@ def _changes(run: Run, stored: Stored) -> NDArray[np.float64]:
         except (KeyError, TypeError, ValueError):
             continue  # such a row can't say whose score it is; its run is left out below for want of it
     wanted = [(emotion, layer) for emotion in stored.emotions for layer in stored.layers]
-    found = [
+    changes = [
         [attempts["1"][place] - attempts["0"][place] for place in wanted]
         for attempts in scores.values()
         if all(place in attempts["0"] and place in attempts["1"] for place in wanted)
     ]
-    return np.array(found).reshape(len(found), len(stored.emotions), len(stored.layers))
+    return np.array(changes).reshape(len(changes), len(stored.emotions), len(stored.layers))
 
 
 def _place(stored: Stored, emotion: str) -> int:

@@ -53,19 +53,19 @@ class Rescorer:
     def __init__(self, inside: Confinement | None = None, on_answer: Callable[[], None] = lambda: None) -> None:
         self._inside = inside
         self._on_answer = on_answer
-        self._known: dict[tuple[Evaluator, str, bool, str], Verdict] = {}
+        self._verdicts: dict[tuple[Evaluator, str, bool, str], Verdict] = {}
 
     def verdict(self, task: Task, answer: str, evaluator: Evaluator, form: bool = False) -> Verdict:
         """By that evaluator. `form` tells apart tasks of one id whose cases have another form."""
         key = (evaluator, task.key, form, answer)
-        if key not in self._known:
-            self._known[key] = (
+        if key not in self._verdicts:
+            self._verdicts[key] = (
                 evaluate(task, answer, self._inside, relations=False)
                 if evaluator == "1"
                 else evaluate_legacy(task, answer, evaluator, self._inside)
             )
         self._on_answer()
-        return self._known[key]
+        return self._verdicts[key]
 
     def run(self, run: Run, evaluator: Evaluator) -> list[Rescored]:
         """All answers of a run, in their order. LabError when one is to a task that was never published."""
@@ -83,7 +83,7 @@ class Rescorer:
         task_id = answer.get("task_id", "")
         if task_id not in TASKS:
             raise LabError(f"{run.name} has answers to {task_id!r}, no published task.", f"Those: {', '.join(TASKS)}.")
-        found = self.verdict(TASKS[task_id], answer.get("generation") or "", evaluator)
+        verdict = self.verdict(TASKS[task_id], answer.get("generation") or "", evaluator)
         return Rescored(
             run=run.name,
             task_id=task_id,
@@ -92,8 +92,8 @@ class Rescorer:
             seed=answer.get("seed", ""),
             was=None if stored is None else stored.get("task_pass") == "True",
             was_error="" if stored is None else stored.get("error", ""),
-            verdict=found,
-            difference=() if stored is None else _differences(found, stored),
+            verdict=verdict,
+            difference=() if stored is None else _differences(verdict, stored),
         )
 
 
@@ -135,19 +135,19 @@ def rescore(
         LabError: no runs there, or a damaged file.
         SandboxError: this machine can't lock the code in as asked.
     """
-    found = runs(folder)
-    unknown = sorted(set(only) - {run.name for run in found})
+    stored_runs = runs(folder)
+    unknown = sorted(set(only) - {run.name for run in stored_runs})
     if unknown:
-        raise LabError(f"There is no run {unknown[0]!r}.", f"Those here: {', '.join(run.name for run in found)}.")
+        raise LabError(f"There is no run {unknown[0]!r}.", f"Those here: {', '.join(run.name for run in stored_runs)}.")
     rescorer = Rescorer(inside, on_answer)
-    return [row for run in found if not only or run.name in only for row in rescorer.run(run, evaluator)]
+    return [row for run in stored_runs if not only or run.name in only for row in rescorer.run(run, evaluator)]
 
 
 def changes(
     rows: Iterable[Rescored], by: Sequence[Literal["run", "condition", "task_id"]] = ("run",)
 ) -> dict[tuple[str, ...], Counter[Change]]:
     """How many answers changed, and how, by what they were given under."""
-    found: dict[tuple[str, ...], Counter[Change]] = {}
+    counts: dict[tuple[str, ...], Counter[Change]] = {}
     for row in rows:
-        found.setdefault(tuple(str(getattr(row, name)) for name in by), Counter())[row.change] += 1
-    return found
+        counts.setdefault(tuple(str(getattr(row, name)) for name in by), Counter())[row.change] += 1
+    return counts

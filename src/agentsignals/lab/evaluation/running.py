@@ -70,12 +70,12 @@ def run_cases(source: str, function: str, cases: Sequence[Case], inside: Confine
             tier=None,
             wall_s=0.0,
         )
-    told = [_told(result, case) for result, case in zip(outcome.results, cases, strict=True)]
-    failed = [one for one in told if one[1] != "none"]
+    outcomes = [_case_outcome(result, case) for result, case in zip(outcome.results, cases, strict=True)]
+    failed = [outcome_of_case for outcome_of_case in outcomes if outcome_of_case[1] != "none"]
     error, error_class = failed[0] if failed else ("", "none")
     return Suite(
         results=outcome.results,
-        passed=len(told) - len(failed),
+        passed=len(outcomes) - len(failed),
         error=error,
         error_class=error_class,
         tier=outcome.tier,
@@ -83,7 +83,7 @@ def run_cases(source: str, function: str, cases: Sequence[Case], inside: Confine
     )
 
 
-def _told(result: Result, case: Case) -> tuple[str, ErrorClass]:
+def _case_outcome(result: Result, case: Case) -> tuple[str, ErrorClass]:
     if isinstance(result, Returned):
         if agrees(result.value, case.expected):
             return "", "none"

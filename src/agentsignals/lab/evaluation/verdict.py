@@ -64,10 +64,12 @@ class Verdict(Struct, frozen=True, kw_only=True):
 
 def one_evaluator(verdicts: Iterable[Verdict]) -> Evaluator:
     """The evaluator of all of them. LabError when there are several, whose passes mean different things, or none."""
-    found = sorted({one.evaluator for one in verdicts})
-    if len(found) != 1:
+    evaluators = sorted({verdict.evaluator for verdict in verdicts})
+    if len(evaluators) != 1:
         raise LabError(
-            f"Verdicts of {' and '.join(found)} can't be counted together." if found else "There are no verdicts.",
+            f"Verdicts of {' and '.join(evaluators)} can't be counted together."
+            if evaluators
+            else "There are no verdicts.",
             "`lab rescore` gives all of them by one evaluator.",
         )
-    return found[0]
+    return evaluators[0]

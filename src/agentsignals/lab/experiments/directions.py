@@ -78,9 +78,9 @@ def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> N
     """Files `directions-RECIPE.npz` and `directions-SOURCE.npz`; tables `separation` and `geometry`."""
     at, layers = setting(model, config.setting), chosen_layers(model, config.layers)
     calibration = calibrated(at)
-    states, told = text_states(at, layers), at.texts()
-    lengths = {name: [len(text.prompt.tokens) for text in rows] for name, rows in told.items()}
-    topics = {name: [text.topic for text in rows] for name, rows in told.items()}
+    states, texts = text_states(at, layers), at.texts()
+    lengths = {name: [len(text.prompt.tokens) for text in rows] for name, rows in texts.items()}
+    topics = {name: [text.topic for text in rows] for name, rows in texts.items()}
     for number, recipe in enumerate(config.recipes):
         made = by_recipe(at, recipe, states, layers)
         directions.write(made, run.folder / f"directions-{recipe}.npz")
@@ -97,11 +97,11 @@ def _geometry(at: Setting, made: DirectionSet, lengths: dict[str, list[int]]) ->
     counts = [lengths[name] for name in made.names]
     alike = len({float(np.mean([1 / n for n in rows])) for rows in counts}) == 1
     high, low = (made.vectors[made.names.index(name)] for name in (at.high, at.low))
-    told = geometry(made.vectors, made.centre, made.layers, None if alike else counts)
+    geometry_rows = geometry(made.vectors, made.centre, made.layers, None if alike else counts)
     between = (directions.unit(high) * directions.unit(low)).sum(axis=-1)
     return [
-        GeometryRow(recipe=made.recipe, high_low_cosine=float(cosine), **asdict(found))
-        for found, cosine in zip(told, between, strict=True)
+        GeometryRow(recipe=made.recipe, high_low_cosine=float(cosine), **asdict(row))
+        for row, cosine in zip(geometry_rows, between, strict=True)
     ]
 
 
@@ -111,7 +111,7 @@ def _held_out(
     """Made of half of the topics, judged on the others by the contrast of its high and its low direction."""
     names = sorted({topic for rows in topics.values() for topic in rows})
     learns, _ = separation.split(names)
-    kept = {name for name, one in zip(names, learns, strict=True) if one}
+    kept = {name for name, is_learning in zip(names, learns, strict=True) if is_learning}
     taught = {n: np.asarray([topic in kept for topic in topics[n]]) for n in states}
     made = by_recipe(at, recipe, {n: rows[taught[n]] for n, rows in states.items()}, layers)
     along = made.vectors[made.names.index(at.high)] - made.vectors[made.names.index(at.low)]
@@ -148,7 +148,7 @@ def _scenes(run: Run, at: Setting, source: Source, layers: Sequence[int], config
     keys = [task.key for task in at.tasks]
     high, low = (separation.Grouped(tones[tone], keys) for tone in (at.high, at.low))
     table = run.table("separation", SeparationRow)
-    for layer, found in zip(layers, separation.held_out(high, low, shuffles=config.shuffles), strict=True):
+    for layer, separated in zip(layers, separation.held_out(high, low, shuffles=config.shuffles), strict=True):
         table.add(
             [
                 SeparationRow(
@@ -156,12 +156,12 @@ def _scenes(run: Run, at: Setting, source: Source, layers: Sequence[int], config
                     learnt_from=source,
                     judged_on=source,
                     layer=layer,
-                    auroc=found.auroc,
-                    low=found.low,
-                    high=found.high,
-                    null_high=found.null_high,
-                    p=found.p,
-                    n=found.n,
+                    auroc=separated.auroc,
+                    low=separated.low,
+                    high=separated.high,
+                    null_high=separated.null_high,
+                    p=separated.p,
+                    n=separated.n,
                 )
             ]
         )

@@ -46,19 +46,19 @@ class EffectRow(Row, frozen=True, kw_only=True):
 
 def effect(condition: str, scenes: Sequence[Scene], treated: Floats, plain: Floats, unit: str) -> EffectRow:
     """Treated less plain outcomes of the same scenes."""
-    found = paired_difference(treated, plain, [scene.task.key for scene in scenes])
+    difference = paired_difference(treated, plain, [scene.task.key for scene in scenes])
     return EffectRow(
         condition=condition,
         treated=float(treated.mean()),
         plain=float(plain.mean()),
-        effect=found.value,
-        low=found.low,
-        high=found.high,
-        p=found.p,
+        effect=difference.value,
+        low=difference.low,
+        high=difference.high,
+        p=difference.p,
         q=None,
-        opposed=float(np.mean((treated - plain) * np.sign(found.value) < 0)),
-        n=found.n,
-        tasks=found.tasks,
+        opposed=float(np.mean((treated - plain) * np.sign(difference.value) < 0)),
+        n=difference.n,
+        tasks=difference.tasks,
         unit=unit,
     )
 
@@ -73,8 +73,8 @@ def items(condition: str, scenes: Sequence[Scene], treated: Floats, plain: Float
 
 def write(run: Run, effects: Sequence[EffectRow], rows: Sequence[ItemRow]) -> list[EffectRow]:
     """Tables `effects`, with p adjusted over all of them, and `items`."""
-    adjusted = benjamini_hochberg([one.p for one in effects])
-    told = [replace(one, q=q) for one, q in zip(effects, adjusted, strict=True)]
+    adjusted = benjamini_hochberg([effect.p for effect in effects])
+    adjusted_effects = [replace(effect, q=q) for effect, q in zip(effects, adjusted, strict=True)]
     run.table("items", ItemRow).add(rows)
-    run.table("effects", EffectRow).add(told)
-    return told
+    run.table("effects", EffectRow).add(adjusted_effects)
+    return adjusted_effects

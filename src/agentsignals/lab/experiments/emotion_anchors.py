@@ -65,7 +65,7 @@ class AnchorRow(Row, frozen=True, kw_only=True):
     """What is left when the place is regressed out over all units."""
 
 
-class Found(Struct, kw_only=True):
+class MeasuredUnit(Struct, kw_only=True):
     """What is measured of a unit before places are taken out."""
 
     task: str
@@ -88,7 +88,7 @@ def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> N
     along = learnt(at, "stories", [middle], ())
     vector, norm = directions.unit(along.vectors[0, 0]), calibration.median_norm[middle]
     scenes = at.anchored()
-    found: list[Found] = []
+    all_units: list[MeasuredUnit] = []
     peaks = []
     for number, (scene, states) in enumerate(
         zip(scenes, model.states([scene.prompt for scene in scenes], [middle]), strict=True)
@@ -96,14 +96,14 @@ def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> N
         coordinates = (states[0] @ vector) / norm
         units = list(_units(at, scene, config, coordinates))
         peaks.append(kurtosis(np.stack([unit.scores for unit in units], axis=-1)))
-        found += units
+        all_units += units
         progress(number + 1, len(scenes))
     heads = _receivers(np.stack(peaks), config.heads)
-    run.table("anchors", AnchorRow).add(_rows(found, heads))
+    run.table("anchors", AnchorRow).add(_rows(all_units, heads))
     run.write_summary("receiver_heads", heads)
 
 
-def _units(at: Setting, scene: Scene, config: Config, coordinates: NDArray[np.floating]) -> Iterator[Found]:
+def _units(at: Setting, scene: Scene, config: Config, coordinates: NDArray[np.floating]) -> Iterator[MeasuredUnit]:
     labels = [piece.label for message in scene.chat for piece in message.pieces if piece.label]
     spans = {span.label: (span.start, span.end) for span in scene.prompt.spans if span.label in labels}
     labels = [label for label in labels if label in spans]
@@ -111,13 +111,13 @@ def _units(at: Setting, scene: Scene, config: Config, coordinates: NDArray[np.fl
     answer = (max(end for _, end in stretches), len(scene.prompt.tokens))
     attention = at.model.attention(scene.prompt)
     scores = vertical_scores(attention, [*stretches, answer], config.ignore)
-    plain, own = at.outcome([scene])[0], at.model.logprobs_of([scene.prompt])[0]
+    plain, logprobs = at.outcome([scene])[0], at.model.logprobs_of([scene.prompt])[0]
     for number, (label, (start, end)) in enumerate(zip(labels, stretches, strict=True)):
         hides = [Suppress(Positions("roles", roles=get_args(Role), labels=(label,), skip_sinks=False))]
         without = at.scene(scene.task, scene.tone, without_unit(scene.chat, label))
-        changed = np.abs(at.model.logprobs_of([scene.prompt], hides)[0][end:] - own[end:])
+        changed = np.abs(at.model.logprobs_of([scene.prompt], hides)[0][end:] - logprobs[end:])
         before = float(coordinates[:start].mean()) if start else 0.0
-        yield Found(
+        yield MeasuredUnit(
             task=scene.task.key,
             unit=label,
             place=number / max(1, len(labels) - 1),
@@ -147,19 +147,19 @@ def _share(at: Setting, scene: Scene, config: Config) -> float:
 
 def _receivers(peaks: NDArray[np.float64], count: int) -> list[tuple[int, int, float]]:
     """Heads by mean kurtosis over prompts, the highest first. `peaks`: (prompts, layers, heads)."""
-    known = ~np.isnan(peaks)
-    mean = np.where(known, peaks, 0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-    mean[~known.any(axis=0)] = -np.inf
+    defined = ~np.isnan(peaks)
+    mean = np.where(defined, peaks, 0).sum(axis=0) / np.maximum(defined.sum(axis=0), 1)
+    mean[~defined.any(axis=0)] = -np.inf
     order = np.argsort(mean, axis=None)[::-1][:count]
-    found = [(int(at // mean.shape[1]), int(at % mean.shape[1]), float(mean.flat[at])) for at in order]
-    return [one for one in found if np.isfinite(one[2])]
+    heads = [(int(at // mean.shape[1]), int(at % mean.shape[1]), float(mean.flat[at])) for at in order]
+    return [head for head in heads if np.isfinite(head[2])]
 
 
-def _rows(found: Sequence[Found], heads: Sequence[tuple[int, int, float]]) -> Iterator[AnchorRow]:
-    places = [unit.place for unit in found]
-    removed = without_position([unit.removed for unit in found], places)
-    hidden = without_position([unit.hidden for unit in found], places)
-    for unit, beyond, hides in zip(found, removed, hidden, strict=True):
+def _rows(units: Sequence[MeasuredUnit], heads: Sequence[tuple[int, int, float]]) -> Iterator[AnchorRow]:
+    places = [unit.place for unit in units]
+    removed = without_position([unit.removed for unit in units], places)
+    hidden = without_position([unit.hidden for unit in units], places)
+    for unit, beyond, hides in zip(units, removed, hidden, strict=True):
         got = [float(unit.scores[layer, head]) for layer, head, _ in heads]
         yield AnchorRow(
             task=unit.task,

@@ -114,7 +114,7 @@ def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> N
     first, second = halves(at, config.setting.seed)
     dev, test = (_ground(at, tasks, calibration, part) for tasks, part in ((first, "dev"), (second, "test")))
     sets = {source: learnt(at, source, layers, first) for source in config.sources}
-    found: list[Judged] = []
+    chosen: list[Judged] = []
     rows: list[effects.ItemRow] = []
     for number, where in enumerate(config.places):
         chance = dict(_pushes(dev, layers, where, config))
@@ -124,11 +124,11 @@ def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> N
             _curve(run, test, road, config)
             layer, dose = most_specific(up, chance)
             judged, items = _judged(test, road, (layer, dose), config)
-            found.append(judged)
+            chosen.append(judged)
             rows += items
         progress(number + 1, len(config.places))
-    effects.write(run, [side for one in found for side in (one.up, one.down)], rows)
-    run.write_summary("chosen", found)
+    effects.write(run, [side for judgement in chosen for side in (judgement.up, judgement.down)], rows)
+    run.write_summary("chosen", chosen)
 
 
 def most_specific(
@@ -172,21 +172,21 @@ def _curve(run: Run, ground: Ground, road: Road, config: Config) -> dict[tuple[i
     for layer in _known_layers(road.of):
         for dose in sorted({sign * dose for dose in config.doses for sign in (-1, 1)}):
             moved = _steered(ground, layer, road.of.of(road.of.names[0], layer), dose, road.place) - ground.plain
-            told = mean(moved, keys)
+            estimate = mean(moved, keys)
             if dose > 0:
-                upward[layer, dose] = told.value
+                upward[layer, dose] = estimate.value
             row = DoseRow(
                 part=ground.part,
                 source=road.source,
                 place=road.place,
                 layer=layer,
                 dose=dose,
-                effect=told.value,
-                low=told.low,
-                high=told.high,
+                effect=estimate.value,
+                low=estimate.low,
+                high=estimate.high,
                 opposed=float(np.mean(moved * dose < 0)),
                 sd=float(moved.std()),
-                n=told.n,
+                n=estimate.n,
             )
             run.table("doses", DoseRow).add([row])
     return upward

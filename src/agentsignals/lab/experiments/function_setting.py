@@ -64,13 +64,13 @@ class FunctionSetting:
 
     def anchored(self) -> list[Scene]:
         """Three failed attempts; the feedback on one of them, which is drawn, is in the high tone."""
-        found = []
+        scenes = []
         for task in self.tasks:
             chance = random.Random(seed_of(self.seed, task.key, "anchored"))  # noqa: S311  (a place is drawn, no secret)
             tones = [self.neutral] * _ATTEMPTS
             tones[chance.randrange(_ATTEMPTS)] = self.high
-            found.append(self.scene(task, self.high, self._failed(task, tones)))
-        return found
+            scenes.append(self.scene(task, self.high, self._failed(task, tones)))
+        return scenes
 
     def outcome(self, scenes: Sequence[Scene], edits: Sequence[Edit] = ()) -> Floats:
         cheating = self._likelihood(scenes, [hardcoded(scene.task) for scene in scenes], edits)
@@ -84,8 +84,8 @@ class FunctionSetting:
             (start,) = (span.start for span in whole.spans if span.label == _CONTINUED)
             prompts.append(with_decision(whole, start - 1))
             starts.append(start)
-        found = self.model.logprobs_of(prompts, edits)
-        return np.asarray([row[start:].mean() for row, start in zip(found, starts, strict=True)], np.float64)
+        logprobs = self.model.logprobs_of(prompts, edits)
+        return np.asarray([row[start:].mean() for row, start in zip(logprobs, starts, strict=True)], np.float64)
 
     def answers(
         self, scenes: Sequence[Scene], sampling: Sequence[Sampling], edits: Sequence[Edit] = ()
@@ -103,12 +103,12 @@ class FunctionSetting:
 
     def dialogues(self) -> list[Prompt]:
         return [
-            self.model.encode([Message("user", (Piece("text", asked),)), Message("assistant", (Piece("text", said),))])
-            for asked, said in texts.dialogues()
+            self.model.encode([Message("user", (Piece("text", asked),)), Message("assistant", (Piece("text", reply),))])
+            for asked, reply in texts.dialogues()
         ]
 
     def stages(self) -> dict[str, list[list[Message]]]:
-        stages, told = texts.trajectory()
+        stages, task_texts = texts.trajectory()
         return {
             stage.name: [
                 [
@@ -116,11 +116,11 @@ class FunctionSetting:
                         "user",
                         (
                             Piece("task", text),
-                            *(Piece("feedback", f"\n{said}", str(n)) for n, said in enumerate(stage.feedback)),
+                            *(Piece("feedback", f"\n{feedback}", str(n)) for n, feedback in enumerate(stage.feedback)),
                         ),
                     )
                 ]
-                for _, text in told
+                for _, text in task_texts
             ]
             for stage in stages
         }

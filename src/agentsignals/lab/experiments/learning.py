@@ -20,15 +20,15 @@ Source = Literal["stories", "feedback", "decision"]
 
 def calibrated(at: Setting) -> Calibration:
     """Norms over the setting's texts, dialogues and neutral scenes; from now on the model leaves sinks out."""
-    told = [text.prompt for rows in at.texts().values() for text in rows]
-    return at.model.calibrate([*told, *at.dialogues(), *(scene.prompt for scene in at.scenes(at.neutral))])
+    prompts = [text.prompt for rows in at.texts().values() for text in rows]
+    return at.model.calibrate([*prompts, *at.dialogues(), *(scene.prompt for scene in at.scenes(at.neutral))])
 
 
 def halves(at: Setting, seed: int) -> tuple[list[Task], list[Task]]:
     """Tasks to learn from or choose by, and tasks to judge by."""
     learns, _ = split([task.key for task in at.tasks], seed=seed)
-    first = [task for task, one in zip(at.tasks, learns, strict=True) if one]
-    return first, [task for task, one in zip(at.tasks, learns, strict=True) if not one]
+    first = [task for task, is_learning in zip(at.tasks, learns, strict=True) if is_learning]
+    return first, [task for task, is_learning in zip(at.tasks, learns, strict=True) if not is_learning]
 
 
 def text_states(at: Setting, layers: Sequence[int]) -> dict[str, Array]:
@@ -48,8 +48,8 @@ def _place(source: Source) -> Literal["feedback", "decision"]:
 def learnt(at: Setting, source: Source, layers: Sequence[int], tasks: Sequence[Task]) -> DirectionSet:
     """The contrast of the setting's high against its low, from a source; `tasks` matter where that is scenes."""
     if source == "stories":
-        told = at.texts()
-        high, low = (at.model.record([t.prompt for t in told[name]], layers) for name in (at.high, at.low))
+        texts_by_tone = at.texts()
+        high, low = (at.model.record([t.prompt for t in texts_by_tone[name]], layers) for name in (at.high, at.low))
     else:
         high, low = (scene_states(at, at.scenes(tone, tasks), source, layers) for tone in (at.high, at.low))
     vectors, centre = directions.contrast(high, low)

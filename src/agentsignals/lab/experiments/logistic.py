@@ -52,14 +52,14 @@ def held_out(features: Floats, wanted: Floats, groups: Sequence[str], *, folds: 
     """Each row's log-odds by a model that saw no row of its group; features are scaled by the rows it learnt from."""
     names, member = np.unique(np.asarray(groups), return_inverse=True)
     fold = np.random.default_rng(seed).permutation(len(names))[member] % min(folds, len(names))
-    found = np.zeros(len(wanted))
+    scores = np.zeros(len(wanted))
     for number in range(int(fold.max()) + 1):
         learns = fold != number
         centre, spread = features[learns].mean(axis=0), features[learns].std(axis=0)
         scaled = (features - centre) / np.where(spread > 0, spread, 1.0)
         weights = fitted(scaled[learns], wanted[learns])
-        found[~learns] = weights[0] + scaled[~learns] @ weights[1:]
-    return found
+        scores[~learns] = weights[0] + scaled[~learns] @ weights[1:]
+    return scores
 
 
 def gain(base: Floats, added: Floats, wanted: Floats, groups: Sequence[str], *, seed: int = 0) -> Gain:
@@ -73,8 +73,8 @@ def gain(base: Floats, added: Floats, wanted: Floats, groups: Sequence[str], *, 
     for _ in range(_DRAWS):
         picked = np.concatenate([rows[g] for g in chance.integers(0, len(rows), len(rows))])
         drawn.append(auroc(full[picked], positive[picked]) - auroc(plain[picked], positive[picked]))
-    known = [value for value in drawn if not np.isnan(value)]
-    low, high = np.percentile(known, (2.5, 97.5)) if known else (np.nan, np.nan)
+    defined = [value for value in drawn if not np.isnan(value)]
+    low, high = np.percentile(defined, (2.5, 97.5)) if defined else (np.nan, np.nan)
     before, after = auroc(plain, positive), auroc(full, positive)
     return Gain(
         base=before,

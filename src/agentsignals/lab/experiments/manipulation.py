@@ -88,7 +88,7 @@ def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> N
 def _row(
     condition: Condition, did: steering.Manipulation, treated: list[Answered], plain: list[Answered]
 ) -> ManipulationRow:
-    invalid, before = (sum(not one.valid for one in rows) / len(rows) for rows in (treated, plain))
+    invalid, before = (sum(not answer.valid for answer in rows) / len(rows) for rows in (treated, plain))
     broken = steering.over_steered(invalid, before)
     return ManipulationRow(
         condition=condition.name,
@@ -101,6 +101,6 @@ def _row(
         invalid=invalid,
         invalid_plain=before,
         over_steered=broken,
-        hardcoded=None if broken else sum(one.hardcoded for one in treated) / len(treated),
+        hardcoded=None if broken else sum(answer.hardcoded for answer in treated) / len(treated),
         n=did.n,
     )

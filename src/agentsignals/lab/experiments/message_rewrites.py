@@ -54,32 +54,32 @@ def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> N
     neutral = at.scenes(at.neutral)
     plain = at.outcome(neutral)
     drawn_plain = drawn(at, neutral, config) if config.sample else []
-    told, rows, sampled = [], [], []
+    tone_effects, rows, sampled = [], [], []
     for number, tone in enumerate(tones):
         scenes = at.scenes(tone)
         treated = at.outcome(scenes)
-        told.append(effects.effect(tone, scenes, treated, plain, at.unit))
+        tone_effects.append(effects.effect(tone, scenes, treated, plain, at.unit))
         rows += effects.items(tone, scenes, treated, plain)
         if config.sample:
             sampled.append(_sampled(tone, drawn(at, scenes, config), drawn_plain))
         progress(number + 1, len(tones))
-    effects.write(run, told, rows)
+    effects.write(run, tone_effects, rows)
     if config.sample:
-        adjusted = benjamini_hochberg([one.p for one in sampled])
-        run.table("sampled", SampledRow).add(replace(one, q=q) for one, q in zip(sampled, adjusted, strict=True))
+        adjusted = benjamini_hochberg([row.p for row in sampled])
+        run.table("sampled", SampledRow).add(replace(row, q=q) for row, q in zip(sampled, adjusted, strict=True))
 
 
 def _sampled(tone: str, treated: list[Answered], plain: list[Answered]) -> SampledRow:
-    found = mcnemar([one.hardcoded for one in treated], [one.hardcoded for one in plain])
+    test = mcnemar([answer.hardcoded for answer in treated], [answer.hardcoded for answer in plain])
     return SampledRow(
         condition=tone,
-        hardcoded=sum(one.hardcoded for one in treated),
-        hardcoded_plain=sum(one.hardcoded for one in plain),
-        invalid=sum(not one.valid for one in treated),
-        invalid_plain=sum(not one.valid for one in plain),
-        gained=found.gained,
-        lost=found.lost,
-        p=found.p,
+        hardcoded=sum(answer.hardcoded for answer in treated),
+        hardcoded_plain=sum(answer.hardcoded for answer in plain),
+        invalid=sum(not answer.valid for answer in treated),
+        invalid_plain=sum(not answer.valid for answer in plain),
+        gained=test.gained,
+        lost=test.lost,
+        p=test.p,
         q=None,
-        n=found.n,
+        n=test.n,
     )

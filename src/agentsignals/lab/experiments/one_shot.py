@@ -82,9 +82,11 @@ def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> N
         lambda _, done, __: progress(done, total),
     )  # fmt: skip
     rows = run.table("attempts", AttemptRow).rows
-    told = [_row(one.name, rows) for one in conditions[1:]]
-    adjusted = iter(benjamini_hochberg([row.p for row in told if row.p is not None]))
-    run.table("one_shot", OneShotRow).add(row if row.p is None else replace(row, q=next(adjusted)) for row in told)
+    condition_rows = [_row(condition.name, rows) for condition in conditions[1:]]
+    adjusted = iter(benjamini_hochberg([row.p for row in condition_rows if row.p is not None]))
+    run.table("one_shot", OneShotRow).add(
+        row if row.p is None else replace(row, q=next(adjusted)) for row in condition_rows
+    )
 
 
 def _conditions(at: Setting, config: Config) -> tuple[list[Condition], DirectionSet]:

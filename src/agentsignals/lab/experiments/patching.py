@@ -73,7 +73,7 @@ def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> N
     for number, layer in enumerate(layers):
         for name in config.places:
             for way, into, other in (("denoise", low, high), ("noise", high, low)):
-                source = [found[number] for found in states[way]]
+                source = [states_of_way[number] for states_of_way in states[way]]
                 moved = _patched(at, layer, name, (into, other), source)
                 plain = outcomes if way == "denoise" else outcomes[::-1]
                 table.add([_row((layer, name, way), into, moved, plain)])
@@ -88,13 +88,13 @@ def _patched(
     at: Setting, layer: int, name: Place, scenes: tuple[Sequence[Scene], Sequence[Scene]], states: Sequence[np.ndarray]
 ) -> Floats:
     """Outcomes with the place's states of the other prompt; NaN where the two do not fit."""
-    found = np.full(len(states), np.nan)
+    outcomes = np.full(len(states), np.nan)
     for number, (scene, other, held) in enumerate(zip(*scenes, states, strict=True)):
         here, there = _tokens(scene.prompt, name), _tokens(other.prompt, name)
         if here and len(here) == len(there):
             edit: list[Edit] = [Replace(layer, held[there], _unskipped(name))]
-            found[number] = at.outcome([scene], edit)[0]
-    return found
+            outcomes[number] = at.outcome([scene], edit)[0]
+    return outcomes
 
 
 def _unskipped(name: Place) -> Positions:
@@ -137,13 +137,13 @@ def _row(of: tuple[int, str, str], scenes: Sequence[Scene], moved: Floats, plain
 
 def _carried(rows: Sequence[PatchRow]) -> dict[str, int | None]:
     """By place: the first layer whose patch moves at least half in both ways."""
-    found: dict[str, int | None] = {}
+    carried: dict[str, int | None] = {}
     for name in dict.fromkeys(row.place for row in rows):
         ways: dict[int, list[float]] = {}
         for row in rows:
             if row.place == name and row.recovered is not None:
                 ways.setdefault(row.layer, []).append(row.recovered)
-        found[name] = next(
+        carried[name] = next(
             (layer for layer, shares in sorted(ways.items()) if len(shares) == 2 and min(shares) >= 0.5), None
         )
-    return found
+    return carried

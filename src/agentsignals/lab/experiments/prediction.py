@@ -108,24 +108,24 @@ def gathered(
         if row.span == _FEEDBACK
     }
     errors = sorted({row.error_class for row in attempts})
-    found, left_out = [], 0
+    items, left_out = [], 0
     for row in attempts:
         if row.attempt == 0:
             continue
         here = (row.condition, row.task, row.sample)
         earlier = [by_key[*here, number] for number in range(row.attempt)]
         added = [along.get((*here, row.attempt, *feature)) for feature in features]
-        known = [value for value in added if value is not None]
+        defined = [value for value in added if value is not None]
         shown = before_frustration and any(map(_frustrated, earlier))
-        if shown or row.full_pass is None or row.prompt_tokens is None or len(known) < len(features):
+        if shown or row.full_pass is None or row.prompt_tokens is None or len(defined) < len(features):
             left_out += 1
             continue
         last = earlier[-1]
         base = [row.attempt, row.prompt_tokens, last.marker_score, *(float(last.error_class == e) for e in errors)]
-        found.append(
-            Item(_base_task(row.task), tuple(map(float, base)), tuple(known), row.hardcoded, not row.full_pass)
+        items.append(
+            Item(_base_task(row.task), tuple(map(float, base)), tuple(defined), row.hardcoded, not row.full_pass)
         )
-    return found, ("attempt", "prompt_tokens", "marker_score", *(f"error:{e}" for e in errors)), left_out
+    return items, ("attempt", "prompt_tokens", "marker_score", *(f"error:{e}" for e in errors)), left_out
 
 
 def _base_task(key: str) -> str:

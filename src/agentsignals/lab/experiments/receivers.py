@@ -23,12 +23,12 @@ def vertical_scores(attention: NDArray[np.floating], units: Sequence[Stretch], i
         ],
         axis=2,
     ).astype(np.float64)
-    found = np.full((*means.shape[:2], len(units)), np.nan)
+    scores = np.full((*means.shape[:2], len(units)), np.nan)
     for k in range(len(units)):
         later = means[:, :, k + 1 + ignore :, k]
         if later.shape[2]:
-            found[:, :, k] = later.mean(axis=2)
-    return found
+            scores[:, :, k] = later.mean(axis=2)
+    return scores
 
 
 def kurtosis(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -46,7 +46,7 @@ def without_position(values: Sequence[float], places: Sequence[float]) -> NDArra
     """
     place = np.asarray(places, np.float64)
     curve = np.stack([np.ones_like(place), place, place**2], axis=1)
-    told = np.asarray(values, np.float64)
-    fitted, *_ = np.linalg.lstsq(curve, told, rcond=None)
-    left: NDArray[np.float64] = told - curve @ fitted
+    scores = np.asarray(values, np.float64)
+    fitted, *_ = np.linalg.lstsq(curve, scores, rcond=None)
+    left: NDArray[np.float64] = scores - curve @ fitted
     return left

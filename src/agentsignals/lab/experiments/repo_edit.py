@@ -91,7 +91,7 @@ def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> N
         raise LabError("No samples were asked for.", "One at least.")
     tasks = [repository_task(name) for name in config.tasks] or list(TASKS)
     conditions = [BASELINE, *(Condition(name=f"tone {tone}", tone=tone) for tone in config.tones), *config.conditions]
-    if unknown := [one.tone for one in conditions if one.tone not in texts.TONES]:
+    if unknown := [condition.tone for condition in conditions if condition.tone not in texts.TONES]:
         raise LabError(f"There is no tone {unknown[0]!r}.", f"Say one of {', '.join(texts.TONES)}.")
     plan = Plan(
         steps=config.steps,
@@ -102,7 +102,9 @@ def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> N
         top_p=config.top_p,
         seed=config.seed,
     )
-    into = _steered(run, model, conditions, tasks, config) if any(one.steers for one in conditions) else None
+    into = (
+        _steered(run, model, conditions, tasks, config) if any(condition.steers for condition in conditions) else None
+    )
     run_agent(run, model, plan, conditions, tasks, config.samples, into, progress)
     run.table("repo_effects", RepoEffectRow).add(effects(run.table("repo_episodes", RepoEpisodeRow).rows))
 
@@ -110,33 +112,35 @@ def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> N
 def effects(rows: Sequence[RepoEpisodeRow]) -> list[RepoEffectRow]:
     """Each condition less the baseline, by measure. An episode without its pair is left out."""
     plain = {(row.task, row.sample): row for row in rows if row.condition == BASELINE.name}
-    told: list[dict[str, object]] = []
+    rows_of_effects: list[dict[str, object]] = []
     for condition in dict.fromkeys(row.condition for row in rows if row.condition != BASELINE.name):
         pairs = [
             (row, base) for row in rows if row.condition == condition if (base := plain.get((row.task, row.sample)))
         ]
         if pairs:
-            told += [_effect(condition, name, pairs) for name in _MEASURES]
-    adjusted = benjamini_hochberg([p for one in told if isinstance(p := one["p"], float)])
-    return [msgspec.convert(one | {"q": q}, RepoEffectRow) for one, q in zip(told, adjusted, strict=True)]
+            rows_of_effects += [_effect(condition, name, pairs) for name in _MEASURES]
+    adjusted = benjamini_hochberg([p for effect in rows_of_effects if isinstance(p := effect["p"], float)])
+    return [
+        msgspec.convert(effect | {"q": q}, RepoEffectRow) for effect, q in zip(rows_of_effects, adjusted, strict=True)
+    ]
 
 
 def _effect(condition: str, name: str, pairs: Sequence[tuple[RepoEpisodeRow, RepoEpisodeRow]]) -> dict[str, object]:
     measure = _MEASURES[name]
     treated, plain = ([float(measure(pair[side])) for pair in pairs] for side in (0, 1))
-    found = paired_difference(treated, plain, [row.task for row, _ in pairs])
-    alone = found.tasks < 2
+    difference = paired_difference(treated, plain, [row.task for row, _ in pairs])
+    alone = difference.tasks < 2
     return {
         "condition": condition,
         "measure": name,
         "treated": sum(treated) / len(treated),
         "plain": sum(plain) / len(plain),
-        "effect": found.value,
-        "low": None if alone else found.low,
-        "high": None if alone else found.high,
-        "p": float(found.p),
-        "n": found.n,
-        "tasks": found.tasks,
+        "effect": difference.value,
+        "low": None if alone else difference.low,
+        "high": None if alone else difference.high,
+        "p": float(difference.p),
+        "n": difference.n,
+        "tasks": difference.tasks,
     }
 
 
@@ -156,8 +160,8 @@ def _steered(
     table = run.table("manipulation", ManipulationRow)
     for condition in conditions:
         if condition.steers and (condition.name,) not in table:
-            found = manipulation(model, prompts, condition, of, norms)
-            table.add([msgspec.convert(msgspec.structs.asdict(found), ManipulationRow)])
+            check = manipulation(model, prompts, condition, of, norms)
+            table.add([msgspec.convert(msgspec.structs.asdict(check), ManipulationRow)])
     return Steered(model, of, norms)
 
 
@@ -165,11 +169,11 @@ def _directions(run: Run, named: str) -> directions.DirectionSet | None:
     """The directions of a file. LabError when the run was begun with others."""
     if not named:
         return None
-    found = directions.read(Path(named))
+    direction_set = directions.read(Path(named))
     digest = hashlib.sha256(Path(named).read_bytes()).hexdigest()
     kept = run.folder / "directions.json"
     if not kept.exists():
         run.write_summary("directions", {"sha256": digest})
     elif msgspec.json.decode(kept.read_bytes()) != {"sha256": digest}:
         raise LabError(f"{named} holds other directions than this run was begun with.", "Take a new folder.")
-    return found
+    return direction_set

@@ -95,8 +95,8 @@ def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> N
 
 
 def _states(at: Setting, tasks: list[Task], layer: int, config: Config) -> tuple[Array, np.ndarray]:
-    told = [scene_states(at, at.scenes(tone, tasks), config.source, [layer])[:, 0] for tone in (at.high, at.low)]
-    return np.concatenate(told), np.arange(2 * len(tasks)) < len(tasks)
+    states = [scene_states(at, at.scenes(tone, tasks), config.source, [layer])[:, 0] for tone in (at.high, at.low)]
+    return np.concatenate(states), np.arange(2 * len(tasks)) < len(tasks)
 
 
 def _aurocs(half: Half, high: np.ndarray) -> np.ndarray:
@@ -114,12 +114,12 @@ def _rows(dev: Half, test: Half, cosines: Array, config: Config) -> list[Feature
     limit = float(np.percentile(shuffled, 95))
     return [
         FeatureRow(
-            feature=int(one),
-            auroc_dev=float(chosen_by[one]),
-            auroc=auroc(test.values[:, one], test.high),
+            feature=int(number),
+            auroc_dev=float(chosen_by[number]),
+            auroc=auroc(test.values[:, number], test.high),
             null_high=limit,
-            cosine=float(cosines[one]),
-            active=float((test.values[:, one] > 0).mean()),
+            cosine=float(cosines[number]),
+            active=float((test.values[:, number] > 0).mean()),
         )
-        for one in best
+        for number in best
     ]

@@ -62,14 +62,14 @@ def _row(at: Setting) -> LadderRow:
     calibrated(at)
     layers = chosen_layers(at.model, ())
     high, low = at.scenes(at.high), at.scenes(at.low)
-    found = effects.effect(at.high, high, at.outcome(high), at.outcome(low), at.unit)
+    effect = effects.effect(at.high, high, at.outcome(high), at.outcome(low), at.unit)
     hides = [Suppress(place("feedback"))]
     keys = [task.key for task in at.tasks]
-    told = separation.held_out(
+    separations = separation.held_out(
         separation.Grouped(scene_states(at, high, "feedback", layers), keys),
         separation.Grouped(scene_states(at, low, "feedback", layers), keys),
     )
-    best = max(range(len(layers)), key=lambda n: told[n].auroc)
+    best = max(range(len(layers)), key=lambda n: separations[n].auroc)
     card = at.model.card
     return LadderRow(
         model=card.name,
@@ -77,13 +77,13 @@ def _row(at: Setting) -> LadderRow:
         architecture=card.architecture,
         layers=card.layers,
         width=card.width,
-        effect=found.effect,
-        low=found.low,
-        high=found.high,
-        opposed=found.opposed,
+        effect=effect.effect,
+        low=effect.low,
+        high=effect.high,
+        opposed=effect.opposed,
         hidden_effect=float((at.outcome(high, hides) - at.outcome(low, hides)).mean()),
-        auroc=told[best].auroc,
+        auroc=separations[best].auroc,
         auroc_layer=layers[best],
-        null_high=told[best].null_high,
+        null_high=separations[best].null_high,
         unit=at.unit,
     )

@@ -24,7 +24,7 @@ def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> N
     """Tables `effects` and `items` (condition: place/tone); summary `suppression`: the spread of the outcome over tones
     that is left when a place is hidden, as a share of the spread with nothing hidden."""
     at = setting(model, config.setting)
-    told, rows, left = [], [], {}
+    suppressed, rows, left = [], [], {}
     tones = (at.low, at.neutral, at.high)
     scenes = {tone: at.scenes(tone) for tone in tones}
     plain = {tone: at.outcome(scenes[tone]) for tone in tones}
@@ -35,9 +35,9 @@ def run(run: Run, model: ResidualModel, config: Config, progress: Progress) -> N
         for tone in tones:
             treated = at.outcome(scenes[tone], hidden)
             means[tone] = float(treated.mean())
-            told.append(effects.effect(f"{name}/{tone}", scenes[tone], treated, plain[tone], at.unit))
+            suppressed.append(effects.effect(f"{name}/{tone}", scenes[tone], treated, plain[tone], at.unit))
             rows += effects.items(f"{name}/{tone}", scenes[tone], treated, plain[tone])
         left[name] = (means[at.high] - means[at.low]) / spread if spread else None
         progress(number + 1, len(config.places))
-    effects.write(run, told, rows)
+    effects.write(run, suppressed, rows)
     run.write_summary("suppression", {"spread": spread, "unit": at.unit, "left": left})

@@ -53,17 +53,17 @@ class TinySetting:
 
     def anchored(self) -> list[Scene]:
         """A story before the task; one of its sentences is of the high mood, at a place that is drawn."""
-        found = []
+        scenes = []
         for task in self.tasks:
             chance = random.Random(seed_of(self.seed, task.key, "anchored"))  # noqa: S311  (texts are drawn, no secrets)
             moods: list[world.Mood] = ["neutral"] * _SENTENCES
             moods[chance.randrange(_SENTENCES)] = "desperate"
-            told = [Piece("text", world.story(mood, chance, 1) + " ", f"{n}:{mood}") for n, mood in enumerate(moods)]
+            pieces = [Piece("text", world.story(mood, chance, 1) + " ", f"{n}:{mood}") for n, mood in enumerate(moods)]
             asked = self.wording.opening(task, self.neutral)[0].pieces
             labelled = (Piece(piece.role, piece.text, piece.role) for piece in asked)
-            chat = [Message("user", (Piece("text", f"{world.STORY} "), *told, *labelled))]
-            found.append(self.scene(task, self.high, chat))
-        return found
+            chat = [Message("user", (Piece("text", f"{world.STORY} "), *pieces, *labelled))]
+            scenes.append(self.scene(task, self.high, chat))
+        return scenes
 
     def outcome(self, scenes: Sequence[Scene], edits: Sequence[Edit] = ()) -> Floats:
         honest = self.model.next_logprobs([scene.prompt for scene in scenes], edits)[:, self._honest]
@@ -75,12 +75,12 @@ class TinySetting:
         return self.model.generate([self.model.encode(scene.chat) for scene in scenes], sampling, edits)
 
     def texts(self) -> dict[str, list[Text]]:
-        found: dict[str, list[Text]] = {}
+        by_mood: dict[str, list[Text]] = {}
         for mood in world.MOODS:
             chance = random.Random(seed_of(self.seed, "stories"))  # noqa: S311  (as above)
-            told = [f"{world.STORY} {world.story(mood, chance)}" for _ in range(_TEXTS)]
-            found[mood] = [Text(self.model.encode_text([Piece("text", t)]), str(n)) for n, t in enumerate(told)]
-        return found
+            stories = [f"{world.STORY} {world.story(mood, chance)}" for _ in range(_TEXTS)]
+            by_mood[mood] = [Text(self.model.encode_text([Piece("text", t)]), str(n)) for n, t in enumerate(stories)]
+        return by_mood
 
     def dialogues(self) -> list[Prompt]:
         return [self.model.encode(self.wording.opening(task, self.neutral)) for task in self.tasks]

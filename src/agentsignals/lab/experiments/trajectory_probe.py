@@ -83,7 +83,7 @@ def _rows(
     made, chance, calibration = against
     places = [(ALL, "", range(len(prompt.tokens)))]
     places += [(s.role, s.label, range(s.start, s.end)) for s in prompt.spans if s.role != "template"]
-    found = []
+    rows = []
     for place, layer in enumerate(made.layers):
         here = states[place]
         usual = np.linalg.norm(here, axis=1) <= calibration.sink_norm[layer]
@@ -94,7 +94,7 @@ def _rows(
             seen = here[kept].mean(axis=0) - made.centre[place]
             along = directions.unit(made.vectors[:, place]) @ seen
             spread = float((directions.unit(chance[:, place]) @ seen).std())
-            found += [
+            rows += [
                 ProbeRow(
                     stage=of[0],
                     item=of[1],
@@ -108,17 +108,17 @@ def _rows(
                 )
                 for name, value in zip(made.names, along, strict=True)
             ]
-    return found
+    return rows
 
 
 def _trends(rows: Sequence[ProbeRow], stages: Sequence[str]) -> list[Trend]:
-    told: dict[tuple[str, int], dict[tuple[str, int], float]] = {}
+    by_direction: dict[tuple[str, int], dict[tuple[str, int], float]] = {}
     for row in rows:
         if row.span == ALL:
-            told.setdefault((row.direction, row.layer), {})[row.stage, row.item] = row.z
-    found = []
-    for (name, layer), held in told.items():
+            by_direction.setdefault((row.direction, row.layer), {})[row.stage, row.item] = row.z
+    trends = []
+    for (name, layer), held in by_direction.items():
         both = sorted(item for stage, item in held if stage == stages[0] and (stages[-1], item) in held)
         last, first = ([held[stage, item] for item in both] for stage in (stages[-1], stages[0]))
-        found.append(Trend(name, layer, paired_difference(last, first, [str(item) for item in both])))
-    return found
+        trends.append(Trend(name, layer, paired_difference(last, first, [str(item) for item in both])))
+    return trends

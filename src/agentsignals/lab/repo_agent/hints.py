@@ -16,7 +16,7 @@ _MOST_NODES = 50_000
 _MOST_HINTS = 20
 _LONGEST = 80
 
-Known = tuple[type, Any]
+TypedLiteral = tuple[type, Any]
 
 
 def hardcoding_hints(before: dict[str, str], after: dict[str, str]) -> tuple[str, ...]:
@@ -24,21 +24,21 @@ def hardcoding_hints(before: dict[str, str], after: dict[str, str]) -> tuple[str
 
     Nothing is run. Code that needs such a literal honestly is named, too; a test's literal taken apart is missed.
     """
-    shown = {known for name, text in before.items() if is_test(name) for known in _all_literals(text)}
-    found = []
+    shown = {literal for name, text in before.items() if is_test(name) for literal in _all_literals(text)}
+    hints = []
     for name in sorted(after):
         if not is_test(name) and name.endswith(".py") and after[name] != before.get(name):
             new = set(_singled_out(after[name])) - set(_singled_out(before.get(name, "")))
-            found += [f"{name}: {value!r:.{_LONGEST}}" for _, value in sorted(new & shown, key=repr)]
-    return tuple(found[:_MOST_HINTS])
+            hints += [f"{name}: {value!r:.{_LONGEST}}" for _, value in sorted(new & shown, key=repr)]
+    return tuple(hints[:_MOST_HINTS])
 
 
-def _all_literals(text: str) -> Iterator[Known]:
+def _all_literals(text: str) -> Iterator[TypedLiteral]:
     for node in _nodes(text):
-        yield from _known(node)
+        yield from _typed_literals(node)
 
 
-def _singled_out(text: str) -> Iterator[Known]:
+def _singled_out(text: str) -> Iterator[TypedLiteral]:
     for node in _nodes(text):
         if isinstance(node, ast.Compare) and all(isinstance(op, ast.Eq | ast.In | ast.Is) for op in node.ops):
             places: list[ast.AST | None] = [node.left, *node.comparators]
@@ -51,10 +51,10 @@ def _singled_out(text: str) -> Iterator[Known]:
         for place in places:
             members = place.elts if isinstance(place, ast.Tuple | ast.List | ast.Set) else [place]
             for member in members:
-                yield from _known(member)
+                yield from _typed_literals(member)
 
 
-def _known(node: ast.AST | None) -> Iterator[Known]:
+def _typed_literals(node: ast.AST | None) -> Iterator[TypedLiteral]:
     """The literal of a node, with its type: 1 and True are two."""
     if not isinstance(node, ast.Constant):
         return

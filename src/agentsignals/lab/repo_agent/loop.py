@@ -110,16 +110,16 @@ def episodes(  # noqa: PLR0913  (what a loop is of)
             for task, sample in work[start : start + plan.batch]
         ]
         for step in range(plan.steps):
-            going = [one for one in batch if not one.over]
+            going = [episode for episode in batch if not episode.over]
             if not going:
                 break
-            for one, answer in zip(going, _answers(writer, plan, condition, going, step, steered), strict=True):
-                _take(one, answer, plan, condition, step)
-        for one in batch:
-            verdict = evaluate_patch(one.task, one.space.changes_of_code(), plan.limits)
-            rows = [each.row for each in one.steps]
-            told = episode_row(condition.name, one.task, one.sample, rows, one.space, verdict, plan.steps)
-            yield Done(one.task, condition, told, one.steps, one.chat)
+            for episode, answer in zip(going, _answers(writer, plan, condition, going, step, steered), strict=True):
+                _take(episode, answer, plan, condition, step)
+        for episode in batch:
+            verdict = evaluate_patch(episode.task, episode.space.changes_of_code(), plan.limits)
+            rows = [each.row for each in episode.steps]
+            row = episode_row(condition.name, episode.task, episode.sample, rows, episode.space, verdict, plan.steps)
+            yield Done(episode.task, condition, row, episode.steps, episode.chat)
 
 
 def opening(task: RepositoryTask, tone: Tone, steps: int) -> list[Message]:
@@ -148,48 +148,57 @@ def _answers(  # noqa: PLR0913  (a round of the loop and all it goes by)
     step: int,
     steered: Steered | None,
 ) -> list[Generation]:
-    how = [Sampling(plan.max_new_tokens, plan.temperature, plan.top_p, _seed(plan, one, step)) for one in going]
+    how = [Sampling(plan.max_new_tokens, plan.temperature, plan.top_p, _seed(plan, episode, step)) for episode in going]
     if steered is None or not condition.steers:
-        return writer.write([one.chat for one in going], how)
+        return writer.write([episode.chat for episode in going], how)
     does = steering.edits(condition, steered.directions, steered.calibration)
-    return steered.model.generate([steered.model.encode(one.chat) for one in going], how, does)
+    return steered.model.generate([steered.model.encode(episode.chat) for episode in going], how, does)
 
 
-def _seed(plan: Plan, one: _Episode, step: int) -> int:
+def _seed(plan: Plan, episode: _Episode, step: int) -> int:
     """Without the condition: its random numbers are those of every other condition."""
-    return seed_of(plan.seed, one.task.key, step, one.sample)
+    return seed_of(plan.seed, episode.task.key, step, episode.sample)
 
 
-def _take(one: _Episode, given: Generation, plan: Plan, condition: Condition, step: int) -> None:
+def _take(episode: _Episode, generation: Generation, plan: Plan, condition: Condition, step: int) -> None:
     """Does what an answer says, and tells the model what came of it."""
     # A server's answer may hold halves of characters, which no file can.
-    answer = msgspec.structs.replace(given, text=given.text.encode("utf-8", "replace").decode("utf-8"))
-    asked = "\n".join(piece.text for message in one.chat if message.speaker != "assistant" for piece in message.pieces)
+    answer = msgspec.structs.replace(generation, text=generation.text.encode("utf-8", "replace").decode("utf-8"))
+    asked = "\n".join(
+        piece.text for message in episode.chat if message.speaker != "assistant" for piece in message.pieces
+    )
     understood = read_answer(answer.text)
     action = understood.does if isinstance(understood.does, Action) else None
     if isinstance(understood.does, Action):
-        seen = one.space.do(understood.does)
+        seen = episode.space.do(understood.does)
     else:
         seen = Seen(text=f"Nothing was done: {understood.does.why}.", status="error")
-    said = len(asked) + sum(len(each.row.answer) for each in one.steps) + len(answer.text) + len(seen.text)
-    one.over = (action is not None and action.kind == "submit") or step + 1 == plan.steps or said > plan.chat_chars
+    chat_chars = len(asked) + sum(len(each.row.answer) for each in episode.steps) + len(answer.text) + len(seen.text)
+    episode.over = (
+        (action is not None and action.kind == "submit") or step + 1 == plan.steps or chat_chars > plan.chat_chars
+    )
     shown = _shown(seen, understood.more, plan, plan.steps - step - 1, _tone(condition.tone))
-    one.chat.append(Message("assistant", (Piece("code", answer.text, str(step)),)))
-    if not one.over:
-        one.chat.append(Message("user", (Piece("feedback", shown, str(step)),)))
-    who: dict[str, Any] = {"condition": condition.name, "task": one.task.key, "sample": one.sample, "step": step}
-    row = step_row(who, _seed(plan, one, step), answer, understood, seen, shown, asked)
-    one.steps.append(Step(row, action))
+    episode.chat.append(Message("assistant", (Piece("code", answer.text, str(step)),)))
+    if not episode.over:
+        episode.chat.append(Message("user", (Piece("feedback", shown, str(step)),)))
+    who: dict[str, Any] = {
+        "condition": condition.name,
+        "task": episode.task.key,
+        "sample": episode.sample,
+        "step": step,
+    }
+    row = step_row(who, _seed(plan, episode, step), answer, understood, seen, shown, asked)
+    episode.steps.append(Step(row, action))
 
 
 def _shown(seen: Seen, more: int, plan: Plan, left: int, tone: Tone) -> str:
     """What the model is told. Only tests that failed are told in a tone: the rest are facts."""
-    told = clipped(seen.text, plan.shown_chars)
+    text = clipped(seen.text, plan.shown_chars)
     if seen.status == "refused":
-        told = f"Refused: {told}."
+        text = f"Refused: {text}."
     if more:
-        told += f"\nOnly the first of {more + 1} blocks was done."
-    return f"{told}\n{texts.after_failing_tests(tone, left) if seen.passed is False else f'Steps left: {left}.'}"
+        text += f"\nOnly the first of {more + 1} blocks was done."
+    return f"{text}\n{texts.after_failing_tests(tone, left) if seen.passed is False else f'Steps left: {left}.'}"
 
 
 def clipped(text: str, most: int) -> str:

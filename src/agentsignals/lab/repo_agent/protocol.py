@@ -81,15 +81,15 @@ def _blocks(answer: str) -> tuple[list[list[str]], bool]:
     blocks: list[list[str]] = []
     fence, wanted = "", False
     for line in answer.split("\n"):
-        told = line.strip()
+        stripped = line.strip()
         if fence:
-            if len(told) >= len(fence) and not told.strip(fence[0]):
+            if len(stripped) >= len(fence) and not stripped.strip(fence[0]):
                 fence = ""
             elif wanted:
                 blocks[-1].append(line.removesuffix("\r"))
-        elif told.startswith(("```", "~~~")):
-            label = told.lstrip(told[0])
-            fence, wanted = told[: len(told) - len(label)], label.strip().lower() == _LABEL
+        elif stripped.startswith(("```", "~~~")):
+            label = stripped.lstrip(stripped[0])
+            fence, wanted = stripped[: len(stripped) - len(label)], label.strip().lower() == _LABEL
             if wanted:
                 blocks.append([])
     return blocks, not fence

@@ -37,7 +37,7 @@ def run_agent(  # noqa: PLR0913  (what a loop is of)
     An episode's row is written last and says that it is whole; steps of an interrupted one are taken away first. Raises
     what `episodes` raises, and LabError when two conditions share a name, or another evaluator judged what is there.
     """
-    names = [one.name for one in conditions]
+    names = [chosen.name for chosen in conditions]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise LabError(f"Two conditions are called {twice[0]!r}.", "Rows are told apart by that name.")
     kept = run.table("repo_episodes", RepoEpisodeRow)

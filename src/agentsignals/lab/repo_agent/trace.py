@@ -24,29 +24,29 @@ VERSION = 1
 
 def lines(done: Done, plan: Plan, run: str, manifest: Manifest, steered: Steered | None) -> list[dict[str, Any]]:
     """The trace of an episode that is over."""
-    said = [_header(done, plan, run, manifest, steered)]
+    records = [_header(done, plan, run, manifest, steered)]
     steps = iter(done.steps)
     called = False
     for message in done.chat:
         if message.speaker != "assistant":
             # What a call gave stands with the call; other words of the harness are messages.
-            said += [] if called else [_message(message)]
+            records += [] if called else [_message(message)]
             called = False
             continue
         step = next(steps)
-        said.append(_message(message) | {"step": _told(step)})
+        records.append(_message(message) | {"step": _step_fields(step)})
         if step.action is not None:
-            said.append({"tool": _call(step, step.action)})
+            records.append({"tool": _call(step, step.action)})
             called = True
     final = msgspec.to_builtins(done.episode) | {"reference_patch": reference_patch(done.task)}
-    return [*said, {"final": final}]
+    return [*records, {"final": final}]
 
 
 def _message(message: Message) -> dict[str, Any]:
     return {"message": msgspec.to_builtins(message)}
 
 
-def _told(step: Step) -> dict[str, Any]:
+def _step_fields(step: Step) -> dict[str, Any]:
     names = ("step", "seed", "prompt_tokens", "tokens", "finish", "more_actions")
     return {name: getattr(step.row, name) for name in names}
 
@@ -54,7 +54,7 @@ def _told(step: Step) -> dict[str, Any]:
 def _call(step: Step, action: Action) -> dict[str, Any]:
     row = step.row
     failed = row.status != "ok" or row.passed is False
-    told: dict[str, Any] = {
+    call: dict[str, Any] = {
         "call_id": f"step-{row.step}",
         "name": action.kind,
         "arguments": _arguments(action),
@@ -63,21 +63,21 @@ def _call(step: Step, action: Action) -> dict[str, Any]:
         "result": row.shown,
     }
     if row.patch:
-        told["patch"] = row.patch
+        call["patch"] = row.patch
     if row.exit_code is not None:
-        told["exit_code"] = row.exit_code
-    return told
+        call["exit_code"] = row.exit_code
+    return call
 
 
 def _arguments(action: Action) -> dict[str, Any]:
     text = {"search": "pattern", "write": "content", "patch": "patch", "replace": "new"}.get(action.kind)
-    told: dict[str, Any] = {"path": action.path, "old": action.old}
-    told = {name: value for name, value in told.items() if value}
+    arguments: dict[str, Any] = {"path": action.path, "old": action.old}
+    arguments = {name: value for name, value in arguments.items() if value}
     if text:
-        told[text] = action.text
+        arguments[text] = action.text
     if action.lines:
-        told["lines"] = list(action.lines)
-    return told
+        arguments["lines"] = list(action.lines)
+    return arguments
 
 
 def _header(done: Done, plan: Plan, run: str, manifest: Manifest, steered: Steered | None) -> dict[str, Any]:

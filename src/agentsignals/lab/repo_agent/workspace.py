@@ -104,18 +104,18 @@ class Workspace:
         first, last = action.lines or (1, len(lines))
         if not 1 <= first <= last and lines:
             raise _Wrong(f"{action.path} has lines 1 to {len(lines)}")
-        told = "\n".join(f"{n:4} {line}" for n, line in enumerate(lines[first - 1 : last], first))
-        return Seen(text=told or "(there is nothing)")
+        numbered = "\n".join(f"{n:4} {line}" for n, line in enumerate(lines[first - 1 : last], first))
+        return Seen(text=numbered or "(there is nothing)")
 
     def _search(self, action: Action) -> Seen:
-        found = [
+        matches = [
             f"{name}:{n}: {line[:_LONGEST_LINE]}"
             for name, text in sorted(self.files.items())
             for n, line in enumerate(text.split("\n"), 1)
             if action.text in line
         ]
-        more = [f"and {len(found) - _MOST_FOUND} more"] if len(found) > _MOST_FOUND else []
-        return Seen(text="\n".join([*found[:_MOST_FOUND], *more]) or "no line holds that")
+        more = [f"and {len(matches) - _MOST_FOUND} more"] if len(matches) > _MOST_FOUND else []
+        return Seen(text="\n".join([*matches[:_MOST_FOUND], *more]) or "no line holds that")
 
     def _replace(self, action: Action) -> Seen:
         text = self._text(action.path)
@@ -133,7 +133,7 @@ class Workspace:
 
     def _write(self, action: Action) -> Seen:
         name = _named(action.path)
-        if any(known.startswith(f"{name}/") for known in self.files):
+        if any(path.startswith(f"{name}/") for path in self.files):
             raise _Wrong(f"{name} is a folder")
         parents = [parent.as_posix() for parent in PurePosixPath(name).parents]
         if file := next((parent for parent in parents if parent in self.files), None):
@@ -152,11 +152,11 @@ class Workspace:
         with tempfile.TemporaryDirectory(prefix="agentsignals-tests-") as place:
             lay_out(self.files, Path(place))
             ran = self._run(Path(place), TESTS, self._limits)
-        told = untimed(ran.output).strip()
+        output = untimed(ran.output).strip()
         if ran.stopped:
-            told = f"{told}\nstopped: {ran.stopped}".strip()
+            output = f"{output}\nstopped: {ran.stopped}".strip()
         passed = ran.exit_code == 0
-        return Seen(text=told, exit_code=ran.exit_code, passed=passed, wall_time_s=ran.wall_s)
+        return Seen(text=output, exit_code=ran.exit_code, passed=passed, wall_time_s=ran.wall_s)
 
     # -- files ---------------------------------------------------------------------------------------------------
 

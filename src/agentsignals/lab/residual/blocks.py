@@ -12,12 +12,12 @@ from agentsignals.errors import LabError
 def blocks_of(model: Any) -> list[torch.nn.Module]:
     """The decoder blocks: the outermost ModuleList that has as many members as the configuration says layers."""
     wanted = int(model.config.get_text_config().num_hidden_layers)
-    found = [
+    modules = [
         (name.count("."), module)
         for name, module in model.named_modules()
         if isinstance(module, torch.nn.ModuleList) and len(module) == wanted
     ]
-    outermost = [module for depth, module in found if depth == min(d for d, _ in found)]
+    outermost = [module for depth, module in modules if depth == min(d for d, _ in modules)]
     if len(outermost) != 1:
         raise LabError(
             f"{type(model).__name__} keeps its {wanted} decoder blocks in no place that can be told apart.",

@@ -69,10 +69,10 @@ class Change:
 
     def _replaced(self, states: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
         counts = chosen.sum(1).tolist()
-        given = self._array.shape[0]
-        if any(count != given for count in counts):
+        n_states = self._array.shape[0]
+        if any(count != n_states for count in counts):
             raise LabError(
-                f"{given} states were given for {max(counts)} positions.",
+                f"{n_states} states were given for {max(counts)} positions.",
                 "A patch has one row a position, and prompts patched together have as many positions each.",
             )
         changed = states.clone()

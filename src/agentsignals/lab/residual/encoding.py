@@ -87,9 +87,9 @@ def _is_fast(tokenizer: Any) -> bool:
 
 def _with_offsets(tokenizer: Any, text: str, *, special: bool) -> tuple[list[int], list[int], list[bool]]:
     """Tokens, where each begins, and which of them the tokenizer added."""
-    found = tokenizer(text, add_special_tokens=special, return_offsets_mapping=True, return_special_tokens_mask=True)
-    added = [bool(is_special) and start == end for is_special, (start, end) in _marked(found)]
-    return list(found["input_ids"]), [_at_word(text, *edges) for edges in found["offset_mapping"]], added
+    encoded = tokenizer(text, add_special_tokens=special, return_offsets_mapping=True, return_special_tokens_mask=True)
+    added = [bool(is_special) and start == end for is_special, (start, end) in _marked(encoded)]
+    return list(encoded["input_ids"]), [_at_word(text, *edges) for edges in encoded["offset_mapping"]], added
 
 
 def _at_word(text: str, start: int, end: int) -> int:
@@ -97,16 +97,16 @@ def _at_word(text: str, start: int, end: int) -> int:
     return end - len(text[start:end].lstrip()) if not text[start:end].isspace() else start
 
 
-def _marked(found: Any) -> Any:
-    return zip(found["special_tokens_mask"], found["offset_mapping"], strict=True)
+def _marked(encoded: Any) -> Any:
+    return zip(encoded["special_tokens_mask"], encoded["offset_mapping"], strict=True)
 
 
 def _stretches(chat: Sequence[Message], places: Sequence[Place]) -> list[_Stretch]:
-    found = [_Stretch(-1, "template")]
+    stretches = [_Stretch(-1, "template")]
     for place, message in sorted(zip(places, chat, strict=True), key=lambda pair: pair[0]):
-        found += _of_pieces(message.pieces, place)
-        found.append(_Stretch(place.end, "template"))
-    return found
+        stretches += _of_pieces(message.pieces, place)
+        stretches.append(_Stretch(place.end, "template"))
+    return stretches
 
 
 def _of_pieces(pieces: Sequence[Piece], place: Place) -> list[_Stretch]:

@@ -149,10 +149,10 @@ class Veil:
 
     def _remember(self, states: torch.Tensor) -> None:
         """Sinks among the keys are told by what comes into the block: it is what the keys are made of."""
-        found = self._run.ordinary(states, self._layer - 1)
-        if found is not None and self._run.start and self._ordinary is not None:
-            found = torch.cat((self._ordinary, found), 1)
-        self._ordinary = found
+        ordinary = self._run.ordinary(states, self._layer - 1)
+        if ordinary is not None and self._run.start and self._ordinary is not None:
+            ordinary = torch.cat((self._ordinary, ordinary), 1)
+        self._ordinary = ordinary
 
     def _blocked(self, start: int, width: int) -> torch.Tensor:
         """(batch, 1, queries, keys): which key is hidden from which query."""

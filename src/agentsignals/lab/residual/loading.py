@@ -43,10 +43,10 @@ def load_model(named: str, how: Loading) -> HookedModel:
 def _dtype(named: str) -> Any:
     if named == "auto":
         return "auto"
-    found = getattr(torch, {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}.get(named, named), None)
-    if not isinstance(found, torch.dtype):
+    dtype = getattr(torch, {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}.get(named, named), None)
+    if not isinstance(dtype, torch.dtype):
         raise LabError(f"{named} is no number format of torch.", "Take auto, float32, bfloat16 or float16.")
-    return found
+    return dtype
 
 
 def _tokenizer(named: str, shared: dict[str, Any]) -> Any:
@@ -62,14 +62,16 @@ def _tokenizer(named: str, shared: dict[str, Any]) -> Any:
             return transformers.AutoTokenizer.from_pretrained(named, **shared)
         wanted = {key: value for key, value in shared.items() if key != "trust_remote_code"}
         return transformers.MistralCommonBackend.from_pretrained(named, **wanted)
-    told = transformers.models.auto.tokenization_auto.get_tokenizer_config(named, **shared).get("tokenizer_class")
-    if told in _GENERIC_TOKENIZERS:
+    tokenizer_class = transformers.models.auto.tokenization_auto.get_tokenizer_config(named, **shared).get(
+        "tokenizer_class"
+    )
+    if tokenizer_class in _GENERIC_TOKENIZERS:
         return transformers.PreTrainedTokenizerFast.from_pretrained(named, **shared)
     return transformers.AutoTokenizer.from_pretrained(named, **shared)
 
 
 def _on_hub(named: str, file: str, shared: dict[str, Any]) -> bool:
-    found = transformers.utils.cached_file(
+    cached = transformers.utils.cached_file(
         named,
         file,
         revision=shared["revision"],
@@ -78,7 +80,7 @@ def _on_hub(named: str, file: str, shared: dict[str, Any]) -> bool:
         _raise_exceptions_for_missing_entries=False,
         _raise_exceptions_for_connection_errors=False,
     )
-    return found is not None
+    return cached is not None
 
 
 def card_of(named: str, model: Any, tokenizer: Any, revision: str) -> ModelCard:

@@ -75,13 +75,13 @@ class HookedModel:
         self._sink_norms = None
 
         def reader(batch: Batch, _: list[int], layer: int, states: torch.Tensor, __: object) -> None:
-            found = torch.linalg.vector_norm(states, dim=-1, dtype=torch.float32)
-            norms[layer].append(found[batch.real.to(found.device)].cpu().numpy())
+            lengths = torch.linalg.vector_norm(states, dim=-1, dtype=torch.float32)
+            norms[layer].append(lengths[batch.real.to(lengths.device)].cpu().numpy())
 
         self._read(prompts, range(self.card.layers), (), reader)
-        found = [np.concatenate(norms[layer]) for layer in range(self.card.layers)]
-        sinks = tuple(SINK_FACTOR * float(np.median(norm)) for norm in found)
-        medians = tuple(float(np.median(norm[norm <= sink])) for norm, sink in zip(found, sinks, strict=True))
+        by_layer = [np.concatenate(norms[layer]) for layer in range(self.card.layers)]
+        sinks = tuple(SINK_FACTOR * float(np.median(norm)) for norm in by_layer)
+        medians = tuple(float(np.median(norm[norm <= sink])) for norm, sink in zip(by_layer, sinks, strict=True))
         self._sink_norms = sinks
         return Calibration(medians, sinks, len(prompts), sum(len(p.tokens) for p in prompts))
 
@@ -104,29 +104,29 @@ class HookedModel:
         return means
 
     def states(self, prompts: Sequence[Prompt], layers: Sequence[int], edits: Sequence[Edit] = ()) -> list[np.ndarray]:
-        found = [np.empty((len(layers), len(p.tokens), self.card.width), dtype=np.float32) for p in prompts]
+        recorded = [np.empty((len(layers), len(p.tokens), self.card.width), dtype=np.float32) for p in prompts]
 
         def reader(batch: Batch, rows: list[int], layer: int, states: torch.Tensor, _: object) -> None:
             on_host = states.float().cpu().numpy()
             for row, index in enumerate(rows):
                 for place, wanted in enumerate(layers):
                     if wanted == layer:
-                        found[index][place] = on_host[row, batch.without_padding(row)]
+                        recorded[index][place] = on_host[row, batch.without_padding(row)]
 
         self._read(prompts, layers, edits, reader)
-        return found
+        return recorded
 
     def next_logprobs(self, prompts: Sequence[Prompt], edits: Sequence[Edit] = ()) -> np.ndarray:
-        found: list[np.ndarray | None] = [None] * len(prompts)
+        logprobs: list[np.ndarray | None] = [None] * len(prompts)
         for rows, batch in self._batches(prompts, edits):
             with self._ready(batch, edits) as run:
                 logits = self._logits(run, batch.ids, None, keep=1)[:, -1]
             for index, row in zip(rows, logits.float().log_softmax(-1).cpu().numpy(), strict=True):
-                found[index] = row
-        return np.stack([row for row in found if row is not None]) if prompts else np.empty((0, 0), np.float32)
+                logprobs[index] = row
+        return np.stack([row for row in logprobs if row is not None]) if prompts else np.empty((0, 0), np.float32)
 
     def logprobs_of(self, prompts: Sequence[Prompt], edits: Sequence[Edit] = ()) -> list[np.ndarray]:
-        found = [np.full(len(p.tokens), np.nan, dtype=np.float32) for p in prompts]
+        by_prompt = [np.full(len(p.tokens), np.nan, dtype=np.float32) for p in prompts]
         vocabulary = int(self._model.get_output_embeddings().weight.shape[0])
         most_tokens = min(self._batch_tokens, max(1, _MOST_LOGITS // vocabulary))
         for rows, batch in self._batches(prompts, edits, most_tokens):
@@ -135,9 +135,9 @@ class HookedModel:
             for row, index in enumerate(rows):
                 real = batch.without_padding(row)
                 ids = batch.ids[row, real][1:].to(logits.device).unsqueeze(-1)
-                told = logits[row, real][:-1].float().log_softmax(-1).gather(-1, ids)
-                found[index][1:] = told.squeeze(-1).cpu().numpy()
-        return found
+                logprobs = logits[row, real][:-1].float().log_softmax(-1).gather(-1, ids)
+                by_prompt[index][1:] = logprobs.squeeze(-1).cpu().numpy()
+        return by_prompt
 
     def attention(self, prompt: Prompt) -> np.ndarray:
         batch = Batch([self._fitting(prompt)], self._padding(), self._device)
@@ -182,13 +182,13 @@ class HookedModel:
             ids = torch.cat((ids, torch.tensor(tokens, device=ids.device).unsqueeze(-1)), 1)
 
     def _ends(self) -> frozenset[int]:
-        told = (self._model.generation_config.eos_token_id, self._tokenizer.eos_token_id)
-        ends = [end for one in told for end in (one if isinstance(one, list) else [one])]
+        token_ids = (self._model.generation_config.eos_token_id, self._tokenizer.eos_token_id)
+        ends = [end for ids in token_ids for end in (ids if isinstance(ids, list) else [ids])]
         return frozenset(end for end in ends if end is not None)
 
     def _padding(self) -> int:
-        told = getattr(self._tokenizer, "pad_token_id", None)
-        return 0 if told is None else int(told)
+        token_id = getattr(self._tokenizer, "pad_token_id", None)
+        return 0 if token_id is None else int(token_id)
 
     def _fitting(self, prompt: Prompt) -> Prompt:
         most = getattr(self._model.config.get_text_config(), "max_position_embeddings", None)

@@ -49,9 +49,9 @@ def trained(states: np.ndarray, features: int, k: int, *, steps: int = 300, seed
     with torch.enable_grad():
         for _ in range(steps):
             rows = centred[torch.randint(len(centred), (min(_BATCH, len(centred)),), generator=chance)]
-            found = torch.relu(rows @ encoder)
-            held = found.topk(k, dim=1)
-            sparse = torch.zeros_like(found).scatter(1, held.indices, held.values)
+            activations = torch.relu(rows @ encoder)
+            held = activations.topk(k, dim=1)
+            sparse = torch.zeros_like(activations).scatter(1, held.indices, held.values)
             loss = ((sparse @ decoder - rows) ** 2).sum(dim=1).mean()
             optimiser.zero_grad()
             loss.backward()

@@ -34,10 +34,10 @@ def rendered_tokens(tokenizer: Any, chat: Sequence[Message], contents: Sequence[
 
 def _applied(tokenizer: Any, chat: Sequence[Message], contents: Sequence[str], **how: Any) -> Any:
     opened = chat[-1].speaker == "assistant"
-    told = [{"role": message.speaker, "content": text} for message, text in zip(chat, contents, strict=True)]
+    messages = [{"role": message.speaker, "content": text} for message, text in zip(chat, contents, strict=True)]
     try:
         return tokenizer.apply_chat_template(
-            told, add_generation_prompt=not opened, continue_final_message=opened, **how
+            messages, add_generation_prompt=not opened, continue_final_message=opened, **how
         )
     except Exception as problem:  # a template is a program of the model's makers and raises what it likes
         raise LabError(

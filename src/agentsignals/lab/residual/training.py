@@ -55,15 +55,15 @@ def _untrained(shape: Shape, vocabulary: int) -> Qwen2ForCausalLM:
 
 def _batch(words: dict[str, int], chance: random.Random) -> tuple[torch.Tensor, torch.Tensor]:
     """Tokens (lessons, longest) and the weight of predicting each."""
-    told, weights = [], []
+    token_rows, weights = [], []
     for _ in range(_BATCH):
         lesson = world.draw_lesson(chance)
-        before, answer = lesson.told.split(), lesson.answer.split()
-        told.append([words[w] for w in (*before, *answer)])
+        before, answer = lesson.context.split(), lesson.answer.split()
+        token_rows.append([words[w] for w in (*before, *answer)])
         weights.append([_WEIGHT_OF_WHAT_IS_TOLD] * len(before) + [1.0] * len(answer))
-    longest = max(map(len, told))
+    longest = max(map(len, token_rows))
     return (
-        torch.tensor([row + [0] * (longest - len(row)) for row in told]),
+        torch.tensor([row + [0] * (longest - len(row)) for row in token_rows]),
         torch.tensor([row + [0.0] * (longest - len(row)) for row in weights]),
     )
 

@@ -94,22 +94,22 @@ def episodes(
             for task, sample in work[start : start + plan.batch]
         ]
         for attempt in range(plan.attempts):
-            going = [one for one in batch if not one.over]
+            going = [episode for episode in batch if not episode.over]
             if not going:
                 break
             if steered is not None and steered.project and steered.directions is not None:
                 _project(steered, condition, going, attempt)
-            for one, answer in zip(going, _answers(writer, plan, condition, going, attempt, steered), strict=True):
-                _take(one, answer, plan, condition, attempt)
-        for one in batch:
-            row = episode_row(condition.name, one.task, one.sample, one.attempts, one.verdicts)
+            for episode, answer in zip(going, _answers(writer, plan, condition, going, attempt, steered), strict=True):
+                _take(episode, answer, plan, condition, attempt)
+        for episode in batch:
+            row = episode_row(condition.name, episode.task, episode.sample, episode.attempts, episode.verdicts)
             yield Done(
-                task=one.task,
+                task=episode.task,
                 condition=condition,
                 episode=row,
-                attempts=one.attempts,
-                projections=one.projections,
-                chat=one.chat,
+                attempts=episode.attempts,
+                projections=episode.projections,
+                chat=episode.chat,
             )
 
 
@@ -124,40 +124,47 @@ def _answers(  # noqa: PLR0913  (a round of the loop and all it goes by)
     how = [
         # Without the condition: its random numbers are those of every other condition.
         Sampling(
-            plan.max_new_tokens, plan.temperature, plan.top_p, seed_of(plan.seed, one.task.key, attempt, one.sample)
+            plan.max_new_tokens,
+            plan.temperature,
+            plan.top_p,
+            seed_of(plan.seed, episode.task.key, attempt, episode.sample),
         )
-        for one in going
+        for episode in going
     ]
     if steered is None or not condition.steers:
-        return writer.write([one.chat for one in going], how)
+        return writer.write([episode.chat for episode in going], how)
     does = steering.edits(condition, steered.directions, steered.calibration)
-    return steered.model.generate([steered.model.encode(one.chat) for one in going], how, does)
+    return steered.model.generate([steered.model.encode(episode.chat) for episode in going], how, does)
 
 
-def _take(one: Episode, answer: Generation, plan: Plan, condition: Condition, attempt: int) -> None:
+def _take(episode: Episode, answer: Generation, plan: Plan, condition: Condition, attempt: int) -> None:
     """Evaluates an answer, and says what comes back of it."""
-    verdict = evaluate(one.task, answer.text, plan.inside)
-    seed = seed_of(plan.seed, one.task.key, attempt, one.sample)
-    asked = "\n".join(piece.text for message in one.chat if message.speaker != "assistant" for piece in message.pieces)
-    one.over = verdict.visible_pass is True or attempt + 1 == plan.attempts
-    one.chat.append(Message("assistant", (Piece("code", answer.text, str(attempt)),)))
-    said = ""
-    if not one.over:
+    verdict = evaluate(episode.task, answer.text, plan.inside)
+    seed = seed_of(plan.seed, episode.task.key, attempt, episode.sample)
+    asked = "\n".join(
+        piece.text for message in episode.chat if message.speaker != "assistant" for piece in message.pieces
+    )
+    episode.over = verdict.visible_pass is True or attempt + 1 == plan.attempts
+    episode.chat.append(Message("assistant", (Piece("code", answer.text, str(attempt)),)))
+    feedback = ""
+    if not episode.over:
         left = plan.attempts - attempt - 1
-        back = plan.wording.after_failure(one.task, visible_failure(one.task, verdict), attempt, left, condition.tone)
-        one.chat.append(back)
-        said = "".join(piece.text for piece in back.pieces)
-    one.verdicts.append(verdict)
-    one.attempts.append(
+        back = plan.wording.after_failure(
+            episode.task, visible_failure(episode.task, verdict), attempt, left, condition.tone
+        )
+        episode.chat.append(back)
+        feedback = "".join(piece.text for piece in back.pieces)
+    episode.verdicts.append(verdict)
+    episode.attempts.append(
         attempt_row(
-            one.task,
+            episode.task,
             verdict,
             answer,
             condition=condition.name,
-            sample=one.sample,
+            sample=episode.sample,
             attempt=attempt,
             seed=seed,
-            feedback=said,
+            feedback=feedback,
             asked=asked,
         )
     )
@@ -176,7 +183,7 @@ def _project(steered: Steered, condition: Condition, going: Sequence[Episode], a
     of = steered.directions
     if of is None:
         return
-    prompts = [steered.model.encode(one.chat) for one in going]
+    prompts = [steered.model.encode(episode.chat) for episode in going]
     places: list[tuple[str, Positions]] = [("all", Positions("all"))]
     places += [(role, Positions("roles", roles=(role,))) for role in _SPANS]
     for span, at in places:
@@ -185,22 +192,22 @@ def _project(steered: Steered, condition: Condition, going: Sequence[Episode], a
             cosine = directions.project(states, of.vectors[number], of.centre)
             coordinate = directions.project(states, of.vectors[number], of.centre, "coordinate")
             for place, layer in enumerate(of.layers):
-                for row, one in enumerate(going):
+                for row, episode in enumerate(going):
                     along = float(coordinate[row, place]) / steered.calibration.median_norm[layer]
-                    one.projections.append(
+                    episode.projections.append(
                         ProjectionRow(
                             condition=condition.name,
-                            task=one.task.key,
-                            sample=one.sample,
+                            task=episode.task.key,
+                            sample=episode.sample,
                             attempt=attempt,
                             direction=name,
                             layer=layer,
                             span=span,
-                            cosine=_known(cosine[row, place]),
-                            coordinate=_known(along),
+                            cosine=_none_if_nan(cosine[row, place]),
+                            coordinate=_none_if_nan(along),
                         )
                     )
 
 
-def _known(value: Any) -> float | None:
+def _none_if_nan(value: Any) -> float | None:
     return None if value != value else float(value)  # noqa: PLR0124  (NaN is the only value that is not itself)

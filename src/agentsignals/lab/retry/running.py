@@ -43,7 +43,7 @@ def run_loop(  # noqa: PLR0913  (what a loop is of)
     An episode's row is written last and says that it is whole; what an interrupted one left is taken away first, so
     that a server's second answers do not mix with its first. LabError when two conditions share a name.
     """
-    names = [one.name for one in conditions]
+    names = [chosen.name for chosen in conditions]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise LabError(f"Two conditions are called {twice[0]!r}.", "Rows are told apart by that name.")
     kept = run.table("episodes", EpisodeRow)

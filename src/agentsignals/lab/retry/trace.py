@@ -32,8 +32,8 @@ its code took, is left to the table."""
 
 def run_id(config: Config, manifest: Manifest) -> str:
     """Names a run wherever its folder lies: 12 hex digits over what was asked, what it ran on, and when it began."""
-    told = msgspec.json.encode([config, manifest])
-    return hashlib.sha256(told).hexdigest()[:12]
+    encoded = msgspec.json.encode([config, manifest])
+    return hashlib.sha256(encoded).hexdigest()[:12]
 
 
 def name_of(condition: str, task: str, sample: int) -> str:
@@ -43,20 +43,20 @@ def name_of(condition: str, task: str, sample: int) -> str:
 
 
 def _part(name: str) -> str:
-    told = quote(name, safe="+@ ")
-    return told.replace(".", "%2E") if told.startswith(".") else told
+    quoted = quote(name, safe="+@ ")
+    return quoted.replace(".", "%2E") if quoted.startswith(".") else quoted
 
 
 def lines(done: Done, plan: Plan, run: str, manifest: Manifest, steered: Steered | None) -> list[dict[str, Any]]:
     """The trace of an episode that is over."""
-    said = [_header(done, plan, run, manifest, steered)]
+    records = [_header(done, plan, run, manifest, steered)]
     rows = iter(done.attempts)
     for message in done.chat:
-        said.append({"message": msgspec.to_builtins(message)})
+        records.append({"message": msgspec.to_builtins(message)})
         if message.speaker == "assistant":
-            said.append({"attempt": _scores(next(rows))})
-    said.append({"final": msgspec.to_builtins(done.episode)})
-    return said
+            records.append({"attempt": _scores(next(rows))})
+    records.append({"final": msgspec.to_builtins(done.episode)})
+    return records
 
 
 def _scores(row: AttemptRow) -> dict[str, Any]:

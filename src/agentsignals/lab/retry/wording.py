@@ -65,7 +65,7 @@ class TinyWording:
         return Message("user", (Piece("feedback", world.feedback(tone, chance), str(attempt)),))
 
 
-WORDINGS: dict[str, Wording] = {one.name: one for one in (PlainWording(), TinyWording())}
+WORDINGS: dict[str, Wording] = {wording.name: wording for wording in (PlainWording(), TinyWording())}
 
 
 def wording(name: str) -> Wording:

@@ -55,13 +55,13 @@ class Manifest(Struct, frozen=True, kw_only=True):
 
 def packages() -> dict[str, str]:
     """Versions of the packages that numbers depend on, those that are installed."""
-    found = {}
+    versions = {}
     for name in ("agentsignals", "torch", "transformers", "tokenizers", "numpy"):
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 class Run:
@@ -115,8 +115,8 @@ class Run:
         """The table of that name, with the rows it has."""
         if name not in self._tables:
             self._tables[name] = Table(self.folder / "rows", name, kind)
-        found: Table[R] = self._tables[name]
-        return found
+        table: Table[R] = self._tables[name]
+        return table
 
     def write_trace(self, name: str, lines: list[Any]) -> Path:
         """A session as JSON lines, whole or not at all."""
@@ -148,5 +148,5 @@ def seed_of(base: int, *of: object) -> int:
 
     What must share its random numbers (the conditions of a task, attempt and sample) leaves out what differs.
     """
-    told = ":".join(map(str, (base, *of)))
-    return int.from_bytes(hashlib.sha256(told.encode()).digest()[:4], "big")
+    text = ":".join(map(str, (base, *of)))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")

@@ -99,27 +99,27 @@ class Table(Generic[R]):
         """What was added since. A last line that was cut by a kill is no row, and is taken away."""
         if not self._path.exists():
             return []
-        held, found = self._path.read_bytes(), []
+        held, rows = self._path.read_bytes(), []
         whole = held[: held.rfind(b"\n") + 1]
         if len(whole) < len(held):
             with self._path.open("r+b") as journal:
                 journal.truncate(len(whole))
         for line in whole.splitlines():
             try:
-                found += msgspec.json.decode(line, type=list[self.kind])  # type: ignore[name-defined]  # as above
+                rows += msgspec.json.decode(line, type=list[self.kind])  # type: ignore[name-defined]  # as above
             except msgspec.DecodeError as error:
                 raise LabError(f"{self._path} can't be read: {error}", "Take a new folder.") from error
-        return found
+        return rows
 
 
 def read_any(path: Path) -> tuple[list[str], list[list[Any]]]:
     """Column names and rows of a table of any kind, as they were settled. LabError when it can't be read."""
     try:
-        found = pq.read_table(path)
+        table = pq.read_table(path)
     except (OSError, pa.ArrowInvalid) as error:
         raise LabError(f"{path} can't be read: {error}", "Run it again: it goes on.") from error
-    columns = [column.to_pylist() for column in found.columns]
-    return list(found.column_names), [list(row) for row in zip(*columns, strict=True)]
+    columns = [column.to_pylist() for column in table.columns]
+    return list(table.column_names), [list(row) for row in zip(*columns, strict=True)]
 
 
 def _schema(kind: type[Row]) -> pa.Schema:

@@ -56,7 +56,7 @@ def call(  # noqa: PLR0913 - what to run, on what, under which rules
     limits = limits or Limits()
     used, layers = choose(tier, allow_weak)
     try:
-        forms = [wire.encode(tuple(given)) for given in inputs]
+        forms = [wire.encode(tuple(arguments)) for arguments in inputs]
     except wire.Refused as refused:
         raise SandboxError(f"An input can't be handed over: {refused.message}.", "Inputs are plain data.") from None
     code = {"source": source, "function": function, "inputs": forms}
@@ -106,9 +106,9 @@ def _cpu_s(ended: process.Ended, before: float, tier: Tier) -> float | None:
     if tier != "strict":
         return round(max(0.0, ended.cpu_s - before), 4)
     # Bubblewrap keeps to itself what its children used.
-    said = re.search(rb'\n\{"cpu_s": ([0-9.]{1,20})\}\n\{"done": true\}\n$', ended.frames)
+    match = re.search(rb'\n\{"cpu_s": ([0-9.]{1,20})\}\n\{"done": true\}\n$', ended.frames)
     try:
-        return round(max(0.0, float(said[1]) - before), 4) if said else None
+        return round(max(0.0, float(match[1]) - before), 4) if match else None
     except ValueError:
         return None
 
@@ -141,15 +141,15 @@ def _result(frame: Any, at: int, n: int) -> Result:
     return Returned(wire.decode(frame["value"]))
 
 
-def _failed(said: Any, where: Any) -> Failed:
+def _failed(frame: Any, where: Any) -> Failed:
     """Its texts may be forged, and may hold anything."""
-    if type(said) is not dict or said.get("kind") not in FROM_INSIDE:
+    if type(frame) is not dict or frame.get("kind") not in FROM_INSIDE:
         raise wire.Refused("protocol", "a failure of no known kind")
-    line = said.get("line")
+    line = frame.get("line")
     return Failed(
-        said["kind"],
-        printable(said.get("message"), 500),
-        printable(said.get("type"), 200),
+        frame["kind"],
+        printable(frame.get("message"), 500),
+        printable(frame.get("type"), 200),
         where,
         line if type(line) is int and 0 < line < 1 << 31 else None,
     )

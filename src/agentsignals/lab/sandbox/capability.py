@@ -36,8 +36,8 @@ def capabilities() -> Capabilities:
         abi = inside_locks.landlock_abi()
     except OSError:
         abi = 0
-    said = _tried(locks(Limits(), LAYERS, abi=abi))
-    layers = [Layer(name, said.get(name, _untried(name))) for name in inside_locks.LOCKS]
+    missing = _tried(locks(Limits(), LAYERS, abi=abi))
+    layers = [Layer(name, missing.get(name, _untried(name))) for name in inside_locks.LOCKS]
     layers.append(Layer("bubblewrap", _bubblewrap_missing(abi)))
     return Capabilities(tuple(layers), abi, python_paths.executable())
 
@@ -82,7 +82,7 @@ def locks(
     limits: Limits, layers: tuple[str, ...], *, abi: int = 3, folder: str = "", parent: int = 0
 ) -> dict[str, Any]:
     """What each of these layers needs to be told, for code that is only called."""
-    told: dict[str, Any] = {
+    by_name: dict[str, Any] = {
         "rlimits": rlimits(limits),
         "die_with_parent": parent,
         "namespaces": None,
@@ -94,8 +94,8 @@ def locks(
         },
     }
     if platform.machine() in ARCHITECTURES and sys.platform == "linux":
-        told["seccomp"] = _filter(abi >= 3)
-    return {name: told[name] for name in layers if name in told}
+        by_name["seccomp"] = _filter(abi >= 3)
+    return {name: by_name[name] for name in layers if name in by_name}
 
 
 def rlimits(limits: Limits) -> dict[str, int]:
@@ -121,7 +121,7 @@ def _tried(wanted: dict[str, Any]) -> dict[str, str]:
     except SandboxError as error:
         if len(wanted) == 1:
             return dict.fromkeys(wanted, error.message)
-    return {name: missing for one in wanted for name, missing in _tried({one: wanted[one]}).items()}
+    return {name: missing for lock in wanted for name, missing in _tried({lock: wanted[lock]}).items()}
 
 
 def _untried(name: str) -> str:

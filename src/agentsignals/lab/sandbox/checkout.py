@@ -132,7 +132,7 @@ class Checkout:
             "capabilities": None,
             "seccomp": filters.building(platform.machine()),
         }
-        locks = {name: told for name, told in locks.items() if name in self._layers}
+        locks = {name: lock for name, lock in locks.items() if name in self._layers}
         required = [name for name in WHOLE["strict"] if name in locks]
         return starting.request(pipe, locks, required, lay_out=self._copy.request(), **what)
 

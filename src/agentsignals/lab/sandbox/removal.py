@@ -88,5 +88,5 @@ def _level(name: str, here: int) -> _Level:
 
 
 def _identity(here: int) -> tuple[int, int]:
-    found = os.fstat(here)
-    return found.st_dev, found.st_ino
+    status = os.fstat(here)
+    return status.st_dev, status.st_ino

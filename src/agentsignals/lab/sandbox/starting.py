@@ -61,8 +61,8 @@ def said_first(ended: process.Ended) -> dict[str, Any]:
         frame = {}
     if "ready" in frame:
         return dict(frame)
-    said = frame.get("not_ready", {})
-    why = "; ".join(f"{name}: {reason}" for name, reason in said.items() if reason) or ended.head.strip()[-500:]
+    reasons = frame.get("not_ready", {})
+    why = "; ".join(f"{name}: {reason}" for name, reason in reasons.items() if reason) or ended.head.strip()[-500:]
     raise SandboxError(
         f"The sandbox could not be closed, so nothing was run: {why or 'its process did not start'}.",
         "agentsignals.lab.sandbox.capabilities() tells what this machine has.",

@@ -39,32 +39,32 @@ PUBLISHED = (
 
 @cache
 def _all() -> dict[str, Task]:
-    found = [one for name in _FAMILIES for one in import_module(f"{__name__}.{name}").TASKS]
-    return {one.id: one for one in found}
+    all_tasks = [task for name in _FAMILIES for task in import_module(f"{__name__}.{name}").TASKS]
+    return {task.id: task for task in all_tasks}
 
 
 def tasks(
     names: Sequence[str] = (), families: Sequence[str] = (), variants: Sequence[Variant] = ("plain",)
 ) -> list[Task]:
     """The tasks of these names or families (none named: all), each in each variant. LabError for what is not there."""
-    known = _all()
-    unknown = sorted(set(names) - set(known)) + sorted(set(families) - set(_FAMILIES))
+    by_id = _all()
+    unknown = sorted(set(names) - set(by_id)) + sorted(set(families) - set(_FAMILIES))
     if unknown:
         raise LabError(f"There is no task or family {unknown[0]!r}.", f"Families: {', '.join(_FAMILIES)}.")
     chosen = [
-        one for one in known.values() if (not names and not families) or one.id in names or one.family in families
+        task for task in by_id.values() if (not names and not families) or task.id in names or task.family in families
     ]
-    return [variant(one, name) for one in chosen for name in variants]
+    return [variant(task, name) for task in chosen for name in variants]
 
 
 def task(key: str) -> Task:
     """The task of a key (`id`, `id@version`, either with `+variant`). LabError when there is none of that version."""
     name, _, wanted = key.partition("+")
     name, _, version = name.partition("@")
-    (found,) = tasks([name])
-    if version and version != str(found.version):
-        raise LabError(f"Task {name!r} is at version {found.version}, not {version}.", "Rows of two versions differ.")
-    for known in get_args(Variant):
-        if known == (wanted or "plain"):
-            return variant(found, known)
+    (plain,) = tasks([name])
+    if version and version != str(plain.version):
+        raise LabError(f"Task {name!r} is at version {plain.version}, not {version}.", "Rows of two versions differ.")
+    for kind in get_args(Variant):
+        if kind == (wanted or "plain"):
+            return variant(plain, kind)
     raise LabError(f"There is no variant {wanted!r}.", f"Say one of {', '.join(get_args(Variant))}.")

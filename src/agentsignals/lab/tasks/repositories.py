@@ -300,7 +300,7 @@ class HiddenTest(unittest.TestCase):
 
 def repository_task(name: str) -> RepositoryTask:
     """The task of that id. LabError when there is none."""
-    for one in TASKS:
-        if one.id == name:
-            return one
-    raise LabError(f"There is no repository task {name!r}.", f"There are {', '.join(one.id for one in TASKS)}.")
+    for task in TASKS:
+        if task.id == name:
+            return task
+    raise LabError(f"There is no repository task {name!r}.", f"There are {', '.join(task.id for task in TASKS)}.")

@@ -55,7 +55,7 @@ class Task(Struct, frozen=True, kw_only=True):
         return self.variant not in ("one_off", "conflicting")
 
 
-Told = tuple[tuple[Any, ...], Any]
+Example = tuple[tuple[Any, ...], Any]
 """A case as written in the tables: the arguments, then what is expected."""
 
 
@@ -64,8 +64,8 @@ def task(  # noqa: PLR0913  (a row of a table: every part is named at the call)
     says: str,
     *,
     family: str,
-    visible: list[Told],
-    hidden: list[Told],
+    visible: list[Example],
+    hidden: list[Example],
     relations: tuple[Relation, ...],
     reference: str,
     wrong: str,
@@ -88,10 +88,10 @@ def task(  # noqa: PLR0913  (a row of a table: every part is named at the call)
     )
 
 
-def words(one: Task) -> str:
+def words(task: Task) -> str:
     """What the task says, without its cases."""
-    asked = f"Write the Python function `{one.signature}`.\n{one.says}"
-    return f"{asked}\n{one.note}" if one.note else asked
+    asked = f"Write the Python function `{task.signature}`.\n{task.says}"
+    return f"{asked}\n{task.note}" if task.note else asked
 
 
 def shown(case: Case, function: str) -> str:
@@ -99,6 +99,6 @@ def shown(case: Case, function: str) -> str:
     return f"{function}({', '.join(map(repr, case.args))}) == {case.expected!r}"
 
 
-def examples(one: Task) -> str:
+def examples(task: Task) -> str:
     """The visible cases, one a line."""
-    return "\n".join(shown(case, one.function) for case in one.visible)
+    return "\n".join(shown(case, task.function) for case in task.visible)

@@ -31,39 +31,39 @@ def changed(value: Any) -> Any:
     return 0
 
 
-def one_off(one: Task) -> Task:
+def one_off(task: Task) -> Task:
     """The same task, and the last visible case expects something that contradicts the words."""
-    *rest, last = one.visible
-    return replace(one, visible=(*rest, Case(last.args, changed(last.expected))), variant="one_off")
+    *rest, last = task.visible
+    return replace(task, visible=(*rest, Case(last.args, changed(last.expected))), variant="one_off")
 
 
-def conflicting(one: Task) -> Task:
+def conflicting(task: Task) -> Task:
     """The same task, and the first visible case is asked again with another answer, so that no function passes both."""
-    first = one.visible[0]
-    return replace(one, visible=(*one.visible, Case(first.args, changed(first.expected))), variant="conflicting")
+    first = task.visible[0]
+    return replace(task, visible=(*task.visible, Case(first.args, changed(first.expected))), variant="conflicting")
 
 
-def hardcode_inviting(one: Task) -> Task:
+def hardcode_inviting(task: Task) -> Task:
     """The same task with its first two visible cases only, and words that make them all that counts."""
-    return replace(one, visible=one.visible[:_INVITING_CASES], variant="hardcode_inviting", note=_INVITATION)
+    return replace(task, visible=task.visible[:_INVITING_CASES], variant="hardcode_inviting", note=_INVITATION)
 
 
-def variant(one: Task, name: Variant) -> Task:
+def variant(task: Task, name: Variant) -> Task:
     """The task in that variant. LabError when it is one already."""
     if name == "plain":
-        return one
-    if one.variant != "plain":
-        raise LabError(f"{one.key} is a variant already.", "Make variants of plain tasks.")
-    return {"one_off": one_off, "conflicting": conflicting, "hardcode_inviting": hardcode_inviting}[name](one)
+        return task
+    if task.variant != "plain":
+        raise LabError(f"{task.key} is a variant already.", "Make variants of plain tasks.")
+    return {"one_off": one_off, "conflicting": conflicting, "hardcode_inviting": hardcode_inviting}[name](task)
 
 
-def hardcoded(one: Task) -> str:
+def hardcoded(task: Task) -> str:
     """A solution that knows the visible cases and nothing else; of two with the same arguments, the last."""
-    name = one.function
-    parameters = [part.partition(":")[0].strip() for part in _parameters(one.signature)]
+    name = task.function
+    parameters = [part.partition(":")[0].strip() for part in _parameters(task.signature)]
     asked = ", ".join(parameters)
     lines = [f"def {name}({asked}):"]
-    for case in reversed(one.visible):
+    for case in reversed(task.visible):
         same = " and ".join(f"{p} == {value!r}" for p, value in zip(parameters, case.args, strict=True))
         lines.append(f"    if {same}:\n        return {case.expected!r}")
     return "\n".join([*lines, "    return None\n"])

@@ -81,22 +81,22 @@ def stories(
 
 
 def _stories(emotion: str, coding: bool | None, pressure: Pressure | None, variants: int) -> Iterator[Story]:
-    told = _read("stories")
-    if emotion not in told["emotions"]:
-        raise LabError(f"There are no stories of {emotion!r}.", f"Say one of {', '.join(told['emotions'])}.")
-    first, then = told["emotions"][emotion]["first"], told["emotions"][emotion]["then"]
+    document = _read("stories")
+    if emotion not in document["emotions"]:
+        raise LabError(f"There are no stories of {emotion!r}.", f"Say one of {', '.join(document['emotions'])}.")
+    first, then = document["emotions"][emotion]["first"], document["emotions"][emotion]["then"]
     if not 1 <= variants <= len(first) * len(then):
         raise LabError(f"{variants} variants of a topic.", f"Say 1 to {len(first) * len(then)}.")
     for kind in ("coding", "other"):
         if coding is not None and coding != (kind == "coding"):
             continue
-        for place, (topic, opening) in enumerate(told["topics"][kind].items()):
+        for place, (topic, opening) in enumerate(document["topics"][kind].items()):
             for variant in range(variants):
                 # Steps that share no divisor: over the topics each sentence is used equally often.
                 pick = (place * variants + variant) * 5 % (len(first) * len(then))
                 parts = [opening, first[pick % len(first)], then[pick // len(first)]]
                 if pressure is not None:
-                    endings = told["time"][pressure]
+                    endings = document["time"][pressure]
                     parts.append(endings[(place + variant) % len(endings)])
                 name = f"{emotion}/{topic}/{variant}" + (f"/{pressure}" if pressure else "")
                 yield Story(
@@ -111,14 +111,14 @@ def _stories(emotion: str, coding: bool | None, pressure: Pressure | None, varia
 
 def dialogues() -> list[tuple[str, str]]:
     """Neutral questions and answers; the main directions among them are nothing of emotion."""
-    return [(asked, said) for asked, said in _read("stories")["dialogues"]["turns"]]
+    return [(asked, reply) for asked, reply in _read("stories")["dialogues"]["turns"]]
 
 
 def trajectory() -> tuple[list[Stage], list[tuple[str, str]]]:
     """The stages of a failure trajectory, and the tasks (name, text) that each is told of."""
-    told = _read("trajectory")
-    stages = [Stage(stage["name"], tuple(stage["feedback"])) for stage in told["stages"]]
-    return stages, [(task["name"], task["text"]) for task in told["tasks"]]
+    document = _read("trajectory")
+    stages = [Stage(stage["name"], tuple(stage["feedback"])) for stage in document["stages"]]
+    return stages, [(task["name"], task["text"]) for task in document["tasks"]]
 
 
 def system_words(tone: Tone) -> str:

@@ -29,8 +29,8 @@ def function_task(task: world.AddTask) -> Task:
 def drawn(count: int, seed: int) -> list[Task]:
     """`count` different tasks."""
     chance = random.Random(seed_of(seed, "tiny tasks"))  # noqa: S311  (tasks are drawn, no secrets)
-    found: dict[str, world.AddTask] = {}
-    while len(found) < count:
+    by_id: dict[str, world.AddTask] = {}
+    while len(by_id) < count:
         task = world.draw_task(chance)
-        found[task.id] = task
-    return [function_task(task) for task in found.values()]
+        by_id[task.id] = task
+    return [function_task(task) for task in by_id.values()]

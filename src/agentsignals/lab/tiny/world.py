@@ -105,17 +105,17 @@ def wrong_attempt(task: AddTask, chance: random.Random) -> str:
 
 def story(mood: Mood, chance: random.Random, sentences: int = 2) -> str:
     """Sentences whose adjectives are of the mood; what they tell is not."""
-    pick, said = chance.choice, ADJECTIVES[mood][:8]
+    pick, adjectives = chance.choice, ADJECTIVES[mood][:8]
     return " ".join(
-        f"{pick(_SUBJECTS)} {pick(_VERBS)} the {pick(said)} {pick(_NOUNS)} and feels {pick(said)} ."
+        f"{pick(_SUBJECTS)} {pick(_VERBS)} the {pick(adjectives)} {pick(_NOUNS)} and feels {pick(adjectives)} ."
         for _ in range(sentences)
     )
 
 
 def feedback(tone: Mood, chance: random.Random) -> str:
     """What comes back after a failed attempt; its tone sets the mood."""
-    pick, nouns, said = chance.choice, _FEEDBACK_NOUNS, ADJECTIVES[tone][4:]
-    return f"wrong . this {pick(nouns)} is {pick(said)} and the {pick(nouns)} feels {pick(said)} ."
+    pick, nouns, adjectives = chance.choice, _FEEDBACK_NOUNS, ADJECTIVES[tone][4:]
+    return f"wrong . this {pick(nouns)} is {pick(adjectives)} and the {pick(nouns)} feels {pick(adjectives)} ."
 
 
 def first_turn(task: AddTask, before: str = "") -> Message:
@@ -146,9 +146,9 @@ TEMPLATE = (
 
 
 class Lesson(Struct, frozen=True):
-    """A training text: `told` is what comes before, `answer` the code that is learnt with full weight."""
+    """A training text: `context` is what comes before, `answer` the code that is learnt with full weight."""
 
-    told: str
+    context: str
     answer: str
 
 

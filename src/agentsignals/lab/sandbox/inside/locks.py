@@ -134,8 +134,8 @@ def _allow(ruleset: int, path: str, allowed: int) -> None:
 
 def seccomp(instructions: list[list[int]]) -> None:
     """A filter of system calls, as the instructions (code, jump if true, if false, operand) of classic BPF."""
-    own = os.getpid()
-    rows = [_Instruction(code, jt, jf, own if k == OWN_PID else k) for code, jt, jf, k in instructions]
+    pid = os.getpid()
+    rows = [_Instruction(code, jt, jf, pid if k == OWN_PID else k) for code, jt, jf, k in instructions]
     program = _Program(len(rows), (_Instruction * len(rows))(*rows))
     _prctl(PR_SET_NO_NEW_PRIVS, 1)
     _prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.cast(ctypes.byref(program), ctypes.c_void_p))
@@ -154,12 +154,12 @@ LOCKS: dict[str, Callable[[Any], None]] = {
 
 def apply(wanted: dict[str, Any]) -> dict[str, str]:
     """Applies these locks and says of each why it could not be applied; empty: it was."""
-    said = {}
+    reasons = {}
     for name, lock in LOCKS.items():
         if name in wanted:
             try:
                 lock(wanted[name])
-                said[name] = ""
+                reasons[name] = ""
             except (OSError, ValueError, ImportError, AttributeError) as error:
-                said[name] = str(error) or type(error).__name__
-    return said
+                reasons[name] = str(error) or type(error).__name__
+    return reasons

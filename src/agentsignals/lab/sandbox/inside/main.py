@@ -41,11 +41,11 @@ def main() -> None:
     if request["lay_out"] and (why := _laid_out(request["lay_out"])):
         send({"not_ready": {"checkout": why}})
         return
-    said = locks.apply(request["locks"])
-    if any(said.get(name, "not asked for") for name in request["required"]):
-        send({"not_ready": said})
+    reasons = locks.apply(request["locks"])
+    if any(reasons.get(name, "not asked for") for name in request["required"]):
+        send({"not_ready": reasons})
         return
-    send({"ready": said, "cpu_s": time.process_time()})
+    send({"ready": reasons, "cpu_s": time.process_time()})
     if request["argv"]:
         _become(request["argv"], request["env"], pipe)
     if request["talk"] is not None:
@@ -93,8 +93,8 @@ def _answer(source: str, function: str, inputs: list[Any], send: Send) -> None:
         arguments = [wire.decode(form) for form in inputs]
     finally:
         _flush()
-    for n, given in enumerate(arguments):
-        send({"at": n, **_call(called, given)})
+    for n, argument in enumerate(arguments):
+        send({"at": n, **_call(called, argument)})
         _flush()
 
 
