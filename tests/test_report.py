@@ -19,7 +19,7 @@ import pytest
 from agentsignals import report
 from agentsignals.analysis import STUDIES
 from agentsignals.analysis.charts import bars, by_position, over_time
-from agentsignals.analysis.figures import told
+from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.study import Chart
 from agentsignals.cli import main
 from agentsignals.errors import StoreError, UsageError
@@ -151,7 +151,7 @@ def test_the_three_forms_carry_the_same_findings(store: Store, page: str, tmp_pa
     assert len(findings) > 50 and ids == {f["id"] for f in findings}
     said = read.said()
     for f in findings:
-        figure = told(f["value"], f["kind"])
+        figure = formatted(f["value"], f["kind"])
         assert f"{f['title']} {figure}" in said, f["id"]
         assert f"| {escaped(f['title'])} | {escaped(figure)}" in markdown, f["id"]
         assert f["command"] in said and f"`{f['id']}` | {code(f['command'])}" in markdown

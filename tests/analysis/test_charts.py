@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agentsignals.analysis.calendar import buckets, following, start_of
 from agentsignals.analysis.distributions import COUNTS, RATIOS, SHARES, histogram_chart
-from agentsignals.analysis.figures import told
+from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.study import Chart, Kind
 from agentsignals.model import Session
 from tests.analysis.stores import findings, outcome, store_of
@@ -171,4 +171,4 @@ def test_late_prompts_are_one_class(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_figures_as_people_read_them(value: object, kind: Kind, words: str) -> None:
-    assert told(value, kind) == words
+    assert formatted(value, kind) == words

@@ -90,7 +90,7 @@ def test_sessions_of_one_place_are_drawn_together() -> None:
     parts = sessions(24)
     places = {s: f"p{i // 3}" for i, (s, _, _) in enumerate(parts)}
     found = Estimate(parts, places)
-    assert (found.value, found.n, found.known) == (0.25, 96, 8)
+    assert (found.value, found.n, found.known_places) == (0.25, 96, 8)
     assert found.interval == clustered([(places[s], k, n) for s, k, n in parts]).interval
     assert found.note == "the interval draws 8 places, worth 8.0 equal ones"
     assert not found.dominated
@@ -108,7 +108,7 @@ def test_sessions_whose_place_is_unknown_are_places_of_their_own() -> None:
     parts = sessions(12)
     found = Estimate(parts, {})
     assert found.interval is not None and found.places.clusters == 12
-    assert (found.known, found.dominated) == (0, False)
+    assert (found.known_places, found.dominated) == (0, False)
 
 
 def test_half_of_the_messages_is_no_dominance() -> None:

@@ -57,5 +57,5 @@ def study(name: str) -> Study:
     if name not in STUDIES:
         raise UsageError(f"There is no study {name!r}.", f"The studies: {', '.join(STUDIES)}.")
     module, _, attribute = STUDIES[name].partition(":")
-    found: Study = getattr(import_module(module), attribute)
-    return found
+    declared: Study = getattr(import_module(module), attribute)
+    return declared

@@ -18,7 +18,7 @@ from agentsignals.analysis.baseline import (
     standardised,
 )
 from agentsignals.analysis.charts import by_position, dots
-from agentsignals.analysis.figures import told
+from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.study import Chart, Column, Context, Finding, Inputs, Kind, Outcome, Row, Study, Table
 from agentsignals.stats.estimates import Interval
 from agentsignals.stats.proportions import Z
@@ -46,21 +46,21 @@ def against(baseline: Baseline, path: str) -> Study:
 
 
 def _compare(base: Baseline, command: str, inputs: Inputs) -> Outcome:
-    own = baseline_of(inputs, base.context)
+    yours = baseline_of(inputs, base.context)
     of_base = {rate.turn: rate for rate in base.negative_by_turn}
-    turns = [(rate, of_base[rate.turn]) for rate in own.negative_by_turn if rate.turn in of_base]
+    turns = [(rate, of_base[rate.turn]) for rate in yours.negative_by_turn if rate.turn in of_base]
     of_measure = {spread.signal: spread for spread in base.measures}
-    pairs = [(spread, of_measure[spread.signal]) for spread in own.measures if spread.signal in of_measure]
+    pairs = [(spread, of_measure[spread.signal]) for spread in yours.measures if spread.signal in of_measure]
     charts = [_turns_chart(turns), _measures_chart(pairs)]
     return Outcome(
-        [_size(own, base, command), *_furthest_turn(turns, own, base, command), *_furthest_measure(pairs, command)],
+        [_size(yours, base, command), *_furthest_turn(turns, yours, base, command), *_furthest_measure(pairs, command)],
         [_measures_table(pairs), _turns_table(turns)],
         [chart for chart in charts if chart is not None],
-        _limits(own, base, pairs),
+        _limits(yours, base, pairs),
     )
 
 
-def _size(own: Baseline, base: Baseline, command: str) -> Finding:
+def _size(yours: Baseline, base: Baseline, command: str) -> Finding:
     return Finding(
         id="baseline.sessions",
         title="Sessions of the baseline",
@@ -69,24 +69,24 @@ def _size(own: Baseline, base: Baseline, command: str) -> Finding:
         n=base.sessions,
         of="sessions of the baseline",
         command=command,
-        note=f"in {base.places:,} places; yours: {own.sessions:,} sessions in {own.places:,} places",
+        note=f"in {base.places:,} places; yours: {yours.sessions:,} sessions in {yours.places:,} places",
     )
 
 
-def _furthest_turn(turns: list[tuple[Rate, Rate]], own: Baseline, base: Baseline, command: str) -> list[Finding]:
+def _furthest_turn(turns: list[tuple[Rate, Rate]], yours: Baseline, base: Baseline, command: str) -> list[Finding]:
     """The turn with the largest gap, of those with enough messages on both sides."""
     wide = [pair for pair in turns if min(pair[0].n, pair[1].n) >= LOW_N]
     if not wide:
         lacking = (
-            "neither side has labels" if not (own.negative_by_turn or base.negative_by_turn)
-            else "your sessions have no sentiment labels" if not own.negative_by_turn
+            "neither side has labels" if not (yours.negative_by_turn or base.negative_by_turn)
+            else "your sessions have no sentiment labels" if not yours.negative_by_turn
             else "the baseline has no sentiment labels" if not base.negative_by_turn
             else f"no turn has {LOW_N} labelled messages on both sides"
         )  # fmt: skip
         return [_gap_finding("turn_gap", "Largest gap of NEGATIVE at one turn", None, command, note=lacking)]
     mine, other = max(wide, key=lambda pair: abs(pair[0].value - pair[1].value))
     note = (
-        f"yours {told(mine.value, 'share')} (n = {mine.n:,}), the baseline's {told(other.value, 'share')}"
+        f"yours {formatted(mine.value, 'share')} (n = {mine.n:,}), the baseline's {formatted(other.value, 'share')}"
         f" (n = {other.n:,}); of {len(wide)} turns compared the furthest apart"
     )
     return [
@@ -107,17 +107,18 @@ def _furthest_turn(turns: list[tuple[Rate, Rate]], own: Baseline, base: Baseline
 
 def _furthest_measure(pairs: list[tuple[Spread, Spread]], command: str) -> list[Finding]:
     """The measure whose means lie the most standard deviations apart, of those measured alike."""
-    known = [(gap, mine, other) for mine, other in _alike(pairs) if (gap := standardised(mine, other)) is not None]
+    gaps = [(gap, mine, other) for mine, other in _alike(pairs) if (gap := standardised(mine, other)) is not None]
     title = "Largest standardised gap of a measure"
-    if not known:
+    if not gaps:
         return [
             _gap_finding("measure_gap", title, None, command, note="no measure varies, of the same version, on both")
         ]
-    gap, mine, other = max(known, key=lambda one: abs(one[0]))
+    gap, mine, other = max(gaps, key=lambda entry: abs(entry[0]))
     name, kind = MEASURES[mine.signal]
     note = (
-        f"mean {told(mine.mean, kind)} against {told(other.mean, kind)} (n = {other.n:,} sessions of the baseline);"
-        f" of {len(known)} measures the furthest apart"
+        f"mean {formatted(mine.mean, kind)} against {formatted(other.mean, kind)}"
+        f" (n = {other.n:,} sessions of the baseline);"
+        f" of {len(gaps)} measures the furthest apart"
     )
     return [
         _gap_finding(
@@ -157,7 +158,7 @@ def _measures_table(pairs: list[tuple[Spread, Spread]]) -> Table:
     for mine, other in pairs:
         name, kind = MEASURES[mine.signal]
         alike = mine.version == other.version
-        figures = [told(value, kind) for value in (*_told(mine), *_told(other))]
+        figures = [formatted(value, kind) for value in (*_summary(mine), *_summary(other))]
         gap = standardised(mine, other) if alike else None
         low, high = _interval(gap, mine, other) if gap is not None else (None, None)
         warning = "" if alike else f"measured otherwise: version {mine.version} against {other.version}"
@@ -193,8 +194,8 @@ def _measures_table(pairs: list[tuple[Spread, Spread]]) -> Table:
     )  # fmt: skip
 
 
-def _told(one: Spread) -> tuple[float, float, float, float]:
-    return one.mean, one.quantiles[_MEDIAN], one.quantiles[0], one.quantiles[-1]
+def _summary(spread: Spread) -> tuple[float, float, float, float]:
+    return spread.mean, spread.quantiles[_MEDIAN], spread.quantiles[0], spread.quantiles[-1]
 
 
 def _turns_table(turns: list[tuple[Rate, Rate]]) -> Table:
@@ -232,7 +233,8 @@ def _turns_chart(turns: list[tuple[Rate, Rate]]) -> Chart | None:
             "value": rate.value,
             "low": rate.low,
             "high": rate.high,
-            "tip": f"turn {rate.turn}, {name}: {rate.negative:,} of {rate.n:,} NEGATIVE, {told(rate.value, 'share')}",
+            "tip": f"turn {rate.turn}, {name}: {rate.negative:,} of {rate.n:,} NEGATIVE,"
+            f" {formatted(rate.value, 'share')}",
         }
         for pair in turns
         for name, rate in zip((YOURS, BASE), pair, strict=True)
@@ -259,8 +261,8 @@ def _measures_chart(pairs: list[tuple[Spread, Spread]]) -> Chart | None:
         low, high = _interval(gap, mine, other)
         name, kind = MEASURES[mine.signal]
         tip = (
-            f"{name}: {gap:+.2f} standard deviations; mean {told(mine.mean, kind)} (n = {mine.n:,}) against"
-            f" {told(other.mean, kind)} (n = {other.n:,})"
+            f"{name}: {gap:+.2f} standard deviations; mean {formatted(mine.mean, kind)} (n = {mine.n:,}) against"
+            f" {formatted(other.mean, kind)} (n = {other.n:,})"
         )
         rows.append({"name": name, "value": gap, "low": low, "high": high, "tip": tip})
     if not rows:
@@ -277,15 +279,15 @@ def _measures_chart(pairs: list[tuple[Spread, Spread]]) -> Chart | None:
     )
 
 
-def _limits(own: Baseline, base: Baseline, pairs: list[tuple[Spread, Spread]]) -> list[str]:
+def _limits(yours: Baseline, base: Baseline, pairs: list[tuple[Spread, Spread]]) -> list[str]:
     limits = [
         "A gap to the baseline is one of tasks, agents and people as much as of you. Its intervals take sessions as"
         " independent, and of many gaps the largest is large by chance too."
     ]
-    for one, whose in ((base, "the baseline's"), (own, "your")):
-        if one.largest_place is not None and one.largest_place > DOMINANT:
-            limits.append(f"{one.largest_place:.0%} of {whose} sessions whose place is known lie in one place.")
-    if own.negative_by_turn and base.negative_by_turn and own.labels_mark != base.labels_mark:
+    for baseline, whose in ((base, "the baseline's"), (yours, "your")):
+        if baseline.largest_place is not None and baseline.largest_place > DOMINANT:
+            limits.append(f"{baseline.largest_place:.0%} of {whose} sessions whose place is known lie in one place.")
+    if yours.negative_by_turn and base.negative_by_turn and yours.labels_mark != base.labels_mark:
         limits.append(
             "Your sentiment labels and the baseline's are of different labellers or prompts: a gap may be theirs. Two"
             " labellers of one data set agreed with a kappa of 0.43 (agent-traces)."

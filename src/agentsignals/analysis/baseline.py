@@ -109,9 +109,9 @@ class Baseline(Struct, frozen=True, kw_only=True):
 def baseline_of(inputs: Inputs, context: str) -> Baseline:
     """What these rows of `QUERY` are like."""
     sessions = inputs.rows["sessions"]
-    known = Places(sessions)
-    places = Counter(place for row in sessions if (place := known.of(row)) is not None)
-    found = labelled(inputs)
+    session_places = Places(sessions)
+    places = Counter(place for row in sessions if (place := session_places.of(row)) is not None)
+    labels = labelled(inputs)
     return Baseline(
         form=FORM,
         context=context,
@@ -119,8 +119,8 @@ def baseline_of(inputs: Inputs, context: str) -> Baseline:
         places=len(places),
         largest_place=max(places.values()) / places.total() if places else None,
         measures=spreads(inputs.rows["measures"]),
-        negative_by_turn=rates(found) if found else [],
-        labels_mark=_mark(found, inputs.rows["labels"]) if found else "",
+        negative_by_turn=rates(labels) if labels else [],
+        labels_mark=_mark(labels, inputs.rows["labels"]) if labels else "",
     )
 
 
@@ -153,20 +153,20 @@ def _spread(path: str, version: int, ascending: list[float]) -> Spread:
     )
 
 
-def rates(found: Labelled) -> list[Rate]:
+def rates(labels: Labelled) -> list[Rate]:
     """NEGATIVE by turn, of the turns with enough labelled messages."""
-    told = []
+    by_turn = []
     for first, last in bands():
-        point = found.estimate(partial(negative_at, first=first, last=last))
+        point = labels.estimate(partial(negative_at, first=first, last=last))
         if point.n >= FEWEST:
             low, high = point.interval or (None, None)
-            told.append(Rate(f"{first}+" if last == inf else f"{first}", int(point.n), int(point.k), low, high))
-    return told
+            by_turn.append(Rate(f"{first}+" if last == inf else f"{first}", int(point.n), int(point.k), low, high))
+    return by_turn
 
 
-def _mark(found: Labelled, labels: Sequence[Row]) -> str:
-    prompts = sorted({row["prompt_hash"] or "" for row in labels if row["labeller"] == found.labeller})
-    return hashlib.blake2b("\0".join([found.labeller, *prompts]).encode(), digest_size=4).hexdigest()
+def _mark(labelled_sessions: Labelled, labels: Sequence[Row]) -> str:
+    prompts = sorted({row["prompt_hash"] or "" for row in labels if row["labeller"] == labelled_sessions.labeller})
+    return hashlib.blake2b("\0".join([labelled_sessions.labeller, *prompts]).encode(), digest_size=4).hexdigest()
 
 
 def difference(mine: Rate, other: Rate) -> Interval | None:
@@ -197,31 +197,31 @@ def decode(data: bytes, name: str) -> Baseline:
     if len(data) > _MOST_BYTES:
         raise BaselineError(f"{name} is no baseline: it has {len(data):,} bytes.", hint)
     try:
-        found = msgspec.json.decode(data, type=Baseline)
+        baseline = msgspec.json.decode(data, type=Baseline)
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
         raise BaselineError(f"{name} is no baseline: {problem}.", hint) from problem
-    if found.form != FORM:
-        raise BaselineError(f"{name} is a baseline of form {found.form}, and form {FORM} is read here.", hint)
-    wrong = _wrong(found)
+    if baseline.form != FORM:
+        raise BaselineError(f"{name} is a baseline of form {baseline.form}, and form {FORM} is read here.", hint)
+    wrong = _wrong(baseline)
     if wrong:
         raise BaselineError(f"{name} is no baseline: {wrong}.", hint)
-    return found
+    return baseline
 
 
-def _wrong(found: Baseline) -> str:
+def _wrong(baseline: Baseline) -> str:
     """What in it can't be; empty when all can."""
-    if found.context not in ("product", "eval"):
+    if baseline.context not in ("product", "eval"):
         return "its context is neither product nor eval"
-    known: Mapping[str, int] = {(f"{a}+" if b == inf else f"{a}"): a for a, b in bands()}
-    turns = [rate.turn for rate in found.negative_by_turn]
-    if len(set(turns)) < len(turns) or any(r.n < FEWEST or r.negative > r.n for r in found.negative_by_turn):
+    first_turns: Mapping[str, int] = {(f"{a}+" if b == inf else f"{a}"): a for a, b in bands()}
+    turns = [rate.turn for rate in baseline.negative_by_turn]
+    if len(set(turns)) < len(turns) or any(r.n < FEWEST or r.negative > r.n for r in baseline.negative_by_turn):
         return "a turn comes twice, or has more NEGATIVE messages than messages"
-    if not set(turns) <= set(known):
+    if not set(turns) <= set(first_turns):
         return "it has a turn that is none"
-    figures = [f for s in found.measures for f in (s.mean, s.sd, *s.quantiles)]
+    figures = [f for s in baseline.measures for f in (s.mean, s.sd, *s.quantiles)]
     if any(abs(figure) > _LARGEST for figure in figures):
         return "a figure is beyond all measure"
-    paths = [spread.signal for spread in found.measures]
-    if len(set(paths)) < len(paths) or any(len(s.quantiles) != len(QUANTILES) or s.n < 2 for s in found.measures):
+    paths = [spread.signal for spread in baseline.measures]
+    if len(set(paths)) < len(paths) or any(len(s.quantiles) != len(QUANTILES) or s.n < 2 for s in baseline.measures):
         return "a measure comes twice, or lacks quantiles"
     return ""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from math import ceil, inf
 from typing import Any
 
-from agentsignals.analysis.figures import told
+from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.study import Kind, Row
 
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
@@ -40,7 +40,7 @@ def _names(rows: Sequence[Row], title: str | None = None) -> dict[str, Any]:
 
 def bars(rows: Sequence[Row], title: str, kind: Kind = "count") -> dict[str, Any]:
     """A horizontal bar a row, in the order given, its value at the end. Rows: name, value, tip."""
-    shown = [{**row, "told": told(row["value"], kind)} for row in rows]
+    shown = [{**row, "told": formatted(row["value"], kind)} for row in rows]
     most = max((row["value"] for row in rows), default=0)
     room = {"scale": {"domain": [0, most * 1.25 or 1]}}  # for the figure at the end of the longest bar
     return _spec(
@@ -74,7 +74,7 @@ def dots(rows: Sequence[Row], title: str, kind: Kind = "share") -> dict[str, Any
 
 def histogram(rows: Sequence[Row], title: str, counted: str) -> dict[str, Any]:
     """A column a class of values, in the order given, its count on top. Rows: name, value, tip."""
-    shown = [{**row, "told": told(row["value"], "count") if row["value"] else ""} for row in rows]
+    shown = [{**row, "told": formatted(row["value"], "count") if row["value"] else ""} for row in rows]
     x = {**_names(rows, title), "axis": {"labelAngle": 0, "labelOverlap": False}}
     most = max((row["value"] for row in rows), default=0)
     return _spec(

@@ -27,29 +27,27 @@ class Estimate:
         self.value = self.k / self.n if self.n else None
         # A session whose place nobody knows is a place of its own.
         self.places: Clustered = clustered((places.get(s, ("session", s)), k, n) for s, k, n in self._parts)
-        self.known = len({places[s] for s, _, n in self._parts if n > 0 and s in places})
+        self.known_places = len({places[s] for s, _, n in self._parts if n > 0 and s in places})
         self.interval, self._note = self._drawn()
 
     def _drawn(self) -> tuple[Interval | None, str]:
-        found = self.places
-        if found.interval is not None:
+        places = self.places
+        if places.interval is not None:
             return (
-                found.interval,
-                f"the interval draws {found.clusters:,} places, worth {found.effective:.1f} equal ones",
+                places.interval,
+                f"the interval draws {places.clusters:,} places, worth {places.effective:.1f} equal ones",
             )
         by_session = clustered(self._parts)
         if by_session.interval is not None:
-            told = (
-                f"{found.clusters} place{'' if found.clusters == 1 else 's'}: the interval draws {self._of}, and speaks"
-            )
-            return by_session.interval, f"{told} of no other place"
+            few_places = f"{places.clusters} place{'' if places.clusters == 1 else 's'}"
+            return by_session.interval, f"{few_places}: the interval draws {self._of}, and speaks of no other place"
         few = share_interval([(k, n) for _, k, n in self._parts])
         return few, f"fewer than {FEWEST_CLUSTERS} {self._of}" if self.n else ""
 
     @property
     def dominated(self) -> bool:
         """Whether one place makes more than half of it."""
-        return self.known > 0 and self.places.largest > DOMINANT
+        return self.known_places > 0 and self.places.largest > DOMINANT
 
     @property
     def note(self) -> str:
@@ -57,10 +55,12 @@ class Estimate:
         most = f"; {self.places.largest:.0%} lies in one place" if self.dominated else ""
         return self._note + most
 
-    def finding(self, note: str = "", **told: Any) -> Finding:
-        """The share as a finding. `told`: id, title, unit, of, command and what else is known."""
+    def finding(self, note: str = "", **fields: Any) -> Finding:
+        """The share as a finding. `fields`: id, title, unit, of, command and what else is known."""
         more = "; ".join(part for part in (note, self.note) if part)
-        return Finding(value=self.value, n=int(self.n), interval=self.interval, note=more, **{"kind": "share", **told})
+        return Finding(
+            value=self.value, n=int(self.n), interval=self.interval, note=more, **{"kind": "share", **fields}
+        )
 
 
 def median_interval(values: Sequence[tuple[str, float]], places: Mapping[str, str]) -> Interval | None:

@@ -59,9 +59,9 @@ def histogram_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
 def _short(edges: Sequence[float], i: int) -> str:
     """A class under its column: the one value it holds, or its upper end."""
     if i == len(edges):
-        return f">{_told(edges, edges[-1])}"
-    told = _told(edges, edges[i])
-    return told if i == 0 or _single(edges, i) else f"≤{told}"
+        return f">{_edge_text(edges, edges[-1])}"
+    label = _edge_text(edges, edges[i])
+    return label if i == 0 or _single(edges, i) else f"≤{label}"
 
 
 def _long(edges: Sequence[float], i: int) -> str:
@@ -71,12 +71,12 @@ def _long(edges: Sequence[float], i: int) -> str:
     below = edges[i - 1]
     if edges is COUNTS:
         return f"{below + 1:g} to {edges[i]:g}"
-    return f"over {_told(edges, below)} to {_told(edges, edges[i])}"
+    return f"over {_edge_text(edges, below)} to {_edge_text(edges, edges[i])}"
 
 
 def _single(edges: Sequence[float], i: int) -> bool:
     return edges is COUNTS and edges[i] - edges[i - 1] == 1
 
 
-def _told(edges: Sequence[float], edge: float) -> str:
+def _edge_text(edges: Sequence[float], edge: float) -> str:
     return f"{edge * 100:g}%" if edges is SHARES else f"{edge:g}"

@@ -12,7 +12,7 @@ MISSING = "–"
 _UNITS = (("G", 1e9), ("M", 1e6), ("k", 1e3))
 
 
-def told(value: Any, kind: Kind) -> str:
+def formatted(value: Any, kind: Kind) -> str:
     """A value in words of its kind; a dash when it is missing."""
     if value is None:
         return MISSING
@@ -30,8 +30,8 @@ def _number(value: float) -> str:
     size = abs(value)
     if size >= 100 or float(value).is_integer():
         return f"{value:,.0f}"
-    told_value = f"{value:.1f}" if size >= 10 else f"{value:.2f}"
-    return told_value.rstrip("0").removesuffix(".")
+    digits = f"{value:.1f}" if size >= 10 else f"{value:.2f}"
+    return digits.rstrip("0").removesuffix(".")
 
 
 def _tokens(value: float) -> str:

@@ -53,7 +53,7 @@ class Labelled:
 
     def estimate(self, count: Callable[[Conversation], Part | None]) -> Estimate:
         """A share over these conversations, by what each has of it."""
-        counted = ((one.session_id, count(one)) for one in self.conversations)
+        counted = ((conversation.session_id, count(conversation)) for conversation in self.conversations)
         return Estimate([(name, *part) for name, part in counted if part is not None], self.places)
 
     def command(self, study: str) -> str:
@@ -65,36 +65,38 @@ class Labelled:
         of_place = Counter(self.places.get(c.session_id) for c in self.conversations for _ in c.labelled)
         n = of_place.total()
         of_place.pop(None, None)
-        found = [f"Sentiment labels are by {self.labeller}.", OUTPUT, FEW_PLACES]
+        limits = [f"Sentiment labels are by {self.labeller}.", OUTPUT, FEW_PLACES]
         most = max(of_place.values(), default=0)
         if 2 * most > n:
-            found.append(
+            limits.append(
                 f"{most / n:.0%} of the labelled messages lie in one place: the figures of sentiment are its people's."
             )
-        return found
+        return limits
 
 
 def labelled(inputs: Inputs) -> Labelled | None:
     """The conversations by the labeller asked for, else by the one with most labels; None when there is no label."""
-    own: dict[str, dict[tuple[str, int], Row]] = {}
+    by_labeller: dict[str, dict[tuple[str, int], Row]] = {}
     for row in inputs.rows["labels"]:
-        own.setdefault(row["labeller"], {})[row["session_id"], row["turn"]] = row
+        by_labeller.setdefault(row["labeller"], {})[row["session_id"], row["turn"]] = row
     messages: dict[str, list[Row]] = {}
     for row in inputs.rows["messages"]:
         messages.setdefault(row["session_id"], []).append(row)
-    name = inputs.labeller or chosen({n: _standing(rows) for n, rows in own.items()})
-    if name is None or name not in own:
+    name = inputs.labeller or chosen({n: _standing(rows) for n, rows in by_labeller.items()})
+    if name is None or name not in by_labeller:
         return None
-    values = {key: label(row["value"]) for key, row in own[name].items()}
-    judged = {session_id for session_id, _ in own[name]}
-    found = [
+    values = {key: label(row["value"]) for key, row in by_labeller[name].items()}
+    judged = {session_id for session_id, _ in by_labeller[name]}
+    conversations = [
         Conversation(s, [Message(r["turn"] + 1, values.get((s, r["turn"])), r["model"]) for r in rows])
         for s, rows in messages.items()
         if s in judged
     ]
     where = Places(inputs.rows["messages"])
     places = {s: place for s, rows in messages.items() if (place := where.of(rows[0])) is not None}
-    return Labelled(name, found, places) if any(one.labelled for one in found) else None
+    return (
+        Labelled(name, conversations, places) if any(conversation.labelled for conversation in conversations) else None
+    )
 
 
 def _standing(rows: dict[tuple[str, int], Row]) -> tuple[int, int]:

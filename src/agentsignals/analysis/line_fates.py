@@ -8,7 +8,7 @@ from typing import Any
 
 from agentsignals.analysis.charts import bars, dots
 from agentsignals.analysis.clusters import Estimate, Part
-from agentsignals.analysis.figures import told
+from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.modes import NAMES, OF_ROAD, ROADS, by_session
 from agentsignals.analysis.study import Chart, Column, Row, Table
 
@@ -61,8 +61,8 @@ def by_mode(sessions: list[Row], modes: list[Row], places: dict[str, str]) -> Ta
     for road in ROADS:
         mode_of = by_session(modes, road)
         for mode in OF_ROAD[road]:
-            own = [row for row in sessions if mode_of.get(row["session_id"]) == mode]
-            shown += [[f"{NAMES[mode]}, {road}", *_figures(own, places)]] if own else []
+            group = [row for row in sessions if mode_of.get(row["session_id"]) == mode]
+            shown += [[f"{NAMES[mode]}, {road}", *_figures(group, places)]] if group else []
     if sessions:
         shown.insert(0, ["all", *_figures(sessions, places)])
     return Table(
@@ -102,7 +102,7 @@ def _told_apart(repos: list[str]) -> list[str]:
     """The last parts of addresses or folders, as few as tell all of them apart."""
     parts = [repo.rstrip("/").split("/") for repo in repos]
     most = max(map(len, parts), default=0)
-    shown = [["/".join(one[-n:]) for one in parts] for n in range(1, most + 1)]
+    shown = [["/".join(segments[-n:]) for segments in parts] for n in range(1, most + 1)]
     return next((names for names in shown if len({*names}) == len(names)), repos)
 
 
@@ -113,9 +113,9 @@ def by_repo(sessions: list[Row], commits: list[Row], lines: list[Row]) -> Table:
     for repo, name in zip(repos, _told_apart(repos), strict=True):
         linked = {session_id for row in commits if row["repo"] == repo for session_id in row["session_ids"]}
         fates = _fates(row for row in sessions if row["session_id"] in linked)
-        own = [row for row in lines if row["repo"] == repo]
-        known = {who: living(row for row in own if row["is_agents"] == who) for who in (True, False)}
-        alive = [(sum(k for _, k, _ in rows), sum(n for _, _, n in rows)) for rows in known.values()]
+        repo_lines = [row for row in lines if row["repo"] == repo]
+        by_author = {who: living(row for row in repo_lines if row["is_agents"] == who) for who in (True, False)}
+        alive = [(sum(k for _, k, _ in rows), sum(n for _, _, n in rows)) for rows in by_author.values()]
         slices = [row for row in commits if row["repo"] == repo and row["written_in_files"] >= ENOUGH_LINES]
         made = sum(row["written_in_files"] for row in slices)
         kept = sum(row["kept"] for row in slices)
@@ -158,12 +158,12 @@ def _aged(lines: list[Row]) -> list[tuple[str, list[Row], list[Row]]]:
     for row in lines:
         weeks = (newest[row["repo"]] - row["committed"]) / _WEEK_S
         classes[sum(weeks > end for end in _AGES)].append(row)
-    found = []
+    aged = []
     for n, rows in sorted(classes.items()):
         begin = 0 if n == 0 else _AGES[n - 1]
         name = f"over {begin} weeks" if n == len(_AGES) else f"{begin} to {_AGES[n]} weeks"
-        found.append((name, [r for r in rows if r["is_agents"]], [r for r in rows if not r["is_agents"]]))
-    return found
+        aged.append((name, [r for r in rows if r["is_agents"]], [r for r in rows if not r["is_agents"]]))
+    return aged
 
 
 def by_age(lines: list[Row], repos: dict[str, str]) -> Table:
@@ -171,8 +171,8 @@ def by_age(lines: list[Row], repos: dict[str, str]) -> Table:
     for name, agents, others in _aged([row for row in lines if row["known"]]):
         row: list[Any] = [name, len({r["commit_sha"] for r in [*agents, *others]})]
         for rows in (agents, others):
-            one = Estimate(living(rows), repos, "commits")
-            row += [int(one.n), one.value, *(one.interval or (None, None))]
+            estimate = Estimate(living(rows), repos, "commits")
+            row += [int(estimate.n), estimate.value, *(estimate.interval or (None, None))]
         shown.append(row)
     sides = (("agent", "agents' lines"), ("other", "other lines"))
     return Table(
@@ -222,12 +222,14 @@ def fates_chart(sessions: list[Row]) -> Chart | None:
 def age_chart(lines: list[Row], repos: dict[str, str]) -> Chart | None:
     rows: list[Row] = []
     for name, agents, _ in _aged([row for row in lines if row["known"]]):
-        one = Estimate(living(agents), repos, "commits")
-        if one.value is None:
+        estimate = Estimate(living(agents), repos, "commits")
+        if estimate.value is None:
             continue
-        low, high = one.interval or (None, None)
-        tip = f"{name}: {told(one.value, 'share')} of {one.n:,.0f} lines"
-        rows.append({"name": f"{name} ({one.n:,.0f})", "value": one.value, "low": low, "high": high, "tip": tip})
+        low, high = estimate.interval or (None, None)
+        tip = f"{name}: {formatted(estimate.value, 'share')} of {estimate.n:,.0f} lines"
+        rows.append(
+            {"name": f"{name} ({estimate.n:,.0f})", "value": estimate.value, "low": low, "high": high, "tip": tip}
+        )
     if len(rows) < 2:
         return None
     return Chart(

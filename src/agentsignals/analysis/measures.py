@@ -36,27 +36,27 @@ def of_parts(pairs: Sequence[tuple[float, float]]) -> float | None:
     return fsum(a for a, _ in pairs) / below if below else None
 
 
-def median_finding(inputs: Inputs, path: str, **told: Any) -> Finding:
-    """The median of a signal over the sessions that have it. `told`: id, title, unit, kind and what else is known."""
-    found = numbers(inputs, path)
+def median_finding(inputs: Inputs, path: str, **fields: Any) -> Finding:
+    """The median of a signal over the sessions that have it. `fields`: id, title, unit, kind and what else is known."""
+    values = numbers(inputs, path)
     return Finding(
-        value=median(found),
-        n=len(found),
+        value=median(values),
+        n=len(values),
         of="sessions",
-        interval=median_interval(found),
+        interval=median_interval(values),
         signals=(path,),
         command=again(sql.number_of(path)),
-        **{"kind": "number", "note": _without(inputs, path), **told},
+        **{"kind": "number", "note": _without(inputs, path), **fields},
     )
 
 
-def pooled_finding(inputs: Inputs, path: str, of: str, share: bool = True, **told: Any) -> Finding:
+def pooled_finding(inputs: Inputs, path: str, of: str, share: bool = True, **fields: Any) -> Finding:
     """A ratio signal over all sessions together. `share`: the numerator is part of the denominator."""
     pairs = parts(of_signal(inputs, path))
     interval = share_interval(pairs) if share else ratio_interval(pairs)
     kind: Kind = "share" if share else "number"
     sessions = f"over {len(pairs):,} sessions" if pairs else _without(inputs, path)
-    note = told.pop("note", "")
+    note = fields.pop("note", "")
     return Finding(
         value=of_parts(pairs),
         n=int(sum(b for _, b in pairs)),
@@ -65,14 +65,14 @@ def pooled_finding(inputs: Inputs, path: str, of: str, share: bool = True, **tol
         signals=(path,),
         command=again(sql.pooled(path)),
         note="; ".join(part for part in (sessions, note) if part),
-        **{"kind": kind, **told},
+        **{"kind": kind, **fields},
     )
 
 
-def share_finding(k: int, n: int, **told: Any) -> Finding:
+def share_finding(k: int, n: int, **fields: Any) -> Finding:
     """The share of sessions that have a property; sessions are taken as independent."""
     interval: Interval | None = wilson(k, n)
-    return Finding(value=k / n if n else None, n=n, interval=interval, **{"kind": "share", "of": "sessions", **told})
+    return Finding(value=k / n if n else None, n=n, interval=interval, **{"kind": "share", "of": "sessions", **fields})
 
 
 def _without(inputs: Inputs, path: str) -> str:

@@ -48,5 +48,5 @@ def by_session(rows: Iterable[Row], road: Road) -> dict[str, str]:
 
 def road_of(rows: Iterable[Row]) -> Road:
     """The road that figures take where they take one: the replay's, unless nothing was replayed."""
-    known = list(rows)
-    return "replayed" if any(row["replayed"] is not None for row in known) or not known else "recorded"
+    sessions = list(rows)
+    return "replayed" if any(row["replayed"] is not None for row in sessions) or not sessions else "recorded"

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 from agentsignals.analysis.charts import lines
-from agentsignals.analysis.figures import told
+from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.rolling import T, iso, rolling
 from agentsignals.analysis.study import Chart, Kind, Row
 
 
 def lines_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
-    found: Sequence[tuple[datetime, T]],
+    stamped: Sequence[tuple[datetime, T]],
     measures: Mapping[str, Callable[[list[T]], float | None]],
     *,
     id: str,  # noqa: A002  (the chart's field)
@@ -28,12 +28,12 @@ def lines_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
     Days with fewer than `fewest` observations behind them have no point, and the line runs straight across.
     """
     rows: list[Row] = []
-    windows = list(rolling(found, days, fewest))
+    windows = list(rolling(stamped, days, fewest))
     for day, values in windows:
         for name, measure in measures.items():
             value = measure(values)
             if value is not None:
-                tip = f"{name}, {days} days to {day:%Y-%m-%d}: {told(value, kind)}, n = {len(values):,} {of}"
+                tip = f"{name}, {days} days to {day:%Y-%m-%d}: {formatted(value, kind)}, n = {len(values):,} {of}"
                 rows.append({"name": name, "from": iso(day), "value": value, "tip": tip})
     if len(windows) < 2 or not rows:
         return None
@@ -45,7 +45,7 @@ def lines_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
         title=title,
         says=f"{title}, from {first:%Y-%m-%d} to {last:%Y-%m-%d}, UTC. At the end: " + "; ".join(ends),
         spec=lines(rows, unit, kind, [name for name in measures if name in drawn], (iso(first), iso(last))),
-        n=len(found),
+        n=len(stamped),
         of=of,
         note=f"each point is of the {days} days up to it; days with fewer than {fewest} {of} behind them have none",
     )

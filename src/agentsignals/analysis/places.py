@@ -21,6 +21,6 @@ class Places:
 
 def by_session(rows: Iterable[Row]) -> dict[str, str]:
     """The place of each session whose place is known. Rows: session_id, repo, cwd."""
-    known = list(rows)
-    where = Places(known)
-    return {row["session_id"]: place for row in known if (place := where.of(row)) is not None}
+    sessions = list(rows)
+    where = Places(sessions)
+    return {row["session_id"]: place for row in sessions if (place := where.of(row)) is not None}

@@ -37,11 +37,11 @@ class Kept:
 
     def __init__(self, rows: Sequence[Row], places: dict[str, str]) -> None:
         self.left_out: Counter[str] = Counter()
-        found = self._cleaned(rows, places)
-        self.prompts = self._capped(self._sized(_without_names(found)))
+        prompts = self._cleaned(rows, places)
+        self.prompts = self._capped(self._sized(_without_names(prompts)))
 
     def _cleaned(self, rows: Sequence[Row], places: dict[str, str]) -> list[Prompt]:
-        found = []
+        prompts = []
         mask = Redactor(apart=False).plain  # first of all: a word alone no longer shows what it was part of
         for row in rows:
             if row["language"] != "en":
@@ -51,42 +51,42 @@ class Kept:
             else:
                 # A session whose place nobody knows is a place of its own.
                 place = places.get(row["session_id"]) or str(row["session_id"])
-                found.append(Prompt(row, place, own_words(mask(row["text"]))))
-        return found
+                prompts.append(Prompt(row, place, own_words(mask(row["text"]))))
+        return prompts
 
     def _sized(self, prompts: list[Prompt]) -> list[Prompt]:
         """Neither too short nor too long, each once."""
-        found: dict[str, Prompt] = {}
-        for one in prompts:
-            if len(one.text) < SHORTEST:
+        by_text: dict[str, Prompt] = {}
+        for prompt in prompts:
+            if len(prompt.text) < SHORTEST:
                 self.left_out["too short"] += 1
-            elif len(one.text) > LONGEST:
+            elif len(prompt.text) > LONGEST:
                 self.left_out["too long"] += 1
-            elif one.text.lower() in found:
+            elif prompt.text.lower() in by_text:
                 self.left_out["said before"] += 1
             else:
-                found[one.text.lower()] = one
-        return list(found.values())
+                by_text[prompt.text.lower()] = prompt
+        return list(by_text.values())
 
     def _capped(self, prompts: list[Prompt]) -> list[Prompt]:
         """Of each place at most a tenth of all, twenty at least: those whose hash comes first."""
         most = max(20, -(-len(prompts) // 10))
         taken: Counter[str] = Counter()
         kept: set[int] = set()
-        for one in sorted(prompts, key=_by_chance):
-            taken[one.place] += 1
-            if taken[one.place] > most:
+        for prompt in sorted(prompts, key=_by_chance):
+            taken[prompt.place] += 1
+            if taken[prompt.place] > most:
                 self.left_out["beyond its place's share"] += 1
             elif len(kept) >= MOST:
                 self.left_out[f"beyond {MOST:,}, which are compared at once"] += 1
             else:
-                kept.add(id(one))
-        return [one for one in prompts if id(one) in kept]
+                kept.add(id(prompt))
+        return [prompt for prompt in prompts if id(prompt) in kept]
 
 
-def _by_chance(one: Prompt) -> bytes:
+def _by_chance(prompt: Prompt) -> bytes:
     """An order that has nothing to do with time or place, and is the same each time."""
-    return hashlib.blake2b(one.text.encode(errors="replace"), digest_size=8).digest()
+    return hashlib.blake2b(prompt.text.encode(errors="replace"), digest_size=8).digest()
 
 
 def own_words(text: str) -> str:
@@ -98,11 +98,11 @@ def own_words(text: str) -> str:
 def _without_names(prompts: list[Prompt]) -> list[Prompt]:
     """Words of a place's name are taken out of its prompts, unless two other places use them: they are common words."""
     used: dict[str, set[str]] = {}
-    for one in prompts:
-        for word in set(words_of(one.text)):
-            used.setdefault(word, set()).add(one.place)
-    for one in prompts:
-        named = set(words_of(_NO_LETTERS.sub(" ", one.place)))
-        names = {word for word in named if len(used.get(word, set()) - {one.place}) < 2}
-        one.text = " ".join(word for word in one.text.split() if not names.intersection(words_of(word)))
+    for prompt in prompts:
+        for word in set(words_of(prompt.text)):
+            used.setdefault(word, set()).add(prompt.place)
+    for prompt in prompts:
+        named = set(words_of(_NO_LETTERS.sub(" ", prompt.place)))
+        names = {word for word in named if len(used.get(word, set()) - {prompt.place}) < 2}
+        prompt.text = " ".join(word for word in prompt.text.split() if not names.intersection(words_of(word)))
     return prompts

@@ -14,12 +14,12 @@ MOST_POINTS = 150
 """A chart of more points shows no more; of a longer time only every n-th day is drawn."""
 
 
-def rolling(found: Sequence[tuple[datetime, T]], days: int, fewest: int = 1) -> Iterator[tuple[datetime, list[T]]]:
+def rolling(stamped: Sequence[tuple[datetime, T]], days: int, fewest: int = 1) -> Iterator[tuple[datetime, list[T]]]:
     """For each day from the first observation to the last: the observations of that day and the `days` - 1 before it.
 
     Days whose window holds fewer than `fewest` are left out: one session is no share.
     """
-    ascending = sorted(found, key=lambda pair: pair[0])
+    ascending = sorted(stamped, key=lambda pair: pair[0])
     if not ascending:
         return
     first, last = start_of(ascending[0][0], "day"), start_of(ascending[-1][0], "day")

@@ -116,10 +116,10 @@ class Inputs(Struct, frozen=True):
     labeller: str = ""
     """Whose labels studies of labels are to take; empty for the labeller with most of them."""
 
-    def known(self, rows: str, *columns: str) -> list[Any]:
+    def present(self, rows: str, *columns: str) -> list[Any]:
         """The values of a column, or tuples of several, of the rows where none is missing."""
-        found = [tuple(row[c] for c in columns) for row in self.rows[rows]]
-        whole = [values for values in found if None not in values]
+        values_by_row = [tuple(row[c] for c in columns) for row in self.rows[rows]]
+        whole = [values for values in values_by_row if None not in values]
         return [values[0] for values in whole] if len(columns) == 1 else whole
 
 
@@ -152,9 +152,9 @@ def again(sql: str) -> str:
 
 
 def _stamped(finding: Finding, inputs: Inputs) -> Finding:
-    known = inputs.versions
-    used = {path: known.signals[path] for path in finding.signals if path in known.signals}
-    versions = Versions(known.schema, used, known.prices if finding.priced else ())
+    store_versions = inputs.versions
+    used = {path: store_versions.signals[path] for path in finding.signals if path in store_versions.signals}
+    versions = Versions(store_versions.schema, used, store_versions.prices if finding.priced else ())
     command = finding.command
     if inputs.context:
         for verb in ("query", "report"):

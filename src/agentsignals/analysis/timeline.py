@@ -9,7 +9,7 @@ from math import fsum
 
 from agentsignals.analysis.calendar import Buckets, buckets, following
 from agentsignals.analysis.charts import OTHERS, over_time
-from agentsignals.analysis.figures import told
+from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.measures import MOST_AGENTS, agents_in_order
 from agentsignals.analysis.study import Chart, Kind, Row
 
@@ -40,7 +40,7 @@ def over_time_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
     for s in placed:
         name = s["agent"] if s["agent"] in named else OTHERS
         sums[span.of(s["started_at"])][name].append(1 if column is None else s[column])
-    rows = _stacked(sums, names, span, lambda v: f"{told(v, kind)}{'' if kind == 'usd' else f' {unit}'}")
+    rows = _stacked(sums, names, span, lambda v: f"{formatted(v, kind)}{'' if kind == 'usd' else f' {unit}'}")
     missing = len(sessions) - len(placed)
     lacking = "" if column is None else f" or {title.lower()}"
     return Chart(
@@ -62,11 +62,11 @@ def _stacked(
         end = following(start, span.step)
         low = 0.0
         for name in names:
-            found = sums[start].get(name)
-            if not found:
+            values = sums[start].get(name)
+            if not values:
                 continue
-            high = low + fsum(found)
-            tip = f"{name}, {span.step} of {start:%Y-%m-%d}: {say(fsum(found))}, n = {len(found):,} sessions"
+            high = low + fsum(values)
+            tip = f"{name}, {span.step} of {start:%Y-%m-%d}: {say(fsum(values))}, n = {len(values):,} sessions"
             until = end - (end - start) * _GAP
             rows.append(
                 {"name": name, "from": _iso(start), "to": _iso(until), "low": low, "high": high, "tip": tip}

@@ -53,17 +53,17 @@ def rates(scans: Iterable[Row], findings: Iterable[Row]) -> list[Rate]:
     """
     scanned = list(scans)
     modes = {(s["repo"], s["commit_sha"]): {"mode": s["mode"], "recorded_mode": s["recorded_mode"]} for s in scanned}
-    found = [f | modes[key] for f in findings if (key := (f["repo"], f["commit_sha"])) in modes]
-    told: list[Rate] = []
+    of_modes = [f | modes[key] for f in findings if (key := (f["repo"], f["commit_sha"])) in modes]
+    counted: list[Rate] = []
     for files in (ALL, CODE):
         of = [s for s in scanned if files == ALL or s["place"] == CODE]
-        those = [f for f in found if files == ALL or f["place"] == CODE]
-        told.append(_counted(_empty("any", "all", "all", files), of, those, _all_lines))
+        those = [f for f in of_modes if files == ALL or f["place"] == CODE]
+        counted.append(_counted(_empty("any", "all", "all", files), of, those, _all_lines))
         for attribution in (REPLAYED, SURE):
-            told += _by_owner(attribution, files, of, those)
+            counted += _by_owner(attribution, files, of, those)
         for attribution, column in ((REPLAYED, "mode"), (RECORDED, "recorded_mode")):
-            told += _by_mode(attribution, column, files, of, those)
-    return told
+            counted += _by_mode(attribution, column, files, of, those)
+    return counted
 
 
 def _empty(attribution: str, by: str, group: str, files: str) -> Rate:
@@ -72,9 +72,9 @@ def _empty(attribution: str, by: str, group: str, files: str) -> Rate:
 
 def _by_owner(attribution: str, files: str, scans: list[Row], findings: list[Row]) -> Iterator[Rate]:
     groups: dict[str, list[Row]] = defaultdict(list)
-    for one in findings:
-        if one["change"] == "introduced":
-            groups[_owner(one, attribution)].append(one)
+    for finding in findings:
+        if finding["change"] == "introduced":
+            groups[_owner(finding, attribution)].append(finding)
     for owner in OWNERS:
         rate = _empty(attribution, "owner", owner, files)
         _counted(rate, scans, groups[owner], _lines_of(owner, attribution))

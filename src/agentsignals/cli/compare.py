@@ -125,7 +125,7 @@ def _retries(shown: Sequence[Candidate], yes_or_no: bool) -> str:
 
 def _took(shown: Sequence[Candidate]) -> str:
     from agentsignals.analysis.compare import MEASURES
-    from agentsignals.analysis.figures import told
+    from agentsignals.analysis.figures import formatted
     from agentsignals.cli.output import table
 
     rows = []
@@ -133,9 +133,9 @@ def _took(shown: Sequence[Candidate]) -> str:
         cells = []
         for name, (_, kind) in MEASURES.items():
             taken = one.took[name]
-            spread = "" if taken.low is None else f" [{told(taken.low, kind)}, {told(taken.high, kind)}]"
+            spread = "" if taken.low is None else f" [{formatted(taken.low, kind)}, {formatted(taken.high, kind)}]"
             few = f" (n {taken.n:,})" if 0 < taken.n < one.first_attempts else ""
-            cells.append(f"{told(taken.median, kind)}{spread}{few}")
+            cells.append(f"{formatted(taken.median, kind)}{spread}{few}")
         rows.append((one.name, *cells))
     return table(("candidate", *(name.replace("_", " ") for name in MEASURES)), rows, _WIDEST)
 

@@ -98,8 +98,8 @@ def _packed() -> str:
 def data(charts: Iterable[Chart]) -> str:
     """What the library draws, as JSON for a script element: specifications by the charts' ids, and configuration."""
     specs = {chart.id: interactive(legible(chart.spec)) for chart in charts}
-    told = msgspec.json.encode({"config": _CONFIG, "specs": specs}).decode()
-    return told.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    document = msgspec.json.encode({"config": _CONFIG, "specs": specs}).decode()
+    return document.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 def legible(value: Any) -> Any:
@@ -107,8 +107,8 @@ def legible(value: Any) -> Any:
     if isinstance(value, str):
         return visible(value)
     if isinstance(value, dict):
-        return {name: legible(one) for name, one in value.items()}
-    return [legible(one) for one in value] if isinstance(value, list | tuple) else value
+        return {name: legible(item) for name, item in value.items()}
+    return [legible(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def interactive(spec: dict[str, Any]) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from agentsignals.words.text import visible_in_json
 def render(document: Document) -> str:
     """The document as indented JSON."""
     plain = msgspec.to_builtins(document)
-    for section, told in zip(document.sections, plain["sections"], strict=True):
-        for table, told_table in zip(section.tables, told["tables"], strict=True):
+    for section, plain_section in zip(document.sections, plain["sections"], strict=True):
+        for table, told_table in zip(section.tables, plain_section["tables"], strict=True):
             told_table["rows"] = _objects(table)
     return visible_in_json(msgspec.json.format(msgspec.json.encode(plain), indent=1).decode())
 

@@ -82,26 +82,26 @@ def document(
     counted = dict(Counter(entry.context for entry in store.manifest.sessions.values()))
     reader = Reader(store, studies, context, labeller)
     sections, left_out = [], []
-    for one in studies:
-        reason = _reason(one, context, counted)
+    for declared in studies:
+        reason = _reason(declared, context, counted)
         if reason:
-            left_out.append(LeftOut(one.name, one.title, reason))
+            left_out.append(LeftOut(declared.name, declared.title, reason))
             continue
-        found = one.run(reader.inputs(one))
-        if counted and not (found.findings or found.tables or found.charts):
-            left_out.append(LeftOut(one.name, one.title, " ".join(found.limits)))
+        outcome = declared.run(reader.inputs(declared))
+        if counted and not (outcome.findings or outcome.tables or outcome.charts):
+            left_out.append(LeftOut(declared.name, declared.title, " ".join(outcome.limits)))
             continue
-        whose = reader.context if one.context == "either" else one.context
+        whose = reader.context if declared.context == "either" else declared.context
         sections.append(
             Section(
-                study=one.name,
-                title=one.title,
-                question=one.question,
+                study=declared.name,
+                title=declared.title,
+                question=declared.question,
                 context=whose,
-                findings=found.findings,
-                tables=found.tables,
-                charts=found.charts,
-                limits=found.limits,
+                findings=outcome.findings,
+                tables=outcome.tables,
+                charts=outcome.charts,
+                limits=outcome.limits,
             )
         )
     return Document(
@@ -119,10 +119,10 @@ def document(
     )
 
 
-def _reason(one: Study, context: str | None, counted: dict[str, int]) -> str:
+def _reason(study: Study, context: str | None, counted: dict[str, int]) -> str:
     """Why a study is left out; empty when it is not. An empty store has every section, to show what it would hold."""
-    if one.context in ("either", "both") or not counted:
+    if study.context in ("either", "both") or not counted:
         return ""
-    if not counted.get(one.context):
-        return f"it is about {WHOSE[one.context]}, and the store holds none"
-    return f"it is about {WHOSE[one.context]}" if context and context != one.context else ""
+    if not counted.get(study.context):
+        return f"it is about {WHOSE[study.context]}, and the store holds none"
+    return f"it is about {WHOSE[study.context]}" if context and context != study.context else ""

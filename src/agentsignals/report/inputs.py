@@ -34,7 +34,7 @@ class Reader:
         self._contexts = contexts(store)
         self.context = context or ("eval" if self._contexts == {"eval"} else "product")
         self._connections: dict[str, DuckDBPyConnection] = {}
-        self._awaited = Counter((sql, self._of(one)) for one in studies for sql in one.queries.values())
+        self._awaited = Counter((sql, self._of(study)) for study in studies for sql in study.queries.values())
         self._kept: dict[tuple[str, str], list[Row]] = {}
         self._no_traces = _endings(uri for uri, entry in store.manifest.files.items() if not entry.shard)
         self.versions = Versions(

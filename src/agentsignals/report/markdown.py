@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentsignals.analysis.figures import MISSING, told
+from agentsignals.analysis.figures import MISSING, formatted
 from agentsignals.analysis.study import Column, Finding, Table
 from agentsignals.report import words
 from agentsignals.report.document import Document, Section
@@ -65,7 +65,7 @@ def _cell(value: Any, column: Column, short_ids: Mapping[str, str]) -> str:
         return MISSING
     if column.kind == "session":
         return code(short_ids.get(value, value))
-    return code(str(value)) if column.kind == "code" else escaped(told(value, column.kind))
+    return code(str(value)) if column.kind == "code" else escaped(formatted(value, column.kind))
 
 
 def _rows(head: Sequence[str], align: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -10,14 +10,14 @@ _SHORTEST = 8
 def beginnings(ids: Iterable[str]) -> dict[str, str]:
     """For each id the shortest beginning, of at least eight characters, that no other id has."""
     ascending = sorted(ids)
-    found = {}
-    for i, one in enumerate(ascending):
+    shortened = {}
+    for i, name in enumerate(ascending):
         near = [*ascending[max(i - 1, 0) : i], *ascending[i + 1 : i + 2]]
-        shared = max((_shared(one, other) for other in near), default=0)
-        found[one] = one[: max(shared + 1, _SHORTEST)]
-    return found
+        shared = max((_shared(name, other) for other in near), default=0)
+        shortened[name] = name[: max(shared + 1, _SHORTEST)]
+    return shortened
 
 
-def _shared(one: str, other: str) -> int:
+def _shared(first: str, other: str) -> int:
     """How many characters two ids begin with alike."""
-    return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    return next((i for i, (a, b) in enumerate(zip(first, other, strict=False)) if a != b), min(len(first), len(other)))

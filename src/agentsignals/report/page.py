@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from agentsignals.analysis.figures import told
+from agentsignals.analysis.figures import formatted
 from agentsignals.report import words
 from agentsignals.report.charts import data, library, svg
 from agentsignals.report.document import Document
@@ -38,7 +38,7 @@ def render(document: Document, short_ids: Mapping[str, str], static: bool = Fals
         document=document,
         words=words,
         headlines=[f for s in document.sections for f in s.findings if f.headline],
-        told=told,
+        formatted=formatted,
         short_ids=short_ids,
         sort_key=_sort_key,
         svg=svg,
@@ -56,9 +56,9 @@ def _shown(value: Any) -> Any:
 def _policy(style: str, scripts: Sequence[str]) -> str:
     """Nothing is loaded, and only our own style and scripts, named by their hashes, are applied. The one image is a
     chart on its way to being saved as PNG."""
-    known = " ".join(f"'{_hash(script)}'" for script in scripts)
+    hashes = " ".join(f"'{_hash(script)}'" for script in scripts)
     return (
-        f"default-src 'none'; style-src '{_hash(style)}'; script-src {known}; img-src blob:; base-uri 'none';"
+        f"default-src 'none'; style-src '{_hash(style)}'; script-src {hashes}; img-src blob:; base-uri 'none';"
         " form-action 'none'"
     )
 

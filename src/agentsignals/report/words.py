@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentsignals.analysis.figures import MISSING, told
+from agentsignals.analysis.figures import MISSING, formatted
 from agentsignals.analysis.study import Finding, Kind
 from agentsignals.report.document import WHOSE, Document
 
@@ -30,8 +30,8 @@ def whose(document: Document) -> tuple[str, str]:
     other = "eval" if document.context == "product" else "product"
     sections = [s.title for s in document.sections if s.context == other]
     told_others = f", but for {' and '.join(sections)}" if sections else ""
-    told = f"Figures are of {WHOSE[document.context]}{told_others}. Those of {WHOSE[other]}:"
-    return told, f"agentsignals report --context {other} -o {other}.html"
+    sentence = f"Figures are of {WHOSE[document.context]}{told_others}. Those of {WHOSE[other]}:"
+    return sentence, f"agentsignals report --context {other} -o {other}.html"
 
 
 def made(document: Document) -> str:
@@ -52,7 +52,7 @@ def unit_of(finding: Finding) -> str:
 
 def value_of(finding: Finding) -> str:
     """The figure, without its unit."""
-    return told(finding.value, finding.kind)
+    return formatted(finding.value, finding.kind)
 
 
 def interval_of(finding: Finding) -> str:
@@ -60,21 +60,21 @@ def interval_of(finding: Finding) -> str:
     if finding.interval is None:
         return MISSING
     low, high = finding.interval
-    return f"{told(low, finding.kind)} to {told(high, finding.kind)}"
+    return f"{formatted(low, finding.kind)} to {formatted(high, finding.kind)}"
 
 
 def n_of(n: int, of: str) -> str:
     """The number of observations and what they are; millions in three figures."""
-    return f"n = {told(n, 'count' if n < _COMPACT_FROM else 'tokens')} {of}"
+    return f"n = {formatted(n, 'count' if n < _COMPACT_FROM else 'tokens')} {of}"
 
 
 def versions_of(finding: Finding) -> str:
     """What the value was computed with, in words."""
-    known = finding.versions
-    if known is None:
+    versions = finding.versions
+    if versions is None:
         return ""
-    parts = [f"schema {known.schema}", *(f"{path} {version}" for path, version in known.signals.items())]
-    return ", ".join(parts + ([f"prices {' and '.join(known.prices)}"] if known.prices else []))
+    parts = [f"schema {versions.schema}", *(f"{path} {version}" for path, version in versions.signals.items())]
+    return ", ".join(parts + ([f"prices {' and '.join(versions.prices)}"] if versions.prices else []))
 
 
 def is_figure(kind: Kind) -> bool:
@@ -88,7 +88,7 @@ def limits_of(document: Document) -> list[str]:
         f"The store was damaged when this was made, and figures are without it: {line}." for line in document.damage
     ]
     limits += list(dict.fromkeys(limit for section in document.sections for limit in section.limits))
-    for reason in dict.fromkeys(one.reason for one in document.left_out):
-        titles = [one.title for one in document.left_out if one.reason == reason]
+    for reason in dict.fromkeys(study.reason for study in document.left_out):
+        titles = [study.title for study in document.left_out if study.reason == reason]
         limits.append(f"Not in this report: {', '.join(titles)} ({reason}).")
     return limits

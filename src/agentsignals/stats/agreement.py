@@ -31,7 +31,7 @@ def agreement(pairs: Iterable[tuple[str, str]], labels: Iterable[str] = ()) -> A
     if not n:
         return None
     names = list(dict.fromkeys([*labels, *sorted({name for pair in counted for name in pair})]))
-    confusion = {one: {other: counted[one, other] for other in names} for one in names}
+    confusion = {first: {other: counted[first, other] for other in names} for first in names}
     rows = {name: sum(confusion[name].values()) for name in names}
     columns = {name: sum(row[name] for row in confusion.values()) for name in names}
     same = sum(confusion[name][name] for name in names)

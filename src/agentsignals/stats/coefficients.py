@@ -48,8 +48,8 @@ def kappa_estimate(parts: Iterable[tuple[Hashable, str, str]]) -> Estimate | Non
     counted: dict[Hashable, Counter[Pair]] = {}
     for cluster, a, b in parts:
         counted.setdefault(cluster, Counter())[a, b] += 1
-    names = sorted({name for one in counted.values() for pair in one for name in pair})
-    packed = [_packed(_sums(one, names)) for one in counted.values()]
+    names = sorted({name for counts in counted.values() for pair in counts for name in pair})
+    packed = [_packed(_sums(counts, names)) for counts in counted.values()]
     value = _of_packed(sum(packed), len(names))
     if value is None:
         return None
@@ -57,11 +57,11 @@ def kappa_estimate(parts: Iterable[tuple[Hashable, str, str]]) -> Estimate | Non
         return Estimate(value)
     chance = random.Random(_SEED)  # noqa: S311  (draws, no secret)
     draws = max(_FEWEST_DRAWS, min(_DRAWS, _MOST_PICKS // len(packed)))
-    found = (_of_packed(sum(chance.choices(packed, k=len(packed))), len(names)) for _ in range(draws))
-    known = sorted(k for k in found if k is not None)
-    if 2 * len(known) < draws or known[0] == known[-1]:
+    kappas = (_of_packed(sum(chance.choices(packed, k=len(packed))), len(names)) for _ in range(draws))
+    drawn = sorted(k for k in kappas if k is not None)
+    if 2 * len(drawn) < draws or drawn[0] == drawn[-1]:
         return Estimate(value)
-    return Estimate(value, known[int(len(known) * _TAIL)], known[ceil(len(known) * (1 - _TAIL)) - 1])
+    return Estimate(value, drawn[int(len(drawn) * _TAIL)], drawn[ceil(len(drawn) * (1 - _TAIL)) - 1])
 
 
 def _sums(counted: Counter[Pair], names: list[str]) -> list[int]:
@@ -111,9 +111,9 @@ def spearman(pairs: Sequence[tuple[float, float]]) -> float | None:
     if len(pairs) < 2 or len(set(first)) == 1 or len(set(second)) == 1:
         return None
     mean = fmean(first)
-    own = [a - mean for a in first], [b - mean for b in second]
-    product = fsum(a * b for a, b in zip(*own, strict=True))
-    return product / sqrt(fsum(a * a for a in own[0]) * fsum(b * b for b in own[1]))
+    deviations = [a - mean for a in first], [b - mean for b in second]
+    product = fsum(a * b for a, b in zip(*deviations, strict=True))
+    return product / sqrt(fsum(a * a for a in deviations[0]) * fsum(b * b for b in deviations[1]))
 
 
 def _ranks(values: list[float]) -> list[float]:
@@ -143,9 +143,9 @@ def alpha(things: Iterable[Sequence[str]]) -> float | None:
     """Krippendorff's for names, over any number of labellers: each thing as the labels it has. Things with one label
     say nothing. None where all labels are one.
     """
-    paired = [Counter(one) for one in things if len(one) > 1]
+    paired = [Counter(labels) for labels in things if len(labels) > 1]
     used: Counter[str] = sum(paired, Counter())
     n = used.total()
-    apart = sum((one.total() ** 2 - sum(k * k for k in one.values())) / (one.total() - 1) for one in paired)
+    apart = sum((labels.total() ** 2 - sum(k * k for k in labels.values())) / (labels.total() - 1) for labels in paired)
     blind = n * n - sum(k * k for k in used.values())
     return 1 - (n - 1) * apart / blind if blind else None

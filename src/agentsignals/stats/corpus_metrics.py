@@ -29,11 +29,11 @@ def by_metric(sets: Sequence[Sequence[Figures]], everything: Sequence[Figures]) 
     messages of another kind than the commonest of the sets.
     """
     labeller = _labeller(everything)
-    mode = commonest_pattern([one for sessions in sets for one in sessions])
-    found = {"neg_pct_turn5": [_fifth(list(sessions), labeller) for sessions in sets]}
-    found |= {metric: [value(list(sessions)) for sessions in sets] for metric, value in _METRICS.items()}
-    found["first_message_pattern"] = [_other_patterns(list(sessions), mode) for sessions in sets]
-    return found
+    mode = commonest_pattern([session for sessions in sets for session in sessions])
+    values = {"neg_pct_turn5": [_fifth(list(sessions), labeller) for sessions in sets]}
+    values |= {metric: [value(list(sessions)) for sessions in sets] for metric, value in _METRICS.items()}
+    values["first_message_pattern"] = [_other_patterns(list(sessions), mode) for sessions in sets]
+    return values
 
 
 def commonest_pattern(sessions: Sequence[Figures]) -> str | None:
@@ -68,8 +68,8 @@ def _median(values: Sequence[float]) -> float:
 
 def _typical(name: str) -> Callable[[list[Figures]], float | None]:
     def value(sessions: list[Figures]) -> float | None:
-        known = [s[name] for s in sessions if s[name] is not None]
-        return _median(known) if known else None
+        values = [s[name] for s in sessions if s[name] is not None]
+        return _median(values) if values else None
 
     return value
 
@@ -85,44 +85,44 @@ def _pooled(name: str) -> Callable[[list[Figures]], float | None]:
 def _entropy(sessions: list[Figures]) -> float | None:
     """Bits, of the tools of all sessions together."""
     tools: Counter[str] = Counter()
-    for one in sessions:
-        tools.update(one["tools"])
+    for session in sessions:
+        tools.update(session["tools"])
     total = sum(tools.values())
     return -math.fsum([n / total * math.log2(n / total) for n in tools.values()]) if total else None
 
 
 def _reads(sessions: list[Figures]) -> float | None:
     """Sessions weigh by their edit calls."""
-    known = [s for s in sessions if s["reads"] is not None and s["edits"]]
-    edits = sum([s["edits"] for s in known])
-    return math.fsum([s["reads"] * s["edits"] for s in known]) / edits if edits else None
+    edited = [s for s in sessions if s["reads"] is not None and s["edits"]]
+    edits = sum([s["edits"] for s in edited])
+    return math.fsum([s["reads"] * s["edits"] for s in edited]) / edits if edits else None
 
 
 def _cost(sessions: list[Figures]) -> float | None:
-    known = [s["cost"] for s in sessions if s["cost"] is not None]
-    return math.fsum(known) / len(known) if known else None
+    costs = [s["cost"] for s in sessions if s["cost"] is not None]
+    return math.fsum(costs) / len(costs) if costs else None
 
 
 def _labeller(sessions: Sequence[Figures]) -> str | None:
-    given: dict[str, tuple[int, int]] = {}
-    for one in sessions:
-        for name, (n, at, _, _) in one["felt"].items():
-            labels, last = given.get(name, (0, 0))
-            given[name] = labels + n, max(last, at)
-    return chosen(given)
+    labelled: dict[str, tuple[int, int]] = {}
+    for session in sessions:
+        for name, (n, at, _, _) in session["felt"].items():
+            labels, last = labelled.get(name, (0, 0))
+            labelled[name] = labels + n, max(last, at)
+    return chosen(labelled)
 
 
 def _fifth(sessions: list[Figures], labeller: str | None) -> float | None:
     """The NEGATIVE share of the messages at turn 5, by one labeller."""
-    known = [s["felt"][labeller] for s in sessions if labeller in s["felt"]]
-    of = sum([n for *_, n in known])
-    return sum([negative for _, _, negative, _ in known]) / of if of else None
+    labelled = [s["felt"][labeller] for s in sessions if labeller in s["felt"]]
+    of = sum([n for *_, n in labelled])
+    return sum([negative for _, _, negative, _ in labelled]) / of if of else None
 
 
 def _other_patterns(sessions: list[Figures], mode: str | None) -> float | None:
     """The share of first messages that are not of the commonest kind of all."""
-    known = [s["pattern"] for s in sessions if s["pattern"]]
-    return 1 - known.count(mode) / len(known) if known else None
+    patterns = [s["pattern"] for s in sessions if s["pattern"]]
+    return 1 - patterns.count(mode) / len(patterns) if patterns else None
 
 
 _METRICS: dict[str, Callable[[list[Figures]], float | None]] = {

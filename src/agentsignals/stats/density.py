@@ -50,11 +50,11 @@ def dense_groups(points: Sequence[Sequence[float]], smallest: int, seed: int) ->
         placed = umap.UMAP(
             n_components=DIMENSIONS, n_neighbors=NEIGHBOURS, min_dist=0.0, metric="cosine", random_state=seed, n_jobs=1
         ).fit_transform(list(map(list, points)))
-        found = HDBSCAN(min_cluster_size=smallest, min_samples=CORE, copy=True).fit(placed)
-    raw: list[int] = found.labels_.tolist()
+        clusters = HDBSCAN(min_cluster_size=smallest, min_samples=CORE, copy=True).fit(placed)
+    raw: list[int] = clusters.labels_.tolist()
     order = sorted(set(raw) - {NOISE}, key=lambda label: (-raw.count(label), raw.index(label)))
     number = {label: n for n, label in enumerate(order)}
-    surely: list[float] = found.probabilities_.tolist()
+    surely: list[float] = clusters.probabilities_.tolist()
     return Dense([number.get(label, NOISE) for label in raw], surely)
 
 

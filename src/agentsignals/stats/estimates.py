@@ -91,14 +91,14 @@ def share_interval(parts: Sequence[tuple[float, float]]) -> Interval | None:
     The design effect compares the variance between sessions with that of independent observations (Kish); it is never
     taken below 1. With one session nothing is known of the variance between sessions: None.
     """
-    known = [(k, n) for k, n in parts if n > 0]
-    if len(known) < 2:
+    clusters = [(k, n) for k, n in parts if n > 0]
+    if len(clusters) < 2:
         return None
-    k, n, m = fsum(p[0] for p in known), fsum(p[1] for p in known), len(known)
+    k, n, m = fsum(p[0] for p in clusters), fsum(p[1] for p in clusters), len(clusters)
     share = k / n
     effect = 1.0
     if 0 < share < 1:
-        between = m / (m - 1) * fsum((ki - share * ni) ** 2 for ki, ni in known) / n**2
+        between = m / (m - 1) * fsum((ki - share * ni) ** 2 for ki, ni in clusters) / n**2
         effect = max(1.0, between / (share * (1 - share) / n))
     return wilson(k / effect, n / effect)
 
@@ -108,16 +108,16 @@ def ratio_interval(parts: Sequence[tuple[float, float]]) -> Interval | None:
 
     For ratios that are no shares (calls for each prompt). None under six sessions.
     """
-    known = [(a, b) for a, b in parts if b > 0]
-    if len(known) < 6:
+    clusters = [(a, b) for a, b in parts if b > 0]
+    if len(clusters) < 6:
         return None
     chance = random.Random(_SEED)  # noqa: S311  (draws, no secret)
-    found = []
-    for _ in range(max(100, min(_DRAWS, _MOST_PICKS // len(known)))):
-        drawn = chance.choices(known, k=len(known))
-        found.append(fsum([a for a, _ in drawn]) / fsum([b for _, b in drawn]))
-    found.sort()
-    return found[int(len(found) * _TAIL)], found[ceil(len(found) * (1 - _TAIL)) - 1]
+    ratios = []
+    for _ in range(max(100, min(_DRAWS, _MOST_PICKS // len(clusters)))):
+        drawn = chance.choices(clusters, k=len(clusters))
+        ratios.append(fsum([a for a, _ in drawn]) / fsum([b for _, b in drawn]))
+    ratios.sort()
+    return ratios[int(len(ratios) * _TAIL)], ratios[ceil(len(ratios) * (1 - _TAIL)) - 1]
 
 
 class Clustered(NamedTuple):
@@ -161,8 +161,8 @@ def _drawn(clusters: list[tuple[float, float]], effective: float) -> Interval | 
     over, under = [k for k, _ in clusters], [n for _, n in clusters]
     value = fsum(over) / fsum(under)
     pairs = ((fsum(draw(over)), fsum(draw(under))) for draw in _draws(len(clusters)))
-    found = sorted(k / n for k, n in pairs if n)
-    low, high = found[int(len(found) * _TAIL)], found[ceil(len(found) * (1 - _TAIL)) - 1]
+    shares = sorted(k / n for k, n in pairs if n)
+    low, high = shares[int(len(shares) * _TAIL)], shares[ceil(len(shares) * (1 - _TAIL)) - 1]
     if low == high:
         return wilson(value * effective, effective)
     return min(low, value), max(high, value)
@@ -173,9 +173,9 @@ def mean_interval(values: Sequence[float]) -> Interval | None:
     n = len(values)
     if n < FEWEST_CLUSTERS:
         return None
-    given = list(values)
-    found = sorted(fsum(draw(given)) / n for draw in _draws(n))
-    return found[int(len(found) * _TAIL)], found[ceil(len(found) * (1 - _TAIL)) - 1]
+    sample = list(values)
+    means = sorted(fsum(draw(sample)) / n for draw in _draws(n))
+    return means[int(len(means) * _TAIL)], means[ceil(len(means) * (1 - _TAIL)) - 1]
 
 
 @lru_cache(maxsize=4)

@@ -130,7 +130,7 @@ def sign_flip(gaps: Sequence[float]) -> float:
 
 def benjamini_hochberg(p: Sequence[float]) -> list[float]:
     """p values adjusted so that those below q hold at most a share q of false finds (Benjamini and Hochberg 1995)."""
-    if any(not 0 <= one <= 1 for one in p):
+    if any(not 0 <= value <= 1 for value in p):
         raise ValueError("a p value is not within 0 and 1")
     adjusted = [1.0] * len(p)
     least = 1.0
@@ -148,11 +148,11 @@ def apart(value: float, interval: Interval, other: float, other_interval: Interv
     return gap - below, gap + above
 
 
-def needed_per_arm(one: float, other: float) -> int:
+def needed_per_arm(first: float, other: float) -> int:
     """Independent trials an arm needs to tell two shares apart 4 times in 5, at 5 percent two-sided (Fleiss 1981)."""
-    middle = (one + other) / 2
-    spread = Z * sqrt(2 * middle * (1 - middle)) + POWER_Z * sqrt(one * (1 - one) + other * (1 - other))
-    return ceil((spread / (one - other)) ** 2)
+    middle = (first + other) / 2
+    spread = Z * sqrt(2 * middle * (1 - middle)) + POWER_Z * sqrt(first * (1 - first) + other * (1 - other))
+    return ceil((spread / (first - other)) ** 2)
 
 
 def smallest_seen(n: int) -> float:

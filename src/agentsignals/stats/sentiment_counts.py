@@ -54,46 +54,46 @@ class Conversation(Struct, frozen=True):
 
 def label(text: str | None) -> str | None:
     """The label a labeller's words stand for, whatever their case; None for any other words."""
-    known = (text or "").strip().upper()
-    return known if known in VALUES else None
+    value = (text or "").strip().upper()
+    return value if value in VALUES else None
 
 
 def total(parts: Iterable[Part]) -> Part:
     """All parts together."""
     k = n = 0
-    for one, of in parts:
-        k, n = k + one, n + of
+    for part, of in parts:
+        k, n = k + part, n + of
     return k, n
 
 
-def share(one: Conversation, value: str) -> Part:
+def share(conversation: Conversation, value: str) -> Part:
     """Messages with that label, of those labelled."""
-    found = one.labelled
-    return sum(m.value == value for m in found), len(found)
+    labelled = conversation.labelled
+    return sum(m.value == value for m in labelled), len(labelled)
 
 
-def pure_neutral(one: Conversation) -> Part | None:
+def pure_neutral(conversation: Conversation) -> Part | None:
     """Whether nothing but NEUTRAL was said. None when that can't be told: the labelled messages are neutral and others
     have no label. No part of anything without a labelled message."""
-    found = {m.value for m in one.messages}
-    charged = POSITIVE in found or NEGATIVE in found
-    if None in found and NEUTRAL in found and not charged:
+    values = {m.value for m in conversation.messages}
+    charged = POSITIVE in values or NEGATIVE in values
+    if None in values and NEUTRAL in values and not charged:
         return None
-    return (0, 1) if charged else (1, 1) if NEUTRAL in found else (0, 0)
+    return (0, 1) if charged else (1, 1) if NEUTRAL in values else (0, 0)
 
 
-def negative_at(one: Conversation, first: int, last: float, *, cohort: bool = False) -> Part:
+def negative_at(conversation: Conversation, first: int, last: float, *, cohort: bool = False) -> Part:
     """NEGATIVE messages, of those labelled, from turn `first` to `last`. `cohort`: only of sessions that reach the
     plateau, which takes away that later turns are other sessions' turns."""
-    if cohort and not reaches(one, PLATEAU):
+    if cohort and not reaches(conversation, PLATEAU):
         return 0, 0
-    found = [m.value for m in one.labelled if first <= m.turn <= last]
-    return found.count(NEGATIVE), len(found)
+    values = [m.value for m in conversation.labelled if first <= m.turn <= last]
+    return values.count(NEGATIVE), len(values)
 
 
-def reaches(one: Conversation, turn: int) -> bool:
+def reaches(conversation: Conversation, turn: int) -> bool:
     """Whether it has a message of that turn or a later one."""
-    return bool(one.messages) and one.messages[-1].turn >= turn
+    return bool(conversation.messages) and conversation.messages[-1].turn >= turn
 
 
 def bands() -> list[tuple[int, float]]:
@@ -101,24 +101,24 @@ def bands() -> list[tuple[int, float]]:
     return [(t, t) for t in range(1, TURNS_APART + 1)] + [(TURNS_APART + 1, float("inf"))]
 
 
-def recovery(one: Conversation, opening: str, *, several: bool = False) -> Part:
+def recovery(conversation: Conversation, opening: str, *, several: bool = False) -> Part:
     """Whether a session that opens so has a POSITIVE message later. `several`: only sessions with a later message."""
-    if one.opening != opening or (several and not reaches(one, 2)):
+    if conversation.opening != opening or (several and not reaches(conversation, 2)):
         return 0, 0
-    return int(any(m.value == POSITIVE for m in one.messages if m.turn > 1)), 1
+    return int(any(m.value == POSITIVE for m in conversation.messages if m.turn > 1)), 1
 
 
-def after_negative(one: Conversation, value: str) -> Part:
+def after_negative(conversation: Conversation, value: str) -> Part:
     """Messages with that label behind the first NEGATIVE message, where that is not the session's first message."""
-    first = next((m.turn for m in one.messages if m.value == NEGATIVE), 1)
-    found = [m.value for m in one.labelled if m.turn > first] if first > 1 else []
-    return found.count(value), len(found)
+    first = next((m.turn for m in conversation.messages if m.value == NEGATIVE), 1)
+    values = [m.value for m in conversation.labelled if m.turn > first] if first > 1 else []
+    return values.count(value), len(values)
 
 
-def by_model(one: Conversation) -> dict[str, Part]:
+def by_model(conversation: Conversation) -> dict[str, Part]:
     """NEGATIVE messages, of those labelled, by the model they were said to."""
-    said = Counter((m.model, m.value == NEGATIVE) for m in one.labelled if m.model)
-    return {model: (said[model, True], said[model, True] + said[model, False]) for model, _ in said if model}
+    counts = Counter((m.model, m.value == NEGATIVE) for m in conversation.labelled if m.model)
+    return {model: (counts[model, True], counts[model, True] + counts[model, False]) for model, _ in counts if model}
 
 
 def chosen(labellers: Mapping[str, tuple[int, int]]) -> str | None:

@@ -45,7 +45,7 @@ _SELECT = ", ".join(f"{expression} AS {column.key}" for column, expression in _M
 _FROM = "FROM signals JOIN sessions USING (session_id)"
 
 
-def _function(inputs: Inputs) -> Outcome:
+def _outcome(inputs: Inputs) -> Outcome:
     keys = ["agent", "n", *(column.key for column, _ in _METRICS)]
     openings = _openings(inputs)
     table = Table(
@@ -90,7 +90,8 @@ def _openings(inputs: Inputs) -> dict[str, str]:
         counted[row["agent"]][row["label"]] += row["n"]
         counted[_ALL][row["label"]] += row["n"]
     return {
-        agent: min(found, key=lambda name: (-found[name], name)).replace("_", " ") for agent, found in counted.items()
+        agent: min(openings, key=lambda name: (-openings[name], name)).replace("_", " ")
+        for agent, openings in counted.items()
     }
 
 
@@ -106,5 +107,5 @@ STUDY = Study(
         " WHERE signal = 'corpus.first_message_pattern' AND absent IS NULL GROUP BY ALL ORDER BY ALL",
         "values": sql.values(_RATIO),
     },
-    function=_function,
+    function=_outcome,
 )

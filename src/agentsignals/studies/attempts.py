@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from agentsignals.analysis.charts import bars, dots
-from agentsignals.analysis.figures import told
+from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.measures import of_parts
 from agentsignals.analysis.study import Chart, Column, Finding, Inputs, Outcome, Row, Study, Table, again
 from agentsignals.stats.estimates import Interval, share_interval
@@ -55,7 +55,7 @@ class _Treatment(NamedTuple):
         return " · ".join(str(part) for part in (self.agent, self.model, self.dataset) if part) or "not recorded"
 
 
-def _function(inputs: Inputs) -> Outcome:
+def _outcome(inputs: Inputs) -> Outcome:
     attempts = inputs.rows["attempts"]
     first = [row for row in attempts if not row["attempt_index"]]
     groups: dict[_Treatment, list[Row]] = {}
@@ -103,7 +103,7 @@ def _counts(attempts: list[Row]) -> list[Finding]:
 
 def _shares(attempts: list[Row], first: list[Row]) -> list[Finding]:
     retries = [row for row in attempts if row["attempt_index"]]
-    found = [
+    findings = [
         _share(
             "correct",
             "First attempts with a correct patch",
@@ -140,8 +140,8 @@ def _shares(attempts: list[Row], first: list[Row]) -> list[Finding]:
             f"avg(CAST(value = 'true' AS INT)) FROM signals WHERE signal = '{path}' AND absent IS NULL"
             " AND coalesce(attempt_index, 0) = 0"
         )
-        found.append(_share(name, title, first, lambda row, key=key: row[key], sql, path))  # type: ignore[misc]  # bound now
-    return found
+        findings.append(_share(name, title, first, lambda row, key=key: row[key], sql, path))  # type: ignore[misc]  # bound now
+    return findings
 
 
 def _share(  # noqa: PLR0913  (a finding's words, in the order they are read)
@@ -197,13 +197,15 @@ def _solved(rows: list[Row]) -> tuple[float | None, int, Interval | None]:
 
 def _by_treatment(ranked: list[tuple[_Treatment, list[Row]]], n: int) -> Table:
     rows: list[list[Any]] = []
-    for treatment, own in ranked:
-        labels = Counter(row["label"] for row in own)
-        share, known, interval = _solved(own)
+    for treatment, attempts in ranked:
+        labels = Counter(row["label"] for row in attempts)
+        share, n_judged, interval = _solved(attempts)
         low, high = interval or (None, None)
         told_try = "retry" if treatment.retry else "first"
         named = [treatment.agent, treatment.model, treatment.dataset, treatment.cap, told_try]
-        rows.append([*named, len(own), *(labels[label] for label in _TOLD), labels[None], known, share, low, high])
+        rows.append(
+            [*named, len(attempts), *(labels[label] for label in _TOLD), labels[None], n_judged, share, low, high]
+        )
     return Table(
         id="attempts.by_treatment",
         title="Outcomes by treatment",
@@ -289,15 +291,15 @@ def _labels_chart(first: list[Row]) -> Chart | None:
 def _solved_chart(ranked: list[tuple[_Treatment, list[Row]]]) -> Chart | None:
     rows: list[Row] = []
     drawn = 0
-    for treatment, own in ranked:
-        share, known, interval = _solved(own)
-        if treatment.retry or share is None or known < ENOUGH:
+    for treatment, attempts in ranked:
+        share, n_judged, interval = _solved(attempts)
+        if treatment.retry or share is None or n_judged < ENOUGH:
             continue
         cap = f", {treatment.cap:,} tool calls allowed" if treatment.cap is not None else ""
-        tip = f"{treatment.name}{cap}: {told(share, 'share')} of {known:,} first attempts solved"
+        tip = f"{treatment.name}{cap}: {formatted(share, 'share')} of {n_judged:,} first attempts solved"
         low, high = interval or (None, None)
         rows.append({"name": f"{treatment.name}{cap}", "value": share, "low": low, "high": high, "tip": tip})
-        drawn += known
+        drawn += n_judged
     if not rows:
         return None
     return Chart(
@@ -343,6 +345,6 @@ STUDY = Study(
         f" WHERE signal IN ('{_LABEL}', '{_LOCALIZED}', '{_PRECISE}') GROUP BY session_id) w USING (session_id)"
         " ORDER BY a.task_id, model, agent, a.attempt_index, a.session_id"
     },
-    function=_function,
+    function=_outcome,
     context="eval",
 )

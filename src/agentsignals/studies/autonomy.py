@@ -5,7 +5,7 @@ from __future__ import annotations
 from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import dots
 from agentsignals.analysis.distributions import RATIOS, histogram_chart
-from agentsignals.analysis.figures import told
+from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.measures import agents_in_order, median_finding, numbers, of_parts, parts, pooled_finding
 from agentsignals.analysis.study import Chart, Column, Inputs, Outcome, Row, Study, Table
 from agentsignals.stats.estimates import median, median_interval, quantile
@@ -14,7 +14,7 @@ _AUTONOMY = "corpus.autonomy_ratio"
 _PER_TURN = "tool calls for each prompt"
 
 
-def _function(inputs: Inputs) -> Outcome:
+def _outcome(inputs: Inputs) -> Outcome:
     findings = [
         median_finding(
             inputs,
@@ -48,8 +48,8 @@ def _function(inputs: Inputs) -> Outcome:
 
 
 def _by_agent(inputs: Inputs) -> Table:
-    known = [row for row in inputs.rows["values"] if row["number"] is not None]
-    rows = [[agent, *_row([r for r in known if r["agent"] == agent])] for agent in agents_in_order(known)]
+    measured = [row for row in inputs.rows["values"] if row["number"] is not None]
+    rows = [[agent, *_row([r for r in measured if r["agent"] == agent])] for agent in agents_in_order(measured)]
     return Table(
         id="autonomy.by_agent",
         title="Tool calls for each prompt, by agent",
@@ -64,15 +64,23 @@ def _by_agent(inputs: Inputs) -> Table:
             Column("pooled", "all together", "number"),
         ),
         rows=rows,
-        n=len(known),
+        n=len(measured),
         of="sessions with a prompt",
     )
 
 
 def _row(rows: list[Row]) -> list[float | None]:
-    found = sorted(row["number"] for row in rows)
-    low, high = median_interval(found) or (None, None)
-    return [len(found), median(found), low, high, quantile(found, 0.25), quantile(found, 0.75), of_parts(parts(rows))]
+    numbers = sorted(row["number"] for row in rows)
+    low, high = median_interval(numbers) or (None, None)
+    return [
+        len(numbers),
+        median(numbers),
+        low,
+        high,
+        quantile(numbers, 0.25),
+        quantile(numbers, 0.75),
+        of_parts(parts(rows)),
+    ]
 
 
 def _agents_chart(table: Table) -> Chart | None:
@@ -82,9 +90,9 @@ def _agents_chart(table: Table) -> Chart | None:
             "value": middle,
             "low": low,
             "high": high,
-            "tip": f"{agent}: median {told(middle, 'number')} calls for each prompt"
+            "tip": f"{agent}: median {formatted(middle, 'number')} calls for each prompt"
             + (
-                f", 95% {told(low, 'number')}–{told(high, 'number')}"
+                f", 95% {formatted(low, 'number')}–{formatted(high, 'number')}"
                 if low is not None
                 else ", too few for an interval"
             )
@@ -110,6 +118,6 @@ STUDY = Study(
     title="Autonomy",
     question="How much does an agent do for each prompt?",
     queries={"values": sql.values(_AUTONOMY)},
-    function=_function,
+    function=_outcome,
     context="product",
 )

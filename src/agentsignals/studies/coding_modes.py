@@ -9,7 +9,7 @@ from statistics import fmean
 from agentsignals.analysis.charts import dots
 from agentsignals.analysis.clusters import Estimate, median_interval
 from agentsignals.analysis.distributions import histogram_chart
-from agentsignals.analysis.figures import told
+from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.modes import LABEL, LABELLER, MODES, NAMES, OF_ROAD, PERCENT, ROADS, SIGNAL, Road, road_of
 from agentsignals.analysis.over_days import lines_chart
 from agentsignals.analysis.places import by_session
@@ -39,17 +39,17 @@ _RECORDED = (
 )
 
 
-def _function(inputs: Inputs) -> Outcome:
+def _outcome(inputs: Inputs) -> Outcome:
     places = by_session(inputs.rows["sessions"])
     rows = inputs.rows["modes"]
     if not rows:
         return Outcome(limits=[_NONE])
     shares = {
-        road: {mode: _estimate(road, mode, own, places) for mode in OF_ROAD[road]}
+        road: {mode: _estimate(road, mode, classified, places) for mode in OF_ROAD[road]}
         for road in ROADS
-        if (own := [row for row in rows if row[road] is not None])
+        if (classified := [row for row in rows if row[road] is not None])
     }
-    findings = [_finding(road, mode, one) for road, of in shares.items() for mode, one in of.items()]
+    findings = [_finding(road, mode, estimate) for road, of in shares.items() for mode, estimate in of.items()]
     medians = [_median(road, [r for r in rows if r[f"{road}_percent"] is not None], places) for road in shares]
     charts = [_chart(shares), *_of_road(road_of(rows), rows, inputs)]
     limits = [
@@ -69,7 +69,7 @@ def _estimate(road: Road, mode: str, rows: list[Row], places: dict[str, str]) ->
     return Estimate([(row["session_id"], float(row[road] == mode), 1) for row in rows], places)
 
 
-def _finding(road: Road, mode: str, one: Estimate) -> Finding:
+def _finding(road: Road, mode: str, estimate: Estimate) -> Finding:
     published = f"SWE-chat, as recorded: {_PUBLISHED[mode]}%" if mode in _PUBLISHED else ""
     asked = (
         f"SELECT avg(CAST(json_extract_string(value, '') = '{mode}' AS INT)) FROM signals WHERE signal = '{SIGNAL}'"
@@ -78,7 +78,7 @@ def _finding(road: Road, mode: str, one: Estimate) -> Finding:
         else f"SELECT avg(CAST(value = '{mode.removesuffix('_coding')}' AS INT)) FROM labels WHERE task = '{LABEL}'"
         f" AND labeller = '{LABELLER}'"
     )
-    return one.finding(
+    return estimate.finding(
         published,
         id=f"coding_modes.{'' if road == 'recorded' else 'replayed.'}{mode}",
         title=f"Sessions of mode {NAMES[mode]}, as {road}",
@@ -156,17 +156,18 @@ def _share_of(mode: str) -> Callable[[list[str]], float]:
 def _chart(shares: dict[Road, dict[str, Estimate]]) -> Chart:
     rows: list[Row] = []
     for road, of in shares.items():
-        for mode, one in of.items():
-            low, high = one.interval or (None, None)
-            tip = f"{NAMES[mode]} as {road}: {one.k:,.0f} of {one.n:,.0f} sessions, {told(one.value, 'share')}"
-            name = f"{NAMES[mode]}, {road} ({one.k:,.0f})"
-            rows.append({"name": name, "value": one.value, "low": low, "high": high, "tip": tip})
+        for mode, estimate in of.items():
+            low, high = estimate.interval or (None, None)
+            share = formatted(estimate.value, "share")
+            tip = f"{NAMES[mode]} as {road}: {estimate.k:,.0f} of {estimate.n:,.0f} sessions, {share}"
+            name = f"{NAMES[mode]}, {road} ({estimate.k:,.0f})"
+            rows.append({"name": name, "value": estimate.value, "low": low, "high": high, "tip": tip})
     return Chart(
         id="coding_modes.shares",
         title="Coding modes",
         says="; ".join(row["tip"] for row in rows),
         spec=dots(rows, "share of sessions"),
-        n=max(int(one.n) for of in shares.values() for one in of.values()),
+        n=max(int(estimate.n) for of in shares.values() for estimate in of.values()),
         of="sessions",
         note="sessions in brackets; the line is the 95% interval",
     )
@@ -202,6 +203,6 @@ STUDY = Study(
         "sessions": f"SELECT session_id, repo, cwd, {STARTED} FROM sessions ORDER BY session_id",
         "modes": MODES,
     },
-    function=_function,
+    function=_outcome,
     context="product",
 )

@@ -8,7 +8,7 @@ from typing import Any
 from agentsignals.analysis.calendar import start_of
 from agentsignals.analysis.charts import OTHERS, lines
 from agentsignals.analysis.clusters import DOMINANT
-from agentsignals.analysis.figures import told
+from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.places import Places
 from agentsignals.analysis.rolling import MOST_POINTS, iso
 from agentsignals.analysis.rows import STARTED
@@ -19,7 +19,7 @@ _DRAWN = 3
 _MOST = 15
 
 
-def _function(inputs: Inputs) -> Outcome:
+def _outcome(inputs: Inputs) -> Outcome:
     rows = inputs.rows["sessions"]
     where = Places(rows)
     placed = [(row, place) for row in rows if (place := where.of(row)) is not None]
@@ -77,14 +77,14 @@ def _holding(ranked: list[tuple[str, int]], wanted: float) -> int:
 
 
 def _table(placed: list[tuple[Row, str]], ranked: list[tuple[str, int]]) -> Table:
-    own: dict[str, list[Row]] = {}
+    by_place: dict[str, list[Row]] = {}
     for row, place in placed:
-        own.setdefault(place, []).append(row)
+        by_place.setdefault(place, []).append(row)
     rows: list[list[Any]] = []
     for place, n in ranked[:_MOST]:
-        agents = Counter(row["agent"] for row in own[place])
-        models = {row["model"] for row in own[place]} - {None}
-        times = [row["started_at"] for row in own[place] if row["started_at"] is not None]
+        agents = Counter(row["agent"] for row in by_place[place])
+        models = {row["model"] for row in by_place[place]} - {None}
+        times = [row["started_at"] for row in by_place[place] if row["started_at"] is not None]
         told_agents = ", ".join(f"{agent} {k:,}" for agent, k in sorted(agents.items(), key=lambda p: (-p[1], p[0])))
         span = [min(times), max(times)] if times else [None, None]
         rows.append([redacted(place), n, n / len(placed), told_agents, len(models), *span])
@@ -128,7 +128,7 @@ def _chart(placed: list[tuple[Row, str]], largest: list[str]) -> Chart | None:
             continue
         for place, name in zip(largest, names, strict=True):
             n, share = counted[place], counted[place] / at
-            tip = f"{redacted(place)}, up to {day:%Y-%m-%d}: {n:,} of {at:,} sessions ({told(share, 'share')})"
+            tip = f"{redacted(place)}, up to {day:%Y-%m-%d}: {n:,} of {at:,} sessions ({formatted(share, 'share')})"
             rows.append({"name": name, "from": iso(day), "value": share, "tip": tip})
     ends = [row["tip"] for row in rows if row["from"] == iso(days[-1])]
     return Chart(
@@ -154,5 +154,5 @@ STUDY = Study(
     queries={
         "sessions": f"SELECT session_id, agent, model, repo, cwd, {STARTED} FROM sessions ORDER BY session_id",
     },
-    function=_function,
+    function=_outcome,
 )

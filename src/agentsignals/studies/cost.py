@@ -8,7 +8,7 @@ from typing import Any
 
 from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import bars
-from agentsignals.analysis.figures import told
+from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.measures import agents_in_order, of_parts, pooled_finding
 from agentsignals.analysis.study import Chart, Column, Finding, Inputs, Outcome, Row, Study, Table, again
 from agentsignals.analysis.timeline import over_time_chart
@@ -25,7 +25,7 @@ _KINDS = (
 )
 
 
-def _function(inputs: Inputs) -> Outcome:
+def _outcome(inputs: Inputs) -> Outcome:
     sessions = inputs.rows["sessions"]
     charts = [
         over_time_chart(sessions, "cost_usd", id="cost.over_time", title="Cost", unit="USD", kind="usd"),
@@ -48,7 +48,7 @@ def _function(inputs: Inputs) -> Outcome:
 
 
 def _costs(inputs: Inputs) -> list[Finding]:
-    costs: list[float] = inputs.known("sessions", "cost_usd")
+    costs: list[float] = inputs.present("sessions", "cost_usd")
     n = len(inputs.rows["sessions"])
     signal_rows = [row for row in inputs.rows["values"] if row["signal"] == _ALL_COST]
     with_subagents = [row["number"] for row in signal_rows if row["number"] is not None]
@@ -121,20 +121,20 @@ def _recorded(inputs: Inputs) -> Finding:
 
 
 def _tokens(inputs: Inputs) -> list[Finding]:
-    found = [
+    findings = [
         Finding(
             id=f"cost.{column}",
             title=title,
-            value=sum(known) if known else None,
+            value=sum(counts) if counts else None,
             unit="tokens",
             kind="tokens",
-            n=len(known),
+            n=len(counts),
             of="sessions that say",
             headline=column == "output_tokens",
             command=again(f"SELECT sum({column}) FROM sessions"),
         )
         for column, title in _KINDS
-        for known in [inputs.known("sessions", column)]
+        for counts in [inputs.present("sessions", column)]
     ]
     cached = pooled_finding(
         inputs,
@@ -144,7 +144,7 @@ def _tokens(inputs: Inputs) -> list[Finding]:
         title="Input tokens read from a cache, of those read or new",
         unit="share of input tokens",
     )
-    return [*found, cached]
+    return [*findings, cached]
 
 
 def _by_agent_chart(sessions: list[Row]) -> Chart | None:
@@ -153,7 +153,7 @@ def _by_agent_chart(sessions: list[Row]) -> Chart | None:
         costs = [s["cost_usd"] for s in sessions if s["agent"] == agent and s["cost_usd"] is not None]
         n = sum(s["agent"] == agent for s in sessions)
         if costs:
-            tip = f"{agent}: {told(fsum(costs), 'usd')} over {len(costs):,} of {n:,} sessions"
+            tip = f"{agent}: {formatted(fsum(costs), 'usd')} over {len(costs):,} of {n:,} sessions"
             rows.append({"name": f"{agent} ({len(costs)}/{n})", "value": fsum(costs), "tip": tip})
     if not rows:
         return None
@@ -172,14 +172,22 @@ def _by_agent_chart(sessions: list[Row]) -> Chart | None:
 def _by_agent(sessions: list[Row]) -> Table:
     rows: list[list[Any]] = []
     for agent in agents_in_order(sessions):
-        own = [s for s in sessions if s["agent"] == agent]
-        costs = [s["cost_usd"] for s in own if s["cost_usd"] is not None]
+        group = [s for s in sessions if s["agent"] == agent]
+        costs = [s["cost_usd"] for s in group if s["cost_usd"] is not None]
         sums = []
         for column, _ in _KINDS:
-            known = [s[column] for s in own if s[column] is not None]
-            sums.append(sum(known) if known else None)
+            counts = [s[column] for s in group if s[column] is not None]
+            sums.append(sum(counts) if counts else None)
         rows.append(
-            [agent, len(own), len(costs), len(own) - len(costs), fsum(costs) if costs else None, median(costs), *sums]
+            [
+                agent,
+                len(group),
+                len(costs),
+                len(group) - len(costs),
+                fsum(costs) if costs else None,
+                median(costs),
+                *sums,
+            ]
         )
     return Table(
         id="cost.by_agent",
@@ -204,11 +212,11 @@ def _by_agent(sessions: list[Row]) -> Table:
 
 
 def _unpriced(inputs: Inputs) -> Table:
-    said = {row["session_id"]: row for row in inputs.rows["values"] if row["signal"] == _COST}
+    cost_rows = {row["session_id"]: row for row in inputs.rows["values"] if row["signal"] == _COST}
     reasons: Counter[tuple[str, str, str]] = Counter()
     for session in inputs.rows["sessions"]:
         if session["cost_usd"] is None:
-            row = said.get(session["session_id"], {})
+            row = cost_rows.get(session["session_id"], {})
             # A session that says it used nothing costs nothing by the signal, and has no step with a price.
             reasons[row.get("absent") or "no usage", row.get("absent_detail") or "", session["agent"]] += 1
     return Table(
@@ -238,7 +246,7 @@ def _limits(inputs: Inputs) -> list[str]:
             f"{len(low):,} of {len(outputs):,} sessions log output tokens as they stood in mid-stream: their output,"
             " and its cost, is too low."
         )
-    total, priced = len(inputs.rows["sessions"]), len(inputs.known("sessions", "cost_usd"))
+    total, priced = len(inputs.rows["sessions"]), len(inputs.present("sessions", "cost_usd"))
     if priced < total:
         limits.append(f"The cost of {total - priced:,} of {total:,} sessions is unknown, so totals are lower bounds.")
     return limits
@@ -254,5 +262,5 @@ STUDY = Study(
         "sources": "SELECT session_id, count(*) AS priced, count(*) FILTER (cost_source = 'recorded') AS recorded"
         " FROM steps WHERE thread = 'main' AND cost_usd IS NOT NULL GROUP BY session_id ORDER BY session_id",
     },
-    function=_function,
+    function=_outcome,
 )

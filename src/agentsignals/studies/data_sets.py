@@ -9,7 +9,7 @@ import msgspec
 
 from agentsignals.analysis.charts import bars
 from agentsignals.analysis.clusters import DOMINANT
-from agentsignals.analysis.figures import told
+from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.study import (
     Chart,
     Column,
@@ -51,10 +51,10 @@ class _Set:
     @property
     def largest(self) -> float:
         """The share of its sessions in one place."""
-        return max(Counter(one["place"] for one in self.sessions).values()) / len(self.sessions)
+        return max(Counter(session["place"] for session in self.sessions).values()) / len(self.sessions)
 
 
-def _function(inputs: Inputs) -> Outcome:
+def _outcome(inputs: Inputs) -> Outcome:
     rows = [(row, msgspec.json.decode(row["value"])) for row in inputs.rows["inputs"]]
     apart: list[Row] = msgspec.json.decode(inputs.rows["variance"][0]["value"]) if inputs.rows["variance"] else []
     whole = inputs.rows["variance"][0] if inputs.rows["variance"] else {}
@@ -102,15 +102,17 @@ def _table(name: str, label: str, named: list[tuple[str, Figures]], everything: 
     for key, figures in named:
         sets.setdefault(key, _Set(key)).sessions.append(figures)
     large = sorted(
-        (one for one in sets.values() if len(one.sessions) >= FEWEST_SESSIONS),
-        key=lambda one: (-len(one.sessions), one.name),
+        (data_set for data_set in sets.values() if len(data_set.sessions) >= FEWEST_SESSIONS),
+        key=lambda entry: (-len(entry.sessions), entry.name),
     )[:_MOST]
-    values = by_metric([one.sessions for one in large], everything) if large else {}
+    values = by_metric([data_set.sessions for data_set in large], everything) if large else {}
     with_places = name != "places"
     rows: list[list[Any]] = []
-    for at, one in enumerate(large):
-        place = [one.largest, "one place" if one.largest > DOMINANT else ""] if with_places else []
-        rows.append([redacted(one.name), len(one.sessions), *(values[metric][at] for metric in METRICS), *place])
+    for at, data_set in enumerate(large):
+        place = [data_set.largest, "one place" if data_set.largest > DOMINANT else ""] if with_places else []
+        rows.append(
+            [redacted(data_set.name), len(data_set.sessions), *(values[metric][at] for metric in METRICS), *place]
+        )
     more = f" {len(sets) - len(large):,} others are not shown." if len(sets) > len(large) else ""
     return Table(
         id=f"data_sets.{name}",
@@ -126,7 +128,7 @@ def _table(name: str, label: str, named: list[tuple[str, Figures]], everything: 
             ),
         ),
         rows=rows,
-        n=sum(len(one.sessions) for one in large),
+        n=sum(len(data_set.sessions) for data_set in large),
         of="sessions whose place is known",
         note=f"Of {FEWEST_SESSIONS} sessions and more. Calls a prompt and events are medians, cost is a mean, the"
         f" shares are sums over sums; openings: of another kind than the commonest of these. A dash: no value.{more}",
@@ -155,7 +157,7 @@ def _chart(apart: list[Row], whole: Row) -> Chart | None:
         {
             "name": METRICS[r["metric"]][0],
             "value": r["robust_cv"],
-            "tip": f"{METRICS[r['metric']][0]}: {told(r['robust_cv'], 'share')} of the median,"
+            "tip": f"{METRICS[r['metric']][0]}: {formatted(r['robust_cv'], 'share')} of the median,"
             f" {r['n_datasets']:,} data sets",
         }
         for r in apart
@@ -183,6 +185,6 @@ STUDY = Study(
         "variance": "SELECT value, CAST(detail->>'data_sets' AS BIGINT) AS sets FROM signals WHERE signal ="
         f" '{_VARIANCE}' AND absent IS NULL",
     },
-    function=_function,
+    function=_outcome,
     context="product",
 )

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import dots
-from agentsignals.analysis.figures import told
+from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.measures import agents_in_order, median_finding, of_parts, of_signal, parts, pooled_finding
 from agentsignals.analysis.places import Places
 from agentsignals.analysis.study import Chart, Column, Finding, Inputs, Outcome, Row, Study, Table, again
@@ -19,7 +19,7 @@ _AGAIN = "user.region_re_edit_count"
 _MOST_FILES = 20
 
 
-def _function(inputs: Inputs) -> Outcome:
+def _outcome(inputs: Inputs) -> Outcome:
     chart = _read_first_chart(inputs)
     limits = [
         "Some agents refuse to edit a file they have not read: reading first says something only of agents without"
@@ -97,13 +97,13 @@ def _again_finding(inputs: Inputs) -> Finding:
 
 
 def _read_first_chart(inputs: Inputs) -> Chart | None:
-    known = [row for row in of_signal(inputs, _READ_FIRST) if row["number"] is not None]
+    measured = [row for row in of_signal(inputs, _READ_FIRST) if row["number"] is not None]
     rows: list[Row] = []
-    for agent in agents_in_order(known):
-        pairs = parts(row for row in known if row["agent"] == agent)
+    for agent in agents_in_order(measured):
+        pairs = parts(row for row in measured if row["agent"] == agent)
         low, high = share_interval(pairs) or (None, None)
         value, n = of_parts(pairs), int(sum(n for _, n in pairs))
-        tip = f"{agent}: {told(value, 'share')} of {n:,} edit attempts, {len(pairs):,} sessions"
+        tip = f"{agent}: {formatted(value, 'share')} of {n:,} edit attempts, {len(pairs):,} sessions"
         rows.append({"name": f"{agent} ({n:,})", "value": value, "low": low, "high": high, "tip": tip})
     if not rows:
         return None
@@ -112,7 +112,7 @@ def _read_first_chart(inputs: Inputs) -> Chart | None:
         title="Edits of files the agent knew, by agent",
         says="; ".join(row["tip"] for row in rows),
         spec=dots(rows, "share of edit attempts"),
-        n=int(sum(n for _, n in parts(known))),
+        n=int(sum(n for _, n in parts(measured))),
         of="edit attempts",
         note="edit attempts in brackets; the line is the 95% interval",
     )
@@ -122,9 +122,9 @@ def _files(files: list[Row]) -> Table:
     places = Places(files)
     merged: dict[tuple[str, str], list[int]] = {}
     for row in files:
-        found = merged.setdefault((places.of(row) or "", row["path"]), [0, 0, 0, 0])
+        merged_counts = merged.setdefault((places.of(row) or "", row["path"]), [0, 0, 0, 0])
         for i, key in enumerate(("n", "sessions", "added", "removed")):
-            found[i] += int(row[key] or 0)
+            merged_counts[i] += int(row[key] or 0)
     most = sorted(merged.items(), key=lambda item: (-item[1][0], item[0]))[:_MOST_FILES]
     total = sum(counts[0] for counts in merged.values())
     return Table(
@@ -159,5 +159,5 @@ STUDY = Study(
         " FROM edits JOIN sessions USING (session_id) WHERE thread = 'main'"
         " GROUP BY repo, cwd, path ORDER BY n DESC, path",
     },
-    function=_function,
+    function=_outcome,
 )

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from agentsignals.analysis.charts import dots
 from agentsignals.analysis.clusters import Estimate, median_interval
-from agentsignals.analysis.figures import told
+from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.modes import MODES, NAMES, OF_ROAD, ROADS, Road, by_session
 from agentsignals.analysis.places import by_session as places_of
 from agentsignals.analysis.study import (
@@ -104,41 +104,45 @@ _NONE = (
 )
 
 
-def _function(inputs: Inputs) -> Outcome:
+def _outcome(inputs: Inputs) -> Outcome:
     places = places_of(inputs.rows["sessions"])
     effort = {row["session_id"]: row for row in inputs.rows["effort"]}
     modes = inputs.rows["modes"]
-    own = {road: _own(inputs.rows[road], effort, by_session(modes, road)) for road in ROADS}
-    known = [road for road in ROADS if any((row["lines"] or 0) > 0 for row in inputs.rows[road])]
-    if not known:
+    by_road = {road: _effort_per_lines(inputs.rows[road], effort, by_session(modes, road)) for road in ROADS}
+    roads = [road for road in ROADS if any((row["lines"] or 0) > 0 for row in inputs.rows[road])]
+    if not roads:
         return Outcome(limits=[_NONE])
-    road = next((one for one in known if own[one]), known[0])
-    findings = [_alone(one, inputs.rows[one], places) for one in known]
-    findings += [_median(measure, road, "", own[road], places) for measure in MEASURES]
+    road = next((name for name in roads if by_road[name]), roads[0])
+    findings = [_alone(name, inputs.rows[name], places) for name in roads]
+    findings += [_median(measure, road, "", by_road[road], places) for measure in MEASURES]
     findings += [
-        _median(measure, "recorded", mode, own["recorded"], places) for measure in MEASURES for mode in measure.medians
+        _median(measure, "recorded", mode, by_road["recorded"], places)
+        for measure in MEASURES
+        for mode in measure.medians
     ]
     return Outcome(
         [f for f in findings if f.n],
-        [_table(one, own[one], places) for one in known],
-        [chart for measure in MEASURES if (chart := _chart(measure, road, own[road], places)) is not None],
-        _limits(known),
+        [_table(name, by_road[name], places) for name in roads],
+        [chart for measure in MEASURES if (chart := _chart(measure, road, by_road[road], places)) is not None],
+        _limits(roads),
     )
 
 
-def _own(lines: list[Row], effort: dict[str, Row], modes: dict[str, str]) -> list[Row]:
+def _effort_per_lines(lines: list[Row], effort: dict[str, Row], modes: dict[str, str]) -> list[Row]:
     """Of the sessions that are alone in their commits: the mode, and what each measure says for a hundred lines."""
-    found: list[Row] = []
+    effort_rows: list[Row] = []
     for row in lines:
         took = effort.get(row["session_id"])
         if not row["is_alone"] or not row["lines"] or row["lines"] < 0 or took is None:
             continue
         values = {
-            one.key: None if (spent := took[one.key]) is None else LINES * spent / one.divisor / row["lines"]
-            for one in MEASURES
+            measure.key: None
+            if (spent := took[measure.key]) is None
+            else LINES * spent / measure.divisor / row["lines"]
+            for measure in MEASURES
         }
-        found.append({"session_id": row["session_id"], "mode": modes.get(row["session_id"]), **values})
-    return found
+        effort_rows.append({"session_id": row["session_id"], "mode": modes.get(row["session_id"]), **values})
+    return effort_rows
 
 
 def _values(measure: Measure, rows: list[Row], mode: str) -> list[tuple[str, float]]:
@@ -149,14 +153,14 @@ def _values(measure: Measure, rows: list[Row], mode: str) -> list[tuple[str, flo
     ]
 
 
-def _interval(found: list[tuple[str, float]], places: dict[str, str]) -> Interval | None:
+def _interval(values: list[tuple[str, float]], places: dict[str, str]) -> Interval | None:
     """Of the median; None of so few sessions that it would be a guess."""
-    return median_interval(found, places) if len(found) >= FEWEST_CLUSTERS else None
+    return median_interval(values, places) if len(values) >= FEWEST_CLUSTERS else None
 
 
 def _alone(road: Road, rows: list[Row], places: dict[str, str]) -> Finding:
-    known = [row for row in rows if row["lines"] is not None and row["lines"] > 0]
-    return Estimate([(row["session_id"], float(bool(row["is_alone"])), 1) for row in known], places).finding(
+    with_lines = [row for row in rows if row["lines"] is not None and row["lines"] > 0]
+    return Estimate([(row["session_id"], float(bool(row["is_alone"])), 1) for row in with_lines], places).finding(
         "SWE-chat: 48.6% map cleanly, by a rule it does not print",
         id=f"efficiency.{road}.alone",
         title="Sessions that share none of their commits with another"
@@ -168,21 +172,21 @@ def _alone(road: Road, rows: list[Row], places: dict[str, str]) -> Finding:
 
 
 def _median(measure: Measure, road: Road, mode: str, rows: list[Row], places: dict[str, str]) -> Finding:
-    found = _values(measure, rows, mode)
+    values = _values(measure, rows, mode)
     published = measure.medians.get(mode) if road == "recorded" else None
     of_mode = f", {NAMES[mode]} as {road}" if mode else ""
     return Finding(
         id=".".join(part for part in ("efficiency", road, measure.key, mode) if part),
         title=f"{measure.title} for {LINES} committed lines, median session{of_mode}",
-        value=median([value for _, value in found]),
+        value=median([value for _, value in values]),
         unit=f"{measure.unit} per {LINES} lines",
         kind=measure.kind,
-        n=len(found),
+        n=len(values),
         of=_OF[road],
-        interval=_interval(found, places),
+        interval=_interval(values, places),
         priced=measure.key == "usd",
         command=again_in_report("efficiency"),
-        note=f"SWE-chat: {told(published, measure.kind)}" if published is not None else "",
+        note=f"SWE-chat: {formatted(published, measure.kind)}" if published is not None else "",
     )
 
 
@@ -190,13 +194,13 @@ def _table(road: Road, rows: list[Row], places: dict[str, str]) -> Table:
     """Median with interval, quartiles and mean of each measure in each mode, beside what the paper prints."""
     shown: list[list[Any]] = []
     for measure in MEASURES:
-        write: Callable[[Any], str] = lambda value, kind=measure.kind: told(value, kind)  # type: ignore[misc]  # noqa: E731  (bound to this measure)
+        write: Callable[[Any], str] = lambda value, kind=measure.kind: formatted(value, kind)  # type: ignore[misc]  # noqa: E731  (bound to this measure)
         for mode in ("", *OF_ROAD[road]):
-            found = _values(measure, rows, mode)
-            if not found:
+            pairs = _values(measure, rows, mode)
+            if not pairs:
                 continue
-            values = sorted(value for _, value in found)
-            low, high = _interval(found, places) or (None, None)
+            values = sorted(value for _, value in pairs)
+            low, high = _interval(pairs, places) or (None, None)
             figures = [median(values), low, high, quantile(values, 0.25), quantile(values, 0.75)]
             figures += [fsum(values) / len(values), measure.medians.get(mode), measure.means.get(mode)]
             named = measure.unit in measure.title.lower()
@@ -227,16 +231,15 @@ def _table(road: Road, rows: list[Row], places: dict[str, str]) -> Table:
 def _chart(measure: Measure, road: Road, rows: list[Row], places: dict[str, str]) -> Chart | None:
     shown: list[Row] = []
     for mode in ("", *OF_ROAD[road]):
-        found = _values(measure, rows, mode)
-        if not found:
+        values = _values(measure, rows, mode)
+        if not values:
             continue
-        value = median([v for _, v in found])
-        low, high = _interval(found, places) or (None, None)
+        value = median([v for _, v in values])
+        low, high = _interval(values, places) or (None, None)
         name = NAMES.get(mode, "all")
-        tip = (
-            f"{name}: median {told(value, measure.kind)} {measure.unit} for {LINES} lines, n = {len(found):,} sessions"
-        )
-        shown.append({"name": f"{name} ({len(found)})", "value": value, "low": low, "high": high, "tip": tip})
+        middle = formatted(value, measure.kind)
+        tip = f"{name}: median {middle} {measure.unit} for {LINES} lines, n = {len(values):,} sessions"
+        shown.append({"name": f"{name} ({len(values)})", "value": value, "low": low, "high": high, "tip": tip})
     if len(shown) < 2:
         return None
     return Chart(
@@ -250,7 +253,7 @@ def _chart(measure: Measure, road: Road, rows: list[Row], places: dict[str, str]
     )
 
 
-def _limits(known: list[Road]) -> list[str]:
+def _limits(roads: list[Road]) -> list[str]:
     limits = [
         "A session that commits two lines costs a fortune for each hundred: medians tell of sessions, not of lines."
         " Lines are all that its commits added, the person's and generated ones too; what came after the last commit is"
@@ -258,7 +261,7 @@ def _limits(known: list[Road]) -> list[str]:
         "Idle time is a gap of over two minutes that no sign of the agent ends; waiting for a permission is not told"
         " from work.",
     ]
-    if "replayed" not in known:
+    if "replayed" not in roads:
         limits.append("No repository was attributed: lines and modes are as the collector recorded them.")
     return limits
 
@@ -302,6 +305,6 @@ STUDY = Study(
         "replayed": _REPLAYED,
         "recorded": _RECORDED,
     },
-    function=_function,
+    function=_outcome,
     context="product",
 )

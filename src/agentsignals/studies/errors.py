@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 
 from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import bars, dots
-from agentsignals.analysis.figures import told
+from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.measures import of_parts, pooled_finding
 from agentsignals.analysis.study import Chart, Column, Finding, Inputs, Outcome, Row, Study, Table, again
 from agentsignals.stats.estimates import share_interval
@@ -15,7 +15,7 @@ _RATE = "user.tool_error_rate"
 _RECOVERY = "corpus.error_recovery_rate"
 
 
-def _function(inputs: Inputs) -> Outcome:
+def _outcome(inputs: Inputs) -> Outcome:
     calls = inputs.rows["calls"]
     answered = [row for row in calls if row["status"] in ("ok", "error")]
     charts = [c for c in (_rates("class", answered), _rates("agent", answered), _kinds(calls)) if c is not None]
@@ -73,11 +73,11 @@ def _unanswered(calls: list[Row]) -> list[Finding]:
 
 def _pairs(rows: list[Row]) -> list[tuple[float, float]]:
     """Failed and answered calls of each session."""
-    found: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    pairs: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     for row in rows:
-        found[row["session_id"]][0] += row["n"] * (row["status"] == "error")
-        found[row["session_id"]][1] += row["n"]
-    return [(k, n) for k, n in found.values()]
+        pairs[row["session_id"]][0] += row["n"] * (row["status"] == "error")
+        pairs[row["session_id"]][1] += row["n"]
+    return [(k, n) for k, n in pairs.values()]
 
 
 def _by(answered: list[Row], key: str) -> Table:
@@ -85,8 +85,8 @@ def _by(answered: list[Row], key: str) -> Table:
     for row in answered:
         groups[row[key]].append(row)
     rows = []
-    for name, own in groups.items():
-        pairs = _pairs(own)
+    for name, group in groups.items():
+        pairs = _pairs(group)
         low, high = share_interval(pairs) or (None, None)
         failed, n = sum(k for k, _ in pairs), sum(n for _, n in pairs)
         rows.append([name, failed, n, of_parts(pairs), low, high, len(pairs)])
@@ -118,8 +118,8 @@ def _rates(key: str, answered: list[Row]) -> Chart | None:
             "value": rate,
             "low": low,
             "high": high,
-            "tip": f"{name}: {failed:,} of {n:,} calls failed, {told(rate, 'share')}"
-            + (f", 95% {told(low, 'share')}–{told(high, 'share')}" if low is not None else "")
+            "tip": f"{name}: {failed:,} of {n:,} calls failed, {formatted(rate, 'share')}"
+            + (f", 95% {formatted(low, 'share')}–{formatted(high, 'share')}" if low is not None else "")
             + f", {sessions:,} sessions",
         }
         for name, failed, n, rate, low, high, sessions in table.rows
@@ -136,11 +136,11 @@ def _rates(key: str, answered: list[Row]) -> Chart | None:
 
 
 def _kinds(calls: list[Row]) -> Chart | None:
-    found = _kinds_counted(calls)
-    total = found.total()
+    counted = _kinds_counted(calls)
+    total = counted.total()
     rows: list[Row] = [
         {"name": name, "value": n, "tip": f"{name}: {n:,} of {total:,} failed calls ({n / total:.1%})"}
-        for name, n in sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))
+        for name, n in sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))
     ]
     if not rows:
         return None
@@ -155,14 +155,14 @@ def _kinds(calls: list[Row]) -> Chart | None:
 
 
 def _kinds_counted(calls: list[Row]) -> Counter[str]:
-    found: Counter[str] = Counter()
+    counted: Counter[str] = Counter()
     for row in calls:
         if row["status"] == "error":
-            found[_said(row)] += row["n"]
-    return found
+            counted[_error_class(row)] += row["n"]
+    return counted
 
 
-def _said(row: Row) -> str:
+def _error_class(row: Row) -> str:
     return (row["error_class"] or "not said").replace("_", " ")
 
 
@@ -170,12 +170,12 @@ def _errors(calls: list[Row]) -> Table:
     kinds = _kinds_counted(calls)
     rows = []
     for kind, n in sorted(kinds.items(), key=lambda pair: (-pair[1], pair[0])):
-        own = [r for r in calls if r["status"] == "error" and _said(r) == kind]
+        failed = [r for r in calls if r["status"] == "error" and _error_class(r) == kind]
         classes: Counter[str] = Counter()
-        for row in own:
+        for row in failed:
             classes[row["class"]] += row["n"]
         told_classes = ", ".join(f"{class_} {count:,}" for class_, count in classes.most_common())
-        rows.append([kind, n, n / kinds.total(), len({r["session_id"] for r in own}), told_classes])
+        rows.append([kind, n, n / kinds.total(), len({r["session_id"] for r in failed}), told_classes])
     return Table(
         id="errors.kinds",
         title="Failed calls by what they say",
@@ -201,5 +201,5 @@ STUDY = Study(
         " JOIN sessions USING (session_id) WHERE thread = 'main' GROUP BY ALL ORDER BY ALL",
         "values": sql.values(_RATE, _RECOVERY),
     },
-    function=_function,
+    function=_outcome,
 )

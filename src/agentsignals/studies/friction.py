@@ -7,7 +7,7 @@ from typing import Any
 
 from agentsignals.analysis.charts import bars
 from agentsignals.analysis.clusters import Estimate
-from agentsignals.analysis.figures import told
+from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.modes import MODES, NAMES, OF_ROAD, ROADS
 from agentsignals.analysis.modes import by_session as modes_of
 from agentsignals.analysis.over_days import lines_chart
@@ -27,12 +27,12 @@ ENDS = {
 """What a turn ended in; a turn that was asked, or cut, and objected to counts for the first of these."""
 
 
-def _function(inputs: Inputs) -> Outcome:
+def _outcome(inputs: Inputs) -> Outcome:
     rows = _ended(inputs.rows["turns"])
     places = by_session(inputs.rows["sessions"])
     estimates = {end: _estimate(rows, places, end) for end in ENDS}
     findings = [
-        one.finding(
+        estimate.finding(
             ENDS[end][1],
             id=f"friction.{end}",
             title=f"Turns that ended so: {ENDS[end][0]}",
@@ -41,7 +41,7 @@ def _function(inputs: Inputs) -> Outcome:
             signals=(_CUT, _PUSHBACK, _ASKS),
             command=again_in_report("friction"),
         )
-        for end, one in estimates.items()
+        for end, estimate in estimates.items()
     ]
     charts = [
         _chart(estimates),
@@ -89,11 +89,12 @@ def _chart(estimates: dict[str, Estimate]) -> Chart | None:
     rows: list[Row] = [
         {
             "name": ENDS[end][0],
-            "value": one.value,
-            "tip": f"{ENDS[end][0]}: {one.k:,.0f} of {one.n:,.0f} turns, {told(one.value, 'share')}",
+            "value": estimate.value,
+            "tip": f"{ENDS[end][0]}: {estimate.k:,.0f} of {estimate.n:,.0f} turns,"
+            f" {formatted(estimate.value, 'share')}",
         }
-        for end, one in estimates.items()
-        if one.n
+        for end, estimate in estimates.items()
+        if estimate.n
     ]
     if not rows:
         return None
@@ -113,10 +114,10 @@ def _by_mode(rows: list[Row], modes: list[Row]) -> Table:
     for road in ROADS:
         mode_of = modes_of(modes, road)
         for mode in (*OF_ROAD[road], None):
-            own = [row["end"] for row in rows if mode_of.get(row["session_id"]) == mode]
-            if own and mode_of:
+            ends = [row["end"] for row in rows if mode_of.get(row["session_id"]) == mode]
+            if ends and mode_of:
                 name = f"{NAMES[mode] if mode else 'no mode'}, {road}"
-                shown.append([name, len(own), *(own.count(end) / len(own) for end in ENDS)])
+                shown.append([name, len(ends), *(ends.count(end) / len(ends) for end in ENDS)])
     return Table(
         id="friction.by_mode",
         title="How turns end, by coding mode",
@@ -147,6 +148,6 @@ STUDY = Study(
         " ORDER BY session_id, turn",
         "modes": MODES,
     },
-    function=_function,
+    function=_outcome,
     context="product",
 )

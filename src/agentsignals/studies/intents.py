@@ -9,7 +9,7 @@ from typing import Any
 
 from agentsignals.analysis.charts import dots
 from agentsignals.analysis.clusters import Estimate
-from agentsignals.analysis.figures import told
+from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Chart, Column, Finding, Inputs, Outcome, Row, Study, Table, again_in_report
 from agentsignals.stats.estimates import median
@@ -36,23 +36,24 @@ _BY_WORDS = (
 _NO_PERSONAS = "No session has a persona yet: agentsignals label persona --by LABELLER makes them."
 
 
-def _function(inputs: Inputs) -> Outcome:
+def _outcome(inputs: Inputs) -> Outcome:
     rows = inputs.rows["turns"]
     places = by_session(inputs.rows["sessions"])
     judged = [row for row in rows if row["method"] == "judge"]
     # One way of judging in one number: the judge's prompts alone, once it has judged most of them.
     by_judge = len(judged) > _ENOUGH * len(rows)
-    own = judged if by_judge else [row for row in rows if row["method"] != "judge"]
-    shares = {name: _share(own, places, name) for name in sorted(INTENTS, key=lambda n: -INTENTS[n])}
+    classified = judged if by_judge else [row for row in rows if row["method"] != "judge"]
+    shares = {name: _share(classified, places, name) for name in sorted(INTENTS, key=lambda n: -INTENTS[n])}
     of = "prompts with a judge's label" if by_judge else "prompts, by words"
     findings = [
-        _finding(f"intent.{name}", f"Prompts that ask for: {_told(name)}", one, of) for name, one in shares.items()
+        _finding(f"intent.{name}", f"Prompts that ask for: {_spaced(name)}", estimate, of)
+        for name, estimate in shares.items()
     ]
-    findings += [_activity(own, places, name, of) for name in ACTIVITIES]
+    findings += [_activity(classified, places, name, of) for name in ACTIVITIES]
     personas = _personas(inputs.rows["personas"], places)
     findings += [
-        _finding(f"persona.{name}", f"Sessions of persona {_told(name)}", one, "sessions with a persona")
-        for name, one in personas.items()
+        _finding(f"persona.{name}", f"Sessions of persona {_spaced(name)}", estimate, "sessions with a persona")
+        for name, estimate in personas.items()
     ]
     charts = [_chart("intents.prompts", "What prompts ask for", shares, INTENTS, of)]
     if personas:
@@ -60,11 +61,11 @@ def _function(inputs: Inputs) -> Outcome:
     limits = [*([] if by_judge else [_BY_WORDS]), *([] if personas else [_NO_PERSONAS])]
     if judged and not by_judge:
         limits.append(f"{len(judged):,} of {len(rows):,} prompts have a judge's intent: too few, and left out here.")
-    tables = [_by_activity(own)]
+    tables = [_by_activity(classified)]
     return Outcome([f for f in findings if f.n], tables, [c for c in charts if c is not None], limits)
 
 
-def _told(name: str) -> str:
+def _spaced(name: str) -> str:
     return name.replace("_", " ")
 
 
@@ -72,11 +73,11 @@ def _share(rows: list[Row], places: dict[str, str], *names: str) -> Estimate:
     return Estimate([(row["session_id"], float(row["intent"] in names), 1) for row in rows], places)
 
 
-def _finding(name: str, title: str, one: Estimate, of: str) -> Finding:
+def _finding(name: str, title: str, estimate: Estimate, of: str) -> Finding:
     kind, _, value = name.partition(".")
     published = {"intent": INTENTS, "persona": PERSONAS}.get(kind, {}).get(value)
     unit = "share of sessions" if kind == "persona" else "share of prompts"
-    return one.finding(
+    return estimate.finding(
         f"SWE-chat: {published}%" if published else "",
         id=f"intents.{name}",
         title=title,
@@ -88,7 +89,7 @@ def _finding(name: str, title: str, one: Estimate, of: str) -> Finding:
 
 
 def _activity(rows: list[Row], places: dict[str, str], name: str, of: str) -> Finding:
-    words = ", ".join(_told(intent) for intent in ACTIVITIES[name])
+    words = ", ".join(_spaced(intent) for intent in ACTIVITIES[name])
     return _finding(
         f"activity.{name}", f"Prompts about {name} code: {words}", _share(rows, places, *ACTIVITIES[name]), of
     )
@@ -107,12 +108,18 @@ def _personas(rows: list[Row], places: dict[str, str]) -> dict[str, Estimate]:
 
 def _chart(id: str, title: str, shares: dict[str, Estimate], published: dict[str, float], of: str) -> Chart | None:  # noqa: A002  (the chart's field)
     rows: list[Row] = []
-    for name, one in sorted(shares.items(), key=lambda pair: (-pair[1].k, pair[0])):
-        if one.n:
-            low, high = one.interval or (None, None)
-            tip = f"{_told(name)}: {one.k:,.0f} of {one.n:,.0f}, {told(one.value, 'share')}"
+    for name, estimate in sorted(shares.items(), key=lambda pair: (-pair[1].k, pair[0])):
+        if estimate.n:
+            low, high = estimate.interval or (None, None)
+            tip = f"{_spaced(name)}: {estimate.k:,.0f} of {estimate.n:,.0f}, {formatted(estimate.value, 'share')}"
             tip += f"; SWE-chat {published[name]}%" if name in published else ""
-            row = {"name": f"{_told(name)} ({one.k:,.0f})", "value": one.value, "low": low, "high": high, "tip": tip}
+            row = {
+                "name": f"{_spaced(name)} ({estimate.k:,.0f})",
+                "value": estimate.value,
+                "low": low,
+                "high": high,
+                "tip": tip,
+            }
             rows.append(row)
     if not rows:
         return None
@@ -121,7 +128,7 @@ def _chart(id: str, title: str, shares: dict[str, Estimate], published: dict[str
         title=title,
         says="; ".join(row["tip"] for row in rows),
         spec=dots(rows, "share"),
-        n=int(max(one.n for one in shares.values())),
+        n=int(max(estimate.n for estimate in shares.values())),
         of=of,
         note="how many in brackets; the line is the 95% interval",
     )
@@ -130,16 +137,16 @@ def _chart(id: str, title: str, shares: dict[str, Estimate], published: dict[str
 def _by_activity(rows: list[Row]) -> Table:
     """Writing against reviewing: how long the agent works, and how the turn goes on."""
     shown: list[list[Any]] = []
-    for name, intents in (*ACTIVITIES.items(), *((_told(i), (i,)) for i in INTENTS)):
-        own = [row for row in rows if row["intent"] in intents]
-        if own:
-            times = [row["seconds"] for row in own if row["seconds"] is not None]
+    for name, intents in (*ACTIVITIES.items(), *((_spaced(i), (i,)) for i in INTENTS)):
+        group = [row for row in rows if row["intent"] in intents]
+        if group:
+            times = [row["seconds"] for row in group if row["seconds"] is not None]
             mean = fsum(times) / len(times) if times else None
-            cut = sum(bool(row["cut"]) for row in own) / len(own)
-            later = [row for row in own if row["objected"] is not None]
+            cut = sum(bool(row["cut"]) for row in group) / len(group)
+            later = [row for row in group if row["objected"] is not None]
             objected = sum(row["objected"] for row in later) / len(later) if later else None
-            sessions = len({row["session_id"] for row in own})
-            shown.append([name, len(own), sessions, median(times), mean, cut, objected])
+            sessions = len({row["session_id"] for row in group})
+            shown.append([name, len(group), sessions, median(times), mean, cut, objected])
     return Table(
         id="intents.activities",
         title="Turns by what was asked for",
@@ -177,6 +184,6 @@ STUDY = Study(
         "personas": "SELECT session_id, json_extract_string(value, '') AS persona, detail->>'method' AS rule FROM"
         f" signals WHERE signal = '{_PERSONA}' AND absent IS NULL ORDER BY session_id",
     },
-    function=_function,
+    function=_outcome,
     context="product",
 )

@@ -20,11 +20,11 @@ _LENGTHS: tuple[float, ...] = (1, 5, 20, 50, 100, 200, 500, 1_000, 5_000)
 """Upper ends of the classes of length; 20 is agent-traces's short message."""
 
 
-def _function(inputs: Inputs) -> Outcome:
+def _outcome(inputs: Inputs) -> Outcome:
     rows = inputs.rows["lengths"]
-    known = inputs.rows["common"]
-    common = msgspec.json.decode(known[0]["value"]) if known else []
-    messages = int(known[0]["messages"]) if known else 0
+    common_rows = inputs.rows["common"]
+    common = msgspec.json.decode(common_rows[0]["value"]) if common_rows else []
+    messages = int(common_rows[0]["messages"]) if common_rows else 0
     lengths = [row["chars"] for row in rows]
     chart = histogram_chart(
         lengths,
@@ -78,7 +78,7 @@ def _most_common(common: list[dict[str, Any]], messages: int) -> Finding:
 def _by_agent(rows: list[Row]) -> Table:
     agents = agents_in_order(rows)
     named = [("all agents", rows), *((agent, [r for r in rows if r["agent"] == agent]) for agent in agents)]
-    shown = [[name, len(own), *quantiles([r["chars"] for r in own])] for name, own in named if own]
+    shown = [[name, len(group), *quantiles([r["chars"] for r in group])] for name, group in named if group]
     return Table(
         id="messages.by_agent",
         title="Length of people's messages, by agent",
@@ -117,6 +117,6 @@ STUDY = Study(
         "common": "SELECT value, CAST(detail->>'messages' AS BIGINT) AS messages FROM signals"
         f" WHERE signal = '{_COMMON}' AND absent IS NULL",
     },
-    function=_function,
+    function=_outcome,
     context="product",
 )

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from typing import Any
 
 from agentsignals.analysis.charts import dots
-from agentsignals.analysis.figures import told
+from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.measures import of_parts
 from agentsignals.analysis.places import Places
 from agentsignals.analysis.study import (
@@ -59,7 +59,7 @@ class _Model:
         return ", ".join(told_why)
 
 
-def _function(inputs: Inputs) -> Outcome:
+def _outcome(inputs: Inputs) -> Outcome:
     models = _models(inputs)
     chart = _chart(models)
     return Outcome(_findings(inputs, models), [_table(models)], [chart] if chart else [], _limits(models))
@@ -67,26 +67,26 @@ def _function(inputs: Inputs) -> Outcome:
 
 def _models(inputs: Inputs) -> list[_Model]:
     places = Places(inputs.rows["sessions"])
-    found: dict[str, _Model] = {}
+    models: dict[str, _Model] = {}
     for row in inputs.rows["steps"]:
-        one = found.setdefault(row["model"], _Model(row["model"]))
-        one.steps += row["steps"]
-        one.output += row["output"] or 0
-        one.sessions += 1
+        model = models.setdefault(row["model"], _Model(row["model"]))
+        model.steps += row["steps"]
+        model.output += row["output"] or 0
+        model.sessions += 1
         place = places.of(row)
         if place:
-            one.places[place] += 1
+            model.places[place] += 1
     calls: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for row in inputs.rows["calls"]:
         calls[row["model"]].append((row["failed"], row["answered"]))
-    for name, one in found.items():
-        one.calls = calls[name]
-    return sorted(found.values(), key=lambda m: (-m.sessions, m.name))
+    for name, model in models.items():
+        model.calls = calls[name]
+    return sorted(models.values(), key=lambda m: (-m.sessions, m.name))
 
 
 def _findings(inputs: Inputs, models: list[_Model]) -> list[Finding]:
     sessions = inputs.rows["sessions"]
-    known = {row["session_id"] for row in inputs.rows["steps"]}
+    answered = {row["session_id"] for row in inputs.rows["steps"]}
     where = Places(sessions)
     places = Counter(where.of(row) for row in sessions)
     unplaced = places.pop(None, 0)
@@ -98,7 +98,7 @@ def _findings(inputs: Inputs, models: list[_Model]) -> list[Finding]:
             title="Models used",
             value=len(models),
             unit="models",
-            n=len(known),
+            n=len(answered),
             of="sessions that name a model",
             command=again(f"SELECT count(DISTINCT model) {_MODELS}"),
             note="as the traces write them: one model may have several names",
@@ -106,7 +106,7 @@ def _findings(inputs: Inputs, models: list[_Model]) -> list[Finding]:
         Finding(
             id="models.unnamed",
             title="Sessions that name no model with a model call",
-            value=len(sessions) - len(known),
+            value=len(sessions) - len(answered),
             unit="sessions",
             n=len(sessions),
             of="sessions",
@@ -171,7 +171,7 @@ def _chart(models: list[_Model]) -> Chart | None:
             continue
         low, high = share_interval(m.calls) or (None, None)
         tip = (
-            f"{m.name}: {told(value, 'share')} of {answered:,} calls failed,"
+            f"{m.name}: {formatted(value, 'share')} of {answered:,} calls failed,"
             f" {m.sessions:,} sessions, {len(m.places)} places" + (f" ({m.warning})" if m.warning else "")
         )
         rows.append({"name": m.name, "value": value, "low": low, "high": high, "tip": tip})
@@ -215,5 +215,5 @@ STUDY = Study(
         " count(*) FILTER (status = 'error') AS failed FROM tool_calls JOIN steps USING (session_id, step)"
         " WHERE tool_calls.thread = 'main' AND steps.model IS NOT NULL GROUP BY steps.model, session_id ORDER BY ALL",
     },
-    function=_function,
+    function=_outcome,
 )

@@ -22,7 +22,7 @@ _EVIDENCE = {"git": "Git", "text": "words", "reopen": "next session", "none": "n
 _KNOWN = f"FROM signals WHERE signal = '{_OUTCOME}' AND absent IS NULL"
 
 
-def _function(inputs: Inputs) -> Outcome:
+def _outcome(inputs: Inputs) -> Outcome:
     judged = [
         (_TOLD[row["label"]], _EVIDENCE[row["evidence"]]) for row in inputs.rows["outcomes"] if row["absent"] is None
     ]
@@ -136,6 +136,6 @@ STUDY = Study(
         "outcomes": f"SELECT session_id, {sql.LABEL} AS label, absent,"
         f" detail->>'evidence_kind' AS evidence FROM signals WHERE signal = '{_OUTCOME}' ORDER BY session_id"
     },
-    function=_function,
+    function=_outcome,
     context="product",
 )

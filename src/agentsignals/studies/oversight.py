@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from agentsignals.analysis.charts import dots
 from agentsignals.analysis.clusters import Estimate, median_interval
-from agentsignals.analysis.figures import told
+from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.measures import agents_in_order
 from agentsignals.analysis.modes import MODES, NAMES, OF_ROAD, ROADS, by_session
 from agentsignals.analysis.over_days import lines_chart
@@ -135,7 +135,7 @@ ACTS = (
 )
 
 
-def _function(inputs: Inputs) -> Outcome:
+def _outcome(inputs: Inputs) -> Outcome:
     rows = inputs.rows["turns"]
     if not rows:
         return Outcome()
@@ -200,16 +200,16 @@ def _estimate(act: _Act, rows: Iterable[Row], places: dict[str, str]) -> Estimat
 def _median(  # noqa: PLR0913  (a finding's words, each named at the call)
     key: str, title: str, unit: str, kind: Kind, rows: list[Row], places: dict[str, str], signals: tuple[str, ...]
 ) -> Finding:
-    found = [(row["session_id"], float(row[key])) for row in rows if row[key] is not None]
+    values = [(row["session_id"], float(row[key])) for row in rows if row[key] is not None]
     return Finding(
         id=f"oversight.{key}",
         title=title,
-        value=median([value for _, value in found]),
+        value=median([value for _, value in values]),
         unit=unit,
         kind=kind,
-        n=len(found),
+        n=len(values),
         of="turns",
-        interval=median_interval(found, places),
+        interval=median_interval(values, places),
         signals=signals,
         command=again_in_report("oversight"),
     )
@@ -226,12 +226,12 @@ def _calls(share: float) -> Callable[[list[Row]], float]:
 def _chart(rows: list[Row], places: dict[str, str]) -> Chart | None:
     shown: list[Row] = []
     for act in ACTS:
-        one = _estimate(act, rows, places)
-        if one.value is not None:
-            low, high = one.interval or (None, None)
-            tip = f"{act.title}: {one.k:,.0f} of {one.n:,.0f} {act.of}, {told(one.value, 'share')}"
-            name = f"{act.short} ({one.k:,.0f})"
-            shown.append({"name": name, "value": one.value, "low": low, "high": high, "tip": tip})
+        estimate = _estimate(act, rows, places)
+        if estimate.value is not None:
+            low, high = estimate.interval or (None, None)
+            tip = f"{act.title}: {estimate.k:,.0f} of {estimate.n:,.0f} {act.of}, {formatted(estimate.value, 'share')}"
+            name = f"{act.short} ({estimate.k:,.0f})"
+            shown.append({"name": name, "value": estimate.value, "low": low, "high": high, "tip": tip})
     return Chart(
         id="oversight.acts",
         title="Oversight",
@@ -248,8 +248,8 @@ def _by_mode(rows: list[Row], modes: list[Row]) -> Table:
     for road in ROADS:
         mode_of = by_session(modes, road)
         for mode in OF_ROAD[road]:
-            own = [row for row in rows if mode_of.get(row["session_id"]) == mode]
-            shown += [[f"{NAMES[mode]}, {road}", *_figures(own)]] if own else []
+            group = [row for row in rows if mode_of.get(row["session_id"]) == mode]
+            shown += [[f"{NAMES[mode]}, {road}", *_figures(group)]] if group else []
     return _table("mode", "mode", shown, sum(row[1] for row in shown if "replayed" in row[0]) or len(rows))
 
 
@@ -315,6 +315,6 @@ STUDY = Study(
         "modes": MODES,
         "turns": _TURN_ROWS,
     },
-    function=_function,
+    function=_outcome,
     context="product",
 )

@@ -6,7 +6,7 @@ from collections import Counter
 
 from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import bars, by_position
-from agentsignals.analysis.figures import told
+from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.measures import of_signal, pooled_finding
 from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study, again
 from agentsignals.stats.estimates import share_interval, wilson
@@ -21,7 +21,7 @@ _LAST = 6
 _OBJECTS, _BRAKES = "objects in words", "cuts the response"
 
 
-def _function(inputs: Inputs) -> Outcome:
+def _outcome(inputs: Inputs) -> Outcome:
     charts = [c for c in (_positions(inputs.rows["turns"]), _openings(inputs)) if c is not None]
     limits = [
         "Objections are found by word patterns, which find a tenth to a third of what a reader finds: read the rates as"
@@ -78,15 +78,15 @@ def _findings(inputs: Inputs) -> list[Finding]:
 
 
 def _most_common(inputs: Inputs) -> Finding:
-    known = [row["label"] for row in of_signal(inputs, _OPENING) if row["absent"] is None]
-    most = min(Counter(known).items(), key=lambda pair: (-pair[1], pair[0]), default=(None, 0))
+    labels = [row["label"] for row in of_signal(inputs, _OPENING) if row["absent"] is None]
+    most = min(Counter(labels).items(), key=lambda pair: (-pair[1], pair[0]), default=(None, 0))
     return Finding(
         id="people.opening",
         title="Most common opening",
         value=most[0].replace("_", " ") if most[0] else None,
         unit="pattern",
         kind="text",
-        n=len(known),
+        n=len(labels),
         of="first messages",
         signals=(_OPENING,),
         command=again(
@@ -98,15 +98,15 @@ def _most_common(inputs: Inputs) -> Finding:
 
 
 def _openings(inputs: Inputs) -> Chart | None:
-    found = Counter(row["label"] for row in of_signal(inputs, _OPENING) if row["absent"] is None)
-    total = found.total()
+    openings = Counter(row["label"] for row in of_signal(inputs, _OPENING) if row["absent"] is None)
+    total = openings.total()
     rows = [
         {
             "name": name.replace("_", " "),
             "value": n,
             "tip": f"{name.replace('_', ' ')}: {n:,} of {total:,} first messages ({n / total:.1%})",
         }
-        for name, n in sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))
+        for name, n in sorted(openings.items(), key=lambda pair: (-pair[1], pair[0]))
     ]
     if not rows:
         return None
@@ -128,7 +128,7 @@ def _positions(turns: list[Row]) -> Chart | None:
             interval = wilson(k, n)
             if not interval:
                 continue
-            tip = f"prompt {at}, {name}: {k:,} of {n:,}, {told(k / n, 'share')}"
+            tip = f"prompt {at}, {name}: {k:,} of {n:,}, {formatted(k / n, 'share')}"
             rows.append({"name": name, "at": at, "value": k / n, "low": interval[0], "high": interval[1], "tip": tip})
     if len({row["at"] for row in rows}) < 2:
         return None
@@ -161,6 +161,6 @@ STUDY = Study(
         f" AND {sql.LABEL} <> 'non_pushback') AS objects"
         f" FROM signals WHERE signal IN ('{_CUT}', '{_TYPE}') GROUP BY 1 ORDER BY 1",
     },
-    function=_function,
+    function=_outcome,
     context="product",
 )

@@ -24,7 +24,7 @@ from agentsignals.analysis.study import (
 _INTERNAL = "absent_detail LIKE 'internal_error%'"
 
 
-def _function(inputs: Inputs) -> Outcome:
+def _outcome(inputs: Inputs) -> Outcome:
     chart = _chart(inputs.rows["formats"])
     tables = [_formats(inputs.rows["formats"]), _reasons(inputs), _endings(inputs), _notes(inputs), _absent(inputs)]
     return Outcome(_findings(inputs), tables, [chart] if chart else [], _limits(inputs))
@@ -33,7 +33,7 @@ def _function(inputs: Inputs) -> Outcome:
 def _findings(inputs: Inputs) -> list[Finding]:
     total = {key: int(value or 0) for key, value in inputs.rows["totals"][0].items()}
     files, records, beside = total["files"], total["records"], sum(inputs.no_traces.values())
-    found = records + total["skipped"]
+    n_records = records + total["skipped"]
     return [
         _count("files", "Files read", files, "files", (files, "files"), "SELECT count(*) FROM artifacts"),
         _count(
@@ -41,7 +41,7 @@ def _findings(inputs: Inputs) -> list[Finding]:
             "Records read",
             records,
             "records",
-            (found, "records found"),
+            (n_records, "records found"),
             "SELECT coalesce(sum(records), 0) FROM artifacts",
         ),
         _count(
@@ -49,7 +49,7 @@ def _findings(inputs: Inputs) -> list[Finding]:
             "Records skipped",
             total["skipped"],
             "records",
-            (found, "records found"),
+            (n_records, "records found"),
             "SELECT coalesce(sum(skipped), 0) FROM artifacts",
             note="a file that is no known format counts as one record",
             headline=True,
@@ -94,7 +94,7 @@ def _count(  # noqa: PLR0913  (a record; the words stand in the order they are r
 
 
 def _chart(formats: list[Row]) -> Chart | None:
-    known = [row for row in formats if row["bytes"]]
+    with_bytes = [row for row in formats if row["bytes"]]
     rows = [
         {
             "name": f"{row['format'] or 'unrecognised'} ({row['files']:,})",
@@ -102,7 +102,7 @@ def _chart(formats: list[Row]) -> Chart | None:
             "tip": f"{row['format'] or 'unrecognised'}: {row['files']:,} files, {row['bytes'] / 1e6:,.1f} MB,"
             f" {row['records'] or 0:,} records",
         }
-        for row in sorted(known, key=lambda r: -r["bytes"])
+        for row in sorted(with_bytes, key=lambda r: -r["bytes"])
     ]
     if not rows:
         return None
@@ -111,7 +111,7 @@ def _chart(formats: list[Row]) -> Chart | None:
         title="Bytes by format",
         says="; ".join(row["tip"] for row in rows),
         spec=bars(rows, "bytes", "bytes"),
-        n=sum(row["files"] for row in known),
+        n=sum(row["files"] for row in with_bytes),
         of="files",
         note="files in brackets",
     )
@@ -231,6 +231,6 @@ STUDY = Study(
         " count(DISTINCT session_id) AS sessions FROM signals WHERE absent IS NOT NULL GROUP BY absent"
         " ORDER BY n DESC, absent",
     },
-    function=_function,
+    function=_outcome,
     context="both",
 )

@@ -9,7 +9,7 @@ from typing import Any
 from agentsignals.analysis.charts import bars
 from agentsignals.analysis.clusters import Estimate
 from agentsignals.analysis.distributions import COUNTS, histogram_chart
-from agentsignals.analysis.figures import told
+from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Chart, Column, Finding, Inputs, Outcome, Row, Study, Table, again_in_report
 
@@ -36,7 +36,7 @@ _PATTERN = (
 )
 
 
-def _function(inputs: Inputs) -> Outcome:
+def _outcome(inputs: Inputs) -> Outcome:
     places = by_session(inputs.rows["sessions"])
     failed = inputs.rows["failed"]
     findings = [
@@ -71,8 +71,10 @@ def _function(inputs: Inputs) -> Outcome:
 def _share(  # noqa: PLR0913  (a finding's words, in the order they are read)
     failed: list[Row], places: dict[str, str], name: str, title: str, patterns: Sequence[str], note: str = ""
 ) -> Finding:
-    found = Estimate([(row["session_id"], row["n"] * (row["pattern"] in patterns), row["n"]) for row in failed], places)
-    return found.finding(
+    estimate = Estimate(
+        [(row["session_id"], row["n"] * (row["pattern"] in patterns), row["n"]) for row in failed], places
+    )
+    return estimate.finding(
         note,
         id=f"recovery.{name}",
         title=title,
@@ -85,8 +87,8 @@ def _share(  # noqa: PLR0913  (a finding's words, in the order they are read)
 def _next_worked(failed: list[Row], places: dict[str, str]) -> Finding:
     """Whether the very next call of the turn succeeded."""
     answered = [row for row in failed if row["pattern"] not in ("turn_over", "over") and row["worked"] is not None]
-    found = Estimate([(row["session_id"], row["n"] * row["worked"], row["n"]) for row in answered], places)
-    return found.finding(
+    estimate = Estimate([(row["session_id"], row["n"] * row["worked"], row["n"]) for row in answered], places)
+    return estimate.finding(
         id="recovery.next_worked",
         title="Failed calls whose next call succeeds",
         unit="share of failed calls",
@@ -96,23 +98,23 @@ def _next_worked(failed: list[Row], places: dict[str, str]) -> Finding:
 
 
 def _counted(failed: list[Row]) -> Counter[str]:
-    found: Counter[str] = Counter()
+    by_pattern: Counter[str] = Counter()
     for row in failed:
-        found[row["pattern"]] += row["n"]
-    return found
+        by_pattern[row["pattern"]] += row["n"]
+    return by_pattern
 
 
 def _patterns(failed: list[Row]) -> Table:
     counted = _counted(failed)
     rows = []
     for pattern, words in PATTERNS.items():
-        own = [row for row in failed if row["pattern"] == pattern]
-        answered = [row for row in own if row["worked"] is not None]
+        group = [row for row in failed if row["pattern"] == pattern]
+        answered = [row for row in group if row["worked"] is not None]
         of = sum(row["n"] for row in answered)
         worked = sum(row["n"] * row["worked"] for row in answered) / of if of else None
-        if own:
+        if group:
             n = counted[pattern]
-            rows.append([words, n, n / counted.total(), len({row["session_id"] for row in own}), of, worked])
+            rows.append([words, n, n / counted.total(), len({row["session_id"] for row in group}), of, worked])
     return Table(
         id="recovery.patterns",
         title="What comes after a failed call",
@@ -137,8 +139,8 @@ def _by_error(failed: list[Row]) -> Table:
     for row in failed:
         kinds.setdefault((row["error_class"] or "not said").replace("_", " "), []).append(row)
     rows: list[list[Any]] = []
-    for kind, own in kinds.items():
-        counted = _counted(own)
+    for kind, group in kinds.items():
+        counted = _counted(group)
         n = counted.total()
         rows.append([kind, n, *(counted[pattern] / n for pattern in PATTERNS)])
     return Table(
@@ -163,7 +165,7 @@ def _chart(failed: list[Row]) -> Chart | None:
             "name": words,
             "value": counted[pattern] / total,
             "tip": f"{words}: {counted[pattern]:,} of {total:,} failed calls"
-            f" ({told(counted[pattern] / total, 'share')})",
+            f" ({formatted(counted[pattern] / total, 'share')})",
         }
         for pattern, words in PATTERNS.items()
         if counted[pattern]
@@ -195,5 +197,5 @@ STUDY = Study(
         " 'main' AND error_class IS DISTINCT FROM 'sibling_cancelled') WHERE status = 'error' GROUP BY ALL)"
         " GROUP BY length ORDER BY length",
     },
-    function=_function,
+    function=_outcome,
 )

@@ -12,7 +12,7 @@ STALE = 3
 """Equal calls with no edit between that count as a loop worth a look."""
 
 
-def _function(inputs: Inputs) -> Outcome:
+def _outcome(inputs: Inputs) -> Outcome:
     stale = [int(row["stale_max"]) for row in inputs.rows["values"] if row["stale_max"] is not None]
     rates = numbers(inputs, _REPETITION)
     findings = [
@@ -71,5 +71,5 @@ STUDY = Study(
     title="Repetition",
     question="Do agents go in circles?",
     queries={"values": sql.values(_REPETITION, detail=("stale_max",))},
-    function=_function,
+    function=_outcome,
 )

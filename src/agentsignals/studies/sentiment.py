@@ -13,38 +13,38 @@ from agentsignals.stats.agreement import agreement
 from agentsignals.stats.sentiment_counts import NEGATIVE, NEUTRAL, POSITIVE, VALUES, label, pure_neutral, share
 
 
-def _function(inputs: Inputs) -> Outcome:
-    found = labelled(inputs)
-    if found is None:
+def _outcome(inputs: Inputs) -> Outcome:
+    labels = labelled(inputs)
+    if labels is None:
         return unlabelled(inputs)
     findings = [
-        found.estimate(partial(share, value=value)).finding(
+        labels.estimate(partial(share, value=value)).finding(
             id=f"sentiment.{value.lower()}",
             title=f"Messages labelled {value}",
             unit="share of messages",
             of="labelled messages",
-            command=found.command("sentiment"),
+            command=labels.command("sentiment"),
             headline=value == NEGATIVE,
         )
         for value in (NEUTRAL, NEGATIVE, POSITIVE)
     ]
-    unclear = [pure_neutral(one) for one in found.conversations].count(None)
+    unclear = [pure_neutral(conversation) for conversation in labels.conversations].count(None)
     findings.append(
-        found.estimate(pure_neutral).finding(
+        labels.estimate(pure_neutral).finding(
             f"{unclear:,} more are neutral as far as they are labelled" if unclear else "",
             id="sentiment.pure_neutral",
             title="Sessions with neither a POSITIVE nor a NEGATIVE message",
             unit="share of sessions",
             of="sessions with a label",
-            command=found.command("sentiment"),
+            command=labels.command("sentiment"),
         )
     )
-    limits = [*found.limits(), "Short sessions are neutral more often: fewer messages, fewer occasions."]
-    return Outcome(findings, [_labellers(inputs, found), _confusion(inputs, found)], [_chart(found)], limits)
+    limits = [*labels.limits(), "Short sessions are neutral more often: fewer messages, fewer occasions."]
+    return Outcome(findings, [_labellers(inputs, labels), _confusion(inputs, labels)], [_chart(labels)], limits)
 
 
-def _chart(found: Labelled) -> Chart:
-    counted = Counter(m.value for one in found.conversations for m in one.labelled)
+def _chart(labels: Labelled) -> Chart:
+    counted = Counter(m.value for conversation in labels.conversations for m in conversation.labelled)
     n = counted.total()
     rows: list[Row] = [
         {"name": v, "value": counted[v], "tip": f"{v}: {counted[v]:,} of {n:,} messages ({counted[v] / n:.1%})"}
@@ -60,21 +60,21 @@ def _chart(found: Labelled) -> Chart:
     )
 
 
-def _labellers(inputs: Inputs, found: Labelled) -> Table:
+def _labellers(inputs: Inputs, labels: Labelled) -> Table:
     by: dict[str, list[Row]] = {}
     for row in inputs.rows["labels"]:
         by.setdefault(row["labeller"], []).append(row)
     rows: list[list[Any]] = [
         [
             name,
-            _one_of(row["model"] for row in own),
-            _one_of(row["prompt_hash"] for row in own),
-            len(own),
-            sum(label(row["value"]) is None for row in own),
-            max((row["created_at"] for row in own if row["created_at"] is not None), default=None),
-            "taken here" if name == found.labeller else "",
+            _one_of(row["model"] for row in group),
+            _one_of(row["prompt_hash"] for row in group),
+            len(group),
+            sum(label(row["value"]) is None for row in group),
+            max((row["created_at"] for row in group if row["created_at"] is not None), default=None),
+            "taken here" if name == labels.labeller else "",
         ]
-        for name, own in sorted(by.items(), key=lambda pair: (-len(pair[1]), pair[0]))
+        for name, group in sorted(by.items(), key=lambda pair: (-len(pair[1]), pair[0]))
     ]
     return Table(
         id="sentiment.labellers",
@@ -97,27 +97,27 @@ def _labellers(inputs: Inputs, found: Labelled) -> Table:
 
 def _one_of(words: Any) -> str | None:
     """The one word all labels say; None when they say several or none."""
-    said = {word for word in words if word}
-    return said.pop() if len(said) == 1 else None
+    distinct = {word for word in words if word}
+    return distinct.pop() if len(distinct) == 1 else None
 
 
-def _confusion(inputs: Inputs, found: Labelled) -> Table:
+def _confusion(inputs: Inputs, labels: Labelled) -> Table:
     """This labeller's labels against each other labeller's of the same messages."""
-    own = {(c.session_id, m.turn - 1): m.value for c in found.conversations for m in c.labelled}
+    values = {(c.session_id, m.turn - 1): m.value for c in labels.conversations for m in c.labelled}
     pairs: dict[str, list[tuple[str, str]]] = {}
     for row in inputs.rows["labels"]:
-        here, there = own.get((row["session_id"], row["turn"])), label(row["value"])
-        if here and there and row["labeller"] != found.labeller:
+        here, there = values.get((row["session_id"], row["turn"])), label(row["value"])
+        if here and there and row["labeller"] != labels.labeller:
             pairs.setdefault(row["labeller"], []).append((here, there))
     rows: list[list[Any]] = []
     for name, both in sorted(pairs.items()):
-        known = agreement(both, VALUES)
-        if known is not None:
-            cells = [known.confusion[a][b] for a in VALUES for b in VALUES if a != b]
-            rows.append([name, known.n, known.agreement, known.chance, known.kappa, *cells])
+        agreed = agreement(both, VALUES)
+        if agreed is not None:
+            cells = [agreed.confusion[a][b] for a in VALUES for b in VALUES if a != b]
+            rows.append([name, agreed.n, agreed.agreement, agreed.chance, agreed.kappa, *cells])
     return Table(
         id="sentiment.agreement",
-        title=f"{found.labeller} and the others",
+        title=f"{labels.labeller} and the others",
         columns=(
             Column("other", "other labeller", "code"),
             Column("n", "messages of both", "count"),
@@ -129,7 +129,7 @@ def _confusion(inputs: Inputs, found: Labelled) -> Table:
         rows=rows,
         n=sum(map(len, pairs.values())),
         of="messages with two labels",
-        note=f"{NEGATIVE} → {POSITIVE}: the first is {found.labeller}'s. Where most is {NEUTRAL}, chance agrees too.",
+        note=f"{NEGATIVE} → {POSITIVE}: the first is {labels.labeller}'s. Where most is {NEUTRAL}, chance agrees too.",
     )
 
 
@@ -138,6 +138,6 @@ STUDY = Study(
     title="Sentiment",
     question="How much do people's messages say of how they feel?",
     queries=QUERIES,
-    function=_function,
+    function=_outcome,
     context="product",
 )

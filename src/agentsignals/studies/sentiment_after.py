@@ -6,7 +6,7 @@ from functools import partial
 
 from agentsignals.analysis.charts import by_position
 from agentsignals.analysis.clusters import Estimate
-from agentsignals.analysis.figures import told
+from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.labelled import QUERIES, labelled, unlabelled
 from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study
 from agentsignals.stats.sentiment_counts import NEGATIVE, POSITIVE, after_negative, share
@@ -14,29 +14,29 @@ from agentsignals.stats.sentiment_counts import NEGATIVE, POSITIVE, after_negati
 _ALL, _AFTER = "all messages", "after the first NEGATIVE"
 
 
-def _function(inputs: Inputs) -> Outcome:
-    found = labelled(inputs)
-    if found is None:
+def _outcome(inputs: Inputs) -> Outcome:
+    labels = labelled(inputs)
+    if labels is None:
         return unlabelled(inputs)
     estimates = {
-        (name, value): found.estimate(partial(count, value=value))
+        (name, value): labels.estimate(partial(count, value=value))
         for value in (NEGATIVE, POSITIVE)
         for name, count in ((_ALL, share), (_AFTER, after_negative))
     }
     chart = _chart(estimates)
     limits = [
-        *found.limits(),
+        *labels.limits(),
         "Messages after a negative one come from longer sessions than messages in general: part of the difference is"
         " theirs. The intervals are of each share, not of the difference.",
     ]
-    command = found.command("sentiment_after")
+    command = labels.command("sentiment_after")
     return Outcome(
-        [_finding(*key, one, command) for key, one in estimates.items()], [], [chart] if chart else [], limits
+        [_finding(*key, estimate, command) for key, estimate in estimates.items()], [], [chart] if chart else [], limits
     )
 
 
-def _finding(name: str, value: str, one: Estimate, command: str) -> Finding:
-    return one.finding(
+def _finding(name: str, value: str, estimate: Estimate, command: str) -> Finding:
+    return estimate.finding(
         id=f"sentiment_after.{value.lower()}_{'base' if name == _ALL else 'after'}",
         title=f"{value}: {name}",
         unit="share of messages",
@@ -47,11 +47,11 @@ def _finding(name: str, value: str, one: Estimate, command: str) -> Finding:
 
 def _chart(estimates: dict[tuple[str, str], Estimate]) -> Chart | None:
     rows: list[Row] = []
-    for (name, value), one in estimates.items():
-        if one.value is not None:
-            low, high = one.interval or (None, None)
-            tip = f"{value}, {name}: {one.k:,.0f} of {one.n:,.0f}, {told(one.value, 'share')}"
-            rows.append({"name": name, "at": value, "value": one.value, "low": low, "high": high, "tip": tip})
+    for (name, value), estimate in estimates.items():
+        if estimate.value is not None:
+            low, high = estimate.interval or (None, None)
+            tip = f"{value}, {name}: {estimate.k:,.0f} of {estimate.n:,.0f}, {formatted(estimate.value, 'share')}"
+            rows.append({"name": name, "at": value, "value": estimate.value, "low": low, "high": high, "tip": tip})
     if {row["name"] for row in rows} != {_ALL, _AFTER}:
         return None
     return Chart(
@@ -70,6 +70,6 @@ STUDY = Study(
     title="After a negative message",
     question="Does a session get darker, or louder?",
     queries=QUERIES,
-    function=_function,
+    function=_outcome,
     context="product",
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 from agentsignals.analysis.charts import dots
 from agentsignals.analysis.clusters import Estimate
-from agentsignals.analysis.figures import told
+from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.labelled import QUERIES, Labelled, labelled, unlabelled
 from agentsignals.analysis.study import Chart, Column, Finding, Inputs, Outcome, Row, Study, Table
 from agentsignals.stats.sentiment_counts import Conversation, Part, by_model
@@ -16,25 +16,25 @@ ENOUGH = 100
 """Labelled messages a model needs to be drawn (agent-traces)."""
 
 
-def _function(inputs: Inputs) -> Outcome:
-    found = labelled(inputs)
-    if found is None:
+def _outcome(inputs: Inputs) -> Outcome:
+    labels = labelled(inputs)
+    if labels is None:
         return unlabelled(inputs)
-    names = {model for one in found.conversations for model in by_model(one)}
-    models = {name: found.estimate(_of(name)) for name in names}
+    names = {model for conversation in labels.conversations for model in by_model(conversation)}
+    models = {name: labels.estimate(_of(name)) for name in names}
     models = dict(sorted(models.items(), key=lambda pair: (-pair[1].n, pair[0])))
     chart = _chart(models)
-    return Outcome(_findings(found, models), [_table(models)], [chart] if chart else [], _limits(found, models))
+    return Outcome(_findings(labels, models), [_table(models)], [chart] if chart else [], _limits(labels, models))
 
 
 def _of(model: str) -> Callable[[Conversation], Part]:
-    return lambda one: by_model(one).get(model, (0, 0))
+    return lambda conversation: by_model(conversation).get(model, (0, 0))
 
 
-def _findings(found: Labelled, models: dict[str, Estimate]) -> list[Finding]:
-    n = sum(len(one.labelled) for one in found.conversations)
-    unknown = n - int(sum(one.n for one in models.values()))
-    enough = [one for one in models.values() if one.n >= ENOUGH]
+def _findings(labels: Labelled, models: dict[str, Estimate]) -> list[Finding]:
+    n = sum(len(conversation.labelled) for conversation in labels.conversations)
+    unknown = n - int(sum(estimate.n for estimate in models.values()))
+    enough = [estimate for estimate in models.values() if estimate.n >= ENOUGH]
     return [
         Finding(
             id="sentiment_models.count",
@@ -43,33 +43,42 @@ def _findings(found: Labelled, models: dict[str, Estimate]) -> list[Finding]:
             unit="models",
             n=n,
             of="labelled messages",
-            command=found.command("sentiment_models"),
+            command=labels.command("sentiment_models"),
             note=f"{len(models):,} in all" + (f"; of {unknown:,} messages the model is not known" if unknown else ""),
         ),
         Finding(
             id="sentiment_models.dominated",
             title="Of these, models with more than half of their messages in one place",
-            value=sum(one.dominated for one in enough),
+            value=sum(estimate.dominated for estimate in enough),
             unit="models",
             n=n,
             of="labelled messages",
-            command=found.command("sentiment_models"),
+            command=labels.command("sentiment_models"),
         ),
     ]
 
 
-def _warning(one: Estimate) -> str:
-    return ", ".join([*(["few messages"] if one.n < ENOUGH else []), *(["one place"] if one.dominated else [])])
+def _warning(estimate: Estimate) -> str:
+    return ", ".join(
+        [*(["few messages"] if estimate.n < ENOUGH else []), *(["one place"] if estimate.dominated else [])]
+    )
 
 
 def _table(models: dict[str, Estimate]) -> Table:
     rows: list[list[Any]] = [
         [
-            *(name, int(one.n), one.known, one.places.largest if one.known else None, int(one.k), one.value),
-            *(one.interval or (None, None)),
-            _warning(one),
+            *(
+                name,
+                int(estimate.n),
+                estimate.known_places,
+                estimate.places.largest if estimate.known_places else None,
+                int(estimate.k),
+                estimate.value,
+            ),
+            *(estimate.interval or (None, None)),
+            _warning(estimate),
         ]
-        for name, one in models.items()
+        for name, estimate in models.items()
     ]
     return Table(
         id="sentiment_models.shares",
@@ -86,7 +95,7 @@ def _table(models: dict[str, Estimate]) -> Table:
             Column("warning", "says little because"),
         ),
         rows=rows,
-        n=int(sum(one.n for one in models.values())),
+        n=int(sum(estimate.n for estimate in models.values())),
         of="labelled messages",
         note="A message belongs to the model of the last answer before it, a first message to that of the first answer."
         f" Few: under {ENOUGH} messages; one place: more than half of them.",
@@ -95,12 +104,16 @@ def _table(models: dict[str, Estimate]) -> Table:
 
 def _chart(models: dict[str, Estimate]) -> Chart | None:
     rows: list[Row] = []
-    for name, one in models.items():
-        if one.n >= ENOUGH and one.value is not None:
-            low, high = one.interval or (None, None)
-            warning = f" ({_warning(one)})" if _warning(one) else ""
-            tip = f"{name}: {one.k:,.0f} of {one.n:,.0f}, {told(one.value, 'share')}, {one.known} places{warning}"
-            rows.append({"name": f"{name} ({one.n:,.0f})", "value": one.value, "low": low, "high": high, "tip": tip})
+    for name, estimate in models.items():
+        if estimate.n >= ENOUGH and estimate.value is not None:
+            low, high = estimate.interval or (None, None)
+            warning = f" ({_warning(estimate)})" if _warning(estimate) else ""
+            share = formatted(estimate.value, "share")
+            places = f"{estimate.known_places} places{warning}"
+            tip = f"{name}: {estimate.k:,.0f} of {estimate.n:,.0f}, {share}, {places}"
+            rows.append(
+                {"name": f"{name} ({estimate.n:,.0f})", "value": estimate.value, "low": low, "high": high, "tip": tip}
+            )
     if not rows:
         return None
     return Chart(
@@ -108,20 +121,20 @@ def _chart(models: dict[str, Estimate]) -> Chart | None:
         title="NEGATIVE messages by model",
         says="; ".join(row["tip"] for row in rows),
         spec=dots(rows, "share of labelled messages"),
-        n=int(sum(one.n for one in models.values())),
+        n=int(sum(estimate.n for estimate in models.values())),
         of="labelled messages",
         note=f"models with at least {ENOUGH} labelled messages (in brackets); the line is the 95% interval; no ranking",
     )
 
 
-def _limits(found: Labelled, models: dict[str, Estimate]) -> list[str]:
+def _limits(labels: Labelled, models: dict[str, Estimate]) -> list[str]:
     limits = [
-        *found.limits(),
+        *labels.limits(),
         "Shares of negative messages by model are no leaderboard: people chose the model, the task and what to share,"
         " and a model that one frustrated person used looks frustrating.",
     ]
-    enough = {name: one for name, one in models.items() if one.n >= ENOUGH}
-    narrow = [name for name, one in enough.items() if one.dominated]
+    enough = {name: estimate for name, estimate in models.items() if estimate.n >= ENOUGH}
+    narrow = [name for name, estimate in enough.items() if estimate.dominated]
     if narrow:
         limits.append(
             f"{len(narrow)} of {len(enough)} models with {ENOUGH} labelled messages have more than half of them in one"
@@ -135,6 +148,6 @@ STUDY = Study(
     title="Sentiment by model",
     question="Are people more negative with some models?",
     queries=QUERIES,
-    function=_function,
+    function=_outcome,
     context="product",
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 from agentsignals.analysis.charts import dots
 from agentsignals.analysis.clusters import Estimate
-from agentsignals.analysis.figures import told
+from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.labelled import QUERIES, Labelled, labelled, unlabelled
 from agentsignals.analysis.study import Chart, Column, Finding, Inputs, Outcome, Row, Study, Table
 from agentsignals.stats.sentiment_counts import NEGATIVE, NEUTRAL, POSITIVE, Conversation, Part, recovery
@@ -15,38 +15,38 @@ from agentsignals.stats.sentiment_counts import NEGATIVE, NEUTRAL, POSITIVE, Con
 _OPENINGS = (NEUTRAL, NEGATIVE, POSITIVE)
 
 
-def _function(inputs: Inputs) -> Outcome:
-    found = labelled(inputs)
-    if found is None:
+def _outcome(inputs: Inputs) -> Outcome:
+    labels = labelled(inputs)
+    if labels is None:
         return unlabelled(inputs)
-    by_opening = {name: found.estimate(partial(recovery, opening=name)) for name in _OPENINGS}
-    several = {name: found.estimate(partial(recovery, opening=name, several=True)) for name in _OPENINGS}
+    by_opening = {name: labels.estimate(partial(recovery, opening=name)) for name in _OPENINGS}
+    several = {name: labels.estimate(partial(recovery, opening=name, several=True)) for name in _OPENINGS}
     chart = _chart(by_opening)
     limits = [
-        *found.limits(),
+        *labels.limits(),
         "An opening labelled NEGATIVE is mostly a reported problem, not a mood: how sessions open stands for what they"
         " are about.",
         "Longer sessions have more occasions for praise: recovery is not held against the number of messages.",
     ]
     return Outcome(
-        _findings(found, by_opening, several), [_table(by_opening, several)], [chart] if chart else [], limits
+        _findings(labels, by_opening, several), [_table(by_opening, several)], [chart] if chart else [], limits
     )
 
 
-def _never(one: Conversation, opening: str) -> Part:
-    k, n = recovery(one, opening)
+def _never(conversation: Conversation, opening: str) -> Part:
+    k, n = recovery(conversation, opening)
     return n - k, n
 
 
-def _opens(one: Conversation, opening: str) -> Part:
-    return int(one.opening == opening), int(one.opening is not None)
+def _opens(conversation: Conversation, opening: str) -> Part:
+    return int(conversation.opening == opening), int(conversation.opening is not None)
 
 
-def _findings(found: Labelled, by_opening: dict[str, Estimate], several: dict[str, Estimate]) -> list[Finding]:
-    same: dict[str, Any] = {"unit": "share of sessions", "command": found.command("sentiment_openings")}
+def _findings(labels: Labelled, by_opening: dict[str, Estimate], several: dict[str, Estimate]) -> list[Finding]:
+    same: dict[str, Any] = {"unit": "share of sessions", "command": labels.command("sentiment_openings")}
     negative = "sessions that open NEGATIVE"
     return [
-        found.estimate(partial(_opens, opening=NEGATIVE)).finding(
+        labels.estimate(partial(_opens, opening=NEGATIVE)).finding(
             id="sentiment_openings.negative",
             title="Sessions whose first message is NEGATIVE",
             of="sessions whose first message is labelled",
@@ -64,7 +64,7 @@ def _findings(found: Labelled, by_opening: dict[str, Estimate], several: dict[st
             of=negative,
             **same,
         ),
-        found.estimate(partial(_never, opening=NEGATIVE)).finding(
+        labels.estimate(partial(_never, opening=NEGATIVE)).finding(
             id="sentiment_openings.never",
             title="Of sessions that open NEGATIVE: without a POSITIVE message later",
             of=negative,
@@ -81,9 +81,17 @@ def _findings(found: Labelled, by_opening: dict[str, Estimate], several: dict[st
 
 def _table(by_opening: dict[str, Estimate], several: dict[str, Estimate]) -> Table:
     rows: list[list[Any]] = [
-        [name, int(one.n), int(one.k), one.value, *(one.interval or (None, None)), several[name].value, one.note]
-        for name, one in by_opening.items()
-        if one.n
+        [
+            name,
+            int(estimate.n),
+            int(estimate.k),
+            estimate.value,
+            *(estimate.interval or (None, None)),
+            several[name].value,
+            estimate.note,
+        ]
+        for name, estimate in by_opening.items()
+        if estimate.n
     ]
     return Table(
         id="sentiment_openings.recovery_by_opening",
@@ -99,7 +107,7 @@ def _table(by_opening: dict[str, Estimate], several: dict[str, Estimate]) -> Tab
             Column("note", "rests on"),
         ),
         rows=rows,
-        n=int(sum(one.n for one in by_opening.values())),
+        n=int(sum(estimate.n for estimate in by_opening.values())),
         of="sessions whose first message is labelled",
         note="Sessions of one message stay in: they can't recover.",
     )
@@ -107,11 +115,13 @@ def _table(by_opening: dict[str, Estimate], several: dict[str, Estimate]) -> Tab
 
 def _chart(by_opening: dict[str, Estimate]) -> Chart | None:
     rows: list[Row] = []
-    for name, one in by_opening.items():
-        if one.value is not None:
-            low, high = one.interval or (None, None)
-            tip = f"{name}: {one.k:,.0f} of {one.n:,.0f} sessions, {told(one.value, 'share')}"
-            rows.append({"name": f"{name} ({one.n:,.0f})", "value": one.value, "low": low, "high": high, "tip": tip})
+    for name, estimate in by_opening.items():
+        if estimate.value is not None:
+            low, high = estimate.interval or (None, None)
+            tip = f"{name}: {estimate.k:,.0f} of {estimate.n:,.0f} sessions, {formatted(estimate.value, 'share')}"
+            rows.append(
+                {"name": f"{name} ({estimate.n:,.0f})", "value": estimate.value, "low": low, "high": high, "tip": tip}
+            )
     if len(rows) < 2:
         return None
     return Chart(
@@ -119,7 +129,7 @@ def _chart(by_opening: dict[str, Estimate]) -> Chart | None:
         title="Sessions with a POSITIVE message later, by the first message's label",
         says="; ".join(row["tip"] for row in rows),
         spec=dots(rows, "share of sessions"),
-        n=int(sum(one.n for one in by_opening.values())),
+        n=int(sum(estimate.n for estimate in by_opening.values())),
         of="sessions whose first message is labelled",
         note="sessions in brackets; the line is the 95% interval",
     )
@@ -130,6 +140,6 @@ STUDY = Study(
     title="First messages and recovery",
     question="Does a session that opens badly end badly?",
     queries=QUERIES,
-    function=_function,
+    function=_outcome,
     context="product",
 )

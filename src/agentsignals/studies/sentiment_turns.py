@@ -8,7 +8,7 @@ from typing import Any
 
 from agentsignals.analysis.charts import by_position
 from agentsignals.analysis.clusters import Estimate
-from agentsignals.analysis.figures import told
+from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.labelled import QUERIES, Labelled, labelled, unlabelled
 from agentsignals.analysis.study import Chart, Column, Finding, Inputs, Outcome, Row, Study, Table
 from agentsignals.stats.sentiment_counts import PLATEAU, bands, negative_at
@@ -18,21 +18,21 @@ LOW_N = 30
 _ALL, _COHORT = "all sessions", f"sessions that reach turn {PLATEAU}"
 
 
-def _function(inputs: Inputs) -> Outcome:
-    found = labelled(inputs)
-    if found is None:
+def _outcome(inputs: Inputs) -> Outcome:
+    labels = labelled(inputs)
+    if labels is None:
         return unlabelled(inputs)
-    curves = {_ALL: _curve(found, cohort=False), _COHORT: _curve(found, cohort=True)}
+    curves = {_ALL: _curve(labels, cohort=False), _COHORT: _curve(labels, cohort=True)}
     chart = _chart(curves)
     limits = [
-        *found.limits(),
+        *labels.limits(),
         "Later turns are turns of longer sessions: a rate that climbs with the turn is in part a change of sessions."
         f" The curve of {_COHORT} is free of it up to that turn.",
     ]
-    return Outcome(_findings(found), [_table(curves)], [chart] if chart else [], limits)
+    return Outcome(_findings(labels), [_table(curves)], [chart] if chart else [], limits)
 
 
-def _findings(found: Labelled) -> list[Finding]:
+def _findings(labels: Labelled) -> list[Finding]:
     asked: tuple[tuple[str, str, int, float, bool], ...] = (
         ("first", "NEGATIVE at turn 1", 1, 1, False),
         ("fifth", "NEGATIVE at turn 5", PLATEAU, PLATEAU, False),
@@ -40,22 +40,22 @@ def _findings(found: Labelled) -> list[Finding]:
         ("cohort_first", f"NEGATIVE at turn 1, {_COHORT}", 1, 1, True),
     )
     return [
-        found.estimate(partial(negative_at, first=first, last=last, cohort=cohort)).finding(
+        labels.estimate(partial(negative_at, first=first, last=last, cohort=cohort)).finding(
             id=f"sentiment_turns.{name}",
             title=title,
             unit="share of messages",
             of="labelled messages",
-            command=found.command("sentiment_turns"),
+            command=labels.command("sentiment_turns"),
         )
         for name, title, first, last, cohort in asked
     ]
 
 
-def _curve(found: Labelled, *, cohort: bool) -> list[tuple[str, Estimate]]:
+def _curve(labels: Labelled, *, cohort: bool) -> list[tuple[str, Estimate]]:
     return [
         (
             f"{first}+" if last == inf else str(first),
-            found.estimate(partial(negative_at, first=first, last=last, cohort=cohort)),
+            labels.estimate(partial(negative_at, first=first, last=last, cohort=cohort)),
         )
         for first, last in bands()
         if first < PLATEAU or not cohort  # from there on only sessions of the cohort have messages
@@ -101,7 +101,7 @@ def _chart(curves: dict[str, list[tuple[str, Estimate]]]) -> Chart | None:
             if point is None or point.value is None:
                 continue
             low, high = point.interval or (None, None)
-            tip = f"turn {at}, {name}: {point.k:,.0f} of {point.n:,.0f} NEGATIVE, {told(point.value, 'share')}"
+            tip = f"turn {at}, {name}: {point.k:,.0f} of {point.n:,.0f} NEGATIVE, {formatted(point.value, 'share')}"
             rows.append({"name": name, "at": at, "value": point.value, "low": low, "high": high, "tip": tip})
     if len({row["at"] for row in rows}) < 2:
         return None
@@ -121,6 +121,6 @@ STUDY = Study(
     title="Sentiment by turn",
     question="Do people get more negative as a session goes on?",
     queries=QUERIES,
-    function=_function,
+    function=_outcome,
     context="product",
 )

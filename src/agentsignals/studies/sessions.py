@@ -28,21 +28,21 @@ _MEDIANS = (
 )
 
 
-def _function(inputs: Inputs) -> Outcome:
+def _outcome(inputs: Inputs) -> Outcome:
     sessions = inputs.rows["sessions"]
     charts = [
         over_time_chart(
             sessions, None, id="sessions.over_time", title="Sessions started", unit="sessions", kind="count"
         ),
         histogram_chart(
-            inputs.known("sessions", "n_turns"),
+            inputs.present("sessions", "n_turns"),
             COUNTS,
             id="sessions.turns.spread",
             title="Prompts in a session",
             unit="prompts",
         ),
         histogram_chart(
-            inputs.known("sessions", "n_tool_calls"),
+            inputs.present("sessions", "n_tool_calls"),
             COUNTS,
             id="sessions.calls.spread",
             title="Tool calls in a session",
@@ -109,20 +109,20 @@ def _totals(inputs: Inputs) -> list[Finding]:
         Finding(
             id=f"sessions.{name}.total",
             title=title,
-            value=sum(found),
+            value=sum(counts),
             unit=unit,
-            n=len(found),
+            n=len(counts),
             of="sessions",
             headline=headline,
             command=again(f"SELECT coalesce(sum({column}), 0) FROM sessions"),
         )
         for name, column, title, unit, headline in _TOTALS
-        for found in [inputs.known("sessions", column)]
+        for counts in [inputs.present("sessions", column)]
     ]
 
 
 def _medians(inputs: Inputs) -> list[Finding]:
-    found = [
+    findings = [
         Finding(
             id=f"sessions.{name}.median",
             title=title,
@@ -135,11 +135,11 @@ def _medians(inputs: Inputs) -> list[Finding]:
             command=again(f"SELECT median({column}) FROM sessions"),
         )
         for name, column, title, unit in _MEDIANS
-        for values in [inputs.known("sessions", column)]
+        for values in [inputs.present("sessions", column)]
     ]
     active = [row["active_s"] for row in inputs.rows["values"] if row["active_s"] is not None]
     return [
-        *found,
+        *findings,
         Finding(
             id="sessions.active_s.median",
             title="Time the agent worked in the median session",
@@ -165,7 +165,7 @@ def _medians(inputs: Inputs) -> list[Finding]:
 
 def _spread(inputs: Inputs) -> Table:
     columns = (("prompts", "n_turns"), ("model calls", "n_steps"), ("tool calls", "n_tool_calls"), ("edits", "n_edits"))
-    spread: list[tuple[str, Sequence[float]]] = [(name, inputs.known("sessions", column)) for name, column in columns]
+    spread: list[tuple[str, Sequence[float]]] = [(name, inputs.present("sessions", column)) for name, column in columns]
     spread.append(("events", numbers(inputs, _EVENTS)))
     active = [row["active_s"] / 60 for row in inputs.rows["values"] if row["active_s"] is not None]
     spread.append(("minutes the agent worked", active))
@@ -173,7 +173,7 @@ def _spread(inputs: Inputs) -> Table:
         id="sessions.spread",
         title="How sessions spread",
         columns=(Column("measure", "measure of a session"), Column("n", "n", "count"), *quantile_columns("number")),
-        rows=[[name, len(found), *quantiles(found)] for name, found in spread if found],
+        rows=[[name, len(values), *quantiles(values)] for name, values in spread if values],
         n=len(inputs.rows["sessions"]),
         of="sessions",
         note="Most measures are skewed: the mean says little, so it is not shown.",
@@ -184,10 +184,10 @@ def _by_agent(sessions: list[Row]) -> Table:
     columns = ("n_turns", "n_tool_calls", "n_edits", "n_subagent_tool_calls")
     rows: list[list[Any]] = []
     for agent in agents_in_order(sessions):
-        own = [s for s in sessions if s["agent"] == agent]
-        times = [s["started_at"] for s in own if s["started_at"] is not None]
-        sums = [sum(s[c] or 0 for s in own) for c in columns]
-        rows.append([agent, len(own), *sums, min(times, default=None), max(times, default=None)])
+        group = [s for s in sessions if s["agent"] == agent]
+        times = [s["started_at"] for s in group if s["started_at"] is not None]
+        sums = [sum(s[c] or 0 for s in group) for c in columns]
+        rows.append([agent, len(group), *sums, min(times, default=None), max(times, default=None)])
     return Table(
         id="sessions.by_agent",
         title="Sessions by agent",
@@ -212,5 +212,5 @@ STUDY = Study(
     title="Sessions",
     question="How many sessions are there, and how large are they?",
     queries={"sessions": sql.SESSIONS, "values": sql.values(_WALL, _EVENTS, detail=("active_s",))},
-    function=_function,
+    function=_outcome,
 )

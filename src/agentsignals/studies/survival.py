@@ -82,7 +82,7 @@ _BY_COMMIT = (
 )
 
 
-def _function(inputs: Inputs) -> Outcome:
+def _outcome(inputs: Inputs) -> Outcome:
     sessions, commits, lines = inputs.rows["fates"], inputs.rows["commits"], inputs.rows["lines"]
     if not (sessions or commits):
         return Outcome(limits=[NO_REPLAY])
@@ -91,8 +91,11 @@ def _function(inputs: Inputs) -> Outcome:
     agents = [row for row in lines if row["is_agents"]]
     others = [row for row in lines if not row["is_agents"]]
     findings = [
-        *(_finding(one, [(r["session_id"], r) for r in sessions], places, "lines") for one in _BY_SESSION),
-        *(_finding(one, [(r["commit_sha"], r) for r in commits], repos, "lines") for one in _BY_COMMIT),
+        *(
+            _finding(definition, [(r["session_id"], r) for r in sessions], places, "lines")
+            for definition in _BY_SESSION
+        ),
+        *(_finding(definition, [(r["commit_sha"], r) for r in commits], repos, "lines") for definition in _BY_COMMIT),
         _alive("alive", "Lines of agents in commits that are still there today", agents, repos),
         _alive("alive.others", "Other lines in those commits that are still there today", others, repos),
         _met(inputs.rows["met"], places),
@@ -110,14 +113,18 @@ def _function(inputs: Inputs) -> Outcome:
     )
 
 
-def _finding(one: _Definition, rows: list[tuple[str, Row]], places: dict[str, str], of: str) -> Finding:
+def _finding(definition: _Definition, rows: list[tuple[str, Row]], places: dict[str, str], of: str) -> Finding:
     """A share of lines. Lines of a commit that come back from before may make more than were written."""
-    drawn = "sessions" if one in _BY_SESSION else "commits"
-    parts = [(key, min(one.kept(row), one.made(row)), one.made(row)) for key, row in rows if one.made(row) > 0]
+    drawn = "sessions" if definition in _BY_SESSION else "commits"
+    parts = [
+        (key, min(definition.kept(row), definition.made(row)), definition.made(row))
+        for key, row in rows
+        if definition.made(row) > 0
+    ]
     return Estimate(parts, places, drawn).finding(
-        f"{one.note}; over {len(parts):,} {drawn}",
-        id=f"survival.{one.key}",
-        title=one.title,
+        f"{definition.note}; over {len(parts):,} {drawn}",
+        id=f"survival.{definition.key}",
+        title=definition.title,
         unit="share of lines",
         of=of,
         command=again_in_report("survival"),
@@ -125,9 +132,9 @@ def _finding(one: _Definition, rows: list[tuple[str, Row]], places: dict[str, st
 
 
 def _alive(name: str, title: str, rows: list[Row], repos: dict[str, str]) -> Finding:
-    known = living(rows)
-    return Estimate(known, repos, "commits").finding(
-        f"in {len(known):,} commits, by git blame at the head",
+    parts = living(rows)
+    return Estimate(parts, repos, "commits").finding(
+        f"in {len(parts):,} commits, by git blame at the head",
         id=f"survival.{name}",
         title=title,
         unit="share of lines",
@@ -171,6 +178,6 @@ STUDY = Study(
         "met": "SELECT session_id, number AS n FROM labels JOIN sessions USING (session_id)"
         " WHERE task = 'earlier_on_same_lines' AND labeller = 'attribution' ORDER BY session_id",
     },
-    function=_function,
+    function=_outcome,
     context="product",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentsignals.analysis.charts import bars
 from agentsignals.analysis.clusters import Estimate
-from agentsignals.analysis.figures import told
+from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Chart, Column, Inputs, Outcome, Row, Study, Table, again_in_report
 from agentsignals.analysis.tool_kinds import KIND, PUBLISHED
@@ -21,7 +21,7 @@ _HEADLINES = (
 )
 
 
-def _function(inputs: Inputs) -> Outcome:
+def _outcome(inputs: Inputs) -> Outcome:
     places = by_session(inputs.rows["sessions"])
     mixes: dict[str, dict[str, int]] = {}
     for row in inputs.rows["calls"]:
@@ -70,10 +70,10 @@ def _table(ranked: list[tuple[str, Estimate]], sessions: dict[str, int]) -> Tabl
         ),
         rows=[
             [
-                *(kind, int(one.k), one.value, *(one.interval or (None, None))),
+                *(kind, int(estimate.k), estimate.value, *(estimate.interval or (None, None))),
                 *(sessions[kind], PUBLISHED[kind] / published),
             ]
-            for kind, one in ranked
+            for kind, estimate in ranked
         ],
         n=int(ranked[0][1].n) if ranked else 0,
         of="tool calls",
@@ -85,10 +85,10 @@ def _chart(ranked: list[tuple[str, Estimate]]) -> Chart | None:
     rows: list[Row] = [
         {
             "name": kind,
-            "value": one.value,
-            "tip": f"{kind}: {one.k:,.0f} of {one.n:,.0f} calls, {told(one.value, 'share')}",
+            "value": estimate.value,
+            "tip": f"{kind}: {estimate.k:,.0f} of {estimate.n:,.0f} calls, {formatted(estimate.value, 'share')}",
         }
-        for kind, one in ranked
+        for kind, estimate in ranked
     ]
     if not rows:
         return None
@@ -111,5 +111,5 @@ STUDY = Study(
         "calls": f"SELECT session_id, kind, count(*) AS n FROM (SELECT session_id, {KIND} AS kind FROM tool_calls"
         " WHERE thread = 'main') GROUP BY ALL ORDER BY ALL",
     },
-    function=_function,
+    function=_outcome,
 )

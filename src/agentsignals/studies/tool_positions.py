@@ -28,17 +28,17 @@ _HEADLINES = (
 )
 
 
-def _function(inputs: Inputs) -> Outcome:
+def _outcome(inputs: Inputs) -> Outcome:
     places = by_session(inputs.rows["sessions"])
     turns = inputs.rows["turns"]
-    findings = [_finding(turns, places, *told) for told in _HEADLINES]
+    findings = [_finding(turns, places, *arguments) for arguments in _HEADLINES]
     calls = inputs.rows["calls"]
     exhibits = (
         ("forward", "Calls by position from the beginning of the turn", "forward", calls),
         ("natural", "Calls by position from the end of finished turns", "back", [r for r in calls if not r["cut"]]),
         ("interrupted", "Calls by position from the end of interrupted turns", "back", [r for r in calls if r["cut"]]),
     )
-    charts = [_chart(*told) for told in exhibits]
+    charts = [_chart(*arguments) for arguments in exhibits]
     limits = [
         "A turn is interrupted when the person stopped it, refused a call, or queued a stop; where a trace does not say"
         " so, it counts as finished.",
@@ -56,10 +56,10 @@ def _finding(  # noqa: PLR0913  (a finding's words, in the order they are read)
     kinds: Sequence[str],
     note: str,
 ) -> Finding:
-    own = [row for row in turns if cut is None or row["cut"] == cut]
-    found = Estimate([(r["session_id"], r["n"] * (r[column] in kinds), r["n"]) for r in own], places)
+    of_cut = [row for row in turns if cut is None or row["cut"] == cut]
+    estimate = Estimate([(r["session_id"], r["n"] * (r[column] in kinds), r["n"]) for r in of_cut], places)
     whose = "turns with a call" if cut is None else "interrupted turns" if cut else "finished turns"
-    return found.finding(
+    return estimate.finding(
         note,
         id=f"tool_positions.{name}",
         title=title,
@@ -159,6 +159,6 @@ STUDY = Study(
         " session_id, turn, max(kind) FILTER (forward = 1) AS first, max(kind) FILTER (back = 1) AS last FROM placed"
         " GROUP BY ALL) LEFT JOIN cut USING (session_id, turn) GROUP BY ALL ORDER BY ALL",
     },
-    function=_function,
+    function=_outcome,
     context="product",
 )

@@ -9,7 +9,7 @@ import msgspec
 
 from agentsignals.analysis.charts import heat
 from agentsignals.analysis.clusters import DOMINANT
-from agentsignals.analysis.figures import told
+from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Chart, Column, Finding, Inputs, Outcome, Row, Study, Table, again_in_report
 from agentsignals.model import Absent
@@ -22,7 +22,7 @@ WEAK = 0.25
 """Below this mean silhouette nothing much stands apart (Kaufman and Rousseeuw 1990)."""
 
 
-def _function(inputs: Inputs) -> Outcome:
+def _outcome(inputs: Inputs) -> Outcome:
     rows = [row for row in inputs.rows["mixes"] if row["n"] >= FEWEST_CALLS][:MOST]
     if len(rows) < FEWEST:
         return Outcome(
@@ -73,10 +73,10 @@ class _Profile:
     def __init__(
         self, rows: list[Row], mixes: list[dict[str, float]], classes: list[str], groups: Groups, n: int
     ) -> None:
-        own = [at for at, group in enumerate(groups.of) if group == n]
-        self.rows = [rows[at] for at in own]
-        self.means = {c: fsum(mixes[at].get(c, 0.0) for at in own) / len(own) for c in classes}
-        self.fit = fsum(groups.fit[at] for at in own) / len(own)
+        members = [at for at, group in enumerate(groups.of) if group == n]
+        self.rows = [rows[at] for at in members]
+        self.means = {c: fsum(mixes[at].get(c, 0.0) for at in members) / len(members) for c in classes}
+        self.fit = fsum(groups.fit[at] for at in members) / len(members)
         whole = {c: fsum(mix.get(c, 0.0) for mix in mixes) / len(mixes) for c in classes}
         above = sorted(classes, key=lambda c: (whole[c] - self.means[c], c))
         self.name = " and ".join([c for c in above if self.means[c] > whole[c]][:2])
@@ -85,15 +85,15 @@ class _Profile:
 
 def _table(profiles: list[_Profile], rows: list[Row], places: dict[str, str]) -> Table:
     shown = []
-    for one in profiles:
-        agents = Counter(row["agent"] for row in one.rows)
-        where = Counter(place for row in one.rows if (place := places.get(row["session_id"])) is not None)
-        largest = max(where.values(), default=0) / len(one.rows)
+    for profile in profiles:
+        agents = Counter(row["agent"] for row in profile.rows)
+        where = Counter(place for row in profile.rows if (place := places.get(row["session_id"])) is not None)
+        largest = max(where.values(), default=0) / len(profile.rows)
         told_agents = ", ".join(f"{agent} {n:,}" for agent, n in sorted(agents.items(), key=lambda p: (-p[1], p[0])))
         shown.append(
             [
-                *(f"more {one.name}", len(one.rows), len(one.rows) / len(rows), told_agents),
-                *(len(where), largest or None, one.fit, "one place" if largest > DOMINANT else ""),
+                *(f"more {profile.name}", len(profile.rows), len(profile.rows) / len(rows), told_agents),
+                *(len(where), largest or None, profile.fit, "one place" if largest > DOMINANT else ""),
             ]
         )
     return Table(
@@ -119,12 +119,13 @@ def _table(profiles: list[_Profile], rows: list[Row], places: dict[str, str]) ->
 def _chart(profiles: list[_Profile], classes: list[str], n: int) -> Chart:
     rows: list[Row] = [
         {
-            "name": f"{at + 1}. more {one.name} ({len(one.rows):,})",
+            "name": f"{at + 1}. more {profile.name} ({len(profile.rows):,})",
             "column": class_,
-            "value": one.means[class_],
-            "tip": f"style {at + 1}, more {one.name}: {told(one.means[class_], 'share')} of calls are {class_}",
+            "value": profile.means[class_],
+            "tip": f"style {at + 1}, more {profile.name}:"
+            f" {formatted(profile.means[class_], 'share')} of calls are {class_}",
         }
-        for at, one in enumerate(profiles)
+        for at, profile in enumerate(profiles)
         for class_ in classes
     ]
     return Chart(
@@ -147,5 +148,5 @@ STUDY = Study(
         "mixes": "SELECT session_id, agent, value, CAST(detail->>'n' AS BIGINT) AS n FROM signals JOIN sessions USING"
         f" (session_id) WHERE signal = '{_MIX}' AND absent IS NULL ORDER BY session_id",
     },
-    function=_function,
+    function=_outcome,
 )

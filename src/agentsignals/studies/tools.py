@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 
 from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import heat
-from agentsignals.analysis.figures import told
+from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.measures import median_finding, of_parts
 from agentsignals.analysis.study import Chart, Column, Finding, Inputs, Outcome, Row, Study, Table, again
 from agentsignals.stats.estimates import share_interval, wilson
@@ -15,7 +15,7 @@ _ENTROPY = "corpus.tool_mix_entropy"
 _MOST_NAMES = 15
 
 
-def _function(inputs: Inputs) -> Outcome:
+def _outcome(inputs: Inputs) -> Outcome:
     calls = inputs.rows["calls"]
     charts = [chart for chart in (_heat(calls),) if chart is not None]
     limits = ["A shell command is one call however much it does: shares of calls are no shares of work."]
@@ -96,7 +96,7 @@ def _heat(calls: list[Row]) -> Chart | None:
             "column": class_,
             "value": counted[class_] / counted.total(),
             "tip": f"{agent}: {counted[class_]:,} of {counted.total():,} calls are {class_}"
-            f" ({told(counted[class_] / counted.total(), 'share')})",
+            f" ({formatted(counted[class_] / counted.total(), 'share')})",
         }
         for agent, counted in mix.items()
         for class_ in classes
@@ -121,9 +121,9 @@ def _classes(calls: list[Row]) -> Table:
     total = sum(row["n"] for row in calls)
     rows = []
     for class_ in _order(calls, "class"):
-        own = [row for row in calls if row["class"] == class_]
-        n = sum(row["n"] for row in own)
-        rows.append([class_, n, n / total, len({row["session_id"] for row in own})])
+        group = [row for row in calls if row["class"] == class_]
+        n = sum(row["n"] for row in group)
+        rows.append([class_, n, n / total, len({row["session_id"] for row in group})])
     return Table(
         id="tools.classes",
         title="Calls by class",
@@ -172,5 +172,5 @@ STUDY = Study(
         " FROM tool_calls JOIN sessions USING (session_id) WHERE thread = 'main' GROUP BY name ORDER BY n DESC, name",
         "values": sql.values(_ENTROPY),
     },
-    function=_function,
+    function=_outcome,
 )

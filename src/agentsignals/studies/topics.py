@@ -36,14 +36,14 @@ _TIME, _CUT, _PUSHBACK, _LANGUAGE = (
 )
 
 
-def _function(inputs: Inputs) -> Outcome:
+def _outcome(inputs: Inputs) -> Outcome:
     places = by_session(inputs.rows["sessions"])
     kept = Kept(inputs.rows["prompts"], places)
     prompts = kept.prompts
     if len(prompts) < FEWEST:
         return Outcome(limits=[f"{len(prompts):,} prompts have words enough for a topic: {FEWEST} are needed."])
     wanted = min(MOST_TOPICS, max(2, round(math.sqrt(len(prompts) / 2))))
-    groups = text_groups([one.text for one in prompts], wanted)
+    groups = text_groups([prompt.text for prompt in prompts], wanted)
     if isinstance(groups, Absent):
         return Outcome(limits=[INSTALL if groups is MISSING else f"There are no topics: {groups.detail}."])
     of = settled(groups.of, groups.fit, SMALLEST)
@@ -67,11 +67,11 @@ def _function(inputs: Inputs) -> Outcome:
 def _names(prompts: list[Prompt], of: list[int]) -> list[list[str]]:
     """A word that one place alone uses names a project, not a topic."""
     used: dict[str, set[str]] = {}
-    for one in prompts:
-        for word in set(words_of(one.text)):
-            used.setdefault(word, set()).add(one.place)
-    known = {word for word, where in used.items() if len(where) > 1}
-    return naming_words([one.text for one in prompts], of, _NAMING, known)
+    for prompt in prompts:
+        for word in set(words_of(prompt.text)):
+            used.setdefault(word, set()).add(prompt.place)
+    shared = {word for word, where in used.items() if len(where) > 1}
+    return naming_words([prompt.text for prompt in prompts], of, _NAMING, shared)
 
 
 def _findings(
@@ -112,27 +112,27 @@ def _findings(
 
 
 def _members(prompts: list[Prompt], of: list[int], topic: int) -> list[Prompt]:
-    return [one for one, t in zip(prompts, of, strict=True) if t == topic]
+    return [prompt for prompt, t in zip(prompts, of, strict=True) if t == topic]
 
 
-def _largest(own: list[Prompt]) -> float:
-    return max(Counter(one.place for one in own).values()) / len(own)
+def _largest(prompts: list[Prompt]) -> float:
+    return max(Counter(prompt.place for prompt in prompts).values()) / len(prompts)
 
 
 def _table(prompts: list[Prompt], of: list[int], names: list[str], groups: Groups) -> Table:
     rows: list[list[Any]] = []
     for topic in [*range(len(names)), *([NOISE] if NOISE in of else [])]:
-        own = _members(prompts, of, topic)
-        later = [p.row["pushback"] for p in own if p.row["pushback"] is not None]
+        members = _members(prompts, of, topic)
+        later = [p.row["pushback"] for p in members if p.row["pushback"] is not None]
         objections = sum(value != "non_pushback" for value in later)
-        times = [p.row["seconds"] for p in own if p.row["seconds"] is not None]
-        cut = sum(bool(p.row["cut"]) for p in own) / len(own)
-        largest = _largest(own)
+        times = [p.row["seconds"] for p in members if p.row["seconds"] is not None]
+        cut = sum(bool(p.row["cut"]) for p in members) / len(members)
+        largest = _largest(members)
         fit = [f for f, t in zip(groups.fit, of, strict=True) if t == topic]
         rows.append(
             [
-                *(names[topic] if topic >= 0 else "(no topic)", len(own), len(own) / len(prompts)),
-                *(len({p.row["session_id"] for p in own}), len({p.place for p in own}), largest),
+                *(names[topic] if topic >= 0 else "(no topic)", len(members), len(members) / len(prompts)),
+                *(len({p.row["session_id"] for p in members}), len({p.place for p in members}), largest),
                 *(math.fsum(fit) / len(fit), objections / len(later) if later else None, cut, median(times)),
                 "one place" if largest > DOMINANT and topic >= 0 else "",
             ]
@@ -165,12 +165,12 @@ def _examples(prompts: list[Prompt], of: list[int], names: list[str], groups: Gr
     """The prompts nearest to the middle of each topic, of different sessions where there are any."""
     rows = []
     for topic, name in enumerate(names):
-        own = [(groups.distance[n], n) for n, t in enumerate(of) if t == topic]
+        members = [(groups.distance[n], n) for n, t in enumerate(of) if t == topic]
         chosen: list[int] = []
-        for _, n in sorted(own):
+        for _, n in sorted(members):
             if prompts[n].row["session_id"] not in {prompts[m].row["session_id"] for m in chosen}:
                 chosen.append(n)
-        chosen += [n for _, n in sorted(own) if n not in chosen]
+        chosen += [n for _, n in sorted(members) if n not in chosen]
         rows += [[name, _brief(prompts[n].text), prompts[n].row["session_id"]] for n in chosen[:_EXAMPLES]]
     return Table(
         id="topics.examples",
@@ -203,9 +203,9 @@ def _left_out(kept: Kept) -> Table:
 def _chart(prompts: list[Prompt], of: list[int], names: list[str]) -> Chart:
     rows: list[Row] = []
     for topic, name in enumerate(names):
-        own = _members(prompts, of, topic)
-        tip = f"{name}: {len(own):,} of {len(prompts):,} prompts, in {len({p.place for p in own}):,} places"
-        rows.append({"name": f"{topic + 1}. {name}", "value": len(own), "tip": tip})
+        members = _members(prompts, of, topic)
+        tip = f"{name}: {len(members):,} of {len(prompts):,} prompts, in {len({p.place for p in members}):,} places"
+        rows.append({"name": f"{topic + 1}. {name}", "value": len(members), "tip": tip})
     return Chart(
         id="topics.sizes",
         title="Topics of prompts",
@@ -230,6 +230,6 @@ STUDY = Study(
         " GROUP BY ALL) SELECT session_id, turn, text, language, pushback, seconds, cut FROM turns LEFT JOIN told"
         " USING (session_id, turn) WHERE kind IN ('prompt', 'queued_prompt') ORDER BY session_id, turn",
     },
-    function=_function,
+    function=_outcome,
     context="product",
 )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from agentsignals.analysis.charts import heat
 from agentsignals.analysis.clusters import Estimate
-from agentsignals.analysis.figures import told
+from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Chart, Column, Finding, Inputs, Outcome, Row, Study, Table, again
 from agentsignals.analysis.tool_kinds import KIND
@@ -20,7 +20,7 @@ _NEXT = "lead(class) OVER (PARTITION BY session_id ORDER BY seq, call_id)"
 _NEIGHBOURS = f"FROM (SELECT session_id, class, {_NEXT} AS following FROM tool_calls WHERE thread = 'main')"
 
 
-def _function(inputs: Inputs) -> Outcome:
+def _outcome(inputs: Inputs) -> Outcome:
     places = by_session(inputs.rows["sessions"])
     classes, kinds = inputs.rows["classes"], inputs.rows["kinds"]
     findings = [
@@ -69,8 +69,8 @@ def _share(  # noqa: PLR0913  (a finding's words, in the order they are read)
     sql: str,
     of: str = "neighbouring calls",
 ) -> Finding:
-    found = Estimate([(row["session_id"], row["n"] * holds(row), row["n"]) for row in rows], places)
-    return found.finding(id=f"transitions.{name}", title=title, unit=f"share of {of}", of=of, command=again(sql))
+    estimate = Estimate([(row["session_id"], row["n"] * holds(row), row["n"]) for row in rows], places)
+    return estimate.finding(id=f"transitions.{name}", title=title, unit=f"share of {of}", of=of, command=again(sql))
 
 
 def _matrix(rows: list[Row]) -> Chart | None:
@@ -91,7 +91,7 @@ def _matrix(rows: list[Row]) -> Chart | None:
             "column": following,
             "value": pairs[class_, following] / before[class_],
             "tip": f"after {class_}: {following} {pairs[class_, following]:,} of {before[class_]:,} times"
-            f" ({told(pairs[class_, following] / before[class_], 'share')})",
+            f" ({formatted(pairs[class_, following] / before[class_], 'share')})",
         }
         for class_ in order
         for following in after
@@ -183,5 +183,5 @@ STUDY = Study(
         " seq, call_id), whole AS (PARTITION BY session_id)) WHERE following IS NOT NULL AND calls >="
         f" {FEWEST_CALLS} GROUP BY ALL ORDER BY ALL",
     },
-    function=_function,
+    function=_outcome,
 )

@@ -24,7 +24,7 @@ _MINUTE = 60.0
 _ROUNDING = 1e-9
 
 
-def _function(inputs: Inputs) -> Outcome:
+def _outcome(inputs: Inputs) -> Outcome:
     rows = inputs.rows["turns"]
     places = by_session(inputs.rows["sessions"])
     seconds = [row["seconds"] for row in rows]
@@ -92,13 +92,13 @@ def _by(key: str, rows: list[Row], places: dict[str, str]) -> Table:
     """Quantiles by agent or model, with what speaks against a comparison."""
     shown: list[list[Any]] = []
     for name in _ranked(key, rows):
-        own = [row for row in rows if row[key] == name]
-        seconds = [row["seconds"] for row in own]
-        held = Counter(places.get(row["session_id"]) for row in own)
-        largest = max((n for place, n in held.items() if place is not None), default=0) / len(own)
+        group = [row for row in rows if row[key] == name]
+        seconds = [row["seconds"] for row in group]
+        held = Counter(places.get(row["session_id"]) for row in group)
+        largest = max((n for place, n in held.items() if place is not None), default=0) / len(group)
         shown.append(
             [
-                *(name, len(own), len({row["session_id"] for row in own})),
+                *(name, len(group), len({row["session_id"] for row in group})),
                 *(_at(share)(seconds) for share in _QUANTILES.values()),
                 largest or None,
                 "one place" if largest > DOMINANT else "",
@@ -138,6 +138,6 @@ STUDY = Study(
         " timestamp END AS timestamp FROM signals JOIN sessions USING (session_id) JOIN turns USING (session_id, turn)"
         f" WHERE signal = '{_TIME}' AND absent IS NULL ORDER BY signals.session_id, signals.turn",
     },
-    function=_function,
+    function=_outcome,
     context="product",
 )

@@ -19,7 +19,7 @@ _MOST_LANGUAGES = 6
 _VALUE = "FROM signals WHERE signal = '{}' AND absent IS NULL"
 
 
-def _function(inputs: Inputs) -> Outcome:
+def _outcome(inputs: Inputs) -> Outcome:
     places = by_session(inputs.rows["sessions"])
     turns = [(row["session_id"], row["n_turns"]) for row in inputs.rows["sessions"] if row["n_turns"]]
     calls = [(row["session_id"], int(row["number"])) for row in inputs.rows["calls"]]
@@ -82,9 +82,9 @@ def _median(  # noqa: PLR0913  (a finding's words, in the order they are read)
 
 
 def _share(  # noqa: PLR0913  (as above)
-    name: str, title: str, found: Estimate, path: str, command: str, of: str, note: str = ""
+    name: str, title: str, estimate: Estimate, path: str, command: str, of: str, note: str = ""
 ) -> Finding:
-    return found.finding(
+    return estimate.finding(
         note, id=f"usage.{name}", title=title, unit=f"share of {of}", of=of, command=command, signals=(path,)
     )
 
@@ -187,6 +187,6 @@ STUDY = Study(
         "languages": "SELECT session_id, json_extract_string(value, '') AS language, count(*) AS n"
         f" {_VALUE.format(_LANGUAGE)} GROUP BY ALL ORDER BY ALL",
     },
-    function=_function,
+    function=_outcome,
     context="product",
 )

@@ -20,20 +20,22 @@ _LIMITS = [
 ]
 
 
-def _function(inputs: Inputs) -> Outcome:
+def _outcome(inputs: Inputs) -> Outcome:
     if not inputs.rows["scans"]:
         return Outcome(limits=[_NONE])
     commits = Counter(row["scanner"] for row in inputs.rows["scans"])
     scanner = min(commits, key=lambda name: (-commits[name], name))
     findings = [row for row in inputs.rows["findings"] if row["scanner"] == scanner]
-    found = rates([row for row in inputs.rows["scans"] if row["scanner"] == scanner], findings)
+    weakness_rates = rates([row for row in inputs.rows["scans"] if row["scanner"] == scanner], findings)
     new = [row for row in findings if row["change"] == "introduced"]
-    told = [_finding(rate, scanner) for rate in found if rate.files == ALL and rate.lines and _is_told(rate)]
+    reported = [
+        _finding(rate, scanner) for rate in weakness_rates if rate.files == ALL and rate.lines and _is_told(rate)
+    ]
     charts = [
         _chart("rules", "Introduced findings by rule", Counter(row["rule"] for row in new)),
         _chart("cwes", "Introduced findings by weakness", Counter(cwe for row in new for cwe in row["cwe"])),
     ]
-    return Outcome(told, [_table(found, scanner)], [c for c in charts if c is not None], _LIMITS)
+    return Outcome(reported, [_table(weakness_rates, scanner)], [c for c in charts if c is not None], _LIMITS)
 
 
 def _is_told(rate: Rate) -> bool:
@@ -57,7 +59,7 @@ def _finding(rate: Rate, scanner: str) -> Finding:
     )
 
 
-def _table(found: list[Rate], scanner: str) -> Table:
+def _table(weakness_rates: list[Rate], scanner: str) -> Table:
     columns = (
         Column("attribution", "attribution"), Column("by", "by"), Column("group", "group"), Column("files", "files"),
         Column("lines", "added lines", "count"), Column("introduced", "introduced", "count"),
@@ -67,14 +69,14 @@ def _table(found: list[Rate], scanner: str) -> Table:
     rows = [
         [r.attribution, r.by, r.group, r.files, r.lines, r.introduced, r.introduced_rate, r.introduced_low,
          r.introduced_high, r.fixed, r.fixed_rate]
-        for r in found
+        for r in weakness_rates
     ]  # fmt: skip
     return Table(
         id="weaknesses.rates",
         title="Findings per 1 000 added lines",
         columns=columns,
         rows=rows,
-        n=found[0].commits,
+        n=weakness_rates[0].commits,
         of="commits that added lines",
         note=f"scanner {scanner}",
     )
@@ -104,6 +106,6 @@ STUDY = Study(
         "findings": "SELECT repo, commit_sha, scanner, change, rule, cwe, place, owner, tag FROM findings"
         " WHERE change IN ('introduced', 'fixed') ORDER BY ALL",
     },
-    function=_function,
+    function=_outcome,
     context="product",
 )

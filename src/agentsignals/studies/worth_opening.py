@@ -23,21 +23,21 @@ _ABOUT = (
 )
 
 
-def _function(inputs: Inputs) -> Outcome:
-    known = {row["session_id"]: row for row in inputs.rows["sessions"]}
+def _outcome(inputs: Inputs) -> Outcome:
+    by_id = {row["session_id"]: row for row in inputs.rows["sessions"]}
     prompts = {row["session_id"]: row["text"] for row in inputs.rows["prompts"]}
 
     def table(name: str, title: str, columns: tuple[Column, ...], rows: list[Row], figures: list[list[Any]]) -> Table:
-        told = [
-            [row["session_id"], *own, *_told(known[row["session_id"]], prompts)]
-            for row, own in zip(rows, figures, strict=True)
+        table_rows = [
+            [row["session_id"], *figures_of_row, *_session_cells(by_id[row["session_id"]], prompts)]
+            for row, figures_of_row in zip(rows, figures, strict=True)
         ]
         return Table(
             id=f"worth.{name}",
             title=title,
             columns=(Column("session", "session", "session"), *columns, *_ABOUT),
-            rows=told,
-            n=len(known),
+            rows=table_rows,
+            n=len(by_id),
             of="sessions",
             note="agentsignals show SESSION prints one.",
         )
@@ -64,24 +64,24 @@ def _function(inputs: Inputs) -> Outcome:
 
 
 def _loops(inputs: Inputs) -> list[Row]:
-    found = [row for row in of_signal(inputs, _REPETITION) if row["number"]]
-    found.sort(key=lambda row: (-(row["stale_max"] or 0), -row["number"], row["session_id"]))
-    return found[:_MOST]
+    sessions = [row for row in of_signal(inputs, _REPETITION) if row["number"]]
+    sessions.sort(key=lambda row: (-(row["stale_max"] or 0), -row["number"], row["session_id"]))
+    return sessions[:_MOST]
 
 
 def _failing(inputs: Inputs) -> list[Row]:
-    found = [row for row in of_signal(inputs, _ERRORS) if row["num"]]
-    found.sort(key=lambda row: (-row["num"], -row["number"], row["session_id"]))
-    return found[:_MOST]
+    sessions = [row for row in of_signal(inputs, _ERRORS) if row["num"]]
+    sessions.sort(key=lambda row: (-row["num"], -row["number"], row["session_id"]))
+    return sessions[:_MOST]
 
 
 def _costly(inputs: Inputs) -> list[Row]:
-    found = [row for row in of_signal(inputs, _COST) if row["number"]]
-    found.sort(key=lambda row: (-row["number"], row["session_id"]))
-    return found[:_MOST]
+    sessions = [row for row in of_signal(inputs, _COST) if row["number"]]
+    sessions.sort(key=lambda row: (-row["number"], row["session_id"]))
+    return sessions[:_MOST]
 
 
-def _told(session: Row, prompts: dict[str, str]) -> list[Any]:
+def _session_cells(session: Row, prompts: dict[str, str]) -> list[Any]:
     about = " ".join((session["title"] or prompts.get(session["session_id"]) or "").split())
     short = about if len(about) <= _TITLE_CHARS else f"{about[: _TITLE_CHARS - 1]}…"
     figures = [session[key] for key in ("agent", "started_at", "n_turns", "n_tool_calls")]
@@ -137,5 +137,5 @@ STUDY = Study(
         "values": sql.values(_REPETITION, _ERRORS, _COST, detail=("stale_max",)),
         "prompts": "SELECT session_id, left(text, 400) AS text FROM turns WHERE turn = 0 ORDER BY session_id",
     },
-    function=_function,
+    function=_outcome,
 )

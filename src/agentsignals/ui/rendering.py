@@ -9,7 +9,7 @@ from typing import Any
 
 import jinja2
 
-from agentsignals.analysis.figures import MISSING, told
+from agentsignals.analysis.figures import MISSING, formatted
 from agentsignals.report import words as report_words
 from agentsignals.ui import words
 from agentsignals.ui.page import Page, address
@@ -61,7 +61,7 @@ def _environment() -> jinja2.Environment:
     )
     found.globals.update(
         address=address,
-        told=told,
+        formatted=formatted,
         words=words,
         report_words=report_words,
         navigation=NAVIGATION,

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from agentsignals.analysis.figures import MISSING, told
+from agentsignals.analysis.figures import MISSING, formatted
 from agentsignals.analysis.study import Kind
 
 CUT_CHARS = 90
@@ -33,7 +33,7 @@ def reason(name: str) -> str:
 
 def figure(number: float | None, unit: str) -> str:
     """A number in the words of its unit, which it carries only where it would not be understood without."""
-    return MISSING if number is None else told(number, _KINDS.get(unit, "number"))
+    return MISSING if number is None else formatted(number, _KINDS.get(unit, "number"))
 
 
 def worth(value: str | None, number: float | None, type_: str, unit: str) -> str:
@@ -81,5 +81,5 @@ def _listed(plain: Any) -> str:
 
 def _short(one: Any) -> str:
     if isinstance(one, float):
-        return told(one, "number")
+        return formatted(one, "number")
     return str(one) if isinstance(one, str | int) or one is None else msgspec.json.encode(one).decode()

@@ -63,30 +63,30 @@ def compare(
     groups = candidates(tried, columns)
     by_dataset = "dataset" not in columns
     changing = differing(tried)
-    told = [
+    described_candidates = [
         described(
             name,
-            own,
+            attempts,
             by=columns,
             yes_or_no=rule.yes_or_no,
             by_dataset=by_dataset,
-            pooled=pooled(own, columns, changing),
+            pooled=pooled(attempts, columns, changing),
         )
-        for name, own in groups.items()
+        for name, attempts in groups.items()
     ]
-    base = named(baseline, list(groups)) if baseline is not None else _usual(told)
-    first = {name: [one for one in own if one.index == 0] for name, own in groups.items()}
+    base = named(baseline, list(groups)) if baseline is not None else _usual(described_candidates)
+    first = {name: [attempt for attempt in attempts if attempt.index == 0] for name, attempts in groups.items()}
     pairs = [
         pair(
             name,
             base,
-            own,
+            attempts,
             first[base],
             yes_or_no=rule.yes_or_no,
             by_dataset=by_dataset,
-            also_differ=also_differ(own, first[base], columns, changing),
+            also_differ=also_differ(attempts, first[base], columns, changing),
         )
-        for name, own in first.items()
+        for name, attempts in first.items()
         if base is not None and name != base
     ]
     pairs = adjusted(pairs)
@@ -97,19 +97,19 @@ def compare(
         by=columns,
         attempts=len(tried),
         baseline=base,
-        candidates=told,
+        candidates=described_candidates,
         pairs=pairs,
-        warnings=cautions(rule, rows["values"], tried, columns, told, pairs),
+        warnings=cautions(rule, rows["values"], tried, columns, described_candidates, pairs),
     )
 
 
 _CALLED_SO = frozenset({"baseline", "control", "plain"})
 
 
-def _usual(told: Sequence[Candidate]) -> str | None:
+def _usual(candidates: Sequence[Candidate]) -> str | None:
     """The candidate that its run calls the baseline, or a control; else the one of whose first attempts most outcomes
     are known; the first one where several have as many."""
-    called = [one.name for one in told if one.name.lower() in _CALLED_SO]
+    called = [candidate.name for candidate in candidates if candidate.name.lower() in _CALLED_SO]
     if called:
         return called[0]
-    return max(told, key=lambda one: one.first.n).name if told else None
+    return max(candidates, key=lambda entry: entry.first.n).name if candidates else None

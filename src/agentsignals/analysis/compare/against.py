@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentsignals.analysis.compare.candidate import Estimate, Value, estimate, known
+from agentsignals.analysis.compare.candidate import Estimate, Value, estimate, with_outcome
 from agentsignals.analysis.compare.tried import Tried
 from agentsignals.stats.paired import Paired, apart, benjamini_hochberg, paired
 
@@ -39,7 +39,7 @@ class Pair(Struct, frozen=True, kw_only=True):
 def pair(  # noqa: PLR0913  (what is compared, named at the call)
     name: str,
     baseline: str,
-    own: Sequence[Tried],
+    attempts: Sequence[Tried],
     other: Sequence[Tried],
     *,
     yes_or_no: bool,
@@ -47,9 +47,9 @@ def pair(  # noqa: PLR0913  (what is compared, named at the call)
     also_differ: list[str],
 ) -> Pair:
     """First attempts of two candidates, those with an outcome. One without a task stands for itself, never matched."""
-    left, right = _arm(own, by_dataset), _arm(other, by_dataset)
+    left, right = _arm(attempts, by_dataset), _arm(other, by_dataset)
     both = left.keys() & right.keys()
-    rest = [[v for v in known(side, by_dataset) if v[0] not in both] for side in (own, other)]
+    rest = [[v for v in with_outcome(side, by_dataset) if v[0] not in both] for side in (attempts, other)]
     return Pair(
         candidate=name,
         baseline=baseline,
@@ -61,20 +61,20 @@ def pair(  # noqa: PLR0913  (what is compared, named at the call)
 
 def adjusted(pairs: Sequence[Pair]) -> list[Pair]:
     """The pairs with what their p is worth among so many."""
-    tested = [one.paired.p for one in pairs if one.paired.p is not None]
+    tested = [comparison.paired.p for comparison in pairs if comparison.paired.p is not None]
     worth = iter(benjamini_hochberg(tested))
-    return [one if one.paired.p is None else replace(one, q=next(worth)) for one in pairs]
+    return [comparison if comparison.paired.p is None else replace(comparison, q=next(worth)) for comparison in pairs]
 
 
 def _arm(tried: Sequence[Tried], by_dataset: bool) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = {}
-    for task, value in known(tried, by_dataset):
-        found.setdefault(task, []).append(value)
-    return found
+    by_task: dict[str, list[float]] = {}
+    for task, value in with_outcome(tried, by_dataset):
+        by_task.setdefault(task, []).append(value)
+    return by_task
 
 
-def _unpaired(own: Sequence[Value], other: Sequence[Value], yes_or_no: bool) -> Unpaired:
-    left, right = estimate(own, yes_or_no), estimate(other, yes_or_no)
+def _unpaired(values: Sequence[Value], other: Sequence[Value], yes_or_no: bool) -> Unpaired:
+    left, right = estimate(values, yes_or_no), estimate(other, yes_or_no)
     if not yes_or_no or left.value is None or right.value is None:
         return Unpaired(candidate=left, baseline=right)
     value = left.value - right.value

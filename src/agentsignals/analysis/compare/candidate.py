@@ -97,23 +97,29 @@ class Candidate(Struct, frozen=True, kw_only=True):
 
 
 def described(  # noqa: PLR0913  (what is told of a candidate, named at the call)
-    name: str, own: Sequence[Tried], *, by: Sequence[str], yes_or_no: bool, by_dataset: bool, pooled: dict[str, int]
+    name: str,
+    attempts: Sequence[Tried],
+    *,
+    by: Sequence[str],
+    yes_or_no: bool,
+    by_dataset: bool,
+    pooled: dict[str, int],
 ) -> Candidate:
     """The candidate of these attempts. `by_dataset`: a task is one of its data set."""
-    first, again = [o for o in own if o.index == 0], [o for o in own if o.index > 0]
-    trials = list(_trials(own))
+    first, again = [o for o in attempts if o.index == 0], [o for o in attempts if o.index > 0]
+    trials = list(_trials(attempts))
     whole = [t for t in trials if t[0].index == 0]
     return Candidate(
         name=name,
-        treatment={column: own[0].treatment.get(column) for column in by},
-        attempts=len(own),
+        treatment={column: attempts[0].treatment.get(column) for column in by},
+        attempts=len(attempts),
         trials=len(trials),
-        tasks=len({place(o, by_dataset) for o in own if o.task is not None}),
+        tasks=len({place(o, by_dataset) for o in attempts if o.task is not None}),
         first_attempts=len(first),
         retries=len(again),
-        first=estimate(known(first, by_dataset), yes_or_no),
+        first=estimate(with_outcome(first, by_dataset), yes_or_no),
         absent=reasons(first),
-        retry=estimate(known(again, by_dataset), yes_or_no),
+        retry=estimate(with_outcome(again, by_dataset), yes_or_no),
         retry_absent=reasons(again),
         within=_within(whole, by_dataset) if yes_or_no and again else [],
         recovery=_recovery(whole, by_dataset) if yes_or_no and again else None,
@@ -123,14 +129,14 @@ def described(  # noqa: PLR0913  (what is told of a candidate, named at the call
     )
 
 
-def place(one: Tried, by_dataset: bool) -> str:
+def place(attempt: Tried, by_dataset: bool) -> str:
     """The task of an attempt; without one the attempt stands for itself."""
-    if one.task is None:
-        return f"session\n{one.session_id}"
-    return f"{one.dataset or ''}\n{one.task}" if by_dataset else f"\n{one.task}"
+    if attempt.task is None:
+        return f"session\n{attempt.session_id}"
+    return f"{attempt.dataset or ''}\n{attempt.task}" if by_dataset else f"\n{attempt.task}"
 
 
-def known(tried: Iterable[Tried], by_dataset: bool) -> list[Value]:
+def with_outcome(tried: Iterable[Tried], by_dataset: bool) -> list[Value]:
     """Task and outcome of the attempts that have an outcome."""
     return [(place(o, by_dataset), o.outcome) for o in tried if o.outcome is not None]
 
@@ -166,10 +172,10 @@ def _interval(sums: dict[str, list[float]], n: int, yes_or_no: bool) -> tuple[In
     return share_interval(parts), "Wilson, widened as attempts at one task are alike" if len(parts) > 1 else "one task"
 
 
-def _trials(own: Sequence[Tried]) -> Iterable[list[Tried]]:
+def _trials(attempts: Sequence[Tried]) -> Iterable[list[Tried]]:
     grouped: dict[tuple[str, str | None, str | None], list[Tried]] = {}
-    for one in own:
-        grouped.setdefault((one.trial, one.task, one.treatment.get("run_id")), []).append(one)
+    for attempt in attempts:
+        grouped.setdefault((attempt.trial, attempt.task, attempt.treatment.get("run_id")), []).append(attempt)
     return (sorted(trial, key=lambda o: (o.index, o.session_id)) for trial in grouped.values())
 
 
@@ -182,12 +188,12 @@ def _solved(attempts: Sequence[Tried]) -> float | None:
 
 def _within(trials: Sequence[list[Tried]], by_dataset: bool) -> list[Within]:
     most = max((t[-1].index for t in trials), default=0) + 1
-    found = []
+    within = []
     for k in range(1, min(most, MOST_WITHIN) + 1):
         ends = [(place(t[0], by_dataset), _solved([o for o in t if o.index < k])) for t in trials]
         values = [(task, end) for task, end in ends if end is not None]
-        found.append(Within(k, estimate(values, True)))
-    return found
+        within.append(Within(k, estimate(values, True)))
+    return within
 
 
 def _recovery(trials: Sequence[list[Tried]], by_dataset: bool) -> Recovery:
@@ -198,9 +204,9 @@ def _recovery(trials: Sequence[list[Tried]], by_dataset: bool) -> Recovery:
 
 
 def _taken(first: Sequence[Tried], measure: str, by_dataset: bool) -> Taken:
-    told = [(o, o.measures[measure]) for o in first]
-    values = [(o, value) for o, value in told if isinstance(value, float)]
-    absent = Counter(value for _, value in told if isinstance(value, str))
+    measured = [(o, o.measures[measure]) for o in first]
+    values = [(o, value) for o, value in measured if isinstance(value, float)]
+    absent = Counter(value for _, value in measured if isinstance(value, str))
     numbers = [value for _, value in values]
     tasks = {o.session_id: place(o, by_dataset) for o, _ in values}
     if len(set(tasks.values())) == len(values):

@@ -27,7 +27,7 @@ def cautions(  # noqa: PLR0913  (what a comparison is made of)
     pairs: Sequence[Pair],
 ) -> list[str]:
     """Sentences, those first that most could mislead."""
-    first = [one for one in tried if one.index == 0]
+    first = [attempt for attempt in tried if attempt.index == 0]
     changing = differing(first)
     return [
         *_single(candidates, by, changing),
@@ -52,89 +52,99 @@ def _single(candidates: Sequence[Candidate], by: Sequence[str], changing: Sequen
 
 def _confounded(first: Sequence[Tried], by: Sequence[str], changing: Sequence[str]) -> list[str]:
     groups = [[c for c in group if c in by or not is_version(c)] for group in together(first, changing)]
-    told = [group for group in groups if set(group) & set(by) and len(group) > 1]
-    return [f"{_list(g)} always change together: no difference can be laid to one of them." for g in told]
+    confounded = [group for group in groups if set(group) & set(by) and len(group) > 1]
+    return [f"{_list(g)} always change together: no difference can be laid to one of them." for g in confounded]
 
 
-def _apart(pairs: Sequence[Pair], said: Collection[str]) -> list[str]:
-    """Treatments that two candidates never share, one sentence for all pairs with the same. `said`: already told."""
+def _apart(pairs: Sequence[Pair], named_columns: Collection[str]) -> list[str]:
+    """Treatments that two candidates never share, one sentence for all pairs with the same. `named_columns`
+    are left out: another caution names them."""
     alike: dict[tuple[str, ...], list[str]] = {}
-    for one in pairs:
-        columns = tuple(c for c in one.also_differ if c not in said and not is_version(c))
+    for comparison in pairs:
+        columns = tuple(c for c in comparison.also_differ if c not in named_columns and not is_version(c))
         if columns:
-            alike.setdefault(columns, []).append(one.candidate)
+            alike.setdefault(columns, []).append(comparison.candidate)
     ranked = sorted(alike.items(), key=lambda pair: -len(pair[1]))
-    told = [
+    sentences = [
         f"{_list(names)} {'differs' if len(names) == 1 else 'differ'} from the baseline in {_list(columns)}, too."
         for columns, names in ranked[:_SENTENCES]
     ]
     left = sum(len(names) for _, names in ranked[_SENTENCES:])
-    return [*told, f"{left:,} more candidates differ from the baseline in other columns, too."] if left else told
+    return (
+        [*sentences, f"{left:,} more candidates differ from the baseline in other columns, too."] if left else sentences
+    )
 
 
 def _versions(first: Sequence[Tried], by: Sequence[str], changing: Sequence[str]) -> list[str]:
-    told = []
+    differing_versions = []
     for column in changing:
         if is_version(column) and column not in by:
             values = sorted(v if v is not None else "not recorded" for v in values_of(first, column))
-            told.append(f"{column} ({_list(values)})")
-    if not told:
+            differing_versions.append(f"{column} ({_list(values)})")
+    if not differing_versions:
         return []
-    return [f"attempts were run or judged by different versions: {'; '.join(told)}. Rates may differ for that alone."]
+    return [
+        f"attempts were run or judged by different versions: {'; '.join(differing_versions)}."
+        " Rates may differ for that alone."
+    ]
 
 
 def _pooled(candidates: Sequence[Candidate]) -> list[str]:
-    columns = Counter(c for one in candidates for c in one.pooled if not is_version(c))
+    columns = Counter(c for candidate in candidates for c in candidate.pooled if not is_version(c))
     if not columns:
         return []
-    told = [f"{c} (in {n} of {len(candidates)})" for c, n in columns.most_common()]
-    return [f"candidates hold attempts that differ in {_list(told)}: --by tells those apart."]
+    pooled_columns = [f"{c} (in {n} of {len(candidates)})" for c, n in columns.most_common()]
+    return [f"candidates hold attempts that differ in {_list(pooled_columns)}: --by tells those apart."]
 
 
 def _rule(rule: OutcomeRule, values: Sequence[Row], tried: Sequence[Tried]) -> list[str]:
-    found = [decoded(row["value"]) for row in values if row["signal"] == rule.signal and not row["absent"]]
+    values_of_rule = [decoded(row["value"]) for row in values if row["signal"] == rule.signal and not row["absent"]]
     if rule.name == "reward":
-        partial = sum(isinstance(value, int | float) and value not in (0, 1) for value in found)
+        partial = sum(isinstance(value, int | float) and value not in (0, 1) for value in values_of_rule)
         return [f"{partial:,} rewards are neither 0 nor 1 and count as not solved; --outcome 'reward>=0.5' sets another"
                 " bar."] if partial else []  # fmt: skip
-    if rule.test == "=" and not any(one.outcome for one in tried):
-        labels = Counter(str(value) for value in found)
-        told = f"; what there is: {_list([name for name, _ in labels.most_common()])}" if labels else ""
-        return [f"no attempt has {rule.name}{told}."]
+    if rule.test == "=" and not any(attempt.outcome for attempt in tried):
+        labels = Counter(str(value) for value in values_of_rule)
+        labels_text = f"; what there is: {_list([name for name, _ in labels.most_common()])}" if labels else ""
+        return [f"no attempt has {rule.name}{labels_text}."]
     return []
 
 
 def _missing(rule: OutcomeRule, candidates: Sequence[Candidate]) -> list[str]:
-    told = []
-    for one in candidates:
-        missing = sum(one.absent.values())
-        if missing > MOST_MISSING * one.first_attempts:
-            reason = next(iter(one.absent))
-            told.append(f"{one.name}: {missing:,} of {one.first_attempts:,} ({_cut(reason)})")
-    if not told:
+    candidates_missing = []
+    for candidate in candidates:
+        missing = sum(candidate.absent.values())
+        if missing > MOST_MISSING * candidate.first_attempts:
+            reason = next(iter(candidate.absent))
+            candidates_missing.append(f"{candidate.name}: {missing:,} of {candidate.first_attempts:,} ({_cut(reason)})")
+    if not candidates_missing:
         return []
-    return [f"first attempts without an outcome ({rule.name}) are left out of its rate: {_list(told, '; ')}."]
+    return [
+        f"first attempts without an outcome ({rule.name}) are left out of its rate: {_list(candidates_missing, '; ')}."
+    ]
 
 
 def _odd_trials(tried: Sequence[Tried], candidates: Sequence[Candidate]) -> list[str]:
-    found = []
-    retries = sum(one.without_first for one in candidates)
+    sentences = []
+    retries = sum(candidate.without_first for candidate in candidates)
     if retries:
-        found.append(f"{retries:,} trials have no first attempt under the same candidate: only their retries count.")
-    nowhere = sum(one.task is None for one in tried)
+        sentences.append(
+            f"{retries:,} trials have no first attempt under the same candidate: only their retries count."
+        )
+    nowhere = sum(attempt.task is None for attempt in tried)
     if nowhere:
-        found.append(f"{nowhere:,} of {len(tried):,} attempts record no task, and are matched with none.")
-    return found
+        sentences.append(f"{nowhere:,} of {len(tried):,} attempts record no task, and are matched with none.")
+    return sentences
 
 
 def _few(rule: OutcomeRule, pairs: Sequence[Pair]) -> list[str]:
     needed = needed_per_arm(0.5, 0.6)
-    counts = [one.paired.tasks for one in pairs]
+    counts = [comparison.paired.tasks for comparison in pairs]
     if not counts or min(counts) >= needed:
         return []
     least, most = min(counts), max(counts)
-    told = f"{least:,}" if least == most else f"{least:,} to {most:,}"
-    head = f"{told} matched task{'' if most == 1 else 's'}"
+    count_text = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+    head = f"{count_text} matched task{'' if most == 1 else 's'}"
     if not most:
         return [f"{head}: nothing is paired; what stands for other tasks holds their difficulty, too."]
     if not rule.yes_or_no:
@@ -146,9 +156,9 @@ def _few(rule: OutcomeRule, pairs: Sequence[Pair]) -> list[str]:
 
 
 def _list(words: Iterable[str], between: str = ", ") -> str:
-    told = [_cut(word) for word in words]
-    more = f" and {len(told) - _LISTED} more" if len(told) > _LISTED else ""
-    return between.join(told[:_LISTED]) + more
+    items = [_cut(word) for word in words]
+    more = f" and {len(items) - _LISTED} more" if len(items) > _LISTED else ""
+    return between.join(items[:_LISTED]) + more
 
 
 def _cut(text: str) -> str:

@@ -68,15 +68,19 @@ def outcome_rule(name: str) -> OutcomeRule:
         )
     tested = _TESTED.fullmatch(name.strip())
     path, test, value = (tested[1], tested[2], tested[3].strip()) if tested else (name.strip(), "", "")
-    one = by_path(_SHORT.get(path, path))
-    if one.context == "product" or one.level not in ("attempt", "session"):
-        raise UsageError(f"{one.path} is no signal of attempts.", "`agentsignals inventory --context eval` lists them.")
-    if test in (">=", "<=") and (_number(value) is None or one.type not in _NUMERIC):
-        raise UsageError(f"{test} is for numbers; {one.path} is a {one.type}.", f"{one.path}=VALUE")
-    if not test and one.type not in (*_NUMERIC, "bool"):
-        raise UsageError(f"{one.path} is no number and no yes or no, but a {one.type}.", f"Say {one.path}=VALUE.")
+    signal = by_path(_SHORT.get(path, path))
+    if signal.context == "product" or signal.level not in ("attempt", "session"):
+        raise UsageError(
+            f"{signal.path} is no signal of attempts.", "`agentsignals inventory --context eval` lists them."
+        )
+    if test in (">=", "<=") and (_number(value) is None or signal.type not in _NUMERIC):
+        raise UsageError(f"{test} is for numbers; {signal.path} is a {signal.type}.", f"{signal.path}=VALUE")
+    if not test and signal.type not in (*_NUMERIC, "bool"):
+        raise UsageError(
+            f"{signal.path} is no number and no yes or no, but a {signal.type}.", f"Say {signal.path}=VALUE."
+        )
     return OutcomeRule(
-        name=name.strip(), signal=one.path, yes_or_no=bool(test) or one.type == "bool", test=test, value=value
+        name=name.strip(), signal=signal.path, yes_or_no=bool(test) or signal.type == "bool", test=test, value=value
     )
 
 
@@ -95,7 +99,7 @@ def is_number(value: Any) -> bool:
 
 def _number(text: str) -> float | None:
     try:
-        found = float(text)
+        number = float(text)
     except ValueError:
         return None
-    return found if math.isfinite(found) else None
+    return number if math.isfinite(number) else None

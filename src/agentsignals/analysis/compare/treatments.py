@@ -37,9 +37,9 @@ def differing(tried: Sequence[Tried]) -> list[str]:
 
     Without the effective cap: a retry of the same trial has another one.
     """
-    names = sorted({name for one in tried for name in one.treatment} - {"effective_tool_cap"})
-    found = [name for name in names if len({one.treatment.get(name) for one in tried}) > 1]
-    return sorted(found, key=lambda name: (_FIRST.index(name) if name in _FIRST else len(_FIRST), name))
+    names = sorted({name for attempt in tried for name in attempt.treatment} - {"effective_tool_cap"})
+    differing_columns = [name for name in names if len({attempt.treatment.get(name) for attempt in tried}) > 1]
+    return sorted(differing_columns, key=lambda name: (_FIRST.index(name) if name in _FIRST else len(_FIRST), name))
 
 
 def chosen(tried: Sequence[Tried], asked: Sequence[str]) -> list[str]:
@@ -49,23 +49,23 @@ def chosen(tried: Sequence[Tried], asked: Sequence[str]) -> list[str]:
     """
     if asked:
         wanted = list(dict.fromkeys(_SHORT.get(name, name) for name in asked))
-        known = {name for one in tried for name in one.treatment}
-        missing = [name for name in wanted if name not in known]
+        recorded = {name for attempt in tried for name in attempt.treatment}
+        missing = [name for name in wanted if name not in recorded]
         if missing:
             raise UsageError(
-                f"No attempt has a {missing[0]!r}.", f"There is: {', '.join(available(tried))}." if known else ""
+                f"No attempt has a {missing[0]!r}.", f"There is: {', '.join(available(tried))}." if recorded else ""
             )
         return wanted
     taken: list[str] = []
     parts = 1
-    for name in _given(tried):
-        more = len({_key(one, [*taken, name]) for one in tried})
+    for name in _treatment_columns(tried):
+        more = len({_key(attempt, [*taken, name]) for attempt in tried})
         if more > parts:
             taken, parts = [*taken, name], more
     return taken or ["model_id"]
 
 
-def _given(tried: Sequence[Tried]) -> list[str]:
+def _treatment_columns(tried: Sequence[Tried]) -> list[str]:
     """The differing columns that are treatments, as far as can be told: not those that number trials, and, where other
     treatments differ between attempts at one task, not the knobs that only differ between tasks (a task's own timeout).
     """
@@ -77,14 +77,16 @@ def _given(tried: Sequence[Tried]) -> list[str]:
 
 def _numbers_trials(tried: Sequence[Tried], column: str) -> bool:
     values = values_of(tried, column) - {None}
-    return len(values) >= _MANY and 2 * len(values) > len({one.trial for one in tried if column in one.treatment})
+    return len(values) >= _MANY and 2 * len(values) > len(
+        {attempt.trial for attempt in tried if column in attempt.treatment}
+    )
 
 
 def _differs_within_tasks(tried: Sequence[Tried], column: str) -> bool:
     seen: dict[tuple[str | None, str], str | None] = {}
-    for one in tried:
-        value = one.treatment.get(column)
-        if one.task is not None and seen.setdefault((one.dataset, one.task), value) != value:
+    for attempt in tried:
+        value = attempt.treatment.get(column)
+        if attempt.task is not None and seen.setdefault((attempt.dataset, attempt.task), value) != value:
             return True
     return False
 
@@ -92,27 +94,29 @@ def _differs_within_tasks(tried: Sequence[Tried], column: str) -> bool:
 def candidates(tried: Sequence[Tried], by: Sequence[str]) -> Candidates:
     """The attempts of each candidate, most attempts first."""
     groups: dict[tuple[str | None, ...], list[Tried]] = {}
-    for one in tried:
-        groups.setdefault(_key(one, by), []).append(one)
+    for attempt in tried:
+        groups.setdefault(_key(attempt, by), []).append(attempt)
     ranked = sorted(groups.items(), key=lambda pair: (-len(pair[1]), [value or "" for value in pair[0]]))
-    names = [_told(key, by) for key, _ in ranked]
-    told = Counter(names)
-    unique = (n if told[n] == 1 else f"{n} #{_digest(key)}" for n, (key, _) in zip(names, ranked, strict=True))
-    return {name: own for name, (_, own) in zip(unique, ranked, strict=True)}
+    names = [_candidate_name(key, by) for key, _ in ranked]
+    counts = Counter(names)
+    unique = (n if counts[n] == 1 else f"{n} #{_digest(key)}" for n, (key, _) in zip(names, ranked, strict=True))
+    return {name: attempts for name, (_, attempts) in zip(unique, ranked, strict=True)}
 
 
 def named(name: str, among: Sequence[Name]) -> Name:
     """The candidate of that name, or the one whose name alone contains it. UsageError lists them."""
-    found = [one for one in among if one == name] or [one for one in among if name in one]
-    if len(found) == 1:
-        return found[0]
-    problem = "Several candidates are" if found else "No candidate is"
-    raise UsageError(f"{problem} called {name!r}.", f"The candidates: {', '.join((found or list(among))[:10])}.")
+    matches = [candidate for candidate in among if candidate == name] or [
+        candidate for candidate in among if name in candidate
+    ]
+    if len(matches) == 1:
+        return matches[0]
+    problem = "Several candidates are" if matches else "No candidate is"
+    raise UsageError(f"{problem} called {name!r}.", f"The candidates: {', '.join((matches or list(among))[:10])}.")
 
 
 def values_of(tried: Sequence[Tried], column: str) -> set[str | None]:
     """The values a column has among these attempts."""
-    return {one.treatment.get(column) for one in tried}
+    return {attempt.treatment.get(column) for attempt in tried}
 
 
 def together(tried: Sequence[Tried], columns: Sequence[str]) -> list[list[str]]:
@@ -120,40 +124,42 @@ def together(tried: Sequence[Tried], columns: Sequence[str]) -> list[list[str]]:
     alike: dict[tuple[int, ...], list[str]] = {}
     for column in columns:
         seen: dict[str | None, int] = {}
-        parts = tuple(seen.setdefault(one.treatment.get(column), len(seen)) for one in tried)
+        parts = tuple(seen.setdefault(attempt.treatment.get(column), len(seen)) for attempt in tried)
         if len(seen) > 1 and column not in _REPETITION:
             alike.setdefault(parts, []).append(column)
     return [group for group in alike.values() if len(group) > 1]
 
 
-def also_differ(own: Sequence[Tried], other: Sequence[Tried], by: Sequence[str], columns: Sequence[str]) -> list[str]:
+def also_differ(
+    attempts: Sequence[Tried], other: Sequence[Tried], by: Sequence[str], columns: Sequence[str]
+) -> list[str]:
     """What two candidates never share although it does not tell candidates apart: a difference may be its doing."""
-    if not own or not other:
+    if not attempts or not other:
         return []
     apart = [c for c in columns if c not in by and c not in _REPETITION]
-    return [c for c in apart if not values_of(own, c) & values_of(other, c)]
+    return [c for c in apart if not values_of(attempts, c) & values_of(other, c)]
 
 
-def pooled(own: Sequence[Tried], by: Sequence[str], columns: Sequence[str]) -> dict[str, int]:
+def pooled(attempts: Sequence[Tried], by: Sequence[str], columns: Sequence[str]) -> dict[str, int]:
     """What differs between attempts of one candidate, with the number of values."""
-    counted = {c: len(values_of(own, c)) for c in columns if c not in by and c not in _REPETITION}
+    counted = {c: len(values_of(attempts, c)) for c in columns if c not in by and c not in _REPETITION}
     return {c: n for c, n in counted.items() if n > 1}
 
 
 def available(tried: Sequence[Tried]) -> list[str]:
     """The columns that candidates may be told apart by."""
-    known = {name for one in tried for name in one.treatment}
-    return [*(c for c in COLUMNS if c in known), *sorted(known - set(COLUMNS))]
+    recorded = {name for attempt in tried for name in attempt.treatment}
+    return [*(c for c in COLUMNS if c in recorded), *sorted(recorded - set(COLUMNS))]
 
 
-def _key(one: Tried, by: Sequence[str]) -> tuple[str | None, ...]:
-    return tuple(one.treatment.get(name) for name in by)
+def _key(attempt: Tried, by: Sequence[str]) -> tuple[str | None, ...]:
+    return tuple(attempt.treatment.get(name) for name in by)
 
 
-def _told(key: tuple[str | None, ...], by: Sequence[str]) -> Name:
+def _candidate_name(key: tuple[str | None, ...], by: Sequence[str]) -> Name:
     """Of a single column the value; of several what is recorded, with the column's name where the value needs it."""
-    known = [(column, _cut(value, _LONGEST_VALUE)) for column, value in zip(by, key, strict=True) if value is not None]
-    parts = [value if len(by) == 1 or column in _PLAIN else f"{column}={value}" for column, value in known]
+    filled = [(column, _cut(value, _LONGEST_VALUE)) for column, value in zip(by, key, strict=True) if value is not None]
+    parts = [value if len(by) == 1 or column in _PLAIN else f"{column}={value}" for column, value in filled]
     return _cut(" · ".join(parts) or UNKNOWN, _LONGEST_NAME)
 
 

@@ -81,8 +81,8 @@ def tried_of(rule: OutcomeRule, rows: Mapping[str, list[Row]]) -> list[Tried]:
 
 
 def _tried(rule: OutcomeRule, row: Row, values: Mapping[str, Row]) -> Tried:
-    found = _value(values.get(rule.signal))
-    outcome = rule.of(found[0]) if found[0] is not None else found[1]
+    decoded = _value(values.get(rule.signal))
+    outcome = rule.of(decoded[0]) if decoded[0] is not None else decoded[1]
     measures: dict[str, float | str] = {}
     for name, (path, _) in MEASURES.items():
         value, why = _value(values.get(path))
@@ -110,11 +110,11 @@ def _value(row: Row | None) -> tuple[Any, str]:
 
 
 def _treatment(row: Row) -> dict[str, str]:
-    told = {name: _text(row[name]) for name in COLUMNS if row[name] not in (None, "")}
+    treatment = {name: _text(row[name]) for name in COLUMNS if row[name] not in (None, "")}
     knobs = decoded(row["knobs"])
     for name, value in (knobs if isinstance(knobs, dict) else {}).items():
-        told.setdefault(name, _text(value))
-    return told
+        treatment.setdefault(name, _text(value))
+    return treatment
 
 
 def _text(value: Any) -> str:

@@ -60,8 +60,8 @@ def grouped(points: Sequence[Sequence[float]], most: int) -> Groups | Absent:
     different = len({tuple(point) for point in points})
     if different < 3:
         return Absent("not_computable", "fewer than three different things")
-    found = [_kmeans(learn, list(map(list, points)), k) for k in range(2, min(most, different - 1) + 1)]
-    return max(found, key=lambda groups: (round(groups.silhouette, 6), -groups.count))
+    candidates = [_kmeans(learn, list(map(list, points)), k) for k in range(2, min(most, different - 1) + 1)]
+    return max(candidates, key=lambda groups: (round(groups.silhouette, 6), -groups.count))
 
 
 def text_groups(texts: Sequence[str], k: int) -> Groups | Absent:
@@ -86,8 +86,8 @@ def text_points(texts: Sequence[str], seed: int = SEED) -> list[list[float]] | A
     size = min(DIMENSIONS, min(counted.shape) - 1)
     if size < 2:
         return Absent("not_computable", "too few texts or words")
-    found: list[list[float]] = learn.normal(learn.directions(counted, size, seed)).tolist()
-    return found
+    points: list[list[float]] = learn.normal(learn.directions(counted, size, seed)).tolist()
+    return points
 
 
 def point_groups(points: Sequence[Sequence[float]], k: int, seed: int = SEED) -> Groups | Absent:
@@ -103,10 +103,10 @@ def point_groups(points: Sequence[Sequence[float]], k: int, seed: int = SEED) ->
 
 def settled(of: Sequence[int], fit: Sequence[float], smallest: int) -> list[int]:
     """The group of each thing, 0 the largest; -1 for those as near to another group, and in groups of under so many."""
-    own = [group if near > 0 else NOISE for group, near in zip(of, fit, strict=True)]
-    sizes = Counter(group for group in own if group != NOISE)
+    labels = [group if near > 0 else NOISE for group, near in zip(of, fit, strict=True)]
+    sizes = Counter(group for group in labels if group != NOISE)
     order = [group for group, n in sorted(sizes.items(), key=lambda pair: (-pair[1], pair[0])) if n >= smallest]
-    return [order.index(group) if group in order else NOISE for group in own]
+    return [order.index(group) if group in order else NOISE for group in labels]
 
 
 def words_of(text: str) -> list[str]:
@@ -114,22 +114,22 @@ def words_of(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-def naming_words(texts: Sequence[str], of: Sequence[int], many: int, known: Container[str]) -> list[list[str]]:
+def naming_words(texts: Sequence[str], of: Sequence[int], many: int, shared: Container[str]) -> list[list[str]]:
     """The words that tell each group from the others, the most telling first, by class-based tf-idf (Grootendorst
-    2022): how many texts of the group use a word, times how rare it is in all. Only `known` words name anything."""
+    2022): how many texts of the group use a word, times how rare it is in all. Only `shared` words name anything."""
     learn = _learn()
     unsaying: frozenset[str] = learn.unsaying if learn is not None else frozenset()
     counted = [Counter[str]() for _ in range(max(of) + 1)]
     for text, group in zip(texts, of, strict=True):
         if group >= 0:
-            counted[group].update(w for w in set(words_of(text)) if w not in unsaying and w in known)
+            counted[group].update(w for w in set(words_of(text)) if w not in unsaying and w in shared)
     together = sum(counted, Counter[str]())
     average = together.total() / max(len(counted), 1)
-    found = []
-    for own in counted:
-        weight = {w: n / own.total() * math.log(1 + average / together[w]) for w, n in own.items()}
-        found.append(sorted(weight, key=lambda w: (-weight[w], w))[:many])
-    return found
+    words = []
+    for group_words in counted:
+        weight = {w: n / group_words.total() * math.log(1 + average / together[w]) for w, n in group_words.items()}
+        words.append(sorted(weight, key=lambda w: (-weight[w], w))[:many])
+    return words
 
 
 class _Learn:
