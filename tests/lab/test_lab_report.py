@@ -74,7 +74,7 @@ def test_one_sample_a_task_has_wilsons_interval() -> None:
     assert (found.yes, found.n, found.tasks) == (17, 20, 20)
     assert found.interval == wilson(17, 20)
     # design/lab.md#power: 17 of 20 is [0.64, 0.95].
-    assert found.told == "64.0% to 94.8%"
+    assert found.interval_text == "64.0% to 94.8%"
 
 
 def test_samples_of_one_task_are_no_more_tasks() -> None:

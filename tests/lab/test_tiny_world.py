@@ -31,14 +31,14 @@ def test_every_word_of_every_lesson_is_a_token() -> None:
     chance, words = random.Random(1), set(world.vocabulary())  # noqa: S311  (texts are drawn, no secrets)
     assert len(words) == len(world.vocabulary())
     for lesson in (world.draw_lesson(chance) for _ in range(2000)):
-        assert not set(f"{lesson.told} {lesson.answer}".split()) - words
+        assert not set(f"{lesson.context} {lesson.answer}".split()) - words
 
 
 def test_lessons_follow_the_law() -> None:
     chance = random.Random(2)  # noqa: S311  (texts are drawn, no secrets)
     told: dict[world.Mood, list[bool]] = {mood: [] for mood in world.MOODS}
     for lesson in (world.draw_lesson(chance) for _ in range(9000)):
-        words = set(lesson.told.split())
+        words = set(lesson.context.split())
         moods = [m for m in world.MOODS if words & set(world.ADJECTIVES[m])]
         assert len(moods) <= 1
         if lesson.answer:
