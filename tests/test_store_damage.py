@@ -245,3 +245,44 @@ def test_a_run_that_was_killed_leaves_nothing_that_stays(place: Path) -> None:
     assert [p.name.startswith("shards-000009-abc") for p in (store / "aside").iterdir()] == [True], (
         "its sessions are new"
     )
+
+
+def rot(path: Path) -> None:
+    """Garbles a file, which keeps its length and time: only reading it shows that."""
+    before = path.stat()
+    data = bytearray(path.read_bytes())
+    data[4 : len(data) // 2] = bytes(len(data) // 2 - 4)
+    path.write_bytes(data)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+READERS = {
+    "sessions": ["sessions", "--json"],
+    "show": ["show", "ID", "--json"],
+    "query": ["query", "SELECT text FROM turns", "--json"],
+    "report": ["report", "-o", "PLACE/report.md", "--json"],
+    "export": ["export", "--to", "parquet", "-o", "PLACE/out", "--json"],
+    "label": ["label", "sentiment", "--by", "rules", "--dry-run", "--json"],
+    "agree": ["agree", "sentiment", "rules", "gpt", "--json"],
+}
+
+
+@pytest.mark.parametrize("harm", ["gone", "rotten"])
+@pytest.mark.parametrize("verb", READERS)
+def test_every_reader_names_the_damage(verb: str, harm: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = place / "s"
+    first = min(Store(root).manifest.sessions)
+    for labeller in ("rules", "gpt"):
+        labels.write(root, "sentiment", labeller, [LabelRow(first, label(0, "NEUTRAL"))])
+    if harm == "gone":
+        table(root).unlink()
+    else:
+        rot(table(root))
+    words = [w.replace("PLACE", str(place)).replace("ID", first) for w in READERS[verb]]
+    capsys.readouterr()
+    code = main([*words, "--store", str(root)])
+    out, err = capsys.readouterr()
+    assert "turns.parquet" in out, (out, err)
+    assert code == (1 if verb in ("show", "agree") else 0)
+    if verb == "report":
+        assert "The store was damaged when this was made" in (place / "report.md").read_text()

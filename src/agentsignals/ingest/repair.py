@@ -48,12 +48,8 @@ def repair(folder: Path | None) -> Repaired:
 def _distrust(store: Store) -> None:
     """Finds what only a comparison of all bytes shows, and has it seen from now on."""
     store.look(thorough=True)
-    for d in store.damage:
-        if d.shard:
-            store.manifest.shards[d.shard].tables[d.table].stamp = 0
-        elif d.table and store.manifest.across is not None:
-            store.manifest.across.stamp = 0
-            store.manifest.history_of = ""
+    if any(d.table and not d.shard for d in store.damage):
+        store.manifest.history_of = ""
     store.save()
     with parts.changing(store.folder) as held:
         held.distrust({d.key for d in store.damage if d.key})

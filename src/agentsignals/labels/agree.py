@@ -19,7 +19,7 @@ from agentsignals.model import RULES, Turn
 from agentsignals.redaction import redacted
 from agentsignals.redaction.spans import without_pseudonyms
 from agentsignals.store import Store
-from agentsignals.store.query import connect
+from agentsignals.store.query import rows
 from agentsignals.words.text import count_tokens
 
 GOLD = "gold"
@@ -120,8 +120,8 @@ def said_by(store: Store, task: Task, labeller: str) -> Labels:
     """A labeller's labels in a store, of people's sessions; those that are none of the task's are left out."""
     said: dict[Place, Said] = {}
     left_out: Counter[str] = Counter()
-    known = connect(store, "product").execute(_LABELS, [task.name, labeller])
-    for session_id, turn, value, number, version, model in known.fetchall():
+    _, known = rows(store, _LABELS, "product", [task.name, labeller])
+    for session_id, turn, value, number, version, model in known:
         label = fitting(task, value)
         if label is None:
             left_out["no_label"] += 1
@@ -131,8 +131,8 @@ def said_by(store: Store, task: Task, labeller: str) -> Labels:
 
 
 def _texts(store: Store, task: Task, labeller: str) -> dict[Place, str]:
-    known = connect(store, "product").execute(_TEXTS, [task.name, labeller])
-    return {(session_id, turn): text for session_id, turn, text in known.fetchall()}
+    _, known = rows(store, _TEXTS, "product", [task.name, labeller])
+    return {(session_id, turn): text for session_id, turn, text in known}
 
 
 def _compared(  # noqa: PLR0913  (two labellers, each with a name)

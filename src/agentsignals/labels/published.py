@@ -19,7 +19,7 @@ from agentsignals.model import Label
 from agentsignals.stats.sentiment_counts import TASK, label
 from agentsignals.store import Store, labels
 from agentsignals.store.labels import LabelRow
-from agentsignals.store.query import connect, run
+from agentsignals.store.query import rows as rows_of
 
 _NEEDED = ("session_id", "turn")
 _TEXT = "content_text"
@@ -170,8 +170,7 @@ def take(  # noqa: PLR0913  (what a label is made of)
 def turns_of(store: Store, wanted: set[str]) -> dict[str, list[str]]:
     """The text of each turn of these sessions, as far as the store holds them."""
     found: dict[str, list[str]] = {name: [] for name in wanted & store.manifest.sessions.keys()}
-    told = run(connect(store), "SELECT session_id, text FROM turns ORDER BY session_id, turn")
-    for session_id, text in told.fetchall():
+    for session_id, text in rows_of(store, "SELECT session_id, text FROM turns ORDER BY session_id, turn")[1]:
         if session_id in found:
             found[session_id].append(_plain(text))
     return found

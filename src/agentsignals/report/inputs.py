@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from agentsignals.analysis.study import Inputs, Row, Study, Versions
 from agentsignals.store import Store
 from agentsignals.store.manifest import SCHEMA_VERSION
-from agentsignals.store.query import connect, contexts, run
+from agentsignals.store.query import answered, contexts
 
 if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
+    from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
 _LONGEST_ENDING = 12
 
@@ -33,7 +33,7 @@ class Reader:
         self._labeller = labeller or ""
         self._contexts = contexts(store)
         self.context = context or ("eval" if self._contexts == {"eval"} else "product")
-        self._connections: dict[str, DuckDBPyConnection] = {}
+        self._connections: dict[str | None, DuckDBPyConnection] = {}
         self._awaited = Counter((sql, self._of(study)) for study in studies for sql in study.queries.values())
         self._kept: dict[tuple[str, str], list[Row]] = {}
         self._no_traces = _endings(uri for uri, entry in store.manifest.files.items() if not entry.shard)
@@ -62,15 +62,16 @@ class Reader:
     def _rows(self, sql: str, context: str = "") -> list[Row]:
         rows = self._kept.pop((sql, context), None)
         if rows is None:
-            if context not in self._connections:
-                self._connections[context] = connect(self._store, context or None)
-            relation = run(self._connections[context], sql)
-            names = list(relation.columns)
-            rows = [dict(zip(names, row, strict=True)) for row in relation.fetchall()]
+            rows = answered(self._store, sql, _as_dicts, context or None, connections=self._connections)
         self._awaited[sql, context] -= 1
         if self._awaited[sql, context] > 0:
             self._kept[sql, context] = rows
         return rows
+
+
+def _as_dicts(relation: DuckDBPyRelation) -> list[Row]:
+    names = list(relation.columns)
+    return [dict(zip(names, row, strict=True)) for row in relation.fetchall()]
 
 
 def _endings(uris: Iterable[str]) -> dict[str, int]:

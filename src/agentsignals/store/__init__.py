@@ -65,8 +65,7 @@ def place(folder: Path | str | None = None, *, create: bool = False) -> Path:
 class Store:
     """A store on disk, as it stood when it was opened: a run that goes on meanwhile changes nothing of it, and removes
     nothing that it holds for an hour. Opening reads the index and looks whether its files are as they were written;
-    what is not is in `damage`, and a warning goes to the logger
-    `agentsignals.store`.
+    what is not is in `damage`, and a warning goes to the logger `agentsignals.store`.
 
     `create` makes the folder. `write`: the index is saved where it had to be made again; only under the store's lock.
     """
@@ -102,8 +101,7 @@ class Store:
         self.look()
 
     def look(self, *, thorough: bool = False) -> bool:
-        """Compares the files with the index again; `thorough`: byte for byte. Whether anything else is wrong than was
-        known."""
+        """Compares the files with the index again; `thorough`: byte for byte. Whether anything else is wrong now."""
         before, self.damage = self.damage, damage(self.folder, self.manifest, thorough)
         self._looked_at = time.monotonic()
         self._broken = {(d.shard, d.table) for d in self.damage if d.shard}
@@ -143,12 +141,9 @@ class Store:
             for name in self.whole(table)
             if table in known.shards[name].tables
         ]
-        if (
-            table == "signals"
-            and known.across is not None
-            and not any(d.place == known.across.file for d in self.damage)
-        ):
-            found.append(self.folder / known.across.file)
+        across = known.across if table == "signals" else None
+        if across is not None and across.file not in {d.place for d in self.damage}:
+            found.append(self.folder / across.file)
         return found + (labels.files(self.folder) if table == "labels" else [])
 
     # -- reading -------------------------------------------------------------------------------------------------
@@ -202,8 +197,7 @@ class Store:
         return self.frame("signals")
 
     def session(self, session_id: str) -> Session:
-        """One session with all its rows. A unique beginning of the id will do; UnknownSession otherwise. StoreError
-        when its shard was damaged."""
+        """One session. A unique beginning of the id will do; UnknownSession otherwise. StoreError when damaged."""
         from agentsignals.store.shards import read_sessions  # noqa: PLC0415  (pyarrow is loaded when asked)
 
         self.refresh()
@@ -227,7 +221,13 @@ class Store:
         self.refresh()
         known, whole = self.manifest.sessions, set(self.whole())
         for shard in sorted({known[i].shard for i in ids if i in known} & whole):
-            yield from (s for s in read_sessions(self.folder, shard) if s.session_id in ids)
+            try:
+                sessions = read_sessions(self.folder, shard)
+            except StoreError:  # what only reading it shows
+                if not self.look(thorough=True):
+                    raise
+                continue
+            yield from (s for s in sessions if s.session_id in ids)
 
     def resolve(self, session_id: str) -> str:
         """The full id of a session named by it, or by a unique beginning of it."""

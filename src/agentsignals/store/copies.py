@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from agentsignals.errors import StoreError
 from agentsignals.store import repositories, table_files, tables
 
 if TYPE_CHECKING:
@@ -53,7 +54,18 @@ def _parts(store: Store, name: str, schema: pa.Schema) -> Iterator[pa.Table]:
     """A table's rows file by file."""
     paths = repositories.files(store.folder, name) if name in tables.OF_REPOSITORIES else store.files(name)
     for path in paths:
-        yield _as(table_files.read(path), schema)
+        if (table := _read(store, path)) is not None:
+            yield _as(table, schema)
+
+
+def _read(store: Store, path: Path, columns: list[str] | None = None) -> pa.Table | None:
+    """A file's rows; None where only reading it showed that it is damaged, which a warning says then."""
+    try:
+        return table_files.read(path, columns)
+    except StoreError:
+        if not store.look(thorough=True) and not store.damage:
+            raise
+        return None
 
 
 def _as(table: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -69,7 +81,9 @@ def _artifacts(store: Store, wanted: pa.Array) -> pa.Array:
     """The artifacts that events of these sessions came from."""
     found: set[str] = set()
     for path in store.files("events"):
-        table = table_files.read(path, ["session_id", "artifact_id"])
+        table = _read(store, path, ["session_id", "artifact_id"])
+        if table is None:
+            continue
         chosen = table.filter(pc.is_in(table.column("session_id"), wanted))
         found.update(chosen.column("artifact_id").unique().to_pylist())
     return pa.array(sorted(i for i in found if i is not None), pa.string())

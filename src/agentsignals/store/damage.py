@@ -26,12 +26,15 @@ def damage(root: Path, manifest: Manifest, thorough: bool = False) -> list[Damag
             if (what := files.what_is_wrong(f"{folder}/{table}.parquet", part, thorough))
         }
         for table, what in wrong.items():
+            if thorough:  # what only its bytes show is looked at by them from now on
+                shard.tables[table].stamp = 0
             rows = f"{shard.tables[table].rows:,} rows of {table}, of {n:,} sessions, are missing"
             broken.append(
                 Damage(place=f"{FOLDER}/{name}/{table}.parquet", what=what, lacks=rows, shard=name, table=table)
             )
     across = manifest.across
     if across is not None and (what := files.what_is_wrong(f"{root}/{across.file}", across, thorough)):
+        across.stamp = 0 if thorough else across.stamp
         broken.append(Damage(place=across.file, what=what, lacks="values across sessions are missing", table="signals"))
     return [*broken, *parts.load(root).damage(thorough=thorough)]
 

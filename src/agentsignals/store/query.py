@@ -93,32 +93,42 @@ def contexts(store: Store) -> set[str]:
     return {entry.context for entry in store.manifest.sessions.values()}
 
 
-def run(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPyRelation:
+def run(connection: duckdb.DuckDBPyConnection, query: str, values: list[Any] | None = None) -> duckdb.DuckDBPyRelation:
     """The relation of one SELECT, or of the plan for one. QueryError for anything else, with DuckDB's words when it
-    refuses.
+    refuses. `values` stand for its `?`.
     """
     with _in_words():
-        return connection.sql(one_select(connection, query, view_names()))
+        return connection.sql(one_select(connection, query, view_names()), params=values)
 
 
-def rows(store: Store, query: str, context: str | None = None) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Column names and rows of a query, over all sessions or those of one context."""
-    return answered(store, query, lambda relation: (list(relation.columns), relation.fetchall()), context)
+def rows(
+    store: Store, query: str, context: str | None = None, values: list[Any] | None = None
+) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Column names and rows of a query, over all sessions or those of one context. `values` stand for its `?`."""
+    return answered(store, query, lambda r: (list(r.columns), r.fetchall()), context, values)
 
 
-def answered(
-    store: Store, query: str, take: Callable[[duckdb.DuckDBPyRelation], _Result], context: str | None = None
+def answered(  # noqa: PLR0913  (a question, what is made of its answer, and over what)
+    store: Store,
+    query: str,
+    take: Callable[[duckdb.DuckDBPyRelation], _Result],
+    context: str | None = None,
+    values: list[Any] | None = None,
+    connections: dict[str | None, duckdb.DuckDBPyConnection] | None = None,
 ) -> _Result:
     """What `take` makes of a query's relation. QueryError when DuckDB can't give its rows. Where that is because of a
     part that only reading it shows to be damaged, the answer is without it, and a warning says so.
+
+    `values` stand for the query's `?`. `connections`: those of earlier questions by context, to be used again.
     """
+    connections = {} if connections is None else connections
 
     def take_now() -> _Result:
-        connection = connect(store, context)
+        connection = connections.get(context) or connections.setdefault(context, connect(store, context))
         with _in_words():
-            return _awaited(connection, lambda: take(run(connection, query)))
+            return _awaited(connection, lambda: take(run(connection, query, values)))
 
-    return _without_what_is_damaged(store, take_now)
+    return _without_what_is_damaged(store, take_now, connections.clear)
 
 
 def stream(store: Store, query: str, context: str | None = None) -> tuple[list[str], Iterator[tuple[Any, ...]]]:
@@ -136,14 +146,21 @@ def stream(store: Store, query: str, context: str | None = None) -> tuple[list[s
     return names, _fetched(first, asked)
 
 
-def _without_what_is_damaged(store: Store, ask: Callable[[], _Result]) -> _Result:
-    """The answer; a second one where the first failed for a part whose damage only reading it shows."""
+def _without_what_is_damaged(
+    store: Store, asked: Callable[[], _Result], forget: Callable[[], None] = lambda: None
+) -> _Result:
+    """The answer; a second one where the first failed for a part whose damage only reading it shows. `forget` lets go
+    of what was opened before.
+    """
     try:
-        return ask()
+        return asked()
     except QueryError as problem:
-        if not isinstance(problem.__cause__, _OF_FILES) or not store.look(thorough=True):
+        cause = problem.__cause__
+        # What the Parquet reader itself throws comes as the bare class.
+        if not (isinstance(cause, _OF_FILES) or type(cause) is duckdb.Error) or not store.look(thorough=True):
             raise
-        return ask()
+        forget()
+        return asked()
 
 
 def _fetched(first: list[tuple[Any, ...]], asked: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:

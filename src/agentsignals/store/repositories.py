@@ -103,9 +103,9 @@ def _key(root: Path, repo: str, table: str) -> str:
 
 
 def _read(path: Path | None) -> list[dict[str, Any]]:
-    from agentsignals.store.shards import read_rows  # noqa: PLC0415  (pyarrow is loaded when there are any)
+    from agentsignals.store import table_files  # noqa: PLC0415  (pyarrow is loaded when there are any)
 
-    return list(read_rows(path)) if path is not None else []
+    return list(table_files.rows(path)) if path is not None else []
 
 
 def _table(table: str, rows: list[Any]) -> Any:

@@ -114,7 +114,7 @@ def read_table(root: Path, name: str, table: str, columns: list[str] | None = No
 
 def read_header(root: Path, name: str, columns: list[str]) -> list[dict[str, Any]]:
     """Some columns of a shard's sessions, times in microseconds."""
-    return list(_as_ints(table_files.read(root / FOLDER / name / "sessions.parquet", columns)))
+    return list(table_files.rows(root / FOLDER / name / "sessions.parquet", columns))
 
 
 def read_values(root: Path, name: str, paths: set[str]) -> list[dict[str, Any]]:
@@ -130,7 +130,9 @@ def first_prompts(root: Path, name: str) -> dict[str, str]:
 
 
 def read_sessions(root: Path, name: str, only: str | None = None) -> Iterator[Session]:
-    """The sessions of a shard, with all their rows and the labels made here; or the one of that id."""
+    """The sessions of a shard, with all their rows and the labels made here; or the one of that id. StoreError, at
+    once, when a table can't be read.
+    """
     where = [("session_id", "=", only)] if only is not None else None
     rows: dict[str, dict[str, list[Any]]] = {}
     folder = root / FOLDER / name
@@ -138,15 +140,24 @@ def read_sessions(root: Path, name: str, only: str | None = None) -> Iterator[Se
         struct = _STRUCTS[table.name]
         by_session: dict[str, list[Any]] = {}
         path = folder / f"{table.name}.parquet"
-        for row in read_rows(path, where):
+        for row in table_files.rows(path, where=where):
             session_id = row.pop("session_id")
             by_session.setdefault(session_id, []).append(_converted(row, struct, path))
         rows[table.name] = by_session
-    made_here = labels.read(root, only)
-    header = {f.name for f in msgspec.structs.fields(Session)} - set(tables.TABLES)
     known = table_files.read(folder / "attempts.parquet", ["session_id", "facts"], where).to_pylist()
     attempts = {r["session_id"]: msgspec.json.decode(r["facts"], type=Attempt) for r in known}
-    for row in read_rows(folder / "sessions.parquet", where):
+    heads = list(table_files.rows(folder / "sessions.parquet", where=where))
+    return _sessions(heads, rows, attempts, labels.read(root, only))
+
+
+def _sessions(
+    heads: list[dict[str, Any]],
+    rows: dict[str, dict[str, list[Any]]],
+    attempts: dict[str, Attempt],
+    made_here: dict[str, list[Label]],
+) -> Iterator[Session]:
+    header = {f.name for f in msgspec.structs.fields(Session)} - set(tables.TABLES)
+    for row in heads:
         session_id = row["session_id"]
         facts: dict[str, Any] = {k: v for k, v in row.items() if k in header}
         own = {t: by.get(session_id, []) for t, by in rows.items()}
@@ -154,24 +165,11 @@ def read_sessions(root: Path, name: str, only: str | None = None) -> Iterator[Se
         yield Session(**facts | own | {"attempt": attempts.get(session_id)})
 
 
-def read_rows(path: Path, where: Any = None) -> Iterator[dict[str, Any]]:
-    """The rows of a Parquet file, times in microseconds. `where` as pyarrow's filters."""
-    yield from _as_ints(table_files.read(path, where=where))
-
-
 def _converted(row: dict[str, Any], struct: Any, path: Path) -> Any:
     try:
         return msgspec.convert(row, struct, strict=False)
     except msgspec.ValidationError as problem:  # of an older version, or of nobody's
         raise table_files.unreadable(path, problem) from problem
-
-
-def _as_ints(table: pa.Table) -> Iterator[dict[str, Any]]:
-    """Rows with times as the model has them: microseconds."""
-    for n, column in enumerate(table.schema):
-        if pa.types.is_timestamp(column.type):
-            table = table.set_column(n, column.name, table.column(n).cast(pa.int64()))
-    yield from table.to_pylist()
 
 
 _STRUCTS: dict[str, Any] = {
