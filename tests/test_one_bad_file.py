@@ -528,11 +528,11 @@ _PROGRAM = """
 import sys
 sys.path.insert(0, {site!r})
 import hostile_format
-from agentsignals.ingest import pipeline
+from agentsignals.ingest import pipeline, plan
 from agentsignals.cli import main
 
 pipeline.ingest.__kwdefaults__["shard_bytes"] = 1
-pipeline._SMALL_BYTES = 0
+plan.SMALL_BYTES = 0
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))
 """

@@ -79,11 +79,6 @@ class Summary(Struct, kw_only=True):
     report: str | None = None
 
 
-_SMALL_BYTES = 4 * 1024 * 1024
-"""So much is read in this very process: what is that small takes no memory worth the name, and a worker, which takes
-0.7 s of CPU to start, would double its time."""
-
-
 class _Way(Struct, frozen=True):
     """How shards are read: by how many workers, of which executor, telling whom, without which sessions."""
 
@@ -310,7 +305,9 @@ def _read(store: Store, plan: planning.Plan, way: _Way, fresh: dict[str, list[Gi
             )
             for families in planned
         ]
-        with closing(executor(way.executor).map(read_shard, tasks, _workers(planned, way.jobs), smaller)) as reports:
+        with closing(
+            executor(way.executor).map(read_shard, tasks, planning.workers(planned, way.jobs), smaller)
+        ) as reports:
             for report in reports:
                 store.add_shard(report.name, report.entry, report.sessions, report.files)
                 fresh[report.name] = report.gists
@@ -329,14 +326,6 @@ def _read(store: Store, plan: planning.Plan, way: _Way, fresh: dict[str, list[Gi
     finally:
         store.sweep()  # no worker is left; what one that was ended had begun is removed
     return parsed, excluded
-
-
-def _workers(planned: list[list[Family]], jobs: int) -> int:
-    """How many processes read these shards. One at least for all that is not small: a family that ends the process that
-    reads it must not end the run.
-    """
-    is_small = sum(f.bytes for families in planned for f in families) < _SMALL_BYTES
-    return 0 if is_small and min(jobs, len(planned)) <= 1 else jobs
 
 
 def _finish(store: Store, other_files: dict[str, FileEntry], fresh: dict[str, list[Gist]]) -> None:

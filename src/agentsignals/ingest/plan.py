@@ -34,6 +34,9 @@ from agentsignals.store.manifest import FileEntry, Manifest
 SHARD_BYTES = 64 * 1024 * 1024
 """Raw bytes a shard aims at: memory stays under some 250 MB a worker (design/speed.md#shards), and a lost worker
 loses little."""
+SMALL_BYTES = 4 * 1024 * 1024
+"""So much is read in this very process: what is that small takes no memory worth the name, and a worker, which takes
+0.7 s of CPU to start, would double its time."""
 _FILE_BYTES = 2048
 """What a file weighs beside its bytes: a shard of very many small ones would take more memory than one of few."""
 _ZIP = b"PK\x03\x04"
@@ -113,6 +116,14 @@ def joined(manifest: Manifest, surprises: set[str], shard_bytes: int = SHARD_BYT
     shared = {u for by_family in told_by.values() if len(by_family) > 1 for uris in by_family.values() for u in uris}
     members = [member_of(uri, manifest.files[uri]) for uri in sorted(shared)]
     return list(_packed(_families(members, manifest), shard_bytes))
+
+
+def workers(planned: list[list[Family]], jobs: int) -> int:
+    """How many processes read these shards. One at least for all that is not small: a family that ends the process that
+    reads it must not end the run.
+    """
+    is_small = sum(f.bytes for families in planned for f in families) < SMALL_BYTES
+    return 0 if is_small and min(jobs, len(planned)) <= 1 else jobs
 
 
 def _new(members: list[Member], manifest: Manifest, broken: frozenset[str]) -> list[Member]:
