@@ -390,7 +390,7 @@ def test_an_error_of_ours_costs_its_file_and_is_shown(folder: Path, clean: Rows,
     assert counted(folder) == {str(folder / "bad.txt"): {"internal_error": 1}}
     (shown,) = summary.internal_errors
     assert shown.startswith(f"{folder / 'bad.txt'}: ")
-    assert shown in [c.found for c in checks(str(folder.parent / "store"))]
+    assert shown in [c.finding for c in checks(str(folder.parent / "store"))]
     again = analyzed(folder)
     assert (again.parsed <= 1, again.skipped) == (True, {"internal_error": 1})
     assert_good(folder, clean)

@@ -69,7 +69,7 @@ def test_a_file_that_a_command_wrote_is_the_commands_until_a_person_has_the_chan
 )
 def test_a_line_that_stands_in_a_command_came_from_there(line: str, after: int, expected: bool) -> None:
     said = "python3 -c \"\ntotal = compute(1)\nx = 1\ntext = 'a\\n\\tquoted(\\'text\\')\\nb'\n\""
-    assert chances([(0, 100)], 50, said=said).said(line, after * S, 90 * S) is expected
+    assert chances([(0, 100)], 50, said=said).typed_by_command(line, after * S, 90 * S) is expected
 
 
 def test_rest_is_what_no_session_was_busy_in() -> None:

@@ -137,7 +137,7 @@ def test_a_429_halts_everybody_for_as_long_as_it_asks(server: Server) -> None:
     outcomes = asked(labeller, *[question(f"message {n}") for n in range(12)])
     assert all(o.text for o in outcomes)
     assert time.monotonic() - began >= 1
-    assert 0.5 < labeller.told()["paused_s"] <= 1.1 and labeller.told()["retries"] == 1
+    assert 0.5 < labeller.run_figures()["paused_s"] <= 1.1 and labeller.run_figures()["retries"] == 1
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_an_invalid_answer_is_asked_for_again_a_little_warmer(server: Server) ->
     assert outcome.text == label("NEGATIVE") and outcome.calls == 3
     assert outcome.output_tokens == 30, "answers that were of no use cost all the same"
     assert [round(r["temperature"], 1) for r in server.requests] == [0, 0.4, 0.8]
-    assert labeller.told()["invalid_json"] == 1 and labeller.told()["invalid_answer"] == 1
+    assert labeller.run_figures()["invalid_json"] == 1 and labeller.run_figures()["invalid_answer"] == 1
 
 
 def test_an_answer_that_stays_invalid_is_a_failure_never_a_label(server: Server) -> None:

@@ -292,7 +292,7 @@ def test_near_scores_are_settled_by_their_mean() -> None:
         Both(session_id="t", turn=None, a="10", b="60", score_a=10.0, score_b=60.0),
     ]
     near, far = to_settle(task("session_success"), "a", "b", both)
-    assert near.label == "77.5" and far.label is None and far.said == {"a": "10", "b": "60"}
+    assert near.label == "77.5" and far.label is None and far.by_labeller == {"a": "10", "b": "60"}
     (steps,) = to_settle(
         task("goal_alignment_at_close"),
         "a",

@@ -205,7 +205,7 @@ def short(n: int, shown: str = "", tokens: int = 60) -> Question:
     return Question(
         key=f"k{n}",
         task="short",
-        told="Judge.",
+        instructions="Judge.",
         shown=shown or f"message {n}",
         schema=schema_of(Short),
         tokens=tokens,

@@ -58,7 +58,7 @@ def file(path: str, *added: tuple[int, int], old: str | None = None) -> FileChan
 def test_findings_are_paired_from_near_to_far_and_only_the_rest_is_new_or_gone(
     files: list[tuple[FileChange, list[Found], list[Found]]], expected: Told
 ) -> None:
-    told = sorted((one.change, one.path, one.found.line, one.moved_from) for one in changed(files))
+    told = sorted((one.change, one.path, one.finding.line, one.moved_from) for one in changed(files))
     assert told == expected
 
 

@@ -82,12 +82,12 @@ def _reflowed(old: list[str], new: list[str]) -> list[tuple[int, int]]:
     for line in old:
         starts.append(at)
         at += len(line)
-    found, at = [], 0
+    matches, at = [], 0
     for y, line in enumerate(new):
         if line:
-            found.append((y, _last_at(starts, at)))
+            matches.append((y, _last_at(starts, at)))
         at += len(line)
-    return found
+    return matches
 
 
 def _last_at(starts: list[int], at: int) -> int:
@@ -97,16 +97,16 @@ def _last_at(starts: list[int], at: int) -> int:
 
 def _open_places(matched: list[int], n_old: int) -> list[tuple[int, int, int, int]]:
     """(old from, old to, new from, new to) of each run of unmatched new lines that faces unmatched old ones."""
-    found = []
+    gaps = []
     last, start = -1, -1
     for y, x in enumerate([*matched, n_old]):
         if x == NEW:
             start = y if start < 0 else start
             continue
         if start >= 0 and x > last + 1:
-            found.append((last + 1, x, start, y))
+            gaps.append((last + 1, x, start, y))
         last, start = x, -1
-    return found
+    return gaps
 
 
 def _anchors(old: Sequence[str], new: Sequence[str], place: tuple[int, int, int, int]) -> list[tuple[int, int]]:

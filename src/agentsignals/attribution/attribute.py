@@ -84,7 +84,7 @@ class Attribution(Struct, kw_only=True):
 
 class _Kept(Struct):
     state: str
-    told: Attribution
+    result: Attribution = field(name="told")
 
 
 def attribute(store: Store, git_dir: str, name: str, spec: str, afresh: bool = False) -> Attribution:
@@ -95,66 +95,66 @@ def attribute(store: Store, git_dir: str, name: str, spec: str, afresh: bool = F
     state = _state(store, git_dir)
     kept = None if afresh else _kept(store, name)
     if kept is not None and kept.state == state:
-        kept.told.unchanged = True
-        return kept.told
+        kept.result.unchanged = True
+        return kept.result
     repository = opened(git_dir, spec)
     ids = _sessions(store, repository, name)
-    trees, found = worktrees(repository, points(repository), store.read(ids))
+    trees, commit_points = worktrees(repository, points(repository), store.read(ids))
     objects = Objects(git_dir)
     try:
         done = [(w, Replay(w.operations, w.steps, Chances(w.activities), objects.get).run()) for w in trees]
     finally:
         objects.close()
-    lines = {sha: own for _, one in done for sha, own in one.lines.items()}
+    lines = {sha: added_lines for _, replayed in done for sha, added_lines in replayed.lines.items()}
     today = survival.living(repository, lines)
-    told = _told(repository, name, found, done, survival.alive_at_head(today, lines))
-    told.sessions = len(ids)
-    told.sessions_missing = len({r.session_id for r in repository.recorded} - ids)
-    rows = _commit_rows(repository, name, found, done)
-    told.modes = _modes(rows) | {"sessions": session_labels.write(store, repository, found, done)}
-    told.agreement_with_record = agreement(rows)
+    result = _summary(repository, name, commit_points, done, survival.alive_at_head(today, lines))
+    result.sessions = len(ids)
+    result.sessions_missing = len({r.session_id for r in repository.recorded} - ids)
+    rows = _commit_rows(repository, name, commit_points, done)
+    result.modes = _modes(rows) | {"sessions": session_labels.write(store, repository, commit_points, done)}
+    result.agreement_with_record = agreement(rows)
     repositories.write(store.folder, name, "commits", rows)
     repositories.write(store.folder, name, "line_attribution", _line_rows(name, done, today))
-    repositories.write_note(store.folder, name, NOTE, _Kept(state, told))
-    return told
+    repositories.write_note(store.folder, name, NOTE, _Kept(state, result))
+    return result
 
 
-def _told(
+def _summary(
     repository: Repository,
     name: str,
-    found: list[Point],
+    commit_points: list[Point],
     done: list[tuple[Worktree, Replayed]],
     alive: survival.Alive,
 ) -> Attribution:
-    lines = {sha: own for _, one in done for sha, own in one.lines.items()}
+    lines = {sha: added_lines for _, replayed in done for sha, added_lines in replayed.lines.items()}
     branches = {ref.split(" ", 1)[1].split("/", 2)[-1] for ref in git.tips(repository.git_dir)}
     reasons = unlinked(repository.commits, repository.recorded, repository.links, branches)
-    known = {r.checkpoint_id for r in repository.recorded}
+    checkpoint_ids = {r.checkpoint_id for r in repository.recorded}
     written = survival.by_commit(done)
     survived = survival.Survived(
-        survival.counts(f for _, one in done for f in one.fates.values()),
+        survival.counts(f for _, replayed in done for f in replayed.fates.values()),
         survival.slices(written.values(), strict=True),
         survival.slices(written.values(), strict=False),
         alive,
     )
     return Attribution(
         repo=name,
-        checkpoints=len(known),
-        checkpoints_linked=len(known - reasons.keys()),
+        checkpoints=len(checkpoint_ids),
+        checkpoints_linked=len(checkpoint_ids - reasons.keys()),
         unlinked=counted(reasons),
         unlinked_checkpoints=reasons,
-        commits=len(found),
+        commits=len(commit_points),
         commits_seen=len(repository.commits),
-        lines=dict(sorted(Counter(line.tag for own in lines.values() for line in own).items())),
+        lines=dict(sorted(Counter(line.tag for added_lines in lines.values() for line in added_lines).items())),
         survival=survived,
-        edits_not_found=sum(one.not_found for _, one in done),
+        edits_not_found=sum(replayed.not_found for _, replayed in done),
     )
 
 
 def _state(store: Store, git_dir: str) -> str:
     contents = "|".join(sorted(name.rpartition("-")[2] for name in store.whole()))
-    told = f"{code_stamp()}|{git.tips_name(git_dir)}|{contents}"
-    return hashlib.blake2b(told.encode(), digest_size=12).hexdigest()
+    state = f"{code_stamp()}|{git.tips_name(git_dir)}|{contents}"
+    return hashlib.blake2b(state.encode(), digest_size=12).hexdigest()
 
 
 def _kept(store: Store, name: str) -> _Kept | None:
@@ -172,21 +172,21 @@ def _sessions(store: Store, repository: Repository, name: str) -> set[str]:
     from agentsignals.store.shards import read_header  # noqa: PLC0415  (pyarrow is loaded when asked)
 
     named = {r.session_id for r in repository.recorded} & store.manifest.sessions.keys()
-    own = {artifact_id(uri) for uri in store.manifest.files if uri.startswith(f"git:{name}@")}
+    artifacts = {artifact_id(uri) for uri in store.manifest.files if uri.startswith(f"git:{name}@")}
     inside = name.rstrip("/")
     for shard in store.whole("sessions"):
         for row in read_header(store.folder, shard, ["session_id", "cwd", "artifact_id"]):
             cwd = (row["cwd"] or "").rstrip("/")
-            if row["artifact_id"] in own or cwd == inside or cwd.startswith(f"{inside}/"):
+            if row["artifact_id"] in artifacts or cwd == inside or cwd.startswith(f"{inside}/"):
                 named.add(row["session_id"])
     return named
 
 
 def _commit_rows(
-    repository: Repository, name: str, found: list[Point], done: list[tuple[Worktree, Replayed]]
+    repository: Repository, name: str, commit_points: list[Point], done: list[tuple[Worktree, Replayed]]
 ) -> list[CommitRow]:
-    by_commit = {p.commit.sha: p for p in found}
-    trees = {sha: (tree, one.lines[sha]) for tree, one in done for sha in one.lines}
+    by_commit = {p.commit.sha: p for p in commit_points}
+    trees = {sha: (tree, replayed.lines[sha]) for tree, replayed in done for sha in replayed.lines}
     copies = {link.sha for link in repository.links if link.relation == "copy"}
     written = survival.by_commit(done)
     recorded: dict[str, list[Recorded]] = {}
@@ -230,16 +230,16 @@ _TAGS = (
 def _in_turn(point: Point, tree: Worktree) -> bool:
     """Whether a session had edited in the turn that the commit was made in, and went on after it."""
     made = point.commit.committed_at
-    for one in tree.activities:
-        for start, end in one.busy if one.session_id in point.sessions else ():
+    for activity in tree.activities:
+        for start, end in activity.busy if activity.session_id in point.sessions else ():
             if start < made < end and any(
-                o.session_id == one.session_id and start <= o.at <= point.at for o in tree.operations
+                o.session_id == activity.session_id and start <= o.at <= point.at for o in tree.operations
             ):
                 return True
     return False
 
 
-def _fill_recorded(row: CommitRow, told: list[Recorded]) -> None:
+def _fill_recorded(row: CommitRow, records: list[Recorded]) -> None:
     """Entire's figure beside ours, with what speaks against comparing them
     (design/attribution.md#what-entire-recorded)."""
     flags = []
@@ -247,11 +247,11 @@ def _fill_recorded(row: CommitRow, told: list[Recorded]) -> None:
         flags.append("not_original")
     if row.in_turn:
         flags.append("in_turn")
-    if len(told) > 1:
+    if len(records) > 1:
         flags.append("several_sessions")
-    figure: Attributed | None = told[0].attributed if len(told) == 1 else None
+    figure: Attributed | None = records[0].attributed if len(records) == 1 else None
     if figure is None or figure.agent_percentage is None:
-        if len(told) <= 1:
+        if len(records) <= 1:
             flags.append("no_record")
         row.flags = flags
         return
@@ -271,14 +271,14 @@ def agreement(rows: list[CommitRow]) -> Agreement:
         for row in rows
         if row.recorded_percentage is not None and row.agent_likely is not None
     ]
-    told = Agreement(all_rows=len(pairs))
-    told.all_mae = mean(abs(a - b) for _, a, b in pairs) if pairs else None
+    figures = Agreement(all_rows=len(pairs))
+    figures.all_mae = mean(abs(a - b) for _, a, b in pairs) if pairs else None
     clean = [(row, a, b) for row, a, b in pairs if not row.flags]
-    told.n = len(clean)
+    figures.n = len(clean)
     if clean:
-        told.mae = mean(abs(a - b) for _, a, b in clean)
-        told.r = _correlation([a for _, a, _ in clean], [b for _, _, b in clean])
-    told.far = [
+        figures.mae = mean(abs(a - b) for _, a, b in clean)
+        figures.r = _correlation([a for _, a, _ in clean], [b for _, _, b in clean])
+    figures.far = [
         Difference(
             commit_sha=row.commit_sha,
             recorded=a,
@@ -291,8 +291,8 @@ def agreement(rows: list[CommitRow]) -> Agreement:
         for row, a, b in clean
         if abs(a - b) > FAR_POINTS
     ]
-    told.within_interval = sum(_is_within(row, a) for row, a, _ in clean)
-    return told
+    figures.within_interval = sum(_is_within(row, a) for row, a, _ in clean)
+    return figures
 
 
 def _percent(share: float | None) -> float | None:
@@ -333,8 +333,8 @@ def _modes(rows: list[CommitRow]) -> dict[str, dict[str, int]]:
 
 def _line_rows(name: str, done: list[tuple[Worktree, Replayed]], today: survival.Living) -> list[LineRow]:
     rows = []
-    for tree, one in done:
-        for sha, lines in one.lines.items():
+    for tree, replayed in done:
+        for sha, lines in replayed.lines.items():
             for line in lines:
                 by = tree.operations[line.mark] if line.mark >= 0 else None
                 rows.append(

@@ -76,23 +76,27 @@ def recorded(spec: str) -> list[Recorded]:
         files = [f for f in open_source(spec) if isinstance(f, RawFile) and f.uri.endswith("/metadata.json")]
     except SourceError:
         return []
-    found: dict[tuple[str, str], Recorded] = {}
+    records: dict[tuple[str, str], Recorded] = {}
     for data in read(files):
         if not isinstance(data, bytes):
             continue
         try:
-            told = _decode(data)
+            metadata = _decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             continue
-        if told.checkpoint_id and told.session_id:
-            session_id = checkpoints.without_date(told.session_id)
+        if metadata.checkpoint_id and metadata.session_id:
+            session_id = checkpoints.without_date(metadata.session_id)
             row = Recorded(
-                told.checkpoint_id, session_id, from_iso(told.created_at), told.branch, told.initial_attribution
+                metadata.checkpoint_id,
+                session_id,
+                from_iso(metadata.created_at),
+                metadata.branch,
+                metadata.initial_attribution,
             )
-            known = found.get((told.checkpoint_id, session_id))
-            if known is None or known.attributed is None:
-                found[told.checkpoint_id, session_id] = row
-    return list(found.values())
+            earlier = records.get((metadata.checkpoint_id, session_id))
+            if earlier is None or earlier.attributed is None:
+                records[metadata.checkpoint_id, session_id] = row
+    return list(records.values())
 
 
 def links(commits: Iterable[Commit], rows: Iterable[Recorded]) -> list[Link]:
@@ -105,10 +109,10 @@ def links(commits: Iterable[Commit], rows: Iterable[Recorded]) -> list[Link]:
         if not commit.is_merge:
             for checkpoint_id in commit.checkpoint_ids:
                 naming[checkpoint_id].append(commit)
-    found: list[Link] = []
+    linked: list[Link] = []
     for checkpoint_id, named in naming.items():
-        found += _of_checkpoint(checkpoint_id, named, taken.get(checkpoint_id))
-    return found
+        linked += _of_checkpoint(checkpoint_id, named, taken.get(checkpoint_id))
+    return linked
 
 
 def _of_checkpoint(checkpoint_id: str, named: list[Commit], taken: int | None) -> list[Link]:
@@ -117,7 +121,7 @@ def _of_checkpoint(checkpoint_id: str, named: list[Commit], taken: int | None) -
 
     by_nearness = sorted(named, key=lambda c: (off(c), c.committed_at))
     first = by_nearness[0]
-    found = []
+    linked = []
     changes: set[tuple[int, str, str]] = set()
     for commit in by_nearness:
         change = (commit.authored_at, commit.author, commit.subject)  # kept by rebase, cherry-pick and amend
@@ -129,13 +133,13 @@ def _of_checkpoint(checkpoint_id: str, named: list[Commit], taken: int | None) -
             relation = "original" if taken is None or off(commit) < ORIGINAL_WITHIN_US else "rewritten"
         changes.add(change)
         seconds = (commit.committed_at - taken) / 1e6 if taken is not None else None
-        found.append(Link(checkpoint_id, commit.sha, relation, seconds))
-    return found
+        linked.append(Link(checkpoint_id, commit.sha, relation, seconds))
+    return linked
 
 
-def unlinked(commits: list[Commit], rows: list[Recorded], found: list[Link], branches: set[str]) -> dict[str, str]:
+def unlinked(commits: list[Commit], rows: list[Recorded], links: list[Link], branches: set[str]) -> dict[str, str]:
     """Why each checkpoint without a commit has none."""
-    linked = {link.checkpoint_id for link in found}
+    linked = {link.checkpoint_id for link in links}
     merges = {i for c in commits if c.is_merge for i in c.checkpoint_ids}
     reasons: dict[str, str] = {}
     for row in rows:

@@ -33,24 +33,24 @@ def heredocs(command: str) -> Iterator[tuple[str, bool, str]]:
     A text in which the shell would still put values in is given as it stands: few of its lines change.
     """
     at = 0
-    while (found := _HEREDOC.search(command, at)) is not None:
-        end = re.compile(rf"^\t*{found['word']}[ \t]*$", re.MULTILINE).search(command, found.end())
+    while (match := _HEREDOC.search(command, at)) is not None:
+        end = re.compile(rf"^\t*{match['word']}[ \t]*$", re.MULTILINE).search(command, match.end())
         stop = end.start() if end else len(command)
         at = end.end() if end else len(command)
-        path, to = found["path"], found["to"]
-        if found[0].startswith("cat") and (to is None or path is None):
-            later = _REDIRECTED.search(found["rest"])
+        path, to = match["path"], match["to"]
+        if match[0].startswith("cat") and (to is None or path is None):
+            later = _REDIRECTED.search(match["rest"])
             path, to = (later["path"], later["to"]) if later else (None, None)
         if path is not None:
-            appends = to == ">>" or bool(found["tee_append"])
-            yield path.strip("'\""), appends, command[found.end() : stop]
+            appends = to == ">>" or bool(match["tee_append"])
+            yield path.strip("'\""), appends, command[match.end() : stop]
 
 
 def substitutions(command: str) -> Iterator[tuple[str, str, bool, str]]:
     """(text, its replacement, whether more than once in a line, what follows) of each `sed s/…/…/` of plain text."""
     if "sed" not in command:
         return
-    for found in _SUBSTITUTION.finditer(command):
-        old, new, flags = found["old"], found["new"], found["flags"]
+    for match in _SUBSTITUTION.finditer(command):
+        old, new, flags = match["old"], match["new"], match["flags"]
         if old and not _SPECIAL.search(old) and "\\" not in new and "&" not in new:
-            yield old, new, "g" in flags, command[found.end() : found.end() + 2000].partition("\n")[0]
+            yield old, new, "g" in flags, command[match.end() : match.end() + 2000].partition("\n")[0]

@@ -81,10 +81,10 @@ class Elsewhere:
         self._moved: Counter[str] = Counter()
         self._marks: dict[str, list[int]] = {}
         self._fresh: dict[str, list[tuple[int, str]]] = {}
-        for one in opened:
-            held = Counter(loose(line) for line in one.removed if is_telling(line))
+        for opened_file in opened:
+            held = Counter(loose(line) for line in opened_file.removed if is_telling(line))
             self._moved += held
-            for line, mark in one.gone:
+            for line, mark in opened_file.gone:
                 plain = loose(line)
                 if not is_telling(line):
                     continue
@@ -96,10 +96,10 @@ class Elsewhere:
 
     def written(self, line: str) -> tuple[int, bool] | None:
         """The operation that wrote the line in another place, not committed before, and whether exactly this."""
-        told = self._fresh.get(loose(line))
-        if not told or not is_telling(line):
+        marked_lines = self._fresh.get(loose(line))
+        if not marked_lines or not is_telling(line):
             return None
-        mark, text = told.pop()
+        mark, text = marked_lines.pop()
         return mark, text == line
 
     def moved(self, line: str) -> int | None:
@@ -112,92 +112,92 @@ class Elsewhere:
         return marks.pop() if marks else PREEXISTING
 
 
-def explain(one: Opened, step: Step, elsewhere: Elsewhere, chances: Chances) -> None:
+def explain(opened_file: Opened, step: Step, elsewhere: Elsewhere, chances: Chances) -> None:
     """Marks for the added lines that the replay does not have in their place."""
     small: list[int] = []
     open_lines: list[int] = []
-    for n, line in enumerate(one.lines):
-        if not one.added[n]:
+    for n, line in enumerate(opened_file.lines):
+        if not opened_file.added[n]:
             continue
-        if one.marks[n] != UNSEEN:
-            if is_old(one.marks[n]) and elsewhere.moved(line) is not None:
-                one.tags[n] = "moved"
+        if opened_file.marks[n] != UNSEEN:
+            if is_old(opened_file.marks[n]) and elsewhere.moved(line) is not None:
+                opened_file.tags[n] = "moved"
         elif not is_telling(line):
             small.append(n)
-        elif not _is_found(one, n, elsewhere):
+        elif not _is_found(opened_file, n, elsewhere):
             open_lines.append(n)
     if open_lines:
-        _infer(one, open_lines, step, chances)
-    one.small = small
+        _infer(opened_file, open_lines, step, chances)
+    opened_file.small = small
 
 
 def settle_doubts(opened: list[Opened], step: Step, chances: Chances) -> None:
     """More lines than anybody types in the time are no person's; small lines come with their neighbours."""
-    typed = [(one, n) for one in opened for n in one.typed]
+    typed = [(opened_file, n) for opened_file in opened for n in opened_file.typed]
     if typed:
-        since = max(min(one.file.seen_at for one, _ in typed), step.parent_at)
+        since = max(min(opened_file.file.seen_at for opened_file, _ in typed), step.parent_at)
         if len(typed) > TYPED_A_MINUTE * chances.idle_us(since, step.at) / 60_000_000:
-            for one, n in typed:
-                one.marks[n] = UNKNOWN
-    for one in opened:
-        _fill(one, one.small)
+            for opened_file, n in typed:
+                opened_file.marks[n] = UNKNOWN
+    for opened_file in opened:
+        _fill(opened_file, opened_file.small)
 
 
-def _is_found(one: Opened, n: int, elsewhere: Elsewhere) -> bool:
+def _is_found(opened_file: Opened, n: int, elsewhere: Elsewhere) -> bool:
     """Whether the line was written by an operation and lost its place, or came from another place in the parent."""
-    line = one.lines[n]
-    told = one.file.find_lost(line) or elsewhere.written(line)
-    if told is not None:
-        one.marks[n] = told[0]
-        if not told[1]:
-            one.loosely.add(n)
+    line = opened_file.lines[n]
+    match = opened_file.file.find_lost(line) or elsewhere.written(line)
+    if match is not None:
+        opened_file.marks[n] = match[0]
+        if not match[1]:
+            opened_file.loosely.add(n)
         return True
     mark = elsewhere.moved(line)
     if mark is not None:
-        one.marks[n], one.tags[n] = mark, "moved"
+        opened_file.marks[n], opened_file.tags[n] = mark, "moved"
     return mark is not None
 
 
-def _infer(one: Opened, lines: list[int], step: Step, chances: Chances) -> None:
+def _infer(opened_file: Opened, lines: list[int], step: Step, chances: Chances) -> None:
     """Marks for lines that no operation has: from the file's kind, from what commands say, from who had the chance."""
-    since = one.file.seen_at
-    if is_generated(one.change.path, one.lines):
+    since = opened_file.file.seen_at
+    if is_generated(opened_file.change.path, opened_file.lines):
         for n in lines:
-            one.marks[n], one.tags[n] = UNKNOWN, "generated"
+            opened_file.marks[n], opened_file.tags[n] = UNKNOWN, "generated"
         return
-    is_new = one.change.old_path is None
-    unseen = chances.unseen(since, step.at, one.file.written_at, is_new) if step.is_witnessed else UNKNOWN
+    is_new = opened_file.change.old_path is None
+    unseen = chances.unseen(since, step.at, opened_file.file.written_at, is_new) if step.is_witnessed else UNKNOWN
     for n in lines:
-        one.marks[n] = SHELL if chances.said(one.lines[n], since, step.at) else unseen
-    one.typed = [n for n in lines if one.marks[n] == HUMAN]
+        opened_file.marks[n] = SHELL if chances.typed_by_command(opened_file.lines[n], since, step.at) else unseen
+    opened_file.typed = [n for n in lines if opened_file.marks[n] == HUMAN]
 
 
-def _fill(one: Opened, small: list[int]) -> None:
+def _fill(opened_file: Opened, small: list[int]) -> None:
     """Blank lines and lone brackets come with their neighbours; between two of different hands, with the less sure."""
     for n in small:
-        near = _added_before(one, n), _added_after(one, n)
-        known = [m for m in near if m is not None]
-        marks = {one.marks[m] for m in known}
+        near = _added_before(opened_file, n), _added_after(opened_file, n)
+        neighbours = [m for m in near if m is not None]
+        marks = {opened_file.marks[m] for m in neighbours}
         if len(marks) <= 1 or all(m >= 0 for m in marks):
-            source = known[0] if known else None
+            source = neighbours[0] if neighbours else None
         else:
-            source = min(known, key=lambda m: _SURENESS.get(one.marks[m], 9))
+            source = min(neighbours, key=lambda m: _SURENESS.get(opened_file.marks[m], 9))
         if source is None:
-            one.marks[n] = UNKNOWN
+            opened_file.marks[n] = UNKNOWN
         else:
-            one.marks[n] = one.marks[source]
-            if source in one.tags:
-                one.tags[n] = one.tags[source]
+            opened_file.marks[n] = opened_file.marks[source]
+            if source in opened_file.tags:
+                opened_file.tags[n] = opened_file.tags[source]
 
 
-def _added_before(one: Opened, n: int) -> int | None:
-    return n - 1 if n and one.added[n - 1] and one.marks[n - 1] != UNSEEN else None
+def _added_before(opened_file: Opened, n: int) -> int | None:
+    return n - 1 if n and opened_file.added[n - 1] and opened_file.marks[n - 1] != UNSEEN else None
 
 
-def _added_after(one: Opened, n: int) -> int | None:
-    while n + 1 < len(one.lines) and one.added[n + 1]:
+def _added_after(opened_file: Opened, n: int) -> int | None:
+    while n + 1 < len(opened_file.lines) and opened_file.added[n + 1]:
         n += 1
-        if one.marks[n] != UNSEEN:
+        if opened_file.marks[n] != UNSEEN:
             return n
     return None
 

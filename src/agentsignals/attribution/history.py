@@ -25,8 +25,8 @@ class Gathered(Struct):
     def rows(self, name: str) -> list[CommitRow]:
         """A row a commit for the store, the repository called `name`."""
         sessions: dict[str, set[str]] = {}
-        for told in self.recorded:
-            sessions.setdefault(told.checkpoint_id, set()).add(told.session_id)
+        for record in self.recorded:
+            sessions.setdefault(record.checkpoint_id, set()).add(record.session_id)
         relations: dict[str, str] = {}
         for link in self.links:
             if relations.get(link.sha) != "original":

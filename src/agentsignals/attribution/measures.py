@@ -64,8 +64,8 @@ def share_of(tags: Counter[str]) -> Share:
     sure = sum(tags[t] for t in SURE)
     human = tags["human_observed"]
     likely = sum(tags[t] for t in AGENT)
-    known = likely + human
-    return Share(sure / n, 1 - human / n, likely / known if known else None, n)
+    attributed = likely + human
+    return Share(sure / n, 1 - human / n, likely / attributed if attributed else None, n)
 
 
 def mode_of(low: float | None, high: float | None) -> str:
@@ -76,9 +76,9 @@ def mode_of(low: float | None, high: float | None) -> str:
     return names.pop() if len(names) == 1 else "unknown"
 
 
-def recorded_mode(told: Attributed | None) -> str:
+def recorded_mode(attributed: Attributed | None) -> str:
     """The mode by Entire's own percentage."""
-    percent = told.agent_percentage if told is not None else None
+    percent = attributed.agent_percentage if attributed is not None else None
     return "unknown" if percent is None else _mode(percent / 100)
 
 

@@ -66,21 +66,21 @@ def operations(session: Session) -> list[Operation]:
     edits: dict[int, list[Edit]] = {}
     for edit in session.edits:
         edits.setdefault(edit.seq, []).append(edit)
-    found: list[Operation] = []
+    collected: list[Operation] = []
     clocks: dict[str, int] = {}  # of each thread: a subagent works while the call that started it is open
     for call in session.tool_calls:
         clock = clocks.get(call.thread, session.started_at or 0)
         clock = clocks[call.thread] = max(clock, call.ended_at or call.started_at or clock)
-        own = edits.get(call.seq)
-        if own:
-            found += _of_call(session.session_id, call, own, clock)
-    return sorted(found, key=lambda one: one.at)
+        call_edits = edits.get(call.seq)
+        if call_edits:
+            collected += _of_call(session.session_id, call, call_edits, clock)
+    return sorted(collected, key=lambda operation: operation.at)
 
 
 def activity(session: Session) -> Activity:
     """When people could have typed, and when something unseen could have been written."""
     threads = {call.thread for call in session.tool_calls}
-    told = {edit.seq for edit in session.edits}
+    edit_seqs = {edit.seq for edit in session.edits}
     writers, commands = [], []
     clocks: dict[str, int] = {}
     for call in session.tool_calls:
@@ -95,10 +95,10 @@ def activity(session: Session) -> Activity:
         elif (
             call.class_ == "mcp"
             or (call.class_ == "task" and len(threads) == 1)
-            or (call.class_ == "edit" and call.status == "none" and call.seq not in told)
+            or (call.class_ == "edit" and call.status == "none" and call.seq not in edit_seqs)
         ):
             writers.append(call.ended_at or clock)
-    own = session.parent_session_id is None and bool(session.turns)
+    is_a_persons = session.parent_session_id is None and bool(session.turns)
     return Activity(
         session_id=session.session_id,
         busy=_busy(session),
@@ -106,7 +106,7 @@ def activity(session: Session) -> Activity:
         commands=commands,
         started_at=session.started_at,
         ended_at=session.ended_at,
-        is_a_persons=own,
+        is_a_persons=is_a_persons,
     )
 
 
@@ -132,17 +132,24 @@ def _may_write(call: ToolCall) -> bool:
 
 
 def _of_call(session_id: str, call: ToolCall, edits: list[Edit], at: int) -> Iterator[Operation]:
-    def made(kind: Kind, path: str, **told: Any) -> Operation:
+    def made(kind: Kind, path: str, **details: Any) -> Operation:
         return Operation(
-            at=at, session_id=session_id, seq=call.seq, turn=call.turn, kind=kind, path=path, via=edits[0].via, **told
+            at=at,
+            session_id=session_id,
+            seq=call.seq,
+            turn=call.turn,
+            kind=kind,
+            path=path,
+            via=edits[0].via,
+            **details,
         )
 
     paths = list(dict.fromkeys(edit.path for edit in edits))
     if edits[0].via == "shell":
         yield from _of_command(call.command or "", edits, made)
         return
-    given = _decoded(call.arguments)
-    text = _patch(given) or (call.command if call.command and "*** Begin Patch" in call.command else None)
+    arguments = _decoded(call.arguments)
+    text = _patch(arguments) or (call.command if call.command and "*** Begin Patch" in call.command else None)
     if text is not None:
         for file in patched(text):
             path = _named(file.path, paths)
@@ -159,67 +166,69 @@ def _of_call(session_id: str, call: ToolCall, edits: list[Edit], at: int) -> Ite
                 for old, new in file.places:
                     yield made("replace", path, old=old, new=new)
         return
-    if isinstance(given, dict):
-        yield from _of_arguments(given, paths[0], made)
+    if isinstance(arguments, dict):
+        yield from _of_arguments(arguments, paths[0], made)
 
 
-def _of_arguments(given: dict[str, Any], path: str, made: Any) -> Iterator[Operation]:
-    edits = given.get("edits")
+def _of_arguments(arguments: dict[str, Any], path: str, made: Any) -> Iterator[Operation]:
+    edits = arguments.get("edits")
     if isinstance(edits, list) and edits:
-        for one in edits:
-            if isinstance(one, dict):
-                yield from _of_arguments({k: v for k, v in one.items() if k != "edits"}, path, made)
+        for edit in edits:
+            if isinstance(edit, dict):
+                yield from _of_arguments({k: v for k, v in edit.items() if k != "edits"}, path, made)
         return
     everywhere = (
-        given.get("replace_all") is True or given.get("replaceAll") is True or given.get("allow_multiple") is True
+        arguments.get("replace_all") is True
+        or arguments.get("replaceAll") is True
+        or arguments.get("allow_multiple") is True
     )
     for before, after in _PAIRS:
-        old, new = given.get(before), given.get(after)
+        old, new = arguments.get(before), arguments.get(after)
         if isinstance(old, str) and isinstance(new, str) and old:
             yield made("replace", path, old=old, new=new, everywhere=everywhere)
             return
-        if isinstance(new, str) and isinstance(at := given.get("insert_line"), int):
+        if isinstance(new, str) and isinstance(at := arguments.get("insert_line"), int):
             yield made("insert", path, new=new, line=at)
             return
         if isinstance(new, str) and old == "":  # a new file, for agents whose edit tool also makes files
             yield made("write", path, new=new)
             return
     for name in _CONTENTS:
-        if isinstance(content := given.get(name), str):
-            yield made("append" if given.get("command") == "append" else "write", path, new=content)
+        if isinstance(content := arguments.get(name), str):
+            yield made("append" if arguments.get("command") == "append" else "write", path, new=content)
             return
 
 
 def _of_command(command: str, edits: list[Edit], made: Any) -> Iterator[Operation]:
     """Here-documents say what they write; of other writes only the file is known."""
     paths = list(dict.fromkeys(edit.path for edit in edits))
-    told: set[str] = set()
+    covered: set[str] = set()
     for target, appends, text in heredocs(command[:_LONGEST_COMMAND]):
         path = _named(target, paths)
         if path in paths:
-            told.add(path)
+            covered.add(path)
             yield made("append" if appends else "write", path, new=text)
     gone = [edit.path for edit in edits if edit.op == "delete"]
     come = [edit.path for edit in edits if edit.op == "rename"]
     if gone and len(gone) == len(come):
         for path, target in zip(gone, come, strict=True):
             yield made("rename", path, to=target)
-        told.update(gone, come)
+        covered.update(gone, come)
     for old, new, everywhere, rest in substitutions(command[:_LONGEST_COMMAND]):
         for path in paths:
-            if path not in told and path[path.rfind("/") + 1 :] in rest:
+            if path not in covered and path[path.rfind("/") + 1 :] in rest:
                 yield made("substitute", path, old=old, new=new, everywhere=everywhere)
     for edit in edits:
-        if edit.path not in told:
+        if edit.path not in covered:
             yield made("delete" if edit.op == "delete" else "shell", edit.path)
 
 
-def _patch(given: Any) -> str | None:
-    if isinstance(given, str):
-        return given if "*** Begin Patch" in given or "\n@@" in given else None
-    if isinstance(given, dict):
+def _patch(arguments: Any) -> str | None:
+    if isinstance(arguments, str):
+        return arguments if "*** Begin Patch" in arguments or "\n@@" in arguments else None
+    if isinstance(arguments, dict):
         for name in _PATCHES:
-            text = given.get(name)
+            text = arguments.get(name)
             if isinstance(text, str) and ("*** " in text or "@@" in text):
                 return text
     return None

@@ -47,37 +47,39 @@ class _Own(Struct, kw_only=True):
 class Outcomes:
     """The evidence of one repository, session by session."""
 
-    def __init__(self, repository: Repository, found: list[Point], done: list[tuple[Worktree, Replayed]]) -> None:
+    def __init__(
+        self, repository: Repository, commit_points: list[Point], done: list[tuple[Worktree, Replayed]]
+    ) -> None:
         self._repository = repository
         self._commits = repository.by_sha
         self._undoing = _undoing(repository)
-        self._activities = {one.session_id: one for tree, _ in done for one in tree.activities}
-        self._beside = {session_id: told for _, one in done for session_id, told in one.beside.items()}
-        self._own: dict[str, _Own] = defaultdict(_Own)
-        ends = [one.ended_at for one in self._activities.values() if one.ended_at is not None]
+        self._activities = {activity.session_id: activity for tree, _ in done for activity in tree.activities}
+        self._beside = {session_id: others for _, replayed in done for session_id, others in replayed.beside.items()}
+        self._records: dict[str, _Own] = defaultdict(_Own)
+        ends = [activity.ended_at for activity in self._activities.values() if activity.ended_at is not None]
         self._known_until = max([*ends, *(c.committed_at for c in repository.commits)], default=0)
         self._gather(done)
-        self._link(found, done)
+        self._link(commit_points, done)
 
     def committed(self) -> Iterator[tuple[str, LinesCommitted]]:
         """Of each session whose calls wrote lines: those in commits."""
-        for session_id, own in sorted(self._own.items()):
+        for session_id, record in sorted(self._records.items()):
             activity = self._activities.get(session_id)
-            if own.fates.made and activity is not None:
-                yield session_id, self._committed(own, activity)
+            if record.fates.made and activity is not None:
+                yield session_id, self._committed(record, activity)
 
     def taken_back(self) -> Iterator[tuple[str, LinesTakenBack]]:
         """Of each session whose calls wrote lines: those that went again."""
-        for session_id, own in sorted(self._own.items()):
+        for session_id, record in sorted(self._records.items()):
             activity = self._activities.get(session_id)
-            if own.fates.made and activity is not None:
-                yield session_id, self._taken_back(own, activity)
+            if record.fates.made and activity is not None:
+                yield session_id, self._taken_back(record, activity)
 
     def earlier(self) -> Iterator[tuple[str, EarlierSessions]]:
         """Of each session whose calls wrote lines: the sessions before it on the same lines."""
-        for session_id, own in sorted(self._own.items()):
+        for session_id, record in sorted(self._records.items()):
             activity = self._activities.get(session_id)
-            if own.fates.made and activity is not None and activity.started_at is not None:
+            if record.fates.made and activity is not None and activity.started_at is not None:
                 met = self._beside.get(session_id, {})
                 yield (
                     session_id,
@@ -85,86 +87,88 @@ class Outcomes:
                 )
 
     def _gather(self, done: list[tuple[Worktree, Replayed]]) -> None:
-        for tree, one in done:
+        for tree, replayed in done:
             ours = tree.operations
             for change in ours:
-                self._own[change.session_id].changes.append((change.at, change.path))
-            for number, fates in one.fates.items():
-                _add(self._own[ours[number].session_id].fates, fates)
-            for sha, lines in one.lines.items():
+                self._records[change.session_id].changes.append((change.at, change.path))
+            for number, fates in replayed.fates.items():
+                _add(self._records[ours[number].session_id].fates, fates)
+            for sha, lines in replayed.lines.items():
                 for line in lines:
                     if line.mark >= 0 and line.tag in AGENT and not line.is_blank:
                         by = ours[line.mark]
-                        self._own[by.session_id].lines.append(_Line(sha, line.path, line.line, by.seq))
-            for sha, places in one.picked_up.items():
+                        self._records[by.session_id].lines.append(_Line(sha, line.path, line.line, by.seq))
+            for sha, places in replayed.picked_up.items():
                 for mark, path, n in places:
-                    self._own[ours[mark].session_id].lines.append(_Line(sha, path, n, ours[mark].seq))
+                    self._records[ours[mark].session_id].lines.append(_Line(sha, path, n, ours[mark].seq))
 
-    def _link(self, found: list[Point], done: list[tuple[Worktree, Replayed]]) -> None:
+    def _link(self, commit_points: list[Point], done: list[tuple[Worktree, Replayed]]) -> None:
         unexplained = {
             sha
-            for _, one in done
-            for sha, lines in one.lines.items()
+            for _, replayed in done
+            for sha, lines in replayed.lines.items()
             if any(line.tag in ("agent_shell", "unknown") and not line.is_blank for line in lines)
         }
         linked = {link.checkpoint_id for link in self._repository.links}
         for record in self._repository.recorded:
-            if record.checkpoint_id not in linked and record.session_id in self._own:
-                self._own[record.session_id].has_missing = True
-        for point in found:
+            if record.checkpoint_id not in linked and record.session_id in self._records:
+                self._records[record.session_id].has_missing = True
+        for point in commit_points:
             sha = point.commit.sha
             for session_id in point.sessions:
-                self._own[session_id].linked.add(sha)
+                self._records[session_id].linked.add(sha)
                 if sha in unexplained or sha not in self._repository.history:
-                    self._own[session_id].has_unexplained = True
+                    self._records[session_id].has_unexplained = True
 
     def _before(self, started_at: int, met: Iterable[str]) -> list[str]:
-        known = {s: self._activities[s] for s in met if s in self._activities}
-        times = {s: a.started_at for s, a in known.items() if a.is_a_persons and a.started_at is not None}
+        activities = {s: self._activities[s] for s in met if s in self._activities}
+        times = {s: a.started_at for s, a in activities.items() if a.is_a_persons and a.started_at is not None}
         return sorted((s for s, began in times.items() if began < started_at), key=lambda s: (times[s], s))
 
-    def _committed(self, own: _Own, activity: Activity) -> LinesCommitted:
+    def _committed(self, record: _Own, activity: Activity) -> LinesCommitted:
         close = _close(activity)
         by_commit: dict[str, list[_Line]] = defaultdict(list)
-        for line in own.lines:
+        for line in record.lines:
             by_commit[line.sha].append(line)
-        told = []
+        commits = []
         for sha in sorted(by_commit, key=lambda sha: (self._commits[sha].committed_at, sha)):
             lines = by_commit[sha]
-            is_late = sha not in own.linked and close is not None and _made(self._commits[sha]) > close
-            told.append(Committed(sha, len(lines), _places(lines), is_late))
-        lines_in_time = sum(c.lines for c in told if not c.is_late)
+            is_late = sha not in record.linked and close is not None and _made(self._commits[sha]) > close
+            commits.append(Committed(sha, len(lines), _places(lines), is_late))
+        lines_in_time = sum(c.lines for c in commits if not c.is_late)
         verdict = "applied"
         if not lines_in_time:
-            placed = own.fates.made - own.fates.unplaced
-            verdict = "not_applied" if placed > 0 and close is not None and not own.has_missing else "unknown"
+            placed = record.fates.made - record.fates.unplaced
+            verdict = "not_applied" if placed > 0 and close is not None and not record.has_missing else "unknown"
             if close is not None and self._known_until < close:
                 verdict = "censored"
-        late = {c.sha for c in told if c.is_late}
-        seqs = sorted({line.seq for line in own.lines if line.sha not in late})
+        late = {c.sha for c in commits if c.is_late}
+        seqs = sorted({line.seq for line in record.lines if line.sha not in late})
         return LinesCommitted(
             verdict=verdict,
             lines=lines_in_time,
-            late_lines=sum(c.lines for c in told if c.is_late),
-            produced=own.fates.made,
-            n_commits=len(told),
-            commits=told[:MOST_TOLD],
+            late_lines=sum(c.lines for c in commits if c.is_late),
+            produced=record.fates.made,
+            n_commits=len(commits),
+            commits=commits[:MOST_TOLD],
             calls=seqs[:MOST_TOLD],
-            is_sure=not own.has_unexplained,
+            is_sure=not record.has_unexplained,
         )
 
-    def _taken_back(self, own: _Own, activity: Activity) -> LinesTakenBack:
-        fates, close = own.fates, _close(activity)
+    def _taken_back(self, record: _Own, activity: Activity) -> LinesTakenBack:
+        fates, close = record.fates, _close(activity)
         peak = fates.made - fates.overwritten_by_self
         rest = max(peak - fates.overwritten_by_other - fates.committed, 0)
         taken = min(fates.taken, rest)  # what is gone from one place may have been committed in another
         gone, by, later = 0, set[str](), set[str]()
-        for sha, n in Counter(line.sha for line in own.lines).items():
-            undoing = [s for s in self._undone_by(sha, close) if not self._is_own(own, sha, s)]
+        for sha, n in Counter(line.sha for line in record.lines).items():
+            undoing = [s for s in self._undone_by(sha, close) if not self._is_own(record, sha, s)]
             by.update(undoing)
             gone += n if undoing else 0
             later.update(c.sha for c in self._undoing.get(sha, ()) if sha in c.reverts and _made(c) > (close or 0))
-        undone = round(fates.committed * gone / len(own.lines)) if gone else 0  # its blank lines went with the others
+        undone = (
+            round(fates.committed * gone / len(record.lines)) if gone else 0
+        )  # its blank lines went with the others
         low = (taken + undone) / peak if peak > 0 else 0.0
         high = min((rest + undone) / peak, 1.0) if peak > 0 else 0.0
         verdict = "reverted" if low >= REVERTED_FROM else "kept" if high < REVERTED_FROM else "unknown"
@@ -179,13 +183,13 @@ class Outcomes:
             undone_later_by=sorted(later)[:MOST_TOLD],
         )
 
-    def _is_own(self, own: _Own, sha: str, undoing: str) -> bool:
+    def _is_own(self, record: _Own, sha: str, undoing: str) -> bool:
         """Whether the session itself wrote those files anew in between: replacing one's own lines reverts nothing."""
         if sha in self._commits[undoing].reverts:
             return False
         paths = {file.path for file in self._repository.history.get(sha, ())}
         since, until = self._commits[sha].committed_at, self._commits[undoing].committed_at + _SECOND_US
-        return any(since < at < until and path in paths for at, path in own.changes)
+        return any(since < at < until and path in paths for at, path in record.changes)
 
     def _undone_by(self, sha: str, close: int | None, depth: int = 0) -> list[str]:
         """The commits that undid this one before the close, and were not undone themselves."""
@@ -198,11 +202,11 @@ class Outcomes:
 def _undoing(repository: Repository) -> dict[str, list[Commit]]:
     """By commit, those after it that say they revert it, or bring all its files back to what they were before it."""
     by_sha = repository.by_sha
-    found: dict[str, list[Commit]] = defaultdict(list)
+    undone_by: dict[str, list[Commit]] = defaultdict(list)
     for commit in repository.commits:
         for sha in commit.reverts:
             if sha in by_sha and sha != commit.sha:
-                found[sha].append(commit)
+                undone_by[sha].append(commit)
     brought: dict[tuple[str, str | None], list[Commit]] = defaultdict(list)
     for commit in repository.commits:
         for file in repository.history.get(commit.sha, ()):
@@ -213,8 +217,8 @@ def _undoing(repository: Repository) -> dict[str, list[Commit]]:
         for file in files:
             back = {c.sha for c in brought.get((file.path, file.old_oid), ()) if c.committed_at > commit.committed_at}
             same = back if same is None else same & back
-        found[commit.sha] += [by_sha[s] for s in same or () if all(c.sha != s for c in found[commit.sha])]
-    return found
+        undone_by[commit.sha] += [by_sha[s] for s in same or () if all(c.sha != s for c in undone_by[commit.sha])]
+    return undone_by
 
 
 def _close(activity: Activity) -> int | None:
@@ -235,16 +239,16 @@ def _places(lines: list[_Line]) -> dict[str, str]:
 
 
 def _spans(numbers: list[int]) -> str:
-    told: list[str] = []
+    spans: list[str] = []
     start = before = numbers[0]
     for n in [*numbers[1:], -1]:
         if n != before + 1:
-            told.append(f"{start}-{before}" if before > start else f"{start}")
+            spans.append(f"{start}-{before}" if before > start else f"{start}")
             start = n
         before = n
-    return ", ".join(told[:MOST_TOLD]) + (", …" if len(told) > MOST_TOLD else "")
+    return ", ".join(spans[:MOST_TOLD]) + (", …" if len(spans) > MOST_TOLD else "")
 
 
-def _add(total: Fates, one: Fates) -> None:
-    for name in one.__struct_fields__:
-        setattr(total, name, getattr(total, name) + getattr(one, name))
+def _add(total: Fates, part: Fates) -> None:
+    for name in part.__struct_fields__:
+        setattr(total, name, getattr(total, name) + getattr(part, name))

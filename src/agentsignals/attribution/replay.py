@@ -92,7 +92,7 @@ class Replay:
         self._files: dict[str, FileState] = {}
         self._done = Replayed()
         self._next: Step | None = None
-        self._is_shared = len({one.session_id for one in operations}) > 1
+        self._is_shared = len({operation.session_id for operation in operations}) > 1
 
     def run(self) -> Replayed:
         """Everything in order of time."""
@@ -115,30 +115,30 @@ class Replay:
     # -- operations ----------------------------------------------------------------------------------------------
 
     def _apply(self, number: int) -> None:
-        one = self._operations[number]
-        file = self._file(one.path, one.at)
-        if one.kind == "write":
-            file.write(one.new, number)
-            file.seen_at, file.written_at = one.at, None
-        elif one.kind == "append":
-            file.append(one.new, number)
-        elif one.kind == "insert":
-            file.insert(one.line, one.new, number)
-        elif one.kind == "replace":
-            unseen = self._chances.unseen(file.seen_at, one.at, file.written_at, not file.lines)
-            is_found = file.replace(one.old, one.new, number, one.everywhere, unseen)
+        operation = self._operations[number]
+        file = self._file(operation.path, operation.at)
+        if operation.kind == "write":
+            file.write(operation.new, number)
+            file.seen_at, file.written_at = operation.at, None
+        elif operation.kind == "append":
+            file.append(operation.new, number)
+        elif operation.kind == "insert":
+            file.insert(operation.line, operation.new, number)
+        elif operation.kind == "replace":
+            unseen = self._chances.unseen(file.seen_at, operation.at, file.written_at, not file.lines)
+            is_found = file.replace(operation.old, operation.new, number, operation.everywhere, unseen)
             if not is_found:
                 self._done.not_found += 1
                 self._done.fates.setdefault(number, Fates()).unplaced += file.made
-        elif one.kind == "substitute":
-            file.substitute(one.old, one.new, number, one.everywhere)
-        elif one.kind == "shell":
-            file.written_at = one.at
-        elif one.kind == "rename" and one.to:
-            self._files[one.to] = self._files.pop(one.path)
-        elif one.kind == "delete":
+        elif operation.kind == "substitute":
+            file.substitute(operation.old, operation.new, number, operation.everywhere)
+        elif operation.kind == "shell":
+            file.written_at = operation.at
+        elif operation.kind == "rename" and operation.to:
+            self._files[operation.to] = self._files.pop(operation.path)
+        elif operation.kind == "delete":
             file.write("", number)
-            file.seen_at = one.at
+            file.seen_at = operation.at
         self._count(file, number)
 
     def _count(self, file: FileState, number: int) -> None:
@@ -159,16 +159,16 @@ class Replay:
 
     def _meet(self, file: FileState, number: int) -> None:
         """Notes whose lines an operation replaced, or wrote within `NEAR_LINES` of."""
-        one = self._operations[number]
+        operation = self._operations[number]
         met = set(file.gone)
         marks = file.marks
         for n in [n for n, mark in enumerate(marks) if mark == number]:
             met.update(marks[max(n - NEAR_LINES, 0) : n + NEAR_LINES + 1])
         for mark in met:
             writer = mark if mark >= 0 else written_by(mark)
-            other = self._operations[writer].session_id if writer >= 0 else one.session_id
-            if other != one.session_id:
-                self._done.beside.setdefault(one.session_id, {}).setdefault(other, set()).add(one.path)
+            other = self._operations[writer].session_id if writer >= 0 else operation.session_id
+            if other != operation.session_id:
+                self._done.beside.setdefault(operation.session_id, {}).setdefault(other, set()).add(operation.path)
 
     def _file(self, path: str, at: int) -> FileState:
         """A file as it is now; one not seen before as it was in the last commit on the way to the next linked one."""
@@ -240,15 +240,15 @@ class Replay:
         """Whose each added line is: first what the replay has in its place, then what else explains it."""
         opened = [self._opened(change, step) for change in step.changes]
         elsewhere = Elsewhere(opened)
-        found = self._done.lines.setdefault(step.sha, [])
-        for one in opened:
-            if one.change.new_oid is not None:
-                explain(one, step, elsewhere, self._chances)
+        added_lines = self._done.lines.setdefault(step.sha, [])
+        for opened_file in opened:
+            if opened_file.change.new_oid is not None:
+                explain(opened_file, step, elsewhere, self._chances)
         settle_doubts(opened, step, self._chances)
-        for one in opened:
-            if one.change.new_oid is not None:
-                found += self._tagged(one, step)
-            self._settle(one, step)
+        for opened_file in opened:
+            if opened_file.change.new_oid is not None:
+                added_lines += self._tagged(opened_file, step)
+            self._settle(opened_file, step)
 
     def _opened(self, change: FileChange, step: Step) -> Opened:
         """A file of the commit beside what the replay has of it."""
@@ -274,44 +274,50 @@ class Replay:
             change=change, file=file, lines=lines, marks=marks, added=added, loosely=loosely, gone=gone, removed=removed
         )
 
-    def _tagged(self, one: Opened, step: Step) -> list[AddedLine]:
+    def _tagged(self, opened_file: Opened, step: Step) -> list[AddedLine]:
         """The added lines of a file with their tags; counts those that an operation wrote."""
-        found = []
-        for n, line in enumerate(one.lines):
-            if not one.added[n]:
+        added_lines = []
+        for n, line in enumerate(opened_file.lines):
+            if not opened_file.added[n]:
                 continue
-            mark = one.marks[n]
+            mark = opened_file.marks[n]
             tag: Tag
-            if n in one.tags:
-                tag = one.tags[n]
+            if n in opened_file.tags:
+                tag = opened_file.tags[n]
             elif mark >= 0:
-                own = self._operations[mark].session_id in step.sessions
-                tag = "agent_other_session" if not own else "agent_ws" if n in one.loosely else "agent_exact"
+                is_linked = self._operations[mark].session_id in step.sessions
+                tag = (
+                    "agent_other_session"
+                    if not is_linked
+                    else "agent_ws"
+                    if n in opened_file.loosely
+                    else "agent_exact"
+                )
             else:
                 tag = TAG_OF_MARK.get(mark, "preexisting")
             if mark >= 0:
                 self._done.fates[mark].committed += 1
             writer = mark if mark >= 0 else written_by(mark)
-            found.append(AddedLine(one.change.path, n + 1, tag, writer, not line.strip()))
-        return found
+            added_lines.append(AddedLine(opened_file.change.path, n + 1, tag, writer, not line.strip()))
+        return added_lines
 
-    def _settle(self, one: Opened, step: Step) -> None:
+    def _settle(self, opened_file: Opened, step: Step) -> None:
         """Takes the committed content over; lines that went may come back."""
-        self._count_taken(one, step)
-        if one.change.new_oid is None:
-            self._files.pop(one.change.path, None)
+        self._count_taken(opened_file, step)
+        if opened_file.change.new_oid is None:
+            self._files.pop(opened_file.change.path, None)
             return
-        for line, mark in one.gone:
-            one.file.lose(line, mark)
-        one.file.sync(one.lines, [_once_committed(m) for m in one.marks], step.at)
-        one.file.written_at = None
+        for line, mark in opened_file.gone:
+            opened_file.file.lose(line, mark)
+        opened_file.file.sync(opened_file.lines, [_once_committed(m) for m in opened_file.marks], step.at)
+        opened_file.file.written_at = None
 
-    def _count_taken(self, one: Opened, step: Step) -> None:
+    def _count_taken(self, opened_file: Opened, step: Step) -> None:
         """Lines of operations that the commit has not; not those that a formatter or a command may have replaced."""
-        if one.change.new_oid is None and self._chances.wrote(one.file.seen_at, step.at):
+        if opened_file.change.new_oid is None and self._chances.wrote(opened_file.file.seen_at, step.at):
             return
-        unexplained = sum(one.added[n] and mark in (SHELL, UNKNOWN) for n, mark in enumerate(one.marks))
-        for _, mark in [gone for gone in one.gone if gone[1] >= 0][unexplained:]:
+        unexplained = sum(opened_file.added[n] and mark in (SHELL, UNKNOWN) for n, mark in enumerate(opened_file.marks))
+        for _, mark in [gone for gone in opened_file.gone if gone[1] >= 0][unexplained:]:
             self._done.fates[mark].taken += 1
 
 

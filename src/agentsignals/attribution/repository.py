@@ -59,8 +59,8 @@ class Repository(Struct, kw_only=True):
     @property
     def renames(self) -> set[tuple[str, str]]:
         """Old and new path of every rename."""
-        told = (f for files in self.history.values() for f in files)
-        return {(f.old_path, f.path) for f in told if f.old_path and f.old_path != f.path}
+        file_changes = (f for files in self.history.values() for f in files)
+        return {(f.old_path, f.path) for f in file_changes if f.old_path and f.old_path != f.path}
 
     @property
     def by_sha(self) -> dict[str, Commit]:
@@ -92,7 +92,7 @@ def points(repository: Repository) -> list[Point]:
         if row.taken_at is not None:
             taken.setdefault(row.checkpoint_id, row.taken_at)
     by_sha = repository.by_sha
-    found: dict[str, Point] = {}
+    met: dict[str, Point] = {}
     for link in repository.links:
         if link.relation == "copy":
             continue
@@ -100,20 +100,20 @@ def points(repository: Repository) -> list[Point]:
         at = commit.committed_at
         if link.relation == "rewritten":
             at = min(at, taken.get(link.checkpoint_id, at))
-        known = found.get(link.sha)
-        own = frozenset(sessions[link.checkpoint_id])
-        if known is None:
-            found[link.sha] = Point(commit, own, link.relation, (link.checkpoint_id,), at + _SECOND_US - 1)
+        point = met.get(link.sha)
+        session_ids = frozenset(sessions[link.checkpoint_id])
+        if point is None:
+            met[link.sha] = Point(commit, session_ids, link.relation, (link.checkpoint_id,), at + _SECOND_US - 1)
         else:
-            known.sessions |= own
-            known.checkpoint_ids += (link.checkpoint_id,)
-            if known.relation != "original" and link.relation == "original":
-                known.relation, known.at = "original", commit.committed_at + _SECOND_US - 1
-    return sorted(found.values(), key=lambda p: (p.at, p.commit.committed_at, p.commit.sha))
+            point.sessions |= session_ids
+            point.checkpoint_ids += (link.checkpoint_id,)
+            if point.relation != "original" and link.relation == "original":
+                point.relation, point.at = "original", commit.committed_at + _SECOND_US - 1
+    return sorted(met.values(), key=lambda p: (p.at, p.commit.committed_at, p.commit.sha))
 
 
 def worktrees(
-    repository: Repository, found: list[Point], sessions: Iterator[Session]
+    repository: Repository, commit_points: list[Point], sessions: Iterator[Session]
 ) -> tuple[list[Worktree], list[Point]]:
     """The sessions by the folder they worked in, each with its operations and the commits on its way.
 
@@ -128,37 +128,37 @@ def worktrees(
     read = [(s.session_id, s.cwd, operations(s), activity(s)) for s in sessions]
     folders = {plain_folder(cwd) for _, cwd, _, _ in read}
     for session_id, cwd, made, busy in read:
-        naming = Naming(tree, cwd, [p for one in made for p in (one.path, one.to) if p], folders)
+        naming = Naming(tree, cwd, [p for operation in made for p in (operation.path, operation.to) if p], folders)
         home[session_id] = naming.root
         ours, active = by_root.setdefault(naming.root, ([], []))
         active.append(busy)
         if busy.busy:  # without times nobody knows when a person had the chance
             timed.add(session_id)
-        for one in made:
-            path = naming.of(one.path)
+        for operation in made:
+            path = naming.of(operation.path)
             if path is not None:
-                one.path = path
-                one.to = (naming.of(one.to) or "") if one.to else ""
-                ours.append(one)
-    _join_roots(found, by_root, home)
+                operation.path = path
+                operation.to = (naming.of(operation.to) or "") if operation.to else ""
+                ours.append(operation)
+    _join_roots(commit_points, by_root, home)
     if not repository.recorded:
-        found = _by_files(repository.commits, history, by_root)
+        commit_points = _by_files(repository.commits, history, by_root)
     made_trees = []
     for root, (ours, active) in sorted(by_root.items()):
         ours.sort(key=lambda o: (o.at, o.session_id, o.seq))
-        own = [p for p in found if any(home.get(s) == root for s in p.sessions)]
-        made_trees.append(Worktree(root, ours, active, _steps(repository, own, ours, timed)))
-    strays = [p for p in found if not any(s in home for s in p.sessions)]
+        points_here = [p for p in commit_points if any(home.get(s) == root for s in p.sessions)]
+        made_trees.append(Worktree(root, ours, active, _steps(repository, points_here, ours, timed)))
+    strays = [p for p in commit_points if not any(s in home for s in p.sessions)]
     if strays:  # their transcripts are missing: nothing is known but the commit
         made_trees.append(Worktree("", [], [], _steps(repository, strays, [], timed)))
-    return made_trees, found
+    return made_trees, commit_points
 
 
 def _join_roots(
-    found: list[Point], by_root: dict[str, tuple[list[Operation], list[Activity]]], home: dict[str, str]
+    commit_points: list[Point], by_root: dict[str, tuple[list[Operation], list[Activity]]], home: dict[str, str]
 ) -> None:
     """Folders of sessions that share a checkpoint are one working tree, whatever the folders are called."""
-    for point in found:
+    for point in commit_points:
         roots = sorted({home[s] for s in point.sessions if s in home})
         for other in roots[1:]:
             ours, active = by_root.pop(other)
@@ -171,17 +171,17 @@ def _join_roots(
 
 def _steps(
     repository: Repository,
-    own: list[Point],
+    points: list[Point],
     ours: list[Operation],
-    known: Container[str],
+    timed: Container[str],
 ) -> list[Step]:
     """The linked commits of a working tree, and between them those of others that came into it."""
     by_sha, history = repository.by_sha, repository.history
-    linked = {p.commit.sha for p in own}
+    linked = {p.commit.sha for p in points}
     began = ours[0].at if ours else None
     seen: set[str] = set()
     steps: list[Step] = []
-    for point in own:
+    for point in points:
         for sha in _not_seen(point.commit, by_sha, seen):
             commit = by_sha[sha]
             if sha in linked or commit.is_merge or began is None or commit.committed_at < began:
@@ -190,11 +190,11 @@ def _steps(
         step = _step(point.commit, point.at, by_sha, history)
         step.sessions, step.is_linked = point.sessions, True
         step.trunk = _trunk(point.commit, by_sha, began)
-        step.is_witnessed = bool(point.sessions) and all(session_id in known for session_id in point.sessions)
+        step.is_witnessed = bool(point.sessions) and all(session_id in timed for session_id in point.sessions)
         steps.append(step)
     head = by_sha.get(repository.head or "")
-    if own and head is not None:  # what came after: lines may reach a commit that nothing links to a session
-        last = max(p.at for p in own)
+    if points and head is not None:  # what came after: lines may reach a commit that nothing links to a session
+        last = max(p.at for p in points)
         for sha in [head.sha, *_not_seen(head, by_sha, seen)]:
             commit = by_sha[sha]
             if not commit.is_merge and commit.committed_at > last and sha not in linked:
@@ -203,27 +203,27 @@ def _steps(
 
 
 def _trunk(commit: Commit, by_sha: dict[str, Commit], began: int | None) -> list[tuple[int, str]]:
-    found = []
+    trunk = []
     while commit.parents and commit.parents[0] in by_sha:
         commit = by_sha[commit.parents[0]]
-        found.append((commit.committed_at, commit.sha))
+        trunk.append((commit.committed_at, commit.sha))
         if began is None or commit.committed_at <= began:
             break
-    return found
+    return trunk
 
 
 def _not_seen(commit: Commit, by_sha: dict[str, Commit], seen: set[str]) -> list[str]:
     """The ancestors of a commit that were not met before."""
-    found = []
+    shas = []
     ahead = [commit.sha]
     while ahead:
         sha = ahead.pop()
         if sha in seen or sha not in by_sha:
             continue
         seen.add(sha)
-        found.append(sha)
+        shas.append(sha)
         ahead += by_sha[sha].parents
-    return found[1:]
+    return shas[1:]
 
 
 def _step(commit: Commit, at: int, by_sha: dict[str, Commit], history: dict[str, list[FileChange]]) -> Step:
@@ -245,8 +245,8 @@ def _by_files(
 ) -> list[Point]:
     """Commits that change a file which sessions changed shortly before, and whose change nobody committed since."""
     waiting: dict[str, list[Operation]] = defaultdict(list)
-    ours = sorted((o for own, _ in by_root.values() for o in own), key=lambda o: o.at)
-    found = []
+    ours = sorted((o for operations, _ in by_root.values() for o in operations), key=lambda o: o.at)
+    matched = []
     at = 0
     for commit in sorted((c for c in commits if not c.is_merge), key=lambda c: c.committed_at):
         until = commit.committed_at + _SECOND_US - 1
@@ -260,5 +260,5 @@ def _by_files(
             if o.at >= until - RECENT_US
         }
         if who:
-            found.append(Point(commit, frozenset(who), "by_files", (), until))
-    return found
+            matched.append(Point(commit, frozenset(who), "by_files", (), until))
+    return matched

@@ -23,14 +23,14 @@ SURVIVAL, MODE = "code_survival", "coding_mode"
 
 
 def write(
-    store: Store, repository: Repository, found: list[Point], done: list[tuple[Worktree, Replayed]]
+    store: Store, repository: Repository, commit_points: list[Point], done: list[tuple[Worktree, Replayed]]
 ) -> dict[str, int]:
     """Labels the sessions of a repository, beside those of others; how many sessions have which mode."""
-    ours = {one.session_id for tree, _ in done for one in tree.activities}
-    modes = _modes(found, done, ours)
+    ours = {activity.session_id for tree, _ in done for activity in tree.activities}
+    modes = _modes(commit_points, done, ours)
     _replace(store, SURVIVAL, ours, _survival(done))
     _replace(store, MODE, ours, modes)
-    for task, rows in _outcomes(Outcomes(repository, found, done)).items():
+    for task, rows in _outcomes(Outcomes(repository, commit_points, done)).items():
         _replace(store, task, ours, rows)
     return dict(sorted(Counter(row.label.value for row in modes).items()))
 
@@ -38,10 +38,10 @@ def write(
 def _survival(done: list[tuple[Worktree, Replayed]]) -> list[LabelRow]:
     reason = "lines that reached a commit / lines that edits wrote (Eq 2, any later commit)"
     rows = []
-    for session_id, told in sorted(survival.by_session(done).items()):
-        rate = told.efficiency
+    for session_id, survived in sorted(survival.by_session(done).items()):
+        rate = survived.efficiency
         if rate is not None:
-            detail = msgspec.json.encode(told).decode()
+            detail = msgspec.json.encode(survived).decode()
             label = Label(
                 task=SURVIVAL,
                 labeller=LABELLER,
@@ -55,27 +55,32 @@ def _survival(done: list[tuple[Worktree, Replayed]]) -> list[LabelRow]:
     return rows
 
 
-def _outcomes(told: Outcomes) -> dict[str, list[LabelRow]]:
+def _outcomes(outcomes: Outcomes) -> dict[str, list[LabelRow]]:
     committed = [
-        LabelRow(s, told_of(one, one.verdict, one.lines, "its lines in commits made until it closed"))
-        for s, one in told.committed()
+        LabelRow(s, told_of(outcome, outcome.verdict, outcome.lines, "its lines in commits made until it closed"))
+        for s, outcome in outcomes.committed()
     ]
     taken = [
-        LabelRow(s, told_of(one, one.verdict, one.share_low, "its lines that others took away again"))
-        for s, one in told.taken_back()
+        LabelRow(s, told_of(outcome, outcome.verdict, outcome.share_low, "its lines that others took away again"))
+        for s, outcome in outcomes.taken_back()
     ]
     earlier = [
-        LabelRow(s, told_of(one, f"{len(one.sessions)}", len(one.sessions), "whose lines it replaced or wrote beside"))
-        for s, one in told.earlier()
+        LabelRow(
+            s,
+            told_of(
+                outcome, f"{len(outcome.sessions)}", len(outcome.sessions), "whose lines it replaced or wrote beside"
+            ),
+        )
+        for s, outcome in outcomes.earlier()
     ]
     return {"lines_committed": committed, "lines_taken_back": taken, "earlier_on_same_lines": earlier}
 
 
-def _modes(found: list[Point], done: list[tuple[Worktree, Replayed]], ours: set[str]) -> list[LabelRow]:
+def _modes(commit_points: list[Point], done: list[tuple[Worktree, Replayed]], ours: set[str]) -> list[LabelRow]:
     """Of the lines of all commits that a session is linked to, whoever of its sessions wrote them (paper, M2)."""
-    lines = {sha: own for _, one in done for sha, own in one.lines.items()}
+    lines = {sha: added_lines for _, replayed in done for sha, added_lines in replayed.lines.items()}
     tags: dict[str, Counter[str]] = defaultdict(Counter)
-    for point in found:
+    for point in commit_points:
         for session_id in point.sessions & ours:
             tags[session_id] += authored(lines.get(point.commit.sha, []))
     rows = []

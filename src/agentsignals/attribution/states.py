@@ -74,11 +74,11 @@ class FileState:
 
     def find_lost(self, line: str) -> tuple[int, bool] | None:
         """The operation that wrote such a line, taken out of what is lost, and whether it wrote exactly this."""
-        told = self.lost.get(loose(line)) if is_telling(line) else None
-        if not told:
+        lost_lines = self.lost.get(loose(line)) if is_telling(line) else None
+        if not lost_lines:
             return None
-        at = next((n for n, (_, text) in enumerate(told) if text == line), len(told) - 1)
-        mark, text = told.pop(at)
+        at = next((n for n, (_, text) in enumerate(lost_lines) if text == line), len(lost_lines) - 1)
+        mark, text = lost_lines.pop(at)
         return mark, text == line
 
     def write(self, text: str, mark: int) -> None:

@@ -77,29 +77,33 @@ class Survived(Struct):
 
 def counts(fates: Iterable[Fates]) -> Counts:
     """Sums over operations."""
-    known = list(fates)
-    made, own = sum(f.made for f in known), sum(f.overwritten_by_self for f in known)
-    other, kept = sum(f.overwritten_by_other for f in known), sum(f.committed for f in known)
-    taken, standing = sum(f.taken for f in known), sum(f.standing for f in known)
+    all_fates = list(fates)
+    made, by_self = sum(f.made for f in all_fates), sum(f.overwritten_by_self for f in all_fates)
+    other, kept = sum(f.overwritten_by_other for f in all_fates), sum(f.committed for f in all_fates)
+    taken, standing = sum(f.taken for f in all_fates), sum(f.standing for f in all_fates)
     return Counts(
         produced=made,
-        overwritten_by_self=own,
+        overwritten_by_self=by_self,
         overwritten_by_other_session=other,
         committed=kept,
         taken=taken,
         standing=standing,
         efficiency=_ratio(kept, made),
-        survival=_ratio(kept, made - own),
+        survival=_ratio(kept, made - by_self),
     )
 
 
 def by_session(worktrees: list[tuple[Worktree, Replayed]]) -> dict[str, Counts]:
     """The same of each session that wrote lines."""
-    found: dict[str, list[Fates]] = defaultdict(list)
+    fates_of: dict[str, list[Fates]] = defaultdict(list)
     for tree, done in worktrees:
         for number, fates in done.fates.items():
-            found[tree.operations[number].session_id].append(fates)
-    return {session_id: told for session_id, own in found.items() if (told := counts(own)).produced}
+            fates_of[tree.operations[number].session_id].append(fates)
+    return {
+        session_id: counted
+        for session_id, session_fates in fates_of.items()
+        if (counted := counts(session_fates)).produced
+    }
 
 
 class Slice(Struct):
@@ -116,7 +120,7 @@ class Slice(Struct):
 
 def by_commit(worktrees: list[tuple[Worktree, Replayed]]) -> dict[str, Slice]:
     """The slices of all linked commits."""
-    found: dict[str, Slice] = {}
+    by_sha: dict[str, Slice] = {}
     for tree, done in worktrees:
         at = 0
         for step in tree.steps:
@@ -126,23 +130,25 @@ def by_commit(worktrees: list[tuple[Worktree, Replayed]]) -> dict[str, Slice]:
             while at < len(tree.operations) and tree.operations[at].at <= step.at:
                 at += 1
             files = {c.path for c in step.changes}
-            own = [n for n in range(begin, at) if n in done.fates]
-            within = [n for n in own if tree.operations[n].path in files]
-            found[step.sha] = Slice(
-                sum(done.fates[n].made for n in own),
-                sum(done.fates[n].overwritten_by_self for n in own),
+            numbers = [n for n in range(begin, at) if n in done.fates]
+            within = [n for n in numbers if tree.operations[n].path in files]
+            by_sha[step.sha] = Slice(
+                sum(done.fates[n].made for n in numbers),
+                sum(done.fates[n].overwritten_by_self for n in numbers),
                 sum(done.fates[n].made for n in within),
                 sum(done.fates[n].overwritten_by_self for n in within),
                 sum(begin <= line.mark < at and line.tag in AGENT for line in done.lines.get(step.sha, ())),
             )
-    return found
+    return by_sha
 
 
 def slices(of_commits: Iterable[Slice], strict: bool) -> Slices:
     """Means over commits, and over their lines. `strict`: in the files that the commits changed, else in all."""
     rows = [
-        (one.written_in_files, one.rewritten_in_files, one.kept) if strict else (one.written, one.rewritten, one.kept)
-        for one in of_commits
+        (part.written_in_files, part.rewritten_in_files, part.kept)
+        if strict
+        else (part.written, part.rewritten, part.kept)
+        for part in of_commits
     ]
     rows = [row for row in rows if row[0] >= ENOUGH_LINES]
     made, own_lines, kept = (sum(column) for column in zip(*rows, strict=True)) if rows else (0, 0, 0)
@@ -177,77 +183,77 @@ def living(repository: Repository, lines: Mapping[str, list[AddedLine]]) -> Livi
     if head is None:
         return Living(None)
     within = _ancestors(repository, head)
-    paths = {line.path for sha, own in lines.items() if sha in within for line in own}
+    paths = {line.path for sha, added_lines in lines.items() if sha in within for line in added_lines}
     return Living(head, within, _living(repository, head, paths))
 
 
 def alive_at_head(today: Living, lines: Mapping[str, list[AddedLine]]) -> Alive:
     """How many of the added lines are still there."""
-    told = Alive(head=today.head)
+    alive = Alive(head=today.head)
     if today.head is None:
-        return told
-    told.commits_not_in_head = sum(sha not in today.within for sha in lines)
-    for sha, own in lines.items():
-        for line in own:
+        return alive
+    alive.commits_not_in_head = sum(sha not in today.within for sha in lines)
+    for sha, added_lines in lines.items():
+        for line in added_lines:
             is_alive = today.has(sha, line)
             if is_alive is None:
                 break
             if line.tag in AGENT:
-                told.agent += 1
-                told.agent_alive += is_alive
+                alive.agent += 1
+                alive.agent_alive += is_alive
             else:
-                told.other += 1
-                told.other_alive += is_alive
-    told.agent_rate, told.other_rate = _ratio(told.agent_alive, told.agent), _ratio(told.other_alive, told.other)
-    return told
+                alive.other += 1
+                alive.other_alive += is_alive
+    alive.agent_rate, alive.other_rate = _ratio(alive.agent_alive, alive.agent), _ratio(alive.other_alive, alive.other)
+    return alive
 
 
 def _living(repository: Repository, head: str, paths: set[str]) -> set[tuple[str, int, str]]:
     """(commit, line, path) as first committed, of every line of these files, under whatever name they have today."""
     today = git.files_at(repository.git_dir, head)
-    ahead, known = list(paths), set(paths)
+    ahead, reached = list(paths), set(paths)
     later: dict[str, set[str]] = defaultdict(set)
     for old, new in repository.renames:
         later[old].add(new)
     while ahead:
-        for name in later[ahead.pop()] - known:
-            known.add(name)
+        for name in later[ahead.pop()] - reached:
+            reached.add(name)
             ahead.append(name)
-    found: set[tuple[str, int, str]] = set()
+    living_lines: set[tuple[str, int, str]] = set()
     with ThreadPoolExecutor(_BLAMERS) as blamers:
-        for told in blamers.map(lambda path: _blame(repository.git_dir, head, path), sorted(known & today)):
-            found |= told
-    return found
+        for blamed in blamers.map(lambda path: _blame(repository.git_dir, head, path), sorted(reached & today)):
+            living_lines |= blamed
+    return living_lines
 
 
 def _blame(git_dir: str, head: str, path: str) -> set[tuple[str, int, str]]:
     try:
-        told = git.blame(git_dir, head, path)
+        output = git.blame(git_dir, head, path)
     except GitError:  # a blob of its history is missing
         return set()
-    found: set[tuple[str, int, str]] = set()
+    blamed: set[tuple[str, int, str]] = set()
     sha, line = "", 0
     names: dict[str, str] = {}
-    for row in told.split(b"\n"):
+    for row in output.split(b"\n"):
         if row[:1] == b"\t":
-            found.add((sha, line, names.get(sha, path)))
+            blamed.add((sha, line, names.get(sha, path)))
         elif row.startswith(b"filename "):
             names[sha] = git.unquoted(row[9:])
         elif (at := _BLAMED.fullmatch(row)) is not None:
             sha, line = at[1].decode(), int(at[2])
-    return found
+    return blamed
 
 
 def _ancestors(repository: Repository, head: str) -> set[str]:
     by_sha = repository.by_sha
-    found: set[str] = set()
+    ancestors: set[str] = set()
     ahead = [head]
     while ahead:
         sha = ahead.pop()
-        if sha not in found and sha in by_sha:
-            found.add(sha)
+        if sha not in ancestors and sha in by_sha:
+            ancestors.add(sha)
             ahead += by_sha[sha].parents
-    return found
+    return ancestors
 
 
 def _ratio(part: int, whole: int) -> float | None:

@@ -19,16 +19,16 @@ class Chances:
     """When, in a working tree, a person could have changed a file, and when a command could have."""
 
     def __init__(self, sessions: Iterable[Activity]) -> None:
-        known = list(sessions)
-        self._starts, self._ends = _joined(sorted(span for one in known for span in one.busy))
-        self._writers = sorted(at for one in known for at in one.writers)
-        self._said: dict[str, list[int]] = {}
-        for one in known:
-            for at, command in one.commands:
+        activities = list(sessions)
+        self._starts, self._ends = _joined(sorted(span for activity in activities for span in activity.busy))
+        self._writers = sorted(at for activity in activities for at in activity.writers)
+        self._command_lines: dict[str, list[int]] = {}
+        for activity in activities:
+            for at, command in activity.commands:
                 for line in set(_unescaped(command).split("\n")):
                     plain = loose(line)
                     if len(plain) >= _TELLING_CHARS:
-                        self._said.setdefault(plain, []).append(at)
+                        self._command_lines.setdefault(plain, []).append(at)
 
     def idle(self, after: int, until: int) -> bool:
         """Whether every agent rested long enough between two moments for a person to have edited."""
@@ -58,10 +58,10 @@ class Chances:
         n = bisect_right(self._writers, after)
         return n < len(self._writers) and self._writers[n] <= until
 
-    def said(self, line: str, after: int, until: int) -> bool:
+    def typed_by_command(self, line: str, after: int, until: int) -> bool:
         """Whether a command of that time has this very line in it."""
         plain = loose(line)
-        times = self._said.get(plain, ()) if len(plain) >= _TELLING_CHARS else ()
+        times = self._command_lines.get(plain, ()) if len(plain) >= _TELLING_CHARS else ()
         return any(after < at <= until for at in times)
 
     def unseen(self, after: int, until: int, written_at: int | None, is_new: bool) -> int:

@@ -144,8 +144,8 @@ def _other_verbs(verbs: argparse._SubParsersAction[_Parser]) -> None:
         action="store_true",
         help="mend the store: read again what was damaged, put the rest aside and say what is lost",
     )
-    for found in apart().values():
-        found.arguments(_verb(verbs, found.name, found.says, found.example))
+    for verb in apart().values():
+        verb.arguments(_verb(verbs, verb.name, verb.says, verb.example))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -158,10 +158,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _main(arguments: Sequence[str] | None) -> int:
     _end_in_order()
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    as_json = "--json" in given
+    argv = list(sys.argv[1:] if arguments is None else arguments)
+    as_json = "--json" in argv
     try:
-        options = build_parser().parse_args(given)
+        options = build_parser().parse_args(argv)
         if options.verb is None:
             raise UsageError("No verb came.", "See `agentsignals --help`.")
         from agentsignals.cli import verbs

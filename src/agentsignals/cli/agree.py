@@ -39,9 +39,9 @@ def run(options: argparse.Namespace) -> int:
         several = agree.among(Store(options.store), wanted, [options.first, *options.others])
         print(json_text(several) if options.json else _several(several))
         return 0 if several.n else 1
-    found = _compared(options, wanted)
-    print(json_text(found) if options.json else _text(found))
-    return 0 if found.n else 1
+    result = _compared(options, wanted)
+    print(json_text(result) if options.json else _text(result))
+    return 0 if result.n else 1
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -67,67 +67,77 @@ def _compared(options: argparse.Namespace, wanted: Task) -> Comparison:
             both = agree.pairs(store, wanted, options.first, other)
             gold.write(options.settle, to_settle(wanted, options.first, other, both))
         return agree.between(store, wanted, options.first, other)
-    told = gold.read(options.gold, wanted, options.column)
-    known = None if agree.judges_texts(options.first, told) else Store(options.store)
-    return agree.with_gold(wanted, options.first, told, known)
+    gold_labels = gold.read(options.gold, wanted, options.column)
+    opened_store = None if agree.judges_texts(options.first, gold_labels) else Store(options.store)
+    return agree.with_gold(wanted, options.first, gold_labels, opened_store)
 
 
-def _several(found: Several) -> str:
+def _several(result: Several) -> str:
     from agentsignals.cli.output import printable, table
 
     names = ("first", "second", "n", "agreement", "kappa", "AC1")
     pairs = [
         (p.a, p.b, p.n, _figure(p.agreement), _figure(p.kappa.value if p.kappa else None), _figure(p.ac1))
-        for p in found.pairs
+        for p in result.pairs
     ]
-    head = f"{found.task}: {found.n:,} labelled by two or more; Krippendorff's alpha {_figure(found.alpha)}"
-    mind = dict.fromkeys(f"mind: {warning}" for p in found.pairs for warning in p.warnings)
+    head = f"{result.task}: {result.n:,} labelled by two or more; Krippendorff's alpha {_figure(result.alpha)}"
+    mind = dict.fromkeys(f"mind: {warning}" for p in result.pairs for warning in p.warnings)
     return "\n\n".join([printable(head), table(names, pairs), *map(printable, mind)])
 
 
-def _text(found: Comparison) -> str:
+def _text(comparison: Comparison) -> str:
     from agentsignals.cli.output import printable, table
 
-    kappa, scores = found.kappa, found.scores
+    kappa, scores = comparison.kappa, comparison.scores
     rows: list[tuple[str, Any]] = [
-        ("task", f"{found.task}: {found.a} (rows) and {found.b} (columns)"),
-        ("gold by", found.gold),
-        ("of both", f"{found.n:,} in {found.sessions:,} sessions" if found.n else "nothing: no label of both"),
-        ("left out", ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in found.left_out.items())),
+        ("task", f"{comparison.task}: {comparison.a} (rows) and {comparison.b} (columns)"),
+        ("gold by", comparison.gold),
+        (
+            "of both",
+            f"{comparison.n:,} in {comparison.sessions:,} sessions" if comparison.n else "nothing: no label of both",
+        ),
+        ("left out", ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in comparison.left_out.items())),
     ]
-    if found.agreement is not None and found.chance is not None:
-        rows.append(("agreement", f"{found.agreement:.1%}, by chance {found.chance:.1%}"))
-        told = f"{kappa.value:.2f}{_interval(kappa.low, kappa.high)}" if kappa else "not defined: chance explains all"
-        rows.append(("kappa", f"{told}{_beside('weighted', found.weighted_kappa)}{_beside('AC1', found.ac1)}"))
-    if found.weighted_back is not None:
-        back, known = found.weighted_back, found.weighted_back.kappa
+    if comparison.agreement is not None and comparison.chance is not None:
+        rows.append(("agreement", f"{comparison.agreement:.1%}, by chance {comparison.chance:.1%}"))
+        figure = f"{kappa.value:.2f}{_interval(kappa.low, kappa.high)}" if kappa else "not defined: chance explains all"
         rows.append(
-            ("of all", f"agreement {back.agreement:.1%}, kappa {_figure(known)} of {back.things:,.0f} weighted")
+            ("kappa", f"{figure}{_beside('weighted', comparison.weighted_kappa)}{_beside('AC1', comparison.ac1)}")
+        )
+    if comparison.weighted_back is not None:
+        back, weighted_kappa = comparison.weighted_back, comparison.weighted_back.kappa
+        rows.append(
+            (
+                "of all",
+                f"agreement {back.agreement:.1%}, kappa {_figure(weighted_kappa)} of {back.things:,.0f} weighted",
+            )
         )
     if scores is not None:
-        told = f"ICC {_figure(scores.icc)}, Spearman {_figure(scores.spearman)}"
-        rows.append(("scores", f"{told}, mean difference {scores.mean_difference:+.2f} (n {scores.n:,})"))
-    rows += [("mind", warning) for warning in found.warnings]
+        figure = f"ICC {_figure(scores.icc)}, Spearman {_figure(scores.spearman)}"
+        rows.append(("scores", f"{figure}, mean difference {scores.mean_difference:+.2f} (n {scores.n:,})"))
+    rows += [("mind", warning) for warning in comparison.warnings]
     parts = ["\n".join(f"{name:10}  {printable(str(value))}" for name, value in rows if value)]
-    if found.confusion:
-        names = list(found.confusion)
-        parts.append(table(["", *names], [[a, *(found.confusion[a][b] for b in names)] for a in names]))
-        columns = ("class", f"n by {found.b}", f"n by {found.a}", "precision", "recall", "F1")
-        per_class = [(k, c.n, c.said, *map(_figure, (c.precision, c.recall, c.f1))) for k, c in found.per_class.items()]
+    if comparison.confusion:
+        names = list(comparison.confusion)
+        parts.append(table(["", *names], [[a, *(comparison.confusion[a][b] for b in names)] for a in names]))
+        columns = ("class", f"n by {comparison.b}", f"n by {comparison.a}", "precision", "recall", "F1")
+        per_class = [
+            (k, c.n, c.predicted, *map(_figure, (c.precision, c.recall, c.f1))) for k, c in comparison.per_class.items()
+        ]
         parts.append(table(columns, per_class))
-    if found.patterns:
-        parts.append("\n".join(_patterns(found)))
+    if comparison.patterns:
+        parts.append("\n".join(_patterns(comparison)))
     return "\n\n".join(parts)
 
 
-def _patterns(found: Comparison) -> list[str]:
+def _patterns(comparison: Comparison) -> list[str]:
     from agentsignals.cli.output import printable
 
     lines = ["where they disagree"]
-    for one in found.patterns[:_SHOWN_PATTERNS]:
-        lines.append(printable(f"{one.a} → {one.b}: {one.n:,} ({one.share:.1%})"))
-        lines += [f"    “{printable(e.excerpt)[:_EXCERPT]}”" for e in one.examples if e.excerpt]
-    hidden = len(found.patterns) - _SHOWN_PATTERNS
+    for pattern in comparison.patterns[:_SHOWN_PATTERNS]:
+        lines.append(printable(f"{pattern.a} → {pattern.b}: {pattern.n:,} ({pattern.share:.1%})"))
+        lines += [f"    “{printable(e.excerpt)[:_EXCERPT]}”" for e in pattern.examples if e.excerpt]
+    hidden = len(comparison.patterns) - _SHOWN_PATTERNS
     return [*lines, f"and {hidden} rarer patterns (--json has all)"] if hidden > 0 else lines
 
 

@@ -60,8 +60,8 @@ def run(options: argparse.Namespace) -> int:
     else:
         seed = options.seed if options.seed is not None else people.SEED
         rows = people.sample(store, wanted, options.sample or people.SIZE, seed=seed)
-    told = annotation.annotate(store, wanted, labeller, rows, _Terminal(), _transcripts(store, wanted))
-    print(json_text(told) if options.json else _text(told, wanted))
+    summary = annotation.annotate(store, wanted, labeller, rows, _Terminal(), _transcripts(store, wanted))
+    print(json_text(summary) if options.json else _text(summary, wanted))
     return 0
 
 
@@ -70,19 +70,19 @@ def _transcripts(store: Store, wanted: Task) -> Callable[[str], str]:
     from agentsignals.labels.units import Unit, units
 
     def shown(session_id: str) -> str:
-        found = next(units(wanted, store.session(session_id), sys.maxsize))
-        return "".join(found.parts) if isinstance(found, Unit) else f"(the task is not about it: {found.reason})"
+        unit = next(units(wanted, store.session(session_id), sys.maxsize))
+        return "".join(unit.parts) if isinstance(unit, Unit) else f"(the task is not about it: {unit.reason})"
 
     return shown
 
 
-def _text(told: Annotated, wanted: Task) -> str:
+def _text(summary: Annotated, wanted: Task) -> str:
     rows = [
-        ("labelled", f"{told.labelled:,} by {told.labeller}, codebook {wanted.prompt_hash}"),
-        ("before", told.before and f"{told.before:,} had this person's label already"),
-        ("agreed", told.agreed and f"{told.agreed:,} that both had labelled alike were taken over"),
-        ("left", told.left and f"{told.left:,}; run again to go on"),
-        ("not found", ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in told.not_found.items())),
+        ("labelled", f"{summary.labelled:,} by {summary.labeller}, codebook {wanted.prompt_hash}"),
+        ("before", summary.before and f"{summary.before:,} had this person's label already"),
+        ("agreed", summary.agreed and f"{summary.agreed:,} that both had labelled alike were taken over"),
+        ("left", summary.left and f"{summary.left:,}; run again to go on"),
+        ("not found", ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in summary.not_found.items())),
     ]
     return "\n".join(f"{name:10}  {value}" for name, value in rows if value)
 

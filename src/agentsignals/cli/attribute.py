@@ -21,23 +21,24 @@ def run(options: argparse.Namespace) -> int:
     from agentsignals.cli.output import json_text
     from agentsignals.ingest.collection import attributed
 
-    told = attributed(options.repository, options.store, afresh=options.afresh, jobs=options.jobs)
-    print(json_text(told) if options.json else _text(told))
+    result = attributed(options.repository, options.store, afresh=options.afresh, jobs=options.jobs)
+    print(json_text(result) if options.json else _text(result))
     return 0
 
 
-def _text(told: Attribution) -> str:
+def _text(result: Attribution) -> str:
     from agentsignals.cli.output import figure, printable
 
-    record, survived = told.agreement_with_record, told.survival
-    linked = f"{told.checkpoints_linked:,} of {told.checkpoints:,} linked to commits"
+    record, survived = result.agreement_with_record, result.survival
+    missing = f", {result.sessions_missing:,} missing" if result.sessions_missing else ""
+    linked = f"{result.checkpoints_linked:,} of {result.checkpoints:,} linked to commits"
     rows = [
-        ("repository", printable(told.repo) + (" (unchanged since the last time)" if told.unchanged else "")),
-        ("checkpoints", linked + _reasons(told.unlinked)),
-        ("commits", f"{told.commits:,} attributed of {told.commits_seen:,}"),
-        ("sessions", f"{told.sessions:,}" + (f", {told.sessions_missing:,} missing" if told.sessions_missing else "")),
-        ("lines", ", ".join(f"{n:,} {tag}" for tag, n in sorted(told.lines.items(), key=lambda p: -p[1])) or "none"),
-        ("modes", "; ".join(f"{basis}: {_counts(modes)}" for basis, modes in told.modes.items())),
+        ("repository", printable(result.repo) + (" (unchanged since the last time)" if result.unchanged else "")),
+        ("checkpoints", linked + _reasons(result.unlinked)),
+        ("commits", f"{result.commits:,} attributed of {result.commits_seen:,}"),
+        ("sessions", f"{result.sessions:,}{missing}"),
+        ("lines", ", ".join(f"{n:,} {tag}" for tag, n in sorted(result.lines.items(), key=lambda p: -p[1])) or "none"),
+        ("modes", "; ".join(f"{basis}: {_counts(modes)}" for basis, modes in result.modes.items())),
         ("record", f"mean difference {_number(record.mae, ' points')} on {record.n:,} comparable commits"
                    f" ({_number(record.all_mae, '')} on all {record.all_rows:,})"),
         ("written", f"{figure(survived.eventual.produced)} lines, {_share(survived.eventual.efficiency)} reached a"

@@ -45,8 +45,8 @@ def run(options: argparse.Namespace) -> int:
     from agentsignals.ingest.collection.places import candidates
 
     if options.list:
-        found = candidates(options.repositories)
-        print(json_text(found) if options.json else "\n".join(printable(c.place) for c in found))
+        listed = candidates(options.repositories)
+        print(json_text(listed) if options.json else "\n".join(printable(c.place) for c in listed))
         return 0
     filters = Filters(
         not options.no_forks,
@@ -57,32 +57,37 @@ def run(options: argparse.Namespace) -> int:
     )
     bar = Bar(options.quiet)
     try:
-        told = collect(options.repositories, options.store, filters, jobs=options.jobs, progress=bar)
+        collection = collect(options.repositories, options.store, filters, jobs=options.jobs, progress=bar)
     finally:
         bar.close()
-    print(json_text(told) if options.json else _text(told))
-    return 1 if told.repositories and all(one.status == "failed" for one in told.repositories) else 0
+    print(json_text(collection) if options.json else _text(collection))
+    return (
+        1
+        if collection.repositories and all(repository.status == "failed" for repository in collection.repositories)
+        else 0
+    )
 
 
-def _text(told: Collection) -> str:
+def _text(collection: Collection) -> str:
     from agentsignals.cli.output import table
 
     names = ("repository", "status", "checkpoints", "new", "commits", "new", "linked", "sessions", "why")
     rows = [
         (o.repo, o.status, o.checkpoints, o.new_checkpoints, o.commits, o.new_commits, o.linked, o.sessions, o.reason)
-        for o in told.repositories
+        for o in collection.repositories
     ]
     lines = [table(names, rows), ""]
-    lines.append(", ".join(f"{n:,} {status}" for status, n in told.by_status.items()) or "no repository")
-    if told.by_status.keys() == {"unchanged"}:
+    lines.append(", ".join(f"{n:,} {status}" for status, n in collection.by_status.items()) or "no repository")
+    if collection.by_status.keys() == {"unchanged"}:
         lines.append("nothing is new")
-    if told.machine_sessions:
+    if collection.machine_sessions:
+        n_sessions = collection.sessions + collection.sessions_left_out
         lines.append(
-            f"{told.machine_sessions:,} of {told.sessions + told.sessions_left_out:,} sessions were begun by a program"
-            f" (label machine_prompts), {told.sessions_left_out:,} of them left out"
+            f"{collection.machine_sessions:,} of {n_sessions:,} sessions were begun by a program"
+            f" (label machine_prompts), {collection.sessions_left_out:,} of them left out"
         )
-    if told.filtered:
-        lines.append("left out: " + ", ".join(f"{n:,} {reason}" for reason, n in told.filtered.items()))
+    if collection.filtered:
+        lines.append("left out: " + ", ".join(f"{n:,} {reason}" for reason, n in collection.filtered.items()))
     return "\n".join(lines)
 
 

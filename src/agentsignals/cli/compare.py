@@ -46,51 +46,52 @@ def run(options: argparse.Namespace) -> int:
             "There is no eval attempt to compare" + (" under this condition." if options.where != "true" else "."),
             "Attempts come from eval runs (Harbor, SWE-bench, Inspect …): `agentsignals analyze RUNS` reads them in.",
         )
-    found = compare(rule, rows, options.by, options.baseline)
-    print(json_text(found) if options.json else _text(found))
+    comparison = compare(rule, rows, options.by, options.baseline)
+    print(json_text(comparison) if options.json else _text(comparison))
     return 0
 
 
 def _rows(store: Store, sql: str) -> list[dict[str, Any]]:
     from agentsignals.store.query import rows
 
-    names, found = rows(store, sql)
-    return [dict(zip(names, row, strict=True)) for row in found]
+    names, values = rows(store, sql)
+    return [dict(zip(names, row, strict=True)) for row in values]
 
 
-def _text(found: Comparison) -> str:
+def _text(comparison: Comparison) -> str:
     from agentsignals.cli.output import printable
 
-    what = "share of first attempts" if found.yes_or_no else "mean of first attempts"
+    what = "share of first attempts" if comparison.yes_or_no else "mean of first attempts"
     head = [
-        f"outcome     {found.outcome} ({found.signal}), {what}",
-        f"candidates  {len(found.candidates):,} by {', '.join(found.by)}, of {found.attempts:,} attempts",
+        f"outcome     {comparison.outcome} ({comparison.signal}), {what}",
+        f"candidates  {len(comparison.candidates):,} by {', '.join(comparison.by)},"
+        f" of {comparison.attempts:,} attempts",
     ]
-    if found.pairs:
-        head.append(f"baseline    {found.baseline}")
-    shown = found.candidates[:_LISTED]
-    parts = ["\n".join(printable(line) for line in head), _candidates(shown, found.yes_or_no)]
-    if any(one.retries for one in shown):
-        parts.append(f"retries, apart: only what failed is tried again\n{_retries(shown, found.yes_or_no)}")
-    parts.append(f"what first attempts took: median, 95% interval\n{_took(shown)}{_without(found)}")
-    if found.pairs:
-        parts += _pairs(found)
-    if len(found.candidates) > _LISTED:
-        parts.append(f"and {len(found.candidates) - _LISTED} more candidates (--json has all)")
-    if found.warnings:
-        parts.append("\n".join(printable(f"mind: {warning}") for warning in found.warnings))
+    if comparison.pairs:
+        head.append(f"baseline    {comparison.baseline}")
+    shown = comparison.candidates[:_LISTED]
+    parts = ["\n".join(printable(line) for line in head), _candidates(shown, comparison.yes_or_no)]
+    if any(candidate.retries for candidate in shown):
+        parts.append(f"retries, apart: only what failed is tried again\n{_retries(shown, comparison.yes_or_no)}")
+    parts.append(f"what first attempts took: median, 95% interval\n{_took(shown)}{_without(comparison)}")
+    if comparison.pairs:
+        parts += _pairs(comparison)
+    if len(comparison.candidates) > _LISTED:
+        parts.append(f"and {len(comparison.candidates) - _LISTED} more candidates (--json has all)")
+    if comparison.warnings:
+        parts.append("\n".join(printable(f"mind: {warning}") for warning in comparison.warnings))
     return "\n\n".join(parts)
 
 
-def _pairs(found: Comparison) -> list[str]:
-    matched = [one for one in found.pairs if one.paired.tasks]
-    alone = [one for one in found.pairs if one.unpaired.candidate.n and one.unpaired.baseline.n]
+def _pairs(comparison: Comparison) -> list[str]:
+    matched = [pair for pair in comparison.pairs if pair.paired.tasks]
+    alone = [pair for pair in comparison.pairs if pair.unpaired.candidate.n and pair.unpaired.baseline.n]
     parts = []
     if matched:
-        shown = _paired(matched[:_LISTED], found.yes_or_no)
+        shown = _paired(matched[:_LISTED], comparison.yes_or_no)
         parts.append(f"against the baseline, first attempts within matched tasks\n{shown}")
     if alone:
-        shown = _unpaired(alone[:_LISTED], found.yes_or_no)
+        shown = _unpaired(alone[:_LISTED], comparison.yes_or_no)
         parts.append(f"first attempts at tasks that only one of the two has: not the same tasks\n{shown}")
     return parts
 
@@ -109,16 +110,16 @@ def _retries(shown: Sequence[Candidate], yes_or_no: bool) -> str:
     from agentsignals.cli.output import table
 
     rows = []
-    for one in shown:
-        if not one.retries:
+    for candidate in shown:
+        if not candidate.retries:
             continue
-        within = ", ".join(f"{w.attempts}: {_share(w.solved.value)}" for w in one.within)
-        recovery = one.recovery
-        told = ""
+        within = ", ".join(f"{w.attempts}: {_share(w.solved.value)}" for w in candidate.within)
+        recovery = candidate.recovery
+        recovered = ""
         if recovery is not None:
             of = f"{recovery.failed:,} failed, {recovery.retried:,} retried"
-            told = f"{_share(recovery.solved.value)}{_spread(recovery.solved, True)} of {of}"
-        rows.append((one.name, one.retries, *_estimate(one.retry, yes_or_no), within, told))
+            recovered = f"{_share(recovery.solved.value)}{_spread(recovery.solved, True)} of {of}"
+        rows.append((candidate.name, candidate.retries, *_estimate(candidate.retry, yes_or_no), within, recovered))
     names = ("candidate", "retries", _rate(yes_or_no), "95%", "solved within", "recovered")
     return table(names, rows, _WIDEST)
 
@@ -129,28 +130,28 @@ def _took(shown: Sequence[Candidate]) -> str:
     from agentsignals.cli.output import table
 
     rows = []
-    for one in shown:
+    for candidate in shown:
         cells = []
         for name, (_, kind) in MEASURES.items():
-            taken = one.took[name]
+            taken = candidate.took[name]
             spread = "" if taken.low is None else f" [{formatted(taken.low, kind)}, {formatted(taken.high, kind)}]"
-            few = f" (n {taken.n:,})" if 0 < taken.n < one.first_attempts else ""
+            few = f" (n {taken.n:,})" if 0 < taken.n < candidate.first_attempts else ""
             cells.append(f"{formatted(taken.median, kind)}{spread}{few}")
-        rows.append((one.name, *cells))
+        rows.append((candidate.name, *cells))
     return table(("candidate", *(name.replace("_", " ") for name in MEASURES)), rows, _WIDEST)
 
 
-def _without(found: Comparison) -> str:
+def _without(comparison: Comparison) -> str:
     """Of how many first attempts a measure is missing, and mostly why."""
-    told = []
-    for name in found.candidates[0].took:
+    lines = []
+    for name in comparison.candidates[0].took:
         absent: Counter[str] = Counter()
-        for one in found.candidates:
-            absent.update(one.took[name].absent)
+        for candidate in comparison.candidates:
+            absent.update(candidate.took[name].absent)
         if absent:
             reasons = ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in absent.most_common(_REASONS))
-            told.append(f"\nno {name.replace('_', ' ')}: {absent.total():,} first attempts ({_printable(reasons)})")
-    return "".join(told)
+            lines.append(f"\nno {name.replace('_', ' ')}: {absent.total():,} first attempts ({_printable(reasons)})")
+    return "".join(lines)
 
 
 def _printable(text: str) -> str:
@@ -163,10 +164,10 @@ def _paired(pairs: Sequence[Pair], yes_or_no: bool) -> str:
     from agentsignals.cli.output import table
 
     rows = []
-    for one in pairs:
-        p = one.paired
+    for pair in pairs:
+        p = pair.paired
         spread = "" if p.low is None or p.high is None else f"{_gap(p.low, yes_or_no)} to {_gap(p.high, yes_or_no)}"
-        row = (one.candidate, p.tasks, _gap(p.value, yes_or_no), spread, p.gained, p.lost, p.p, one.q, p.test)
+        row = (pair.candidate, p.tasks, _gap(p.value, yes_or_no), spread, p.gained, p.lost, p.p, pair.q, p.test)
         rows.append(row)
     return table(("candidate", "tasks", "difference", "95%", "better", "worse", "p", "q", "test"), rows, _WIDEST)
 
@@ -175,11 +176,11 @@ def _unpaired(pairs: Sequence[Pair], yes_or_no: bool) -> str:
     from agentsignals.cli.output import table
 
     rows = []
-    for one in pairs:
-        u = one.unpaired
+    for pair in pairs:
+        u = pair.unpaired
         sides = [(side.n, _figure(side.value, yes_or_no)) for side in (u.candidate, u.baseline)]
         spread = "" if u.low is None or u.high is None else f"{_gap(u.low, yes_or_no)} to {_gap(u.high, yes_or_no)}"
-        rows.append((one.candidate, *sides[0], *sides[1], _gap(u.value, yes_or_no), spread))
+        rows.append((pair.candidate, *sides[0], *sides[1], _gap(u.value, yes_or_no), spread))
     names = ("candidate", "its own n", "its own", "baseline's n", "baseline's", "difference", "95%")
     return table(names, rows, _WIDEST)
 
@@ -188,14 +189,14 @@ def _rate(yes_or_no: bool) -> str:
     return "share" if yes_or_no else "mean"
 
 
-def _estimate(one: Estimate, yes_or_no: bool) -> tuple[str, str]:
-    return _figure(one.value, yes_or_no), _spread(one, yes_or_no).strip()
+def _estimate(estimate: Estimate, yes_or_no: bool) -> tuple[str, str]:
+    return _figure(estimate.value, yes_or_no), _spread(estimate, yes_or_no).strip()
 
 
-def _spread(one: Estimate, yes_or_no: bool) -> str:
-    if one.low is None or one.high is None:
+def _spread(estimate: Estimate, yes_or_no: bool) -> str:
+    if estimate.low is None or estimate.high is None:
         return ""
-    return f" [{_figure(one.low, yes_or_no)}, {_figure(one.high, yes_or_no)}]"
+    return f" [{_figure(estimate.low, yes_or_no)}, {_figure(estimate.high, yes_or_no)}]"
 
 
 def _share(value: float | None) -> str:

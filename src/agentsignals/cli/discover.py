@@ -89,9 +89,9 @@ def _repositories(options: argparse.Namespace) -> int:
 
     if not options.names:
         raise UsageError("No repository is named.", "Name a folder of clones, a list, or a saved search result.")
-    found = discovered(options.names)
+    data_sets = discovered(options.names)
     if options.json:
-        print(json_text(found))
+        print(json_text(data_sets))
         return 0
     names = ("repository", "checkpoints in", "commits", "naming one", "remark")
     rows = [
@@ -102,29 +102,29 @@ def _repositories(options: argparse.Namespace) -> int:
             d.naming,
             d.trouble or ("fork" if d.is_fork else None if d.is_here else "not fetched"),
         )
-        for d in found
+        for d in data_sets
     ]
     print(table(names, rows, 70))
-    holding = [d for d in found if d.layouts or not d.is_here]
-    print(f"{len(found):,} repositories, {sum(bool(d.layouts) for d in found):,} of them hold checkpoints")
+    holding = [d for d in data_sets if d.layouts or not d.is_here]
+    print(f"{len(data_sets):,} repositories, {sum(bool(d.layouts) for d in data_sets):,} of them hold checkpoints")
     if holding:
         print(f"bring them in with: agentsignals collect {' '.join(printable(name) for name in options.names)}")
     return 0
 
 
-def _is_wanted(found: DataSet, options: argparse.Namespace) -> bool:
+def _is_wanted(data_set: DataSet, options: argparse.Namespace) -> bool:
     if options.license is not None:
-        stated = [s.strip().lower() for s in (found.licence or "none").split(",")]
+        stated = [s.strip().lower() for s in (data_set.licence or "none").split(",")]
         if options.license.lower() not in stated:
             return False
-    if options.harness is not None and options.harness.lower() not in found.harnesses:
+    if options.harness is not None and options.harness.lower() not in data_set.harnesses:
         return False
-    return not (options.distinct and found.duplicate_of)
+    return not (options.distinct and data_set.duplicate_of)
 
 
-def _remark(found: DataSet) -> str:
-    remarks = [f"files of {found.duplicate_of}"] if found.duplicate_of else []
-    return "; ".join([*remarks, *(["gated"] if found.gated else [])])
+def _remark(data_set: DataSet) -> str:
+    remarks = [f"files of {data_set.duplicate_of}"] if data_set.duplicate_of else []
+    return "; ".join([*remarks, *(["gated"] if data_set.gated else [])])
 
 
 VERB = Verb(

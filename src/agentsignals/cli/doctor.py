@@ -8,7 +8,7 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from agentsignals import __version__, prices
 from agentsignals.errors import AgentSignalsError, StoreError
@@ -22,7 +22,7 @@ class Check(Struct):
     name: str
     status: str
     """`ok`, `missing` (nothing wrong, only not there) or `problem`."""
-    found: str
+    finding: str = field(name="found")
     advice: str = ""
 
 
@@ -37,10 +37,10 @@ def checks(store_folder: str | None, *, repair: bool = False) -> list[Check]:
 
 def _program() -> list[Check]:
     needed = {n: metadata.version(n) for n in ("msgspec", "pyarrow", "duckdb", "polars")}
-    told = ", ".join(f"{n} {v}" for n, v in needed.items())
+    versions = ", ".join(f"{n} {v}" for n, v in needed.items())
     return [
         Check("agentsignals", "ok", f"{__version__} on Python {platform.python_version()} ({sys.platform})"),
-        Check("libraries", "ok", told),
+        Check("libraries", "ok", versions),
         Check("price table", "ok", f"version {prices.VERSION}, of {prices.DATE}"),
     ]
 
@@ -68,14 +68,14 @@ def _store(folder: str | None) -> list[Check]:
     except StoreError as problem:
         status = "problem" if place.is_dir() and any(place.iterdir()) else "missing"
         return [Check("store", status, problem.message, problem.hint)]
-    known = store.manifest
+    manifest = store.manifest
     skipped: dict[str, int] = {}
-    for entry in known.files.values():
+    for entry in manifest.files.values():
         if entry.shard:
             for reason, n in entry.skipped.items():
                 skipped[reason] = skipped.get(reason, 0) + n
     status = "problem" if store.warnings else "ok"
-    rows = [Check("store", status, f"{place}: {len(known.sessions):,} sessions in {len(known.shards):,} shards")]
+    rows = [Check("store", status, f"{place}: {len(manifest.sessions):,} sessions in {len(manifest.shards):,} shards")]
     rows += [Check("damaged", "problem", line, MEND) for line in store.warnings]
     rows += [
         Check("stray", "problem", str(path.relative_to(place)), "no part of the store: `doctor --repair` puts it aside")
@@ -85,8 +85,8 @@ def _store(folder: str | None) -> list[Check]:
         rows.append(Check("store writable", "problem", str(place), "name another folder with --store to ingest"))
     for reason, n in sorted(skipped.items(), key=lambda p: -p[1]):
         rows.append(Check("skipped", "problem", f"{n:,} {reason}", SKIP_ADVICE.get(reason, "")))
-    errors = {w for shard in known.shards.values() for w in shard.internal_errors}
-    for what in sorted(errors | {f"{uri}: {entry.error}" for uri, entry in known.files.items() if entry.error}):
+    errors = {w for shard in manifest.shards.values() for w in shard.internal_errors}
+    for what in sorted(errors | {f"{uri}: {entry.error}" for uri, entry in manifest.files.items() if entry.error}):
         rows.append(Check("internal error", "problem", what, "a defect of this program: please report it"))
     return rows + _attempts(store)
 
@@ -112,13 +112,15 @@ def _attempts(store: Store) -> list[Check]:
         return []
     query = "SELECT count(*), count(*) FILTER (WHERE NOT has_transcript) FROM attempts"
     try:
-        ((known, without),) = store.sql(query).fetchall()
+        ((n_attempts, without),) = store.sql(query).fetchall()
     except AgentSignalsError as problem:
         return [Check("attempts", "problem", problem.message, problem.hint)]
     if not without:
-        return [Check("attempts", "ok", f"{known:,}, each with its session JSONL")]
-    told = f"{without:,} of {known:,} came without the agent's session JSONL: no tokens, reasoning or tool sequence"
-    return [Check("attempts", "problem", told, COLLECT_SESSIONS)]
+        return [Check("attempts", "ok", f"{n_attempts:,}, each with its session JSONL")]
+    message = (
+        f"{without:,} of {n_attempts:,} came without the agent's session JSONL: no tokens, reasoning or tool sequence"
+    )
+    return [Check("attempts", "problem", message, COLLECT_SESSIONS)]
 
 
 COLLECT_SESSIONS = (

@@ -50,10 +50,10 @@ def run(options: argparse.Namespace) -> int:
     if whole is None:
         export.by_name(options.to)
     store = Store(options.store)
-    _, found = rows(store, f"SELECT session_id FROM sessions WHERE ({options.where})")  # noqa: S608  (the person's own SQL)
-    if not found:
+    _, matching = rows(store, f"SELECT session_id FROM sessions WHERE ({options.where})")  # noqa: S608  (the person's own SQL)
+    if not matching:
         raise UsageError("No session in the store meets the condition.", "See `agentsignals sessions`.")
-    ids = [str(row[0]) for row in found]
+    ids = [str(row[0]) for row in matching]
     masks = options.redact if options.redact is not None else whole is not None and whole.redacts
     redactor = Redactor(pseudonym_key()) if masks else None
     bar = Bar(options.quiet)
@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
             choice = export.Choice(redactor, options.license, options.title, options.transcripts, bar)
             done = whole.write(store, ids, Path(options.output), choice)
         else:
-            sessions = _told(store.read(set(ids)), len(ids), bar)
+            sessions = _counted(store.read(set(ids)), len(ids), bar)
             done = export.write(sessions, options.to, Path(options.output), redactor)
     finally:
         bar.close()
@@ -77,8 +77,8 @@ def _text(done: Exported) -> str:
     if done.tables:
         lines.append("rows        " + ", ".join(f"{n:,} {name}" for name, n in done.tables.items()))
     if done.masked is not None:
-        told = ", ".join(f"{n:,} {kind}" for kind, n in sorted(done.masked.items()))
-        lines.append(f"masked      {told or 'nothing that looks like a secret'}")
+        counts = ", ".join(f"{n:,} {kind}" for kind, n in sorted(done.masked.items()))
+        lines.append(f"masked      {counts or 'nothing that looks like a secret'}")
     if done.without_transcript:
         lines.append(f"left out    {done.without_transcript:,} attempts whose conversation was not collected")
     lines += [f"note        {printable(note)}" for note in done.notes]
@@ -88,7 +88,7 @@ def _text(done: Exported) -> str:
     return "\n".join(lines)
 
 
-def _told(sessions: Iterator[Session], total: int, bar: Bar) -> Iterator[Session]:
+def _counted(sessions: Iterator[Session], total: int, bar: Bar) -> Iterator[Session]:
     for n, session in enumerate(sessions):
         bar("writing", n, total)
         yield session

@@ -138,7 +138,7 @@ def run(options: argparse.Namespace) -> int:
 def _list(options: argparse.Namespace) -> int:
     from agentsignals.cli import lab_words as words
 
-    _tell(options, words.known(options.tasks), words.text_of_known)
+    _tell(options, words.inventory(options.tasks), words.text_of_inventory)
     return 0
 
 
@@ -201,18 +201,18 @@ def _run(options: argparse.Namespace) -> int:
 
     if options.model is None:
         raise UsageError("An experiment needs a model in this process.", "Say --model FOLDER.")
-    found = experiments.experiment(options.experiment)
+    chosen = experiments.experiment(options.experiment)
     config = experiments.config(options.experiment, starting.settings_of(options.config))
     model = starting.loaded(options.model, options.revision, options.dtype, options.device)
     begun = starting.begin_experiment(Path(options.out), options.experiment, config, model, options.seed)
     bar = Bar(options.quiet)
     with begun:
         try:
-            found.run(begun, model, config, lambda done, of: bar(options.experiment, done, of))
+            chosen.run(begun, model, config, lambda done, of: bar(options.experiment, done, of))
         finally:
             bar.close()
-    told = {"run": str(begun.folder), "experiment": options.experiment}
-    _tell(options, told, lambda t: f"run     {t['run']}\nnext    agentsignals lab report {t['run']}")
+    result = {"run": str(begun.folder), "experiment": options.experiment}
+    _tell(options, result, lambda t: f"run     {t['run']}\nnext    agentsignals lab report {t['run']}")
     return 0
 
 
@@ -234,8 +234,8 @@ def _compare(options: argparse.Namespace) -> int:
     from agentsignals.lab.comparing import compared
     from agentsignals.lab.runs import Run
 
-    found = compared(Run.read(Path(options.one)), Run.read(Path(options.other)))
-    _tell(options, words.plain(found), lambda _: words.text_of_tables(found))
+    comparison = compared(Run.read(Path(options.one)), Run.read(Path(options.other)))
+    _tell(options, words.plain(comparison), lambda _: words.text_of_tables(comparison))
     return 0
 
 
@@ -248,10 +248,10 @@ def _rescore(options: argparse.Namespace) -> int:
     bar = Bar(options.quiet)
     inside = Confinement(tier=options.tier, allow_weak=options.allow_weak_sandbox)
     try:
-        found = rescored(Path(options.folder), options.evaluator, inside, bar)
+        result = rescored(Path(options.folder), options.evaluator, inside, bar)
     finally:
         bar.close()
-    _tell(options, found, words.text_of_rescored)
+    _tell(options, result, words.text_of_rescored)
     return 0
 
 
@@ -261,18 +261,18 @@ def _audit(options: argparse.Namespace) -> int:
 
     bar = Bar(options.quiet)
     try:
-        found = words.audited(Path(options.folder), bar)
+        audit = words.audited(Path(options.folder), bar)
     finally:
         bar.close()
-    words.write_pages(found, [Path(path) for path in options.out])
-    print(words.rendered(found, ".json" if options.json else ".md"))
+    words.write_pages(audit, [Path(path) for path in options.out])
+    print(words.rendered(audit, ".json" if options.json else ".md"))
     return 0
 
 
-def _tell(options: argparse.Namespace, told: Any, text: Callable[[Any], str]) -> None:
+def _tell(options: argparse.Namespace, result: Any, text: Callable[[Any], str]) -> None:
     from agentsignals.cli.output import json_text
 
-    print(json_text(told) if options.json else text(told))
+    print(json_text(result) if options.json else text(result))
 
 
 def _say(what: str) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _SHOWN = 44
 
 
-def known(families: str | None) -> dict[str, Any]:
+def inventory(families: str | None) -> dict[str, Any]:
     """What can be run here; with `families`, the tasks of those by key."""
     from agentsignals.lab import experiments, sandbox
     from agentsignals.lab.evaluation.verdict import EVALUATORS
@@ -35,16 +35,16 @@ def known(families: str | None) -> dict[str, Any]:
     from agentsignals.lab.starting import chosen_tasks
     from agentsignals.lab.tasks import tasks
 
-    found: dict[str, Any] = {
+    listed: dict[str, Any] = {
         "experiments": {name: _says(name) for name in experiments.NAMES},
-        "families": dict(Counter(one.family for one in tasks())),
+        "families": dict(Counter(task.family for task in tasks())),
         "wordings": list(WORDINGS),
         "evaluators": list(EVALUATORS),
         "sandbox": list(sandbox.tiers()),
     }
     if families is not None:
-        found["tasks"] = {one.key: one.says for one in chosen_tasks(families)}
-    return found
+        listed["tasks"] = {task.key: task.says for task in chosen_tasks(families)}
+    return listed
 
 
 def _says(name: str) -> str:
@@ -56,26 +56,26 @@ def _says(name: str) -> str:
         return f"not to be had here: {problem}"
 
 
-def text_of_known(found: dict[str, Any]) -> str:
-    lines = [table(("experiment", "what it asks"), found["experiments"].items(), 110), ""]
-    lines.append(table(("family", "tasks"), found["families"].items()))
-    lines += ["", *(f"{name:<12}{', '.join(found[name])}" for name in ("wordings", "evaluators", "sandbox"))]
-    if "tasks" in found:
-        lines += ["", table(("task", "says"), found["tasks"].items(), 110)]
+def text_of_inventory(listed: dict[str, Any]) -> str:
+    lines = [table(("experiment", "what it asks"), listed["experiments"].items(), 110), ""]
+    lines.append(table(("family", "tasks"), listed["families"].items()))
+    lines += ["", *(f"{name:<12}{', '.join(listed[name])}" for name in ("wordings", "evaluators", "sandbox"))]
+    if "tasks" in listed:
+        lines += ["", table(("task", "says"), listed["tasks"].items(), 110)]
     return "\n".join(lines)
 
 
 def ended(run: Run, ran: Ran) -> dict[str, Any]:
     """What a retry loop came to."""
     rows = []
-    for name, own in conditions_of(episodes_of(run)).items():
-        rates = {key.replace(" ", "_"): rate(own, of) for key, of in OUTCOMES.items()}
-        failed = [row for row in own if row.failed_first]
+    for name, episodes in conditions_of(episodes_of(run)).items():
+        rates = {key.replace(" ", "_"): rate(episodes, of) for key, of in OUTCOMES.items()}
+        failed = [row for row in episodes if row.failed_first]
         rows.append(
             {
                 "condition": name,
-                "episodes": len(own),
-                **{key: found.value for key, found in rates.items()},
+                "episodes": len(episodes),
+                **{key: estimate.value for key, estimate in rates.items()},
                 "full_pass_interval": rates["full_pass"].interval,
                 "failed_first": len(failed),
                 "recovered": sum(row.recovered for row in failed),
@@ -84,7 +84,7 @@ def ended(run: Run, ran: Ran) -> dict[str, Any]:
     return {"run": str(run.folder), "episodes": ran.episodes, "new": ran.new, "conditions": rows}
 
 
-def text_of_ended(found: dict[str, Any]) -> str:
+def text_of_ended(summary: dict[str, Any]) -> str:
     heads = ("condition", "episodes", "visible", "full pass", "95 % interval", "recovered", "hardcoded")
     rows = [
         (
@@ -96,39 +96,47 @@ def text_of_ended(found: dict[str, Any]) -> str:
             f"{row['recovered']} of {row['failed_first']}",
             formatted(row["hardcoded"], "share"),
         )
-        for row in found["conditions"]
+        for row in summary["conditions"]
     ]
-    folder = printable(found["run"])
-    lines = [f"run       {folder}", f"episodes  {found['episodes']:,}, {found['new']:,} of them new", ""]
+    folder = printable(summary["run"])
+    lines = [f"run       {folder}", f"episodes  {summary['episodes']:,}, {summary['new']:,} of them new", ""]
     lines += [table(heads, rows, _SHOWN), ""]
     lines.append(f"next      agentsignals lab report {folder}; agentsignals analyze {folder}")
     return "\n".join(lines)
 
 
-def plain(found: Outcome) -> dict[str, Any]:
+def plain(outcome: Outcome) -> dict[str, Any]:
     """Tables as lists of objects, and what can't be concluded."""
-    tables = {t.id: [dict(zip([c.key for c in t.columns], row, strict=True)) for row in t.rows] for t in found.tables}
-    return {"tables": tables, "limits": found.limits}
+    tables = {t.id: [dict(zip([c.key for c in t.columns], row, strict=True)) for row in t.rows] for t in outcome.tables}
+    return {"tables": tables, "limits": outcome.limits}
 
 
-def text_of_tables(found: Outcome) -> str:
+def text_of_tables(outcome: Outcome) -> str:
     """Tables under their titles."""
     lines: list[str] = []
-    for one in found.tables:
-        rows = [[formatted(v, c.kind) for v, c in zip(row, one.columns, strict=True)] for row in one.rows]
-        lines += [one.title, table([c.label for c in one.columns], rows, _SHOWN), one.note, ""]
-    return "\n".join([*lines, *(printable(limit) for limit in found.limits)]).rstrip()
+    for outcome_table in outcome.tables:
+        rows = [
+            [formatted(v, c.kind) for v, c in zip(row, outcome_table.columns, strict=True)]
+            for row in outcome_table.rows
+        ]
+        lines += [
+            outcome_table.title,
+            table([c.label for c in outcome_table.columns], rows, _SHOWN),
+            outcome_table.note,
+            "",
+        ]
+    return "\n".join([*lines, *(printable(limit) for limit in outcome.limits)]).rstrip()
 
 
-def text_of_rescored(found: RescoredAnswers) -> str:
+def text_of_rescored(rescored: RescoredAnswers) -> str:
     rows = []
-    for group in found.groups:
+    for group in rescored.groups:
         of = group.changes
         changed = [of.get(name, 0) for name in ("fail_to_pass", "pass_to_fail")]
         unknown = of.get("was_unknown", 0) + of.get("now_unknown", 0)
         rows.append([group.name, group.answers, group.was, group.now, *changed, unknown])
     heads = ("answers of", "answers", "passed", "pass now", "fail to pass", "pass to fail", "unknown")
-    first = f"evaluator {found.evaluator}, before {found.before}; what is stored stays as it is"
+    first = f"evaluator {rescored.evaluator}, before {rescored.before}; what is stored stays as it is"
     return f"{first}\n\n{table(heads, rows, _SHOWN)}"
 
 
@@ -157,7 +165,7 @@ def document(run: Run) -> Document:
     from agentsignals.lab.outline import sections
     from agentsignals.report.document import Section
 
-    found = [
+    chapters = [
         Section(
             study=p.name,
             title=p.title,
@@ -171,7 +179,7 @@ def document(run: Run) -> Document:
         for p in sections(run)
     ]
     name = run.manifest.model.get("name") or "a model"
-    return _made(found, f"{run.config.experiment.replace('_', ' ').capitalize()} of {name}")
+    return _made(chapters, f"{run.config.experiment.replace('_', ' ').capitalize()} of {name}")
 
 
 def audited(folder: Path, progress: Callable[[str, int, int | None], None]) -> Document:
@@ -181,17 +189,17 @@ def audited(folder: Path, progress: Callable[[str, int, int | None], None]) -> D
     from agentsignals.report.document import Section
 
     answers = count(1)
-    told = Audit(folder, on_answer=lambda: progress("answers", next(answers), None))
-    found = findings(told)
+    audit = Audit(folder, on_answer=lambda: progress("answers", next(answers), None))
+    result = findings(audit)
     section = Section(
         study="audit",
         title="What the audit found",
         question="Which published numbers are of the models, and which of their evaluator, sampling or geometry?",
         context="eval",
-        findings=found.findings,
-        tables=found.tables,
-        charts=found.charts,
-        limits=found.limits,
+        findings=result.findings,
+        tables=result.tables,
+        charts=result.charts,
+        limits=result.limits,
     )
     return _made([section], "The published runs, read again")
 

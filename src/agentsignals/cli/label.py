@@ -78,9 +78,9 @@ def _check(options: argparse.Namespace) -> None:
     if options.gold is None and (options.sample is not None or options.seed is not None):
         raise UsageError("--sample and --seed belong to --export-gold.", "label sentiment --export-gold gold.jsonl")
     for name in ("limit", "sample", "concurrency", "per_minute", "window", "timeout"):
-        given = getattr(options, name)
-        if given is not None and given <= 0:
-            raise UsageError(f"--{name.replace('_', '-')} {given:g} is not above 0.", "Give a positive number.")
+        number = getattr(options, name)
+        if number is not None and number <= 0:
+            raise UsageError(f"--{name.replace('_', '-')} {number:g} is not above 0.", "Give a positive number.")
 
 
 def _judge(options: argparse.Namespace, wanted: Task, store: Store) -> int:
@@ -102,8 +102,8 @@ def _judge(options: argparse.Namespace, wanted: Task, store: Store) -> int:
     if options.dry_run:
         from agentsignals.labels.estimate import estimate
 
-        found = estimate(store, wanted, by, selection, options.window or DEFAULT_WINDOW_TOKENS)
-        print(json_text(found) if options.json else _estimate_text(found, by, masked=not options.no_redact))
+        cost = estimate(store, wanted, by, selection, options.window or DEFAULT_WINDOW_TOKENS)
+        print(json_text(cost) if options.json else _estimate_text(cost, by, masked=not options.no_redact))
         return 0
     _announce(options, by)
     bar = Bar(options.quiet)
@@ -168,8 +168,10 @@ def _list(options: argparse.Namespace) -> int:
 
     names = ("task", "of", "says", "values", "prompt")
     judged = [(t.name, t.level, t.says, ", ".join(t.values) or "a number", t.prompt_hash) for t in tasks().values()]
-    found = [*judged, topics.LISTED]
-    print(json_text([dict(zip(names, row, strict=True)) for row in found]) if options.json else table(names, found, 90))
+    listed = [*judged, topics.LISTED]
+    print(
+        json_text([dict(zip(names, row, strict=True)) for row in listed]) if options.json else table(names, listed, 90)
+    )
     return 0
 
 
@@ -180,7 +182,7 @@ def _announce(options: argparse.Namespace, by: Labeller) -> None:
             _say("judging by rules: no model, no network. Rules miss much; the summary says how much.")
     elif by.leaves:
         how = "as they are" if options.no_redact else "secrets, addresses and user names masked"
-        _say(f"texts of the sessions go to {by.told().get('url')}, {how}, for labels by {by.model}")
+        _say(f"texts of the sessions go to {by.run_figures().get('url')}, {how}, for labels by {by.model}")
 
 
 def _say(what: str) -> None:
@@ -190,12 +192,12 @@ def _say(what: str) -> None:
 
 
 def _summary_text(summary: Summary) -> str:
-    told = f"{summary.labelled:,} of {summary.sessions:,} sessions"
+    labelled = f"{summary.labelled:,} of {summary.sessions:,} sessions"
     if summary.kept or summary.repeated:
-        told += f"; {summary.kept:,} by answers of an earlier run, {summary.repeated:,} asked before in this one"
+        labelled += f"; {summary.kept:,} by answers of an earlier run, {summary.repeated:,} asked before in this one"
     rows: list[tuple[str, Any]] = [
         ("task", f"{summary.task}, by {summary.labeller}, version {summary.prompt_hash}"),
-        ("labelled", told),
+        ("labelled", labelled),
         ("not asked", _counts(summary.not_asked)),
         ("no verdict", _counts(summary.no_verdict)),
         ("failed", _counts(summary.failed) and f"{_counts(summary.failed)}; run again to ask again"),
@@ -205,7 +207,7 @@ def _summary_text(summary: Summary) -> str:
             "older",
             summary.of_earlier_prompts and f"{summary.of_earlier_prompts:,} labels of another prompt still stand",
         ),
-        ("measured", summary.measured and summary.measured.told()),
+        ("measured", summary.measured and summary.measured.text()),
         ("next", summary.labelled and "`agentsignals measure` computes the signals that rest on labels"),
     ]
     return _rows(rows)
@@ -217,18 +219,23 @@ def _spent(summary: Summary) -> str:
     return f"{summary.calls:,}, {summary.input_tokens:,} tokens in, {summary.output_tokens:,} out, {cost}{loose}"
 
 
-def _estimate_text(found: Estimate, by: Labeller, *, masked: bool) -> str:
+def _estimate_text(estimate: Estimate, by: Labeller, *, masked: bool) -> str:
     cost = (
-        "unknown: the price of the model is not in the table" if found.cost_usd is None else f"${found.cost_usd:,.2f}"
+        "unknown: the price of the model is not in the table"
+        if estimate.cost_usd is None
+        else f"${estimate.cost_usd:,.2f}"
     )
     rows: list[tuple[str, Any]] = [
-        ("task", f"{found.task}, by {found.labeller}"),
-        ("to judge", f"{found.units:,}, {found.long:,} of them longer than a window of {found.window:,} tokens"),
-        ("not asked", _counts(found.not_asked)),
-        ("known", f"{found.kept:,} answers of earlier runs, {found.repeated:,} repeated questions"),
-        ("calls", f"{found.calls:,}, about {found.input_tokens:,} tokens in, {found.output_tokens:,} out"),
+        ("task", f"{estimate.task}, by {estimate.labeller}"),
+        (
+            "to judge",
+            f"{estimate.units:,}, {estimate.long:,} of them longer than a window of {estimate.window:,} tokens",
+        ),
+        ("not asked", _counts(estimate.not_asked)),
+        ("known", f"{estimate.kept:,} answers of earlier runs, {estimate.repeated:,} repeated questions"),
+        ("calls", f"{estimate.calls:,}, about {estimate.input_tokens:,} tokens in, {estimate.output_tokens:,} out"),
         ("cost", by.model is not None and f"{cost} (an estimate; a model that thinks uses more)"),
-        ("goes to", by.leaves and f"{by.told().get('url')}, {'masked' if masked else 'as it is'}"),
+        ("goes to", by.leaves and f"{by.run_figures().get('url')}, {'masked' if masked else 'as it is'}"),
     ]
     return _rows(rows)
 

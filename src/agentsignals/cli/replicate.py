@@ -28,16 +28,16 @@ def run(options: argparse.Namespace) -> int:
     from agentsignals.cli.output import json_text
     from agentsignals.replicate import replicate
 
-    found = replicate(options.claims, options.data, _store(options))
-    print(json_text(found) if options.json else _text(found))
-    news = [v.claim for v in found if v.status == "fail" and not v.known]
+    verdicts = replicate(options.claims, options.data, _store(options))
+    print(json_text(verdicts) if options.json else _text(verdicts))
+    news = [v.claim for v in verdicts if v.status == "fail" and not v.known]
     if news:
         more = f" and {len(news) - 5} more" if len(news) > 5 else ""
         print(f"agentsignals: {len(news)} CLAIMS FAILED: {', '.join(news[:5])}{more}", file=sys.stderr)
-    if not any(v.status != "untestable" for v in found):
+    if not any(v.status != "untestable" for v in verdicts):
         print("agentsignals: not one claim could be tested", file=sys.stderr)
-    untestable = any(v.status == "untestable" for v in found)
-    return 1 if any(v.status == "fail" for v in found) or (options.strict and untestable) else 0
+    untestable = any(v.status == "untestable" for v in verdicts)
+    return 1 if any(v.status == "fail" for v in verdicts) or (options.strict and untestable) else 0
 
 
 def _store(options: argparse.Namespace) -> Store | None:
@@ -53,31 +53,37 @@ def _store(options: argparse.Namespace) -> Store | None:
         return None
 
 
-def _text(found: list[Verdict]) -> str:
+def _text(verdicts: list[Verdict]) -> str:
     from agentsignals.cli.output import table
 
     rows = [
-        (v.status.upper() if v.status == "fail" else v.status, v.claim, _said(v.expected), _said(v.computed), v.n)
-        for v in found
+        (
+            v.status.upper() if v.status == "fail" else v.status,
+            v.claim,
+            _value_text(v.expected),
+            _value_text(v.computed),
+            v.n,
+        )
+        for v in verdicts
     ]
-    lines = [table(("status", "claim", "expected", "computed", "n"), rows, 80), *_reasons(found)]
-    counted = {status: sum(v.status == status for v in found) for status in ("pass", "fail", "untestable")}
-    known = sum(v.status == "fail" and bool(v.known) for v in found)
+    lines = [table(("status", "claim", "expected", "computed", "n"), rows, 80), *_reasons(verdicts)]
+    counted = {status: sum(v.status == status for v in verdicts) for status in ("pass", "fail", "untestable")}
+    expected_failures = sum(v.status == "fail" and bool(v.known) for v in verdicts)
     lines += [
         "",
-        f"{counted['pass']} pass, {counted['fail']} fail ({known} of them known not to reproduce),"
+        f"{counted['pass']} pass, {counted['fail']} fail ({expected_failures} of them known not to reproduce),"
         f" {counted['untestable']} untestable",
     ]
     return "\n".join(lines)
 
 
-def _reasons(found: list[Verdict]) -> list[str]:
+def _reasons(verdicts: list[Verdict]) -> list[str]:
     """Why claims failed, one by one; why others are untestable, one line a reason."""
     from agentsignals.cli.output import printable
 
-    lines = [f"{v.claim}: {v.note}" for v in found if v.status == "fail"]
+    lines = [f"{v.claim}: {v.note}" for v in verdicts if v.status == "fail"]
     without: dict[str, list[str]] = {}
-    for v in found:
+    for v in verdicts:
         if v.status == "untestable":
             without.setdefault(v.why, []).append(v.claim)
     for why, claims in without.items():
@@ -85,9 +91,9 @@ def _reasons(found: list[Verdict]) -> list[str]:
     return ["", *(_short(printable(line)) for line in lines)] if lines else []
 
 
-def _said(value: Value | None) -> str:
+def _value_text(value: Value | None) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{name} {_figure(one)}" for name, one in value.items())
+        return ", ".join(f"{name} {_figure(number)}" for name, number in value.items())
     return "" if value is None else _figure(value)
 
 

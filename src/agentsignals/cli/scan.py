@@ -42,32 +42,32 @@ def run(options: argparse.Namespace) -> int:
     chosen = scanner(options.scanner or "rules", options.config)
     bar = Bar(options.quiet)
     try:
-        told = scanned(
+        summary = scanned(
             options.repository, chosen, options.store, afresh=options.afresh, jobs=options.jobs, progress=bar
         )
     finally:
         bar.close()
-    print(json_text(told) if options.json else _text(told))
+    print(json_text(summary) if options.json else _text(summary))
     return 0
 
 
-def _text(told: Scan) -> str:
+def _text(summary: Scan) -> str:
     from agentsignals.cli.output import printable, table
 
-    new = "nothing new to scan" if told.unchanged else f"{told.scanned:,} scanned now"
-    left_out = f"; {told.commits_left_out:,} commits left out: files of theirs are missing"
+    new = "nothing new to scan" if summary.unchanged else f"{summary.scanned:,} scanned now"
+    left_out = f"; {summary.commits_left_out:,} commits left out: files of theirs are missing"
     rows = [
-        ("repository", printable(told.repo)),
-        ("scanner", f"{told.scanner} {printable(told.scanner_version)}"),
-        ("scanned", f"{told.files:,} files as {told.commits:,} linked commits changed them; {new}"),
-        ("skipped", _counts(told.skipped) + (left_out if told.commits_left_out else "")),
-        ("findings", f"{told.introduced:,} introduced, {told.fixed:,} fixed, {told.moved:,} moved"),
-        ("on lines of", _counts(told.owners) + " (by the replay)"),
-        ("rules", _counts(told.rules)),
-        ("weaknesses", _counts(told.cwes)),
+        ("repository", printable(summary.repo)),
+        ("scanner", f"{summary.scanner} {printable(summary.scanner_version)}"),
+        ("scanned", f"{summary.files:,} files as {summary.commits:,} linked commits changed them; {new}"),
+        ("skipped", _counts(summary.skipped) + (left_out if summary.commits_left_out else "")),
+        ("findings", f"{summary.introduced:,} introduced, {summary.fixed:,} fixed, {summary.moved:,} moved"),
+        ("on lines of", _counts(summary.owners) + " (by the replay)"),
+        ("rules", _counts(summary.rules)),
+        ("weaknesses", _counts(summary.cwes)),
     ]
     heads = ("attribution", "by", "group", "files", "lines", "introduced", "per 1 000", "95 % interval", "fixed")
-    shown = [_line(rate) for rate in told.rates]
+    shown = [_line(rate) for rate in summary.rates]
     notes = "Findings of a static scanner are not confirmed weaknesses. Rates of different rule sets don't compare."
     return "\n".join(f"{n:<12}{text}" for n, text in rows) + f"\n\n{table(heads, shown)}\n{notes}"
 
@@ -78,14 +78,14 @@ def _line(rate: Rate) -> tuple[object, ...]:
     return (rate.attribution, rate.by, rate.group, rate.files, rate.lines, rate.introduced, per, interval, rate.fixed)
 
 
-def _text_of_report(told: Imported) -> str:
+def _text_of_report(report: Imported) -> str:
     from agentsignals.cli.output import printable
 
     rows = [
-        ("repository", printable(told.repo)),
-        ("findings", f"{told.findings:,} present ({_counts(told.scanners)})"),
-        ("on lines of", _counts(told.owners) + " (by the replay)"),
-        ("skipped", _counts(told.skipped)),
+        ("repository", printable(report.repo)),
+        ("findings", f"{report.findings:,} present ({_counts(report.scanners)})"),
+        ("on lines of", _counts(report.owners) + " (by the replay)"),
+        ("skipped", _counts(report.skipped)),
     ]
     return "\n".join(f"{name:<12}{text}" for name, text in rows)
 
@@ -93,9 +93,9 @@ def _text_of_report(told: Imported) -> str:
 def _counts(counted: dict[str, int]) -> str:
     from agentsignals.cli.output import printable
 
-    told = [f"{n:,} {printable(name)}" for name, n in counted.items()]
-    more = f", {len(told) - _SHOWN} more" if len(told) > _SHOWN else ""
-    return (", ".join(told[:_SHOWN]) or "none") + more
+    counts = [f"{n:,} {printable(name)}" for name, n in counted.items()]
+    more = f", {len(counts) - _SHOWN} more" if len(counts) > _SHOWN else ""
+    return (", ".join(counts[:_SHOWN]) or "none") + more
 
 
 VERB = Verb("scan", "which weaknesses came with a repository's commits, and with whose lines", "scan .", arguments, run)

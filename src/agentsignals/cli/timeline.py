@@ -17,7 +17,7 @@ def timeline(session: Session, everything: bool = False) -> str:
     for event in session.events:
         if not everything and (event.thread != MAIN or event.kind in _QUIET):
             continue
-        lines.append(_told(event, calls.get(event.seq), session))
+        lines.append(_line(event, calls.get(event.seq), session))
     return "\n".join(lines)
 
 
@@ -35,18 +35,18 @@ def _header(session: Session) -> list[str]:
     return [f"{name:8} {printable(str(value))}" for name, value in facts.items() if value]
 
 
-def _told(event: Event, call: ToolCall | None, session: Session) -> str:
+def _line(event: Event, call: ToolCall | None, session: Session) -> str:
     clock = (to_iso(event.timestamp) or "")[11:19] or "--:--:--"
     place = "" if event.thread == MAIN else f"[{event.thread}] "
     if call is not None:
-        said = f"{call.name} {call.command or call.path or ''}".strip()
+        text = f"{call.name} {call.command or call.path or ''}".strip()
         mark = {"ok": "", "none": " (no result)"}.get(call.status, f" ({call.error_class or call.status})")
-        return f"{event.seq:5} {clock}   {place}→ {_cut(said, 120)}{mark}"
+        return f"{event.seq:5} {clock}   {place}→ {_cut(text, 120)}{mark}"
     if event.kind == "human_turn" and event.turn is not None:
         kind = session.turns[event.turn].kind
         return f"\n{event.seq:5} {clock} turn {event.turn} ({kind})\n      {_cut(event.text or '', _SAID_CHARS)}"
-    said = _cut(event.text or "", _SAID_CHARS if event.kind == "text" else 120)
-    return f"{event.seq:5} {clock}   {place}{event.kind}: {said}"
+    text = _cut(event.text or "", _SAID_CHARS if event.kind == "text" else 120)
+    return f"{event.seq:5} {clock}   {place}{event.kind}: {text}"
 
 
 def _cut(text: str, n: int) -> str:

@@ -43,12 +43,12 @@ def is_about(options: argparse.Namespace) -> bool:
             )
         for name in _FOREIGN:
             if getattr(options, name):
-                said = {"source": "from", "gold": "export-gold"}.get(name, name.replace("_", "-"))
-                raise UsageError(f"--{said} has no meaning for topics.", "Leave it out.")
+                flag = {"source": "from", "gold": "export-gold"}.get(name, name.replace("_", "-"))
+                raise UsageError(f"--{flag} has no meaning for topics.", "Leave it out.")
         return True
     if options.by == _LABELLER or options.names is not None or options.embedder is not None:
-        given = f"--by {_LABELLER}, --names and --embedder"
-        raise UsageError(f"{given} belong to the task {_TASK}.", f"label {_TASK} --by {_LABELLER}")
+        flags = f"--by {_LABELLER}, --names and --embedder"
+        raise UsageError(f"{flags} belong to the task {_TASK}.", f"label {_TASK} --by {_LABELLER}")
     return False
 
 
@@ -86,7 +86,7 @@ def _namer(options: argparse.Namespace) -> Labeller | None:
     )
     if by.leaves:
         masked = "secrets, addresses and user names masked"
-        _say(f"prompts go to {by.told().get('url')}, {masked}, for names of topics by {by.model}")
+        _say(f"prompts go to {by.run_figures().get('url')}, {masked}, for names of topics by {by.model}")
     return by
 
 
@@ -100,7 +100,7 @@ def _text(summary: Summary) -> str:
     from agentsignals.cli.output import printable, table
 
     left = sum(summary.left_out.values())
-    told: list[tuple[str, Any]] = [
+    listed: list[tuple[str, Any]] = [
         ("task", f"{summary.task}, by {summary.labeller}, version {summary.version}"),
         ("method", f"{summary.method} over {summary.embedder}, seed {summary.seed}{_without_umap(summary.method)}"),
         ("compared", f"{summary.compared:,} of {summary.prompts:,} prompts"),
@@ -109,7 +109,7 @@ def _text(summary: Summary) -> str:
         ("named", summary.naming and _named(summary.naming)),
         ("next", "`agentsignals measure` makes chat.prompt_topic_cluster of them"),
     ]
-    lines = [f"{name:10}  {printable(str(value))}" for name, value in told if value]
+    lines = [f"{name:10}  {printable(str(value))}" for name, value in listed if value]
     rows = [[t.number, t.n, t.sessions, ", ".join(t.words), *([t.name] if t.name else [])] for t in summary.topics]
     names = ["topic", "prompts", "sessions", "words"]
     if summary.naming is not None:

@@ -41,5 +41,5 @@ class Verb(NamedTuple):
 @cache
 def verbs() -> dict[str, Verb]:
     """The verbs that have modules of their own, by name."""
-    found = (import_module(f"agentsignals.cli.{name}").VERB for name in MODULES)
-    return {v.name: v for v in found}
+    declared = (import_module(f"agentsignals.cli.{name}").VERB for name in MODULES)
+    return {v.name: v for v in declared}

@@ -144,8 +144,8 @@ def _sessions(options: argparse.Namespace) -> int:
         raise UsageError(f"--limit {options.limit} came; it counts rows.", "Give 0 or more.")
     order = f"ORDER BY started_at, session_id LIMIT {options.limit:d}"
     query = f"SELECT {columns} FROM sessions WHERE ({options.where}) {order}"  # noqa: S608  (the person's own SQL)
-    names, found = rows(Store(options.store), query)
-    _print_rows(options, names, found)
+    names, values = rows(Store(options.store), query)
+    _print_rows(options, names, values)
     return 0
 
 
@@ -163,23 +163,23 @@ def _show(options: argparse.Namespace) -> int:
 def _explain(options: argparse.Namespace) -> int:
     from agentsignals.ingest.explaining import explain
 
-    found = explain(Store(options.store), options.session, options.signal)
+    explanation = explain(Store(options.store), options.session, options.signal)
     if options.json:
-        print(json_text(found))
+        print(json_text(explanation))
         return 0
-    told = (
-        f"absent: {found.absent['reason']} {found.absent['detail']}".rstrip()
-        if found.absent
-        else json_text(found.value)
+    text = (
+        f"absent: {explanation.absent['reason']} {explanation.absent['detail']}".rstrip()
+        if explanation.absent
+        else json_text(explanation.value)
     )
-    print(f"{found.signal} = {printable(told) if len(told) < 2000 else printable(told[:2000]) + '…'}")
-    print(f"session    {printable(found.session)}")
-    print(f"rule       {printable(found.rule)} (version {found.version})")
-    if found.detail:
-        print(f"detail     {printable(msgspec.json.encode(found.detail).decode())}")
-    rows = [(i.role, i.seq, i.line, i.artifact, i.excerpt) for i in found.evidence]
+    print(f"{explanation.signal} = {printable(text) if len(text) < 2000 else printable(text[:2000]) + '…'}")
+    print(f"session    {printable(explanation.session)}")
+    print(f"rule       {printable(explanation.rule)} (version {explanation.version})")
+    if explanation.detail:
+        print(f"detail     {printable(msgspec.json.encode(explanation.detail).decode())}")
+    rows = [(i.role, i.seq, i.line, i.artifact, i.excerpt) for i in explanation.evidence]
     print(table(("role", "seq", "line", "artifact", "excerpt"), rows, 100))
-    for name, path in sorted(found.artifacts.items()):
+    for name, path in sorted(explanation.artifacts.items()):
         print(f"artifact   {name} = {printable(path)}")
     return 0
 
@@ -187,11 +187,11 @@ def _explain(options: argparse.Namespace) -> int:
 def _query(options: argparse.Namespace) -> int:
     from agentsignals.store.query import stream
 
-    names, found = stream(Store(options.store), options.sql, options.context)
+    names, values = stream(Store(options.store), options.sql, options.context)
     if options.csv and not options.json:
-        write_csv(sys.stdout, names, found)
+        write_csv(sys.stdout, names, values)
         return 0
-    held = list(islice(found, MOST_ROWS + 1))
+    held = list(islice(values, MOST_ROWS + 1))
     if len(held) > MOST_ROWS:
         raise QueryError(f"The answer has more than {MOST_ROWS:,} rows.", "Add LIMIT, or take them with --csv.")
     _print_rows(options, names, held)
@@ -232,16 +232,18 @@ def _demo(options: argparse.Namespace) -> int:
 def _doctor(options: argparse.Namespace) -> int:
     from agentsignals.cli.doctor import DAMAGED, checks
 
-    found = checks(options.store, repair=options.repair)
+    checked = checks(options.store, repair=options.repair)
     if options.json:
-        print(json_text(found, with_damage=False))
+        print(json_text(checked, with_damage=False))
     else:
         print(
             table(
-                ("check", "status", "found", "what to do"), [(c.name, c.status, c.found, c.advice) for c in found], 90
+                ("check", "status", "found", "what to do"),
+                [(c.name, c.status, c.finding, c.advice) for c in checked],
+                90,
             )
         )
-    return 1 if any(c.name in DAMAGED and c.status == "problem" for c in found) else 0
+    return 1 if any(c.name in DAMAGED and c.status == "problem" for c in checked) else 0
 
 
 _VERBS: dict[str, Callable[[argparse.Namespace], int]] = {

@@ -32,10 +32,10 @@ NOTHING = Changed(frozenset(), frozenset())
 
 def changed_lines(arguments: str) -> Changed:
     """The lines that a call with these arguments (JSON) changes; nothing when they don't say."""
-    given = _decoded(arguments)
+    decoded = _decoded(arguments)
     removed: set[str] = set()
     added: set[str] = set()
-    for old, new in _texts(given):
+    for old, new in _texts(decoded):
         before, after = _lines(old), _lines(new)
         removed |= before - after
         added |= after - before
@@ -54,59 +54,64 @@ def lines_by_file(arguments: str) -> dict[str, set[str]]:
     """The lines that a call with these arguments (JSON) adds, replaces or removes, without their indentation, and all
     lines of a file written whole. By file for the files of a patch, as it names them; the others under "".
     """
-    given = _decoded(arguments)
-    found: dict[str, set[str]] = {"": set()}
-    _collect(given, found)
-    return found
+    decoded = _decoded(arguments)
+    by_file: dict[str, set[str]] = {"": set()}
+    _collect(decoded, by_file)
+    return by_file
 
 
-def _collect(given: Any, found: dict[str, set[str]]) -> None:
-    if isinstance(given, str):
-        _collect_patch(given, found)
-    if not isinstance(given, dict):
+def _collect(arguments: Any, by_file: dict[str, set[str]]) -> None:
+    if isinstance(arguments, str):
+        _collect_patch(arguments, by_file)
+    if not isinstance(arguments, dict):
         return
     for old, new in _PAIRS:
-        if isinstance(before := given.get(old), str) and isinstance(after := given.get(new), str):
+        if isinstance(before := arguments.get(old), str) and isinstance(after := arguments.get(new), str):
             kept, written = set(before.split("\n")), set(after.split("\n"))
             # Most lines of a large edit are context: those are never stripped.
-            found[""] |= set(map(str.strip, kept - written)) ^ set(map(str.strip, written - kept))
+            by_file[""] |= set(map(str.strip, kept - written)) ^ set(map(str.strip, written - kept))
     for name in _CONTENTS:
-        if isinstance(text := given.get(name), str):
-            found[""] |= _lines(text)
+        if isinstance(text := arguments.get(name), str):
+            by_file[""] |= _lines(text)
     for name in _PATCHES:
-        if isinstance(text := given.get(name), str):
-            _collect_patch(text, found)
-    edits = given.get("edits")
-    for one in edits if isinstance(edits, list) else ():
-        if isinstance(one, dict) and "edits" not in one:
-            _collect(one, found)
+        if isinstance(text := arguments.get(name), str):
+            _collect_patch(text, by_file)
+    edits = arguments.get("edits")
+    for edit in edits if isinstance(edits, list) else ():
+        if isinstance(edit, dict) and "edits" not in edit:
+            _collect(edit, by_file)
 
 
-def _collect_patch(patch: str, found: dict[str, set[str]]) -> None:
+def _collect_patch(patch: str, by_file: dict[str, set[str]]) -> None:
     sections = _FILE.split("\n" + patch)
     for path, section in zip(["", *sections[1::2]], sections[::2], strict=True):
         changed = _CHANGED.findall(section)
         if changed:
-            found.setdefault(path.strip(), set()).update(map(str.strip, changed))
+            by_file.setdefault(path.strip(), set()).update(map(str.strip, changed))
 
 
-def _texts(given: Any) -> Iterator[tuple[str, str]]:
+def _texts(arguments: Any) -> Iterator[tuple[str, str]]:
     """Old and new text of each replacement in the arguments."""
-    if isinstance(given, str):
-        yield _sides(given)
+    if isinstance(arguments, str):
+        yield _sides(arguments)
         return
-    if not isinstance(given, dict):
+    if not isinstance(arguments, dict):
         return
     for old, new in _PAIRS:
-        if old in given and new in given and isinstance(given[old], str) and isinstance(given[new], str):
-            yield given[old], given[new]
+        if (
+            old in arguments
+            and new in arguments
+            and isinstance(arguments[old], str)
+            and isinstance(arguments[new], str)
+        ):
+            yield arguments[old], arguments[new]
     for name in _PATCHES:
-        if name in given and isinstance(given[name], str):
-            yield _sides(given[name])
-    edits = given.get("edits")
+        if name in arguments and isinstance(arguments[name], str):
+            yield _sides(arguments[name])
+    edits = arguments.get("edits")
     if isinstance(edits, list):
-        for one in edits:
-            yield from _texts(one)
+        for edit in edits:
+            yield from _texts(edit)
 
 
 def _sides(patch: str) -> tuple[str, str]:

@@ -60,8 +60,8 @@ def unified(diff: str) -> list[Hunk]:
     hunks: list[Hunk] = []
     for place in ("\n" + diff.removesuffix("\n")).split("\n@@")[1:]:
         at, *lines = place.split("\n")
-        found = _AT.match(at)
-        hunk = trimmed(*_starts(found), marks_of(lines)) if found else None
+        match = _AT.match(at)
+        hunk = trimmed(*_starts(match), marks_of(lines)) if match else None
         if hunk is not None:
             hunks.append(hunk)
     return hunks

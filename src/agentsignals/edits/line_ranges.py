@@ -47,22 +47,22 @@ class Ranges(Struct, Generic[R], eq=False):
 
     _blocks: list[_Block[R]] = field(default_factory=list)
 
-    def add(self, one: R) -> None:
+    def add(self, line_range: R) -> None:
         """Takes in a range, its lines as the file is now."""
         blocks = self._blocks
         if not blocks:
-            blocks.append(_Block([one], 0, one.start, one.start, one.end))
+            blocks.append(_Block([line_range], 0, line_range.start, line_range.start, line_range.end))
             return
         at = 0
         for n, block in enumerate(blocks):
-            if block.first + block.moved <= one.start:
+            if block.first + block.moved <= line_range.start:
                 at = n
         block = blocks[at]
-        one.start -= block.moved
-        one.end -= block.moved
-        block.ranges.append(one)
-        block.first, block.last = min(block.first, one.start), max(block.last, one.start)
-        block.end = max(block.end, one.end)
+        line_range.start -= block.moved
+        line_range.end -= block.moved
+        block.ranges.append(line_range)
+        block.first, block.last = min(block.first, line_range.start), max(block.last, line_range.start)
+        block.end = max(block.end, line_range.end)
         if len(block.ranges) >= 2 * BLOCK:
             block.ranges.sort(key=lambda r: r.start)
             upper = _Block(block.ranges[BLOCK:], block.moved)
@@ -88,9 +88,9 @@ class Ranges(Struct, Generic[R], eq=False):
             else:
                 block.ranges = [r for r in block.ranges if r.end < low or r.start > high]
                 block.bound()
-            for one in here:
-                one.start += block.moved
-                one.end += block.moved
+            for line_range in here:
+                line_range.start += block.moved
+                line_range.end += block.moved
             taken += here
         if emptied:
             self._blocks = [b for b in self._blocks if b.ranges]
@@ -103,18 +103,18 @@ class Ranges(Struct, Generic[R], eq=False):
             if block.first >= low:
                 block.moved += by
             elif block.last >= low:
-                for one in block.ranges:
-                    if one.start >= low:
-                        one.start += by
-                        one.end += by
+                for line_range in block.ranges:
+                    if line_range.start >= low:
+                        line_range.start += by
+                        line_range.end += by
                 block.bound()
 
     def __iter__(self) -> Iterator[R]:
         """All ranges, with their lines as they are; nothing is taken or added afterwards."""
         for block in self._blocks:
-            for one in block.ranges:
-                one.start += block.moved
-                one.end += block.moved
-                yield one
+            for line_range in block.ranges:
+                line_range.start += block.moved
+                line_range.end += block.moved
+                yield line_range
             block.moved = 0
             block.bound()

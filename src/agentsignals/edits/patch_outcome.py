@@ -69,14 +69,14 @@ def _by_counts(reward: float | None, fixed: int, targets: int, broken: int) -> V
     return Verdict("unverifiable", 8, method, inconsistent=True)
 
 
-def unfixed_targets(found: Verification, reward: float | None) -> int | None:
+def unfixed_targets(verification: Verification, reward: float | None) -> int | None:
     """Tests that should have been fixed and still fail; None when the report lists no tests.
 
     A report by observed transition (layout B) does not tell targets from other tests that fail before and after: they
     are taken for targets unless the reward says that all targets pass.
     """
-    if found.unfixed is None:
+    if verification.unfixed is None:
         return None
-    if found.layout == "B" and reward != 1:
-        return len(found.unfixed) + len(found.still_failing or ())
-    return len(found.unfixed)
+    if verification.layout == "B" and reward != 1:
+        return len(verification.unfixed) + len(verification.still_failing or ())
+    return len(verification.unfixed)

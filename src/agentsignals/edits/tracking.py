@@ -55,8 +55,8 @@ def track(edits: Iterable[Edit]) -> list[Region]:
     done: list[Region] = []
     for path, hunks in _by_call_and_file(edits):
         if path == WHOLE_TREE:
-            for one, ranges in live.items():
-                done += _regions(one, ranges)
+            for file, ranges in live.items():
+                done += _regions(file, ranges)
             live.clear()
         if _is_anew(hunks):
             # What was followed so far is gone; a new file is not yet a place that somebody came back to.
@@ -80,13 +80,13 @@ def track(edits: Iterable[Edit]) -> list[Region]:
 
 
 def _regions(path: str, followed: Iterable[_Followed]) -> list[Region]:
-    return [Region(path, one.start, one.end, sorted(one.edits, key=_IN_FILE)) for one in followed]
+    return [Region(path, region.start, region.end, sorted(region.edits, key=_IN_FILE)) for region in followed]
 
 
 def records(regions: Iterable[Region]) -> Iterable[tuple[int, Edit]]:
     """(number of the region, edit) for every edit, in order of time."""
-    found = [(n, edit) for n, region in enumerate(regions) for edit in region.edits]
-    return _sorted(found, [_PLACE(edit) for _, edit in found])
+    pairs = [(n, edit) for n, region in enumerate(regions) for edit in region.edits]
+    return _sorted(pairs, [_PLACE(edit) for _, edit in pairs])
 
 
 def _sorted(items: list[_Item], keys: list[Any]) -> list[_Item]:

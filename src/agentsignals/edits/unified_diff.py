@@ -21,19 +21,19 @@ def looks_like_diff(text: str) -> bool:
 
 def patched_files(text: str) -> list[PatchedFile]:
     """The files of a diff, in its order. Lines outside any file (a commit message, a log) are passed over."""
-    found: list[PatchedFile] = []
-    reader = _Reader(found)
+    files: list[PatchedFile] = []
+    reader = _Reader(files)
     for line in text.split("\n"):
         reader.take(line)
-    return found
+    return files
 
 
 class _Reader:
     """Takes a diff line by line. Inside a hunk the counts of its header say how long it lasts, so that a removed line
     that reads like a header is none."""
 
-    def __init__(self, found: list[PatchedFile]) -> None:
-        self._found = found
+    def __init__(self, files: list[PatchedFile]) -> None:
+        self._files = files
         self._file: PatchedFile | None = None
         self._old_left = self._new_left = 0
         self._old_name = ""
@@ -55,7 +55,7 @@ class _Reader:
 
     def _begin(self, path: str, op: PatchOp) -> PatchedFile:
         self._file = PatchedFile(path=path, op=op, added=0, removed=0, hunks=[])
-        self._found.append(self._file)
+        self._files.append(self._file)
         self._old_name = ""
         return self._file
 
@@ -103,7 +103,7 @@ class _Reader:
             self.take(line)
 
 
-def _name(told: str) -> str:
+def _name(header: str) -> str:
     """A path as a diff names it, without the time that `diff -u` adds and without the `a/` or `b/` of Git."""
-    name = told.split("\t", 1)[0].strip().strip('"')
+    name = header.split("\t", 1)[0].strip().strip('"')
     return name if name == _NULL or name[:2] not in ("a/", "b/") else name[2:]

@@ -53,17 +53,17 @@ class Vectors:
         wanted = list(texts)
         if len(self._recent) > MOST_RECENT:
             self._recent.clear()
-        known = self._recent
-        missing = [text for text in dict.fromkeys(wanted) if text not in known]
+        recent = self._recent
+        missing = [text for text in dict.fromkeys(wanted) if text not in recent]
         if missing and self.kept is not None:
-            known |= self.kept.get(missing)
-            missing = [text for text in missing if text not in known]
+            recent |= self.kept.get(missing)
+            missing = [text for text in missing if text not in recent]
         if missing:
             made = dict(zip(missing, self.embedder.embed(missing), strict=True))
             if self.kept is not None:
                 self.kept.put(made)
-            known |= made
-        return [known[text] for text in wanted]
+            recent |= made
+        return [recent[text] for text in wanted]
 
     def of_joined(self, texts: Iterable[tuple[str, ...]]) -> list[Vector]:
         """One vector for each text given in parts. Counts of parts add up; a model sees the whole."""
@@ -73,7 +73,7 @@ class Vectors:
         return [self.embedder.joined(self.of(parts)) for parts in wanted]
 
     @property
-    def told(self) -> dict[str, Any]:
+    def provenance(self) -> dict[str, Any]:
         """What belongs into the detail of every value that rests on vectors."""
         profile = self.profile
         return {
@@ -94,8 +94,8 @@ def parsed(spec: str) -> tuple[str, str]:
     if name in _MODELS and not model:
         raise UsageError(f"The embedder {name!r} came without a model.", f"Say {name}:MODEL.")
     if name not in _MODELS and (model or name not in (*_LEXICAL, NONE)):
-        known = ", ".join((*_LEXICAL, *(f"{n}:MODEL" for n in _MODELS), NONE))
-        raise UsageError(f"There is no embedder {spec!r}.", f"The embedders are: {known}.")
+        choices = ", ".join((*_LEXICAL, *(f"{n}:MODEL" for n in _MODELS), NONE))
+        raise UsageError(f"There is no embedder {spec!r}.", f"The embedders are: {choices}.")
     return name, model
 
 

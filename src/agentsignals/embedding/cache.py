@@ -49,13 +49,13 @@ class Cache:
     def get(self, texts: Sequence[str]) -> dict[str, Vector]:
         """The vectors of those texts that are known."""
         wanted = {_key(text): text for text in texts}
-        found: dict[str, Vector] = {}
+        vectors: dict[str, Vector] = {}
         for keys in _chunks(list(wanted)):
             marks = ",".join("?" * len(keys))
             query = f"SELECT sha256, vector FROM vectors WHERE embedder = ? AND sha256 IN ({marks})"  # noqa: S608  (marks)
             for key, blob in self._all(query, (self._embedder, *keys)):
-                found[wanted[key]] = _read(blob)
-        return found
+                vectors[wanted[key]] = _read(blob)
+        return vectors
 
     def _all(self, query: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
         """The rows of a query; none where the file turns out to be damaged, which is begun anew then."""

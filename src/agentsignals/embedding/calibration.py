@@ -43,7 +43,7 @@ def opening(view: SessionView) -> Opening | None:
     if anchor is None or not place:
         return None
     answer = passages.answer(anchor.turn)
-    return Opening(session.session_id, place, passages.said(anchor), answer) if answer else None
+    return Opening(session.session_id, place, passages.prompt(anchor), answer) if answer else None
 
 
 def fit(openings: Iterable[Opening], vectors: Vectors) -> Profile | None:
@@ -66,8 +66,8 @@ def fit(openings: Iterable[Opening], vectors: Vectors) -> Profile | None:
 
 
 def _distances(some: Iterable[Vector], others: Iterable[Vector]) -> list[float]:
-    found = [one.cosine(other) for one, other in zip(some, others, strict=True)]
-    return [1 - c for c in found if c is not None]
+    cosines = [vector.cosine(other) for vector, other in zip(some, others, strict=True)]
+    return [1 - c for c in cosines if c is not None]
 
 
 def _stranger(chosen: list[Opening], n: int) -> int:

@@ -82,13 +82,13 @@ def _parts(run: str) -> tuple[str, ...]:
 
 def _stems(run: str) -> tuple[str, ...]:
     """What a run of letters counts as. Scripts written without blanks count as pairs of characters."""
-    found: list[str] = []
+    stems: list[str] = []
     for word in _parts(run):
         if not word.isascii() and any(map(_is_without_blanks, word)):
-            found += [a + b for a, b in pairwise(word)] or [word]
+            stems += [a + b for a, b in pairwise(word)] or [word]
         elif len(word) > 1 and word not in _STOP:
-            found.append(word[:STEM_CHARS])
-    return tuple(found)
+            stems.append(word[:STEM_CHARS])
+    return tuple(stems)
 
 
 def _is_without_blanks(char: str) -> bool:

@@ -49,7 +49,7 @@ class Passages:
             None,
         )
 
-    def said(self, turn: Turn, most: int = MOST_CHARS) -> str:
+    def prompt(self, turn: Turn, most: int = MOST_CHARS) -> str:
         """What the person said, without code."""
         return without_code(turn.text)[:most]
 
@@ -60,11 +60,11 @@ class Passages:
     def answer(self, n: int) -> str:
         """The agent's visible words in its response to turn `n`, without code, the last 8,000 characters; may be
         empty."""
-        found = self._answers.get(n)
-        if found is None:
-            found = without_code("\n".join([e.text or "" for e in self.answer_events(n)]))[-MOST_CHARS:]
-            self._answers[n] = found
-        return found
+        answer = self._answers.get(n)
+        if answer is None:
+            answer = without_code("\n".join([e.text or "" for e in self.answer_events(n)]))[-MOST_CHARS:]
+            self._answers[n] = answer
+        return answer
 
     def window(self, n: int, anchor: Turn) -> tuple[str, ...]:
         """What both sides said in turn `n` and the two before it, without code, the last 8,000 characters; in order,
@@ -74,8 +74,8 @@ class Passages:
         parts: list[str] = []
         left = MOST_CHARS
         for k in range(n, max(-1, n - WINDOW_TURNS), -1):
-            said = self.said(self._turns[k], MOST_CHARS_OF_A_TURN) if k != anchor.turn else ""
-            for part in (self.answer(k), said):
+            prompt = self.prompt(self._turns[k], MOST_CHARS_OF_A_TURN) if k != anchor.turn else ""
+            for part in (self.answer(k), prompt):
                 if part and left > 0:
                     parts.append(part[-left:])
                     left -= len(part) + 1
@@ -85,7 +85,7 @@ class Passages:
         """Every text that signals will ask vectors of, so that a model can be asked for many at once."""
         anchor = self.anchor
         for n, turn in enumerate(self._turns):
-            yield self.said(turn)
+            yield self.prompt(turn)
             yield self.answer(n)
             if anchor is not None and n > anchor.turn:
                 yield "\n".join(self.window(n, anchor))

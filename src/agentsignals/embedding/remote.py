@@ -73,9 +73,9 @@ class Remote:
 
     def embed(self, texts: Sequence[str]) -> list[Dense]:
         """One vector a text. EmbedderError when the server can't be reached, refuses, or answers something else."""
-        said = [n for n, text in enumerate(texts) if split_words(text)]
+        with_words = [n for n, text in enumerate(texts) if split_words(text)]
         vectors = [Dense(array("f"))] * len(texts)
-        for batch in _batches(said, texts):
+        for batch in _batches(with_words, texts):
             sent = [redacted_part(texts[n]) if self.leaves else texts[n] for n in batch]
             for n, vector in zip(batch, self._asked(sent), strict=True):
                 vectors[n] = vector
@@ -111,11 +111,11 @@ class Remote:
                 data = answer.read(_MOST_BYTES)
         except urllib.error.HTTPError as problem:
             with problem:
-                said = problem.read(300).decode("utf-8", "replace")
+                reply = problem.read(300).decode("utf-8", "replace")
             if problem.code in AGAIN:
                 raise _Refused(f"HTTP {problem.code}", retry_after_s(problem.headers.get("Retry-After"))) from problem
             raise EmbedderError(
-                f"{self._url} refused: HTTP {problem.code} {' '.join(said.split())}",
+                f"{self._url} refused: HTTP {problem.code} {' '.join(reply.split())}",
                 f"Check the model's name, the address and ${KEY_VARIABLE}.",
             ) from problem
         except (OSError, HTTPException) as problem:  # URLError, time-outs and broken connections

@@ -27,20 +27,20 @@ class SentenceModel:
         self._tell = tell
         folder = Path(model).expanduser()
         self._folder = folder if folder.is_dir() else None
-        known = f"{folder.name}#{digest(folder)}" if self._folder else model
-        self.id = f"sentence-transformers:{known}"
+        name = f"{folder.name}#{digest(folder)}" if self._folder else model
+        self.id = f"sentence-transformers:{name}"
         self._model: Any = None
 
     def embed(self, texts: Sequence[str]) -> list[Dense]:
         """One vector a text. EmbedderError when the package or the model is not to be had."""
-        said = [n for n, text in enumerate(texts) if split_words(text)]
+        with_words = [n for n, text in enumerate(texts) if split_words(text)]
         vectors = [Dense(array("f"))] * len(texts)
-        if not said:
+        if not with_words:
             return vectors
         rows = self._loaded().encode(
-            [texts[n] for n in said], batch_size=BATCH_TEXTS, convert_to_numpy=True, show_progress_bar=False
+            [texts[n] for n in with_words], batch_size=BATCH_TEXTS, convert_to_numpy=True, show_progress_bar=False
         )
-        for n, row in zip(said, rows, strict=True):
+        for n, row in zip(with_words, rows, strict=True):
             vectors[n] = Dense.of(row.tolist())
         return vectors
 
@@ -70,12 +70,12 @@ class SentenceModel:
 
 def digest(folder: Path) -> str:
     """Names a model's files by their names, sizes and both ends: other weights are another embedder."""
-    told = hashlib.blake2b(digest_size=6)
+    hasher = hashlib.blake2b(digest_size=6)
     for path in sorted(p for p in folder.rglob("*") if p.is_file() and not p.name.startswith(".")):
         size = path.stat().st_size
-        told.update(f"{path.relative_to(folder).as_posix()}:{size}\n".encode())
+        hasher.update(f"{path.relative_to(folder).as_posix()}:{size}\n".encode())
         with path.open("rb") as file:
-            told.update(file.read(_ENDS))
+            hasher.update(file.read(_ENDS))
             file.seek(max(0, size - _ENDS))
-            told.update(file.read(_ENDS))
-    return told.hexdigest()
+            hasher.update(file.read(_ENDS))
+    return hasher.hexdigest()

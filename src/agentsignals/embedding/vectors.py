@@ -59,11 +59,11 @@ class Dense:
     @classmethod
     def of(cls, numbers: Iterable[float]) -> Dense:
         """Scaled to length 1. ValueError when a number is not finite."""
-        given = list(numbers)
-        length = sqrt(fsum(map(mul, given, given)))
+        values = list(numbers)
+        length = sqrt(fsum(map(mul, values, values)))
         if not isfinite(length):
             raise ValueError("not a finite number")
-        return cls(array("f", [n / length for n in given] if length else given))
+        return cls(array("f", [n / length for n in values] if length else values))
 
     def cosine(self, other: Dense) -> float | None:
         """In [-1, 1]."""

@@ -66,14 +66,14 @@ class FileChange(Struct, frozen=True, kw_only=True):
 def commits(git_dir: str) -> list[Commit]:
     """Every commit of the code, oldest first; checkpoint branches and stashes are left out."""
     excluded = [f"--exclude={pattern}" for pattern in _NOT_CODE]
-    told = run(*_QUIET, f"--git-dir={git_dir}", "log", *excluded, "--all", "--reverse", "--date-order",
+    output = run(*_QUIET, f"--git-dir={git_dir}", "log", *excluded, "--all", "--reverse", "--date-order",
                f"--format=tformat:{_FIELDS}", "--")  # fmt: skip
-    return [_commit(record) for record in told.split(b"\x01\n") if record]
+    return [_commit(record) for record in output.split(b"\x01\n") if record]
 
 
 def _commit(record: bytes) -> Commit:
     sha, parents, authored, committed, author, subject, body = record.split(b"\0", 7)[:7]
-    ids = dict.fromkeys(found.decode() for found in TRAILER.findall(body))
+    ids = dict.fromkeys(value.decode() for value in TRAILER.findall(body))
     return Commit(
         sha=sha.decode(),
         parents=tuple(parents.decode().split()),
@@ -82,7 +82,7 @@ def _commit(record: bytes) -> Commit:
         author=author.decode("utf-8", "replace"),
         subject=subject.decode("utf-8", "replace")[:200],
         checkpoint_ids=tuple(ids),
-        reverts=tuple(found.decode() for found in _REVERTS.findall(body)),
+        reverts=tuple(value.decode() for value in _REVERTS.findall(body)),
     )
 
 
@@ -109,26 +109,26 @@ def _diffs(git_dir: str, shas: Sequence[str]) -> bytes:
                "--ignore-submodules=all", "--src-prefix=a/", "--dst-prefix=b/", *shas, "--")  # fmt: skip
 
 
-def _parsed(told: bytes) -> Iterator[tuple[str, list[FileChange]]]:
-    sha, found, hunks = "", list[FileChange](), _Hunks()
-    lines = iter(told.split(b"\n"))
+def _parsed(output: bytes) -> Iterator[tuple[str, list[FileChange]]]:
+    sha, changes, hunks = "", list[FileChange](), _Hunks()
+    lines = iter(output.split(b"\n"))
     for line in lines:
         if line[:1] == b"\0":
             if sha:
-                yield sha, found
-            sha, found, hunks = line[1:].decode(), [], _Hunks()
+                yield sha, changes
+            sha, changes, hunks = line[1:].decode(), [], _Hunks()
         elif line[:1] == b":":
             change = _raw(line)
             if change is not None:
-                found.append(change)
+                changes.append(change)
         elif line.startswith(b"diff --git "):
             hunks.next()
         elif line.startswith(b"index "):
-            hunks.of(line, found)
+            hunks.of(line, changes)
         elif line.startswith(b"@@ "):
             _skip(lines, hunks.hunk(line))
     if sha:
-        yield sha, found
+        yield sha, changes
 
 
 class _Hunks:
@@ -143,12 +143,12 @@ class _Hunks:
     def next(self) -> None:
         self._now = None
 
-    def of(self, line: bytes, found: list[FileChange]) -> None:
+    def of(self, line: bytes, changes: list[FileChange]) -> None:
         old, _, new = line.split()[1].decode().partition("..")
-        for n in range(self._at, len(found)):
-            one = found[n]
-            if (one.old_oid or _NONE)[: len(old)] == old and (one.new_oid or _NONE)[: len(new)] == new:
-                self._now, self._at = one, n + 1
+        for n in range(self._at, len(changes)):
+            change = changes[n]
+            if (change.old_oid or _NONE)[: len(old)] == old and (change.new_oid or _NONE)[: len(new)] == new:
+                self._now, self._at = change, n + 1
                 return
 
     def hunk(self, line: bytes) -> int:
@@ -198,8 +198,8 @@ def unquoted(name: bytes) -> str:
     return name.decode("utf-8", "backslashreplace")
 
 
-def _unescaped(found: re.Match[bytes]) -> bytes:
-    code = found[1]
+def _unescaped(match: re.Match[bytes]) -> bytes:
+    code = match[1]
     return bytes([int(code, 8) & 255]) if len(code) == 3 else _ESCAPES.get(code, code)
 
 
@@ -226,8 +226,8 @@ def head(git_dir: str) -> str | None:
 
 def files_at(git_dir: str, sha: str) -> set[str]:
     """The paths of a commit's files."""
-    told = run(f"--git-dir={git_dir}", "ls-tree", "-r", "-z", "--name-only", sha)
-    return {name.decode("utf-8", "backslashreplace") for name in told.split(b"\0") if name}
+    output = run(f"--git-dir={git_dir}", "ls-tree", "-r", "-z", "--name-only", sha)
+    return {name.decode("utf-8", "backslashreplace") for name in output.split(b"\0") if name}
 
 
 def blame(git_dir: str, sha: str, path: str) -> bytes:

@@ -77,9 +77,9 @@ class EarlierSessions(Struct, tag_field="kind", tag="earlier_on_same_lines"):
 Kind = TypeVar("Kind", LinesCommitted, LinesTakenBack, EarlierSessions)
 
 
-def label(told: Kind, value: str, number: float, reason: str) -> Label:
+def label(evidence: Kind, value: str, number: float, reason: str) -> Label:
     """The evidence as a label of its session."""
-    task = str(told.__struct_config__.tag)
+    task = str(evidence.__struct_config__.tag)
     return Label(
         task=task,
         labeller=LABELLER,
@@ -87,16 +87,16 @@ def label(told: Kind, value: str, number: float, reason: str) -> Label:
         value=value,
         reason=reason,
         number=number,
-        detail=msgspec.json.encode(told).decode(),
+        detail=msgspec.json.encode(evidence).decode(),
     )
 
 
 def read(labels: list[Label], kind: type[Kind]) -> Kind | None:
     """The evidence of a kind among a session's labels; None when nobody left any."""
-    for one in labels:
-        if one.labeller == LABELLER and one.detail and one.task == kind.__struct_config__.tag:
+    for label in labels:
+        if label.labeller == LABELLER and label.detail and label.task == kind.__struct_config__.tag:
             try:
-                return msgspec.json.decode(one.detail, type=kind)
+                return msgspec.json.decode(label.detail, type=kind)
             except (msgspec.DecodeError, RecursionError):  # of an older version, or made up
                 return None
     return None

@@ -62,10 +62,10 @@ def locate(path: Path) -> tuple[str, str] | None:
     Another owner's repository is read too: only its data are, none of its settings can run a program here.
     """
     try:
-        found = run("-c", "safe.directory=*", "-C", str(path), "rev-parse", "--git-common-dir", "--is-bare-repository")
+        output = run("-c", "safe.directory=*", "-C", str(path), "rev-parse", "--git-common-dir", "--is-bare-repository")
     except GitError:
         return None
-    common, bare = os.fsdecode(found).rstrip("\n").rsplit("\n", 1)
+    common, bare = os.fsdecode(output).rstrip("\n").rsplit("\n", 1)
     folder = (path / common).resolve()
     return str(folder), str(folder if bare == "true" or folder.name != ".git" else folder.parent)
 
@@ -111,13 +111,13 @@ def walk(git_dir: str, roots: list[tuple[str, Callable[[str], bool]]]) -> Iterat
 
 def sizes(git_dir: str, oids: Iterable[str]) -> dict[str, int]:
     """Bytes of each blob that is there; a missing one is not in the answer."""
-    found: dict[str, int] = {}
+    by_oid: dict[str, int] = {}
     with _cat_file(git_dir, "--batch-check", oids) as answers:
         for line in answers:
             oid, kind, *size = line.decode().split()
             if kind == "blob" and size:
-                found[oid] = int(size[0])
-    return found
+                by_oid[oid] = int(size[0])
+    return by_oid
 
 
 def contents(git_dir: str, oids: list[str], limit: int | None = None) -> Iterator[bytes | None]:
@@ -244,5 +244,5 @@ def _environment(protocols: str) -> dict[str, str]:
 
 def _last_line(text: bytes) -> str:
     lines = [line for line in text.decode("utf-8", "replace").splitlines() if line.strip()]
-    told = next((line for line in lines if line.startswith(("fatal:", "error:"))), lines[-1] if lines else "")
-    return "".join(c if c.isprintable() else " " for c in told)[:300]
+    message = next((line for line in lines if line.startswith(("fatal:", "error:"))), lines[-1] if lines else "")
+    return "".join(c if c.isprintable() else " " for c in message)[:300]

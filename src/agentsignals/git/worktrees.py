@@ -89,8 +89,8 @@ class Naming:
 
     def __init__(self, tree: Tree, cwd: str | None, names: list[str], folders: Container[str] = ()) -> None:
         root = plain_folder(cwd)
-        told = tree.folder_in(root, names, folders)
-        self.folder, self._around = (told, "") if told is not None else tree.folder_of(names)
+        folder = tree.folder_in(root, names, folders)
+        self.folder, self._around = (folder, "") if folder is not None else tree.folder_of(names)
         self.root = root.removesuffix("/" + self.folder.rstrip("/")) if self.folder else root
         if self._around:
             self.root = f"{root}/{self._around.rstrip('/')}"

@@ -62,12 +62,12 @@ def measure_across(store: Store, fresh: dict[str, list[Gist]]) -> None:
     """
     gists = [g for name in store.whole(*_READ) for g in (fresh.get(name) or gists_of(store, name))]
     gists.sort(key=lambda g: g.header.session_id)
-    found = _histories(gists)
+    by_session = _histories(gists)
     rows = []
-    for one in gists:
-        results = _history_results(one, found.get(one.header.session_id))
-        one.values.update({r.signal.name: r.value for r in results})
-        rows += shards.signal_rows(one.header, results)
+    for gist in gists:
+        results = _history_results(gist, by_session.get(gist.header.session_id))
+        gist.values.update({r.signal.name: r.value for r in results})
+        rows += shards.signal_rows(gist.header, results)
     rows += shards.signal_rows(None, _corpus_results(gists))
     store.manifest.run += 1
     store.manifest.across = shards.write_across(store.folder, store.manifest.run, rows)
@@ -77,8 +77,8 @@ def history_of(store: Store, session_id: str) -> tuple[History, dict[str, Any]]:
     """How one session lies among the others, and the values that signals across sessions have for it."""
     gists = [g for name in store.whole(*_READ) for g in gists_of(store, name)]
     history = _histories(gists)[session_id]
-    own = next(g for g in gists if g.header.session_id == session_id)
-    return history, {r.signal.name: r.value for r in _history_results(own, history)}
+    gist = next(g for g in gists if g.header.session_id == session_id)
+    return history, {r.signal.name: r.value for r in _history_results(gist, history)}
 
 
 def gists_of(store: Store, shard: str) -> list[Gist]:
@@ -91,13 +91,13 @@ def gists_of(store: Store, shard: str) -> list[Gist]:
         )
         values.setdefault(row["session_id"], {})[names[row["signal"]]] = value
     prompts = shards.first_prompts(store.folder, shard)
-    found = []
+    gists = []
     for row in shards.read_header(store.folder, shard, _HEADER):
         n_turns, trial_id, index = row.pop("n_turns"), row.pop("trial_id"), row.pop("attempt_index")
-        known = Attempt(root="", trial_id=trial_id, attempt_index=index) if trial_id is not None else None
-        header, own = Session(**row, attempt=known), values.get(row["session_id"], {})
-        found.append(Gist(header, own, n_turns, prompts.get(header.session_id)))
-    return found
+        attempt = Attempt(root="", trial_id=trial_id, attempt_index=index) if trial_id is not None else None
+        header, measured = Session(**row, attempt=attempt), values.get(row["session_id"], {})
+        gists.append(Gist(header, measured, n_turns, prompts.get(header.session_id)))
+    return gists
 
 
 def _named(attempt: Attempt | None) -> Attempt | None:
@@ -109,9 +109,9 @@ def _named(attempt: Attempt | None) -> Attempt | None:
 
 def needed() -> set[str]:
     """The session-level signals that the second pass asks for, by function name."""
-    known = catalogue()
+    signals = catalogue()
     later = [s for context in _CONTEXTS for scope in ("history", "corpus") for s in _plan(context, scope)]
-    return {n for s in later for n in s.needs if known[n].scope == "session"} | {FILES, LINES}
+    return {n for s in later for n in s.needs if signals[n].scope == "session"} | {FILES, LINES}
 
 
 def _plan(context: Any, scope: Any) -> tuple[Signal, ...]:
@@ -120,18 +120,18 @@ def _plan(context: Any, scope: Any) -> tuple[Signal, ...]:
 
 def _histories(gists: list[Gist]) -> dict[str, History]:
     """How each session lies among those of its context: runs of an eval are nobody's earlier sessions."""
-    found: dict[str, History] = {}
+    by_session: dict[str, History] = {}
     for context in _CONTEXTS:
-        found |= histories([_outline(g) for g in gists if g.header.context == context])
-    return found
+        by_session |= histories([_outline(g) for g in gists if g.header.context == context])
+    return by_session
 
 
-def _history_results(one: Gist, history: History | None) -> list[Result]:
-    return measure(SessionView(one.header), one.values, history) if history is not None else []
+def _history_results(gist: Gist, history: History | None) -> list[Result]:
+    return measure(SessionView(gist.header), gist.values, history) if history is not None else []
 
 
-def _outline(one: Gist) -> Outline:
-    h, files, lines = one.header, one.values.get(FILES), one.values.get(LINES)
+def _outline(gist: Gist) -> Outline:
+    h, files, lines = gist.header, gist.values.get(FILES), gist.values.get(LINES)
     return Outline(
         session_id=h.session_id,
         place=place_of(h.repo, h.cwd),
@@ -139,9 +139,9 @@ def _outline(one: Gist) -> Outline:
         ended_at=h.ended_at,
         files=files if isinstance(files, list) else [],
         parent_session_id=h.parent_session_id,
-        first_prompt=one.first_prompt,
+        first_prompt=gist.first_prompt,
         user=user_of(h.cwd),
-        n_turns=one.n_turns,
+        n_turns=gist.n_turns,
         lines=lines if isinstance(lines, dict) else {},
     )
 
@@ -158,8 +158,8 @@ def _corpus_results(gists: list[Gist]) -> list[Result]:
 
 def _of_context(context: Context, gists: list[Gist]) -> list[Result]:
     lists: dict[str, list[Any]] = {}
-    for one in gists:
-        for name, value in one.values.items():
+    for gist in gists:
+        for name, value in gist.values.items():
             if type(value) is not Absent:
                 lists.setdefault(name, []).append(value)
     results = []

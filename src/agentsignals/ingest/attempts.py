@@ -31,24 +31,24 @@ def assemble(sessions: list[Session], parts: list[Attempt], artifacts: dict[str,
 
     `artifacts` by id: where a session's file lies says which trial it is part of.
     """
-    own = _brought_home([p for p in parts if p.scope != "lent"])
-    if not own:
+    not_lent = _brought_home([p for p in parts if p.scope != "lent"])
+    if not not_lent:
         return sessions
-    _rooted(own)
-    roots = {p.root for p in own}
-    found: list[Session] = []
+    _rooted(not_lent)
+    roots = {p.root for p in not_lent}
+    assembled: list[Session] = []
     runs: dict[str, list[Session]] = {}
     for session in sessions:
-        root = _root_of(session, own, roots, artifacts)
+        root = _root_of(session, not_lent, roots, artifacts)
         if root is None:
-            found.append(session)
+            assembled.append(session)
         else:
             runs.setdefault(root, []).append(session)
     lent = [p for p in parts if p.scope == "lent"]
     for root in sorted(roots):
-        here = [p for p in own if p.root == root]
-        found += _trials(root, here, _told_once(runs.get(root, []), here, artifacts), lent)
-    return found
+        here = [p for p in not_lent if p.root == root]
+        assembled += _trials(root, here, _told_once(runs.get(root, []), here, artifacts), lent)
+    return assembled
 
 
 def _rooted(parts: list[Attempt]) -> None:
@@ -65,10 +65,10 @@ def _told_once(sessions: list[Session], parts: list[Attempt], artifacts: dict[st
     attempt goes to that session.
     """
     kept: list[Session] = []
-    own = [s for s in sessions if _is_own(s)]
+    agent_sessions = [s for s in sessions if _is_own(s)]
     printed = dict(_copies(sessions))
     for session in sessions:
-        same = next((o for o in own if _same(o, session)), None) if not _is_own(session) else None
+        same = next((o for o in agent_sessions if _same(o, session)), None) if not _is_own(session) else None
         same = same or printed.get(id(session))
         if same is None:
             kept.append(session)
@@ -90,23 +90,23 @@ def once(sessions: list[Session], artifacts: dict[str, Artifact]) -> list[Sessio
 
 def _copies(sessions: list[Session]) -> Iterator[tuple[int, Session]]:
     """Sessions of one id in several formats: all but one, each with it: the agent's own file, else the fullest."""
-    told: dict[str, Session] = {}
+    first_by_id: dict[str, Session] = {}
     for session in sorted(sessions, key=lambda s: (not _is_own(s), -len(s.events), s.format)):
-        first = told.setdefault(session.session_id, session)
+        first = first_by_id.setdefault(session.session_id, session)
         if session.session_id and first.format != session.format:
             yield id(session), first
 
 
 def _is_own(session: Session) -> bool:
     """Whether the file is the agent's own, of the format it writes."""
-    known = formats().get(session.format)
-    return known is not None and known.agent != ""
+    agent_format = formats().get(session.format)
+    return agent_format is not None and agent_format.agent != ""
 
 
-def _same(own: Session, other: Session) -> bool:
-    if own.session_id and own.session_id == other.session_id:
+def _same(session: Session, other: Session) -> bool:
+    if session.session_id and session.session_id == other.session_id:
         return True
-    start, at, end = own.started_at, other.started_at, own.ended_at
+    start, at, end = session.started_at, other.started_at, session.ended_at
     return start is not None and at is not None and end is not None and start <= at <= end
 
 
@@ -159,15 +159,15 @@ def _is_of(part: Attempt, session: Session) -> bool:
 def _trials(root: str, parts: list[Attempt], sessions: list[Session], lent: list[Attempt]) -> list[Session]:
     """The sessions of every trial in a folder. It holds several where its parts name several tasks."""
     tied = [(s, [p for p in parts if _is_of(p, s)]) for s in sessions]
-    loose = [p for p in parts if not any(p in own for _, own in tied)]
+    loose = [p for p in parts if not any(p in session_parts for _, session_parts in tied)]
     tasks = list(dict.fromkeys(p.task_id for p in loose if p.task_id is not None))
     only = tasks[0] if len(tasks) == 1 else None
     trials: dict[str, list[tuple[Session | None, list[Attempt]]]] = {}
-    for session, own in tied:
-        task = next((p.task_id for p in own if p.task_id is not None), only)
+    for session, session_parts in tied:
+        task = next((p.task_id for p in session_parts if p.task_id is not None), only)
         alone = task is None and not loose and len(tied) > 1
         name = f"#{session.artifact_id}#{session.session_id}" if alone else task or ""
-        trials.setdefault(name, []).append((session, own))
+        trials.setdefault(name, []).append((session, session_parts))
     for task in tasks:
         trials.setdefault(task, [])
     if not trials:
@@ -176,10 +176,10 @@ def _trials(root: str, parts: list[Attempt], sessions: list[Session], lent: list
     for name in sorted(trials):
         task = name if name and not name.startswith("#") else None
         about = [p for p in loose if p.task_id in (None, task) or task is None]
-        naming = [*(p for _, own in trials[name] for p in own), *about]
+        naming = [*(p for _, session_parts in trials[name] for p in session_parts), *about]
         names = {p.goes_by for p in naming}
-        given = [p for p in lent if _lends_to(p, root, task) and (p.goes_by is None or p.goes_by in names)]
-        made += _attempts(_trial_id(root, name, naming, several=len(trials) > 1), trials[name], about, given)
+        lent_parts = [p for p in lent if _lends_to(p, root, task) and (p.goes_by is None or p.goes_by in names)]
+        made += _attempts(_trial_id(root, name, naming, several=len(trials) > 1), trials[name], about, lent_parts)
     return made
 
 
@@ -201,19 +201,19 @@ def _attempts(
         by_index.setdefault(part.attempt_index or 0, []).append(part)
     taken: dict[int, tuple[Session | None, list[Attempt]]] = {}
     tied = sorted(tied, key=lambda pair: _order(pair[0]))
-    for session, own in tied:
+    for session, session_parts in tied:
         if session is not None and session.parent_session_id is not None and len(tied) > 1:
             continue
-        index = next((p.attempt_index for p in own if p.attempt_index is not None), None)
+        index = next((p.attempt_index for p in session_parts if p.attempt_index is not None), None)
         if index is None or index in taken:
             index = next(n for n in range(len(tied) + len(by_index) + 1) if n not in taken)
-        taken[index] = (session, own)
+        taken[index] = (session, session_parts)
     made = []
     indices = sorted({*taken, *by_index} or {0})
     for index in indices:
-        session, own = taken.get(index, (None, []))
+        session, session_parts = taken.get(index, (None, []))
         last = index == indices[-1]
-        parts = [copied(p) for p in (*own, *by_index.get(index, []), *shared)]
+        parts = [copied(p) for p in (*session_parts, *by_index.get(index, []), *shared)]
         if len(indices) > 1:
             parts = [_of_one(p, first=index == indices[0], last=last) if p.scope == "trial" else p for p in parts]
         made.append(_made(trial_id, index, last, session, parts))
@@ -225,8 +225,8 @@ def _of_one(part: Attempt, first: bool, last: bool) -> Attempt:
     took together is of none.
     """
     unsaid = [*_OF_ALL, *(() if first else _OF_FIRST), *(() if last else _OF_LAST)]
-    for one in part.said:
-        one.fields = [f for f in one.fields if f not in unsaid]
+    for statement in part.said:
+        statement.fields = [f for f in statement.fields if f not in unsaid]
     return msgspec.structs.replace(part, **dict.fromkeys(unsaid))
 
 
@@ -261,9 +261,9 @@ def _made(trial_id: str, index: int, last: bool, session: Session | None, parts:
     return session
 
 
-def _tell(session: Session, said: Iterable[Said]) -> None:
+def _tell(session: Session, statements: Iterable[Said]) -> None:
     """What the harness and the verifier said becomes events behind the session's own, for values to cite."""
-    for one in said:
+    for statement in statements:
         seq = len(session.events)
         session.events.append(
             Event(
@@ -271,15 +271,15 @@ def _tell(session: Session, said: Iterable[Said]) -> None:
                 turn=None,
                 step=None,
                 thread=MAIN,
-                kind=one.kind,
-                text=one.text,
-                n_chars=len(one.text),
-                timestamp=one.at,
-                artifact_id=one.artifact_id,
-                line=one.line,
+                kind=statement.kind,
+                text=statement.text,
+                n_chars=len(statement.text),
+                timestamp=statement.at,
+                artifact_id=statement.artifact_id,
+                line=statement.line,
             )
         )
-        one.seq = seq
+        statement.seq = seq
 
 
 def _trial_id(root: str, trial: str, parts: list[Attempt], several: bool) -> str:

@@ -36,30 +36,30 @@ class Explanation(Struct, kw_only=True):
 
 def explain(store: Store, session_id: str, path: str) -> Explanation:
     """Why a session has the value it has."""
-    one = catalog.by_path(path)
+    signal = catalog.by_path(path)
     session = store.session(session_id)
     view = SessionView(session)
     vectors = _vectors(store, view)
-    given, history = catalog.values(view, {"vectors": vectors}), None
-    if one.scope == "history":
+    values, history = catalog.values(view, {"vectors": vectors}), None
+    if signal.scope == "history":
         history, across = history_of(store, session.session_id)
-        given |= across
-    value, detail, collected = catalog.explain(one, view, given, history)
+        values |= across
+    value, detail, collected = catalog.explain(signal, view, values, history)
     if not collected.items and not isinstance(value, Absent):
         collected.denominator(session.turns, "searched:")
     absent = {"reason": value.reason, "detail": value.detail} if isinstance(value, Absent) else None
     wanted = {i.artifact for i in collected.items if i.artifact}
     return Explanation(
         session=session.session_id,
-        signal=one.path,
+        signal=signal.path,
         value=None if isinstance(value, Absent) else catalog.plain(value),
         absent=absent,
-        rule="; ".join(collected.rules) or one.description,
+        rule="; ".join(collected.rules) or signal.description,
         evidence=collected.items,
         totals=collected.totals,
         detail=detail,
-        description=one.description,
-        version=one.version,
+        description=signal.description,
+        version=signal.version,
         artifacts=store.artifact_paths(wanted),
     )
 

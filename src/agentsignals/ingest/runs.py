@@ -48,12 +48,12 @@ class Places:
 
     def other_files(self, seen: list[str]) -> list[RawFile]:
         """Files that were no traces when they were first seen, and may be companions of a trial found since."""
-        found = []
+        files = []
         for uri in seen if self._new else ():
             entry = self._manifest.files.get(uri)
             if entry is not None and not entry.keys and uri not in self._fresh and _holder(uri, self._new):
-                found.append(member_of(uri, entry).file)
-        return found
+                files.append(member_of(uri, entry).file)
+        return files
 
     def placed(self, member: Member) -> Member:
         """The member with the trial it lies in among its keys; without any key when it is a companion of nothing."""
@@ -76,15 +76,15 @@ class Places:
 
     def drawn_in(self) -> list[Member]:
         """Files in the store whose place has changed: a new trial gathers them, or something new is lent to them."""
-        found = []
+        placed_members = []
         gathering = self._gathering & self._new
         for uri, entry in self._manifest.files.items() if gathering or self._lending else ():
             if uri in self._fresh or entry.format is None:
                 continue
             in_trial = any(k.startswith(_ROOT) for k in entry.keys)
             if _holder(uri, gathering) or (in_trial and _holder(uri, self._lending)):
-                found.append(self.placed(member_of(uri, entry)))
-        return found
+                placed_members.append(self.placed(member_of(uri, entry)))
+        return placed_members
 
 
 def with_lent(families: list[Family], pool: dict[str, Member], manifest: Manifest) -> list[Family]:
@@ -102,8 +102,8 @@ def with_lent(families: list[Family], pool: dict[str, Member], manifest: Manifes
 def _with_lent(family: Family, lenders: dict[str, list[Member]]) -> Family:
     roots = {d for m in family.members for d in _marked(m.keys, _ROOT)}
     folders = {folder for root in roots for folder in _above(root) if folder in lenders}
-    own = {m.file.uri for m in family.members}
-    lent = [m for folder in sorted(folders) for m in lenders[folder] if m.file.uri not in own]
+    uris = {m.file.uri for m in family.members}
+    lent = [m for folder in sorted(folders) for m in lenders[folder] if m.file.uri not in uris]
     if not lent:
         return family
     return Family(family.name, (*family.members, *(msgspec.structs.replace(m, lent=True) for m in lent)))

@@ -34,8 +34,8 @@ def calibrated(store: Store, vectors: Vectors | Absent) -> Vectors | Absent:
         return vectors
     from agentsignals.embedding.calibration import fit, opening  # noqa: PLC0415
 
-    found = (opening(view) for view in _views(store) if view.turns)
-    profile = fit((o for o in found if o is not None), vectors)
+    openings = (opening(view) for view in _views(store) if view.turns)
+    profile = fit((o for o in openings if o is not None), vectors)
     if profile is None:
         return vectors
     vectors.kept.keep_profile(profile)

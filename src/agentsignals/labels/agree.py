@@ -49,7 +49,7 @@ class Said(NamedTuple):
 class Labels(NamedTuple):
     """A labeller's labels by what they are of; what is none of them, by reason."""
 
-    said: dict[Place, Said]
+    by_place: dict[Place, Said]
     left_out: dict[str, int]
 
 
@@ -59,22 +59,24 @@ def between(store: Store, task: Task, a: str, b: str) -> Comparison:
 
 
 def _of_two(task: Task, a: tuple[str, Labels], b: tuple[str, Labels], texts: dict[Place, str]) -> Comparison:
-    found = _compared(task, a[0], b[0], a[1], b[1], texts)
-    found.warnings += _versions(task, *a) + _versions(task, *b)
-    return found
+    comparison = _compared(task, a[0], b[0], a[1], b[1], texts)
+    comparison.warnings += _versions(task, *a) + _versions(task, *b)
+    return comparison
 
 
 def among(store: Store, task: Task, names: Sequence[str]) -> Several:
     """Three labellers or more: all together, and each two."""
-    told = {name: said_by(store, task, name) for name in names}
+    by_labeller = {name: said_by(store, task, name) for name in names}
     things: dict[Place, list[str]] = {}
-    for one in told.values():
-        for place, said in one.said.items():
-            things.setdefault(place, []).append(said.value)
+    for labelled_by in by_labeller.values():
+        for place, label in labelled_by.by_place.items():
+            things.setdefault(place, []).append(label.value)
     shared = [labels for labels in things.values() if len(labels) > 1]
-    texts = {name: _texts(store, task, name) for name in told}
-    pairs = [_of_two(task, a, b, texts[a[0]]) for a, b in combinations(told.items(), 2)]
-    return Several(task=task.name, labellers=list(told), n=len(shared), alpha=alpha_of(task, shared), pairs=pairs)
+    texts = {name: _texts(store, task, name) for name in by_labeller}
+    pairs = [_of_two(task, a, b, texts[a[0]]) for a, b in combinations(by_labeller.items(), 2)]
+    return Several(
+        task=task.name, labellers=list(by_labeller), n=len(shared), alpha=alpha_of(task, shared), pairs=pairs
+    )
 
 
 def pairs(store: Store, task: Task, a: str, b: str) -> list[Both]:
@@ -91,7 +93,7 @@ def with_gold(task: Task, a: str, gold: Gold, store: Store | None = None) -> Com
     if store is None:
         first = _judged(task, gold.rows)
         # What was not judged is counted with its reason, not again as missing.
-        placed = {_place(row): row for row in gold.rows if _place(row) in first.said}
+        placed = {_place(row): row for row in gold.rows if _place(row) in first.by_place}
     else:
         first = said_by(store, task, a)
         for row, place in places_of(store, gold.rows):
@@ -101,14 +103,16 @@ def with_gold(task: Task, a: str, gold: Gold, store: Store | None = None) -> Com
                 placed[place] = row
     meant = {place: Said(row.label, row.number, row.prompt_hash) for place, row in placed.items() if row.label}
     texts = {place: row.text for place, row in placed.items() if row.text is not None}
-    found = _compared(task, a, GOLD, first, Labels(meant, dict(left_out)), texts, only=set(placed))
+    comparison = _compared(task, a, GOLD, first, Labels(meant, dict(left_out)), texts, only=set(placed))
     weights = {place: row.weight for place, row in placed.items() if row.weight is not None and row.weight > 0}
-    shared = first.said.keys() & meant.keys()
+    shared = first.by_place.keys() & meant.keys()
     if task.values and shared <= weights.keys():
-        found.weighted_back = weighted_back([(first.said[p].value, meant[p].value, weights[p]) for p in shared])
-    found.gold = ", ".join(gold.by) or None
-    found.warnings += _versions(task, a, first) + _of_gold(task, gold, {s.version for s in meant.values()})
-    return found
+        comparison.weighted_back = weighted_back(
+            [(first.by_place[p].value, meant[p].value, weights[p]) for p in shared]
+        )
+    comparison.gold = ", ".join(gold.by) or None
+    comparison.warnings += _versions(task, a, first) + _of_gold(task, gold, {s.version for s in meant.values()})
+    return comparison
 
 
 def judges_texts(a: str, gold: Gold) -> bool:
@@ -118,21 +122,21 @@ def judges_texts(a: str, gold: Gold) -> bool:
 
 def said_by(store: Store, task: Task, labeller: str) -> Labels:
     """A labeller's labels in a store, of people's sessions; those that are none of the task's are left out."""
-    said: dict[Place, Said] = {}
+    by_place: dict[Place, Said] = {}
     left_out: Counter[str] = Counter()
-    _, known = rows(store, _LABELS, "product", [task.name, labeller])
-    for session_id, turn, value, number, version, model in known:
+    _, judged = rows(store, _LABELS, "product", [task.name, labeller])
+    for session_id, turn, value, number, version, model in judged:
         label = fitting(task, value)
         if label is None:
             left_out["no_label"] += 1
         else:
-            said[session_id, turn] = Said(label, number, version, model)
-    return Labels(said, dict(left_out))
+            by_place[session_id, turn] = Said(label, number, version, model)
+    return Labels(by_place, dict(left_out))
 
 
 def _texts(store: Store, task: Task, labeller: str) -> dict[Place, str]:
-    _, known = rows(store, _TEXTS, "product", [task.name, labeller])
-    return {(session_id, turn): text for session_id, turn, text in known}
+    _, texts = rows(store, _TEXTS, "product", [task.name, labeller])
+    return {(session_id, turn): text for session_id, turn, text in texts}
 
 
 def _compared(  # noqa: PLR0913  (two labellers, each with a name)
@@ -146,20 +150,22 @@ def _compared(  # noqa: PLR0913  (two labellers, each with a name)
     only: set[Place] | None = None,
 ) -> Comparison:
     """`only`: labels of the first elsewhere say nothing."""
-    found = compare(task, a, b, _paired(first, second, texts))
+    comparison = compare(task, a, b, _paired(first, second, texts))
     left_out = Counter(first.left_out) + Counter(second.left_out)
-    left_out[f"only_{b}"] += len(second.said.keys() - first.said.keys())
-    left_out[f"only_{a}"] += len((first.said.keys() if only is None else first.said.keys() & only) - second.said.keys())
-    found.left_out = {reason: n for reason, n in left_out.items() if n}
-    return found
+    left_out[f"only_{b}"] += len(second.by_place.keys() - first.by_place.keys())
+    left_out[f"only_{a}"] += len(
+        (first.by_place.keys() if only is None else first.by_place.keys() & only) - second.by_place.keys()
+    )
+    comparison.left_out = {reason: n for reason, n in left_out.items() if n}
+    return comparison
 
 
 def _paired(first: Labels, second: Labels, texts: dict[Place, str]) -> list[Both]:
     """What both labelled, in the order of sessions and turns."""
-    shared = sorted(first.said.keys() & second.said.keys(), key=lambda p: (p[0], -1 if p[1] is None else p[1]))
+    shared = sorted(first.by_place.keys() & second.by_place.keys(), key=lambda p: (p[0], -1 if p[1] is None else p[1]))
     both = []
     for place in shared:
-        x, y = first.said[place], second.said[place]
+        x, y = first.by_place[place], second.by_place[place]
         session_id, turn = place
         both.append(
             Both(
@@ -180,7 +186,7 @@ def _judged(task: Task, rows: list[GoldRow]) -> Labels:
     by = Rules()
     version = by.version(task)
     asker = Asker(task, by.name)
-    said: dict[Place, Said] = {}
+    by_place: dict[Place, Said] = {}
     left_out: Counter[str] = Counter()
     for row in rows:
         session_id, turn = place = _place(row)
@@ -196,10 +202,10 @@ def _judged(task: Task, rows: list[GoldRow]) -> Labels:
         by.ask([asker.question(unit)], lambda q, o: heard.append((q, o)))  # noqa: B023  (called before `ask` returns)
         verdict = by.read(heard[0][0], heard[0][1].text or "")
         if isinstance(verdict, Verdict):
-            said[place] = Said(verdict.value, verdict.number, version)
+            by_place[place] = Said(verdict.value, verdict.number, version)
         else:
             left_out[getattr(verdict, "detail", None) or "no_verdict"] += 1
-    return Labels(said, dict(left_out))
+    return Labels(by_place, dict(left_out))
 
 
 def places_of(store: Store, rows: list[GoldRow]) -> list[tuple[GoldRow, Place | str]]:
@@ -231,25 +237,25 @@ def _place(row: GoldRow) -> Place:
 
 def _versions(task: Task, name: str, labels: Labels) -> list[str]:
     """What is to be known of the versions that a labeller's labels are of."""
-    versions = {said.version for said in labels.said.values() if said.version}
-    models = {said.model for said in labels.said.values() if said.model}
-    found = []
+    versions = {label.version for label in labels.by_place.values() if label.version}
+    models = {label.model for label in labels.by_place.values() if label.model}
+    warnings = []
     if len(versions) > 1:
-        found.append(f"labels of {name} are of {len(versions)} versions of the prompt; the figures mix them")
+        warnings.append(f"labels of {name} are of {len(versions)} versions of the prompt; the figures mix them")
     if len(models) > 1:
-        found.append(f"labels of {name} are by {len(models)} models; the figures mix them")
+        warnings.append(f"labels of {name} are by {len(models)} models; the figures mix them")
     older = versions - {Rules().version(task) if name == RULES else task.prompt_hash}
     if older:
         what = "rules" if name == RULES else "prompt"
-        found.append(f"labels of {name} are of an earlier version of the {what}: label again, and validate again")
-    return found
+        warnings.append(f"labels of {name} are of an earlier version of the {what}: label again, and validate again")
+    return warnings
 
 
 def _of_gold(task: Task, gold: Gold, versions: set[str | None]) -> list[str]:
-    found = []
+    warnings = []
     if versions - {None, task.prompt_hash}:
-        found.append("the gold was labelled by another version of the codebook: validate again with a new one")
+        warnings.append("the gold was labelled by another version of the codebook: validate again with a new one")
     people = [name for name in gold.by if name.startswith("human:")]
     if len(people) < len(gold.by):
-        found.append("the gold is not people's (no human:NAME made all of it): agreement with it validates nothing")
-    return found
+        warnings.append("the gold is not people's (no human:NAME made all of it): agreement with it validates nothing")
+    return warnings

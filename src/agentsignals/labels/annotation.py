@@ -60,24 +60,24 @@ def annotate(  # noqa: PLR0913  (who labels what, and how it is shown)
     """Has a person label rows. Each label is in the store before the next thing is shown. `transcript`: a session as
     text, for tasks about whole sessions.
     """
-    told = Annotated(labeller=labeller)
+    summary = Annotated(labeller=labeller)
     todo: list[tuple[Place, GoldRow]] = []
     have = standing(store, task, labeller).keys()
     agreed = []
     for row, place in places_of(store, rows):
         if isinstance(place, str):
-            told.not_found[place] = told.not_found.get(place, 0) + 1
+            summary.not_found[place] = summary.not_found.get(place, 0) + 1
         elif place in have:
-            told.before += 1
+            summary.before += 1
         elif row.label is not None:
             agreed.append((place, row))
         else:
             todo.append((place, row))
     if agreed:
         give(store, task, labeller, agreed)
-        told.agreed = len(agreed)
-    _sit(store, task, labeller, _whole(store, task, todo), person, transcript, told)
-    return told
+        summary.agreed = len(agreed)
+    _sit(store, task, labeller, _whole(store, task, todo), person, transcript, summary)
+    return summary
 
 
 def _whole(store: Store, task: Task, todo: list[tuple[Place, GoldRow]]) -> list[tuple[Place, GoldRow]]:
@@ -98,27 +98,27 @@ def _sit(  # noqa: PLR0913  (as above)
     todo: list[tuple[Place, GoldRow]],
     person: Person,
     transcript: Callable[[str], str],
-    told: Annotated,
+    summary: Annotated,
 ) -> None:
-    at, given = 0, list[int]()
+    at, answered = 0, list[int]()
     while at < len(todo):
         place, row = todo[at]
         person.show(f"\n--- {at + 1} of {len(todo)}")
         person.show(_shown(task, row, transcript))
-        said = _asked(task, row, person)
-        if said is None:
+        answer = _asked(task, row, person)
+        if answer is None:
             break
-        if said == UNDO:
-            if given:
-                at = given.pop()
+        if answer == UNDO:
+            if answered:
+                at = answered.pop()
                 take_back(store, task, labeller, todo[at][0])
             continue
-        if said != SKIP:
-            row = GoldRow(session_id=row.session_id, label=said, prompt_hash=task.prompt_hash)
+        if answer != SKIP:
+            row = GoldRow(session_id=row.session_id, label=answer, prompt_hash=task.prompt_hash)
             give(store, task, labeller, [(place, row)])
-            given.append(at)
+            answered.append(at)
         at += 1
-    told.labelled, told.left = len(given), len(todo) - len(given)
+    summary.labelled, summary.left = len(answered), len(todo) - len(answered)
 
 
 def _asked(task: Task, row: GoldRow, person: Person) -> str | None:
@@ -127,20 +127,20 @@ def _asked(task: Task, row: GoldRow, person: Person) -> str | None:
     keys = {str(n): name for n, name in enumerate(names, 1)} if task.values else {}
     choices = ", ".join(f"{key} {name}" for key, name in keys.items()) or _range(task)
     while True:
-        said = person.answer(f"{choices} ({_KEYS}) > ")
-        said = said.strip() if said is not None else QUIT
-        if said.casefold() == QUIT:
+        answer = person.answer(f"{choices} ({_KEYS}) > ")
+        answer = answer.strip() if answer is not None else QUIT
+        if answer.casefold() == QUIT:
             return None
-        if said.casefold() in (UNDO, SKIP):
-            return said.casefold()
-        if said.casefold() == CONTEXT:
+        if answer.casefold() in (UNDO, SKIP):
+            return answer.casefold()
+        if answer.casefold() == CONTEXT:
             person.show(row.before or "(nothing before it)")
-        elif said == CODEBOOK:
+        elif answer == CODEBOOK:
             person.show(task.prompt)
-        elif label := fitting(task, keys.get(said, said)):
+        elif label := fitting(task, keys.get(answer, answer)):
             return label
-        elif said:
-            person.show(f"{said[:40]} is none of them.")
+        elif answer:
+            person.show(f"{answer[:40]} is none of them.")
 
 
 def _range(task: Task) -> str:
@@ -153,8 +153,8 @@ def _shown(task: Task, row: GoldRow, transcript: Callable[[str], str]) -> str:
     shown = row.text or "" if task.level == "turn" else transcript(row.session_id)
     if task.shows == "exchange" and row.before:
         shown = f"{row.before}The message to judge:\n{shown}"
-    said = "".join(f"\n{name} said {label}" for name, label in row.said.items())
-    return shown + (f"\n{said}" if said else "")
+    labels = "".join(f"\n{name} said {label}" for name, label in row.by_labeller.items())
+    return shown + (f"\n{labels}" if labels else "")
 
 
 def to_settle(task: Task, a: str, b: str, both: list[Both]) -> list[GoldRow]:
@@ -162,15 +162,15 @@ def to_settle(task: Task, a: str, b: str, both: list[Both]) -> list[GoldRow]:
     near have their mean, and the others have what each said.
     """
     rows, redactor = [], Redactor(pseudonym_key())
-    for one in both:
-        row = GoldRow(session_id=one.session_id, turn=None if one.turn is None else one.turn + 1, task=task.name)
-        row.text, row.prompt_hash = redactor.plain(one.text) if one.text else None, task.prompt_hash
-        near = not task.values and not classes(task) and None not in (one.score_a, one.score_b)
-        if one.a == one.b:
-            row.label = one.a
-        elif near and abs((one.score_a or 0) - (one.score_b or 0)) <= NEAR:
-            row.label = f"{((one.score_a or 0) + (one.score_b or 0)) / 2:g}"
+    for pair in both:
+        row = GoldRow(session_id=pair.session_id, turn=None if pair.turn is None else pair.turn + 1, task=task.name)
+        row.text, row.prompt_hash = redactor.plain(pair.text) if pair.text else None, task.prompt_hash
+        near = not task.values and not classes(task) and None not in (pair.score_a, pair.score_b)
+        if pair.a == pair.b:
+            row.label = pair.a
+        elif near and abs((pair.score_a or 0) - (pair.score_b or 0)) <= NEAR:
+            row.label = f"{((pair.score_a or 0) + (pair.score_b or 0)) / 2:g}"
         else:
-            row.said = {a: one.a, b: one.b}
+            row.by_labeller = {a: pair.a, b: pair.b}
         rows.append(row)
     return rows

@@ -80,9 +80,9 @@ class Answers:
         except sqlite3.Error as problem:
             raise StoreError(f"{self.path} can't be written: {problem}.", "Free some space.") from problem
 
-    def note_run(self, started_at: int, told: dict[str, Any]) -> None:
+    def note_run(self, started_at: int, summary: dict[str, Any]) -> None:
         """Keeps what a run was: labeller, address, prompt and schema versions, figures."""
-        row = (started_at, now(), msgspec.json.encode(told).decode())
+        row = (started_at, now(), msgspec.json.encode(summary).decode())
         try:
             with self._lock, self._db:
                 self._db.execute("INSERT INTO runs VALUES (?, ?, ?)", row)

@@ -126,17 +126,17 @@ class ChatServer:
     def read(self, question: Question, text: str) -> Verdict | Absent | str:
         return question.read(text)
 
-    def told(self) -> dict[str, Any]:
+    def run_figures(self) -> dict[str, Any]:
         return {"url": self.url, **self._counts, "paused_s": round(self._pace.paused_s, 1)}
 
     def ask(self, questions: Iterable[Question], done: Done) -> None:
-        def one(question: Question) -> None:
+        def answer(question: Question) -> None:
             outcome = self._answer(question)
             if outcome is not None:
                 done(question, outcome)
                 self._despair(outcome)
 
-        Crowd(one, self._concurrency, self._pace.stopped).over(questions)
+        Crowd(answer, self._concurrency, self._pace.stopped).over(questions)
 
     def _despair(self, outcome: Outcome) -> None:
         with self._lock:
@@ -190,14 +190,14 @@ class ChatServer:
     def _once(self, body: bytes, attempt: Attempt) -> _Choice:
         attempt.calls += 1
         try:
-            found = msgspec.json.decode(self._sent("/chat/completions", body), type=_Completion)
+            completion = msgspec.json.decode(self._sent("/chat/completions", body), type=_Completion)
         except (msgspec.DecodeError, UnicodeDecodeError) as problem:
             raise Busy(f"an answer that is no completion ({str(problem)[:100]})") from problem
-        if found.usage is not None:
-            attempt.spent(found.usage.prompt_tokens, found.usage.completion_tokens)
-        if not found.choices:
+        if completion.usage is not None:
+            attempt.spent(completion.usage.prompt_tokens, completion.usage.completion_tokens)
+        if not completion.choices:
             raise Busy("a completion without a choice")
-        return found.choices[0]
+        return completion.choices[0]
 
     def _sent(self, path: str, body: bytes | None) -> bytes:
         try:
@@ -220,7 +220,10 @@ class ChatServer:
         question = attempt.question
         asked: dict[str, Any] = {
             "model": self.model,
-            "messages": [{"role": "system", "content": question.told}, {"role": "user", "content": question.shown}],
+            "messages": [
+                {"role": "system", "content": question.instructions},
+                {"role": "user", "content": question.shown},
+            ],
             "response_format": {
                 "type": "json_schema",
                 "json_schema": {"name": question.task, "strict": True, "schema": question.schema},
@@ -240,11 +243,11 @@ class ChatServer:
             models = msgspec.json.decode(self._sent("/models", None), type=_Models).data
         except (Busy, _Refused, LabelError, msgspec.DecodeError):
             return None
-        own = next((m for m in models if m.id == self.model), None)
-        if own is None:
+        entry = next((m for m in models if m.id == self.model), None)
+        if entry is None:
             return None
-        trained = (own.meta or {}).get("n_ctx_train")
-        return own.max_model_len or own.context_length or (trained if isinstance(trained, int) else None)
+        trained = (entry.meta or {}).get("n_ctx_train")
+        return entry.max_model_len or entry.context_length or (trained if isinstance(trained, int) else None)
 
     def _count(self, what: str) -> None:
         with self._lock:

@@ -56,7 +56,7 @@ class Classifier:
     def window(self) -> int:
         return DEFAULT_WINDOW_TOKENS
 
-    def told(self) -> dict[str, Any]:
+    def run_figures(self) -> dict[str, Any]:
         return {"most_tokens": MOST_TOKENS}
 
     def read(self, question: Question, text: str) -> Verdict | Absent | str:
@@ -66,8 +66,8 @@ class Classifier:
         waiting = iter(questions)
         while batch := list(islice(waiting, BATCH)):
             texts = [question.message.text if question.message else "" for question in batch]
-            found = self._pipeline(texts, truncation=True, max_length=MOST_TOKENS, batch_size=BATCH)
-            for question, text, scores in zip(batch, texts, found, strict=True):
+            scored = self._pipeline(texts, truncation=True, max_length=MOST_TOKENS, batch_size=BATCH)
+            for question, text, scores in zip(batch, texts, scored, strict=True):
                 verdict = self._verdict(question, text, {s["label"]: float(s["score"]) for s in scores})
                 done(question, Outcome(text=written(verdict), calls=1, created_at=now()))
 
@@ -80,6 +80,6 @@ class Classifier:
                 "Take a model with these classes, or name them in its config.json (id2label).",
             )
         best = max(scores, key=lambda label: (scores[label], label))
-        told = {named[label.lower()]: round(score, 4) for label, score in scores.items()}
-        detail: dict[str, Any] = {"scores": told} | ({"may_be_cut": True} if len(text) > _DOUBTFUL_CHARS else {})
+        by_label = {named[label.lower()]: round(score, 4) for label, score in scores.items()}
+        detail: dict[str, Any] = {"scores": by_label} | ({"may_be_cut": True} if len(text) > _DOUBTFUL_CHARS else {})
         return Verdict(named[best.lower()], f"score {scores[best]:.2f}", detail=detail)

@@ -46,7 +46,7 @@ class OfClass(Struct, frozen=True):
 
     n: int
     """How often the second gave it."""
-    said: int
+    predicted: int = field(name="said")
     """How often the first did."""
     precision: float | None
     recall: float | None
@@ -139,15 +139,17 @@ class Several(Struct, kw_only=True):
 
 def compare(task: Task, a: str, b: str, both: Sequence[Both]) -> Comparison:
     """Compares what `a` and `b` said of the same things."""
-    found = Comparison(task=task.name, a=a, b=b, n=len(both), sessions=len({one.session_id for one in both}))
-    scored = [(one.score_a, one.score_b) for one in both if one.score_a is not None and one.score_b is not None]
-    known = [(x, y) for x, y in scored if x is not None and y is not None]
-    if not task.values and known:
-        apart = fsum(x - y for x, y in known) / len(known)
-        found.scores = Scores(len(known), icc(known), spearman(known), apart)
+    comparison = Comparison(task=task.name, a=a, b=b, n=len(both), sessions=len({pair.session_id for pair in both}))
+    scored = [(pair.score_a, pair.score_b) for pair in both if pair.score_a is not None and pair.score_b is not None]
+    score_pairs = [(x, y) for x, y in scored if x is not None and y is not None]
+    if not task.values and score_pairs:
+        apart = fsum(x - y for x, y in score_pairs) / len(score_pairs)
+        comparison.scores = Scores(len(score_pairs), icc(score_pairs), spearman(score_pairs), apart)
     if task.name != _CONTINUOUS:
-        _of_classes(found, task, classes(task) or sorted({name for one in both for name in (one.a, one.b)}), both)
-    return found
+        _of_classes(
+            comparison, task, classes(task) or sorted({name for pair in both for name in (pair.a, pair.b)}), both
+        )
+    return comparison
 
 
 def alpha_of(task: Task, things: Sequence[Sequence[str]]) -> float | None:
@@ -178,13 +180,13 @@ def classes(task: Task) -> tuple[str, ...]:
 def fitting(task: Task, value: str | None) -> str | None:
     """The task's class that these words name, whatever their case and blanks; where it has none, the number. None when
     they are neither."""
-    said, known = (value or "").strip(), classes(task)
-    if known:
-        plain = said.replace(" ", "_").casefold()
-        return next((name for name in known if name.casefold() == plain), None)
+    text, allowed = (value or "").strip(), classes(task)
+    if allowed:
+        plain = text.replace(" ", "_").casefold()
+        return next((name for name in allowed if name.casefold() == plain), None)
     if task.name != _CONTINUOUS:
-        return said if _TURN.fullmatch(said) else None
-    return said if _SCORE.fullmatch(said) and float(said) <= MOST_SCORE else None
+        return text if _TURN.fullmatch(text) else None
+    return text if _SCORE.fullmatch(text) and float(text) <= MOST_SCORE else None
 
 
 def score(task: Task, label: str) -> float | None:
@@ -194,43 +196,51 @@ def score(task: Task, label: str) -> float | None:
     return float(label) if not task.values and _SCORE.fullmatch(label) else None
 
 
-def _of_classes(found: Comparison, task: Task, labels: Sequence[str], both: Sequence[Both]) -> None:
-    pairs = [(one.a, one.b) for one in both]
-    known = agreement(pairs, labels)
-    if known is None:
+def _of_classes(comparison: Comparison, task: Task, labels: Sequence[str], both: Sequence[Both]) -> None:
+    pairs = [(pair.a, pair.b) for pair in both]
+    measured = agreement(pairs, labels)
+    if measured is None:
         return
-    found.agreement, found.chance, found.confusion = known.agreement, known.chance, known.confusion
-    found.kappa = kappa_estimate((one.session_id, one.a, one.b) for one in both)
-    found.ac1 = ac1(pairs, len(labels))
+    comparison.agreement, comparison.chance, comparison.confusion = (
+        measured.agreement,
+        measured.chance,
+        measured.confusion,
+    )
+    comparison.kappa = kappa_estimate((pair.session_id, pair.a, pair.b) for pair in both)
+    comparison.ac1 = ac1(pairs, len(labels))
     if task.name in _ORDERED:
-        found.weighted_kappa = weighted_kappa(pairs, labels)
-    found.per_class = {name: _of_class(name, known.confusion) for name in labels}
-    found.patterns = _patterns(both)
+        comparison.weighted_kappa = weighted_kappa(pairs, labels)
+    comparison.per_class = {name: _of_class(name, measured.confusion) for name in labels}
+    comparison.patterns = _patterns(both)
 
 
 def _of_class(name: str, confusion: dict[str, dict[str, int]]) -> OfClass:
     hits = confusion[name][name]
-    said, n = sum(confusion[name].values()), sum(row[name] for row in confusion.values())
+    predicted, n = sum(confusion[name].values()), sum(row[name] for row in confusion.values())
     return OfClass(
-        n, said, hits / said if said else None, hits / n if n else None, 2 * hits / (said + n) if said + n else None
+        n,
+        predicted,
+        hits / predicted if predicted else None,
+        hits / n if n else None,
+        2 * hits / (predicted + n) if predicted + n else None,
     )
 
 
 def _patterns(both: Sequence[Both]) -> list[Pattern]:
     apart: dict[tuple[str, str], list[Both]] = {}
-    for one in both:
-        if one.a != one.b:
-            apart.setdefault((one.a, one.b), []).append(one)
+    for example in both:
+        if example.a != example.b:
+            apart.setdefault((example.a, example.b), []).append(example)
     ordered = sorted(apart.items(), key=lambda pair: (-len(pair[1]), pair[0]))
-    return [Pattern(a, b, len(own), len(own) / len(both), _examples(own)) for (a, b), own in ordered]
+    return [Pattern(a, b, len(pairs), len(pairs) / len(both), _examples(pairs)) for (a, b), pairs in ordered]
 
 
-def _examples(own: list[Both]) -> list[Example]:
+def _examples(pairs: list[Both]) -> list[Example]:
     """A few, spread over the sessions: from beginning to end of what there is."""
-    step = max(1, len(own) // EXAMPLES)
+    step = max(1, len(pairs) // EXAMPLES)
     return [
-        Example(one.session_id, None if one.turn is None else one.turn + 1, _excerpt(one.text))
-        for one in own[::step][:EXAMPLES]
+        Example(pair.session_id, None if pair.turn is None else pair.turn + 1, _excerpt(pair.text))
+        for pair in pairs[::step][:EXAMPLES]
     ]
 
 

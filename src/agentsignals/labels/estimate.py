@@ -44,33 +44,33 @@ class Estimate(Struct, kw_only=True):
 def estimate(store: Store, task: Task, by: Labeller, selection: Selection, window: int) -> Estimate:
     """What `run` would ask. `window`: tokens of the labeller's model."""
     by.version(task)
-    found = Estimate(task=task.name, labeller=by.name, window=window)
+    totals = Estimate(task=task.name, labeller=by.name, window=window)
     folder = store.folder / labels.FOLDER
     answers = Answers(folder) if by.keeps and folder.is_dir() else None
     asker = Asker(task, by.name)
     seen: set[str] = set()
     for unit in selection.units(store, task, window):
         if isinstance(unit, NotAsked):
-            found.not_asked[unit.reason] = found.not_asked.get(unit.reason, 0) + 1
+            totals.not_asked[unit.reason] = totals.not_asked.get(unit.reason, 0) + 1
             continue
-        found.units += 1
-        found.long += len(unit.parts) > 1
+        totals.units += 1
+        totals.long += len(unit.parts) > 1
         for question in _questions(asker, unit):
             kept = answers.get(question.key) if answers else None
             if question.key in seen:
-                found.repeated += 1
+                totals.repeated += 1
             elif kept is not None and kept.text is not None:
-                found.kept += 1
+                totals.kept += 1
             elif by.model is not None:
-                found.calls += 1
-                found.input_tokens += estimate_tokens(len(question.told) + len(question.shown))
-                found.output_tokens += ANSWER_TOKENS[NOTES if question.task == NOTES else task.level]
+                totals.calls += 1
+                totals.input_tokens += estimate_tokens(len(question.instructions) + len(question.shown))
+                totals.output_tokens += ANSWER_TOKENS[NOTES if question.task == NOTES else task.level]
             seen.add(question.key)
     if answers is not None:
         answers.close()
     if by.model is not None:
-        found.cost_usd = cost_usd(by.model, found.input_tokens, found.output_tokens)
-    return found
+        totals.cost_usd = cost_usd(by.model, totals.input_tokens, totals.output_tokens)
+    return totals
 
 
 def _questions(asker: Asker, unit: Unit) -> Iterator[Question]:

@@ -44,7 +44,7 @@ def feeling(text: str, kind: str = "prompt") -> tuple[str, str, str]:
     vexed = _FRUSTRATION.search(low)
     if vexed:
         return "NEGATIVE", "frustration", vexed[0]
-    objection = rejection(text, kind) or next((said for _, said in corrections(text, kind)), None)
+    objection = rejection(text, kind) or next((wording for _, wording in corrections(text, kind)), None)
     objection = objection or failure_report(text, kind)
     heated = _HEAT.search(low) if objection else None
     if heated:

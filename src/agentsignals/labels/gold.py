@@ -46,7 +46,7 @@ class GoldRow(Struct, kw_only=True, omit_defaults=True):
     before: str | None = None
     """What the message answers to."""
     text: str | None = None
-    said: dict[str, str] = field(default_factory=dict)
+    by_labeller: dict[str, str] = field(name="said", default_factory=dict)
     """Where it is to be settled: what each labeller said."""
 
 
@@ -71,27 +71,27 @@ def read(path: Path | str, task: Task, column: str | None = None, *, unlabelled:
 
     SourceError when there is no such file or nothing in it has the label's column; UsageError for another kind of file.
     """
-    found, skipped, by = Gold(), Counter[str](), Counter[str]()
+    gold, skipped, by = Gold(), Counter[str](), Counter[str]()
     seen: set[tuple[str, int | None]] = set()
     columns = (column,) if column else ("label", f"{task.name}_label", task.name)
-    known = unlabelled
+    has_label_column = unlabelled
     for raw in _raw(Path(path)):
         if isinstance(raw, str):
             skipped[raw] += 1
             continue
-        known = known or any(name in raw for name in columns)
+        has_label_column = has_label_column or any(name in raw for name in columns)
         row = _row(raw, task, columns, unlabelled=unlabelled)
         place = (row.session_id, row.turn) if isinstance(row, GoldRow) else None
         if isinstance(row, str) or place in seen:
             skipped[row if isinstance(row, str) else "repeated"] += 1
             continue
         seen.add((row.session_id, row.turn))
-        found.rows.append(row)
+        gold.rows.append(row)
         by[row.annotator or "somebody it does not name"] += 1
-    if not known:
+    if not has_label_column:
         raise SourceError(f"{path} has no column {' or '.join(columns)}.", "Name the label's column with --column.")
-    found.skipped, found.by = dict(skipped), [name for name, _ in by.most_common()]
-    return found
+    gold.skipped, gold.by = dict(skipped), [name for name, _ in by.most_common()]
+    return gold
 
 
 def write(path: Path | str, rows: Iterable[GoldRow], *, masked: bool = True) -> int:
@@ -119,7 +119,7 @@ def write(path: Path | str, rows: Iterable[GoldRow], *, masked: bool = True) -> 
 
 def _write_csv(out: TextIO, rows: list[GoldRow]) -> None:
     table = csv.writer(out)
-    table.writerow(GoldRow.__struct_fields__)
+    table.writerow(GoldRow.__struct_encode_fields__)
     table.writerows([_cell(value) for value in msgspec.structs.astuple(row)] for row in rows)
 
 
@@ -145,10 +145,10 @@ def _of_lines(lines: Iterable[str]) -> Iterator[dict[str, Any] | str]:
         if not line.strip():
             continue
         try:
-            found = json.loads(line) if len(line) <= MOST_ROW_CHARS else None
+            row = json.loads(line) if len(line) <= MOST_ROW_CHARS else None
         except (ValueError, RecursionError):
-            found = None
-        yield found if isinstance(found, dict) else "unreadable"
+            row = None
+        yield row if isinstance(row, dict) else "unreadable"
 
 
 def _of_csv(lines: Iterable[str]) -> Iterator[dict[str, Any] | str]:
@@ -174,10 +174,10 @@ def _row(raw: dict[str, Any], task: Task, columns: tuple[str, ...], *, unlabelle
     turn = _turn(raw.get("turn")) if task.level == "turn" else None
     if task.level == "turn" and turn is None:
         return "no_turn"
-    said = next((raw[name] for name in columns if raw.get(name) not in (None, "")), None)
-    label = fitting(task, str(said)) if isinstance(said, str | int | float) else None
-    if label is None and (not unlabelled or said is not None):
-        return "no_label" if said is None else "no_such_class"
+    value = next((raw[name] for name in columns if raw.get(name) not in (None, "")), None)
+    label = fitting(task, str(value)) if isinstance(value, str | int | float) else None
+    if label is None and (not unlabelled or value is not None):
+        return "no_label" if value is None else "no_such_class"
     words = {n: _words(raw.get(n)) for n in ("reason", "annotator", "prompt_hash", "stratum", "before", "text")}
     return GoldRow(
         session_id=session,
@@ -186,7 +186,7 @@ def _row(raw: dict[str, Any], task: Task, columns: tuple[str, ...], *, unlabelle
         label=label,
         number=score(task, label) if label is not None else None,
         weight=_number(raw.get("weight")),
-        said=_said(raw.get("said")),
+        by_labeller=_labels_of(raw.get("said")),
         **words,
     )
 
@@ -210,7 +210,7 @@ def _words(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _said(value: object) -> dict[str, str]:
+def _labels_of(value: object) -> dict[str, str]:
     if isinstance(value, str):
         try:
             value = json.loads(value)

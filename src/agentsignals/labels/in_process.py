@@ -38,13 +38,13 @@ def through(questions: Iterable[Question], size: int, generate: Generate, done: 
     while batch := [Attempt.at(question) for question in islice(waiting, size)]:
         while batch:
             again = []
-            for attempt, said in zip(batch, generate(batch), strict=True):
-                if isinstance(said, Refused):
-                    done(attempt.question, attempt.failed(said.reason, said.detail))
+            for attempt, result in zip(batch, generate(batch), strict=True):
+                if isinstance(result, Refused):
+                    done(attempt.question, attempt.failed(result.reason, result.detail))
                     continue
                 attempt.calls += 1
-                attempt.spent(said.input_tokens, said.output_tokens)
-                outcome = attempt.took(said.text, said.finish_reason)
+                attempt.spent(result.input_tokens, result.output_tokens)
+                outcome = attempt.took(result.text, result.finish_reason)
                 if outcome is None:
                     again.append(attempt)
                 else:
@@ -55,6 +55,6 @@ def through(questions: Iterable[Question], size: int, generate: Generate, done: 
 def messages(attempt: Attempt) -> list[dict[str, str]]:
     """The conversation that asks it."""
     return [
-        {"role": "system", "content": attempt.question.told},
+        {"role": "system", "content": attempt.question.instructions},
         {"role": "user", "content": attempt.question.shown},
     ]

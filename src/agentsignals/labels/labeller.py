@@ -45,7 +45,7 @@ class Labeller(Protocol):
     def read(self, question: Question, text: str) -> Verdict | Absent | str:
         """What a kept answer says."""
 
-    def told(self) -> dict[str, Any]:
+    def run_figures(self) -> dict[str, Any]:
         """Figures of this run beside those of the answers: retries, waits, settings."""
 
 
@@ -68,8 +68,8 @@ def labeller(spec: str, **settings: Any) -> Labeller:
     elif kind in _KINDS and model:
         place = _KINDS[kind]
     else:
-        known = ", ".join((RULES, "openai:MODEL[@URL]", *(f"{k}:MODEL" for k in _KINDS if k != "openai")))
-        raise UsageError(f"There is no labeller {spec!r}.", f"The labellers are: {known}.")
+        choices = ", ".join((RULES, "openai:MODEL[@URL]", *(f"{k}:MODEL" for k in _KINDS if k != "openai")))
+        raise UsageError(f"There is no labeller {spec!r}.", f"The labellers are: {choices}.")
     module, _, attribute = place.partition(":")
     made: Labeller = getattr(import_module(module), attribute)(model, **settings)
     return made

@@ -39,7 +39,7 @@ class LocalModel:
     def window(self) -> int:
         return self._window or self._loaded.window or DEFAULT_WINDOW_TOKENS
 
-    def told(self) -> dict[str, Any]:
+    def run_figures(self) -> dict[str, Any]:
         return {"backend": "llguidance"}
 
     def read(self, question: Question, text: str) -> Verdict | Absent | str:
@@ -49,7 +49,7 @@ class LocalModel:
         through(questions, 1, self._generate, done)
 
     def _generate(self, batch: Sequence[Attempt]) -> list[Said | Refused]:
-        return [self._loaded.said(attempt) for attempt in batch]
+        return [self._loaded.generated(attempt) for attempt in batch]
 
 
 class _Loaded:
@@ -75,10 +75,10 @@ class _Loaded:
             ) from problem
         self._model.eval()
         self._view = llguidance.hf.from_tokenizer(self._tokenizer)
-        found = getattr(self._model.config, "max_position_embeddings", None)
-        self.window: int | None = found if isinstance(found, int) else None
+        positions = getattr(self._model.config, "max_position_embeddings", None)
+        self.window: int | None = positions if isinstance(positions, int) else None
 
-    def said(self, attempt: Attempt) -> Said | Refused:
+    def generated(self, attempt: Attempt) -> Said | Refused:
         """One answer. It ends where the grammar does, or the tokens, or the model's window."""
         ids = self._prompt(attempt)
         asked = int(ids.shape[1])
@@ -111,7 +111,7 @@ class _Loaded:
         if self._tokenizer.chat_template is not None:
             text = self._tokenizer.apply_chat_template(messages(attempt), tokenize=False, add_generation_prompt=True)
         else:
-            text = f"{attempt.question.told}\n\n{attempt.question.shown}\n\nAnswer: "
+            text = f"{attempt.question.instructions}\n\n{attempt.question.shown}\n\nAnswer: "
         return self._tokenizer(text, return_tensors="pt", add_special_tokens=False).input_ids
 
     def _masks(self, matcher: Any) -> Any:

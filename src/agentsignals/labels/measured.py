@@ -25,7 +25,7 @@ class Measured(Struct, frozen=True):
     per_class: dict[str, dict[str, Any]]
     """precision, recall and n (how many there are) of each class; null where there is nothing to divide by."""
 
-    def told(self) -> str:
+    def text(self) -> str:
         """In a line."""
         classes = "; ".join(
             f"{name} precision {_percent(c['precision'])}, recall {_percent(c['recall'])} (n {c['n']})"
@@ -44,8 +44,8 @@ def _percent(share: float | None) -> str:
 
 
 def _of(n: int, agreement: float, kappa: float, **classes: tuple[float | None, float | None, int]) -> Measured:
-    found = {name: {"precision": p, "recall": r, "n": k} for name, (p, r, k) in classes.items()}
-    return Measured(GOLD, n, agreement, kappa, found)
+    by_class = {name: {"precision": p, "recall": r, "n": k} for name, (p, r, k) in classes.items()}
+    return Measured(GOLD, n, agreement, kappa, by_class)
 
 
 _RULES: dict[str, Measured] = {

@@ -51,13 +51,13 @@ def sample(  # noqa: PLR0913  (each a choice of the person's)
         ((u.session_id, u.turn) for u in selection.units(store, task, DEFAULT_WINDOW_TOKENS) if isinstance(u, Unit)),
         key=lambda place: (place[0], place[1] or 0),
     )
-    known = said_by(store, task, by).said
+    labels = said_by(store, task, by).by_place
     strata: dict[str, list[Place]] = {}
     for place in places:
-        strata.setdefault(known[place].value if place in known else UNLABELLED, []).append(place)
+        strata.setdefault(labels[place].value if place in labels else UNLABELLED, []).append(place)
     chance = random.Random(seed)  # noqa: S311  (draws, no secret)
     chosen: dict[Place, tuple[str, float]] = {}
-    for at, (name, size) in enumerate(_sizes({name: len(own) for name, own in strata.items()}, n).items()):
+    for at, (name, size) in enumerate(_sizes({name: len(stratum) for name, stratum in strata.items()}, n).items()):
         for place in chance.sample(strata[name], size):
             # A number, since the name is what the labeller said: who labels is not to know it.
             chosen[place] = f"stratum {at + 1}", len(strata[name]) / size
@@ -98,12 +98,12 @@ def rows_of(store: Store, task: Task, chosen: dict[Place, tuple[str, float]], ma
 def take(store: Store, path: Path | str, labeller: str, task: Task, column: str | None = None) -> Taken:
     """Writes the labels of a gold file into the store as that labeller's. Labels it gave elsewhere stay: they are
     somebody's work."""
-    told = read(path, task, column)
+    gold = read(path, task, column)
     taken = Taken()
-    skipped = Counter(told.skipped)
+    skipped = Counter(gold.skipped)
     labelled: dict[Place, GoldRow] = {}
     unmatched: set[str] = set()
-    for row, place in places_of(store, told.rows):
+    for row, place in places_of(store, gold.rows):
         if place == "session_not_in_store":
             unmatched.add(row.session_id)
             taken.unmatched_labels += 1
@@ -118,10 +118,10 @@ def take(store: Store, path: Path | str, labeller: str, task: Task, column: str 
     return taken
 
 
-def give(store: Store, task: Task, labeller: str, given: Iterable[tuple[Place, GoldRow]]) -> None:
+def give(store: Store, task: Task, labeller: str, rows: Iterable[tuple[Place, GoldRow]]) -> None:
     """Adds labels to those that the labeller gave before; of the same thing the new one counts."""
     new: dict[Place, LabelRow] = {}
-    for (session_id, turn), row in given:
+    for (session_id, turn), row in rows:
         if row.label is not None:
             made = Label(
                 task=task.name,

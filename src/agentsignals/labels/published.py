@@ -65,32 +65,32 @@ def read_published(path: Path | str, task: str = TASK) -> Published:
     Of two labels of one message the first counts. SourceError when there is no such file, when it can't be read, or
     when it lacks a column.
     """
-    found = Published()
+    published = Published()
     skipped: Counter[str] = Counter()
     seen: set[tuple[str, int]] = set()
     for row in _rows(Path(path), task):
-        one = _row(row, task)
-        if isinstance(one, str):
-            skipped[one] += 1
-        elif (one.session_id, one.turn) in seen:
+        gold_row = _row(row, task)
+        if isinstance(gold_row, str):
+            skipped[gold_row] += 1
+        elif (gold_row.session_id, gold_row.turn) in seen:
             skipped["repeated"] += 1
         else:
-            seen.add((one.session_id, one.turn))
-            found.rows.append(one)
-    found.skipped = dict(skipped)
-    return found
+            seen.add((gold_row.session_id, gold_row.turn))
+            published.rows.append(gold_row)
+    published.skipped = dict(skipped)
+    return published
 
 
 def _row(row: dict[str, Any], task: str) -> PublishedRow | str:
     """The label of a row, or why it is none."""
-    session_id, turn, said = row["session_id"], row["turn"], _words(row[f"{task}_label"])
+    session_id, turn, wording = row["session_id"], row["turn"], _words(row[f"{task}_label"])
     if not isinstance(session_id, str) or not session_id:
         return "no_session"
     if isinstance(turn, float) and turn.is_integer():
         turn = int(turn)
     if type(turn) is not int or turn < 1:
         return "no_turn"
-    value = label(said) if task == TASK else said
+    value = label(wording) if task == TASK else wording
     if not value:
         return "no_label"
     return PublishedRow(session_id, turn - 1, value, _words(row.get(f"{task}_reason")), _words(row.get(_TEXT)))
@@ -169,11 +169,11 @@ def take(  # noqa: PLR0913  (what a label is made of)
 
 def turns_of(store: Store, wanted: set[str]) -> dict[str, list[str]]:
     """The text of each turn of these sessions, as far as the store holds them."""
-    found: dict[str, list[str]] = {name: [] for name in wanted & store.manifest.sessions.keys()}
+    by_session: dict[str, list[str]] = {name: [] for name in wanted & store.manifest.sessions.keys()}
     for session_id, text in rows_of(store, "SELECT session_id, text FROM turns ORDER BY session_id, turn")[1]:
-        if session_id in found:
-            found[session_id].append(_plain(text))
-    return found
+        if session_id in by_session:
+            by_session[session_id].append(_plain(text))
+    return by_session
 
 
 def turn_of(row: PublishedRow, texts: list[str]) -> int | str:
@@ -183,7 +183,7 @@ def turn_of(row: PublishedRow, texts: list[str]) -> int | str:
         return row.turn
     if text is None:
         return "no_such_turn"
-    places = [n for n, own in enumerate(texts) if own == text]
+    places = [n for n, candidate in enumerate(texts) if candidate == text]
     return places[0] if len(places) == 1 else "other_text" if row.turn < len(texts) else "no_such_turn"
 
 

@@ -29,7 +29,7 @@ class Question(Struct, frozen=True, kw_only=True):
 
     key: str
     task: str
-    told: str
+    instructions: str
     shown: str
     schema: dict[str, Any]
     tokens: int
@@ -50,7 +50,7 @@ class Asker:
     def question(self, unit: Unit, notes: list[str] | None = None) -> Question:
         """The question about a unit: about its last part, with the notes on those before."""
         n = len(unit.parts)
-        before = "".join(f"Notes on part {i + 1} of {n}:\n{said}\n\n" for i, said in enumerate(notes or ()))
+        before = "".join(f"Notes on part {i + 1} of {n}:\n{note}\n\n" for i, note in enumerate(notes or ()))
         shown = f"{before}Part {n} of {n}, whole:\n{unit.parts[-1]}" if notes else unit.parts[-1]
         task = self.task
         return self._made(task.prompt, shown, task.answer, task.answer_tokens, _Reader(task, unit.case), unit.message)
@@ -61,7 +61,7 @@ class Asker:
 
     def _made(  # noqa: PLR0913  (the fields of a question)
         self,
-        told: str,
+        instructions: str,
         shown: str,
         answer: type[Struct],
         tokens: int,
@@ -69,13 +69,13 @@ class Asker:
         message: Turn | None = None,
     ) -> Question:
         name = NOTES if answer is Notes else self.task.name
-        return made(self._labeller, name, told, shown, answer, tokens, read, message)
+        return made(self._labeller, name, instructions, shown, answer, tokens, read, message)
 
 
 def made(  # noqa: PLR0913  (the fields of a question)
     labeller: str,
     name: str,
-    told: str,
+    instructions: str,
     shown: str,
     answer: type[Struct],
     tokens: int,
@@ -85,10 +85,17 @@ def made(  # noqa: PLR0913  (the fields of a question)
     """A question whose key follows from who is asked, what is told and shown, and the answer's shape."""
     schema = schema_of(answer)
     material = _sayable(fenced(shown))
-    asked = [labeller, mark(told), mark(json.dumps(schema, sort_keys=True)), material]
+    asked = [labeller, mark(instructions), mark(json.dumps(schema, sort_keys=True)), material]
     key = hashlib.sha256("\0".join(asked).encode()).hexdigest()
     return Question(
-        key=key, task=name, told=told, shown=material, schema=schema, tokens=tokens, read=read, message=message
+        key=key,
+        task=name,
+        instructions=instructions,
+        shown=material,
+        schema=schema,
+        tokens=tokens,
+        read=read,
+        message=message,
     )
 
 
@@ -103,10 +110,10 @@ class _Reader(Struct, frozen=True):
 
 
 def _notes_in(text: str) -> str:
-    found: str = read_as(Notes, text).notes.strip()
-    if not found:
+    notes: str = read_as(Notes, text).notes.strip()
+    if not notes:
         raise Unfit("invalid_answer", "notes without a word")
-    return found
+    return notes
 
 
 def fenced(text: str) -> str:

@@ -33,13 +33,13 @@ _NEVER = 2**63
 
 def places(store: Store, wanted: set[str]) -> dict[str | None, list[str]]:
     """The sessions of each repository, in order; a folder without a known repository is one. None: of no place."""
-    known = rows(store, "SELECT session_id, repo, cwd FROM sessions ORDER BY session_id")[1]
-    repos = {cwd: repo for _, repo, cwd in known if repo and cwd}
-    found: dict[str | None, list[str]] = {}
-    for session_id, repo, cwd in known:
+    sessions = rows(store, "SELECT session_id, repo, cwd FROM sessions ORDER BY session_id")[1]
+    repos = {cwd: repo for _, repo, cwd in sessions if repo and cwd}
+    by_place: dict[str | None, list[str]] = {}
+    for session_id, repo, cwd in sessions:
         if session_id in wanted:
-            found.setdefault(place_of(repo or repos.get(cwd), cwd), []).append(session_id)
-    return found
+            by_place.setdefault(place_of(repo or repos.get(cwd), cwd), []).append(session_id)
+    return by_place
 
 
 def repositories(store: Store, by_place: dict[str, list[str]], limit: int | None, mask: Mask) -> Iterator[Unit]:
@@ -87,11 +87,11 @@ class _Look:
     def _read(self, path: str, result: Event) -> None:
         """Keeps the document nearest to the root, of those the one that was read furthest."""
         name = path.rpartition("/")[2].lower()
-        found = (path.count("/"), -result.n_chars, result.text or "")
+        candidate = (path.count("/"), -result.n_chars, result.text or "")
         if name.startswith("readme"):
-            self._readme = min(self._readme, found)
+            self._readme = min(self._readme, candidate)
         elif name in _MANIFESTS:
-            self._manifest = min(self._manifest, found)
+            self._manifest = min(self._manifest, candidate)
 
     def shown(self, place: str, mask: Mask) -> str:
         """All of it as one text."""

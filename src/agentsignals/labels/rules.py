@@ -48,7 +48,7 @@ class Rules:
     def window(self) -> int:
         return DEFAULT_WINDOW_TOKENS
 
-    def told(self) -> dict[str, Any]:
+    def run_figures(self) -> dict[str, Any]:
         return {}
 
     def ask(self, questions: Iterable[Question], done: Done) -> None:
@@ -56,8 +56,8 @@ class Rules:
             turn = question.message
             if turn is None:
                 raise LabelError(f"There are no rules for {question.task}.", "")
-            found = _RULES[question.task](turn) if is_english(turn.text) else Absent("not_computable", "language")
-            done(question, Outcome(text=written(found), created_at=now()))
+            answer = _RULES[question.task](turn) if is_english(turn.text) else Absent("not_computable", "language")
+            done(question, Outcome(text=written(answer), created_at=now()))
 
     def read(self, question: Question, text: str) -> Verdict | Absent | str:
         return read_back(text)
@@ -74,11 +74,11 @@ def _by_signal(path: str) -> Callable[[Turn], Verdict | Absent]:
     def judge(turn: Turn) -> Verdict | Absent:
         view = SessionView(msgspec.structs.replace(_SOMEBODY, turns=[turn]))
         why = Collected(view)
-        found = catalog.by_path(path).function(view, why)[0]
-        if isinstance(found, Absent):
-            return found
+        result = catalog.by_path(path).function(view, why)[0]
+        if isinstance(result, Absent):
+            return result
         words = next((item.excerpt for item in why.items if item.role == "support"), "")
-        return Verdict(str(found.value), words or "no pattern matched")
+        return Verdict(str(result.value), words or "no pattern matched")
 
     return judge
 

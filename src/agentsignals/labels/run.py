@@ -69,7 +69,7 @@ class Summary(Struct, kw_only=True):
     """Labels of this labeller that stand from another version of the prompt: this run was not about them."""
     redacted: dict[str, int] = field(default_factory=dict)
     """What was masked in what left this machine, by kind."""
-    told: dict[str, Any] = field(default_factory=dict)
+    run_figures: dict[str, Any] = field(name="told", default_factory=dict)
     """What the labeller says of the run: address, retries, pauses."""
     measured: Measured | None = None
     """How good this labeller was found to be at this task."""
@@ -138,20 +138,20 @@ class _Run:
                 self._fail(unit, "notes_" + (failed.failure or "missing"), failed.detail)
                 continue
             question = self._asker.question(unit, notes)
-            if tokens(question.told) + tokens(question.shown) + question.tokens > window:
+            if tokens(question.instructions) + tokens(question.shown) + question.tokens > window:
                 self._fail(unit, "too_long", f"notes on {len(notes)} parts and the last part fill {window:,} tokens")
             elif self._is_new(question, unit):
                 yield question
 
     def _notes(self, unit: Unit) -> tuple[list[str], Outcome | None]:
         """The notes on all parts but the last; what failed when one is missing."""
-        found = []
+        notes = []
         for question in self._asker.notes(unit):
             outcome = self._answers.get(question.key) if self._answers else None
             if outcome is None or outcome.text is None:
                 return [], outcome or Outcome(failure="missing")
-            found.append(str(self._by.read(question, outcome.text)))
-        return found, None
+            notes.append(str(self._by.read(question, outcome.text)))
+        return notes, None
 
     def _is_new(self, question: Question, unit: Unit | None) -> bool:
         """Whether a question must be asked. If not, its unit has its answer now, or will with the question's."""
@@ -193,11 +193,11 @@ class _Run:
         if outcome.text is None:
             self._fail(unit, outcome.failure or "no_answer", outcome.detail)
             return
-        found = self._by.read(question, outcome.text)
-        if isinstance(found, Verdict):
-            self._label(unit, found, outcome.created_at)
-        elif isinstance(found, Absent):
-            _count(self.summary.no_verdict, found.detail or found.reason)
+        answer = self._by.read(question, outcome.text)
+        if isinstance(answer, Verdict):
+            self._label(unit, answer, outcome.created_at)
+        elif isinstance(answer, Absent):
+            _count(self.summary.no_verdict, answer.detail or answer.reason)
         self._tick()
 
     def _label(self, unit: Unit, verdict: Verdict, created_at: int) -> None:
@@ -251,12 +251,12 @@ class _Run:
             summary.labelled = len(self._rows)
             summary.sessions = len({session_id for session_id, _ in self._rows})
             summary.redacted = self._selection.redacted
-            summary.told = self._by.told()
+            summary.run_figures = self._by.run_figures()
             if summary.calls and self._by.model:
                 summary.cost_usd = cost_usd(self._by.model, summary.input_tokens, summary.output_tokens)
             if self._answers is not None:
-                told = msgspec.to_builtins(summary) | {"schema": mark(str(self._task.schema))}
-                self._answers.note_run(started, told)
+                record = msgspec.to_builtins(summary) | {"schema": mark(str(self._task.schema))}
+                self._answers.note_run(started, record)
 
 
 def _place(session_id: str, turn: int | None) -> tuple[str, int]:

@@ -33,9 +33,9 @@ class Selection:
 
     def units(self, store: Store, task: Task, window: int, only: set[str] | None = None) -> Iterator[Unit | NotAsked]:
         """The units in order of shard and session, and what is not asked about. `only`: of these sessions."""
-        found = self._sessions(store)
-        evals = sorted(name for name, context in found.items() if context == "eval")
-        wanted = {name for name, context in found.items() if context != "eval"}
+        contexts = self._sessions(store)
+        evals = sorted(name for name, context in contexts.items() if context == "eval")
+        wanted = {name for name, context in contexts.items() if context != "eval"}
         mask = self._redactor.text if self._redactor else plain
         if task.level == "repository":
             yield from self._repositories(store, wanted, evals, mask)
@@ -44,13 +44,13 @@ class Selection:
             self.total = self._counted(store, task, wanted) + len(evals)
             yield from (NotAsked(name, None, EVAL) for name in evals)
         room = window - tokens(task.prompt) - 8 * task.answer_tokens  # an answer may grow so far when it is cut
-        given = 0
+        n_units = 0
         for session in store.read(wanted if only is None else wanted & only):
             for unit in units(task, session, max(room, window // 4), mask):
                 if isinstance(unit, Unit):
-                    if only is None and given == self._limit:
+                    if only is None and n_units == self._limit:
                         return
-                    given += 1
+                    n_units += 1
                 yield unit
 
     def _repositories(self, store: Store, wanted: set[str], evals: list[str], mask: Mask) -> Iterator[Unit | NotAsked]:

@@ -108,8 +108,8 @@ def mark(text: str) -> str:
 def schema_of(answer: type[Struct]) -> dict[str, Any]:
     """The schema of a flat struct, without references, which not every server follows."""
     _, parts = msgspec.json.schema_components((answer,))
-    found: dict[str, Any] = {k: v for k, v in parts[answer.__name__].items() if k not in _NOT_ASKED}
-    return found
+    schema: dict[str, Any] = {k: v for k, v in parts[answer.__name__].items() if k not in _NOT_ASKED}
+    return schema
 
 
 def read_as(answer: type[Struct], text: str) -> Any:
@@ -117,11 +117,11 @@ def read_as(answer: type[Struct], text: str) -> Any:
     with bounded strings); everything else that is no JSON of that shape is Unfit.
     """
     try:
-        found = json.loads(text, strict=False, object_pairs_hook=_once, parse_constant=_no_number)
+        parsed = json.loads(text, strict=False, object_pairs_hook=_once, parse_constant=_no_number)
     except (ValueError, RecursionError) as problem:
         raise Unfit("invalid_json", str(problem)) from problem
     try:
-        return msgspec.convert(found, answer)
+        return msgspec.convert(parsed, answer)
     except msgspec.ValidationError as problem:
         raise Unfit("invalid_answer", str(problem)) from problem
 
@@ -131,20 +131,20 @@ class _Said(Struct, frozen=True, omit_defaults=True):
     absent: Absent | None = None
 
 
-def written(found: Verdict | Absent) -> str:
+def written(verdict: Verdict | Absent) -> str:
     """What a labeller that is no language model says, as text that can be kept."""
-    return msgspec.json.encode(_Said(absent=found) if isinstance(found, Absent) else _Said(found)).decode()
+    return msgspec.json.encode(_Said(absent=verdict) if isinstance(verdict, Absent) else _Said(verdict)).decode()
 
 
 def read_back(text: str) -> Verdict | Absent:
     """What `written` wrote. Unfit for anything else."""
     try:
-        said = msgspec.json.decode(text, type=_Said)
+        stored = msgspec.json.decode(text, type=_Said)
     except msgspec.DecodeError as problem:
         raise Unfit("invalid_answer", str(problem)) from problem
-    if said.verdict is not None:
-        return said.verdict
-    return Absent("not_computable") if said.absent is None else said.absent
+    if stored.verdict is not None:
+        return stored.verdict
+    return Absent("not_computable") if stored.absent is None else stored.absent
 
 
 def is_strict(text: str) -> bool:
@@ -157,10 +157,10 @@ def is_strict(text: str) -> bool:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    parsed = dict(pairs)
+    if len(parsed) < len(pairs):
         raise ValueError("a field stands twice")
-    return found
+    return parsed
 
 
 def _no_number(word: str) -> float:

@@ -50,18 +50,18 @@ Mask = Callable[[str], str]
 def turns_of(view: SessionView, mask: Mask) -> list[list[str]]:
     """The transcript's entries, by turn. What happened before the first turn belongs to it."""
     calls = {c.seq: c for c in view.calls}
-    said = {t.seq: t for t in view.turns}
-    found: list[list[str]] = [[_HEADER]]
+    by_seq = {t.seq: t for t in view.turns}
+    parts: list[list[str]] = [[_HEADER]]
     for event in view.events:
-        turn = said.get(event.seq)
+        turn = by_seq.get(event.seq)
         if turn is not None:
             if turn.turn:
-                found.append([])
+                parts.append([])
             words = shortened(mask(turn.text), MESSAGE_CHARS)
-            found[-1].append(f"\n## Turn {turn.turn}, the person ({turn.kind})\n{words}\n")
+            parts[-1].append(f"\n## Turn {turn.turn}, the person ({turn.kind})\n{words}\n")
         elif text := _entry(view, event, calls, mask):
-            found[-1].append(text)
-    return found
+            parts[-1].append(text)
+    return parts
 
 
 def _entry(view: SessionView, event: Event, calls: dict[int, ToolCall], mask: Mask) -> str:
@@ -78,9 +78,9 @@ def _entry(view: SessionView, event: Event, calls: dict[int, ToolCall], mask: Ma
 
 def _call(view: SessionView, call: ToolCall, mask: Mask) -> str:
     is_plan = call.class_ == "plan"
-    given = call.arguments if is_plan else call.command or call.path or call.arguments
-    given = shortened(mask(given), PLAN_CHARS if is_plan else CALL_CHARS)
-    line = f"[{call.class_}] {call.name}: {given} -> {call.status}"
+    shown = call.arguments if is_plan else call.command or call.path or call.arguments
+    shown = shortened(mask(shown), PLAN_CHARS if is_plan else CALL_CHARS)
+    line = f"[{call.class_}] {call.name}: {shown} -> {call.status}"
     if call.status in ("error", "rejected"):
         line += f": {shortened(mask(view.result_text(call)).strip(), RESULT_CHARS)}"
     return f"{line}\n"

@@ -95,11 +95,11 @@ def _not_asked(task: Task, view: SessionView) -> str:
 
 
 def _gate(task: Task, view: SessionView) -> str:
-    known = catalog.values(view)
-    vague = catalog.plain(known["prompt_underspecification"]) if "prompt_underspecification" in known else None
+    values = catalog.values(view)
+    vague = catalog.plain(values["prompt_underspecification"]) if "prompt_underspecification" in values else None
     if isinstance(vague, int | float) and vague >= TOO_VAGUE:
         return "underspecified_prompt"
-    return "no_plan" if task.needs_plan and not catalog.plain(known["plan_steps_detected"]) else ""
+    return "no_plan" if task.needs_plan and not catalog.plain(values["plan_steps_detected"]) else ""
 
 
 def _message(task: Task, view: SessionView, turn: Turn, mask: Mask) -> Unit:
@@ -124,8 +124,8 @@ def before(view: SessionView, turn: Turn, mask: Mask) -> str:
     answer = mask("\n\n".join(e.text for e in events if e.kind == "text" and e.text))
     if len(answer) > BEFORE_CHARS:
         answer = f"[… {len(answer) - BEFORE_CHARS:,} characters before …]\n{answer[-BEFORE_CHARS:]}"
-    said = f"The end of the agent's answer:\n{answer}\n\n" if answer else ""
-    return f"The person's last request:\n{asked}\n\n{said}"
+    ending = f"The end of the agent's answer:\n{answer}\n\n" if answer else ""
+    return f"The person's last request:\n{asked}\n\n{ending}"
 
 
 def _restatement(view: SessionView, mask: Mask) -> str:

@@ -64,7 +64,7 @@ class VllmBatch:
     def window(self) -> int:
         return int(self._window or self._llm.llm_engine.model_config.max_model_len)
 
-    def told(self) -> dict[str, Any]:
+    def run_figures(self) -> dict[str, Any]:
         return {"backend": STRUCTURED["backend"]}
 
     def read(self, question: Question, text: str) -> Verdict | Absent | str:

@@ -93,7 +93,7 @@ def _by_name() -> dict[str, ModelPrice]:
 @lru_cache(maxsize=1024)
 def price(model: str) -> ModelPrice | None:
     """The prices of a model, by its name as logged; None when the table does not know exactly this model."""
-    return next((found for name in candidates(model) if (found := _by_name().get(name))), None)
+    return next((listed for name in candidates(model) if (listed := _by_name().get(name))), None)
 
 
 def cost_usd(  # noqa: PLR0913  (the kinds of tokens a call is billed for)
@@ -130,8 +130,8 @@ def apply(session: Session) -> None:
     day: int | None = None
     terms = _terms(model, day)
     for step in session.steps:
-        fresh, said = step.input_tokens, step.output_tokens
-        if fresh is None or said is None or step.cost_usd is not None:
+        fresh, output = step.input_tokens, step.output_tokens
+        if fresh is None or output is None or step.cost_usd is not None:
             continue
         today = None if step.timestamp is None else step.timestamp // _US_A_DAY
         if step.model != model or today != day:  # neighbours mostly share both, and a look-up costs as much as the sum
@@ -140,7 +140,7 @@ def apply(session: Session) -> None:
         read, written = step.cache_read_tokens or 0, step.cache_write_tokens or 0
         prompt = fresh + read + written
         rate = terms if prompt <= terms.limit else terms.longer(prompt)
-        cost = _cost(rate, fresh, said, read, written, for_an_hour=step.cache_write_1h_tokens or 0)
+        cost = _cost(rate, fresh, output, read, written, for_an_hour=step.cache_write_1h_tokens or 0)
         if not isnan(cost):
             step.cost_usd = cost
             step.cost_source = VERSION
@@ -164,14 +164,14 @@ class _Terms(NamedTuple):
 
 
 def _cost(  # noqa: PLR0913  (the kinds of tokens)
-    terms: _Terms, fresh: int, said: int, read: int, written: int, *, for_an_hour: int = 0
+    terms: _Terms, fresh: int, output: int, read: int, written: int, *, for_an_hour: int = 0
 ) -> float:
     """Tokens times prices; nan when a price is missing of which there are tokens."""
     cost = 0.0
     if fresh:
         cost += fresh * terms.input
-    if said:
-        cost += said * terms.output
+    if output:
+        cost += output * terms.output
     if read:
         cost += read * terms.cache_read
     if for_an_hour:
@@ -184,8 +184,8 @@ def _cost(  # noqa: PLR0913  (the kinds of tokens)
 
 @lru_cache(maxsize=4096)
 def _terms(model: str | None, day: int | None) -> _Terms:
-    known = price(model) if model else None
-    rate = known.rate(_date(day)) if known else None
+    model_price = price(model) if model else None
+    rate = model_price.rate(_date(day)) if model_price else None
     return _a_token(rate, rate.above) if rate else _Terms()
 
 
@@ -196,15 +196,15 @@ def _date(day: int | None) -> date:
 
 
 def _a_token(prices: Rate | Tier, above: Sequence[Tier] = ()) -> _Terms:
-    def one(million: float | None) -> float:
+    def per_token(million: float | None) -> float:
         return nan if million is None else million / 1_000_000
 
     return _Terms(
-        input=one(prices.input),
-        output=one(prices.output),
-        cache_read=one(prices.cache_read),
-        cache_write=one(prices.cache_write),
-        cache_write_1h=one(prices.cache_write_1h),
+        input=per_token(prices.input),
+        output=per_token(prices.output),
+        cache_read=per_token(prices.cache_read),
+        cache_write=per_token(prices.cache_write),
+        cache_write_1h=per_token(prices.cache_write_1h),
         limit=above[0].tokens if above else inf,
         above=tuple(above),
     )

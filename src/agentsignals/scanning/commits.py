@@ -21,21 +21,21 @@ class Changed(Struct):
 
     change: Change
     path: str
-    found: Found
+    finding: Found
     moved_from: str | None = None
     """Where a moved finding was: a path."""
 
     @property
     def fingerprint(self) -> str:
         """Names rule, matched text and its surroundings: the same wherever the finding goes with them."""
-        return name_of(f"{self.found.rule}\0{self.found.match}\0{self.found.around}")
+        return name_of(f"{self.finding.rule}\0{self.finding.match}\0{self.finding.around}")
 
 
 class _Side(Struct):
     path: str
     """The path after the commit, for both sides of a rename."""
     own_path: str
-    found: Found
+    finding: Found
     is_added: bool
     """Whether the commit added one of its lines."""
 
@@ -46,16 +46,16 @@ def changed(files: Sequence[tuple[FileChange, Sequence[Found], Sequence[Found]]]
     Equal findings are paired off from near to far: same file and surroundings, same file, another file of the commit.
     What remains after was introduced, what remains before was fixed.
     """
-    before = [_Side(f.path, f.old_path or f.path, one, False) for f, old, _ in files for one in old]
-    after = [_Side(f.path, f.path, one, _touches(f, one)) for f, _, new in files for one in new]
-    told: list[Changed] = []
+    before = [_Side(f.path, f.old_path or f.path, finding, False) for f, old, _ in files for finding in old]
+    after = [_Side(f.path, f.path, finding, _touches(f, finding)) for f, _, new in files for finding in new]
+    changes: list[Changed] = []
     for key in (_where_it_was, _in_the_file, _anywhere):
         for was, now in _paired(before, after, key):
             if now.own_path != was.path or now.is_added:
-                told.append(Changed("moved", now.own_path, now.found, was.own_path))
-    told += [Changed("introduced", now.own_path, now.found) for now in after]
-    told += [Changed("fixed", was.own_path, was.found) for was in before]
-    return sorted(told, key=lambda one: (one.path, one.found.line, one.found.rule, one.change))
+                changes.append(Changed("moved", now.own_path, now.finding, was.own_path))
+    changes += [Changed("introduced", now.own_path, now.finding) for now in after]
+    changes += [Changed("fixed", was.own_path, was.finding) for was in before]
+    return sorted(changes, key=lambda c: (c.path, c.finding.line, c.finding.rule, c.change))
 
 
 def _paired(before: list[_Side], after: list[_Side], key: Callable[[_Side], Hashable]) -> list[tuple[_Side, _Side]]:
@@ -65,9 +65,9 @@ def _paired(before: list[_Side], after: list[_Side], key: Callable[[_Side], Hash
         waiting[key(side)].append(side)
     pairs = []
     for side in sorted(after, key=lambda s: s.is_added):
-        found = waiting.get(key(side))
-        if found:
-            pairs.append((found.pop(0), side))
+        candidates = waiting.get(key(side))
+        if candidates:
+            pairs.append((candidates.pop(0), side))
     gone = {id(side) for pair in pairs for side in pair}
     before[:] = [side for side in before if id(side) not in gone]
     after[:] = [side for side in after if id(side) not in gone]
@@ -75,16 +75,16 @@ def _paired(before: list[_Side], after: list[_Side], key: Callable[[_Side], Hash
 
 
 def _where_it_was(side: _Side) -> Hashable:
-    return side.path, side.found.rule, side.found.match, side.found.around
+    return side.path, side.finding.rule, side.finding.match, side.finding.around
 
 
 def _in_the_file(side: _Side) -> Hashable:
-    return side.path, side.found.rule, side.found.match
+    return side.path, side.finding.rule, side.finding.match
 
 
 def _anywhere(side: _Side) -> Hashable:
-    return side.found.rule, side.found.match
+    return side.finding.rule, side.finding.match
 
 
-def _touches(change: FileChange, one: Found) -> bool:
-    return any(start <= one.end_line and one.line < start + n for start, n in change.added)
+def _touches(change: FileChange, finding: Found) -> bool:
+    return any(start <= finding.end_line and finding.line < start + n for start, n in change.added)

@@ -29,14 +29,14 @@ class OwnRules:
     @cached_property
     def version(self) -> str:
         """Changes with any rule's version."""
-        told = ",".join(f"{rule.id}@{rule.version}" for rule in rules())
-        return f"{len(rules())}-{hashlib.blake2b(told.encode(), digest_size=4).hexdigest()}"
+        identity = ",".join(f"{rule.id}@{rule.version}" for rule in rules())
+        return f"{len(rules())}-{hashlib.blake2b(identity.encode(), digest_size=4).hexdigest()}"
 
     def takes(self, path: str) -> bool:
         return language_of(path) is not None
 
     def scan(self, files: Sequence[SourceFile]) -> list[Scanned]:
-        return [scan_one(one.path, one.data) for one in files]
+        return [scan_one(file.path, file.data) for file in files]
 
 
 def scan_one(path: str, data: bytes) -> Scanned:
@@ -53,13 +53,13 @@ def scan_one(path: str, data: bytes) -> Scanned:
     if max(map(len, lines)) > _LONGEST_LINE:
         return Scanned([], "minified")
     text = Text(path, language, plain)
-    found = [one for rule in rules_for(language) for one in _of_rule(rule, text, lines)]
-    found.sort(key=lambda one: (one.line, one.rule))
-    return Scanned(found, "unparsed" if language == "python" and module_of(plain) is None else None)
+    findings = [finding for rule in rules_for(language) for finding in _of_rule(rule, text, lines)]
+    findings.sort(key=lambda finding: (finding.line, finding.rule))
+    return Scanned(findings, "unparsed" if language == "python" and module_of(plain) is None else None)
 
 
 def _of_rule(rule: Rule, text: Text, lines: list[str]) -> list[Found]:
-    found: list[Found] = []
+    findings: list[Found] = []
     seen: set[int] = set()
     for begin, end in rule.find(text):
         line = text.line_at(begin)
@@ -67,7 +67,7 @@ def _of_rule(rule: Rule, text: Text, lines: list[str]) -> list[Found]:
             continue
         seen.add(line)
         last = text.line_at(max(end - 1, begin))
-        one = Found(
+        finding = Found(
             rule=rule.id,
             line=line,
             end_line=last,
@@ -76,7 +76,7 @@ def _of_rule(rule: Rule, text: Text, lines: list[str]) -> list[Found]:
             severity=rule.severity,
             confidence=rule.confidence,
         )
-        found.append(marked(one, lines, text.text[begin:end]))
-        if len(found) >= _MOST_OF_A_RULE:
+        findings.append(marked(finding, lines, text.text[begin:end]))
+        if len(findings) >= _MOST_OF_A_RULE:
             break
-    return found
+    return findings

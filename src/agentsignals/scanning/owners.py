@@ -40,8 +40,8 @@ class Lines:
 
     def of(self, sha: str, path: str, first: int, last: int) -> list[Line]:
         """The added ones of these lines."""
-        known = self._lines.get((sha, path), {})
-        return [known[n] for n in range(first, last + 1) if n in known]
+        by_number = self._lines.get((sha, path), {})
+        return [by_number[n] for n in range(first, last + 1) if n in by_number]
 
 
 def owner_of(lines: list[Line]) -> tuple[Owner, str | None, str | None]:
@@ -51,11 +51,11 @@ def owner_of(lines: list[Line]) -> tuple[Owner, str | None, str | None]:
     """
     if not lines:
         return "context", None, None
-    agents = sorted((one for one in lines if one.tag in AGENT), key=lambda one: one.tag not in SURE)
+    agents = sorted((line for line in lines if line.tag in AGENT), key=lambda line: line.tag not in SURE)
     if agents:
         return "agent", agents[0].tag, agents[0].session_id
-    if all(one.tag == "human_observed" for one in lines):
+    if all(line.tag == "human_observed" for line in lines):
         return "human", "human_observed", None
-    if all(one.tag in NOBODY for one in lines):
+    if all(line.tag in NOBODY for line in lines):
         return "nobody", lines[0].tag, None
-    return "unknown", next(one.tag for one in lines if one.tag not in NOBODY), None
+    return "unknown", next(line.tag for line in lines if line.tag not in NOBODY), None

@@ -29,9 +29,9 @@ _LEVELS: dict[str, Level] = {
 }  # fmt: skip
 
 
-def level(told: object) -> Level:
+def level(severity: object) -> Level:
     """A scanner's word for how bad or how sure, as one of ours; `low` for what is not known."""
-    return _LEVELS.get(str(told).lower(), "low")
+    return _LEVELS.get(str(severity).lower(), "low")
 
 
 class Program:
@@ -42,9 +42,9 @@ class Program:
     def __init__(self, name: str, config: Path | None = None) -> None:
         self.id = name
         self._config = config
-        self._path = _found(name)
-        told = _output([self._path, "--version"], None)
-        self.version = " ".join(told.decode("utf-8", "replace").split("\n")[0].split())[:40]
+        self._path = _program_path(name)
+        output = _output([self._path, "--version"], None)
+        self.version = " ".join(output.decode("utf-8", "replace").split("\n")[0].split())[:40]
         if config is not None:
             self.version += f" {_hash_of(config)}"
 
@@ -56,19 +56,19 @@ class Program:
         with tempfile.TemporaryDirectory(prefix="agentsignals-scan-") as folder:
             root = Path(folder).resolve()
             (root / ".semgrepignore").touch()  # without it semgrep leaves out tests and more of its own accord
-            names = {_written(root, n, one): n for n, one in enumerate(files)}
-            found: dict[int, list[Found]] = defaultdict(list)
-            lines = [one.data.decode("utf-8", "replace").splitlines() for one in files]
-            for path, one in self._found(root):
+            names = {_written(root, n, file): n for n, file in enumerate(files)}
+            findings: dict[int, list[Found]] = defaultdict(list)
+            lines = [file.data.decode("utf-8", "replace").splitlines() for file in files]
+            for path, finding in self._output_of(root):
                 n = names.get(path)
                 if n is not None:
-                    found[n].append(marked(one, lines[n]))
-            return [Scanned(sorted(found[n], key=lambda f: (f.line, f.rule))) for n in range(len(files))]
+                    findings[n].append(marked(finding, lines[n]))
+            return [Scanned(sorted(findings[n], key=lambda f: (f.line, f.rule))) for n in range(len(files))]
 
-    def _found(self, root: Path) -> list[tuple[str, Found]]:
-        told = _output([self._path, *self._words(root)], root, accepted=(0, 1))
+    def _output_of(self, root: Path) -> list[tuple[str, Found]]:
+        output = _output([self._path, *self._words(root)], root, accepted=(0, 1))
         try:
-            return _READERS[self.id](msgspec.json.decode(told))
+            return _READERS[self.id](msgspec.json.decode(output))
         except (msgspec.DecodeError, KeyError, TypeError, AttributeError) as unlike:
             raise ScanError(
                 f"{self.id} answered what is not understood: {unlike!r}.", "Is it a newer version?"
@@ -84,7 +84,7 @@ class Program:
                 "--no-git-ignore", str(root)]  # fmt: skip
 
 
-def _found(name: str) -> str:
+def _program_path(name: str) -> str:
     beside = Path(sys.executable).with_name(name)
     path = shutil.which(name) or (str(beside) if beside.exists() else None)
     if path is None:
@@ -104,66 +104,66 @@ def _output(words: list[str], folder: Path | None, accepted: tuple[int, ...] = (
     except OSError as problem:
         raise ScanError(f"{Path(words[0]).name} can't be run: {problem.strerror}.", "Install it again.") from None
     if done.returncode not in accepted:
-        told = "".join(c if c.isprintable() else " " for c in done.stderr.decode("utf-8", "replace")[-300:]).strip()
-        raise ScanError(f"{Path(words[0]).name} failed: {told or done.returncode}", "Run it by itself to see why.")
+        message = "".join(c if c.isprintable() else " " for c in done.stderr.decode("utf-8", "replace")[-300:]).strip()
+        raise ScanError(f"{Path(words[0]).name} failed: {message or done.returncode}", "Run it by itself to see why.")
     return done.stdout
 
 
-def _written(root: Path, n: int, one: SourceFile) -> str:
+def _written(root: Path, n: int, file: SourceFile) -> str:
     """Writes a file under a name that means the same to a scanner, and can lead nowhere else."""
-    parts = [p for p in PurePosixPath(one.path).parts if p not in ("..", ".", "/")]
+    parts = [p for p in PurePosixPath(file.path).parts if p not in ("..", ".", "/")]
     safe = ["".join(c if c.isalnum() or c in "-_. " else "_" for c in p).lstrip("-.")[-80:] or "_" for p in parts[-6:]]
     kept = [
         f".{s}" if p.startswith(".") and not p.startswith("..") else s for p, s in zip(parts[-6:], safe, strict=True)
     ]
     path = root / str(n) / Path(*kept)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(one.data)
+    path.write_bytes(file.data)
     return str(path)
 
 
 def _hash_of(config: Path) -> str:
     """Names a rule set: a file, or all files of a folder."""
     files = sorted(p for p in config.rglob("*") if p.is_file()) if config.is_dir() else [config]
-    told = hashlib.blake2b(digest_size=6)
+    hasher = hashlib.blake2b(digest_size=6)
     for path in files:
-        told.update(path.name.encode() + b"\0" + path.read_bytes())
-    return told.hexdigest()
+        hasher.update(path.name.encode() + b"\0" + path.read_bytes())
+    return hasher.hexdigest()
 
 
-def _bandit(told: Any) -> list[tuple[str, Found]]:
-    found = []
-    for one in told["results"]:
-        lines = one.get("line_range") or [one["line_number"]]
-        cwe = (one.get("issue_cwe") or {}).get("id")
-        found.append(
+def _bandit(report: Any) -> list[tuple[str, Found]]:
+    findings = []
+    for issue in report["results"]:
+        lines = issue.get("line_range") or [issue["line_number"]]
+        cwe = (issue.get("issue_cwe") or {}).get("id")
+        findings.append(
             (
-                str(one["filename"]),
+                str(issue["filename"]),
                 Found(
-                    rule=str(one["test_id"]),
+                    rule=str(issue["test_id"]),
                     line=int(lines[0]),
                     end_line=int(lines[-1]),
-                    message=str(one["issue_text"]),
+                    message=str(issue["issue_text"]),
                     cwe=(f"CWE-{cwe}",) if cwe else (),
-                    severity=level(one["issue_severity"]),
-                    confidence=level(one["issue_confidence"]),
+                    severity=level(issue["issue_severity"]),
+                    confidence=level(issue["issue_confidence"]),
                 ),
             )
         )
-    return found
+    return findings
 
 
-def _ruff(told: Any) -> list[tuple[str, Found]]:
-    found = []
-    for one in told:
-        rule = str(one["code"] or "")
+def _ruff(report: Any) -> list[tuple[str, Found]]:
+    findings = []
+    for issue in report:
+        rule = str(issue["code"] or "")
         if not rule.startswith("S"):  # what can't be parsed is told as a finding, too
             continue
-        first, last = one["location"]["row"], one["end_location"]["row"]
-        message, cwe = str(one["message"]), CWE_OF.get(rule)
-        found.append(
+        first, last = issue["location"]["row"], issue["end_location"]["row"]
+        message, cwe = str(issue["message"]), CWE_OF.get(rule)
+        findings.append(
             (
-                str(one["filename"]),
+                str(issue["filename"]),
                 Found(
                     rule=rule,
                     line=int(first),
@@ -175,23 +175,23 @@ def _ruff(told: Any) -> list[tuple[str, Found]]:
                 ),
             )
         )
-    return found
+    return findings
 
 
-def _semgrep(told: Any) -> list[tuple[str, Found]]:
-    found = []
-    for one in told["results"]:
-        extra = one["extra"]
+def _semgrep(report: Any) -> list[tuple[str, Found]]:
+    findings = []
+    for issue in report["results"]:
+        extra = issue["extra"]
         about = extra.get("metadata") or {}
-        given = about.get("cwe") or []
-        cwes = [given] if isinstance(given, str) else given
-        found.append(
+        listed = about.get("cwe") or []
+        cwes = [listed] if isinstance(listed, str) else listed
+        findings.append(
             (
-                str(one["path"]),
+                str(issue["path"]),
                 Found(
-                    rule=str(one["check_id"]).rpartition(".")[2],
-                    line=int(one["start"]["line"]),
-                    end_line=int(one["end"]["line"]),
+                    rule=str(issue["check_id"]).rpartition(".")[2],
+                    line=int(issue["start"]["line"]),
+                    end_line=int(issue["end"]["line"]),
                     message=str(extra["message"]),
                     cwe=tuple(str(c).partition(":")[0].strip() for c in cwes),
                     severity=level(extra.get("severity")),
@@ -199,7 +199,7 @@ def _semgrep(told: Any) -> list[tuple[str, Found]]:
                 ),
             )
         )
-    return found
+    return findings
 
 
 _READERS = {"bandit": _bandit, "ruff": _ruff, "semgrep": _semgrep}

@@ -55,7 +55,7 @@ class Reported(Struct):
     version: str
     revision: str | None
     uri: str
-    found: Found
+    finding: Found
 
 
 def read(path: Path, skipped: Counter[str]) -> Iterator[Reported]:
@@ -96,24 +96,24 @@ def _of_run(run: Any, skipped: Counter[str]) -> Iterator[Reported]:
                 continue
             tool, version = str(driver["name"]), str(driver.get("semanticVersion") or driver.get("version") or "")
             yield Reported(tool, version, revision if _SHA.fullmatch(revision) else None, str(uri),
-                           _found(result, about, region))  # fmt: skip
+                           _finding(result, about, region))  # fmt: skip
         except (KeyError, TypeError, AttributeError, ValueError):
             skipped["malformed"] += 1
 
 
-def _found(result: Any, about: dict[str, Any], region: Any) -> Found:
+def _finding(result: Any, about: dict[str, Any], region: Any) -> Found:
     rule = str(result.get("ruleId") or (result.get("rule") or {}).get("id") or "unnamed")
-    known = about.get(rule) or {}
-    words = [*(known.get("properties") or {}).get("tags", ()), *(result.get("properties") or {}).get("tags", ())]
-    words += [str((r.get("target") or {}).get("id") or "") for r in known.get("relationships") or ()]
+    declared = about.get(rule) or {}
+    words = [*(declared.get("properties") or {}).get("tags", ()), *(result.get("properties") or {}).get("tags", ())]
+    words += [str((r.get("target") or {}).get("id") or "") for r in declared.get("relationships") or ()]
     cwes = dict.fromkeys(f"CWE-{int(m[1])}" for word in words if (m := _CWE.search(str(word)[:200])))
-    told = result.get("level") or (known.get("defaultConfiguration") or {}).get("level") or "warning"
+    stated = result.get("level") or (declared.get("defaultConfiguration") or {}).get("level") or "warning"
     first = region["startLine"]
     last = region.get("endLine")
-    sure = (known.get("properties") or {}).get("precision", "medium")
+    sure = (declared.get("properties") or {}).get("precision", "medium")
     return Found(
         rule=rule[:200], line=max(first, 1), end_line=max(last if isinstance(last, int) else first, first, 1),
-        message=str((result.get("message") or {}).get("text") or "")[:2000], cwe=tuple(cwes), severity=level(told),
+        message=str((result.get("message") or {}).get("text") or "")[:2000], cwe=tuple(cwes), severity=level(stated),
         confidence="high" if sure == "very-high" else level(sure),
     )  # fmt: skip
 
@@ -127,14 +127,16 @@ def take_in(store: Store, git_dir: str, name: str, path: Path) -> Imported:
     for (sha, own_path), those in sorted(_by_file(git_dir, reported, skipped).items()):
         text = placed.text(sha, own_path)
         origins = _origins(git_dir, sha, own_path)
-        for one in those:
-            found = marked(one.found, text)
-            span = [origins[n] for n in range(found.line, min(found.end_line, found.line + _SPAN) + 1) if n in origins]
+        for result in those:
+            finding = marked(result.finding, text)
+            span = [
+                origins[n] for n in range(finding.line, min(finding.end_line, finding.line + _SPAN) + 1) if n in origins
+            ]
             if span:
-                rows.append(placed.row(own_path, one, span))
+                rows.append(placed.row(own_path, result, span))
             else:
                 skipped["no_such_line"] += 1
-    tools = {_scanner(one) for one in reported}
+    tools = {_scanner(result) for result in reported}
 
     def with_others(before: list[dict[str, Any]]) -> list[Any]:
         return [*(msgspec.convert(r, FindingRow) for r in before if r["scanner"] not in tools), *rows]
@@ -148,17 +150,17 @@ def _by_file(git_dir: str, reported: list[Reported], skipped: Counter[str]) -> d
     """The results by the commit and file they are about."""
     head = commits.head(git_dir)
     trees: dict[str, set[str]] = {}
-    found: dict[tuple[str, str], list[Reported]] = defaultdict(list)
-    for one in reported:
-        sha = _known(git_dir, one.revision) or head
+    by_file: dict[tuple[str, str], list[Reported]] = defaultdict(list)
+    for result in reported:
+        sha = _full_sha(git_dir, result.revision) or head
         if sha is not None and sha not in trees:
             trees[sha] = commits.files_at(git_dir, sha)
-        own_path = _path_of(one.uri, trees[sha]) if sha is not None else None
+        own_path = _path_of(result.uri, trees[sha]) if sha is not None else None
         if sha is None or own_path is None:
             skipped["no_such_file"] += 1
             continue
-        found[sha, own_path].append(one)
-    return found
+        by_file[sha, own_path].append(result)
+    return by_file
 
 
 class _Placed:
@@ -181,49 +183,49 @@ class _Placed:
         finally:
             objects.close()
 
-    def row(self, path: str, one: Reported, span: list[_Origin]) -> FindingRow:
+    def row(self, path: str, result: Reported, span: list[_Origin]) -> FindingRow:
         """A finding on lines that are from there."""
-        found = one.found
-        known = [origin for origin in span if origin[0] in self._attributed]
-        added = [line for sha, there, n in known for line in self._lines.of(sha, there, n, n)]
+        finding = result.finding
+        attributed = [origin for origin in span if origin[0] in self._attributed]
+        added = [line for sha, there, n in attributed for line in self._lines.of(sha, there, n, n)]
         owner, tag, session_id = owner_of(added) if added else ("unlinked", None, None)
         return FindingRow(
             repo=self._name,
-            commit_sha=(known or span)[0][0],
-            scanner=_scanner(one),
-            scanner_version=one.version,
+            commit_sha=(attributed or span)[0][0],
+            scanner=_scanner(result),
+            scanner_version=result.version,
             change="present",
-            rule=found.rule,
-            cwe=list(found.cwe),
-            severity=found.severity,
-            confidence=found.confidence,
+            rule=finding.rule,
+            cwe=list(finding.cwe),
+            severity=finding.severity,
+            confidence=finding.confidence,
             path=path,
-            line=found.line,
-            end_line=found.end_line,
+            line=finding.line,
+            end_line=finding.end_line,
             moved_from=None,
             place=place_of(path),
             owner=owner,
             tag=tag,
             session_id=session_id,
-            fingerprint=Changed("introduced", path, found).fingerprint,
-            text=found.text,
-            message=found.message,
+            fingerprint=Changed("introduced", path, finding).fingerprint,
+            text=finding.text,
+            message=finding.message,
         )
 
 
-def _scanner(one: Reported) -> str:
-    return f"sarif:{one.tool}"
+def _scanner(result: Reported) -> str:
+    return f"sarif:{result.tool}"
 
 
-def _known(git_dir: str, revision: str | None) -> str | None:
+def _full_sha(git_dir: str, revision: str | None) -> str | None:
     """The commit of a revision id, where the repository has it."""
     if revision is None:
         return None
     try:
-        told = git_objects.run(f"--git-dir={git_dir}", "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
+        output = git_objects.run(f"--git-dir={git_dir}", "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
     except GitError:
         return None
-    return told.decode().strip()
+    return output.decode().strip()
 
 
 def _path_of(uri: str, tree: set[str]) -> str | None:
@@ -235,18 +237,18 @@ def _path_of(uri: str, tree: set[str]) -> str | None:
 def _origins(git_dir: str, sha: str, path: str) -> dict[int, _Origin]:
     """By line: the commit it is from, the file's path there, and its line there."""
     try:
-        told = commits.blame(git_dir, sha, path)
+        output = commits.blame(git_dir, sha, path)
     except GitError:
         return {}
-    found: dict[int, _Origin] = {}
+    origins: dict[int, _Origin] = {}
     paths: dict[str, str] = {}
     here: tuple[str, int, int] | None = None
-    for line in told.split(b"\n"):
+    for line in output.split(b"\n"):
         if line[:1] == b"\t" and here is not None:
-            found[here[2]] = (here[0], paths.get(here[0], path), here[1])
+            origins[here[2]] = (here[0], paths.get(here[0], path), here[1])
             here = None
         elif here is not None and line.startswith(b"filename "):
             paths[here[0]] = commits.unquoted(line[9:])
         elif here is None and (header := _HEADER.fullmatch(line)):
             here = header[1].decode(), int(header[2]), int(header[3])
-    return found
+    return origins

@@ -105,15 +105,15 @@ class _Run:
         """The changed files to look into, before or after."""
         return [f for f in files if self.takes(f.path) or (f.old_path is not None and self.takes(f.old_path))]
 
-    def found(self, oid: str | None, path: str | None) -> list[Found]:
+    def findings_of(self, oid: str | None, path: str | None) -> list[Found]:
         """What the scanner says of a file."""
         answer = self.kept.answers.get(_key(oid, path)) if oid is not None and path is not None else None
         return answer.findings if answer is not None else []
 
     def scan_missing(self, changes: Iterable[list[FileChange]], progress: Progress) -> int:
         """Asks about files not seen before. What is said is kept on the way, so that a stopped run goes on."""
-        wanted = dict.fromkeys(one for files in changes for one in _contents(files) if self.takes(one[1]))
-        todo = [one for one in wanted if _key(*one) not in self.kept.answers]
+        wanted = dict.fromkeys(content for files in changes for content in _contents(files) if self.takes(content[1]))
+        todo = [content for content in wanted if _key(*content) not in self.kept.answers]
         kept_at = time.monotonic()
         try:
             for at in range(0, len(todo), self.scanner.at_once):
@@ -139,46 +139,46 @@ class _Run:
         for (key, _), answer in zip(there, answers, strict=True):
             self.kept.answers[_key(*key)] = answer
 
-    def finding(self, sha: str, one: Changed, lines: Lines) -> FindingRow:
+    def finding(self, sha: str, changed: Changed, lines: Lines) -> FindingRow:
         """A changed finding with whose it is."""
-        found, scanner = one.found, self.scanner
+        finding, scanner = changed.finding, self.scanner
         owner = tag = session_id = None
-        if one.change != "fixed":
-            owner, tag, session_id = owner_of(lines.of(sha, one.path, found.line, found.end_line))
+        if changed.change != "fixed":
+            owner, tag, session_id = owner_of(lines.of(sha, changed.path, finding.line, finding.end_line))
         return FindingRow(
             repo=self.name,
             commit_sha=sha,
             scanner=scanner.id,
             scanner_version=scanner.version,
-            change=one.change,
-            rule=found.rule,
-            cwe=list(found.cwe),
-            severity=found.severity,
-            confidence=found.confidence,
-            path=one.path,
-            line=found.line,
-            end_line=found.end_line,
-            moved_from=one.moved_from,
-            place=place_of(one.path),
+            change=changed.change,
+            rule=finding.rule,
+            cwe=list(finding.cwe),
+            severity=finding.severity,
+            confidence=finding.confidence,
+            path=changed.path,
+            line=finding.line,
+            end_line=finding.end_line,
+            moved_from=changed.moved_from,
+            place=place_of(changed.path),
             owner=owner,
             tag=tag,
             session_id=session_id,
-            fingerprint=one.fingerprint,
-            text=found.text,
-            message=found.message,
+            fingerprint=changed.fingerprint,
+            text=finding.text,
+            message=finding.message,
         )
 
     def scan_rows(self, sha: str, files: list[FileChange], lines: Lines) -> list[ScanRow]:
         """A row a kind of place: the files looked at and their added lines by whose they are."""
         by_place: dict[str, list[FileChange]] = defaultdict(list)
-        for one in files:
-            by_place[place_of(one.path)].append(one)
+        for file in files:
+            by_place[place_of(file.path)].append(file)
         rows = []
         for place, those in sorted(by_place.items()):
             tags: Counter[str] = Counter()
-            for one in those:
-                tags += lines.counts.get((sha, one.path), Counter())
-            answers = [self.kept.answers.get(_key(*one)) for one in _contents(those)]
+            for file in those:
+                tags += lines.counts.get((sha, file.path), Counter())
+            answers = [self.kept.answers.get(_key(*content)) for content in _contents(those)]
             skipped = sum(a is not None and a.skipped not in (None, "unparsed") for a in answers)
             counts = {column: sum(tags[t] for t in wanted) for column, wanted in _TAGS.items()}
             rows.append(
@@ -195,9 +195,9 @@ class _Run:
             )
         return rows
 
-    def write(self, found: list[FindingRow], scans: list[ScanRow]) -> None:
+    def write(self, findings: list[FindingRow], scans: list[ScanRow]) -> None:
         """Replaces this scanner's rows; those of others stay."""
-        self._replace("findings", FindingRow, found)
+        self._replace("findings", FindingRow, findings)
         self._replace("scans", ScanRow, scans)
 
     def _replace(self, table: str, kind: type[Struct], rows: Sequence[Struct]) -> None:
@@ -222,28 +222,30 @@ def scan(store: Store, at: tuple[str, str], scanner: Scanner, progress: Progress
     if not afresh:
         run.take_up()
     changes = {sha: run.wanted(files) for sha, files in git.changes(git_dir, sorted(commits))}
-    told = Scan(
+    summary = Scan(
         repo=name,
         scanner=scanner.id,
         scanner_version=scanner.version,
         commits=len(changes),
         commits_left_out=len(commits) - len(changes),
     )
-    told.scanned = run.scan_missing(changes.values(), progress)
-    told.unchanged = told.scanned == 0
+    summary.scanned = run.scan_missing(changes.values(), progress)
+    summary.unchanged = summary.scanned == 0
     lines = Lines(repositories.rows(store.folder, name, "line_attribution"), run.takes)
-    found, scans = [], []
+    findings, scans = [], []
     for sha, files in changes.items():
-        own = changed([(f, run.found(f.old_oid, f.old_path), run.found(f.new_oid, f.path)) for f in files])
-        found += [run.finding(sha, one, lines) for one in own]
+        commit_changes = changed(
+            [(f, run.findings_of(f.old_oid, f.old_path), run.findings_of(f.new_oid, f.path)) for f in files]
+        )
+        findings += [run.finding(sha, change, lines) for change in commit_changes]
         scans += run.scan_rows(sha, files, lines)
-    run.write(found, scans)
-    looked = {_key(*one) for files in changes.values() for one in _contents(files)} & run.kept.answers.keys()
-    told.files = len(looked)
-    told.skipped = dict(sorted(Counter(why for key in looked if (why := run.kept.answers[key].skipped)).items()))
-    _summarise(told, found, [_with_modes(s, commits) for s in scans])
-    told.sessions = session_labels.write(store, scanner.id, commits, found, scans)
-    return told
+    run.write(findings, scans)
+    looked = {_key(*content) for files in changes.values() for content in _contents(files)} & run.kept.answers.keys()
+    summary.files = len(looked)
+    summary.skipped = dict(sorted(Counter(why for key in looked if (why := run.kept.answers[key].skipped)).items()))
+    _summarise(summary, findings, [_with_modes(s, commits) for s in scans])
+    summary.sessions = session_labels.write(store, scanner.id, commits, findings, scans)
+    return summary
 
 
 def _key(oid: str, path: str) -> str:
@@ -252,11 +254,11 @@ def _key(oid: str, path: str) -> str:
 
 def _contents(files: Iterable[FileChange]) -> Iterator[tuple[str, str]]:
     """Id and path of each file's content before and after."""
-    for one in files:
-        if one.old_oid is not None and one.old_path is not None:
-            yield one.old_oid, one.old_path
-        if one.new_oid is not None:
-            yield one.new_oid, one.path
+    for file in files:
+        if file.old_oid is not None and file.old_path is not None:
+            yield file.old_oid, file.old_path
+        if file.new_oid is not None:
+            yield file.new_oid, file.path
 
 
 def _with_modes(row: ScanRow, commits: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -264,11 +266,11 @@ def _with_modes(row: ScanRow, commits: dict[str, dict[str, Any]]) -> dict[str, A
     return {**asdict(row), "mode": commit["mode"], "recorded_mode": commit["recorded_mode"]}
 
 
-def _summarise(told: Scan, found: list[FindingRow], scans: list[dict[str, Any]]) -> None:
-    by_change = Counter(row.change for row in found)
-    told.introduced, told.fixed, told.moved = (by_change[c] for c in ("introduced", "fixed", "moved"))
-    new = [row for row in found if row.change == "introduced"]
-    told.owners = dict(Counter(row.owner or "" for row in new).most_common())
-    told.rules = dict(Counter(row.rule for row in new).most_common())
-    told.cwes = dict(Counter(cwe for row in new for cwe in row.cwe).most_common())
-    told.rates = rates(scans, [asdict(row) for row in found])
+def _summarise(summary: Scan, findings: list[FindingRow], scans: list[dict[str, Any]]) -> None:
+    by_change = Counter(row.change for row in findings)
+    summary.introduced, summary.fixed, summary.moved = (by_change[c] for c in ("introduced", "fixed", "moved"))
+    new = [row for row in findings if row.change == "introduced"]
+    summary.owners = dict(Counter(row.owner or "" for row in new).most_common())
+    summary.rules = dict(Counter(row.rule for row in new).most_common())
+    summary.cwes = dict(Counter(cwe for row in new for cwe in row.cwe).most_common())
+    summary.rates = rates(scans, [asdict(row) for row in findings])

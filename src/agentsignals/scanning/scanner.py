@@ -73,14 +73,14 @@ class Scanner(Protocol):
         ...
 
 
-def marked(found: Found, lines: Sequence[str], matched: str | None = None) -> Found:
+def marked(finding: Found, lines: Sequence[str], matched: str | None = None) -> Found:
     """The finding with its text and the names by which it is known again in another version of the file."""
-    first, last = max(found.line - 1, 0), min(found.end_line, len(lines))
+    first, last = max(finding.line - 1, 0), min(finding.end_line, len(lines))
     text = matched if matched is not None else "\n".join(lines[first:last])
-    found.text = " ".join(text.split())[:_KEPT_CHARS]
-    found.match = name_of(text)
-    found.around = name_of("\n".join(lines[max(first - _AROUND, 0) : last + _AROUND]))
-    return found
+    finding.text = " ".join(text.split())[:_KEPT_CHARS]
+    finding.match = name_of(text)
+    finding.around = name_of("\n".join(lines[max(first - _AROUND, 0) : last + _AROUND]))
+    return finding
 
 
 def name_of(text: str) -> str:

@@ -19,8 +19,10 @@ def scanner(name: str, config: str | None = None) -> Scanner:
     if name not in NAMES:
         raise UsageError(f"There is no scanner {name!r}.", f"The scanners: {', '.join(NAMES)}.")
     if (name == "semgrep") != (config is not None):
-        told = "brings no rules of its own" if config is None else "takes no rules of others"
-        raise UsageError(f"The scanner {name} {told}.", "`--scanner semgrep --config FILE` scans with rules of yours.")
+        reason = "brings no rules of its own" if config is None else "takes no rules of others"
+        raise UsageError(
+            f"The scanner {name} {reason}.", "`--scanner semgrep --config FILE` scans with rules of yours."
+        )
     if config is None:
         return OwnRules() if name == OwnRules.id else Program(name)
     path = Path(config).expanduser().absolute()

@@ -40,43 +40,43 @@ def write(
     store: Store,
     scanner: str,
     commits: Mapping[str, Mapping[str, Any]],
-    found: Sequence[FindingRow],
+    findings: Sequence[FindingRow],
     scans: Sequence[ScanRow],
 ) -> int:
     """Labels the sessions that these commits are linked to; how many have a rate. A session whose commits added no line
     that the scanner takes has none.
     """
     ours = {s for commit in commits.values() for s in commit["session_ids"]}
-    told: dict[str, OfSession] = defaultdict(OfSession)
+    by_session: dict[str, OfSession] = defaultdict(OfSession)
     seen: set[tuple[str, str]] = set()
     for scan in scans:
         for session_id in commits[scan.commit_sha]["session_ids"]:
-            one = told[session_id]
-            one.lines += sum(
+            totals = by_session[session_id]
+            totals.lines += sum(
                 (scan.agent_lines, scan.shell_lines, scan.human_lines, scan.unknown_lines, scan.nobody_lines)
             )
-            one.commits += (session_id, scan.commit_sha) not in seen
-            one.scanner_version = scan.scanner_version
+            totals.commits += (session_id, scan.commit_sha) not in seen
+            totals.scanner_version = scan.scanner_version
             seen.add((session_id, scan.commit_sha))
-    for finding in found:
+    for finding in findings:
         for session_id in commits[finding.commit_sha]["session_ids"]:
-            one = told[session_id]
-            one.introduced += finding.change == "introduced"
-            one.on_own_lines += finding.change == "introduced" and finding.session_id == session_id
-            one.fixed += finding.change == "fixed"
+            totals = by_session[session_id]
+            totals.introduced += finding.change == "introduced"
+            totals.on_own_lines += finding.change == "introduced" and finding.session_id == session_id
+            totals.fixed += finding.change == "fixed"
     labeller = f"scan:{scanner}"
-    rows = [_row(labeller, session_id, one) for session_id, one in sorted(told.items()) if one.lines]
+    rows = [_row(labeller, session_id, totals) for session_id, totals in sorted(by_session.items()) if totals.lines]
     labels.replace(store.folder, TASK, labeller, ours, rows)
     return len(rows)
 
 
-def _row(labeller: str, session_id: str, one: OfSession) -> LabelRow:
-    rate = one.introduced / one.lines * PER
-    interval = poisson(one.introduced, one.lines / PER)
+def _row(labeller: str, session_id: str, totals: OfSession) -> LabelRow:
+    rate = totals.introduced / totals.lines * PER
+    interval = poisson(totals.introduced, totals.lines / PER)
     if interval is not None:
-        one.low, one.high = interval
+        totals.low, totals.high = interval
     reason = "findings after but not before the session's commits / 1 000 lines they added to files that are scanned"
-    detail = msgspec.json.encode(one).decode()
+    detail = msgspec.json.encode(totals).decode()
     return LabelRow(
         session_id,
         Label(task=TASK, labeller=labeller, turn=None, value=f"{rate:.4f}", reason=reason, number=rate, detail=detail),

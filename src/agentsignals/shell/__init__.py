@@ -76,20 +76,20 @@ class _Reading:
         if not words:
             return
         name = words[0]
-        known = KINDS.get(name)
-        if known is None:
-            known, name, words = self.looked_into(words, substituted)
-        if not known:
+        kind = KINDS.get(name)
+        if kind is None:
+            kind, name, words = self.looked_into(words, substituted)
+        if not kind:
             if name in ENTERS:
                 self.enter(words)
             return
         if substituted:
-            self.did(known, True)
+            self.did(kind, True)
         else:
-            self.kinds[known] = None
-        if known == "read":
+            self.kinds[kind] = None
+        if kind == "read":
             self.sources.append((self.folders[-1], _files_read, words, name))
-        elif known == "search":
+        elif kind == "search":
             self.sources.append((self.folders[-1], _files_searched, words, name))
         elif name in WRITERS and (writes := written_by(words, name)):
             self.wrote(writes)
@@ -121,10 +121,10 @@ class _Reading:
 
     def enter(self, words: list[str]) -> None:
         """A folder that is not known (`cd "$DIR"`, `cd -`) makes the relative paths after it unknown too."""
-        given = words[1:] if len(words) == 2 and words[1][:1] != "-" else operands(words)
+        arguments = words[1:] if len(words) == 2 and words[1][:1] != "-" else operands(words)
         here = self.folders[-1]
-        if len(given) == 1 and words[0] != "popd" and not UNRESOLVED(given[0]) and given[0][0] != "~":
-            path = _forward(given[0])
+        if len(arguments) == 1 and words[0] != "popd" and not UNRESOLVED(arguments[0]) and arguments[0][0] != "~":
+            path = _forward(arguments[0])
             self.folders[-1] = path if _is_absolute(path) else (None if here is None else posixpath.join(here, path))
         else:
             self.folders[-1] = None
@@ -171,16 +171,16 @@ class _Reading:
 
     def source(self) -> str | None:
         """The one file that was read or searched; None when it is none, or several."""
-        found: str | None = None
+        resolved: str | None = None
         for folder, files_of, words, name in self.sources:
             for path in files_of(words, name):
                 joined = _joined(folder, path)
-                if joined is None or joined == found:
+                if joined is None or joined == resolved:
                     continue
-                if found is not None:
+                if resolved is not None:
                     return None
-                found = joined
-        return found
+                resolved = joined
+        return resolved
 
 
 def program(word: str) -> str:
@@ -196,22 +196,22 @@ def program(word: str) -> str:
 def _files_read(words: list[str], name: str) -> list[str]:
     """All operands of a reader are files, its script or filter excepted."""
     if name in _EDITORS:
-        given = script_files(words)
+        arguments = script_files(words)
     else:
-        given = operands(words, _READ_VALUED)
+        arguments = operands(words, _READ_VALUED)
         if name in _FILTERS:
-            given = [] if "--arg" in words else given[1:]
-    return [w for w in given if not UNRESOLVED(w) and w[0] != "+" and not w.isdigit()]
+            arguments = [] if "--arg" in words else arguments[1:]
+    return [w for w in arguments if not UNRESOLVED(w) and w[0] != "+" and not w.isdigit()]
 
 
 def _files_searched(words: list[str], name: str) -> list[str]:
     """Of a search only the operands with an extension: the others are folders."""
     if name in _NAMES_NO_FILE:
         return []
-    given = operands(words, _SEARCH_VALUED)
+    arguments = operands(words, _SEARCH_VALUED)
     if name in _PATTERN_FIRST and _PATTERN_GIVEN.isdisjoint(words):
-        given = given[1:]
-    return [w for w in given if "." in w and not UNRESOLVED(w) and posixpath.splitext(w)[1]]
+        arguments = arguments[1:]
+    return [w for w in arguments if "." in w and not UNRESOLVED(w) and posixpath.splitext(w)[1]]
 
 
 def _themselves(words: list[str], name: str) -> list[str]:

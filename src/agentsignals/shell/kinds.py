@@ -31,7 +31,7 @@ _BY_KIND: dict[Kind, str] = {
     "write": """tee touch truncate rm unlink cp mv patch apply_patch dd set-content add-content out-file new-item
         remove-item move-item copy-item rename-item""",
 }
-KINDS: dict[str, Kind] = {name: kind for kind, known in _BY_KIND.items() for name in known.split()}
+KINDS: dict[str, Kind] = {name: kind for kind, names in _BY_KIND.items() for name in names.split()}
 """Commands that are always for the same thing; what depends on its arguments is not here."""
 
 ENTERS = names("cd pushd popd set-location")
@@ -125,9 +125,9 @@ def kind_of(words: list[str], name: str) -> Kind:
     """What a command is for whose name alone does not say it."""
     if name != words[0] and "test" in words[0] and _TEST_SCRIPT(words[0]):  # `bin/test` is no `test`
         return "test"
-    known = KINDS.get(name)
-    if known is not None:
-        return known
+    kind = KINDS.get(name)
+    if kind is not None:
+        return kind
     special = _SPECIAL.get(name)
     if special is not None:
         return special(words)
@@ -136,10 +136,10 @@ def kind_of(words: list[str], name: str) -> Kind:
 
 def _task(words: list[str]) -> ShellKind:
     """`npm run test:unit`, `go vet`, `mise run lint`, `cargo nextest`: the first word that is no option says it."""
-    given = [w for w in operands(words, _VERB_VALUED) if w not in _NOT_THE_VERB and w[:1] != "+"]
-    if given[:1] == ["workspace"]:
-        given = given[2:]
-    first = given[0].lstrip(":") if given else ""
+    arguments = [w for w in operands(words, _VERB_VALUED) if w not in _NOT_THE_VERB and w[:1] != "+"]
+    if arguments[:1] == ["workspace"]:
+        arguments = arguments[2:]
+    first = arguments[0].lstrip(":") if arguments else ""
     if _TEST_WORD(first) or KINDS.get(first) == "test":
         return "test"
     return "build" if _BUILD_WORD(first) or KINDS.get(first) == "build" else "run"
@@ -147,8 +147,10 @@ def _task(words: list[str]) -> ShellKind:
 
 def _target(words: list[str]) -> ShellKind:
     """`make` and build tools like it: a build, unless a target is for tests."""
-    given = operands(words, _VERB_VALUED)
-    tests = any(w == "check" or w.startswith("test") or _TEST_WORD(w) or w.endswith(("Test", ":test")) for w in given)
+    arguments = operands(words, _VERB_VALUED)
+    tests = any(
+        w == "check" or w.startswith("test") or _TEST_WORD(w) or w.endswith(("Test", ":test")) for w in arguments
+    )
     return "test" if tests else "build"
 
 

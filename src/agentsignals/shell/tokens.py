@@ -52,7 +52,7 @@ class _Open(Struct, gc=False):
 
 def simples(command: str) -> list[Simple]:
     """The simple commands of a command line, in order; here-document bodies left out."""
-    found: list[Simple] = []
+    commands: list[Simple] = []
     opened: list[_Open] = []
     words: list[str] = []
     targets: list[str] = []
@@ -60,13 +60,13 @@ def simples(command: str) -> list[Simple]:
     text = command if len(command) < _LONG and "<<" not in command else _shortened(command)
     for bare, quoted, end, mark, odd in _TOKEN.findall(text + "\n"):
         if not mark:
-            told = bare.split() if bare else [quoted[1:-1]] if quoted else [unquoted(odd)] if odd else []
-            if redirect and told:
-                word = told.pop(0)
+            tokens = bare.split() if bare else [quoted[1:-1]] if quoted else [unquoted(odd)] if odd else []
+            if redirect and tokens:
+                word = tokens.pop(0)
                 if ">" in redirect and not _NOWHERE(word):
                     targets.append(word)
                 redirect = ""
-            words += told
+            words += tokens
             if not end:
                 continue
         elif mark == "(" and (redirect or (words and words[-1].endswith("$"))):
@@ -77,7 +77,7 @@ def simples(command: str) -> list[Simple]:
             redirect = mark if mark[-1] in "<>|" else ""
             continue
         if words or targets:
-            found.append((words, targets, 0, False) if not opened else _enclosed(words, targets, opened))
+            commands.append((words, targets, 0, False) if not opened else _enclosed(words, targets, opened))
             words, targets = [], []
         redirect = ""
         if mark == "(":
@@ -87,8 +87,8 @@ def simples(command: str) -> list[Simple]:
             if outer.words is not None:
                 words, targets = outer.words, outer.targets
     if opened:
-        found += [_enclosed(o.words, o.targets, opened) for o in reversed(opened) if o.words]
-    return found
+        commands += [_enclosed(o.words, o.targets, opened) for o in reversed(opened) if o.words]
+    return commands
 
 
 def _enclosed(words: list[str], targets: list[str], opened: list[_Open]) -> Simple:
@@ -126,18 +126,18 @@ def _shortened(command: str) -> str:
 def _without_heredocs(text: str) -> str:
     at = 0
     for _ in range(_MAX_HEREDOCS):
-        found = _HEREDOC.search(text, at)
-        if found is None:
+        match = _HEREDOC.search(text, at)
+        if match is None:
             break
-        at = found.end()
+        at = match.end()
         line_end = text.find("\n", at)
         if line_end < 0:
             break
-        if text[found.start() - 1 : found.start()] == "<":  # a here-string
+        if text[match.start() - 1 : match.start()] == "<":  # a here-string
             continue
-        word = found.group(1) or found.group(2) or found.group(3)
+        word = match.group(1) or match.group(2) or match.group(3)
         body = re.compile(rf"\n[ \t]*{re.escape(word)}(?=[\s)\"`]|\Z)").search(text, line_end)
         if body is not None:
-            text = text[: found.start()] + text[at:line_end] + text[body.end() :]
-            at = found.start()
+            text = text[: match.start()] + text[at:line_end] + text[body.end() :]
+            at = match.start()
     return text

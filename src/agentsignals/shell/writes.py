@@ -31,7 +31,7 @@ _GIT_VALUED = names("-C -c --git-dir --work-tree --namespace")
 
 def operands(words: Sequence[str], valued: frozenset[str] = frozenset()) -> list[str]:
     """The words after the first that are no options, nor the value of an option in `valued`."""
-    found: list[str] = []
+    kept: list[str] = []
     skip = False
     for word in words[1:]:
         if skip:
@@ -39,8 +39,8 @@ def operands(words: Sequence[str], valued: frozenset[str] = frozenset()) -> list
         elif word[:1] == "-" and word != "-":
             skip = word in valued
         else:
-            found.append(word)
-    return found
+            kept.append(word)
+    return kept
 
 
 def patched_files(command: str) -> Writes:
@@ -56,7 +56,7 @@ def in_place(words: Sequence[str]) -> bool:
 
 def script_files(words: Sequence[str]) -> list[str]:
     """The files of `sed SCRIPT FILE...` or `sed -e SCRIPT FILE...`; the empty word of a macOS `-i ''` is no script."""
-    given: list[str] = []
+    files: list[str] = []
     named = valued = False
     for word in words[1:]:
         if valued:
@@ -65,8 +65,8 @@ def script_files(words: Sequence[str]) -> list[str]:
             valued = word in _SCRIPT_OPTIONS or (word[-1] == "e" and _CLUSTER(word) is not None)
             named = named or valued or word.startswith(("--expression=", "--file="))
         elif word:
-            given.append(word)
-    return given if named else given[1:]
+            files.append(word)
+    return files if named else files[1:]
 
 
 _SCRIPT_OPTIONS = names("-e -f --expression --file")
@@ -86,15 +86,15 @@ def _copied(words: Sequence[str]) -> Writes:
 
 
 def _moved(words: Sequence[str]) -> Writes:
-    found: Writes = []
+    writes: Writes = []
     for source, target in _pairs(operands(words)):
-        found += [(source, "delete"), (target, "rename")]
-    return found
+        writes += [(source, "delete"), (target, "rename")]
+    return writes
 
 
-def _pairs(given: list[str]) -> list[tuple[str, str]]:
+def _pairs(paths: list[str]) -> list[tuple[str, str]]:
     """Sources with where they go; several sources, or a last operand that is plainly a folder, go into a folder."""
-    *sources, last = given or [""]
+    *sources, last = paths or [""]
     if len(sources) > 1 or last.endswith("/") or last in (".", ".."):
         return [(s, posixpath.join(last, posixpath.basename(s.rstrip("/")))) for s in sources if not UNRESOLVED(s)]
     return [(s, last) for s in sources]
@@ -130,13 +130,13 @@ def _git(words: Sequence[str]) -> Writes:
     if _GIT_WRITERS.isdisjoint(words):
         return []
     verb, *rest = _git_words(words) or [""]
-    given = operands([verb, *rest], _GIT_SOURCE)
+    arguments = operands([verb, *rest], _GIT_SOURCE)
     if verb == "rm" and "--cached" not in rest:
-        return [(w, "delete") for w in given]
+        return [(w, "delete") for w in arguments]
     if verb == "mv":
         return _moved([verb, *rest])
     if verb == "restore" and (_STAGED.isdisjoint(rest) or "--worktree" in rest):
-        return [(w, "modify") for w in given]
+        return [(w, "modify") for w in arguments]
     if verb == "checkout" and "--" in rest:
         return [(w, "modify") for w in rest[rest.index("--") + 1 :]]
     return []
@@ -146,8 +146,8 @@ def _cmdlet(op: EditOp) -> Callable[[Sequence[str]], Writes]:
     valued = names("-value -encoding -itemtype -destination -name -newname")
 
     def writes(words: Sequence[str]) -> Writes:
-        given = operands([w.lower() if w[:1] == "-" else w for w in words], valued)
-        return [(given[0], op)] if given else []
+        arguments = operands([w.lower() if w[:1] == "-" else w for w in words], valued)
+        return [(arguments[0], op)] if arguments else []
 
     return writes
 

@@ -60,7 +60,7 @@ def cp_curve(view: SessionView, why: Evidence, vectors: Vectors | Absent) -> Mea
         f" {vectors.embedder.id} ({profile.origin});"
         f" distance = 1 - cosine(request, turns N-{WINDOW_TURNS - 1}..N without it)"
     )
-    detail = {**vectors.told, "confidence": vectors.confidence, "anchor_turn": anchor.turn, "raw": distances}
+    detail = {**vectors.provenance, "confidence": vectors.confidence, "anchor_turn": anchor.turn, "raw": distances}
     return Measured(curve, {**detail, "shape": _shape(curve)})
 
 
@@ -75,7 +75,7 @@ def _request(
     anchor = passages.anchor
     if anchor is None:
         return Absent("not_applicable", "no_request")
-    return vectors, anchor, vectors.of([passages.said(anchor)])[0]
+    return vectors, anchor, vectors.of([passages.prompt(anchor)])[0]
 
 
 def _distance(first: Vector, other: Vector) -> float | None:
@@ -172,7 +172,7 @@ def intent_coherence_curve(view: SessionView, why: Evidence, vectors: Vectors | 
         if value is not None:
             why.denominator(passages.answer_events(n)[:1], f"turn {n}: coherence {value}, answer beginning")
     why.rule(f"1 - calibrated distance of request and answer, the scale of {vectors.embedder.id}")
-    detail = {**vectors.told, "confidence": vectors.confidence, "anchor_turn": anchor.turn, "raw": distances}
+    detail = {**vectors.provenance, "confidence": vectors.confidence, "anchor_turn": anchor.turn, "raw": distances}
     return Measured(curve, detail)
 
 
@@ -209,5 +209,11 @@ def goal_alignment_at_close(view: SessionView, why: Evidence, vectors: Vectors |
     why.support([anchor], "the request:")
     why.support(passages.answer_events(last)[:1], "the last answer, beginning:")
     why.rule(f"1 - calibrated distance {distance} of the two, the scale of {vectors.embedder.id}")
-    detail = {**vectors.told, "confidence": "low", "anchor_turn": anchor.turn, "answer_turn": last, "raw": distance}
+    detail = {
+        **vectors.provenance,
+        "confidence": "low",
+        "anchor_turn": anchor.turn,
+        "answer_turn": last,
+        "raw": distance,
+    }
     return Measured(round(1 - vectors.profile.pollution(distance), _DIGITS), detail)

@@ -68,14 +68,14 @@ def _moved(
         return _moved_elsewhere(view, first, second), {"method": "region"}
     passages = view.made(Passages)
     words, before, after = vectors.of(
-        [passages.said(view.turns[first]), passages.answer(first - 1), passages.answer(second - 1)]
+        [passages.prompt(view.turns[first]), passages.answer(first - 1), passages.answer(second - 1)]
     )
     near_before, near_after = words.cosine(before), words.cosine(after)
     if near_before is None or near_after is None:
         return None, {}
     # Not cut to 0..1: beyond the ends of the scale, where short complaints lie, it would hide every movement.
     step = vectors.profile.unclipped(1 - near_before) - vectors.profile.unclipped(1 - near_after)
-    return abs(step) >= MOVED, {**vectors.told, "moved": round(step, 4)}
+    return abs(step) >= MOVED, {**vectors.provenance, "moved": round(step, 4)}
 
 
 def _moved_elsewhere(view: SessionView, first: int, second: int) -> bool | None:

@@ -82,21 +82,21 @@ def label_topics(  # noqa: PLR0913  (what a person can say at the command line)
     are made of prompts that were masked. LabelError without scikit-learn, and with too few prompts.
     """
     naming = None if namer is None else Naming(store, namer)
-    found, kept = kept_prompts(store, where)
+    n_prompts, kept = kept_prompts(store, where)
     if len(kept.prompts) < FEWEST:
         raise LabelError(
             f"{len(kept.prompts):,} prompts have words enough for a topic; {FEWEST} are needed.",
             f"Left out: {_counts(kept.left_out)}." if kept.left_out else "Take more sessions in.",
         )
     spec = store.manifest.embedder if embedder is None else embedder
-    made = clustered(store, [one.text for one in kept.prompts], spec, seed, tell)
+    made = clustered(store, [prompt.text for prompt in kept.prompts], spec, seed, tell)
     if isinstance(made, Absent):
-        told = "scikit-learn is not installed" if made == MISSING else made.detail
-        raise LabelError(f"There are no topics: {told}.", INSTALL if made == MISSING else "Take more sessions in.")
-    summary = _summary(kept, made, found, seed)
+        reason = "scikit-learn is not installed" if made == MISSING else made.detail
+        raise LabelError(f"There are no topics: {reason}.", INSTALL if made == MISSING else "Take more sessions in.")
+    summary = _summary(kept, made, n_prompts, seed)
     try:
         if naming is not None and summary.topics:
-            summary.naming = naming.told
+            summary.naming = naming.usage
             _name(naming, summary, kept.prompts, made)
     finally:  # a server that gives up takes the names, not the topics
         summary.file = str(labels.write(store.folder, TASK, LABELLER, _rows(summary, kept.prompts, made)))
@@ -104,9 +104,9 @@ def label_topics(  # noqa: PLR0913  (what a person can say at the command line)
 
 
 def _summary(kept: Kept, made: Clusters, prompts: int, seed: int) -> Summary:
-    said = kept.prompts
-    sessions = [{p.row["session_id"] for p in _of(said, made, n)} for n in range(made.count)]
-    words = _words(said, made.of) if made.count else []
+    kept_prompts = kept.prompts
+    sessions = [{p.row["session_id"] for p in _of(kept_prompts, made, n)} for n in range(made.count)]
+    words = _words(kept_prompts, made.of) if made.count else []
     topics = [Topic(n, made.of.count(n), len(sessions[n]), words[n]) for n in range(made.count)]
     noise = made.of.count(NOISE)
     how = [VERSION, made.method, made.embedder, seed, made.smallest]
@@ -119,9 +119,9 @@ def _summary(kept: Kept, made: Clusters, prompts: int, seed: int) -> Summary:
         smallest=made.smallest,
         version=mark(msgspec.json.encode(how).decode()),
         prompts=prompts,
-        compared=len(said),
+        compared=len(kept_prompts),
         noise=noise,
-        noise_share=noise / len(said),
+        noise_share=noise / len(kept_prompts),
         topics=topics,
         left_out=dict(kept.left_out),
     )
@@ -130,11 +130,11 @@ def _summary(kept: Kept, made: Clusters, prompts: int, seed: int) -> Summary:
 def _words(prompts: list[Prompt], of: list[int]) -> list[list[str]]:
     """A word that one place alone uses names a project, not a topic."""
     used: dict[str, set[str]] = {}
-    for one in prompts:
-        for word in set(words_of(one.text)):
-            used.setdefault(word, set()).add(one.place)
-    known = {word for word, where in used.items() if len(where) > 1}
-    return naming_words([one.text for one in prompts], of, _WORDS, known)
+    for prompt in prompts:
+        for word in set(words_of(prompt.text)):
+            used.setdefault(word, set()).add(prompt.place)
+    vocabulary = {word for word, where in used.items() if len(where) > 1}
+    return naming_words([prompt.text for prompt in prompts], of, _WORDS, vocabulary)
 
 
 def _name(naming: Naming, summary: Summary, prompts: list[Prompt], made: Clusters) -> None:
@@ -148,7 +148,7 @@ def _name(naming: Naming, summary: Summary, prompts: list[Prompt], made: Cluster
 def _rows(summary: Summary, prompts: list[Prompt], made: Clusters) -> list[LabelRow]:
     created_at = now()
     rows = []
-    for one, number, fit in zip(prompts, made.of, made.fit, strict=True):
+    for prompt, number, fit in zip(prompts, made.of, made.fit, strict=True):
         topic = summary.topics[number] if number != NOISE else None
         detail: dict[str, Any] = {
             "method": summary.method,
@@ -164,7 +164,7 @@ def _rows(summary: Summary, prompts: list[Prompt], made: Clusters) -> list[Label
         made_of = Label(
             task=TASK,
             labeller=LABELLER,
-            turn=one.row["turn"],
+            turn=prompt.row["turn"],
             value=value,
             prompt_hash=summary.version,
             model=summary.embedder,
@@ -172,12 +172,12 @@ def _rows(summary: Summary, prompts: list[Prompt], made: Clusters) -> list[Label
             number=float(number),
             detail=msgspec.json.encode(detail).decode(),
         )
-        rows.append(LabelRow(one.row["session_id"], made_of))
+        rows.append(LabelRow(prompt.row["session_id"], made_of))
     return rows
 
 
 def _of(prompts: list[Prompt], made: Clusters, number: int) -> list[Prompt]:
-    return [one for one, topic in zip(prompts, made.of, strict=True) if topic == number]
+    return [prompt for prompt, topic in zip(prompts, made.of, strict=True) if topic == number]
 
 
 def _counts(counts: Counter[str]) -> str:

@@ -55,15 +55,15 @@ def clustered(
     if isinstance(placed, Absent):
         return placed
     embedder, points = placed
-    known = [n for n, point in enumerate(points) if any(point)]
-    if not known:
+    with_words = [n for n, point in enumerate(points) if any(point)]
+    if not with_words:
         return Absent("not_computable", "no word in two texts")
-    found = _grouped([points[n] for n in known], seed)
-    if isinstance(found, Absent):
-        return found
-    method, groups, fits, smallest = found
+    grouped = _grouped([points[n] for n in with_words], seed)
+    if isinstance(grouped, Absent):
+        return grouped
+    method, groups, fits, smallest = grouped
     of, fit = [NOISE] * len(texts), [0.0] * len(texts)
-    for n, group, near in zip(known, groups, fits, strict=True):
+    for n, group, near in zip(with_words, groups, fits, strict=True):
         of[n], fit[n] = group, near
     return Clusters(method, embedder, of, fit, smallest)
 
@@ -75,8 +75,8 @@ def _points(
     if isinstance(vectors, Absent):
         points = text_points(texts, seed)
         return points if isinstance(points, Absent) else (TFIDF, points)
-    found = cast("list[Dense]", vectors.of(texts))  # what a model gives; only counts of words are sparse
-    return vectors.embedder.id, [list(vector.values) for vector in found]
+    dense = cast("list[Dense]", vectors.of(texts))  # what a model gives; only counts of words are sparse
+    return vectors.embedder.id, [list(vector.values) for vector in dense]
 
 
 def _grouped(points: Sequence[Sequence[float]], seed: int) -> tuple[str, list[int], list[float], int | None] | Absent:

@@ -56,8 +56,8 @@ class Naming:
         self._by = by
         self._folder = store.folder / labels.FOLDER
         self._lock = threading.Lock()
-        self._found: dict[str, str] = {}
-        self.told = Named(by=by.name)
+        self._names: dict[str, str] = {}
+        self.usage = Named(by=by.name)
 
     def names(self, topics: Sequence[tuple[list[str], list[str]]]) -> list[str | None]:
         """The name of each topic, given its words and its prompts, the most central first; None where it got none."""
@@ -68,8 +68,8 @@ class Naming:
             self._by.ask(new, partial(self._done, answers))
         finally:
             answers.close()
-        names = [self._found.get(question.key) for question in asked]
-        self.told.names = sum(name is not None for name in names)
+        names = [self._names.get(question.key) for question in asked]
+        self.usage.names = sum(name is not None for name in names)
         return names
 
     def _question(self, words: list[str], texts: list[str]) -> Question:
@@ -82,27 +82,27 @@ class Naming:
         if outcome is None or outcome.text is None:
             return False
         with suppress(Unfit):  # what an older version of this code took for a name is asked again
-            self._found[question.key] = name_in(outcome.text)
-            self.told.kept += 1
-        return question.key in self._found
+            self._names[question.key] = name_in(outcome.text)
+            self.usage.kept += 1
+        return question.key in self._names
 
     def _done(self, answers: Answers, question: Question, outcome: Outcome) -> None:
         answers.put(question.key, self._by.name, question.task, outcome)
-        told = self.told
+        usage = self.usage
         with self._lock:
-            told.calls += outcome.calls
-            told.input_tokens += outcome.input_tokens
-            told.output_tokens += outcome.output_tokens
+            usage.calls += outcome.calls
+            usage.input_tokens += outcome.input_tokens
+            usage.output_tokens += outcome.output_tokens
             if outcome.text is None:
                 reason = outcome.failure or "no_answer"
-                told.failed[reason] = told.failed.get(reason, 0) + 1
+                usage.failed[reason] = usage.failed.get(reason, 0) + 1
             else:
-                self._found[question.key] = name_in(outcome.text)
+                self._names[question.key] = name_in(outcome.text)
 
 
 def name_in(text: str) -> str:
     """The name in an answer, on one line. Unfit for what is none."""
-    found = " ".join(read_as(NameAnswer, text).name.split())
-    if not FEWEST_WORDS <= len(found.split()) <= MOST_WORDS:
-        raise Unfit("invalid_answer", f"a name of {len(found.split())} words")
-    return found
+    name = " ".join(read_as(NameAnswer, text).name.split())
+    if not FEWEST_WORDS <= len(name.split()) <= MOST_WORDS:
+        raise Unfit("invalid_answer", f"a name of {len(name.split())} words")
+    return name

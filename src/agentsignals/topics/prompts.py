@@ -20,11 +20,11 @@ def kept_prompts(store: Store, where: str) -> tuple[int, Kept]:
         f" '{_LANGUAGE}' AND absent IS NULL) AS told ON told.session_id = turns.session_id AND told.turn = turns.turn"
         f" WHERE turns.kind IN ('prompt', 'queued_prompt') AND turns.session_id IN {chosen} ORDER BY ALL"
     )
-    said = _dicts(store, asked)
+    prompts = _dicts(store, asked)
     places = by_session(_dicts(store, "SELECT session_id, repo, cwd FROM sessions ORDER BY session_id"))
-    return len(said), Kept(said, places)
+    return len(prompts), Kept(prompts, places)
 
 
 def _dicts(store: Store, asked: str) -> list[dict[str, object]]:
-    names, found = rows(store, asked)
-    return [dict(zip(names, row, strict=True)) for row in found]
+    names, values = rows(store, asked)
+    return [dict(zip(names, row, strict=True)) for row in values]

@@ -22,8 +22,8 @@ class Asset(NamedTuple):
 def asset(path: str) -> Asset | None:
     """The file of that address; None when it is none of ours."""
     name = path.removeprefix(FOLDER)
-    known = {*_OF_REPORT, *_OWN, _LIBRARY}
-    return _asset(name) if path.startswith(FOLDER) and name in known else None
+    names = {*_OF_REPORT, *_OWN, _LIBRARY}
+    return _asset(name) if path.startswith(FOLDER) and name in names else None
 
 
 @cache

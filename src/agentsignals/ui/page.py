@@ -32,54 +32,54 @@ class Query:
     are more fields than any form has."""
 
     def __init__(self, text: str = "") -> None:
-        found = parse_qsl(text, max_num_fields=MOST_FIELDS, errors="replace")
-        self._given = {name: value.strip() for name, value in found if value.strip()}
+        fields = parse_qsl(text, max_num_fields=MOST_FIELDS, errors="replace")
+        self._fields = {name: value.strip() for name, value in fields if value.strip()}
 
     def text(self, name: str) -> str:
-        return self._given.get(name, "")
+        return self._fields.get(name, "")
 
     def choice(self, name: str, offered: Collection[str], default: str = "") -> str:
-        return self._given[name] if self._given.get(name) in offered else default
+        return self._fields[name] if self._fields.get(name) in offered else default
 
     def number(self, name: str, default: int = 0) -> int:
         """A whole number from 0 on; the default for anything else."""
-        text = self._given.get(name, "")
+        text = self._fields.get(name, "")
         return int(text) if text.isascii() and text.isdigit() and len(text) <= 12 else default
 
     def with_(self, **changed: object) -> str:
         """This query with other values, as it stands in an address; an empty value leaves a field out."""
-        fields = {**self._given, **{name: str(value) for name, value in changed.items()}}
-        told = urlencode([(name, value) for name, value in fields.items() if value], errors="replace")
-        return f"?{told}" if told else "?"
+        fields = {**self._fields, **{name: str(value) for name, value in changed.items()}}
+        query = urlencode([(name, value) for name, value in fields.items() if value], errors="replace")
+        return f"?{query}" if query else "?"
 
 
 class Where:
     """The conditions of a filter: their text is ours, their values are bound."""
 
     def __init__(self) -> None:
-        self._told: list[str] = []
+        self._conditions: list[str] = []
         self.values: dict[str, Any] = {}
 
     def equals(self, column: str, name: str, value: str) -> None:
         """Rows whose column is this; all rows when nothing was chosen."""
         if value:
-            self._told.append(f"{column} = ${name}")
+            self._conditions.append(f"{column} = ${name}")
             self.values[name] = value
 
     def contains(self, column: str, name: str, value: str) -> None:
         """Rows whose column holds these words, in whatever case."""
         if value:
-            self._told.append(f"contains(lower({column}), lower(${name}))")
+            self._conditions.append(f"contains(lower({column}), lower(${name}))")
             self.values[name] = value
 
     def holds(self, column: str, name: str, value: str) -> None:
         """Rows whose list holds this; all rows when nothing was chosen."""
         if value:
-            self._told.append(f"list_contains({column}, ${name})")
+            self._conditions.append(f"list_contains({column}, ${name})")
             self.values[name] = value
 
-    def told(self) -> str:
-        return f"WHERE {' AND '.join(self._told)}" if self._told else ""
+    def text(self) -> str:
+        return f"WHERE {' AND '.join(self._conditions)}" if self._conditions else ""
 
 
 class Part(NamedTuple):

@@ -46,7 +46,7 @@ def _shown(value: Any) -> Any:
 
 @cache
 def _environment() -> jinja2.Environment:
-    found = jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.ChoiceLoader(
             [
                 jinja2.PackageLoader("agentsignals.ui", "templates"),
@@ -59,11 +59,11 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
         finalize=_shown,
     )
-    found.globals.update(
+    environment.globals.update(
         address=address,
         formatted=formatted,
         words=words,
         report_words=report_words,
         navigation=NAVIGATION,
     )
-    return found
+    return environment

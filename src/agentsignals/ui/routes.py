@@ -41,5 +41,5 @@ def page_of(reading: Reading, path: str, query: Query) -> Page:
 
 def _function(where: str) -> Callable[..., Page]:
     module, _, name = where.partition(":")
-    found: Callable[..., Page] = getattr(import_module(f"agentsignals.ui.pages.{module}"), name)
-    return found
+    function: Callable[..., Page] = getattr(import_module(f"agentsignals.ui.pages.{module}"), name)
+    return function

@@ -166,9 +166,9 @@ class Handler(BaseHTTPRequestHandler):
             )
             return
         address = urlsplit(self.path)
-        found = assets.asset(address.path)
-        if found is not None:
-            self._send(HTTPStatus.OK, found.content, found.type, {"Cache-Control": "private, max-age=600"})
+        asset_file = assets.asset(address.path)
+        if asset_file is not None:
+            self._send(HTTPStatus.OK, asset_file.content, asset_file.type, {"Cache-Control": "private, max-age=600"})
             return
         status, text = self._answer(address.path, address.query)
         took = {"Server-Timing": f"page;dur={(time.perf_counter() - began) * 1000:.1f}", "Cache-Control": "no-store"}
@@ -201,14 +201,14 @@ class Handler(BaseHTTPRequestHandler):
         except AgentSignalsError as problem:
             return HTTPStatus.SERVICE_UNAVAILABLE, _error(problem.message, problem.hint, path)
         except OSError as problem:
-            told = f"The store can't be read: {problem.strerror or problem}."
+            message = f"The store can't be read: {problem.strerror or problem}."
             return HTTPStatus.SERVICE_UNAVAILABLE, _error(
-                told, "Was it removed? `agentsignals analyze` makes it.", path
+                message, "Was it removed? `agentsignals analyze` makes it.", path
             )
         except Exception:  # noqa: BLE001  (told to the reader and, whole, on stderr: one page costs no other)
             traceback.print_exc()
-            told = "This page could not be made. The reason stands where `agentsignals serve` was started."
-            return HTTPStatus.INTERNAL_SERVER_ERROR, _error(told, "", path)
+            message = "This page could not be made. The reason stands where `agentsignals serve` was started."
+            return HTTPStatus.INTERNAL_SERVER_ERROR, _error(message, "", path)
 
     def _page(self, path: str, query: Query) -> str:
         reading = self.server.readings.current()

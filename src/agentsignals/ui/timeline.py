@@ -73,7 +73,7 @@ def blocks(session: Session, events: Sequence[Event], at: int = -1) -> list[Bloc
     edits: dict[int, list[Edit]] = defaultdict(list)
     for edit in session.edits:
         edits[edit.seq].append(edit)
-    found = []
+    result = []
     for thread, of_thread in groupby(events, key=lambda event: event.thread):
         entries = [
             _entry(session, event, calls.get(event.seq), edits.get(event.seq, []), at)
@@ -82,12 +82,12 @@ def blocks(session: Session, events: Sequence[Event], at: int = -1) -> list[Bloc
         ]
         if entries:
             name = "" if thread == MAIN else _THREADS.get(thread, f"subagent {thread}")
-            found.append(Block(thread, name, entries, any(_holds(entry, at) for entry in entries)))
-    return found
+            result.append(Block(thread, name, entries, any(_holds(entry, at) for entry in entries)))
+    return result
 
 
 def _entry(session: Session, event: Event, call: ToolCall | None, edits: list[Edit], at: int) -> Entry:
-    made = _told(event, at)
+    made = _event_entry(event, at)
     made.edits = edits
     if event.kind == "human_turn" and event.turn is not None and event.turn < len(session.turns):
         made.turn = session.turns[event.turn]
@@ -95,11 +95,11 @@ def _entry(session: Session, event: Event, call: ToolCall | None, edits: list[Ed
         made.call = call
         made.about = call.command or call.path or ("" if call.arguments in ("", "{}") else call.arguments)
         if call.result_seq is not None and 0 <= call.result_seq < len(session.events):
-            made.result = _told(session.events[call.result_seq], at)
+            made.result = _event_entry(session.events[call.result_seq], at)
     return made
 
 
-def _told(event: Event, at: int) -> Entry:
+def _event_entry(event: Event, at: int) -> Entry:
     text = event.text or ""
     whole = text[:MOST_CHARS]
     left_out = max(event.n_chars, len(text)) - len(whole)
@@ -120,5 +120,5 @@ def _told(event: Event, at: int) -> Entry:
 
 
 def _holds(entry: Entry, at: int) -> bool:
-    told: list[Any] = [entry, entry.result]
-    return any(one is not None and one.seq == at for one in told)
+    events: list[Any] = [entry, entry.result]
+    return any(event is not None and event.seq == at for event in events)

@@ -45,7 +45,7 @@ def worth(value: str | None, number: float | None, type_: str, unit: str) -> str
     if number is not None and type_ in ("int", "float"):
         return figure(number, unit)
     plain = msgspec.json.decode(value)
-    if isinstance(plain, list) and not all(isinstance(one, str) for one in plain):
+    if isinstance(plain, list) and not all(isinstance(item, str) for item in plain):
         return f"{len(plain):,} {'entry' if len(plain) == 1 else 'entries'}"
     return cut(plain if isinstance(plain, str) else _listed(plain))
 
@@ -66,20 +66,20 @@ def unit(name: str) -> str:
     return name.replace("_", " ")
 
 
-def times(n: int | None, one: str, many: str = "") -> str:
+def times(n: int | None, singular: str, many: str = "") -> str:
     """A count with its noun: `1 call`, `2 calls`."""
-    return f"{n or 0:,} {one if n == 1 else many or one + 's'}"
+    return f"{n or 0:,} {singular if n == 1 else many or singular + 's'}"
 
 
 def _listed(plain: Any) -> str:
     if isinstance(plain, list):
         return ", ".join(plain) or "none"
     if isinstance(plain, dict):
-        return ", ".join(f"{name} {_short(one)}" for name, one in plain.items()) or "none"
+        return ", ".join(f"{name} {_short(value)}" for name, value in plain.items()) or "none"
     return str(plain)
 
 
-def _short(one: Any) -> str:
-    if isinstance(one, float):
-        return formatted(one, "number")
-    return str(one) if isinstance(one, str | int) or one is None else msgspec.json.encode(one).decode()
+def _short(value: Any) -> str:
+    if isinstance(value, float):
+        return formatted(value, "number")
+    return str(value) if isinstance(value, str | int) or value is None else msgspec.json.encode(value).decode()

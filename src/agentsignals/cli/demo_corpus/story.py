@@ -137,8 +137,8 @@ def _response(repo: str, path: str, turn: int, chance: random.Random) -> list[Be
             )
             return beats
         failed = chance.random() < 0.35
-        told = "2 failed, 31 passed" if failed else "33 passed in 1.20s"
-        beats.append(Beat(kind="shell", wait_s=6, command=_TESTS[repo], result=told, failed=failed))
+        output = "2 failed, 31 passed" if failed else "33 passed in 1.20s"
+        beats.append(Beat(kind="shell", wait_s=6, command=_TESTS[repo], result=output, failed=failed))
     if chance.random() < 0.3:
         beats.append(
             Beat(

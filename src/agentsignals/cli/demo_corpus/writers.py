@@ -48,10 +48,10 @@ class _ClaudeWriter:
             content = [{"type": "text", "text": "[Request interrupted by user]"}]
             self._add("user", at, {"role": "user", "content": content})
         elif beat.kind == "think":
-            self._said(at, {"type": "thinking", "thinking": beat.text, "signature": "none"})
+            self._assistant(at, {"type": "thinking", "thinking": beat.text, "signature": "none"})
         elif beat.kind == "say":
             self.calls += 1
-            self._said(at, {"type": "text", "text": beat.text})
+            self._assistant(at, {"type": "text", "text": beat.text})
         else:
             self._call(at, beat)
 
@@ -59,13 +59,13 @@ class _ClaudeWriter:
         self.calls += 1
         call_id = f"toolu_{self.story.number:02d}_{self.calls:03d}"
         use = {"type": "tool_use", "id": call_id, "name": _CLAUDE_TOOLS[beat.kind]}
-        self._said(at, {**use, "input": _claude_input(self.story, beat)})
+        self._assistant(at, {**use, "input": _claude_input(self.story, beat)})
         text, structured = _claude_result(self.story, beat)
         failed = beat.failed or beat.kind == "reject"
         block = {"type": "tool_result", "tool_use_id": call_id, "content": text, "is_error": failed}
         self._add("user", at + 800_000, {"role": "user", "content": [block]}, toolUseResult=structured)
 
-    def _said(self, at: int, block: dict[str, Any]) -> None:
+    def _assistant(self, at: int, block: dict[str, Any]) -> None:
         used = usage(self.calls)
         counts = {
             "input_tokens": used["input"],
@@ -105,8 +105,8 @@ def _claude_input(story: Story, beat: Beat) -> dict[str, Any]:
 
 def _claude_result(story: Story, beat: Beat) -> tuple[str, Any]:
     if beat.kind == "reject":
-        told = "The user doesn't want to proceed with this tool use. The tool use was rejected."
-        return f"{told} To tell you how to proceed, the user said:\n{beat.text}", "Error: rejected"
+        refusal = "The user doesn't want to proceed with this tool use. The tool use was rejected."
+        return f"{refusal} To tell you how to proceed, the user said:\n{beat.text}", "Error: rejected"
     if beat.kind == "edit" and not beat.failed:
         before, after = beat.old.splitlines(), beat.new.splitlines()
         patch = {
@@ -198,13 +198,13 @@ def _codex_call(
         }
         add(at, "response_item", call)
         if beat.failed:
-            told = "apply_patch verification failed: Failed to find expected lines"
+            output = "apply_patch verification failed: Failed to find expected lines"
         else:
-            told = json.dumps({"output": "Success. Updated the following files", "metadata": {"exit_code": 0}})
+            output = json.dumps({"output": "Success. Updated the following files", "metadata": {"exit_code": 0}})
             diff = f"@@ -{beat.start_line},{len(before)} +{beat.start_line},{len(after)} @@\n{body}\n"
             change = {f"{story.cwd}/{beat.path}": {"type": "update", "unified_diff": diff, "move_path": None}}
             add(at, "event_msg", {"type": "patch_apply_end", "call_id": call_id, "success": True, "changes": change})
-        add(later, "response_item", {"type": "custom_tool_call_output", "call_id": call_id, "output": told})
+        add(later, "response_item", {"type": "custom_tool_call_output", "call_id": call_id, "output": output})
         return
     command = {"read": f"sed -n '1,80p' {beat.path}", "search": f"rg {beat.text} src", "shell": beat.command}[beat.kind]
     arguments = json.dumps({"cmd": command, "workdir": story.cwd})
@@ -213,8 +213,8 @@ def _codex_call(
         "response_item",
         {"type": "function_call", "name": "exec_command", "arguments": arguments, "call_id": call_id},
     )
-    told = f"Chunk ID: 1\nWall time: 0.8 seconds\nProcess exited with code {int(beat.failed)}\nOutput:\n{beat.result}"
-    add(later, "response_item", {"type": "function_call_output", "call_id": call_id, "output": told})
+    output = f"Chunk ID: 1\nWall time: 0.8 seconds\nProcess exited with code {int(beat.failed)}\nOutput:\n{beat.result}"
+    add(later, "response_item", {"type": "function_call_output", "call_id": call_id, "output": output})
 
 
 def _pi(story: Story) -> str:
@@ -229,7 +229,7 @@ def _pi(story: Story) -> str:
         entry = {"type": "message", "id": f"{len(records):08x}", "parentId": parent, "timestamp": to_iso(at)}
         records.append({**entry, "message": {**message, "timestamp": at // 1000}})
 
-    def said(at: int, block: dict[str, Any], stop: str) -> None:
+    def assistant(at: int, block: dict[str, Any], stop: str) -> None:
         used = usage(calls)
         total = used["input"] + used["output"] + used["cache_read"] + used["cache_write"]
         cost = {"input": 0.00004, "output": 0.0021, "cacheRead": 0.0052, "cacheWrite": 0.0032, "total": 0.01054}
@@ -254,16 +254,18 @@ def _pi(story: Story) -> str:
         if beat.kind == "prompt":
             add(at, {"role": "user", "content": [{"type": "text", "text": beat.text}]})
         elif beat.kind == "interrupt":
-            said(at, {"type": "text", "text": ""}, "aborted")
+            assistant(at, {"type": "text", "text": ""}, "aborted")
         elif beat.kind in ("think", "say"):
             calls += 1
             key = "thinking" if beat.kind == "think" else "text"
-            said(at, {"type": key, key: beat.text}, "stop")
+            assistant(at, {"type": key, key: beat.text}, "stop")
         else:
             calls += 1
             call_id = f"call_{calls:03d}"
             arguments = _pi_arguments(beat)
-            said(at, {"type": "toolCall", "id": call_id, "name": tools[beat.kind], "arguments": arguments}, "toolUse")
+            assistant(
+                at, {"type": "toolCall", "id": call_id, "name": tools[beat.kind], "arguments": arguments}, "toolUse"
+            )
             result = {
                 "toolCallId": call_id,
                 "toolName": tools[beat.kind],

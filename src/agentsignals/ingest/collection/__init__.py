@@ -90,7 +90,7 @@ class Collection(Struct, kw_only=True):
 class _Kept(Struct):
     tips: str
     filters: Filters
-    told: Collected
+    collected: Collected = field(name="told")
 
 
 class Opened(Struct, frozen=True):
@@ -105,16 +105,16 @@ class Opened(Struct, frozen=True):
         return f"git:{self.name}" if not is_address(self.name) else f"git:{self.git_dir}"
 
 
-def open_repository(given: str) -> Opened:
+def open_repository(place: str) -> Opened:
     """The repository of a path or an address, which is fetched. SourceError when there is none."""
-    given = given.removeprefix("git:") if not given.startswith("git://") else given
-    if is_address(given):
-        git_dir, _ = fetched_whole(given)
-        return Opened(git_dir, given)
-    located = objects.locate(Path(given).expanduser().absolute())
+    place = place.removeprefix("git:") if not place.startswith("git://") else place
+    if is_address(place):
+        git_dir, _ = fetched_whole(place)
+        return Opened(git_dir, place)
+    located = objects.locate(Path(place).expanduser().absolute())
     if located is None:
         raise SourceError(
-            f"{given!r} is no Git repository.", "Name a repository's folder, or its https or ssh address."
+            f"{place!r} is no Git repository.", "Name a repository's folder, or its https or ssh address."
         )
     return Opened(*located)
 
@@ -133,17 +133,19 @@ def collect(
     """
     store = Store(store_folder, create=True)
     taken = filters or Filters()
-    told = Collection(store=str(store.folder))
-    found = candidates(wanted)
-    for done, candidate in enumerate(found):
-        progress("collecting", done, len(found))
-        one = _guarded(candidate, partial(_one, candidate, store_folder, taken, jobs))
-        told.repositories.append(one)
-    told.by_status = dict(sorted(Counter(one.status for one in told.repositories).items()))
-    told.filtered = dict(Counter(one.reason or "" for one in told.repositories if one.status == "filtered"))
+    summary = Collection(store=str(store.folder))
+    listed = candidates(wanted)
+    for done, candidate in enumerate(listed):
+        progress("collecting", done, len(listed))
+        collected = _guarded(candidate, partial(_collect_repository, candidate, store_folder, taken, jobs))
+        summary.repositories.append(collected)
+    summary.by_status = dict(sorted(Counter(collected.status for collected in summary.repositories).items()))
+    summary.filtered = dict(
+        Counter(collected.reason or "" for collected in summary.repositories if collected.status == "filtered")
+    )
     for name in _SUMMED:
-        setattr(told, name, sum(getattr(one, name) for one in told.repositories))
-    return told
+        setattr(summary, name, sum(getattr(collected, name) for collected in summary.repositories))
+    return summary
 
 
 def _guarded(candidate: Candidate, work: Callable[[], Collected]) -> Collected:
@@ -154,7 +156,9 @@ def _guarded(candidate: Candidate, work: Callable[[], Collected]) -> Collected:
         return Collected(repo=candidate.place, status="failed", reason=str(failed) or "git said nothing")
 
 
-def _one(candidate: Candidate, store_folder: Path | str | None, filters: Filters, jobs: int | None) -> Collected:
+def _collect_repository(
+    candidate: Candidate, store_folder: Path | str | None, filters: Filters, jobs: int | None
+) -> Collected:
     if candidate.is_fork and not filters.forks:
         return Collected(repo=candidate.place, status="filtered", reason="fork")
     at = open_repository(candidate.place)
@@ -163,43 +167,50 @@ def _one(candidate: Candidate, store_folder: Path | str | None, filters: Filters
     kept = _kept(store, at.name)
     tips = git.tips_name(at.git_dir)
     if kept is not None and kept.tips == tips and kept.filters == filters:
-        told = kept.told
-        told.new_checkpoints = told.new_commits = told.files_read = 0
-        told.status = "unchanged" if told.status != "filtered" else "filtered"
-        return told
+        collected = kept.collected
+        collected.new_checkpoints = collected.new_commits = collected.files_read = 0
+        collected.status = "unchanged" if collected.status != "filtered" else "filtered"
+        return collected
     gathered = gather(at.git_dir, at.spec)
-    told = _counted(at.name, gathered, kept.told if kept is not None and kept.told.status != "filtered" else None)
-    told.reason = _left_out(gathered, filters)
-    if told.reason is not None:
-        told.status = "filtered"
+    collected = _counted(
+        at.name, gathered, kept.collected if kept is not None and kept.collected.status != "filtered" else None
+    )
+    collected.reason = _left_out(gathered, filters)
+    if collected.reason is not None:
+        collected.status = "filtered"
     else:
         if gathered.recorded:
-            _read(at, gathered, told, store_folder, filters, jobs)
+            _read(at, gathered, collected, store_folder, filters, jobs)
         rows = gathered.rows(at.name)
         repositories.update(store.folder, at.name, "commits", lambda before: _with_figures(before, rows))
-    repositories.write_note(store.folder, at.name, NOTE, _Kept(tips, filters, told))
-    return told
+    repositories.write_note(store.folder, at.name, NOTE, _Kept(tips, filters, collected))
+    return collected
 
 
 def _read(  # noqa: PLR0913  (what a run is given, and what it fills)
-    at: Opened, gathered: Gathered, told: Collected, store_folder: Path | str | None, filters: Filters, jobs: int | None
+    at: Opened,
+    gathered: Gathered,
+    collected: Collected,
+    store_folder: Path | str | None,
+    filters: Filters,
+    jobs: int | None,
 ) -> None:
     """Brings the sessions of a repository into the store. Which of them a program began is seen when all are there."""
     read = pipeline.ingest([at.spec], store_folder, jobs=jobs)
-    told.files_read = read.parsed
-    found = machine_prompts.mark(Store(store_folder), {r.session_id for r in gathered.recorded})
-    told.machine_sessions = len(found)
-    if found and not filters.machine_prompts:
-        read = pipeline.ingest([at.spec], store_folder, jobs=jobs, exclude=frozenset(found))
-        told.sessions_left_out = read.excluded_sessions
-    told.sessions = read.sessions
+    collected.files_read = read.parsed
+    machine_sessions = machine_prompts.mark(Store(store_folder), {r.session_id for r in gathered.recorded})
+    collected.machine_sessions = len(machine_sessions)
+    if machine_sessions and not filters.machine_prompts:
+        read = pipeline.ingest([at.spec], store_folder, jobs=jobs, exclude=frozenset(machine_sessions))
+        collected.sessions_left_out = read.excluded_sessions
+    collected.sessions = read.sessions
 
 
 def _with_figures(before: list[dict[str, Any]], rows: list[CommitRow]) -> list[CommitRow]:
     """The rows with what attribution found of their lines before: it stays until they are attributed again."""
-    known = {old["commit_sha"]: old for old in before}
+    by_sha = {old["commit_sha"]: old for old in before}
     for row in rows:
-        old = known.get(row.commit_sha, {})
+        old = by_sha.get(row.commit_sha, {})
         for figure in _FIGURES:
             if old.get(figure) is not None:
                 setattr(row, figure, old[figure])
@@ -237,13 +248,13 @@ def _kept(store: Store, name: str) -> _Kept | None:
 
 
 def attributed(
-    given: str, store_folder: Path | str | None = None, *, afresh: bool = False, jobs: int | None = None
+    place: str, store_folder: Path | str | None = None, *, afresh: bool = False, jobs: int | None = None
 ) -> Attribution:
     """Whose lines a repository's commits added: reads its checkpoints into the store first, and measures after.
 
     `given` is a path or an address. `afresh`: also where nothing changed since the last time.
     """
-    at = open_repository(given)
+    at = open_repository(place)
     store = Store(store_folder, create=True)
     repositories.start_afresh(store.folder, at.name)
     kept = _kept(store, at.name)
@@ -253,6 +264,6 @@ def attributed(
     except SourceError:
         if not store.manifest.sessions:  # without checkpoints the sessions of its folder will do, if there are any
             raise
-    told = attribute(Store(store_folder), at.git_dir, at.name, at.spec, afresh)
+    result = attribute(Store(store_folder), at.git_dir, at.name, at.spec, afresh)
     pipeline.measure(store_folder)  # also of what a run left that was killed before it came to this
-    return told
+    return result

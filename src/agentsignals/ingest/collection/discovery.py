@@ -39,17 +39,17 @@ def discovered(wanted: Iterable[str]) -> list[Discovered]:
 def _looked_at(place: str, is_fork: bool) -> Discovered:
     if is_address(place):
         return Discovered(place=place, is_here=False, is_fork=is_fork)
-    told = Discovered(place=place, is_here=True, is_fork=is_fork)
+    repository = Discovered(place=place, is_here=True, is_fork=is_fork)
     located = objects.locate(Path(place))
     if located is None:
-        told.trouble = "no Git repository"
-        return told
+        repository.trouble = "no Git repository"
+        return repository
     try:
         kept = (checkpoints.layout(name) for name, _ in objects.refs(located[0]))
-        told.layouts = dict(sorted(Counter(found[0] for found in kept if found).items()))
+        repository.layouts = dict(sorted(Counter(layout[0] for layout in kept if layout).items()))
         commits = git.commits(located[0])
     except GitError as failed:
-        told.trouble = str(failed) or "git said nothing"
-        return told
-    told.commits, told.naming = len(commits), sum(bool(c.checkpoint_ids) for c in commits)
-    return told
+        repository.trouble = str(failed) or "git said nothing"
+        return repository
+    repository.commits, repository.naming = len(commits), sum(bool(c.checkpoint_ids) for c in commits)
+    return repository

@@ -40,15 +40,15 @@ def mark(store: Store, sessions: set[str]) -> set[str]:
     """Labels those of a repository's sessions that a program began, and names them."""
     from agentsignals.store.shards import first_prompts  # noqa: PLC0415  (pyarrow is loaded when asked)
 
-    known = store.manifest.sessions
+    stored = store.manifest.sessions
     prompts: dict[str, str] = {}
-    for shard in sorted({known[s].shard for s in sessions if s in known} & set(store.whole("turns"))):
+    for shard in sorted({stored[s].shard for s in sessions if s in stored} & set(store.whole("turns"))):
         prompts |= {s: text for s, text in first_prompts(store.folder, shard).items() if s in sessions and text}
-    found = find(prompts)
+    marked = find(prompts)
     reason = f"begins like {REPEATED} sessions or more of its repository"
     rows = [
-        LabelRow(s, Label(task=TASK, labeller=LABELLER, turn=None, value="yes", reason=reason)) for s in sorted(found)
+        LabelRow(s, Label(task=TASK, labeller=LABELLER, turn=None, value="yes", reason=reason)) for s in sorted(marked)
     ]
     if rows or labels.of_task(store.folder, TASK, LABELLER):
         labels.replace(store.folder, TASK, LABELLER, sessions, rows)
-    return found
+    return marked

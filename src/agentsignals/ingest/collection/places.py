@@ -32,16 +32,16 @@ class Candidate(Struct, frozen=True):
 
 def candidates(wanted: Iterable[str]) -> list[Candidate]:
     """Each repository named, once, in order. SourceError for a name that is none of what this understands."""
-    found: dict[str, Candidate] = {}
-    for one in wanted:
-        for candidate in _of(one):
-            known = found.get(candidate.place)
-            found[candidate.place] = candidate if known is None or candidate.is_fork else known
-    return list(found.values())
+    by_place: dict[str, Candidate] = {}
+    for place in wanted:
+        for candidate in _of(place):
+            earlier = by_place.get(candidate.place)
+            by_place[candidate.place] = candidate if earlier is None or candidate.is_fork else earlier
+    return list(by_place.values())
 
 
-def _of(given: str) -> Iterator[Candidate]:
-    plain = given.removeprefix("git:") if not given.startswith("git://") else given
+def _of(place: str) -> Iterator[Candidate]:
+    plain = place.removeprefix("git:") if not place.startswith("git://") else place
     if is_address(plain):
         yield Candidate(plain)
         return
@@ -54,13 +54,13 @@ def _of(given: str) -> Iterator[Candidate]:
             return
         inside = [Candidate(str(p)) for p in _clones(path.absolute(), _DEEP)]
         if not inside:
-            raise SourceError(f"{given!r} holds no Git repository.", "Name a repository, or a folder of clones.")
+            raise SourceError(f"{place!r} holds no Git repository.", "Name a repository, or a folder of clones.")
         yield from inside
     elif _OWNER_AND_NAME.fullmatch(plain):
         yield Candidate(f"https://github.com/{plain}")
     else:
         raise SourceError(
-            f"Nothing is found under {given!r}.",
+            f"Nothing is found under {place!r}.",
             "Name a repository's folder or address, OWNER/NAME, a folder of clones, a list, or a saved search result.",
         )
 
@@ -85,16 +85,16 @@ def _of_list(path: Path) -> Iterator[Candidate]:
     with path.open("rb") as file:
         data = file.read(_LARGEST_LIST)
     try:
-        found = list(_named(msgspec.json.decode(data)))
+        listed = list(_named(msgspec.json.decode(data)))
     except (msgspec.DecodeError, RecursionError):
-        found = []
+        listed = []
         for line in data.decode("utf-8", "replace").splitlines():
             word = line.partition("#")[0].strip()
             if word:
-                found.append(_candidate(word, path.parent))
-    if not found:
+                listed.append(_candidate(word, path.parent))
+    if not listed:
         raise SourceError(f"{str(path)!r} names no repository.", "Write one a line: a path, an address or OWNER/NAME.")
-    yield from found
+    yield from listed
 
 
 def _candidate(word: str, folder: Path) -> Candidate:
@@ -108,31 +108,31 @@ def _candidate(word: str, folder: Path) -> Candidate:
     return Candidate(str(local))
 
 
-def _named(given: Any) -> Iterator[Candidate]:
+def _named(value: Any) -> Iterator[Candidate]:
     """Repositories in the answer of a search: its items, the repository of a found file, or a plain list."""
-    if isinstance(given, list):
-        for one in given:
-            yield from _named(one)
-    elif isinstance(given, str) and (is_address(given) or _OWNER_AND_NAME.fullmatch(given)):
-        yield Candidate(given if is_address(given) else f"https://github.com/{given}")
-    elif isinstance(given, dict):
-        if isinstance(items := given.get("items") or given.get("repositories"), list):
+    if isinstance(value, list):
+        for item in value:
+            yield from _named(item)
+    elif isinstance(value, str) and (is_address(value) or _OWNER_AND_NAME.fullmatch(value)):
+        yield Candidate(value if is_address(value) else f"https://github.com/{value}")
+    elif isinstance(value, dict):
+        if isinstance(items := value.get("items") or value.get("repositories"), list):
             yield from _named(items)
-        elif isinstance(inner := given.get("repository"), dict):
+        elif isinstance(inner := value.get("repository"), dict):
             yield from _named(inner)
         else:
-            yield from _of_object(given)
+            yield from _of_object(value)
 
 
-def _of_object(given: dict[str, Any]) -> Iterator[Candidate]:
-    fork = given.get("fork", given.get("is_fork", given.get("isFork"))) is True
+def _of_object(record: dict[str, Any]) -> Iterator[Candidate]:
+    fork = record.get("fork", record.get("is_fork", record.get("isFork"))) is True
     for key in ("clone_url", "html_url", "url"):
-        address = given.get(key)
+        address = record.get(key)
         if isinstance(address, str) and is_address(address) and "://api." not in address:
             yield Candidate(address, fork)
             return
     for key in ("full_name", "nameWithOwner", "name"):
-        name = given.get(key)
+        name = record.get(key)
         if isinstance(name, str) and _OWNER_AND_NAME.fullmatch(name):
             yield Candidate(f"https://github.com/{name}", fork)
             return

@@ -13,7 +13,7 @@ from agentsignals.store import Store
 
 
 def scanned(  # noqa: PLR0913  (choices of one run, by keyword)
-    given: str,
+    place: str,
     scanner: Scanner,
     store_folder: Path | str | None = None,
     *,
@@ -24,17 +24,17 @@ def scanned(  # noqa: PLR0913  (choices of one run, by keyword)
     """Which weaknesses the linked commits of a repository introduced and fixed. `given` is a path or an address;
     `afresh`: files that were scanned before are scanned again.
     """
-    at = open_repository(given)
-    attributed(given, store_folder, jobs=jobs)
-    told = scan(Store(store_folder), (at.git_dir, at.name), scanner, progress, afresh=afresh)
+    at = open_repository(place)
+    attributed(place, store_folder, jobs=jobs)
+    result = scan(Store(store_folder), (at.git_dir, at.name), scanner, progress, afresh=afresh)
     pipeline.measure(store_folder)
-    return told
+    return result
 
 
 def with_report(
-    given: str, sarif: Path, store_folder: Path | str | None = None, *, jobs: int | None = None
+    place: str, sarif: Path, store_folder: Path | str | None = None, *, jobs: int | None = None
 ) -> Imported:
     """Takes the findings of a SARIF file in, each with the commit and the owner of its line."""
-    at = open_repository(given)
-    attributed(given, store_folder, jobs=jobs)
+    at = open_repository(place)
+    attributed(place, store_folder, jobs=jobs)
     return take_in(Store(store_folder), at.git_dir, at.name, sarif)

@@ -13,12 +13,12 @@ def tasks() -> dict[str, Task]:
     """Every task by its name."""
     from agentsignals.labels.tasks import sessions, turns  # noqa: PLC0415  (they are declared with what is here)
 
-    return {one.name: one for one in (*turns.TASKS, *sessions.TASKS)}
+    return {task.name: task for task in (*turns.TASKS, *sessions.TASKS)}
 
 
 def task(name: str) -> Task:
     """The task of that name. UsageError names the others."""
-    found = tasks().get(name)
-    if found is None:
+    chosen = tasks().get(name)
+    if chosen is None:
         raise UsageError(f"There is no task {name!r}.", f"The tasks are: {', '.join(tasks())}.")
-    return found
+    return chosen

@@ -111,7 +111,7 @@ def _adherence(answer: AdherenceAnswer, case: Case) -> Verdict:
     quotes = {"instruction": answer.instruction, "opposite_action": answer.opposite_action}
     if value == "contradicted":
         shown = _one_line(case.shown)
-        missing = [name for name, said in quotes.items() if not said.strip() or _one_line(said) not in shown]
+        missing = [name for name, quote in quotes.items() if not quote.strip() or _one_line(quote) not in shown]
         if missing:
             raise Unfit("quote_not_found", f"{' and '.join(missing)} stand nowhere in the session")
         return Verdict(value, answer.reason, detail={"score": answer.score, **quotes})

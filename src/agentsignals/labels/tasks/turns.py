@@ -36,7 +36,7 @@ class IntentAnswer(Struct, forbid_unknown_fields=True):
     reason: str
 
 
-def _said(answer: Any, _: Case) -> Verdict:
+def _labelled(answer: Any, _: Case) -> Verdict:
     return Verdict(answer.label, answer.reason)
 
 
@@ -47,7 +47,7 @@ TASKS = (
         level="turn",
         shows="message",
         answer=SentimentAnswer,
-        read=_said,
+        read=_labelled,
         values=get_args(Sentiment),
     ),
     Task(
@@ -56,7 +56,7 @@ TASKS = (
         level="turn",
         shows="exchange",
         answer=PushbackAnswer,
-        read=_said,
+        read=_labelled,
         values=get_args(Pushback),
         min_turns=2,
     ),
@@ -66,7 +66,7 @@ TASKS = (
         level="turn",
         shows="exchange",
         answer=ReleasedPushbackAnswer,
-        read=_said,
+        read=_labelled,
         values=get_args(ReleasedPushback),
         min_turns=2,
     ),
@@ -76,7 +76,7 @@ TASKS = (
         level="turn",
         shows="message",
         answer=IntentAnswer,
-        read=_said,
+        read=_labelled,
         values=get_args(Intent),
     ),
 )

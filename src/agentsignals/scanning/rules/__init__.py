@@ -16,8 +16,8 @@ _PACKS = (
 @cache
 def rules() -> tuple[Rule, ...]:
     """Every rule, in the order of the packs."""
-    found = [rule for name in _PACKS for rule in import_module(f"agentsignals.scanning.rules.{name}").RULES]
-    return tuple(found)
+    declared = [rule for name in _PACKS for rule in import_module(f"agentsignals.scanning.rules.{name}").RULES]
+    return tuple(declared)
 
 
 @cache

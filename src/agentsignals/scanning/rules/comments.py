@@ -28,5 +28,5 @@ def without_comments(text: str, language: str) -> str:
     return pattern.sub(_blanked, text) if pattern is not None else text
 
 
-def _blanked(found: re.Match[str]) -> str:
-    return _SHOWN.sub(" ", found[0]) if found.lastgroup else found[0]
+def _blanked(match: re.Match[str]) -> str:
+    return _SHOWN.sub(" ", match[0]) if match.lastgroup else match[0]

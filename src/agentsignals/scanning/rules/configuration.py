@@ -30,7 +30,7 @@ def _no_user(text: Text) -> Iterator[Span]:
     if not stages or re.search(r"nonroot|distroless|rootless|unprivileged", stages[-1][0]):
         return
     start = stages[-1].start()
-    users = [found[1].partition(":")[0] for found in _USER.finditer(text.code, start)]
+    users = [match[1].partition(":")[0] for match in _USER.finditer(text.code, start)]
     runs = _RUNS.search(text.code, start)
     if runs is not None and (not users or users[-1] in ("root", "0")):
         yield runs.start(), text.code.find("\n", runs.end()) % (len(text.code) + 1)
@@ -44,9 +44,9 @@ def _interpolated(text: Text) -> Iterator[Span]:
         stop = run.end()
         if run[2].strip()[:1] in ("|", ">", ""):
             stop = _end_of_block(text.code, run.end(), len(run[1]))
-        for found in _STRANGERS.finditer(text.code, run.start(2), stop):
-            if not _SAFE.search(found[0]):
-                yield found.span()
+        for match in _STRANGERS.finditer(text.code, run.start(2), stop):
+            if not _SAFE.search(match[0]):
+                yield match.span()
 
 
 def _end_of_block(code: str, at: int, indent: int) -> int:

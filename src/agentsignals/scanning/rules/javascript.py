@@ -26,12 +26,12 @@ _MADE = re.compile(r"\bRegExp\(\s{0,20}(?:\"((?:\\.|[^\"\\\n]){1,400})\"|'((?:\\
 
 
 def _slow_pattern(text: Text) -> Iterator[Span]:
-    for found in _LITERAL.finditer(text.code):
-        if piles_up(found[1]):
-            yield found.span(1)
-    for found in _MADE.finditer(text.code):
-        if piles_up((found[1] or found[2]).replace("\\\\", "\\")):
-            yield found.span()
+    for match in _LITERAL.finditer(text.code):
+        if piles_up(match[1]):
+            yield match.span(1)
+    for match in _MADE.finditer(text.code):
+        if piles_up((match[1] or match[2]).replace("\\\\", "\\")):
+            yield match.span()
 
 
 RULES = (

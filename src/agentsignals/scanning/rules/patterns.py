@@ -39,13 +39,13 @@ def piles_up(pattern: str) -> bool:
                 return False
             inner, divided = groups.pop(), splits.pop()
         times = _TIMES.match(pattern, at)
-        told = times[1] if times else ""
+        quantifier = times[1] if times else ""
         at = times.end() if times else at
-        endless = told in ("*", "+") or told.endswith(",}")
+        endless = quantifier in ("*", "+") or quantifier.endswith(",}")
         if word == ")" and endless and not divided and _is_ambiguous(inner):
             return True
         if word not in ("^", "$"):
-            groups[-1].append((told in ("*", "?") or told.startswith(("{0,", "{,")), endless))
+            groups[-1].append((quantifier in ("*", "?") or quantifier.startswith(("{0,", "{,")), endless))
     return False
 
 

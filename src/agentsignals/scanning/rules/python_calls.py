@@ -21,7 +21,7 @@ _HTTP = tuple(f"{lib}.{verb}" for lib in ("requests", "httpx") for verb in ("get
 
 def _shell_true(module: Module) -> Iterator[ast.AST]:
     for call in module.named(*_RUNNERS):
-        command = call.given("args", 0)
+        command = call.argument("args", 0)
         if call.is_set("shell", True) and command is not None and not is_fixed(command):
             yield call.node
 
@@ -46,13 +46,15 @@ def _sql(module: Module) -> Iterator[ast.AST]:
 
 def _path(module: Module) -> Iterator[ast.AST]:
     for call in module.named(*_OPENERS):
-        if any(module.is_from_request(one, call.scope) for one in call.node.args) and not _is_made_safe(call.node):
+        if any(module.is_from_request(argument, call.scope) for argument in call.node.args) and not _is_made_safe(
+            call.node
+        ):
             yield call.node
 
 
 def _is_made_safe(node: ast.AST) -> bool:
     safe = ("secure_filename", "basename", "safe_join", "int", "uuid")
-    names = (getattr(one, "attr", None) or getattr(one, "id", None) for one in ast.walk(node))
+    names = (getattr(part, "attr", None) or getattr(part, "id", None) for part in ast.walk(node))
     return any(name in safe for name in names)
 
 
@@ -60,19 +62,19 @@ def _extract_all(module: Module) -> Iterator[ast.AST]:
     if not any(name.split(".")[0] == "tarfile" for name in module.imported):
         return
     for call in module.named(".extractall"):
-        if call.given("filter") is None and "zip" not in call.name.lower():
+        if call.argument("filter") is None and "zip" not in call.name.lower():
             yield call.node
 
 
 def _url_from_request(module: Module) -> Iterator[ast.AST]:
     for call in module.named(*_HTTP, "urllib.request.urlopen"):
-        if module.is_from_request(call.given("url", 0), call.scope):
+        if module.is_from_request(call.argument("url", 0), call.scope):
             yield call.node
 
 
 def _any_scheme(module: Module) -> Iterator[ast.AST]:
     for call in module.named("urllib.request.urlopen", "urllib.request.urlretrieve"):
-        url = call.given("url", 0)
+        url = call.argument("url", 0)
         if url is None or is_fixed(url) or module.is_from_request(url, call.scope):
             continue
         if not module.text_of(url, call.scope).startswith(("http://", "https://")) and not _is_request_object(url):
@@ -87,7 +89,7 @@ def _redirected(module: Module) -> Iterator[ast.AST]:
     names = ("flask.redirect", "django.shortcuts.redirect", "django.http.HttpResponseRedirect", "redirect",
              "starlette.responses.RedirectResponse", "fastapi.responses.RedirectResponse")  # fmt: skip
     for call in module.named(*names):
-        if module.is_from_request(call.given("url", 0), call.scope):
+        if module.is_from_request(call.argument("url", 0), call.scope):
             yield call.node
 
 
@@ -105,9 +107,9 @@ def _temporary(module: Module) -> Iterator[ast.AST]:
 
 def _mode(module: Module) -> Iterator[ast.AST]:
     for call in module.named("os.chmod", "os.fchmod", ".chmod"):
-        given = [*call.node.args, *(k.value for k in call.node.keywords)]
-        for one in given:
-            value = one.value if isinstance(one, ast.Constant) else None
+        arguments = [*call.node.args, *(k.value for k in call.node.keywords)]
+        for argument in arguments:
+            value = argument.value if isinstance(argument, ast.Constant) else None
             if type(value) is int and value & 0o002 and 0o100 <= value <= 0o7777:
                 yield call.node
 

@@ -38,7 +38,7 @@ def _is_own_copy(module: Module, node: ast.expr) -> bool:
 
 def _yaml(module: Module) -> Iterator[ast.AST]:
     for call in module.named("yaml.load", "yaml.load_all", "yaml.unsafe_load", "yaml.full_load_all"):
-        loader = call.given("Loader", 1)
+        loader = call.argument("Loader", 1)
         name = module.name_of(loader).rpartition(".")[2] if loader is not None else ""
         if call.name == "yaml.unsafe_load" or name not in _SAFE_LOADERS:
             yield call.node
@@ -68,12 +68,12 @@ def _weak_cipher(module: Module) -> Iterator[ast.AST]:
 
 
 def _weak_random(module: Module) -> Iterator[ast.AST]:
-    told: set[int] = set()
+    reported: set[int] = set()
     for name, value, statement in module.assigned:
-        if id(statement) in told or not _GUARDED.search(name):  # a statement may give its value to many names
+        if id(statement) in reported or not _GUARDED.search(name):  # a statement may give its value to many names
             continue
-        told.add(id(statement))
-        if any(isinstance(one, ast.Call) and module.name_of(one.func) in _RANDOM for one in ast.walk(value)):
+        reported.add(id(statement))
+        if any(isinstance(part, ast.Call) and module.name_of(part.func) in _RANDOM for part in ast.walk(value)):
             yield statement
 
 
@@ -107,7 +107,7 @@ def _any_host_key(module: Module) -> Iterator[ast.AST]:
 
 def _unsigned(module: Module) -> Iterator[ast.AST]:
     for call in module.named("jwt.decode"):
-        options = call.given("options")
+        options = call.argument("options")
         off = isinstance(options, ast.Dict) and any(
             isinstance(key, ast.Constant) and key.value == "verify_signature" and _is_false(value)
             for key, value in zip(options.keys, options.values, strict=True)
@@ -155,8 +155,8 @@ def _mass_assigned(module: Module) -> Iterator[ast.AST]:
         last = call.name.rpartition(".")[2]
         if not last[:1].isupper() and last not in _FILLING:
             continue
-        for one in call.node.keywords:
-            if one.arg is None and module.is_from_request(one.value, call.scope):
+        for keyword in call.node.keywords:
+            if keyword.arg is None and module.is_from_request(keyword.value, call.scope):
                 yield call.node
                 break
 

@@ -24,18 +24,18 @@ class Call:
     def __init__(self, node: ast.Call, name: str, scope: int) -> None:
         self.node, self.name, self.scope = node, name, scope
 
-    def given(self, keyword: str, position: int | None = None) -> ast.expr | None:
+    def argument(self, keyword: str, position: int | None = None) -> ast.expr | None:
         """The argument of this keyword or position."""
-        for one in self.node.keywords:
-            if one.arg == keyword:
-                return one.value
+        for passed in self.node.keywords:
+            if passed.arg == keyword:
+                return passed.value
         args = self.node.args
         return args[position] if position is not None and position < len(args) else None
 
     def is_set(self, keyword: str, value: object, position: int | None = None) -> bool:
         """Whether an argument is this constant."""
-        given = self.given(keyword, position)
-        return isinstance(given, ast.Constant) and given.value is value
+        argument = self.argument(keyword, position)
+        return isinstance(argument, ast.Constant) and argument.value is value
 
     @property
     def first(self) -> ast.expr | None:
@@ -55,7 +55,7 @@ class Module:
         self._outside: dict[tuple[int, str], bool] = {}
         self._looked_at: dict[int, tuple[bool, frozenset[str]]] = {}
         waiting: list[tuple[ast.AST, int]] = [(tree, 0)]
-        found: list[tuple[ast.Call, int]] = []
+        calls: list[tuple[ast.Call, int]] = []
         scopes = 0
         while waiting:  # a stack of our own: nesting is as deep as somebody likes
             node, scope = waiting.pop()
@@ -63,23 +63,23 @@ class Module:
                 scopes += 1
                 scope = scopes
             elif isinstance(node, ast.Call):
-                found.append((node, scope))
+                calls.append((node, scope))
             else:
                 self._keep(node, scope)
             waiting.extend((child, scope) for child in ast.iter_child_nodes(node))
-        for call, scope in found:
+        for call, scope in calls:
             self.calls.append(Call(call, self.name_of(call.func), scope))
         self.imported = set(self._names.values())
 
     def _keep(self, node: ast.AST, scope: int) -> None:
         if isinstance(node, ast.Import):
-            for one in node.names:
-                self._names[one.asname or one.name.partition(".")[0]] = (
-                    one.name if one.asname else one.name.split(".")[0]
+            for alias in node.names:
+                self._names[alias.asname or alias.name.partition(".")[0]] = (
+                    alias.name if alias.asname else alias.name.split(".")[0]
                 )
         elif isinstance(node, ast.ImportFrom) and node.module:
-            for one in node.names:
-                self._names[one.asname or one.name] = f"{node.module}.{one.name}"
+            for alias in node.names:
+                self._names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
         elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             for target in targets:
@@ -114,14 +114,14 @@ class Module:
         parts = list(_summands(node)) if node is not None else []
         if len(parts) > 1 and any(map(is_text, parts)) and not all(map(is_fixed, parts)):
             return True
-        return any(self._is_built_at_once(one, scope, followed) for one in parts)
+        return any(self._is_built_at_once(part, scope, followed) for part in parts)
 
     def _is_built_at_once(self, node: ast.expr, scope: int, followed: bool) -> bool:
         if isinstance(node, ast.JoinedStr):
             return any(isinstance(v, ast.FormattedValue) and not is_fixed(v.value) for v in node.values)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "format":
-            given = [*node.args, *(k.value for k in node.keywords)]
-            return is_text(node.func.value) and not all(is_fixed(one) for one in given)
+            arguments = [*node.args, *(k.value for k in node.keywords)]
+            return is_text(node.func.value) and not all(is_fixed(argument) for argument in arguments)
         return isinstance(node, ast.Name) and followed and self._built_value(scope, node.id) is not None
 
     def _built_value(self, scope: int, name: str) -> ast.expr | None:
@@ -163,10 +163,10 @@ class Module:
             parts = list(ast.walk(node))
             self._looked_at[id(node)] = (
                 any(
-                    isinstance(one, ast.Attribute) and one.attr in _FROM_OUTSIDE and _last(one.value) in _REQUESTS
-                    for one in parts
+                    isinstance(part, ast.Attribute) and part.attr in _FROM_OUTSIDE and _last(part.value) in _REQUESTS
+                    for part in parts
                 ),
-                frozenset(one.id for one in parts if isinstance(one, ast.Name)),
+                frozenset(part.id for part in parts if isinstance(part, ast.Name)),
             )
         return self._looked_at[id(node)]
 
@@ -175,11 +175,11 @@ def _summands(node: ast.expr) -> Iterator[ast.expr]:
     """The parts of a sum, or of a text and what fills it; without recursion, for a sum is as long as somebody likes."""
     waiting = [node]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Add | ast.Mod):
-            waiting += (one.right, one.left)
+        part = waiting.pop()
+        if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Add | ast.Mod):
+            waiting += (part.right, part.left)
         else:
-            yield one
+            yield part
 
 
 def _last(node: ast.expr) -> str:
@@ -201,17 +201,17 @@ def is_fixed(node: ast.expr) -> bool:
     """Whether a value is written in the program: a literal, or a name in capitals, which by custom is a constant."""
     waiting = [node]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, ast.Name | ast.Attribute):
-            if not _last(one).isupper():
+        part = waiting.pop()
+        if isinstance(part, ast.Name | ast.Attribute):
+            if not _last(part).isupper():
                 return False
-        elif isinstance(one, ast.JoinedStr):
-            waiting += [v.value for v in one.values if isinstance(v, ast.FormattedValue)]
-        elif isinstance(one, ast.List | ast.Tuple):
-            waiting += one.elts
-        elif isinstance(one, ast.BinOp):
-            waiting += (one.left, one.right)
-        elif not isinstance(one, ast.Constant):
+        elif isinstance(part, ast.JoinedStr):
+            waiting += [v.value for v in part.values if isinstance(v, ast.FormattedValue)]
+        elif isinstance(part, ast.List | ast.Tuple):
+            waiting += part.elts
+        elif isinstance(part, ast.BinOp):
+            waiting += (part.left, part.right)
+        elif not isinstance(part, ast.Constant):
             return False
     return True
 

@@ -73,12 +73,12 @@ def matching(  # noqa: PLR0913  (conditions of one pattern, by keyword)
         where = text.text if in_comments else text.code
         if needs and not any(word in where for word in needs):
             return
-        for found in wanted.finditer(where):
+        for match in wanted.finditer(where):
             if against is not None:
-                begin = max(where.rfind("\n", 0, found.start()) + 1, found.start() - _NEAR)
-                end = where.find("\n", found.end(), found.end() + _NEAR)
-                if against.search(where, begin, end if end >= 0 else found.end() + _NEAR):
+                begin = max(where.rfind("\n", 0, match.start()) + 1, match.start() - _NEAR)
+                end = where.find("\n", match.end(), match.end() + _NEAR)
+                if against.search(where, begin, end if end >= 0 else match.end() + _NEAR):
                     continue
-            yield found.span()
+            yield match.span()
 
     return find

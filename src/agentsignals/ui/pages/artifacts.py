@@ -30,9 +30,9 @@ def page(reading: Reading, query: Query) -> Page:
     where.equals("kind", "format", chosen["format"])
     where.contains("path", "text", query.text("text"))
     where.holds("json_keys(skipped_reasons)", "reason", chosen["reason"])
-    total = reading.rows(" ".join(("SELECT count(*) AS n", _FROM, where.told())), where.values)[0]["n"]
+    total = reading.rows(" ".join(("SELECT count(*) AS n", _FROM, where.text())), where.values)[0]["n"]
     part = part_of(query, SIZE, total)
-    asked = " ".join((_LISTED, _FROM, where.told(), _ORDER))
+    asked = " ".join((_LISTED, _FROM, where.text(), _ORDER))
     rows = reading.rows(asked, {**where.values, "size": SIZE, "start": part.start})
     for row in rows:
         row["reasons"] = msgspec.json.decode(row["skipped_reasons"] or "{}", type=dict[str, int])

@@ -46,10 +46,10 @@ def page(reading: Reading, query: Query) -> Page:
     where.contains("concat_ws(' ', task_id, trial_id)", "text", query.text("text"))
     order = query.choice("order", COLUMNS, "task_id")
     upward = query.choice("way", ("up", "down"), "up" if order in ("task_id", "attempt_index") else "down") == "up"
-    total = reading.rows(" ".join(("SELECT count(*) AS n", _FROM, _USING, where.told())), where.values)[0]["n"]
+    total = reading.rows(" ".join(("SELECT count(*) AS n", _FROM, _USING, where.text())), where.values)[0]["n"]
     part = part_of(query, SIZE, total)
     ordered = f"ORDER BY {order} {'ASC' if upward else 'DESC'} NULLS LAST, trial_id, attempt_index, session_id"
-    asked = " ".join((_LISTED, _FROM, _USING, where.told(), ordered, "LIMIT $size OFFSET $start"))
+    asked = " ".join((_LISTED, _FROM, _USING, where.text(), ordered, "LIMIT $size OFFSET $start"))
     filled = {
         "rows": reading.rows(asked, {**where.values, "size": SIZE, "start": part.start}),
         "treatments": reading.kept("treatments", lambda: _treatments(reading)),

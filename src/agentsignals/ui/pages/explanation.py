@@ -20,13 +20,13 @@ ROLES = {
 
 def page(reading: Reading, query: Query, session_id: str, path: str) -> Page:
     """Why a session has this value of a signal, or none."""
-    one = catalog.by_path(path)
-    found = explain(reading.store, session_id, path)
-    roles = [role for role in ROLES if any(item.role == role for item in found.evidence)]
+    signal = catalog.by_path(path)
+    explanation = explain(reading.store, session_id, path)
+    roles = [role for role in ROLES if any(item.role == role for item in explanation.evidence)]
     filled = {
-        "found": found,
-        "one": one,
-        "roles": [(role, ROLES[role], [i for i in found.evidence if i.role == role]) for role in roles],
-        "shown": Counter(item.role for item in found.evidence),
+        "found": explanation,
+        "one": signal,
+        "roles": [(role, ROLES[role], [i for i in explanation.evidence if i.role == role]) for role in roles],
+        "shown": Counter(item.role for item in explanation.evidence),
     }
-    return Page("explanation.html.j2", f"{one.path} of {found.session}", filled)
+    return Page("explanation.html.j2", f"{signal.path} of {explanation.session}", filled)

@@ -50,7 +50,7 @@ def skipped(reading: Reading) -> list[dict[str, Any]]:
 
 
 def _filled(reading: Reading) -> dict[str, Any]:
-    declared = {one.path: one for one in catalogue().values()}
+    declared = {signal.path: signal for signal in catalogue().values()}
     corpus = [row | {"one": declared[row["signal"]]} for row in reading.rows(_CORPUS) if row["signal"] in declared]
     return {
         "store": str(reading.store.folder),

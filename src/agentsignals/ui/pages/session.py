@@ -63,21 +63,21 @@ def _part(session: Session, query: Query, at: int) -> Part:
 
 
 def _measured(reading: Reading, session_id: str) -> list[dict[str, Any]]:
-    declared: dict[str, Signal] = {one.path: one for one in catalogue().values()}
+    declared: dict[str, Signal] = {signal.path: signal for signal in catalogue().values()}
     rows = reading.rows(_SIGNALS, {"session": session_id})
     return [row | {"one": declared[row["signal"]]} for row in rows if row["signal"] in declared]
 
 
 def _families(rows: list[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]], list[dict[str, Any]]]]:
     """Signals by family: those with a value, and those without."""
-    found = []
+    families = []
     for family, of_it in groupby(rows, key=lambda row: row["signal"].partition(".")[0]):
         listed = list(of_it)
-        found.append((family, [r for r in listed if r["absent"] is None], [r for r in listed if r["absent"]]))
-    return found
+        families.append((family, [r for r in listed if r["absent"] is None], [r for r in listed if r["absent"]]))
+    return families
 
 
 def _told_of_turns(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Values of turns that say something: a flag that is not raised, and a count of nothing, are left to `explain`."""
-    said = [row for row in rows if row["turn"] is not None and row["value"] not in (None, "false", "0", "[]", "{}")]
-    return sorted(said, key=lambda row: (row["turn"], row["signal"]))
+    valued = [row for row in rows if row["turn"] is not None and row["value"] not in (None, "false", "0", "[]", "{}")]
+    return sorted(valued, key=lambda row: (row["turn"], row["signal"]))

@@ -36,13 +36,13 @@ def page(reading: Reading, query: Query) -> Page:
     where.contains("concat_ws(' ', prompt, title, session_id)", "text", query.text("text"))
     order = query.choice("order", COLUMNS, "started_at")
     upward = query.choice("way", ("up", "down"), "up" if order in _ASCENDING else "down") == "up"
-    total = reading.rows(" ".join(("SELECT count(*) AS n", _FROM, where.told())), where.values)[0]["n"]
+    total = reading.rows(" ".join(("SELECT count(*) AS n", _FROM, where.text())), where.values)[0]["n"]
     part = part_of(query, SIZE, total)
     ordered = f"ORDER BY {order} {'ASC' if upward else 'DESC'} NULLS LAST, session_id LIMIT $size OFFSET $start"
-    asked = " ".join((_LISTED, _FROM, where.told(), ordered))
-    found = reading.rows(asked, {**where.values, "size": SIZE, "start": part.start})
+    asked = " ".join((_LISTED, _FROM, where.text(), ordered))
+    rows = reading.rows(asked, {**where.values, "size": SIZE, "start": part.start})
     filled = {
-        "rows": found,
+        "rows": rows,
         "query": query,
         "chosen": chosen,
         "offered": offered,

@@ -34,38 +34,38 @@ _CORPUS = "SELECT value, number, absent, absent_detail FROM signals WHERE signal
 
 def page(reading: Reading, query: Query, path: str) -> Page:
     """A signal of the catalogue, in one context."""
-    one = catalog.by_path(path)
-    default = one.context if one.context != "both" else reading.main_context
-    context = query.choice("context", ("product", "eval") if one.context == "both" else (one.context,), default)
+    signal = catalog.by_path(path)
+    default = signal.context if signal.context != "both" else reading.main_context
+    context = query.choice("context", ("product", "eval") if signal.context == "both" else (signal.context,), default)
     seen = context if reading.contexts - {context} else ""
-    spread = spreads(reading, seen).get(one.path)
+    spread = spreads(reading, seen).get(signal.path)
     filled = {
-        "one": one,
-        "row": next(row for row in catalog.inventory() if row["path"] == one.path),
+        "one": signal,
+        "row": next(row for row in catalog.inventory() if row["path"] == signal.path),
         "context": context,
-        "contexts": ("product", "eval") if one.context == "both" and len(reading.contexts) > 1 else (context,),
+        "contexts": ("product", "eval") if signal.context == "both" and len(reading.contexts) > 1 else (context,),
         "spread": spread,
-        "absent": reading.rows(_ABSENT, {"signal": one.path}, seen),
-        "corpus": reading.rows(_CORPUS, {"signal": one.path}, seen),
+        "absent": reading.rows(_ABSENT, {"signal": signal.path}, seen),
+        "corpus": reading.rows(_CORPUS, {"signal": signal.path}, seen),
         "query": query,
-        **_values(reading, one, spread, seen),
+        **_values(reading, signal, spread, seen),
     }
-    return Page("signal.html.j2", one.path, filled)
+    return Page("signal.html.j2", signal.path, filled)
 
 
-def _values(reading: Reading, one: catalog.Signal, spread: Spread | None, seen: str) -> dict[str, Any]:
+def _values(reading: Reading, signal: catalog.Signal, spread: Spread | None, seen: str) -> dict[str, Any]:
     """The commonest values where there are few kinds; the sessions at both ends where there is an order."""
-    given = {"signal": one.path, "most": MOST}
+    parameters = {"signal": signal.path, "most": MOST}
     if spread is None:
         return {"values": [], "ends": []}
-    if one.type in ("int", "float"):
+    if signal.type in ("int", "float"):
         order = "g.session_id, g.turn LIMIT $most"
-        highest = reading.rows(" ".join((_ENDS, WITH_PROMPT, _KNOWN, _NUMBERED, "DESC,", order)), given, seen)
-        lowest = reading.rows(" ".join((_ENDS, WITH_PROMPT, _KNOWN, _NUMBERED, "ASC,", order)), given, seen)
+        highest = reading.rows(" ".join((_ENDS, WITH_PROMPT, _KNOWN, _NUMBERED, "DESC,", order)), parameters, seen)
+        lowest = reading.rows(" ".join((_ENDS, WITH_PROMPT, _KNOWN, _NUMBERED, "ASC,", order)), parameters, seen)
         return {"values": [], "ends": [("Highest", highest), ("Lowest", lowest)]}
-    if one.type in ("bool", "str", "enum"):
-        return {"values": reading.rows(_VALUES, {"signal": one.path, "most": MOST_VALUES}, seen), "ends": []}
+    if signal.type in ("bool", "str", "enum"):
+        return {"values": reading.rows(_VALUES, {"signal": signal.path, "most": MOST_VALUES}, seen), "ends": []}
     return {
         "values": [],
-        "ends": [("Longest", reading.rows(" ".join((_ENDS, WITH_PROMPT, _KNOWN, _LONGEST)), given, seen))],
+        "ends": [("Longest", reading.rows(" ".join((_ENDS, WITH_PROMPT, _KNOWN, _LONGEST)), parameters, seen))],
     }

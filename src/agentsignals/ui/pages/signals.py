@@ -15,11 +15,11 @@ def page(reading: Reading, query: Query) -> Page:
     context = query.choice("context", ("product", "eval"), reading.main_context)
     status = query.choice("status", get_args(Status))
     high_value = query.choice("high_value", ("1",)) == "1"
-    found = spreads(reading, context if reading.contexts - {context} else "")
-    known = {path for path, spread in found.items() if spread.figures["known"]}
-    rows = inventory(query.text("text"), context, high_value, status or None, known)
+    by_signal = spreads(reading, context if reading.contexts - {context} else "")
+    measured = {path for path, spread in by_signal.items() if spread.figures["known"]}
+    rows = inventory(query.text("text"), context, high_value, status or None, measured)
     filled = {
-        "rows": [row | {"spread": found.get(row["path"])} for row in rows],
+        "rows": [row | {"spread": by_signal.get(row["path"])} for row in rows],
         "statuses": get_args(Status),
         "status": status,
         "context": context,

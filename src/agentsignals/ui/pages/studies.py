@@ -27,17 +27,17 @@ def page(reading: Reading, query: Query, name: str) -> Page:
 
 
 def _page(reading: Reading, name: str, context: str) -> Page:
-    found = document(reading.store, [name], context)
-    charts = [chart for section in found.sections for chart in section.charts]
+    contents = document(reading.store, [name], context)
+    charts = [chart for section in contents.sections for chart in section.charts]
     names = list(STUDIES)
     here = names.index(name)
     filled: dict[str, Any] = {
-        "document": found,
+        "document": contents,
         "pictures": {chart.id: svg(chart) for chart in charts},
         "charts": data(charts) if charts else "",
         "context": context,
         "contexts": sorted(reading.contexts, reverse=True),
-        "why_not": _why_not(found),
+        "why_not": _why_not(contents),
         "short_ids": beginnings(reading.store.manifest.sessions),
         "sort_key": lambda value: "" if value is None else str(value),
         "session_url": lambda session_id: address("session", session_id),
@@ -49,5 +49,5 @@ def _page(reading: Reading, name: str, context: str) -> Page:
     return Page("study.html.j2", study(name).title, filled)
 
 
-def _why_not(found: Document) -> str:
-    return " ".join(one.reason for one in found.left_out)
+def _why_not(document: Document) -> str:
+    return " ".join(omission.reason for omission in document.left_out)
