@@ -305,9 +305,8 @@ def _read(store: Store, plan: planning.Plan, way: _Way, fresh: dict[str, list[Gi
             )
             for families in planned
         ]
-        with closing(
-            executor(way.executor).map(read_shard, tasks, planning.workers(planned, way.jobs), smaller)
-        ) as reports:
+        workers = planning.workers(planned, way.jobs)
+        with closing(executor(way.executor).map(read_shard, tasks, workers, smaller)) as reports:
             for report in reports:
                 store.add_shard(report.name, report.entry, report.sessions, report.files)
                 fresh[report.name] = report.gists
