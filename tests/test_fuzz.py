@@ -42,5 +42,4 @@ def test_a_changed_neighbour_is_seen(tmp_path: Path) -> None:
 def test_what_takes_too_long_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = rows_alone(tmp_path)
     monkeypatch.setattr("tests.fuzz.checking.CPU_SECONDS", 0.001)
-    (problem,) = failures({}, alone, tmp_path)
-    assert "Hang" in problem
+    assert any("Hang" in problem for problem in failures({}, alone, tmp_path))

@@ -149,7 +149,7 @@ def test_the_doctor_says_how_many_conversations_are_missing_and_what_to_add(
     attempts(a_copy(tmp_path, *left_out), tmp_path / "s")
     (found,) = [c for c in checks(str(tmp_path / "s")) if c.name == "attempts"]
     assert found.status == status
-    assert found.found.startswith(told)
+    assert found.finding.startswith(told)
     assert ('"destination": "sessions"' in found.advice) == (status == "problem")
 
 

@@ -198,7 +198,7 @@ def test_secrets_do_not_reach_the_examples(tmp_path: Any) -> None:
     ]
     made = outcome(store_of(tmp_path / "s", *sessions), "topics")
     shown = " ".join(row[1] for row in rows(made, "examples"))
-    assert "[secret]" in shown and "correcthorse" not in shown and "example.org" not in shown
+    assert "password" in shown and "correcthorse" not in shown and "example.org" not in shown
 
 
 def test_a_group_is_named_by_words_of_its_own_that_are_known() -> None:

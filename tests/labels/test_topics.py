@@ -230,7 +230,7 @@ def test_an_embedder_with_a_model_is_asked_once(store: Store, without_umap: None
         assert sorted(set(server.texts)) == sorted(server.texts) and len(server.texts) == summary.compared
         assert "please could you" in server.texts[0] + server.texts[1]
         n = len(server.requests)
-        assert label_topics(store, embedder=spec) == summary
+        assert structs.replace(label_topics(store, embedder=spec), file=summary.file) == summary
         assert len(server.requests) == n, "vectors are kept"
 
 

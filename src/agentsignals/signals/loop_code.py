@@ -20,7 +20,11 @@ _NO_SOURCE = Absent("missing_artifact", "attempt_log")
 def _rated(view: SessionView, why: Evidence, name: str) -> Any:
     """A score that the harness gave the attempt's code; _NO_SOURCE where it gave none, or what is no score."""
     attempt = view.session.attempt
-    if attempt is None or attempt.ratings is None or not isinstance(attempt.ratings.get(name), bool | int | float):
+    if (
+        attempt is None
+        or attempt.ratings is None
+        or not isinstance(attempt.ratings.get(name), bool | int | float | list)
+    ):
         return _NO_SOURCE
     why.support(statement for statement in attempt.said if "ratings" in statement.fields)
     return attempt.ratings[name]

@@ -26,7 +26,15 @@ def spoiling(folder: Path, _argv: Sequence[str], _limits: Limits) -> Ran:
     """Stands for tests that change their folder; nothing untrusted is run by it."""
     (folder / "shop/a.py").write_text("spoilt")
     (folder / "link").symlink_to("/")
-    return Ran(1, None, "strict", (), 0.5, "Ran 3 tests in 0.123s\n\nFAILED", False)
+    return Ran(
+        exit_code=1,
+        stopped=None,
+        tier="strict",
+        layers=(),
+        wall_s=0.5,
+        output="Ran 3 tests in 0.123s\n\nFAILED",
+        output_is_cut=False,
+    )
 
 
 def space() -> Workspace:
