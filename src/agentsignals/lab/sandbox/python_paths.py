@@ -65,4 +65,4 @@ def readable() -> tuple[str, ...]:
 def inside() -> tuple[str, str, str]:
     """The folders of this package, of the sandbox, and of what runs in it."""
     here = Path(__file__).resolve().parent
-    return str(here.parent), str(here), str(here / "inside")
+    return str(here.parents[1]), str(here), str(here / "inside")
