@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import json
 import posixpath
+import subprocess
 import sys
-import tarfile
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -128,8 +128,8 @@ _V1 = "refs/heads/entire/checkpoints/v1"
 
 
 def _unpacked(packed: Path, folder: str) -> str:
-    with tarfile.open(packed) as archive:
-        archive.extractall(folder, filter="data")
+    # By tar itself: Python 3.11.2 knows no filter for what an archive may do to other folders.
+    subprocess.run(["tar", "-xf", str(packed), "-C", folder, "--no-same-owner"], check=True)
     return f"{folder}/repo"
 
 
