@@ -82,7 +82,7 @@ class Profile(Struct, frozen=True, gc=False):
     """
 
     aligned: float = 0.0
-    """a: the median distance of a first request to its own answer. 0, with m 1, is the seed's literal formula."""
+    """a: the median distance of a first request to its own answer. 0, with m 1, is the inventory's literal formula."""
     unrelated: float = 1.0
     """m: the median distance of a first request to another session's first exchange, of another repository."""
     origin: str = "identity"

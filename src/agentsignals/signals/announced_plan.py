@@ -56,7 +56,7 @@ _decode = msgspec.json.Decoder(_Arguments).decode
     source="regex",
     priority="P1",
     why="Whether the agent planned before it acted.",
-    pitfalls="Fragile: a soft feature only. The seed's own count, of the first message alone (`text_steps`), is zero in"
+    pitfalls="Fragile: a soft feature only. The source's count, of the first message alone (`text_steps`), is zero in"
     " nearly all sessions.",
 )
 def plan_steps_detected(view: SessionView, why: Evidence) -> Measured:

@@ -94,7 +94,7 @@ class Variance(Row):
     priority="P1",
     pitfalls="Raw variances are not comparable across units; the seed does not say which it means. Data sets of fewer"
     " than five sessions are left out; neg_pct_turn5 needs labels, and is of the labeller with most of them.",
-    why="The first row is the seed's question: where do data sets differ most?",
+    why="The first row is the question of agent-traces: where do data sets differ most?",
 )
 def cross_dataset_variance(metric_inputs: Sequence[Figures]) -> Measured | Absent:
     """For each behavioural metric of agent-traces the coefficient of variation over data sets, plain and robust; the

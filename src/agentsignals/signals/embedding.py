@@ -17,7 +17,7 @@ from agentsignals.views.evidence import Evidence
 from agentsignals.views.session import SessionView
 
 CP_MODERATE = 0.2
-"""The seed's own cut; Kemple's bands are 0.10, 0.25 and 0.45."""
+"""The inventory's own cut; Kemple's bands are 0.10, 0.25 and 0.45."""
 CP_SEVERE = 0.45
 SHARP_RISE = 0.3
 SHARP_UNTIL_TURN = 2

@@ -60,7 +60,7 @@ def valid_python_rate(attempt_result: list[dict[str, Any]]) -> Measured | Absent
     source="derived",
     priority="P1",
     status="needs an artifact",
-    pitfalls="Named in the seed without a definition: this one is the project's.",
+    pitfalls="Named in llm-emotions without a definition: this one is the project's.",
 )
 def import_mistake(view: SessionView, why: Evidence) -> bool | Absent:
     """Whether the source imports what is forbidden or missing, or uses a module that it did not import."""
@@ -151,7 +151,7 @@ def test_fixation(view: SessionView, why: Evidence) -> bool | Absent:
     source="derived",
     priority="P2",
     status="needs an artifact",
-    pitfalls="Named in the seed as something to observe, without a formula.",
+    pitfalls="Named in llm-emotions as something to observe, without a formula.",
 )
 def off_task_continuation() -> Absent:
     """Whether the text beside the function asked for is longer than twice that function."""

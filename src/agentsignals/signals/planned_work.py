@@ -39,7 +39,7 @@ _LOOKS_ONLY = re.compile(
     source="derived",
     priority="P2",
     why="Parts of the plan that were forgotten on the way.",
-    pitfalls="The seed's coding adaptation, not the paper's number (arXiv 2505.02709). Names in prose: what was renamed"
+    pitfalls="An adaptation to code, not the paper's number (arXiv 2505.02709). Names in prose: what was renamed"
     " counts as untouched; so do findings that a handed-over plan lists like steps. Few plans name what they change.",
 )
 def gd_inaction(view: SessionView, why: Evidence) -> Measured | Absent:

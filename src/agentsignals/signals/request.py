@@ -73,7 +73,7 @@ _OUTCOME = re.compile(
     source="derived",
     priority="P1",
     why="What goes wrong after a vague prompt says little about the agent.",
-    pitfalls="1 is vague, the seed's sentence about a low score means `prompt_quality`. “Review the branch” scores high"
+    pitfalls="1 is vague; its source's word on a low score means `prompt_quality`. “Review the branch” scores high"
     " and is clear in its place: no verdict by itself.",
 )
 def prompt_underspecification(

@@ -108,7 +108,7 @@ def _judged(label: Label, why: Evidence) -> Measured | Absent:
     source="derived",
     priority="P2",
     why="Work outside the scope, counted where it happens: in the calls.",
-    pitfalls="The seed's coding adaptation, not the paper's number (arXiv 2505.02709); without a judge only a trend:"
+    pitfalls="An adaptation to code, not the paper's number (arXiv 2505.02709); without a judge only a trend:"
     " what the first response changed is in scope, so a session of one turn is always 0.",
 )
 def gd_actions(view: SessionView, why: Evidence) -> Measured | Absent:

@@ -266,12 +266,12 @@ def kind_of(question: str) -> str:
 
 
 def seed_hedges(prose: Prose) -> list[Span]:
-    """The seed's four hedges, for comparison."""
+    """The inventory's four hedges, for comparison."""
     return SEED_HEDGES.find(prose.low, words_said(prose))
 
 
 def seed_self_corrections(prose: Prose) -> list[Span]:
-    """The seed's two phrases of self-correction, for comparison."""
+    """The inventory's two phrases of self-correction, for comparison."""
     return SEED_SELF_CORRECTIONS.find(prose.low, words_said(prose))
 
 
@@ -281,5 +281,5 @@ def assumptions(prose: Prose) -> list[Span]:
 
 
 def seed_assumptions(prose: Prose) -> list[Span]:
-    """The seed's five phrases of assuming, for comparison."""
+    """The inventory's five phrases of assuming, for comparison."""
     return SEED_ASSUMPTIONS.find(prose.low, words_said(prose))

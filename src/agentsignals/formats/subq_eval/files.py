@@ -151,7 +151,7 @@ def _moment(value: object) -> int | None:
 
 
 def _localization(said: dict[str, Any]) -> dict[str, Any] | None:
-    """The controller's modes, verbatim, under the seed's names; they may stand in a signal of their own."""
+    """The controller's modes, verbatim, under the inventory's names; they may stand in a signal of their own."""
     inner: dict[str, Any] = next(
         (said[k] for k in ("localization_signal", "localization") if isinstance(said.get(k), dict)), {}
     )

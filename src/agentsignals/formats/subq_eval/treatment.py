@@ -1,4 +1,4 @@
-"""The treatment as Agent Signals's harness configures it, under the seed's names."""
+"""The treatment as the harness of Agent Signals configures it, under its names."""
 
 from __future__ import annotations
 
