@@ -12,6 +12,7 @@ from msgspec import Raw, Struct
 
 from agentsignals.formats import Input
 from agentsignals.formats import records as recs
+from agentsignals.formats.head import HEAD_BYTES
 from agentsignals.formats.records import UNREADABLE, Decode, saw
 from agentsignals.model import Artifact
 
@@ -69,8 +70,12 @@ def read(given: Input, decode: Decode[T], key: str) -> T | None:
 
 
 def is_list(data: bytes) -> bool:
-    """Whether a file is one list of objects. Of JSON Lines, a first line that is another list is a broken record."""
-    return _LIST.match(data) is not None
+    """Whether a file is one list of objects. Of JSON Lines, a first line that is another list is a broken record, and
+    so is one that is a list of objects by itself."""
+    if _LIST.match(data) is None:
+        return False
+    first, _, rest = bytes(data[:HEAD_BYTES]).lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")
+    return not (first.rstrip().endswith(b"]") and rest.lstrip()[:1] == b"{")
 
 
 def tally(artifact: Artifact, group: str, types: list[str | None]) -> None:

@@ -19,11 +19,11 @@ from msgspec import Raw, Struct
 
 from agentsignals.formats import Input
 from agentsignals.formats.gemini_cli.records import Chat, Message, decode_message, text_of
+from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.one_document import each, tally
 from agentsignals.formats.records import lines, saw
 from agentsignals.model import Artifact
 
-_HEAD = 64 * 1024
 _SHA256_DIGITS = 64
 _CONTEXT, _SUMMARY = "<session_context>", "<state_snapshot>"
 _FOLDER = re.compile(r"Workspace Directories:\*{0,2}\s*\n\s*-\s+([^\n]+)")
@@ -66,14 +66,16 @@ _Record = Message | Header | str | None
 
 
 def is_log(data: bytes) -> bool:
-    """Whether the file is JSON Lines: a first line that is an object by itself, and another line after it; or a header
-    alone."""
-    start = bytes(data[:_HEAD]).lstrip(b"\xef\xbb\xbf \t\r\n")
-    first, newline, rest = start.partition(b"\n")
-    first = first.rstrip()
-    if first[:1] != b"{" or first[-1:] != b"}" or len(first) < len(b'{""}'):
+    """Whether the file is JSON Lines: one of the first lines is an object by itself, whatever stands torn before it.
+
+    A line with `messages` may be a whole chat of the older kind: then another object must follow.
+    """
+    start = bytes(data[:HEAD_BYTES])
+    records = Head(start, complete=len(data) <= HEAD_BYTES).records
+    if not records:
         return False
-    return b'"messages"' not in first or (bool(newline) and rest.lstrip()[:1] == b"{")
+    rest = start.lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")[2]
+    return "messages" not in records[0] or rest.lstrip()[:1] == b"{"
 
 
 def decode(data: memoryview | bytes) -> _Record:
@@ -166,7 +168,7 @@ class _Fold:
         if facts.sessionId is None or not self.messages:
             return None
         shown = next((text for m in self.messages if (text := text_of(m.content)).startswith(_CONTEXT)), "")
-        named = _FOLDER.search(shown[:_HEAD])
+        named = _FOLDER.search(shown[:HEAD_BYTES])
         listed = facts.directories[0] if isinstance(facts.directories, list) and facts.directories else None
         folders = (named.group(1).strip() if named else None, listed)
         return Log(
