@@ -75,7 +75,7 @@ clean:
 
 # Stamps: installed again only when pyproject.toml changed. An editable install follows the sources by itself.
 $(VENV)/.core: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[charts]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python

@@ -35,14 +35,29 @@ def checks(store_folder: str | None, *, repair: bool = False) -> list[Check]:
     return [*_program(), *_agents(), *(_repaired(store_folder) if repair else []), *_store(store_folder)]
 
 
+EXTRAS = {
+    "charts": ("vl-convert-python", "reports say in words what their charts show"),
+    "frames": ("polars", "Python gets no frames; `store.sql(…)` does without them"),
+}
+"""Extras of everyday use: the package that makes each, and what is not there without it."""
+
+
 def _program() -> list[Check]:
-    needed = {n: metadata.version(n) for n in ("msgspec", "pyarrow", "duckdb", "polars")}
+    needed = {n: metadata.version(n) for n in ("msgspec", "pyarrow", "duckdb")}
     versions = ", ".join(f"{n} {v}" for n, v in needed.items())
     return [
         Check("agentsignals", "ok", f"{__version__} on Python {platform.python_version()} ({sys.platform})"),
         Check("libraries", "ok", versions),
         Check("price table", "ok", f"version {prices.VERSION}, of {prices.DATE}"),
+        *(_extra(name, *of) for name, of in EXTRAS.items()),
     ]
+
+
+def _extra(name: str, package: str, without: str) -> Check:
+    try:
+        return Check(name, "ok", f"{package} {metadata.version(package)}")
+    except metadata.PackageNotFoundError:
+        return Check(name, "missing", f"no {package}: {without}", f"pip install 'agentsignals[{name}]'")
 
 
 def _agents() -> list[Check]:

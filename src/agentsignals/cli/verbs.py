@@ -85,8 +85,16 @@ def _summary_text(summary: pipeline.Summary) -> str:
             ("lost", f"{len(lost):,} sessions whose sources are gone: {', '.join(lost[:5])}{' …' * (len(lost) > 5)}")
         )
     if summary.report:
-        rows.append(("report", summary.report))
+        rows.append(("report", _written(summary.report)))
     return "\n".join(f"{name:10}  {value}" for name, value in rows)
+
+
+def _written(report: str) -> str:
+    """Where the report is, and what it does without."""
+    from agentsignals.report import charts, words
+
+    undrawn = report.lower().endswith(".html") and not charts.can_draw()
+    return f"{report}\n{'':10}  {words.UNDRAWN}" if undrawn else report
 
 
 def _warn(summary: pipeline.Summary) -> None:
@@ -208,7 +216,7 @@ def _report(options: argparse.Namespace) -> int:
     choices = {name: getattr(options, name) for name in ("context", "static", "labeller")}
     choices["baseline"] = Path(options.baseline) if options.baseline else None
     written = report.write(Store(options.store), Path(options.output), options.study, **choices)
-    print(json_text({"report": str(written)}) if options.json else f"report      {written}")
+    print(json_text({"report": str(written)}) if options.json else f"report      {_written(str(written))}")
     return 0
 
 

@@ -1,8 +1,9 @@
-"""Charts as SVG that follows the page's colours, light or dark. The only place that knows vl-convert.
+"""Charts as SVG that follows the page's colours, light or dark. The only place that knows vl-convert (extra `charts`).
 
 The pictures are drawn when the report is written, so the page needs no script to show them, prints, and opens offline.
 Colours are CSS variables: one picture serves both modes. A page that is not static also carries Vega and each chart's
-specification, and draws the charts anew where they can be zoomed, and names picked out.
+specification, and draws the charts anew where they can be zoomed, and names picked out. Without vl-convert a page says
+what each chart shows, in words and figures.
 """
 
 from __future__ import annotations
@@ -64,9 +65,18 @@ _FADED = {"opacity": {"condition": {"param": "pick", "value": 1}, "value": 0.15}
 """Marks of names that were not picked step back."""
 
 
+def can_draw() -> bool:
+    """Whether vl-convert is installed and can be loaded."""
+    try:
+        import vl_convert  # noqa: F401, PLC0415  (88 MB that only a page with charts needs)
+    except ImportError:
+        return False
+    return True
+
+
 def svg(chart: Chart) -> str:
     """The chart as an SVG element. Everything in it that came from a trace is escaped by the renderer."""
-    import vl_convert  # noqa: PLC0415  (88 MB that only a page with charts needs)
+    import vl_convert  # noqa: PLC0415
 
     spec = {"width": WIDTH, "autosize": _FIT, **legible(chart.spec)}
     return str(vl_convert.vegalite_to_svg(spec, _VEGA_LITE, config=_CONFIG, allowed_base_urls=[]))
@@ -79,7 +89,7 @@ def packing() -> Future[str]:
 
 
 def library() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script, 0.9 MB, out of the installed vl-convert.
+    """Vega, Vega-Lite and Vega-Embed as one script, 0.9 MB, out of the installed vl-convert; empty where it is not.
 
     With Vega-Embed's `ast` option expressions are interpreted, so that the page's policy need not allow `eval`.
     """
@@ -87,6 +97,8 @@ def library() -> str:
 
 
 def _packed() -> str:
+    if not can_draw():
+        return ""
     import vl_convert  # noqa: PLC0415
 
     script = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", _VEGA_LITE))

@@ -11,7 +11,7 @@ from typing import Any
 
 from agentsignals.analysis.figures import formatted
 from agentsignals.report import words
-from agentsignals.report.charts import data, library, svg
+from agentsignals.report.charts import can_draw, data, library, svg
 from agentsignals.report.document import Document
 from agentsignals.words.text import visible
 
@@ -31,7 +31,8 @@ def render(document: Document, short_ids: Mapping[str, str], static: bool = Fals
     )
     style, scripts = _asset("page.css"), [_asset("page.js")]
     charts = [chart for section in document.sections for chart in section.charts]
-    live = bool(charts) and not static
+    pictures = bool(charts) and can_draw()
+    live = pictures and not static
     if live:
         scripts += [library(), _asset("live.js")]
     return environment.get_template("page.html.j2").render(
@@ -41,7 +42,8 @@ def render(document: Document, short_ids: Mapping[str, str], static: bool = Fals
         formatted=formatted,
         short_ids=short_ids,
         sort_key=_sort_key,
-        svg=svg,
+        svg=svg if pictures else None,
+        undrawn=words.UNDRAWN if charts and not pictures else "",
         style=style,
         charts=data(charts) if live else "",
         scripts=scripts,

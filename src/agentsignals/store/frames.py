@@ -1,18 +1,24 @@
-"""The store as Polars frames: its tables and views, and the frames that readers of agent-traces know."""
+"""The store as Polars frames (extra `frames`): its tables and views, and the frames that readers of agent-traces know."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
 
-import polars as pl
-
-from agentsignals.errors import QueryError
+from agentsignals.errors import QueryError, StoreError
 from agentsignals.prices.names import candidates
 from agentsignals.store.query import answered, view_names
 
 if TYPE_CHECKING:
     from agentsignals.store import Store
+
+try:
+    import polars as pl
+except ImportError as problem:
+    raise StoreError(
+        f"Frames need Polars, which can't be loaded: {problem}.",
+        "Install it: pip install 'agentsignals[frames]'; `store.sql(…)` does without it.",
+    ) from problem
 
 _CONTENT = """
     SELECT session_id, seq, events.turn + 1 AS turn, events.thread,

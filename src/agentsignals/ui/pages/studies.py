@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from agentsignals.analysis import STUDIES, study
-from agentsignals.report.charts import data, svg
+from agentsignals.report.charts import can_draw, data, svg
 from agentsignals.report.document import WHOSE, Document, document
 from agentsignals.report.names import beginnings
+from agentsignals.report.words import UNDRAWN
 from agentsignals.ui.page import NotFound, Page, Query, address
 from agentsignals.ui.reading import Reading
 
@@ -29,12 +30,14 @@ def page(reading: Reading, query: Query, name: str) -> Page:
 def _page(reading: Reading, name: str, context: str) -> Page:
     contents = document(reading.store, [name], context)
     charts = [chart for section in contents.sections for chart in section.charts]
+    pictures = {chart.id: svg(chart) for chart in charts} if can_draw() else {}
     names = list(STUDIES)
     here = names.index(name)
     filled: dict[str, Any] = {
         "document": contents,
-        "pictures": {chart.id: svg(chart) for chart in charts},
-        "charts": data(charts) if charts else "",
+        "svg": (lambda chart: pictures[chart.id]) if pictures else None,
+        "charts": data(charts) if pictures else "",
+        "undrawn": UNDRAWN if charts and not pictures else "",
         "context": context,
         "contexts": sorted(reading.contexts, reverse=True),
         "why_not": _why_not(contents),
@@ -45,7 +48,6 @@ def _page(reading: Reading, name: str, context: str) -> Page:
         "after": study(names[here + 1]) if here + 1 < len(names) else None,
         "study": study(name),
     }
-    filled["svg"] = lambda chart: filled["pictures"][chart.id]
     return Page("study.html.j2", study(name).title, filled)
 
 
