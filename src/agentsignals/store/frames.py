@@ -1,4 +1,4 @@
-"""The store as Polars frames (extra `frames`): its tables and views, and the frames that readers of agent-traces know."""
+"""The store as Polars frames (extra `frames`): tables and views, and the frames that readers of agent-traces know."""
 
 from __future__ import annotations
 
