@@ -12,8 +12,13 @@ unexport PYTHONHOME PYTHONPATH PYTHONOPTIMIZE PYTHONWARNINGS PYTEST_ADDOPTS PIP_
 export PIP_USER := 0
 
 MINUTES ?= 1
+PIP := -m pip install --quiet --disable-pip-version-check
+LOCKED := $(PIP) --require-hashes --requirement
+OURS := $(PIP) --no-deps --no-build-isolation --editable .
+COMPILE := .venv-tools/bin/uv pip compile --no-config --quiet --universal --python-version 3.11 --generate-hashes \
+  --no-emit-index-url --no-annotate --custom-compile-command 'make lock' pyproject.toml $(ARGS)
 
-.PHONY: help demo test test-slow test-lab fuzz check format-check lint types docs-check docs golden bench clean
+.PHONY: help demo test test-slow test-lab fuzz check format-check lint types docs-check docs golden bench lock audit clean
 .DELETE_ON_ERROR:
 
 help:
@@ -25,6 +30,8 @@ help:
 	@echo "make check    format, lint, types, generated pages, tests"
 	@echo "make docs     writes the generated pages anew"
 	@echo "make golden   reads the format samples anew; then READ the diff"
+	@echo "make lock     requirements/ anew from pyproject.toml; ARGS=--upgrade for the newest versions"
+	@echo "make audit    known vulnerabilities of what is locked; asks the package index"
 	@echo "make bench    the program against a bare JSON loop; FOLDER=traces to measure"
 	@echo "make clean    removes everything made here, .venv included"
 
@@ -69,23 +76,38 @@ bench: $(VENV)/.dev
 	@test -n "$(FOLDER)" || { echo "Name a folder of traces: make bench FOLDER=~/.claude/projects"; exit 2; }
 	$(BIN)/python -m benchmarks.analyze $(FOLDER)
 
+# What is locked is what CI installs, and everybody who runs a test: the same files, by their hashes, on every supported
+# Python and system. `make demo` takes the newest that pyproject.toml allows, as a user would.
+lock: .venv-tools/.uv
+	$(COMPILE) --extra dev --output-file requirements/dev.txt
+	$(COMPILE) --extra lab-dev --output-file requirements/lab.txt
+
+audit: .venv-tools/.pip-audit
+	for lock in requirements/*.txt; do .venv-tools/bin/pip-audit --strict --disable-pip --require-hashes --requirement $$lock || exit 1; done
+
 clean:
-	rm -rf $(VENV) $(LAB_VENV) build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LAB_VENV) .venv-tools build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Stamps: installed again only when pyproject.toml changed. An editable install follows the sources by itself.
 $(VENV)/.core: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[charts]'
+	$(BIN)/python $(PIP) --editable '.[charts]'
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+$(VENV)/.dev: pyproject.toml requirements/dev.txt | $(BIN)/python
+	$(BIN)/python $(LOCKED) requirements/dev.txt
+	$(BIN)/python $(OURS)
 	@touch $(VENV)/.core $@
 
-# nnsight and mistral-common: an independent check of the hooks, and Devstral's tokenizer.
-$(LAB_VENV)/.lab: pyproject.toml | $(BIN)/python
+$(LAB_VENV)/.lab: pyproject.toml requirements/lab.txt | $(BIN)/python
 	$(BIN)/python -m venv $(LAB_VENV)
-	$(LAB_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,lab]' nnsight mistral-common
+	$(LAB_VENV)/bin/python $(LOCKED) requirements/lab.txt
+	$(LAB_VENV)/bin/python $(OURS)
+	@touch $@
+
+.venv-tools/.%: | $(BIN)/python
+	$(BIN)/python -m venv .venv-tools
+	.venv-tools/bin/python $(PIP) $*
 	@touch $@
 
 $(BIN)/python:
