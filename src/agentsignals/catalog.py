@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from operator import itemgetter
+from pkgutil import walk_packages
 from typing import Any, Literal, get_args
 
 import msgspec
@@ -27,54 +28,6 @@ from agentsignals.errors import CatalogError
 from agentsignals.model import Absent, Context
 from agentsignals.views.evidence import SILENT, Collected
 from agentsignals.views.session import SessionView
-
-_FAMILIES = (
-    "judged",
-    "repository",
-    "behavior",
-    "changes",
-    "tokens",
-    "reasoning",
-    "infra",
-    "anticipation",
-    "treatment",
-    "verification",
-    "graded_tests",
-    "localization",
-    "loop",
-    "loop_code",
-    "trials",
-    "user",
-    "corpus",
-    "carefulness",
-    "first_message",
-    "chat",
-    "dynamics",
-    "outcome",
-    "regions",
-    "tool_results",
-    "composition",
-    "effort",
-    "model_use",
-    "message_length",
-    "overwrite",
-    "same_region",
-    "embedding",
-    "locked",
-    "plan",
-    "agent_wording",
-    "agent_questions",
-    "announced_plan",
-    "markers",
-    "request",
-    "duplicates",
-    "scope",
-    "planned_work",
-    "verdict",
-    "failure_mode",
-    "data_sets",
-    "sentiment",
-)
 
 Status = Literal["computed", "needs a judge", "needs a repository", "needs an artifact", "blocked upstream"]
 """What a signal waits for: nothing; a label; a checkout; a file that harnesses seldom collect; what nobody records."""
@@ -211,11 +164,12 @@ def _picker(names: tuple[str, ...]) -> Callable[[dict[str, Any]], tuple[Any, ...
 
 @cache
 def catalogue() -> dict[str, Signal]:
-    """Every signal by the name of its function, each after what it needs. Circles and unknown needs are errors."""
-    for family in _FAMILIES:
-        import_module(f"agentsignals.signals.{family}")
+    """Every signal by the name of its function, by path but after its needs. Circles and unknown needs are errors."""
+    package = import_module("agentsignals.signals")
+    for module in walk_packages(package.__path__, f"{package.__name__}."):
+        import_module(module.name)
     ordered: dict[str, Signal] = {}
-    for name in _declared:
+    for name in sorted(_declared, key=lambda name: _declared[name].path):
         _place(name, ordered, ())
     return ordered
 

@@ -8,7 +8,7 @@ from agentsignals.catalog import Measured, explain, measure, values
 from agentsignals.catalog import by_path as signal_of
 from agentsignals.embedding import DISABLED, light
 from agentsignals.model import Absent
-from agentsignals.signals.embedding import drift_onset_turn, max_cp
+from agentsignals.signals.dynamics.context_pollution import drift_onset_turn, max_cp
 from agentsignals.views.evidence import SILENT
 from tests.build import Part, say, think, user, view
 from tests.signals.ask import absent, detail, evidence, value

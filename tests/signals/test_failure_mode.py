@@ -8,7 +8,7 @@ import pytest
 
 from agentsignals.catalog import by_path, explain
 from agentsignals.model import Absent
-from agentsignals.signals.failure_mode import goals
+from agentsignals.signals.dynamics.failure_mode import goals
 from agentsignals.views.session import SessionView
 from tests.build import Part, call, say, user, view
 from tests.signals.ask import value

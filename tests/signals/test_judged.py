@@ -8,7 +8,7 @@ import pytest
 
 from agentsignals.catalog import inventory, measure
 from agentsignals.model import Absent, Label
-from agentsignals.signals.judged import intent_of
+from agentsignals.signals.chat.judged import intent_of
 from agentsignals.views.session import SessionView
 from tests.build import call, say, user, view
 from tests.signals.ask import absent, detail, evidence, value

@@ -12,7 +12,7 @@ import pytest
 from agentsignals.catalog import Measured, by_path, values_over_sessions
 from agentsignals.model import Absent
 from agentsignals.model.attempt import Verification
-from agentsignals.signals.loop import error_kind
+from agentsignals.signals.loop.attempt import error_kind
 from agentsignals.views.session import SessionView
 from tests.signals.ask import absent, detail, evidence, value
 from tests.signals.attempts import trial, unseen

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agentsignals.edits.hunks import Hunk
-from agentsignals.signals.regions import trend
+from agentsignals.signals.user.regions import trend
 from tests.build import Part, call, say, user, view
 from tests.signals.ask import absent, detail, evidence, lines, value
 

@@ -1,1 +1,1 @@
-"""Deterministic measures, a family a file; `catalog._FAMILIES` names the files."""
+"""Deterministic measures: the signal `user.turn_ratio` is declared in a module of the folder `user`."""

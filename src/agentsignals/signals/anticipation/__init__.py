@@ -1,0 +1,1 @@
+"""Whether the agent understood what was wanted before it was told more."""

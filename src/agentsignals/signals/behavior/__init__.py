@@ -1,0 +1,1 @@
+"""What the agent did, in what order, to which files."""

@@ -1,0 +1,1 @@
+"""How the agent thought: phases of the work, plans, corrections of itself."""

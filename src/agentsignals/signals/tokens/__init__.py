@@ -1,0 +1,1 @@
+"""What model calls used, and what it cost."""

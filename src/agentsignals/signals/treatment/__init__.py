@@ -1,0 +1,1 @@
+"""The knobs an eval run was given, as configured."""

@@ -1,0 +1,1 @@
+"""What the task's tests say of an attempt's patch."""
