@@ -14,6 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from agentsignals.catalog import catalogue
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "agentsignals"
 FACE = "agentsignals"
@@ -197,6 +199,15 @@ def test_plug_ins_do_not_import_each_other() -> None:
         if found.importer.startswith(f"{folder}.") and found.imported.startswith(f"{folder}.")
     ]
     assert among == []
+
+
+def test_the_path_of_a_signal_leads_to_its_folder() -> None:
+    elsewhere = {
+        signal.path: signal.function.__module__
+        for signal in catalogue().values()
+        if signal.function.__module__.split(".")[2:-1] != [signal.path.split(".")[0]]
+    }
+    assert elsewhere == {}
 
 
 def test_plug_ins_are_named_in_their_registry_only() -> None:

@@ -26,6 +26,7 @@ from agentsignals.model import (
     Step,
     ToolCall,
 )
+from agentsignals.words.mentions import Mentions
 from agentsignals.words.prose import Prose
 
 FILE_CLASSES = frozenset(("read", "search", "edit"))
@@ -299,6 +300,11 @@ class SessionView:
         for turn, events in groupby(self.events, _TURN_OF):
             by_turn[turn] += events
         return [_of_agent(by_turn.get(t.turn, [])) for t in self.turns]
+
+    @once
+    def mentions(self) -> Mentions:
+        """The files and folders that the person names, in any turn."""
+        return Mentions([t.text for t in self.turns])
 
     @once
     def prose(self) -> Prose:

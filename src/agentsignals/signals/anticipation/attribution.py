@@ -9,7 +9,6 @@ from agentsignals.catalog import Measured, signal
 from agentsignals.model import Absent
 from agentsignals.views.evidence import Evidence
 from agentsignals.views.session import SessionView
-from agentsignals.words.lexicon import corrections
 
 VAGUE = 0.75
 DRIFT = 2.0
@@ -17,35 +16,6 @@ UNREQUESTED = 3
 TROUBLED_OUTCOMES = frozenset(("explicitly_rejected", "restarted_same_task"))
 _UNWATCHED = ("task_paraphrase_accuracy", "plan_optimality")
 """Inputs of section 6 that take a judge: their conditions are false, and said to be missing."""
-
-
-@signal(
-    "dynamics.objections",
-    type="obj",
-    unit="turn indexes",
-    origin="agentsignals",
-    source="regex",
-    why="The turns behind dynamics.correction_ratio and chat.pushback_rate.",
-    pitfalls="Found by word patterns: lower bounds.",
-)
-def objections(
-    view: SessionView,
-    why: Evidence,
-    pushback_type: list[Measured | Absent],
-    hard_interruption: list[bool],
-    correction_ratio: float | Absent,
-) -> dict[str, list[int]] | Absent:
-    """The turns (0-based) that correct the agent, and those that push back: object in words, or follow a response that
-    was cut; a last response that was cut counts as a turn behind the last."""
-    if isinstance(correction_ratio, Absent):
-        return correction_ratio
-    corrected = [t.turn for t in view.turns[1:] if corrections(t.text, t.kind)]
-    soft = {n for n, v in enumerate(pushback_type) if isinstance(v, Measured) and v.value != "non_pushback"}
-    hard = {n + 1 for n, cut in enumerate(hard_interruption) if cut}
-    why.support([t for t in view.turns if t.turn in soft or t.turn in hard], "pushback:")
-    why.support([view.turns[n] for n in corrected], "correction:")
-    why.denominator(view.turns)
-    return {"corrections": corrected, "pushback": sorted(soft | hard)}
 
 
 @signal(

@@ -1,11 +1,11 @@
-"""What the person asked for: how precisely, and whether the work stayed with it."""
+"""How precisely the person asked."""
 
 from __future__ import annotations
 
 import math
 import re
 
-from agentsignals.catalog import Measured, ratio, signal
+from agentsignals.catalog import Measured, signal
 from agentsignals.model import Absent, Turn
 from agentsignals.views.evidence import Evidence
 from agentsignals.views.session import SessionView
@@ -13,8 +13,6 @@ from agentsignals.words.language import language_of
 from agentsignals.words.lexicon import clean
 from agentsignals.words.text import count_tokens, lowered
 
-SHORT_CHARS = 20
-"""A shorter text has no language (design/signals.md#language)."""
 LONG_TOKENS, TOKENS_SPAN = 40, 35
 """A prompt of 40 tokens is no longer vague for its length, one of 5 as vague as can be
 (design/signals.md#underspecification)."""
@@ -123,83 +121,3 @@ def _vagueness(first: Turn, text: str, why: Evidence) -> Measured:
     why.rule("0.40 shortness (40 tokens: 0, 5: 1) + 0.30 no reference + 0.30 no outcome (half for a question)")
     detail = {"L": short, "R": parts[1], "O": no_outcome, "is_question": is_question, "prompt_quality": 1 - score}
     return Measured(score, detail)
-
-
-@signal(
-    "chat.prompt_language",
-    type="str",
-    unit="ISO 639-1",
-    level="turn",
-    origin="swe-chat",
-    source="derived",
-    priority="P2",
-    why="Patterns of words here are English: in another language they say nothing.",
-    pitfalls="By script and small words, 20 languages: of real prompts 94 in 100 get one. A short prompt full of code"
-    " speaks for none.",
-)
-def prompt_language(view: SessionView, why: Evidence) -> list[str | Absent]:
-    """The language of the turn's own words, without code, links and pasted text."""
-    why.support(view.turns)
-    return [_language(t) for t in view.turns]
-
-
-def _language(turn: Turn) -> str | Absent:
-    text = clean(turn.text)
-    if len(text) < SHORT_CHARS:
-        return Absent("not_applicable", "under_20_characters")
-    return language_of(text) or Absent("not_computable", "n_too_small")
-
-
-_NOT_WRITTEN_BY_HAND = re.compile(
-    r"(?:^|/)(?:node_modules|dist|vendor|__generated__|__snapshots__|tmp|\.venv|__pycache__)/"
-    r"|(?:^|/)(?:package-lock\.json|pnpm-lock\.yaml|npm-shrinkwrap\.json|go\.sum|bun\.lockb|packages\.lock\.json)$"
-    r"|\.lock$|\.min\.(?:js|css)$|\.(?:pb\.go|g\.dart|designer\.cs|snap|log|tmp|bak|orig|map)$|_pb2(?:_grpc)?\.py$"
-    r"|\.generated\.\w+$|_generated\.\w+$|(?:^|/)(?:scratch|tmp|temp)[^/]*$"
-)
-"""Lock files, generated files and scratch: nobody would ask for them."""
-_IN_PATHS = bytes(n if chr(n).isalnum() or chr(n) in "._-/" else ord(" ") for n in range(128)).ljust(256)
-_FILE = re.compile(r"[\w-][\w.-]*\.[a-z][a-z0-9]{0,7}")
-_NAMING = re.compile(r"[_-]|[a-z][A-Z]|\d")
-"""A stem with one of these is a name, not a word that happens to be one ("main", "index")."""
-
-
-@signal(
-    "anticipation.scope_drift",
-    type="float",
-    unit="ratio",
-    origin="Agent Signals",
-    priority="P1",
-    why="Work that grows past the request looks like thoroughness.",
-    pitfalls="Method mention counts as asked for only what a turn names, so it says too much: call it drift above 2"
-    " only with 3 or more unrequested files. Half of the sessions name no file.",
-)
-def scope_drift(view: SessionView, why: Evidence, touched_files: list[str]) -> Measured | Absent:
-    """Files changed (generated, lock and scratch files left out) / those of them that a human turn names."""
-    touched = [p for p in touched_files if view.in_repo(p) and not _NOT_WRITTEN_BY_HAND.search(p)]
-    why.denominator(view.turns)
-    if not touched:
-        return Measured(0.0, {"num": 0, "den": 0, "method": "mention"})
-    words = _path_words(view.turns)
-    named = [p for p in touched if _is_named(p, words)]
-    if not named:
-        speaks_of_files = any(_FILE.fullmatch(word) for word in words)
-        return Absent("not_computable", "zero_denominator" if speaks_of_files else "no_reference")
-    asked_for = set(named)
-    why.support((e for e in view.repo_edits if e.path in asked_for), "named by a turn:")
-    why.counter((e for e in view.repo_edits if e.path not in asked_for), "named by none:")
-    return ratio(len(touched), len(named), unrequested=len(touched) - len(named), method="mention")
-
-
-def _path_words(turns: list[Turn]) -> frozenset[str]:
-    """The words of the turns as names of files have them, each also without its folders."""
-    text = "\n".join([t.text for t in turns])
-    words = frozenset(text.encode("ascii", "replace").translate(_IN_PATHS).decode().split())
-    plain = {w.strip("./") for w in words if "." in w or "/" in w}
-    return words | plain | {w.rpartition("/")[2] for w in plain}
-
-
-def _is_named(path: str, words: frozenset[str]) -> bool:
-    """Whether its path, its name, or its name without the extension is among the words."""
-    name = path.rpartition("/")[2]
-    stem = name.partition(".")[0]
-    return path in words or name in words or (len(stem) > 3 and _NAMING.search(stem) is not None and stem in words)

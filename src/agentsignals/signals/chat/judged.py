@@ -1,22 +1,16 @@
-"""What takes a reader to say, a person or a model that read the session. Each value is a label's, of the task named.
+"""What takes a reader to say, a person or a model that read the session: its success, persona, intents, topics.
 
-Where several labellers did a task, the one with most labels of it counts, then the youngest; the detail names it.
-`agentsignals label TASK --by LABELLER` makes them.
+Each value is a label's, of the task named: `agentsignals label TASK --by LABELLER` makes them.
 """
 
 from __future__ import annotations
 
-import msgspec
-
 from agentsignals.catalog import Measured, signal
 from agentsignals.model import RULES, Absent, Label, Turn
 from agentsignals.views.evidence import Evidence
+from agentsignals.views.judgements import NO_JUDGE, label_detail, session_label
 from agentsignals.views.session import SessionView
 from agentsignals.words.lexicon import head
-
-_NO_JUDGE = Absent("backend_disabled", "judge")
-_SPOKE = "session without assistant text"
-
 
 _INTENTS: tuple[tuple[str, str], ...] = (
     ("git", "commit push pull rebase merge cherry-pick stash branch tag pr checkout"),
@@ -42,88 +36,18 @@ def intent_of(turn: Turn) -> tuple[str, str]:
     return "other", ""
 
 
-def _detail(label: Label) -> dict[str, object]:
-    """Who said it, why, and what else."""
-    more = msgspec.json.decode(label.detail) if label.detail else {}
-    detail: dict[str, object] = {"labeller": label.labeller, "reason": label.reason, "model": label.model}
-    if label.prompt_hash is not None:
-        detail["prompt_hash"] = label.prompt_hash
-    return {k: v for k, v in detail.items() if v is not None} | (more if isinstance(more, dict) else {})
-
-
-def _of_session(view: SessionView, why: Evidence, task: str) -> Label | Absent:
-    """The label of a whole session."""
-    if not view.by_kind.get("text"):
-        return Absent("not_applicable", _SPOKE)
-    label = next((judgement for judgement in view.judgements(task) if judgement.turn is None), None)
-    if label is None:
-        return _NO_JUDGE
-    why.rule(f"{label.labeller}: {label.value}" + (f" ({label.reason})" if label.reason else ""))
-    return label
-
-
 def _value(view: SessionView, why: Evidence, task: str) -> Measured | Absent:
-    label = _of_session(view, why, task)
-    return label if isinstance(label, Absent) else Measured(label.value, _detail(label))
+    label = session_label(view, why, task)
+    return label if isinstance(label, Absent) else Measured(label.value, label_detail(label))
 
 
 def _number(view: SessionView, why: Evidence, task: str) -> Measured | Absent:
-    label = _of_session(view, why, task)
+    label = session_label(view, why, task)
     if isinstance(label, Absent):
         return label
     if label.number is None:
         return Absent("parse_error", "label without a number")
-    return Measured(label.number, _detail(label))
-
-
-@signal(
-    "anticipation.task_paraphrase_accuracy",
-    type="float",
-    unit="similarity",
-    origin="Agent Signals",
-    source="llm_judge",
-    priority="P3",
-    status="needs a judge",
-    why="The first restatement is the earliest sign of a misread task.",
-    pitfalls="Agents often act without restating; then there is nothing to judge.",
-)
-def task_paraphrase_accuracy(view: SessionView, why: Evidence) -> Measured | Absent:
-    """How completely and faithfully the agent's first restatement matches the request: a judge's 0 to 4, over 4."""
-    return _number(view, why, "task_paraphrase_accuracy")
-
-
-@signal(
-    "anticipation.plan_optimality",
-    type="enum",
-    unit="label",
-    origin="Agent Signals",
-    source="llm_judge",
-    priority="P3",
-    status="needs a judge",
-    why="Whether the first plan led where the work ended.",
-    pitfalls="Judges are poor at this: calibrate against people's scores before using it.",
-)
-def plan_optimality(view: SessionView, why: Evidence, plan_steps_detected: int) -> Measured | Absent:
-    """How the first explicit plan compares with the path that worked: optimal, suboptimal or wrong_direction."""
-    if plan_steps_detected == 0:
-        return Absent("not_applicable", "no_plan")
-    return _value(view, why, "plan_optimality")
-
-
-@signal(
-    "anticipation.instruction_adherence",
-    type="enum",
-    unit="label",
-    origin="Agent Signals",
-    source="llm_judge",
-    priority="P3",
-    status="needs a judge",
-    why="Whether what was asked for was done as asked.",
-    pitfalls="Not the same as being right.",
-)
-def instruction_adherence(view: SessionView, why: Evidence) -> Measured | Absent:
-    """How far the explicit instructions of the session were followed: full, partial, ignored or contradicted."""
-    return _value(view, why, "instruction_adherence")
+    return Measured(label.number, label_detail(label))
 
 
 @signal(
@@ -179,7 +103,7 @@ def prompt_intent(view: SessionView, why: Evidence) -> list[Measured]:
         label = judged.get(turn.turn)
         if label is not None:
             method = "regex" if label.labeller == RULES else "judge"
-            intents.append(Measured(label.value, {"method": method, **_detail(label)}))
+            intents.append(Measured(label.value, {"method": method, **label_detail(label)}))
         else:
             intent, words = intent_of(turn)
             if words:
@@ -204,14 +128,14 @@ def prompt_topic_cluster(view: SessionView, why: Evidence) -> list[Measured | Ab
     """The cluster a prompt falls into in the last topic run over the store; -1 where it falls into none."""
     topics = {judgement.turn: judgement for judgement in view.judgements("topic") if judgement.turn is not None}
     if not topics:
-        return _NO_JUDGE
+        return NO_JUDGE
     return [_cluster(topics.get(turn.turn)) for turn in view.turns]
 
 
 def _cluster(label: Label | None) -> Measured | Absent:
     if label is None or label.number is None:
         return Absent("not_applicable", "not_clustered")
-    return Measured(int(label.number), _detail(label))
+    return Measured(int(label.number), label_detail(label))
 
 
 @signal(

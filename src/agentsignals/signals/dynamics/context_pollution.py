@@ -1,4 +1,4 @@
-"""How near the talk stays to what was asked for first: context pollution, intent coherence, locked assumptions.
+"""How far the talk moves from what was asked for first.
 
 Distances are 1 - cosine of an embedder's vectors, on the scale of that embedder's profile: 0 as near as an answer is to
 its own question, 1 as far as a stranger's session (design/signals.md#context-pollution).
@@ -10,9 +10,9 @@ from itertools import pairwise
 
 from agentsignals.catalog import Measured, signal
 from agentsignals.embedding import Vectors
+from agentsignals.embedding.first_request import DIGITS, cosine_distance, request_vectors
 from agentsignals.embedding.passages import WINDOW_TURNS, Passages
-from agentsignals.embedding.vectors import Vector
-from agentsignals.model import Absent, Turn
+from agentsignals.model import Absent
 from agentsignals.views.evidence import Evidence
 from agentsignals.views.session import SessionView
 
@@ -24,7 +24,6 @@ SHARP_UNTIL_TURN = 2
 """A rise that steep and that early is a new subject, not a drift (design/signals.md#failure-mode)."""
 _BANDS = ((2, "started_wrong"), (4, "early"), (10, "mid_session"), (15, "late_mid"))
 """Where the drift set in: up to that turn; 3-4 and 11-15, which the seed leaves open, have names of their own."""
-_DIGITS = 4
 
 
 @signal(
@@ -42,15 +41,15 @@ def cp_curve(view: SessionView, why: Evidence, vectors: Vectors | Absent) -> Mea
     """For each human turn how far the exchanges up to it (it and the two before, the request left out) are from the
     session's first request, 0 to 1 on the embedder's scale; null before it, and where there is nothing to compare."""
     passages = view.made(Passages)
-    request_vectors = _request(view, vectors, passages)
-    if isinstance(request_vectors, Absent):
-        return request_vectors
-    vectors, anchor, request = request_vectors
+    compared = request_vectors(view, vectors, passages)
+    if isinstance(compared, Absent):
+        return compared
+    vectors, anchor, request = compared
     after = range(anchor.turn + 1, len(view.turns))
     windows = vectors.of_joined(passages.window(n, anchor) for n in after)
-    distances = [None] * anchor.turn + [0.0] + [_distance(request, window) for window in windows]
+    distances = [None] * anchor.turn + [0.0] + [cosine_distance(request, window) for window in windows]
     profile = vectors.profile
-    curve = [None if d is None else round(profile.pollution(d), _DIGITS) for d in distances]
+    curve = [None if d is None else round(profile.pollution(d), DIGITS) for d in distances]
     why.support([anchor], "compared with every window:")
     for turn, value, distance in zip(view.turns, curve, distances, strict=True):
         if turn.turn > anchor.turn:
@@ -62,25 +61,6 @@ def cp_curve(view: SessionView, why: Evidence, vectors: Vectors | Absent) -> Mea
     )
     detail = {**vectors.provenance, "confidence": vectors.confidence, "anchor_turn": anchor.turn, "raw": distances}
     return Measured(curve, {**detail, "shape": _shape(curve)})
-
-
-def _request(
-    view: SessionView, vectors: Vectors | Absent, passages: Passages, min_turns: int = 2
-) -> tuple[Vectors, Turn, Vector] | Absent:
-    """The session's first request and its vector, with what makes more vectors."""
-    if len(view.turns) < min_turns:
-        return Absent("not_applicable", "one_turn" if view.turns else "no_turn")
-    if isinstance(vectors, Absent):
-        return vectors
-    anchor = passages.anchor
-    if anchor is None:
-        return Absent("not_applicable", "no_request")
-    return vectors, anchor, vectors.of([passages.prompt(anchor)])[0]
-
-
-def _distance(first: Vector, other: Vector) -> float | None:
-    near = first.cosine(other)
-    return None if near is None else round(1 - near, _DIGITS)
 
 
 def _shape(curve: list[float | None]) -> str | None:
@@ -144,76 +124,3 @@ def drift_onset_turn(view: SessionView, why: Evidence, cp_curve: list[float | No
     sustained = next((n for n in away if n + 1 in away), None)
     band = next((name for last, name in _BANDS if onset <= last), "late")
     return Measured(onset, {"band": band, "sustained": sustained})
-
-
-@signal(
-    "dynamics.intent_coherence_curve[]",
-    type="list[float]",
-    unit="coherence per response",
-    origin="Agent Signals",
-    source="embedding",
-    priority="P1",
-    why="A sudden drop is drift, a low plateau an answer to the wrong question.",
-    pitfalls='Short answers ("done") are far from everything. The seed has a formula only, no path.',
-)
-def intent_coherence_curve(view: SessionView, why: Evidence, vectors: Vectors | Absent) -> Measured | Absent:
-    """For each response how near the agent's visible words are to the session's first request, 0 to 1 on the embedder's
-    scale; null for responses without words."""
-    passages = view.made(Passages)
-    request_vectors = _request(view, vectors, passages)
-    if isinstance(request_vectors, Absent):
-        return request_vectors
-    vectors, anchor, request = request_vectors
-    answers = vectors.of(passages.answer(n) for n in range(anchor.turn, len(view.turns)))
-    distances = [None] * anchor.turn + [_distance(request, answer) for answer in answers]
-    curve = [None if d is None else round(1 - vectors.profile.pollution(d), _DIGITS) for d in distances]
-    why.support([anchor], "compared with every answer:")
-    for n, value in enumerate(curve):
-        if value is not None:
-            why.denominator(passages.answer_events(n)[:1], f"turn {n}: coherence {value}, answer beginning")
-    why.rule(f"1 - calibrated distance of request and answer, the scale of {vectors.embedder.id}")
-    detail = {**vectors.provenance, "confidence": vectors.confidence, "anchor_turn": anchor.turn, "raw": distances}
-    return Measured(curve, detail)
-
-
-@signal(
-    "anticipation.goal_alignment_at_close",
-    type="float",
-    unit="similarity",
-    origin="Agent Signals",
-    source="embedding",
-    priority="P3",
-    version=2,
-    why="Solid work on something else scores low.",
-    pitfalls='Without a judge, words are compared: a close in other words ("done, all green") scores low though the'
-    " goal is met, and a session that moved on to another task is measured by its first.",
-)
-def goal_alignment_at_close(view: SessionView, why: Evidence, vectors: Vectors | Absent) -> Measured | Absent:
-    """How far what was delivered is what was asked, 0 to 1, as a judge scored it; without one, how near the agent's
-    last words are to the session's first request on the embedder's scale."""
-    judged = next((label for label in view.judgements("goal_alignment_at_close") if label.turn is None), None)
-    if judged is not None and judged.number is not None:
-        why.rule(f"{judged.labeller}: {judged.value}" + (f" ({judged.reason})" if judged.reason else ""))
-        return Measured(judged.number, {"method": "judge", "labeller": judged.labeller, "reason": judged.reason})
-    passages = view.made(Passages)
-    request_vectors = _request(view, vectors, passages, min_turns=1)
-    if isinstance(request_vectors, Absent):
-        return request_vectors
-    vectors, anchor, request = request_vectors
-    last = next((n for n in range(len(view.turns) - 1, anchor.turn - 1, -1) if passages.answer(n)), None)
-    if last is None:
-        return Absent("not_applicable", "no_answer")
-    distance = _distance(request, vectors.of([passages.answer(last)])[0])
-    if distance is None:
-        return Absent("not_computable", "no_words")
-    why.support([anchor], "the request:")
-    why.support(passages.answer_events(last)[:1], "the last answer, beginning:")
-    why.rule(f"1 - calibrated distance {distance} of the two, the scale of {vectors.embedder.id}")
-    detail = {
-        **vectors.provenance,
-        "confidence": "low",
-        "anchor_turn": anchor.turn,
-        "answer_turn": last,
-        "raw": distance,
-    }
-    return Measured(round(1 - vectors.profile.pollution(distance), _DIGITS), detail)

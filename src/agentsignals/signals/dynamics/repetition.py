@@ -1,4 +1,4 @@
-"""How a session moves: corrections by the person, repetitions by the agent."""
+"""How often the agent repeats itself."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import Any
 import msgspec
 
 from agentsignals.catalog import Measured, ratio, signal
-from agentsignals.model import Absent, ToolCall, Turn
+from agentsignals.model import Absent, ToolCall
 from agentsignals.views.evidence import Evidence
 from agentsignals.views.session import SessionView
-from agentsignals.words.lexicon import corrections, is_english, seed_corrections
 
 _UNREPEATABLE = frozenset(("plan", "task", "ask"))
 """Classes whose calls are the same by nature: a to-do list is rewritten, a question asked again."""
@@ -25,38 +24,6 @@ _WAITING = frozenset(
 )
 """Tools that look again whether something that runs has ended: however often, no loop."""
 _STATUS = re.compile(r"(?:cd \S+ *(?:&&|;) *)?(?:git (?:-\S+ )*(?:status|log|diff)|ls|pwd)\b")
-
-
-@signal(
-    "dynamics.correction_ratio",
-    type="float",
-    unit="ratio",
-    origin="Agent Signals",
-    source="regex",
-    why="How often the person had to set the agent right.",
-    pitfalls="A lower bound: patterns find a tenth to a third of what a reader finds. Aggregate as sum over sum.",
-)
-def correction_ratio(view: SessionView, why: Evidence, user_turn_count: int) -> Measured | Absent:
-    """Human turns, the first left out, whose head matches a correction pattern, out of all human turns."""
-    if _not_english(view.turns):
-        return Absent("not_computable", "language")
-    corrected: list[int] = []
-    for turn in view.turns[1:]:
-        matches = corrections(turn.text, turn.kind)
-        if matches:
-            corrected.append(turn.turn)
-        for pattern, matched in matches:
-            why.match(turn, pattern, matched)
-    why.denominator(view.turns)
-    literal = sum(1 for t in view.turns if t.kind != "plan_handoff" and seed_corrections(t.text))
-    raw = literal / user_turn_count if user_turn_count else None
-    return ratio(len(corrected), user_turn_count, turns=corrected, raw_seed=raw)
-
-
-def _not_english(turns: list[Turn]) -> bool:
-    """Most turns are in a language the patterns don't know."""
-    foreign = sum(1 for t in turns if not is_english(t.text))
-    return 2 * foreign > len(turns)
 
 
 @signal(

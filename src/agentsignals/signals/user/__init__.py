@@ -1,1 +1,1 @@
-"""The person's side of a session: what they said and when, what the agent asked of them, and what became of its work."""
+"""The person's side of a session: what they said and when, what was asked of them, what became of the work."""

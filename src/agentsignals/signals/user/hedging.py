@@ -1,4 +1,4 @@
-"""How the agent puts it: how much it hedges, how often it corrects itself, what it takes for granted."""
+"""How much the agent hedges."""
 
 from __future__ import annotations
 
@@ -8,16 +8,7 @@ from agentsignals.catalog import Measured, ratio, signal
 from agentsignals.model import Absent
 from agentsignals.views.evidence import Evidence
 from agentsignals.views.session import SessionView
-from agentsignals.words.agent_lexicon import (
-    assumptions,
-    hedges,
-    other_language,
-    seed_assumptions,
-    seed_hedges,
-    seed_self_corrections,
-)
-from agentsignals.words.agent_lexicon import self_corrections as found_self_corrections
-from agentsignals.words.prose import Prose
+from agentsignals.words.agent_lexicon import hedges, other_language, seed_hedges
 
 FEW_TOKENS = 20
 """Of a shorter response one hedge makes a high rate (design/signals.md#word-lists)."""
@@ -68,56 +59,3 @@ def agent_hedging_curve(view: SessionView, why: Evidence) -> Measured | Absent:
     tokens = [prose.tokens.get(t.turn, 0) for t in view.turns]
     curve = [100 * counted[t.turn] / n if n else None for t, n in zip(view.turns, tokens, strict=True)]
     return Measured(curve, {"low_n": [t.turn for t, n in zip(view.turns, tokens, strict=True) if 0 < n < FEW_TOKENS]})
-
-
-@signal(
-    "reasoning.self_correction_count",
-    type="int",
-    unit="matches",
-    context="both",
-    level="attempt",
-    origin="Agent Signals",
-    source="regex",
-    priority="P1",
-    why="The agent notices its own mistakes, or is stuck in them.",
-    pitfalls="The sign is ambiguous: read it with the outcome. Models that hide their thinking show few.",
-)
-def self_correction_count(view: SessionView, why: Evidence, has_reasoning_blocks: bool | Absent) -> Measured | Absent:
-    """Sentences in thinking and visible text in which the agent takes back what it said or did ("Wait, that's not")."""
-    if isinstance(has_reasoning_blocks, Absent):
-        return Absent("missing_field", has_reasoning_blocks.detail)
-    if (other := other_language(view.prose if view.prose.text else view.thoughts)) is not None:
-        return other
-    counts = []
-    for prose in (view.thoughts, view.prose):
-        spans = prose.spans(found_self_corrections)
-        why.matches(prose.matches(spans))
-        counts.append(len(spans))
-    literal = len(seed_self_corrections(view.thoughts)) + len(seed_self_corrections(view.prose))
-    return Measured(sum(counts), {"thinking": counts[0], "text": counts[1], "seed_literal": literal})
-
-
-@signal(
-    "anticipation.assumption_count",
-    type="int",
-    unit="matches",
-    origin="Agent Signals",
-    source="regex",
-    priority="P1",
-    why="Assuming is normal on a vague prompt, and a red flag on a detailed one.",
-    pitfalls="Non-zero in about one session of a hundred: agents rarely announce what they assume.",
-)
-def assumption_count(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Phrases of assuming in the agent's first thinking block, or, if it thought nothing, in its first message."""
-    first = view.responses[0] if view.turns else []
-    block = next((e for e in first if e.kind == "thinking" and e.text), None)
-    block = block or next((e for e in first if e.kind == "text" and e.text), None)
-    if block is None:
-        return Measured(0, {"empty": True})
-    if (other := other_language(view.prose)) is not None:
-        return other
-    prose = Prose([block])
-    spans = assumptions(prose)
-    why.matches(prose.matches(spans))
-    why.denominator([block])
-    return Measured(len(spans), {"block": block.kind, "seed_literal": len(seed_assumptions(prose))})

@@ -1,0 +1,24 @@
+"""The agent's questions to the person."""
+
+from __future__ import annotations
+
+from agentsignals.model import Event
+from agentsignals.views.session import SessionView
+from agentsignals.words.agent_lexicon import asked
+from agentsignals.words.prose import Span
+
+CLOSING_CHARS = 300
+"""The last characters of a message, where a question is one to the person
+(design/signals.md#questions-to-the-person)."""
+_NO_CLARIFYING = frozenset(("confirmation", "offer"))
+
+
+def closing_question(view: SessionView, response: list[Event]) -> Span | None:
+    """The last question near the end of a response's last message that neither asks for leave nor is a mere offer."""
+    last = next((e for e in reversed(response) if e.kind == "text" and e.text), None)
+    if last is None:
+        return None
+    prose = view.prose
+    questions = [s for s in prose.spans(asked) if prose.event(s) is last and s.name not in _NO_CLARIFYING]
+    end = prose.end_of(last)
+    return questions[-1] if questions and end - questions[-1].end <= CLOSING_CHARS else None
