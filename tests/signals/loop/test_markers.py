@@ -12,7 +12,7 @@ from tests.build import say, think, user, view
 from tests.signals.ask import detail, evidence, lines, value
 
 PATH = "loop.marker_score"
-RUNS = Path(__file__).parents[3] / "shared" / "corpus" / "emotion-runs"
+RUNS = Path(__file__).parents[4] / "shared" / "corpus" / "emotion-runs"
 COLUMNS = {
     "profanity": "profanity_count",
     "frustration": "frustration_count",

@@ -17,7 +17,7 @@ from agentsignals.views.session import SessionView
 from tests.signals.ask import absent, detail, evidence, value
 from tests.signals.attempts import trial, unseen
 
-RUNS = Path(__file__).parents[3] / "shared" / "corpus" / "emotion-runs"
+RUNS = Path(__file__).parents[4] / "shared" / "corpus" / "emotion-runs"
 VISIBLE, HIDDEN, TASK = "loop.visible_pass", "loop.hidden_pass", "loop.task_pass"
 ERROR, USED = "loop.first_failure_error", "loop.attempts_used"
 
