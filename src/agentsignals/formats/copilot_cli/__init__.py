@@ -20,8 +20,8 @@ def claims(head: Head) -> Claim | None:
     if not found:
         return None
     ids = (r["data"].get("sessionId") for r in found if r["type"] == "session.start")
-    keys = [f"session:{one}" for one in dict.fromkeys(ids) if isinstance(one, str)]
-    return Claim(keys=keys, beside=not keys)
+    keys = [f"session:{i}" for i in ids if isinstance(i, str)]
+    return Claim(keys=list(dict.fromkeys(keys)), beside=not keys)
 
 
 FORMAT = Format(
