@@ -55,8 +55,8 @@ def test_a_value_of_another_type_never_fails_whoever_looks_at_it(path: Path) -> 
     for record in ([head.document], head.items[:1], *([r] for r in head.records)):
         for spoilt in _replaced(record):
             lines = Head(json.dumps(spoilt[0], default=repr).encode() + b"\n", path.name, complete=True)
-            for one in formats().values():
-                one.claims(lines)
+            for format_ in formats().values():
+                format_.claims(lines)
 
 
 @pytest.mark.parametrize("sample", [s for s in ALL if s.is_dir()], ids=_name)
