@@ -18,7 +18,7 @@ OURS := $(PIP) --no-deps --no-build-isolation --editable .
 COMPILE := .venv-tools/bin/uv pip compile --no-config --quiet --universal --python-version 3.11 --generate-hashes \
   --no-emit-index-url --no-annotate --custom-compile-command 'make lock' pyproject.toml $(ARGS)
 
-.PHONY: help demo test test-slow test-lab fuzz check format-check lint types docs-check docs golden bench lock audit clean
+.PHONY: help demo test test-slow test-lab fuzz check format-check lint types docs-check docs notebooks site golden bench lock audit clean
 .DELETE_ON_ERROR:
 
 help:
@@ -29,6 +29,8 @@ help:
 	@echo "make fuzz     damaged files of every format, read and checked; MINUTES=600 for a night"
 	@echo "make check    format, lint, types, generated pages, tests"
 	@echo "make docs     writes the generated pages anew"
+	@echo "make notebooks runs those of docs/notebooks; what they say is in build/notebooks"
+	@echo "make site     the pages and notebooks as a site in build/site; a broken link fails"
 	@echo "make golden   reads the format samples anew; then READ the diff"
 	@echo "make lock     requirements/ anew from pyproject.toml; ARGS=--upgrade for the newest versions"
 	@echo "make audit    known vulnerabilities of what is locked; asks the package index"
@@ -69,6 +71,18 @@ docs-check: $(VENV)/.dev
 docs: $(VENV)/.core
 	$(BIN)/python -m docs.generate
 
+# Notebooks lie in the repository without what they say, which a change of any number would make stale: here they say it.
+notebooks: $(VENV)/.docs
+	rm -rf build/notebooks
+	$(BIN)/jupyter-nbconvert --log-level=ERROR --execute --to markdown --output-dir build/notebooks docs/notebooks/*.ipynb
+
+site: notebooks
+	rm -rf build/pages && mkdir -p build/pages
+	tar -cf - *.md docs/*.md docs/*/*.md | tar -xf - -C build/pages
+	cp -R build/notebooks build/pages/docs/notebooks
+	sed 's/\.ipynb)/.md)/g' docs/index.md > build/pages/docs/index.md
+	$(BIN)/zensical build --clean --strict
+
 golden: $(VENV)/.core
 	$(BIN)/python -m tests.golden
 
@@ -80,6 +94,7 @@ bench: $(VENV)/.dev
 # Python and system. `make demo` takes the newest that pyproject.toml allows, as a user would.
 lock: .venv-tools/.uv
 	$(COMPILE) --extra dev --output-file requirements/dev.txt
+	$(COMPILE) --extra docs --constraints requirements/dev.txt --output-file requirements/docs.txt
 	$(COMPILE) --extra lab-dev --output-file requirements/lab.txt
 
 audit: .venv-tools/.pip-audit
@@ -98,6 +113,10 @@ $(VENV)/.dev: pyproject.toml requirements/dev.txt | $(BIN)/python
 	$(BIN)/python $(LOCKED) requirements/dev.txt
 	$(BIN)/python $(OURS)
 	@touch $(VENV)/.core $@
+
+$(VENV)/.docs: requirements/docs.txt $(VENV)/.dev
+	$(BIN)/python $(LOCKED) requirements/docs.txt
+	@touch $@
 
 $(LAB_VENV)/.lab: pyproject.toml requirements/lab.txt | $(BIN)/python
 	$(BIN)/python -m venv $(LAB_VENV)

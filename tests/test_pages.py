@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import json
 import re
 from pathlib import Path
 
@@ -47,3 +48,11 @@ def test_the_page_passes_the_rooms_and_names_files_that_are_there() -> None:
     assert [room for room in ROOMS if f"`{room}`" not in headings] == []
     named = set(re.findall(r"`([a-z_]+(?:/[a-z_]+)*\.py)`", text))
     assert len(named) > 10 and [n for n in named if not (ROOT / "src" / "agentsignals" / n).is_file()] == []
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")), ids=lambda p: p.stem)
+def test_a_notebook_lies_here_without_what_it_says_and_is_led_to(path: Path) -> None:
+    """`make notebooks` runs them. Kept figures would be stale with the next change of a signal."""
+    cells = [c for c in json.loads(path.read_text("utf-8"))["cells"] if c["cell_type"] == "code"]
+    assert cells and all(c["outputs"] == [] and c["execution_count"] is None for c in cells)
+    assert f"(notebooks/{path.name})" in (ROOT / "docs" / "index.md").read_text("utf-8")
