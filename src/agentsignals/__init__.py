@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from agentsignals.store import Store
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["__version__", "analyze", "explain", "ingest", "inventory", "open_store", "write_report"]
 
 
