@@ -74,3 +74,12 @@ def test_a_lock_that_lags_behind_is_found() -> None:
     old = re.sub(r"^duckdb==\S+", "duckdb==1.1.0", text, flags=re.MULTILINE)
     assert gone != text and [line.split()[0] for line in unmet(gone, ("dev",))] == ["pyarrow>=17"] * len(PYTHONS)
     assert all("duckdb" in line and "1.1.0" in line for line in unmet(old, ("dev",))) and unmet(old, ("dev",))
+
+
+def test_what_is_installed_together_is_locked_alike() -> None:
+    """The docs' packages go beside the tests' into one environment."""
+    dev, docs = (pins((ROOT / "requirements" / f"{name}.txt").read_text("utf-8")) for name in ("dev", "docs"))
+    versions: dict[str, set[str]] = {}
+    for pin in dev:
+        versions.setdefault(pin.name, set()).add(str(pin.specifier))
+    assert [str(p) for p in docs if str(p.specifier) not in versions.get(p.name, {str(p.specifier)})] == []
