@@ -1,9 +1,10 @@
 """How the CPU time of one session grows with its length, stage by stage and signal by signal.
 
-    python -m benchmarks.growth [FORMAT ...] [--turns 4000] [--times 4] [--most 5.0]
+    python -m benchmarks.growth [FORMAT ...] [SHAPE ...] [--turns 4000] [--times 4] [--most 5.0]
 
-A session of so many turns and one of `--times` as many are made (`tests/long_sessions.py`), read, measured and turned
-into tables, twice each; the better run counts. Ends with 1 when the longer takes more than `--most` times as long.
+A session of so many turns and one of `--times` as many are made (`tests/long_sessions.py`; sessions that are long in
+one way each: `tests/long_shapes.py`), read, measured and turned into tables, twice each; the better run counts. Names
+the steps that grow faster than `--most`, and ends with 1 when there are such, or a whole session does.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tests.long_sessions import FORMATS, make
+from tests import long_sessions, long_shapes
 
 from agentsignals import catalog, prices
 from agentsignals.formats import Input, formats
@@ -31,10 +32,15 @@ NOTABLE_S = 0.05
 T = TypeVar("T")
 
 
-def spent(format_name: str, turns: int, by_signal: bool = False) -> dict[str, float]:
-    """CPU seconds of each stage, and of all, for a session of so many turns: the better of two. Of each signal too."""
+def spent(kind: str, turns: int, by_signal: bool = False) -> dict[str, float]:
+    """CPU seconds of each stage, and of all, for a session of so many turns: the better of two. Of each signal too.
+
+    `kind`: a format, or a shape.
+    """
+    format_name = kind if kind in long_sessions.FORMATS else "claude-code"
     with tempfile.TemporaryDirectory() as folder:
-        path = make(format_name, turns, Path(folder))
+        made = long_sessions.make if kind in long_sessions.FORMATS else long_shapes.make
+        path = made(kind, turns, Path(folder))
         data = path.read_bytes()
         formats()[format_name].read([_input(format_name, path, data[:0])])  # what is loaded on use
         runs = [_run(format_name, path, data, by_signal) for _ in range(2)]
@@ -89,18 +95,18 @@ def _by_signal(session: Any) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("formats", nargs="*", default=list(FORMATS))
+    parser.add_argument("kinds", nargs="*", metavar="KIND", default=[*long_sessions.FORMATS, *long_shapes.SHAPES])
     parser.add_argument("--turns", type=int, default=4_000)
     parser.add_argument("--times", type=int, default=4)
     parser.add_argument("--most", type=float, default=5.0)
     options = parser.parse_args()
     failed = False
-    for name in options.formats:
+    for name in options.kinds:
         short, long = (spent(name, options.turns * n, by_signal=True) for n in (1, options.times))
         growth = long[ALL] / short[ALL]
-        failed |= growth > options.most
-        print(f"{name:12} {short[ALL]:7.2f} s {long[ALL]:7.2f} s  x {growth:.1f}")
+        print(f"{name:22} {short[ALL]:7.2f} s {long[ALL]:7.2f} s  x {growth:.1f}", flush=True)
         steep = [n for n in long if long[n] >= NOTABLE_S and long[n] > options.most * short.get(n, 0.0)]
+        failed |= growth > options.most or bool(steep)
         for one in sorted(steep, key=lambda n: -long[n]):
             print(f"    {one:40} {short.get(one, 0.0):7.3f} s {long[one]:7.3f} s")
     sys.exit(failed)

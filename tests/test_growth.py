@@ -12,6 +12,7 @@ from agentsignals.edits.tracking import track
 from agentsignals.formats import Input, formats
 from agentsignals.model import Artifact, Edit
 from tests.long_sessions import FORMATS
+from tests.long_shapes import SHAPES
 
 TURNS, TIMES, MOST = 60, 8, 12
 """A step that grows with the square would take 64 times as long; half more than in proportion is left for a busy
@@ -22,6 +23,26 @@ machine and what grows with the root. `benchmarks/growth.py` looks at 4,000 and 
 def test_eight_times_the_turns_take_some_eight_times_as_long(name: str) -> None:
     short, long = spent(name, TURNS)[ALL], spent(name, TURNS * TIMES)[ALL]
     assert long <= MOST * max(short, 0.02), f"{short:.3f} s, then {long:.3f} s"
+
+
+_STEPS = 300
+_ONCE_STEEP = (
+    "calls_at_once",
+    "interrupts_alone",
+    "one_line_replaced",
+    "queue_full",
+    "results_before_calls",
+    "summaries",
+    "tags_left_open",
+)
+
+
+@pytest.mark.parametrize(
+    "shape", [pytest.param(name, marks=() if name in _ONCE_STEEP else pytest.mark.slow) for name in sorted(SHAPES)]
+)
+def test_so_does_that_of_a_session_that_is_long_in_one_way(shape: str) -> None:
+    short, long = spent(shape, _STEPS)[ALL], spent(shape, _STEPS * TIMES)[ALL]
+    assert long <= MOST * max(short, 0.01), f"{short:.3f} s, then {long:.3f} s"
 
 
 def _cpu_s(do: Callable[[], object]) -> float:

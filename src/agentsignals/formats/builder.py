@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from msgspec import Struct, field
+
 from agentsignals.edits.hunks import Hunk, shell_edits
 from agentsignals.formats.outcome import error_class
 from agentsignals.formats.paths import Paths
@@ -24,6 +26,13 @@ RESEND_WINDOW_US = 60_000_000
 """Identical text within 60 s and nothing of the agent in between is one turn (design/signals.md#human-turns)."""
 
 _AGENT_KINDS = ("text", "thinking", "tool_call")
+
+
+class _Latest(Struct):
+    """The kind of the last event of some kinds by thread, and of any under None, among so many events."""
+
+    looked_at: int = 0
+    of: dict[str | None, EventKind] = field(default_factory=dict)
 
 
 class SessionBuilder:
@@ -42,6 +51,7 @@ class SessionBuilder:
         self._touches_counted = 0
         self._folders: dict[int, str] = {}
         self._paths = Paths()
+        self._latest: dict[tuple[EventKind, ...], _Latest] = {}
         self._shell_writes: list[tuple[ToolCall, list[tuple[str, EditOp]]]] = []
 
     # -- records -------------------------------------------------------------------------------------------------
@@ -265,6 +275,15 @@ class SessionBuilder:
                 self._touches[calls[n].path or ""] += 1
         self._touches_counted = len(calls)
         return self._touches[call.path or ""] > 1  # it is among them itself
+
+    def latest(self, kinds: tuple[EventKind, ...], thread: str | None = None) -> EventKind | None:
+        """The kind of the last event of these kinds, of a thread or of any. Each event is looked at once."""
+        events, latest = self.session.events, self._latest.setdefault(kinds, _Latest())
+        for n in range(latest.looked_at, len(events)):
+            if events[n].kind in kinds:
+                latest.of[events[n].thread] = latest.of[None] = events[n].kind
+        latest.looked_at = len(events)
+        return latest.of.get(thread)
 
     def answered(self, call_id: str) -> bool:
         """Whether every call of that id has its result."""

@@ -203,20 +203,24 @@ class SessionReader:
 
     def _results(self, content: list[Block], line: Line, thread: str, n: int | None) -> None:
         at = logged_iso(line.timestamp)
+        beside, called_after = _told(line, content), None
         for block in content:
             if block.type == "tool_result":
                 call_id = block.tool_use_id or ""
-                if n is not None and self.builder.answered(call_id) and self._called_after(call_id, n):
+                if n is not None and called_after is None and self.builder.answered(call_id):
+                    called_after = self._called_after(n)
+                if called_after and call_id in called_after and self.builder.answered(call_id):
                     self.early[call_id] = (self.builder.line, block, line)
                 else:
-                    answer(self.builder, block, _told(line, content), at, thread)
+                    answer(self.builder, block, beside, at, thread)
             elif block.type == "text" and block.text and thread == MAIN:
                 user.beside_result(self.builder, block.text, at)
 
-    def _called_after(self, call_id: str, n: int) -> bool:
-        """Whether a result was written before its call: a fast tool and a slow write of the message."""
+    def _called_after(self, n: int) -> set[str | None]:
+        """The calls written right after a record: a result may come before its call, of a fast tool and a slow write of
+        the message."""
         near = (line.message for line in self.lines[n + 1 : n + 1 + _NEAR] if line.type == "assistant")
-        return any(b.id == call_id for message in near if message is not None for b in records.blocks(message))
+        return {b.id for message in near if message is not None for b in records.blocks(message)}
 
     def _late_call(self, call_id: str, thread: str) -> None:
         builder = self.builder

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from agentsignals.formats import tags
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.claude_code.records import Attachment, Line, Message, as_text, is_true, text_of
 from agentsignals.model import MAIN, EventKind
@@ -65,11 +66,10 @@ BUILTIN_COMMANDS = frozenset(
 INTERRUPTED = "[Request interrupted by user"
 PLAN = "Implement the following plan:"
 SUMMARY = "This session is being continued from a previous conversation"
-_COMMAND = re.compile(r"<command-name>\s*/?([^<\s]*)\s*</command-name>")
 _COMMAND_TAGS = ("<command-name>", "<command-message>", "<command-args>")
-_ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
+_COMMAND = re.compile(r"/?([^<\s]*)")
 _TYPED_COMMAND = re.compile(r"/([A-Za-z][\w:.-]*)(?=\s|$)")
-_CONTEXT_TAGS = re.compile(r"<(ide_opened_file|ide_selection|ide_diagnostics|system-reminder)>.*?</\1>\s*", re.DOTALL)
+_CONTEXT = re.compile(r"<(ide_opened_file|ide_selection|ide_diagnostics|system-reminder)>")
 _OUTPUT = ("<local-command-stdout>", "<local-command-stderr>", "<bash-stdout>", "<bash-stderr>")
 _MACHINE: tuple[tuple[str, EventKind], ...] = (
     ("<local-command-caveat>", "meta"),
@@ -86,7 +86,9 @@ _MACHINE: tuple[tuple[str, EventKind], ...] = (
 )
 """How texts begin that the program writes in the person's name."""
 _BESIDE_RESULT = frozenset(("Tool loaded.",))
-_AGENT = ("text", "thinking", "tool_call", "human_turn")
+_AGENT: tuple[EventKind, ...] = ("text", "thinking", "tool_call", "human_turn")
+_MOST_WAITING = 500
+"""Messages that wait to be said; nobody types so many ahead, and each is looked for among all."""
 
 
 def record(builder: SessionBuilder, line: Line, message: Message, at: int | None, after: Sequence[Line]) -> str:
@@ -111,7 +113,7 @@ def _prompt(builder: SessionBuilder, line: Line, message: Message, text: str, at
     if origin not in (None, "human") or line.prompt_source == "system":
         builder.event("notification", text, at)
         return
-    said = _CONTEXT_TAGS.sub("", text).strip()
+    said = tags.without(text, _CONTEXT).strip()
     if is_true(line.is_meta):
         builder.event("meta", text, at)
     elif said and (line.plan_content or said.startswith(PLAN)):
@@ -126,7 +128,7 @@ def _prompt(builder: SessionBuilder, line: Line, message: Message, text: str, at
 
 def beside_result(builder: SessionBuilder, text: str, at: int | None) -> None:
     """A text block in the same record as a tool result: words of the person, unless the program put it there."""
-    said = _CONTEXT_TAGS.sub("", text).strip()
+    said = tags.without(text, _CONTEXT).strip()
     if said.startswith(INTERRUPTED):
         interrupt(builder, said, at)
     elif said in _BESIDE_RESULT or not said:
@@ -137,11 +139,8 @@ def beside_result(builder: SessionBuilder, text: str, at: int | None) -> None:
 
 def interrupt(builder: SessionBuilder, text: str, at: int | None, thread: str = MAIN) -> None:
     """The person stopped the agent. A bare refusal is followed by a marker that says so again: one interruption."""
-    for event in reversed(builder.session.events):
-        if event.thread == thread and event.kind in ("interrupt", *_AGENT):
-            builder.event("meta" if event.kind == "interrupt" else "interrupt", text, at, None, thread)
-            return
-    builder.event("interrupt", text, at, None, thread)
+    is_again = builder.latest(("interrupt", *_AGENT), thread) == "interrupt"
+    builder.event("meta" if is_again else "interrupt", text, at, None, thread)
 
 
 def local_command(builder: SessionBuilder, text: str, at: int | None) -> None:
@@ -168,6 +167,8 @@ class Queue:
         text = as_text(content)
         if operation == "enqueue":
             self._waiting.append((text, self._builder.line))
+            if len(self._waiting) > _MOST_WAITING:
+                self._unsent(*self._waiting.pop(0))
         elif operation == "popAll":  # pulled back into the editor: not said
             given = [entry for entry in self._waiting if entry[0] == text]
             self._waiting = [e for e in self._waiting if (e not in given if given else _is_machine(e[0]))]
@@ -195,9 +196,13 @@ class Queue:
     def finish(self) -> None:
         """Messages that still wait when the session ends were typed, but never said."""
         for text, line in self._waiting:
-            if text and not _is_machine(text):
-                self._builder.line = line
-                self._builder.event("meta", f"queued, never sent: {text}")
+            self._unsent(text, line)
+
+    def _unsent(self, text: str, line: int) -> None:
+        if text and not _is_machine(text):
+            here, self._builder.line = self._builder.line, line
+            self._builder.event("meta", f"queued, never sent: {text}")
+            self._builder.line = here
 
     def _next(self, text: str) -> tuple[str, int] | None:
         """The entry an operation is about: the one of that text, else the person's oldest, else the oldest."""
@@ -214,7 +219,7 @@ class Queue:
             elsewhere[text] -= 1
             return
         here[text] += 1
-        said = _CONTEXT_TAGS.sub("", text).strip()
+        said = tags.without(text, _CONTEXT).strip()
         command = _TYPED_COMMAND.match(said)
         if _machine(self._builder, said, at) or not said:
             return
@@ -238,16 +243,15 @@ def _machine(builder: SessionBuilder, text: str, at: int | None) -> bool:
 
 def _summary(builder: SessionBuilder, text: str, at: int | None) -> None:
     """What the model was left with after a compaction; old versions log no boundary before it."""
-    last = next((e for e in reversed(builder.session.events) if e.kind in ("compaction", *_AGENT)), None)
-    if last is None or last.kind != "compaction":
+    if builder.latest(("compaction", *_AGENT)) != "compaction":
         builder.event("compaction", '{"kind":"summary"}', at)
     builder.event("meta", text, at)
 
 
 def _slash_command(builder: SessionBuilder, text: str, at: int | None, after: Sequence[Line]) -> None:
     """A custom command says what it expands to and is a turn; one that the program answers itself is not."""
-    named, given = _COMMAND.search(text), _ARGUMENTS.search(text)
-    said = f"/{named.group(1)} {given.group(1).strip() if given else ''}".strip() if named else text
+    named = _COMMAND.fullmatch(tags.between(text, "command-name") or " ")
+    said = f"/{named[1]} {tags.between(text, 'command-args') or ''}".strip() if named else text
     if named is None or named.group(1) in BUILTIN_COMMANDS or _answered_by_program(after):
         builder.event("meta", said, at)
     else:

@@ -9,6 +9,7 @@ from msgspec import Raw
 
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.codex.records import Message, UserMessage
+from agentsignals.formats.tags import between
 from agentsignals.model import EventKind, TurnKind
 
 _INTERRUPTED = "<turn_aborted>"
@@ -39,7 +40,6 @@ _INJECTED = (
     "<user_shell_command>",
 )
 _REQUEST = re.compile(r"^## My request for Codex:?\s*\n", re.MULTILINE)
-_SHELL = re.compile(r"<command>\s*(.*?)\s*</command>", re.DOTALL)
 _PLANS = ("PLEASE IMPLEMENT THIS PLAN:", "Implement the following plan:")
 _PLAN_BUTTON = "Implement the plan."
 
@@ -111,8 +111,8 @@ class UserRecords:
         if text.startswith(_INTERRUPTED):
             self.interrupted("item", text, at)
         elif text.startswith(_USER_SHELL):
-            found = _SHELL.search(text)
-            self.ran("item", found.group(1) if found else text, at)
+            command = between(text, "command")
+            self.ran("item", text if command is None else command, at)
         else:
             self._event("meta", text, at)
         return True

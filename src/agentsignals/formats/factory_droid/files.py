@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from agentsignals.formats import Input, Reading
+from agentsignals.formats import Input, Reading, tags
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.edit_arguments import record_arguments
 from agentsignals.formats.factory_droid.records import (
@@ -25,7 +25,7 @@ from agentsignals.formats.records import lines, saw
 from agentsignals.model import CallStatus, Session
 from agentsignals.model.times import logged_iso
 
-_REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
+_REMINDER = re.compile(r"<(system-reminder)>")
 _MODEL = re.compile(r"^Model: (\S.*)$", re.MULTILINE)
 _MODEL_WITHIN = 500
 _INTERRUPTED = ("[Request interrupted", "Request interrupted by user", "Request cancelled by user")
@@ -155,7 +155,7 @@ class _Reader:
         for block in parts:
             if block.type != "text" or not block.text:
                 continue
-            words = _REMINDER.sub("", block.text).strip()
+            words = tags.without(block.text, _REMINDER).strip()
             if words:
                 said.append(words)
             if len(words) < len(block.text.strip()):

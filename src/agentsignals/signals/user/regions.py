@@ -17,6 +17,8 @@ from agentsignals.views.session import SessionView
 OSCILLATES_AT = 2 / 3
 STEADY_REL = 0.5
 READDED_SHARE = 0.5
+LOOKED_BACK_CALLS = 200
+"""What was removed longer ago is no going back, and the work would grow with the square of a place's edits."""
 
 
 class Edited(Row, kw_only=True):
@@ -178,10 +180,10 @@ def _may_go_back(by_call: dict[int, list[Edit]]) -> bool:
 
 
 def _goes_back(changes: list[Changed]) -> bool:
-    """A later edit brings back half of what an earlier one removed, and removes what was added since."""
+    """A later edit brings back half of what one of the 200 before it removed, and removes what was added since."""
     for later in range(1, len(changes)):
         since: set[str] = set()
-        for earlier in range(later - 1, -1, -1):
+        for earlier in range(later - 1, max(later - 1 - LOOKED_BACK_CALLS, -1), -1):
             since |= changes[earlier].added
             gone = changes[earlier].removed
             back = len(gone & changes[later].added)
