@@ -1,5 +1,5 @@
-"""Kills a verb at random moments of its work, again and again, and compares the store that it leaves, once it ran to its
-end, with that of a run nobody disturbed.
+"""Kills a verb at random moments of its work, again and again, and compares the store that it leaves, once it ran to
+its end, with that of a run nobody disturbed.
 
     python -m benchmarks.kills --verb analyze --times 40 [--seed 1]
     python -m benchmarks.kills --beside 60          two writers and three readers on one store, for so many seconds
@@ -143,9 +143,9 @@ def kills(verb: str, times: int, seed: int) -> int:
             tries += 1
             stage.reset()
             before = stage.written()
-            took_s = killed(stage.tried(), chance.uniform(loads_s, max(lasts_s, loads_s)))
+            took_s = killed(stage.tried(), chance.uniform(min(loads_s, lasts_s / 2), lasts_s))
             if took_s is not None:
-                lasts_s = took_s  # the machine has become quicker
+                lasts_s = min(took_s, lasts_s)  # the machine has become quicker
                 continue
             hit += 1
             wrote += stage.written() != before

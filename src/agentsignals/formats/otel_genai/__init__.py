@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats import Claim, Format, pieces_by, read_by
 from agentsignals.formats.head import CUT, Head
 
 _BATCHES = ("resourceSpans", "resourceLogs")
@@ -26,4 +26,6 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=list(dict.fromkeys(conversations + [f"otel:{t}" for t in _TRACE.findall(head.text)])))
 
 
-FORMAT = Format(name="otel-genai", version=1, claims=claims, read=read_by("otel_genai.files"))
+FORMAT = Format(
+    name="otel-genai", version=1, claims=claims, read=read_by("otel_genai.files"), pieces=pieces_by("otel_genai.files")
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from msgspec import Raw, Struct, field
@@ -11,46 +11,110 @@ from agentsignals.formats import Input, Reading
 from agentsignals.formats.otel_genai import records
 from agentsignals.formats.otel_genai.records import Batch, Event, Export, Scope, as_int, at_us, attributes
 from agentsignals.formats.otel_genai.session import Conversation, Moment
-from agentsignals.formats.records import UNREADABLE, document, lines, saw, skip
+from agentsignals.formats.records import UNREADABLE, document, lines, read_before, saw, skip
 from agentsignals.model import Artifact, Session
 
 _MODEL = frozenset(("chat", "text_completion", "generate_content", "completion"))
+_CONVERSATION = "gen_ai.conversation.id"
 _AGENT = frozenset(("invoke_agent", "invoke_workflow"))
 
 
 class _Seen(Struct):
-    """All that the files say, by span."""
+    """What the files say, by trace and span."""
 
-    moments: dict[tuple[str, str], Moment] = field(default_factory=dict)
-    logs: dict[tuple[str, str], list[Event]] = field(default_factory=dict)
+    moments: dict[str, dict[str, Moment]] = field(default_factory=dict)
+    logs: dict[str, dict[str, list[Event]]] = field(default_factory=dict)
+
+    def take(self, name: str, traces: Iterable[str]) -> Iterator[Session]:
+        """Takes out the session that these traces are, if it is one."""
+        found: list[Moment] = []
+        for trace in traces:
+            moments, logs = self.moments.pop(trace, {}), self.logs.pop(trace, {})
+            for span_id, moment in moments.items():
+                moment.events += logs.get(span_id, ())
+            found += moments.values()
+        session = _session(name, found)
+        if session is not None:
+            yield session
 
 
 def read(inputs: list[Input]) -> Reading:
     """All files of one family. A span that stands in several files counts once."""
     seen = _Seen()
-    for given in sorted(inputs, key=lambda i: i.artifact.artifact_id):
-        for number, export in _exports(given):
+    for given in _in_order(inputs):
+        for number, export in _exports(given, given.artifact):
             _take(given.artifact, number, export, seen)
-    for place, events in seen.logs.items():
-        if place in seen.moments:
-            seen.moments[place].events += events
-    groups: dict[str, list[Moment]] = {}
-    names = _conversations(seen.moments.values())
-    for moment in seen.moments.values():
-        groups.setdefault(names.get(moment.span.traceId, moment.span.traceId), []).append(moment)
-    sessions = [_session(name, found) for name, found in sorted(groups.items())]
-    return Reading([s for s in sessions if s is not None])
+    names: dict[str, str] = {}
+    for trace, moments in seen.moments.items():
+        for moment in moments.values():
+            _name(names, trace, moment.facts.get(_CONVERSATION))
+    groups: dict[str, list[str]] = {}
+    for trace in seen.moments:
+        groups.setdefault(names.get(trace, trace), []).append(trace)
+    return Reading([s for name, traces in sorted(groups.items()) for s in seen.take(name, traces)])
 
 
-def _exports(given: Input) -> Iterator[tuple[int | None, Export]]:
+def pieces(inputs: list[Input]) -> Iterator[Reading]:
+    """The same sessions, each when the last of its batches is read, which is looked for first."""
+    inputs = _in_order(inputs)
+    names: dict[str, str] = {}
+    last: dict[str, tuple[int, int]] = {}
+    for n, given in enumerate(inputs):
+        for at, (_, export) in enumerate(_exports(given, read_before(given.artifact))):
+            for trace, named in _traces(export):
+                last[trace] = (n, at)
+                _name(names, trace, named)
+    groups: dict[str, list[str]] = {}
+    for trace in last:
+        groups.setdefault(names.get(trace, trace), []).append(trace)
+    ends: dict[tuple[int, int], list[str]] = {}
+    for name, traces in groups.items():
+        ends.setdefault(max(last[trace] for trace in traces), []).append(name)
+    seen = _Seen()
+    for n, given in enumerate(inputs):
+        for at, (number, export) in enumerate(_exports(given, given.artifact)):
+            _take(given.artifact, number, export, seen)
+            for name in ends.get((n, at), ()):
+                yield Reading(list(seen.take(name, groups[name])))
+
+
+def _in_order(inputs: list[Input]) -> list[Input]:
+    return sorted(inputs, key=lambda i: i.artifact.artifact_id)
+
+
+def _traces(export: Export) -> Iterator[tuple[str, Any]]:
+    """The trace of each span and log, and the conversation that it names."""
+    for batch in (*(export.resourceSpans or ()), *(export.resourceLogs or ())):
+        for scope in _scopes(batch):
+            for raw in scope.spans or ():
+                try:
+                    span = records.decode_span(raw)
+                except UNREADABLE:
+                    continue
+                named = [p.value for p in span.attributes if p.key == _CONVERSATION]
+                yield span.traceId, records.plain(named[-1]) if named else None
+            for raw in scope.logRecords or ():
+                try:
+                    yield records.decode_event(raw).traceId or "", None
+                except UNREADABLE:
+                    continue
+
+
+def _name(names: dict[str, str], trace: str, named: Any) -> None:
+    """A trace is of the conversation that the first of its spans names."""
+    if isinstance(named, str) and named:
+        names.setdefault(trace, named)
+
+
+def _exports(given: Input, artifact: Artifact) -> Iterator[tuple[int | None, Export]]:
     """What the file holds, with the line; a document has none."""
     start = bytes(given.data[:4096]).lstrip(b"\xef\xbb\xbf \t\r\n")
     if start.split(b"\n", 1)[0].strip() == b"{":  # printed over many lines
-        found = document(given.data, given.artifact, records.decode)
+        found = document(given.data, artifact, records.decode)
         if found is not None:
             yield None, found
         return
-    yield from lines(given.data, given.artifact, records.decode)
+    yield from lines(given.data, artifact, records.decode)
 
 
 def _take(artifact: Artifact, number: int | None, export: Export, seen: _Seen) -> None:
@@ -80,10 +144,10 @@ def _span(artifact: Artifact, line: int, raw: Raw, resource: dict[str, Any], see
         return
     facts = attributes(span.attributes)
     kind = _kind(facts)
-    place = (span.traceId, span.spanId)
-    saw(artifact, "repeated_span" if place in seen.moments else f"span.{kind}")
-    if place not in seen.moments:
-        seen.moments[place] = Moment(
+    moments = seen.moments.setdefault(span.traceId, {})
+    saw(artifact, "repeated_span" if span.spanId in moments else f"span.{kind}")
+    if span.spanId not in moments:
+        moments[span.spanId] = Moment(
             span=span,
             kind=kind,
             facts=facts,
@@ -102,7 +166,7 @@ def _log(artifact: Artifact, raw: Raw, seen: _Seen) -> None:
         skip(artifact, "bad_shape")
         return
     saw(artifact, "log")
-    seen.logs.setdefault((event.traceId or "", event.spanId or ""), []).append(event)
+    seen.logs.setdefault(event.traceId or "", {}).setdefault(event.spanId or "", []).append(event)
 
 
 def _kind(facts: dict[str, Any]) -> str:
@@ -114,16 +178,6 @@ def _kind(facts: dict[str, Any]) -> str:
     if operation in _MODEL or (operation is None and "gen_ai.request.model" in facts):
         return "model"
     return "other"
-
-
-def _conversations(moments: Any) -> dict[str, str]:
-    """The conversation each trace is of, where a span of it names one."""
-    found: dict[str, str] = {}
-    for moment in moments:
-        named = moment.facts.get("gen_ai.conversation.id")
-        if isinstance(named, str) and named:
-            found.setdefault(moment.span.traceId, named)
-    return found
 
 
 def _session(name: str, moments: list[Moment]) -> Session | None:
