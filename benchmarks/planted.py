@@ -4,7 +4,7 @@
 
 Secrets and writings are those of the tests. People and agents both say them, in one store, which goes out by every
 door: exports of each format and a gold file. A secret has left where eight characters
-in a row of it, in letters of any case, or sixteen of another writing of it, stand in what came out.
+in a row of it, in letters of any case, or forty of another writing of it, stand in what came out.
 """
 
 from __future__ import annotations
@@ -31,6 +31,13 @@ from agentsignals.redaction import redacted
 DECODED = ("base64", "base64 twice", "hex", "percent", "percent twice", "unicode", "entities")
 """Writings in which a secret's own characters don't stand."""
 PART_CHARS = 8
+INNER_CHARS = 40
+"""Of another writing: escapes take six characters for one."""
+
+
+def alike(text: str, other: str) -> int:
+    """How many characters two texts begin with in common."""
+    return next((n for n, (a, b) in enumerate(zip(text, other, strict=False)) if a != b), len(text))
 
 
 class Planted:
@@ -41,9 +48,15 @@ class Planted:
         self.secret: Secret = KINDS[kind](random.Random(f"{kind} {writing}"))  # noqa: S311  (draws, no secret)
         before, after = self.secret.around
         begins = f"{self.secret.name}=" if self.secret.name else ""
-        self.text = WRITINGS[writing](f"{begins}{before}{self.secret.value}{after}")
-        middle = len(self.text) // 2
-        self._inner = self.text[middle - PART_CHARS : middle + PART_CHARS] if writing in DECODED else None
+        self.text, other = (
+            WRITINGS[writing](f"{begins}{before}{value}{after}")
+            for value in (self.secret.value, self.secret.value.swapcase()[::-1])
+        )
+        # What the writing makes of the secret is what another secret in its place would change.
+        first, last = alike(self.text, other), len(self.text) - alike(self.text[::-1], other[::-1])
+        middle = (first + last) // 2
+        inner = self.text[max(first, middle - INNER_CHARS // 2) : min(last, middle + INNER_CHARS // 2)]
+        self._inner = inner if writing in DECODED else None
 
     def leaves(self, parts: set[str], out: str, low: str) -> bool:
         """Whether a part of it is in a text. `parts`: all of its parts of eight characters, in small letters."""

@@ -19,6 +19,7 @@ from agentsignals.errors import ExportError
 from agentsignals.export.last_look import last_look
 from agentsignals.model import Session
 from agentsignals.redaction import Redactor
+from agentsignals.store import artifact_id
 
 if TYPE_CHECKING:
     from agentsignals.store import Store
@@ -138,12 +139,13 @@ def write(sessions: Iterator[Session], to: str, folder: Path, redactor: Redactor
     done = Exported(format=to, folder=str(folder), loses=list(writer.loses))
     try:
         empty_folder(folder)
+        taken: set[str] = set()
         for session in sessions:
             if session.attempt is not None and not session.attempt.has_transcript:
                 done.without_transcript += 1
                 continue
             text = writer.text(session)
-            name = file_name(session.session_id) + writer.suffix
+            name = free_name(session.session_id, writer.suffix, taken, redactor)
             (folder / name).write_text(redactor.lines(text) if redactor else text, encoding="utf-8", errors="replace")
             done.files += 1
             done.sessions += 1
@@ -158,3 +160,15 @@ def write(sessions: Iterator[Session], to: str, folder: Path, redactor: Redactor
 def file_name(session_id: str) -> str:
     """A session's id as the name of a file: it may hold anything, slashes too."""
     return "".join(c if c.isalnum() or c in "-_." else "_" for c in session_id).lstrip(".")[:120] or "session"
+
+
+def free_name(session_id: str, suffix: str, taken: set[str], redactor: Redactor | None) -> str:
+    """A session's file name that no other has: ids that differ in odd characters, late, or in what is masked of them,
+    would share one.
+    """
+    stem = file_name(redactor.plain(session_id) if redactor else session_id)
+    name = stem + suffix
+    if name.lower() in taken:
+        name = f"{stem}-{artifact_id(session_id)}{suffix}"
+    taken.add(name.lower())
+    return name

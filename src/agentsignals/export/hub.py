@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from agentsignals.errors import ExportError
-from agentsignals.export import Choice, Exported, WholeWriter, by_name, cannot_write, empty_folder, file_name
+from agentsignals.export import Choice, Exported, WholeWriter, by_name, cannot_write, empty_folder, file_name, free_name
 from agentsignals.export.card import UNKNOWN_LICENCE, Contents, card
 from agentsignals.redaction import Redactor
 from agentsignals.sources import RawFile, Unreadable, read
@@ -31,8 +31,9 @@ def write(store: Store, ids: list[str], folder: Path, choice: Choice) -> Exporte
         elif choice.transcripts == "found":
             _as_found(found, folder / "transcripts", choice, done)
         n_transcripts = done.files - len(done.tables)
+        told = _card(store, ids, choice, done, n_transcripts)
+        (folder / "README.md").write_text(choice.redactor.plain(told) if choice.redactor else told, "utf-8", "replace")
         done.masked = choice.redactor.counts if choice.redactor else None
-        (folder / "README.md").write_text(_card(store, ids, choice, done, n_transcripts), "utf-8", "replace")
         done.files += 1
     except OSError as problem:
         raise cannot_write(folder, problem) from problem
@@ -70,7 +71,7 @@ def _as_sts(store: Store, ids: list[str], folder: Path, choice: Choice, done: Ex
             done.without_transcript += 1
             continue
         text = writer.text(session)
-        name = _free(file_name(session.session_id), writer.suffix, session.session_id, taken)
+        name = free_name(session.session_id, writer.suffix, taken, choice.redactor)
         _put(folder / name, text, choice.redactor)
         done.files += 1
 
@@ -101,7 +102,8 @@ def _as_found(wanted: dict[str, FileEntry], folder: Path, choice: Choice, done: 
             lost["no text, so it can't be masked"] = lost.get("no text, so it can't be masked", 0) + 1
             continue
         # What a source hands out is unpacked already.
-        name = f"{artifact_id(uri)}-{file_name(uri.rsplit('/', 1)[-1].removesuffix('.gz'))}"
+        stem = uri.rsplit("/", 1)[-1].removesuffix(".gz")
+        name = f"{artifact_id(uri)}-{file_name(choice.redactor.plain(stem) if choice.redactor else stem)}"
         if choice.redactor is None:
             (folder / name).write_bytes(data)
         else:
@@ -128,15 +130,6 @@ def _contents(wanted: dict[str, FileEntry]) -> Iterator[tuple[str, bytes | Unrea
 
 def _put(path: Path, text: str, redactor: Redactor | None) -> None:
     path.write_text(redactor.lines(text) if redactor else text, encoding="utf-8", errors="replace")
-
-
-def _free(stem: str, suffix: str, session_id: str, taken: set[str]) -> str:
-    """A name that no other session has: ids that differ in odd characters, or late, would share one."""
-    name = stem + suffix
-    if name.lower() in taken:
-        name = f"{stem}-{artifact_id(session_id)}{suffix}"
-    taken.add(name.lower())
-    return name
 
 
 def _card(store: Store, ids: list[str], choice: Choice, done: Exported, transcripts: int) -> str:

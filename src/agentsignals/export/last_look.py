@@ -14,7 +14,8 @@ _AT_ONCE = 4096
 
 
 def last_look(written: Path, redactor: Redactor) -> None:
-    """ExportError where a file holds a key, or part of what was masked elsewhere: all that was written is deleted.
+    """Masks what is left of values that were masked elsewhere, and looks again. ExportError where a file holds a key
+    all the same, or such a part: all that was written is deleted.
 
     The message names the place and the kind, never the value.
     """
@@ -22,11 +23,42 @@ def last_look(written: Path, redactor: Redactor) -> None:
     files = sorted(p for p in written.rglob("*") if p.is_file()) if written.is_dir() else [written]
     for path in files:
         try:
+            if any(guard.has_part(text) for _, text in _texts(path)):
+                _write_again(path, guard, redactor)
             refuse(path.name, _texts(path), guard)
         except ExportError:
             for other in files:
                 other.unlink(missing_ok=True)
             raise
+
+
+def _write_again(path: Path, guard: Guard, redactor: Redactor) -> None:
+    """Writes a file without parts of values that were masked elsewhere."""
+
+    def mask(text: str, times: int = 1) -> str:
+        clean = guard.without_parts(text)
+        if clean != text:
+            redactor.counts["key"] = redactor.counts.get("key", 0) + times
+        return clean
+
+    draft = path.with_name(f".{path.name}.tmp")
+    if path.suffix == ".parquet":
+        import pyarrow as pa  # noqa: PLC0415  (loaded when something is written)
+        import pyarrow.parquet as pq  # noqa: PLC0415
+
+        from agentsignals.store.copies import masked  # noqa: PLC0415
+
+        file = pq.ParquetFile(path)
+        with pq.ParquetWriter(draft, file.schema_arrow, compression="zstd") as writer:
+            for batch in file.iter_batches(_AT_ONCE):
+                writer.write_table(masked(pa.Table.from_batches([batch]), mask))
+    else:
+        with (
+            path.open(encoding="utf-8", errors="surrogateescape", newline="") as lines,
+            draft.open("w", encoding="utf-8", errors="surrogateescape", newline="") as out,
+        ):
+            out.writelines(map(mask, lines))
+    draft.replace(path)
 
 
 def refuse(name: str, texts: Iterable[tuple[str, str]], guard: Guard) -> None:

@@ -11,7 +11,7 @@ import re
 import secrets
 from typing import Any
 
-from agentsignals.redaction import encoded, keys, logins, named, personal, values
+from agentsignals.redaction import encoded, keys, logins, named, personal, unseen, values
 from agentsignals.redaction.pseudonyms import KEY_BYTES, Pseudonyms, word
 from agentsignals.redaction.spans import Span, masked, merged, new
 
@@ -39,10 +39,14 @@ _LONG_DIGITS = 10**11
 
 def _spans(text: str, depth: int = encoded.DEEPEST) -> list[Span]:
     """The places in a text that must not leave, in order and apart; `depth` writings in it are undone."""
+    found: list[Span] = []
+    if unseen.is_in(text):
+        found += unseen.joined(text, _spans, depth)
+        text = unseen.without_colours(text)
     low = text.lower()
     if len(low) != len(text):  # of one letter alone, a capital I with a dot
         low = text.replace("\u0130", "i").lower()
-    found = [*keys.spans(text), *logins.spans(text, low), *named.spans(text, low), *personal.spans(text, low)]
+    found += (*keys.spans(text), *logins.spans(text, low), *named.spans(text, low), *personal.spans(text, low))
     for run in keys.RUN.finditer(text):
         said = run[0]
         if _DIGIT.search(said):  # of keys without one those that are most at home here are found by their beginning
@@ -56,7 +60,11 @@ def _spans(text: str, depth: int = encoded.DEEPEST) -> list[Span]:
 
 def _key_spans(text: str, depth: int = encoded.DEEPEST) -> list[Span]:
     """The keys in a text that their shape gives away, in any writing, without what was masked."""
-    found = [*keys.spans(text)]
+    found: list[Span] = []
+    if unseen.is_in(text):
+        found += unseen.joined(text, _key_spans, depth)
+        text = unseen.without_colours(text)
+    found += keys.spans(text)
     for run in keys.RUN.finditer(text):
         found += keys.in_run(text, *run.span())
         found += encoded.in_base64(text, *run.span(), _key_spans, depth)

@@ -1,6 +1,7 @@
 """The last look at what is about to leave: keys by their shape, in any writing, and parts of what was masked.
 
-Masking is done where texts are; this is for whatever forgot it. It changes nothing, it says no.
+Masking is done where texts are; this is for whatever forgot it. Of a key it says no. A value that only a name beside it
+gave away stands elsewhere without that name: once it is known, its parts are masked there, too.
 """
 
 from __future__ import annotations
@@ -9,12 +10,16 @@ import re
 from collections.abc import Iterable
 
 from agentsignals.redaction import Redactor, key_kind
+from agentsignals.redaction.pseudonyms import word
+from agentsignals.redaction.spans import Span, masked, merged
 from agentsignals.redaction.values import is_mixed
 
 PART_CHARS = 12
 """So many letters and digits in a row of something drawn are no chance: 36 to the 12th."""
 _DIFFERENT = 6
 """Of those so many are different: zeros in a row stand anywhere."""
+_OF_KEYS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_+/=.~%:!@#^&*$-")
+"""What stands in values without being a quote or an escape, which a file's form needs."""
 _TOKEN = re.compile(rf"[a-z0-9]{{{PART_CHARS},}}")
 
 
@@ -23,15 +28,43 @@ class Guard:
 
     def __init__(self, redactor: Redactor | None = None) -> None:
         values = redactor.drawn if redactor else ()
-        self._parts = frozenset(part for value in values for part in _parts(value))
+        self._parts = {part: value for value in map(str.lower, values) for part in _parts(value)}
 
     def kind(self, text: str) -> str | None:
         """The kind of what must not leave in a text: `key`, `private key`, or `part` of a value that was masked
         elsewhere; None where nothing is seen.
         """
-        if self._parts and not self._parts.isdisjoint(_ends(text)):
-            return "part of a secret that was masked elsewhere"
-        return key_kind(text)
+        return "part of a secret that was masked elsewhere" if self.has_part(text) else key_kind(text)
+
+    def has_part(self, text: str) -> bool:
+        """Whether part of a value that was masked elsewhere is in a text."""
+        return bool(self._parts) and not self._parts.keys().isdisjoint(_ends(text))
+
+    def without_parts(self, text: str) -> str:
+        """The text with parts of values that were masked elsewhere masked, as far as they go."""
+        if not self.has_part(text):
+            return text
+        low = text.lower()
+        found = [
+            Span(*_stretch(low, at, self._parts[part], part), "cut")
+            for token in _TOKEN.finditer(low)
+            for at in (token.start(), token.end() - PART_CHARS)
+            if (part := low[at : at + PART_CHARS]) in self._parts
+        ]
+        return masked(text, merged(found), word)
+
+
+def _stretch(low: str, at: int, value: str, part: str) -> tuple[int, int]:
+    """From where to where a text says the same as a value, of which a part stands at this place."""
+    within = value.index(part)
+    start, end = at, at + PART_CHARS
+    n = within
+    while n and start and low[start - 1] == value[n - 1] and low[start - 1] in _OF_KEYS:
+        start, n = start - 1, n - 1
+    n = within + PART_CHARS
+    while n < len(value) and end < len(low) and low[end] == value[n] and low[end] in _OF_KEYS:
+        end, n = end + 1, n + 1
+    return start, end
 
 
 def _parts(value: str) -> Iterable[str]:

@@ -11,11 +11,17 @@ from functools import cache
 from typing import NamedTuple
 
 from agentsignals.redaction.issuers import DASHED, HEX, ISSUERS, UPPER, Issuer
-from agentsignals.redaction.spans import Span, places
+from agentsignals.redaction.spans import BEGINS, Span, places
 from agentsignals.redaction.values import is_random
 
-_BREAK = r"(?>(?:\\?\r?\n|(?:\\{1,2}r)?\\{1,2}n)[ \t]{0,40}(?:\d{1,6}[→\t])?[+>|#-]?[ \t]{0,40})"
-"""A line's end, written or escaped, and what stands before the next line of a diff, a quote, a numbered listing.
+_LITERALS = r"\\{0,2}[\"'][ \t]{0,3}(?:\+[ \t]{0,3}(?:\r?\n)?|\r?\n|\\{1,2}n)[ \t]{0,40}\\{0,2}[\"']"
+"""Between two literals of a program that are one: a plus, or the line's end."""
+_BREAK = (
+    r"(?>(?:[\\=]?\r?\n|(?:\\{1,2}r)?\\{1,2}n)[ \t]{0,40}(?:\d{1,6}[→\t])?[+>|#-]?[ \t]{0,40}"
+    rf"|{_LITERALS})"
+)
+"""A line's end, written or escaped, also as mails (quoted-printable) write it, and what stands before the next line of
+a diff, a quote, a numbered listing; or where a program joins two literals.
 
 Atomic: a dash after it is read in one way only, or a text of dashes would be read in endlessly many.
 """
@@ -75,7 +81,7 @@ _ENDS = "_-."
 """A beginning is looked for by its last character, which is rare in texts: its first ones are not."""
 _ENDED = sorted((p for p in _BEGINNINGS if p[-1] in _ENDS), key=lambda p: (-len(p), p))
 _LENGTHS = sorted({len(p) for p in _ENDED}, reverse=True)
-_FOLLOWS = r"(?=[\w%+/=.-]{10}|[\w%+/=.-]{0,9}[\\\r\n])"
+_FOLLOWS = r"(?=[\w%+/=.-]{10}|[\w%+/=.-]{0,9}[\\\r\n\"'])"
 
 
 def _ended_in(last: str) -> re.Pattern[str]:
@@ -111,13 +117,13 @@ _BROKEN_TOO = tuple(map(re.compile, ("I(?:A(?<=A[KSB]IA)|za(?<=AIza))", "CCA(?<=
 _BARE: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("eyJ", re.compile(rf"(?:{DASHED}|{_BREAK}){{8,8000}}\.(?:[\w.-]|{_BREAK}(?=[\w-]{{1,200}}\.)){{4,8000}}"
                        rf"(?:{_BREAK}{_RUNS_ON}[\w.-]{{8,400}}(?![\w:(])){{0,60}}")),
-    ("hooks.slack.com/", re.compile(r"(?:services|workflows|triggers)/" + _at_least("[A-Za-z0-9_/+-]", 16))),
+    ("hooks.slack.com/", re.compile("(?i:services|workflows|triggers)/" + _at_least("[A-Za-z0-9_/+-]", 16))),
     ("/api/webhooks/", re.compile(r"\d{10,24}/" + _at_least(DASHED, 20))),
     ("sig=", re.compile(r"[A-Za-z0-9%+/=_-]{20,200}")),
 )  # fmt: skip
-"""A needle, and what follows it."""
+"""A needle, and what follows it: one in small letters stands in any."""
 _IN_RUN = re.compile(
-    r"(?<![A-Za-z0-9])(?:[A-Za-z0-9]{14}\.atlasv1\.[\w=-]{60,70}"
+    r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))(?:[A-Za-z0-9]{14}\.atlasv1\.[\w=-]{60,70}"
     r"|[0-9a-f]{32}-us\d{1,2}(?![0-9A-Za-z])"
     r"|[A-Za-z0-9_~.-]{3}\dQ~[A-Za-z0-9_~.-]{31,34}"
     r"|eyj[\w-]{16,8000}\.[\w-]{16,8000}\.[\w-]{16,8000}"
@@ -134,7 +140,7 @@ _RUN_WORD = re.compile(r"[\w-]*")
 _BOT = re.compile(_exactly(DASHED, 35))
 _BOT_ID = re.compile(r"(?<!\d)\d{6,12}\Z")
 _DISCORD = re.compile(r"\.[\w-]{6}\.[\w-]{27,80}(?![\w-])")
-_DISCORD_ID = re.compile(r"(?<![\w-])[MNO][\w-]{22,27}\Z")
+_DISCORD_ID = re.compile(rf"{BEGINS}[MNO][\w-]{{22,27}}\Z", re.I)
 
 _PEM_NAMES = ("PRIVATE KEY", "private key")
 _PEM_HEAD = re.compile(r"(?i:-----BEGIN [A-Z0-9 ]{0,40})\Z")
@@ -214,7 +220,9 @@ def in_run(text: str, start: int, end: int) -> Iterator[Span]:
         at = piece.start()
         if at < done:
             continue
-        for prefix in _BY_START.get(piece[0][:_START_CHARS], ()):
+        if text[at] in "nrt" and text[at - 1 : at] == "\\":  # an escaped line end or tab
+            at += 1
+        for prefix in _BY_START.get(text[at : at + _START_CHARS], ()):
             if text.startswith(prefix, at) and _begins_word(text, at):
                 shape = _shape(prefix)
                 found = shape.body.match(text, at + len(prefix))
@@ -223,19 +231,21 @@ def in_run(text: str, start: int, end: int) -> Iterator[Span]:
                     yield Span(at, done, "key")
                     break
     said = text[start:end]
-    for needle, pattern in _BARE:
-        if needle in said:
-            yield from _after(text, start, end, needle, pattern)
-    yield from _bots(text, start, end)
     low = said.lower()
+    for needle, pattern in _BARE:
+        among = low if needle.islower() else said
+        if needle in among:
+            yield from _after(text, start, among, needle, pattern)
+    yield from _bots(text, start, end)
     if any(sign in low for sign in _SIGNS) or ":" in text[end : end + 1]:
         for hit in _IN_RUN.finditer(text, start, min(len(text), end + 40)):
             yield Span(*hit.span(), "key")
 
 
 def _bots(text: str, start: int, end: int) -> Iterator[Span]:
-    """Keys of Telegram's and Discord's bots, which begin with a number."""
-    number = _BOT_ID.search(text, max(0, start - 13), start - 1) if text.startswith(":AA", max(0, start - 1)) else None
+    """Keys of Telegram's and Discord's bots, which begin with a number, in any case."""
+    begins = text[max(0, start - 1) : start + 2].lower() == ":aa"
+    number = _BOT_ID.search(text, max(0, start - 13), start - 1) if begins else None
     if number and (found := _BOT.match(text, start)):
         yield Span(number.start(), found.end(), "key")
     for hit in _DISCORD.finditer(text, start, end):
@@ -243,16 +253,16 @@ def _bots(text: str, start: int, end: int) -> Iterator[Span]:
             yield Span(number.start(), hit.end(), "key")
 
 
-def _after(text: str, start: int, end: int, needle: str, pattern: re.Pattern[str]) -> Iterator[Span]:
+def _after(text: str, start: int, among: str, needle: str, pattern: re.Pattern[str]) -> Iterator[Span]:
+    """What follows a needle in a run that begins at `start`. `among`: the run; in small letters, where any will do."""
     done = start
-    at = text.find(needle, start, end)
-    while at >= 0:
+    for within in places(among, needle):
+        at = start + within
         if at >= done and (_begins_word(text, at) or needle[-1] == "/"):
             found = pattern.match(text, at + len(needle))
             done = found.end() if found else _run_end(text, at)
             if found:
                 yield Span(at, done, "key")
-        at = text.find(needle, max(at + 1, done), end)
 
 
 def _run_end(text: str, at: int) -> int:

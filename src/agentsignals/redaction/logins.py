@@ -8,7 +8,7 @@ from binascii import Error as NotBase64
 from collections.abc import Iterator
 
 from agentsignals.redaction.spans import Span, places
-from agentsignals.redaction.values import is_variable
+from agentsignals.redaction.values import is_known, is_random, is_variable
 
 _LOGIN = re.compile(r"[^\s/@:\"'<>]{0,200}:[^\s/@\"'<>]{1,200}(?=@)|[\w-]{16,255}(?=@)")
 _VARIABLE = re.compile(r"(?:\A|:)(?:\$?\{|\$\(|\$[A-Z_]+\Z|\[)")
@@ -20,8 +20,10 @@ _NEXT = r"(?:\s|\\{1,2}[nrt]){1,8}(?:\d{1,6}[→\t:|]\s{0,4})?(?:[+>|#-]{1,3}\s{
 """Between two words of a file: blanks, the line's end, and what a listing, a diff or a quote puts before a line."""
 
 
-_OPTIONS = frozenset("pPawuU")
-"""First letters of options that say a password."""
+_OPTIONS = re.compile(" -[pPawuU]")
+"""Options that say a password begin so."""
+_WORD = r"(?:\b|(?<=\\[nrt]))"
+"""Where a command's name begins: also after an escaped line end or tab."""
 _OF_COMMANDS = tuple(
     (signs.split(), re.compile(pattern))
     for signs, pattern in (
@@ -29,33 +31,33 @@ _OF_COMMANDS = tuple(
             "curl wget",
             r"(?:-u|-U|--user|--proxy-user)[ =]?[\"']?(?P<value>[^\s\"':@/]{1,80}:(?!\d{1,5}\b)[^\s\"'$]{3,200})",
         ),
-        ("mysql maria mycli", rf"(?i:\b(?:mysql|maria|mycli)[\w-]*)\b{_SAME_COMMAND}\s-p(?!rotocol|ort){_VALUE}"),
-        ("sshpass", rf"(?i:\bsshpass)\s+{_SAME_COMMAND}-p\s*{_VALUE}"),
-        ("login", rf"(?i:\blogin)\b{_SAME_COMMAND}\s(?:-p|-password|--password|--token)[ =]{{1,3}}{_VALUE}"),
-        ("redis-cli", rf"\bredis-cli\b{_SAME_COMMAND}\s-a\s+{_VALUE}"),
-        ("mongo cqlsh", rf"\b(?:mongo\w*|cqlsh)\b{_SAME_COMMAND}\s-p\s+{_VALUE}"),
-        ("sqlcmd bcp isql", rf"\b(?:sqlcmd|bcp|isql)\b{_SAME_COMMAND}\s-P\s*{_VALUE}"),
-        ("ldap", rf"\bldap\w+\b{_SAME_COMMAND}\s-w\s+{_VALUE}"),
-        ("plink pscp psftp", rf"\b(?:plink|pscp|psftp)\b{_SAME_COMMAND}\s-pw\s+{_VALUE}"),
-        ("ipmitool", rf"\bipmitool\b{_SAME_COMMAND}\s-P\s*{_VALUE}"),
-        ("smb", rf"\b(?:smbclient|smbmap)\b{_SAME_COMMAND}\s-U\s*[\"']?[^\s%\"']{{1,60}}%{_VALUE}"),
+        ("mysql maria mycli", rf"(?i:{_WORD}(?:mysql|maria|mycli)[\w-]*)\b{_SAME_COMMAND}\s-p(?!rotocol|ort){_VALUE}"),
+        ("sshpass", rf"(?i:{_WORD}sshpass)\s+{_SAME_COMMAND}-p\s*{_VALUE}"),
+        ("login", rf"(?i:{_WORD}login)\b{_SAME_COMMAND}\s(?:-p|-password|--password|--token)[ =]{{1,3}}{_VALUE}"),
+        ("redis-cli", rf"{_WORD}redis-cli\b{_SAME_COMMAND}\s-a\s+{_VALUE}"),
+        ("mongo cqlsh", rf"{_WORD}(?:mongo\w*|cqlsh)\b{_SAME_COMMAND}\s-p\s+{_VALUE}"),
+        ("sqlcmd bcp isql", rf"{_WORD}(?:sqlcmd|bcp|isql)\b{_SAME_COMMAND}\s-P\s*{_VALUE}"),
+        ("ldap", rf"{_WORD}ldap\w+\b{_SAME_COMMAND}\s-w\s+{_VALUE}"),
+        ("plink pscp psftp", rf"{_WORD}(?:plink|pscp|psftp)\b{_SAME_COMMAND}\s-pw\s+{_VALUE}"),
+        ("ipmitool", rf"{_WORD}ipmitool\b{_SAME_COMMAND}\s-P\s*{_VALUE}"),
+        ("smb", rf"{_WORD}(?:smbclient|smbmap)\b{_SAME_COMMAND}\s-U\s*[\"']?[^\s%\"']{{1,60}}%{_VALUE}"),
         ("pass:", rf"\s-pass\w{{0,4}}\s+pass:{_VALUE}"),
-        ("zip", rf"\b(?:zip|unzip)\b{_SAME_COMMAND}\s-P\s*{_VALUE}"),
+        ("zip", rf"{_WORD}(?:zip|unzip)\b{_SAME_COMMAND}\s-P\s*{_VALUE}"),
     )
 )
 """Options of commands: small letters one of which the text has, and where in it the password is."""
 _OF_PASSWORDS = tuple(
     (sign.split(), re.compile(pattern))
     for sign, pattern in (
-        ("htpasswd", rf"\bhtpasswd\b\s+-\w*b\w*\s+\S+\s+\S+\s+{_VALUE}"),
-        ("password-stdin", rf"\becho\s+(?:-n\s+)?{_VALUE}\s*\|[^\n]{{0,80}}--password-stdin"),
-        ("password", rf"\b(?:machine{_NEXT}\S{{1,200}}|default){_NEXT}(?:(?:login|account){_NEXT}\S{{1,200}}{_NEXT})"
-                     rf"{{1,2}}password{_NEXT}{_VALUE}"),
+        ("htpasswd", rf"{_WORD}htpasswd\b\s+-\w*b\w*\s+\S+\s+\S+\s+{_VALUE}"),
+        ("password-stdin", rf"{_WORD}echo\s+(?:-n\s+)?{_VALUE}\s*\|[^\n]{{0,80}}--password-stdin"),
+        ("password", rf"{_WORD}(?:machine{_NEXT}\S{{1,200}}|default){_NEXT}"
+                     rf"(?:(?:login|account){_NEXT}\S{{1,200}}{_NEXT}){{1,2}}password{_NEXT}{_VALUE}"),
     )
 )  # fmt: skip
 """Places in texts that speak of a password: as above."""
-_SUDO = re.compile(rf"\becho\s+(?:-n\s+)?{_VALUE}\s*\|\s*sudo\s+-\w*S")
-_IDENTIFIED = re.compile(rf"(?i:\bidentified\s+(?:with\s+\S+\s+)?by\s+){_VALUE}")
+_SUDO = re.compile(rf"{_WORD}echo\s+(?:-n\s+)?{_VALUE}\s*\|\s*sudo\s+-\w*S")
+_IDENTIFIED = re.compile(rf"(?i:{_WORD}identified\s+(?:with\s+\S+\s+)?by\s+){_VALUE}")
 
 
 def spans(text: str, low: str) -> Iterator[Span]:
@@ -68,22 +70,33 @@ def spans(text: str, low: str) -> Iterator[Span]:
         if sign in low:
             for at in places(low, sign):
                 hit = encoded.match(text, at)
-                if hit and is_login(hit["value"]):
+                if hit and (is_login(hit["value"]) or _is_folded(hit["value"])):
                     yield Span(*hit.span("value"), "login")
-    options = any(text[at + 2 : at + 3] in _OPTIONS for at in places(text, " -"))
+    options = _OPTIONS.search(text) is not None
     for asked, ways in ((options, _OF_COMMANDS), ("passw" in low, _OF_PASSWORDS)):
         for signs, pattern in ways if asked else ():
             if any(sign in low for sign in signs):
-                yield from _passwords(text, pattern)
+                yield from _passwords(text, low, signs, pattern)
     for sign, pattern in (("sudo -s", _SUDO), ("identified", _IDENTIFIED)):
         if sign in low:
-            yield from _passwords(text, pattern)
+            yield from _passwords(text, low, [sign], pattern)
 
 
-def _passwords(text: str, pattern: re.Pattern[str]) -> Iterator[Span]:
+def _passwords(text: str, low: str, signs: list[str], pattern: re.Pattern[str]) -> Iterator[Span]:
+    """The passwords after a pattern, which is written in small letters; a text may be in capitals as a whole."""
     for hit in pattern.finditer(text):
         if not is_variable(hit["value"]):
             yield Span(*hit.span("value"), "login")
+    if any(sign.upper() in text for sign in signs):
+        for hit in pattern.finditer(low):
+            start, end = hit.span("value")
+            if text[hit.start() : start].isupper() and not is_variable(text[start:end]):
+                yield Span(start, end, "login")
+
+
+def _is_folded(encoded: str) -> bool:
+    """Whether it may be base64 in letters of one case, which says nothing any more and is guessed from what it said."""
+    return encoded in (encoded.lower(), encoded.upper()) and is_random(encoded, 20) and not is_known(encoded)
 
 
 def is_login(encoded: str) -> bool:

@@ -20,14 +20,14 @@ _NEEDLES: tuple[tuple[str, Word], ...] = (
     *((needle, "key") for needle in ("redential", "_auth", "_sid")),
 )
 """Parts of names, in small letters, and how much they say. Of keys, `_key` finds which are secret."""
-_KEY = re.compile(r"[kK](?:ey|EY)")
 _OPENS = ("api", "access", "account", "private")
 """Keys that open something; of others only the value tells."""
 _LINE_END = r"(?:\\?\r?\n|\\{1,2}n)"
 _JOINT = re.compile(
     r"(?P<rest>[\w-]{0,40})(?:\\{0,4}[\"'`])?[\])*]{0,3}[ \t]{0,24}"
     r"(?P<op>:=|=>|->|={1,2}|:|\||>|,|\bis\b|\bwas\b|(?=[ \t]))[*]{0,3}"
-    rf"(?P<gap>[ \t]{{0,24}}(?:(?:[>|][-+]?)?{_LINE_END}[ \t+|#-]{{0,40}})?)[*(]{{0,3}}[brfu]{{0,2}}(?=[^\s])"
+    rf"(?P<gap>[ \t]{{0,24}}(?:(?:[>|][-+]?)?{_LINE_END}[ \t+|#-]{{0,40}})?)[*(]{{0,3}}"
+    r"(?:[bBrRfFuU]{1,2}(?=\\{0,4}[\"'`]))?(?=[^\s])"
 )
 """The rest of a name, and what is between it and a value."""
 _QUOTE = re.compile(r"\\{0,4}[\"'`]")
@@ -35,6 +35,8 @@ _MOST_QUOTED = 2000
 _BARE_CHAR = r"(?:(?!&\w+=|\\{1,4}[\"'`]|\\[nrt])[^\s\"'`;<>,)\]}])"
 _BARE, _BARE_REST = re.compile(f"{_BARE_CHAR}{{6,200}}"), re.compile(f"{_BARE_CHAR}{{0,4000}}")
 """A value without quotes: so much of it tells whether it is one, and only then its rest is looked for."""
+_CUT = re.compile(r"[|]|[^\0-\x7f]")
+"""Where a value may end that is no secret as it stands: a table's cell, a command, another script."""
 _TELLS = frozenset((":", "=", ":=", "=>"))
 """What stands between a name and its value, and nowhere else."""
 _NAME = re.compile(r"[\w.-]{0,40}\Z")
@@ -70,7 +72,7 @@ def spans(text: str, low: str) -> Iterator[Span]:
     for needle, word in _NEEDLES:
         if (passes or "ass" not in needle) and (authorizes or needle != "_auth") and needle in low:
             yield from _values(text, ((at, needle, word) for at in places(low, needle)))
-    yield from _values(text, _keys(text))
+    yield from _values(text, _keys(text, low))
     for part, pattern in _HEADERS:
         if (authorizes or part == "bearer") and part in low:
             for at in places(low, part):
@@ -89,7 +91,7 @@ def names_a_secret(name: str) -> Word | None:
     """What a name says of its value: the strongest word in it; None when nothing."""
     low = name.lower()
     found = next((word for needle, word in _NEEDLES if needle in low), None)
-    found = found or next((word for _, _, word in _keys(name)), None)
+    found = found or next((word for _, _, word in _keys(name, low)), None)
     return None if found is None or _speaks_of_other(name) else found
 
 
@@ -102,14 +104,16 @@ def _values(text: str, named: Iterable[tuple[int, str, Word]]) -> Iterator[Span]
             yield span
 
 
-def _keys(text: str) -> Iterator[tuple[int, str, Word]]:
+def _keys(text: str, low: str) -> Iterator[tuple[int, str, Word]]:
     """Where a name speaks of a key: one that opens something, or any other that is a word of its own in it."""
-    for hit in _KEY.finditer(text):
-        at = hit.start()
-        if text[max(0, at - 8) : at].rstrip("_-").lower().endswith(_OPENS):
-            yield at, hit[0], "token"
-        elif hit[0][0] == "K" or text[max(0, at - 1) : at] in ("_", "-"):
-            yield at, hit[0], "key"
+    for at in places(low, "key"):
+        word = text[at : at + 3]
+        if word[1:] not in ("ey", "EY"):
+            continue
+        if low[max(0, at - 8) : at].rstrip("_-").endswith(_OPENS):
+            yield at, word, "token"
+        elif word[0] == "K" or text[max(0, at - 1) : at] in ("_", "-"):
+            yield at, word, "key"
 
 
 def _value(text: str, at: int, needle: str, word: Word) -> Span | None:
@@ -130,7 +134,9 @@ def _value(text: str, at: int, needle: str, word: Word) -> Span | None:
         return None
     called = not quoted and text[end : end + 1] in ("(", "[")
     if called or not is_secret(word, name, value, quoted=quoted):
-        return None
+        cut = None if called or quoted else _CUT.search(value)
+        is_cut = cut and is_secret(word, name, value[: cut.start()], quoted=False)
+        return Span(start, start + cut.start(), "secret") if cut and is_cut else None
     rest = None if quoted else _BARE_REST.match(text, end)
     return Span(start, max(end, len(text[: rest.end()].rstrip(".:\\"))) if rest and rest[0] else end, "secret")
 

@@ -8,11 +8,10 @@ import re
 from collections.abc import Iterator
 from ipaddress import AddressValueError, IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
-from agentsignals.redaction.spans import Span, places
+from agentsignals.redaction.spans import BEGINS, SIGN, Span, places
 
-_SIGN = r"(?:(?<=(?<![\w.+-])[+-])|(?<=(?<![\w.+-])[+-]{2})|(?<=\\[nr][+-]))"
-"""After the sign that a diff puts before a line."""
-_LOCAL = re.compile(rf"(?:(?<=\\[nrt])|(?<![\w.+-])|{_SIGN})[A-Za-z0-9_][\w.+-]{{0,63}}\Z")
+_ENDS = r"(?![A-Za-z0-9_-]|\.\d)"
+_LOCAL = re.compile(rf"(?:(?<=\\[nrt])|(?<![A-Za-z0-9_.+-])|{SIGN})[A-Za-z0-9_][\w.+-]{{0,63}}\Z")
 _DOMAIN = re.compile(r"(?!\d+\.\d)(?:[\w-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![\w-])")
 _NOBODY = frozenset(("git", "noreply", "no-reply", "actions", "bot"))
 """Local parts of addresses that nobody reads."""
@@ -27,7 +26,9 @@ _ROUTE = re.compile(
 )
 """What stands after `/users/` in addresses of programs, where it names nobody."""
 _PLACE = re.compile(r"/[\w.-]")
-_NO_PLACE = re.compile(r"(?:[\w.~}*)-]|(?i:get|post|put|patch|delete|head|route)\W{1,4})\Z")
+_NO_PLACE = re.compile(
+    rf"(?:(?!{SIGN})(?<=[\w.~}})*-])(?<!\\[nrt])|(?i:get|post|put|patch|delete|head|route)\W{{1,4}})\Z"
+)
 _USER = re.compile(r"(?!\[)[^\s/\\\"'`:;,<>()\[\]{}|*?$%&=]{1,64}")
 _FOLDER_USER = re.compile(r"(?!\[)[^\s/\\\"'`:;,<>()\[\]{}|*?$%&=-]{1,64}")
 _PATH_BEFORE = re.compile(r"[\w./~:+-]*")
@@ -39,7 +40,7 @@ _WINDOWS = re.compile(r"[A-Za-z]:\\{1,8}\Z")
 _MUNGED = re.compile(r"(?:^|(?<=[/\\\s\"'`]))(?:-|[A-Za-z]--)\Z")
 
 _NUMBERS = re.compile(r"[0-9][0-9 ().-]{6,}[0-9]")
-_IPV4 = re.compile(rf"(?:(?<![\w.-])|{_SIGN})\d{{1,3}}(?:\.\d{{1,3}}){{3}}(?![\w-]|\.\d)")
+_IPV4 = re.compile(rf"{BEGINS}\d{{1,3}}(?:\.\d{{1,3}}){{3}}{_ENDS}")
 _VERSION = re.compile(r"(?:[=<>~^!]=|ersions?\W{0,4}|release\W{1,3})\Z")
 _NOT_PUBLIC_V4 = tuple(
     map(
@@ -57,23 +58,24 @@ _NOT_PUBLIC_V6 = tuple(map(IPv6Network, ("2001:2::/48", "2001:db8::/32", "3fff::
 """The same of 2000::/3: for benchmarks and for documents. An address that holds an IPv4 address (2002::/16, 2001::/32)
 tells of a machine as that does."""
 _COLONS = re.compile(r":[0-9a-fA-F]{0,4}:")
-_BEFORE_ADDRESS = frozenset(" [\"'`(/=<@,|>*\t\n+-")
+_BEFORE_ADDRESS = re.compile(r"(?:\A|[^A-Za-z0-9_.:]|(?<![0-9A-Fa-f:]):|\\[nrt])\Z")
 _IPV6 = re.compile(r"[23][0-9a-fA-F]{3}:[0-9a-fA-F:]{4,34}")
 _CARD = re.compile(
-    rf"(?:(?<![\w.-])|{_SIGN})"
+    rf"{BEGINS}"
     r"(?:[3-6]\d{3}([ -]?)\d{4}\1\d{4}\1\d{4}|3[47]\d{2}([ -]?)\d{6}\2\d{5}|3[068]\d{2}([ -]?)\d{6}\3\d{4})"
-    r"(?![\w-]|\.\d)"
+    rf"{_ENDS}"
 )
 _PHONE = re.compile(
-    rf"(?:(?<![\w.+-])|{_SIGN})"
-    r"(?:(?:\(\d{3}\) ?\d{3}[-. ]\d{4}|\d{3}([-.])\d{3}\1\d{4})(?![\w-]|\.\d)"
-    r"|(?:\+|00)[1-9]\d{0,2}[ .-]\(?\d{1,4}\)?(?:[ .-]?\d{2,4}){2,5}(?![\w-]|\.\d))"
-    rf"|(?:(?<=[ \t(:\"'`=,|>])|{_SIGN}|\A(?=\+\d+\Z))"
-    r"\+[1-9]\d{9,13}(?![\w-]|\.\d)"
+    rf"(?:(?<![A-Za-z0-9_.+-])|(?<=\\[nrt])|{SIGN})"
+    r"(?:(?:\(\d{3}\) ?\d{3}[-. ]\d{4}|\d{3}([-.])\d{3}\1\d{4})"
+    r"|(?:\+|00)[1-9]\d{0,2}[ .-]\(?\d{1,4}\)?(?:[ .-]?\d{2,4}){2,5})"
+    rf"{_ENDS}|(?:(?<=[ \t(:\"'`=,|>]|[^\0-\x7f])|{SIGN}|\A(?=\+\d+\Z))"
+    rf"\+[1-9]\d{{9,13}}{_ENDS}"
 )
 _ACCOUNT_CHARS = 20
-_ACCOUNT = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?= ?[A-Z0-9]{4})")
-_ACCOUNT_REST = re.compile(r"(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Za-z0-9])")
+_GROUPS = 3
+_ACCOUNT = re.compile(r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))[A-Z]{2}\d{2}(?= ?[A-Z0-9]{4})", re.I)
+_ACCOUNT_REST = re.compile(r"(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Za-z0-9])", re.I)
 
 
 def spans(text: str, low: str) -> Iterator[Span]:
@@ -117,9 +119,13 @@ def _users(text: str, low: str) -> Iterator[Span]:
 
 
 def _path_before(text: str, at: int) -> str:
-    """The path that ends here. It is looked for backwards: from before, each of its places would be tried."""
+    """The path that ends here, without the signs of a diff or an escaped line end before it. It is looked for
+    backwards: from before, each of its places would be tried."""
     found = _PATH_BEFORE.match(text[max(0, at - 120) : at][::-1])
-    return found[0][::-1] if found else ""
+    path = found[0][::-1] if found else ""
+    if path[:1] in ("n", "r", "t") and text[at - len(path) - 1 : at - len(path)] == "\\":
+        path = path[1:]
+    return path if path.strip("+-") else ""
 
 
 def _is_route(text: str, at: int, user: re.Match[str]) -> bool:
@@ -152,14 +158,14 @@ def _numbers(text: str) -> Iterator[Span]:
 def _addresses_v6(text: str) -> Iterator[Span]:
     done = 0
     for colon in _COLONS.finditer(text):
-        at = colon.start() - 4
-        if at < done or text[at] not in "23" or (at and text[at - 1] not in _BEFORE_ADDRESS):
-            continue
-        found = _IPV6.match(text, at)
-        told = found[0].rstrip(":") if found else ""
-        if _is_public_v6(told):
-            done = at + len(told)
-            yield Span(at, done, "address")
+        for at in (colon.start() - 4, colon.start() + 1):  # a colon may stand before an address, too
+            if at < done or text[at] not in "23" or not _BEFORE_ADDRESS.search(text, max(0, at - 2), at):
+                continue
+            found = _IPV6.match(text, at)
+            told = found[0].rstrip(":") if found else ""
+            if _is_public_v6(told):
+                done = at + len(told)
+                yield Span(at, done, "address")
 
 
 def _is_public_v4(told: str) -> bool:
@@ -186,6 +192,9 @@ def _checks(told: str) -> bool:
 
 
 def _is_account(told: str) -> bool:
-    """The check of ISO 13616: the number, its first four places last and letters as numbers, is 1 modulo 97."""
+    """The check of ISO 13616: the number, its first four places last and letters as numbers, is 1 modulo 97. In small
+    letters, of which hashes have more, it is written in groups, or of digits."""
     bare = told.replace(" ", "")
+    if not told.isupper() and not bare[2:].isdigit() and told.count(" ") < _GROUPS:
+        return False
     return 15 <= len(bare) <= 34 and int("".join(str(int(c, 36)) for c in bare[4:] + bare[:4])) % 97 == 1

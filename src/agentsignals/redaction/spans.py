@@ -11,6 +11,11 @@ from typing import NamedTuple
 _MASK = re.compile(
     r"\[(?P<kind>account|address|card|cut|key|login|mail|phone|private key|secret|user)(?P<who>-[0-9a-f]{8})?\]"
 )
+SIGN = r"(?:(?<=(?<![\w.+-])[+-])|(?<=(?<![\w.+-])[+-]{2})|(?<=\\[nr][+-]))"
+"""After the sign that a diff puts before a line."""
+BEGINS = rf"(?:(?<![A-Za-z0-9_.-])|(?<=\\[nrt])|{SIGN})"
+"""Where nothing runs into what follows: letters of scripts without blanks between words don't, nor does an escaped
+line end or tab."""
 _JUDGED = frozenset(("login", "secret"))
 """Kinds that what a value looks like decides on."""
 

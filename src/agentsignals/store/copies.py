@@ -43,7 +43,7 @@ def write_tables(store: Store, folder: Path, ids: set[str], mask: Mask | None = 
         with pq.ParquetWriter(folder / f"{name}.parquet", schema, compression="zstd") as writer:
             for table in _parts(store, name, schema):
                 found = table if whole else _chosen(table, wanted, kept)
-                found = _masked(found, mask) if mask else found
+                found = masked(found, mask) if mask else found
                 counted[name] += found.num_rows
                 if found.num_rows:
                     writer.write_table(found)
@@ -107,7 +107,7 @@ def _of_sessions(table: pa.Table, wanted: set[str]) -> pa.Table:
     return table.set_column(at, field, pa.array(kept, field.type)).filter(pa.array([bool(ids) for ids in kept]))
 
 
-def _masked(table: pa.Table, mask: Mask) -> pa.Table:
+def masked(table: pa.Table, mask: Mask) -> pa.Table:
     """Every text of every column masked, each distinct one once; without hashes of what was not masked."""
     if "signal" in table.schema.names:
         table = table.filter(pc.invert(pc.is_in(table.column("signal"), pa.array(_PRINTS))))

@@ -1,0 +1,127 @@
+"""What stands directly before, after or within a secret hides none: signs, colours, escapes, characters nobody sees."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+from collections.abc import Callable
+
+import pytest
+
+from agentsignals.redaction import Redactor
+from tests.planted_secrets import KINDS, Secret, pieces
+from tests.test_redaction_issuers import SAMPLES, sample
+
+BEFORE = {
+    "a diff's -": "x\n-", "a diff's +": "x\n+", "a first -": "-", "two": "++", "an escaped diff": "x\\n-",
+    "a line": "x\n", "an escaped line": "x\\n", "twice escaped": "x\\\\n", "an escaped tab": "x\\t", "CRLF": "x\\r\\n",
+    "a listing": "    12\t-", "a number": "12→", "=": "x=", ":": "x:", "(": "f(", "[": "[", "{": "{", ",": "a,",
+    ";": ";",
+    "|": "a|", "`": "`", '"': '"', "'": "'", '\\"': '\\"', "<": "<", ">": ">", "@": "@", "#": "#", "$": "$", "&": "a&",
+    "!": "!", "?": "?", "a colour": "\x1b[31m", "two colours": "\x1b[1;32m\x1b[K", "a colour in JSON": "\\u001b[31m",
+    "a colour in Python": "\\x1b[0m", "a colour in C": "\\033[0m", "a colour in bash": "\\e[0m",
+    "a diff in colours": "\x1b[31m-", "a coloured diff in JSON": "\\u001b[32m+", "no width": "\u200b",
+    "a mark": "\ufeff", "a wide blank": "\u00a0",
+}  # fmt: skip
+AFTER = {
+    "a line": "\nx", "an escaped line": "\\n", '"': '"', '\\"': '\\"}', "`": "`", "a colour": "\x1b[0m",
+    "a colour in JSON": "\\u001b[0m", "\\": "\\", ",": ",", ")": ")", "]": "]", ".": ".", ";": ";", "|": "|",
+    "&": "&a=1",
+    "<": "</a>", "*": "**", "~": "~~", "no width": "\u200b", "another script": "。", "a diff's +": "\\n+x",
+}  # fmt: skip
+WITHIN: dict[str, Callable[[str], str]] = {
+    "what a search found": lambda s: f"\x1b[01;31m\x1b[K{s[: len(s) // 2]}\x1b[m\x1b[K{s[len(s) // 2 :]}",
+    "the same in JSON": lambda s: f"\\u001b[01;31m{s[: len(s) // 2]}\\u001b[m{s[len(s) // 2 :]}",
+    "no width": lambda s: s[:6] + "\u200b" + s[6:9] + "\u2060" + s[9:],
+    "a soft hyphen": lambda s: s[: len(s) // 2] + "\u00ad" + s[len(s) // 2 :],
+    "UTF-16 read as bytes": lambda s: s.encode("utf-16-le").decode("latin-1"),
+    "base64 of JSON": lambda s: base64.b64encode(json.dumps({"a": 1, "item": s}).encode()).decode(),
+    "base64 for addresses, without its end": lambda s: base64.urlsafe_b64encode(
+        json.dumps({"item": s, "n": "ÿ"}).encode()).decode().rstrip("="),
+    "JSON in JSON in JSON": lambda s: json.dumps(json.dumps(json.dumps({"a": s}))),
+    "quoted-printable": lambda s: s[: len(s) // 2] + "=\n" + s[len(s) // 2 :],
+    "two literals": lambda s: f'"{s[: len(s) // 2]}" + "{s[len(s) // 2 :]}"',
+    "two literals on two lines": lambda s: f"x = ('{s[: len(s) // 2]}'\n     '{s[len(s) // 2 :]}')",
+}  # fmt: skip
+SHAPED = [kind for kind, make in KINDS.items() if make(random.Random(0)).breaks]  # noqa: S311  (draws, no secret)
+
+
+def secrets(*kinds: str) -> list[tuple[str, Secret]]:
+    return [(kind, KINDS[kind](random.Random(f"{kind} edges"))) for kind in kinds or KINDS]  # noqa: S311  (as above)
+
+
+def said(secret: Secret) -> str:
+    return f"{secret.name}=" * bool(secret.name) + secret.around[0] + secret.value + secret.around[1]
+
+
+def left(secret: Secret, told: str) -> bool:
+    """Whether eight characters in a row are there, also with what nobody sees taken out again."""
+    bare = told.replace("\0", "").replace("\u200b", "").replace("\u2060", "").replace("\u00ad", "")
+    return any(p in text for p in pieces(secret) for text in (told, bare))
+
+
+@pytest.mark.parametrize("place", BEFORE)
+def test_nothing_before_a_secret_hides_it(place: str) -> None:
+    redactor = Redactor(bytes(32))
+    kinds = [kind for kind, secret in secrets() if left(secret, redactor.plain(BEFORE[place] + said(secret)))]
+    keys = [sample(*one) for one in SAMPLES]
+    assert kinds == []
+    assert [key[:4] for key in keys if key[len(key) // 2 :][:10] in redactor.plain(BEFORE[place] + key)] == []
+
+
+@pytest.mark.parametrize("place", AFTER)
+def test_nothing_after_a_secret_hides_it(place: str) -> None:
+    redactor = Redactor(bytes(32))
+    kinds = [kind for kind, secret in secrets() if left(secret, redactor.plain(said(secret) + AFTER[place]))]
+    keys = [sample(*one) for one in SAMPLES]
+    assert kinds == []
+    assert [key[:4] for key in keys if key[len(key) // 2 :][:10] in redactor.plain(key + AFTER[place])] == []
+
+
+@pytest.mark.parametrize("way", WITHIN)
+def test_a_key_that_is_broken_for_programs_and_whole_for_people_is_one(way: str) -> None:
+    redactor = Redactor(bytes(32))
+    assert [kind for kind, secret in secrets(*SHAPED)
+            if left(secret, redactor.text(f"see {WITHIN[way](secret.value)} there"))
+            or secret.value[-8:] in redactor.text(WITHIN[way](secret.value))] == []  # fmt: skip
+
+
+def test_colours_stay_where_nothing_is_masked() -> None:
+    text = "\x1b[31m-/usr/lib/x.py\x1b[0m \\u001b[1mok\\u001b[0m naïve\u200bword"
+    assert Redactor().plain(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("邮箱jo.doe@example.org，电话13800138000", "邮箱[mail]，电话13800138000"),
+        ("服务器93.184.216.34的", "服务器[address]的"),
+        ("卡号4111 1111 1111 1111。", "卡号[card]。"),
+        ("de75 0168 7804 2642 9907 91", "[account]"),
+        ("MYSQL -U ROOT -P8QLZRVRD2MS PROD", "MYSQL -U ROOT -P[login] PROD"),
+        ("-/users/jodoe/src/app.py\n", "-/users/[user]/src/app.py\n"),
+        ("passphrase=u6o4U!JaT3O9", "passphrase=[secret]"),
+        ("| api_key=a1B2c3D4e5F6g7H8|next|", "| api_key=[secret]|next|"),
+        ("see host:2a01:4f8:10a:1::7 now", "see host:[address] now"),
+        ("\x1b[32m+\x1b[0m jo.doe@example.org", "\x1b[32m+\x1b[0m [mail]"),
+    ],
+)
+def test_what_stands_around_stays(text: str, told: str) -> None:
+    assert Redactor(apart=False).plain(text) == told
+
+
+HARMLESS = (
+    "sha ab12cdef34567890abcdef1234567890 and is20 2024 the year",
+    "\x1b[1m2026-01-02\x1b[0m build 4111 of 1.2.3.4",
+    "std::vector<int>::iterator 12:34:56 2026:03:11",
+    "C:\\new\\table\\readme.md and a\\nb",
+    "auth: useAuthenticationProviderOfTheApp, oauth=authorization_code_grant",
+    "HTTPS://HOOKS.SLACK.COM/HELP MYSQL -P 3306 DOCKER LOGIN",
+    "monkey = turkey_key, keyboard, KEYWORDS",
+)
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_harmless_texts_of_the_same_shapes_stay(text: str) -> None:
+    assert Redactor().plain(text) == text
