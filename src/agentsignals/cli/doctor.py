@@ -11,6 +11,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from agentsignals import __version__, prices
+from agentsignals.cli.output import MEND
 from agentsignals.errors import AgentSignalsError, StoreError
 from agentsignals.sources.local import HOMES, found_homes
 from agentsignals.store import Store, default_folder
@@ -80,6 +81,7 @@ def _store(folder: str | None) -> list[Check]:
     try:
         store = Store(place)
         store.look(thorough=True)
+        strays = store.strays()
     except StoreError as problem:
         status = "problem" if place.is_dir() and any(place.iterdir()) else "missing"
         return [Check("store", status, problem.message, problem.hint)]
@@ -94,7 +96,7 @@ def _store(folder: str | None) -> list[Check]:
     rows += [Check("damaged", "problem", line, MEND) for line in store.warnings]
     rows += [
         Check("stray", "problem", str(path.relative_to(place)), "no part of the store: `doctor --repair` puts it aside")
-        for path in store.strays()
+        for path in strays
     ]
     if not os.access(place, os.W_OK):
         rows.append(Check("store writable", "problem", str(place), "name another folder with --store to ingest"))
@@ -145,10 +147,6 @@ COLLECT_SESSIONS = (
 )
 """What closes the gap, as Agent Signals gives it."""
 
-
-MEND = (
-    "`analyze` reads it again where its sources are there; `doctor --repair` does, and puts aside what can't be mended"
-)
 
 SKIP_ADVICE = {
     "cut_line": "the last line of a file is cut: its agent may still be writing; run again later",

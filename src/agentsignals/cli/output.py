@@ -18,6 +18,11 @@ from agentsignals.words.text import inert, visible_in_json
 
 MAX_CELL = 60
 _heard: list[str] = []
+MEND = (
+    "`agentsignals analyze` reads again what its sources still hold; `agentsignals doctor --repair` also puts aside"
+    " what can't be mended."
+)
+"""What helps a damaged store."""
 
 
 @contextmanager
@@ -30,8 +35,10 @@ def warnings_shown() -> Iterator[None]:
         def emit(self, record: logging.LogRecord) -> None:
             text = record.getMessage()
             if text not in _heard:
-                _heard.append(text)
                 print(f"agentsignals: {text}", file=sys.stderr)
+                if not _heard:
+                    print(f"  {MEND}", file=sys.stderr)
+                _heard.append(text)
 
     handler, logger = Shown(), logging.getLogger("agentsignals.store")
     logger.addHandler(handler)

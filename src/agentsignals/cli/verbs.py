@@ -15,7 +15,7 @@ from agentsignals.cli.output import Bar, figure, json_text, printable, table, wr
 from agentsignals.cli.verb import verbs
 from agentsignals.errors import QueryError, StoreError, UsageError
 from agentsignals.ingest import pipeline
-from agentsignals.store import Store
+from agentsignals.store import Store, place
 
 MOST_ROWS = 1_000_000
 """Rows of a query that are held at once, which a table and a JSON document need; CSV is written row by row."""
@@ -134,12 +134,17 @@ def _inventory(options: argparse.Namespace) -> int:
 
 
 def _with_values(options: argparse.Namespace) -> set[str]:
-    """The signals that the store has values of; none where there is no store."""
+    """The signals that the store has values of; none where there is no store, or, with a warning, none to be read."""
     from agentsignals.store.query import rows
 
     try:
         store = Store(options.store)
-    except StoreError:
+    except StoreError as problem:
+        root = place(options.store)
+        if root.is_dir() and any(root.iterdir()):
+            import logging
+
+            logging.getLogger("agentsignals.store").warning("%s %s", problem.message, problem.hint)
         return set()
     return {path for (path,) in rows(store, "SELECT DISTINCT signal FROM signals WHERE absent IS NULL")[1]}
 

@@ -22,7 +22,7 @@ from agentsignals.model import Absent
 from agentsignals.replicate.claims import Plain, Table, Value
 from agentsignals.report.inputs import Reader
 from agentsignals.store import Store
-from agentsignals.store.query import connect
+from agentsignals.store.query import readable
 from agentsignals.store.selecting import one_select
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ class Ground:
 
     def _store_connection(self) -> duckdb.DuckDBPyConnection | None:
         if self._over_store is None and self._store is not None:
-            self._over_store = connect(self._store)
+            self._over_store = readable(self._store)
         return self._over_store
 
 

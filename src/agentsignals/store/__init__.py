@@ -141,10 +141,14 @@ class Store:
             for name in self.whole(table)
             if table in known.shards[name].tables
         ]
-        across = known.across if table == "signals" else None
-        if across is not None and across.file not in {d.place for d in self.damage}:
-            found.append(self.folder / across.file)
-        return found + (labels.files(self.folder) if table == "labels" else [])
+        if known.across is not None and table == "signals":
+            found += self.sound([self.folder / known.across.file])
+        return found + (self.sound(labels.files(self.folder)) if table == "labels" else [])
+
+    def sound(self, paths: list[Path]) -> list[Path]:
+        """Files beside the shards without those of which something showed that they are damaged."""
+        broken = {self.folder / d.place for d in self.damage}
+        return [path for path in paths if path not in broken]
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -336,12 +340,12 @@ class Store:
         """
         from agentsignals.store.shards import DRAFT  # noqa: PLC0415  (pyarrow is loaded when something is written)
 
-        for path in self._shard_folders():
+        for path in disk.listed(self.folder / FOLDER):
             if path.name.startswith(DRAFT):
                 shutil.rmtree(path, ignore_errors=True)
-            elif path.name in self.manifest.shards:
+            elif path.name in self.manifest.shards or not os.access(path, os.R_OK | os.X_OK):
                 continue
-            elif (path / RETIRED).exists():
+            elif disk.holds(path, RETIRED):
                 if disk.is_old(path / RETIRED):
                     shutil.rmtree(path, ignore_errors=True)
             elif self._is_known(path):
@@ -361,18 +365,14 @@ class Store:
         named = self.manifest.shards
         found = [
             p
-            for p in self._shard_folders()
-            if p.name not in named and not p.name.startswith(DRAFT) and not (p / RETIRED).exists()
+            for p in disk.listed(self.folder / FOLDER)
+            if p.name not in named and not p.name.startswith(DRAFT) and not disk.holds(p, RETIRED)
         ]
         for name, entry in named.items():
             with suppress(OSError):  # a shard that can't be listed is damaged, which is said elsewhere
                 inside = (self.folder / FOLDER / name).iterdir()
                 found += [p for p in inside if p.name not in {f"{t}.parquet" for t in entry.tables} | {RETIRED}]
         return sorted([*found, *parts.load(self.folder).strays()])
-
-    def _shard_folders(self) -> list[Path]:
-        folder = self.folder / FOLDER
-        return sorted(folder.iterdir()) if folder.is_dir() else []
 
     def _is_known(self, shard: Path) -> bool:
         """Whether all sessions of a shard that the index doesn't name are in the store."""

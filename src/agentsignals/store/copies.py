@@ -52,7 +52,8 @@ def write_tables(store: Store, folder: Path, ids: set[str], mask: Mask | None = 
 
 def _parts(store: Store, name: str, schema: pa.Schema) -> Iterator[pa.Table]:
     """A table's rows file by file."""
-    paths = repositories.files(store.folder, name) if name in tables.OF_REPOSITORIES else store.files(name)
+    of_repositories = name in tables.OF_REPOSITORIES
+    paths = store.sound(repositories.files(store.folder, name)) if of_repositories else store.files(name)
     for path in paths:
         if (table := _read(store, path)) is not None:
             yield _as(table, schema)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import time
@@ -105,6 +106,33 @@ def what_is_wrong(path: str, part: Part, thorough: bool = False) -> str:
     return ""
 
 
+def instead_of(path: Path, problem: OSError) -> str:
+    """What stands where a list of the store should be and is none, so that it is made again. StoreError where it may be
+    the list, and can't be opened.
+    """
+    if isinstance(problem, IsADirectoryError):
+        return "is a folder"
+    if problem.errno == errno.ELOOP:
+        return "is a link to itself"
+    raise StoreError(
+        f"{path} can't be read: {(problem.strerror or str(problem)).lower()}.",
+        "Make it readable again, or move it away: it is made again from the files beside it.",
+    ) from problem
+
+
+def listed(folder: Path) -> list[Path]:
+    """What lies in a folder, in order; nothing where there is none. StoreError where nobody may look."""
+    try:
+        return sorted(folder.iterdir()) if folder.is_dir() else []
+    except OSError as problem:
+        raise StoreError(f"{folder} can't be read: {problem.strerror}.", "Check its permissions.") from problem
+
+
+def holds(folder: Path, name: str) -> bool:
+    """Whether a folder holds a file of that name, as far as can be seen."""
+    return os.access(folder / name, os.F_OK)
+
+
 def is_old(path: Path) -> bool:
     """Whether a file has stood for so long that nobody reads what it replaced."""
     try:
@@ -130,5 +158,5 @@ def cannot_write(root: Path, problem: OSError) -> StoreError:
     """The disk's refusal in words."""
     return StoreError(
         f"The store {root} can't be written: {problem.strerror or problem}.",
-        "Free some space, or name another folder with --store.",
+        "Free some space, check its permissions, or name another folder with --store.",
     )

@@ -115,15 +115,15 @@ class _Version(Struct):
 
 
 def load(root: Path) -> tuple[Manifest | None, str]:
-    """The manifest; or None, and why where one was there that can't be taken: it was cut or garbled, or is of an older
-    version. StoreError when a newer version wrote it, or it can't be opened.
+    """The manifest; or None, and why where one was there that can't be taken: it was cut or garbled, is something else,
+    or of an older version. StoreError when a newer version wrote it, or it can't be opened.
     """
     try:
         data = (root / NAME).read_bytes()
     except FileNotFoundError:
         return None, ""
     except OSError as problem:
-        raise StoreError(f"The store {root} can't be read: {problem.strerror}.", "Check its permissions.") from problem
+        return None, files.instead_of(root / NAME, problem)
     version = SCHEMA_VERSION
     try:
         loaded = _whole(msgspec.json.decode(data, type=_Written))

@@ -160,7 +160,10 @@ def damage(root: Path, begins: str = "") -> list[Damage]:
 def changing(root: Path) -> Iterator[Parts]:
     """The list, which nobody else changes meanwhile. StoreError when somebody does for too long."""
     with lock.locked(root, lock.PARTS, _WAIT_S):
-        yield Parts(root)
+        held = Parts(root)
+        if held.lost:
+            files.put_aside(root, root / NAME)
+        yield held
 
 
 def _load(root: Path) -> tuple[_List, str]:
@@ -176,7 +179,7 @@ def _load(root: Path) -> tuple[_List, str]:
     except msgspec.DecodeError:
         why = "is cut or garbled"
     except OSError as problem:
-        raise StoreError(f"The store {root} can't be read: {problem.strerror}.", "Check its permissions.") from problem
+        why = files.instead_of(root / NAME, problem)
     made = _List()
     for key, path in _on_disk(root):
         number = int(_NUMBERED.fullmatch(path.name)["number"] or 0)  # type: ignore[index]  # _on_disk gives no other

@@ -70,7 +70,7 @@ def connect(store: Store, context: str | None = None) -> duckdb.DuckDBPyConnecti
         readable += files
         connection.execute(f"CREATE VIEW {table} AS {_of_context(_over(files, table), table, wanted)}")
     for table in tables.OF_REPOSITORIES:
-        held = [str(path) for path in repositories.files(store.folder, table)]
+        held = [str(path) for path in store.sound(repositories.files(store.folder, table))]
         readable += held
         whole = f"{_over(held, table)} UNION ALL BY NAME {_empty(table)}"  # an older file has not all the columns
         connection.execute(f"CREATE VIEW {table} AS {_of_context(whole, table, wanted)}")
@@ -144,6 +144,21 @@ def stream(store: Store, query: str, context: str | None = None) -> tuple[list[s
 
     names, first, asked = _without_what_is_damaged(store, begin)
     return names, _fetched(first, asked)
+
+
+def readable(store: Store) -> duckdb.DuckDBPyConnection:
+    """As `connect`, to a store every table of which was read once: what only reading it shows to be damaged is known,
+    and told by a warning, before any answer rests on it.
+    """
+
+    def read() -> duckdb.DuckDBPyConnection:
+        connection = connect(store)
+        with _in_words():
+            for table in (*tables.NAMES, *tables.OF_REPOSITORIES):
+                connection.execute(f"SELECT count(COLUMNS(*)) FROM {table}").fetchall()  # noqa: S608  (names of ours)
+        return connection
+
+    return _without_what_is_damaged(store, read)
 
 
 def _without_what_is_damaged(

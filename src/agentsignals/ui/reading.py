@@ -91,6 +91,15 @@ class Readings:
                 self._stamp = now
             return self._reading
 
+    def after(self, failed: Reading) -> Reading:
+        """What to ask when that reading failed: the next state of the store; or the same one without a part of it that
+        only reading it shows to be damaged; or itself, where neither is.
+        """
+        with self._lock:
+            if self.current() is failed and failed.store.look(thorough=True):
+                self._reading = Reading(failed.store)
+            return self._reading
+
     def close(self) -> None:
         with self._lock:
             self._reading.close()

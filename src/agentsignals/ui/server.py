@@ -216,7 +216,7 @@ class Handler(BaseHTTPRequestHandler):
             return html(page_of(reading, path, query), path, reading.store.warnings)
         except (QueryError, OSError):
             # A shard that was there is gone when an `analyze` beside us has just replaced it: its successor is named.
-            again = self.server.readings.current()
+            again = self.server.readings.after(reading)
             if again is reading:
                 raise
             return html(page_of(again, path, query), path, again.store.warnings)
