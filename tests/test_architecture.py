@@ -73,12 +73,12 @@ WEIGHT = {
     "sentence_transformers": {"embedding.sentence"},
     "sklearn": {"stats.grouping", "stats.density"},
     "umap": {"stats.density"},
-    "vllm": {"labels.vllm_batch"},
-    "transformers": {"labels.local_model", "labels.classifier", "lab.residual"},
-    "torch": {"labels.local_model", "lab.residual"},
+    "vllm": {"labels.labellers.vllm"},
+    "transformers": {"labels.labellers.local", "labels.labellers.hf", "lab.residual"},
+    "torch": {"labels.labellers.local", "lab.residual"},
     "tokenizers": {"lab.residual"},
     "numpy": {"lab"},
-    "llguidance": {"labels.local_model"},
+    "llguidance": {"labels.labellers.local"},
 }
 """Where each third-party package may be imported at run time (msgspec: anywhere). A folder's name admits all in it."""
 

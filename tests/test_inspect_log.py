@@ -14,7 +14,7 @@ import pytest
 
 from agentsignals.formats import Input, Reading, identify, zip_members
 from agentsignals.formats.head import HEAD_BYTES, Head
-from agentsignals.formats.inspect_log import FORMAT
+from agentsignals.formats.inspect import FORMAT
 from agentsignals.ingest.attempts import assemble
 from agentsignals.model import Artifact, Session
 from agentsignals.model.attempt import Attempt
@@ -180,7 +180,7 @@ def test_long_texts_are_put_where_they_are_named() -> None:
 
 
 def test_an_attachment_named_too_often_stays_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentsignals.formats.inspect_log.records.MAX_ATTACHED_CHARS", 10)
+    monkeypatch.setattr("agentsignals.formats.inspect.records.MAX_ATTACHED_CHARS", 10)
     name = f"attachment://{'0a' * 16}"
     session = session_of(model(1, [user(name * 3, "1")], say("x")), attachments={"0a" * 16: "12345678"})
     assert session.turns[0].text == "12345678" + 2 * name

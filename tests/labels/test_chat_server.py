@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from agentsignals.errors import LabelError, UsageError
-from agentsignals.labels import chat_server
 from agentsignals.labels.answers import Outcome
-from agentsignals.labels.chat_server import HOPELESS, TRIES, ChatServer
-from agentsignals.labels.labeller import DEFAULT_WINDOW_TOKENS
+from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS
+from agentsignals.labels.labellers import openai as chat_server
+from agentsignals.labels.labellers.openai import HOPELESS, TRIES, ChatServer
 from agentsignals.labels.pace import Pace
 from agentsignals.labels.question import Asker, Question
 from agentsignals.labels.task import Case

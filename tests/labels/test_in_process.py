@@ -20,13 +20,13 @@ from agentsignals.errors import LabelError, UsageError
 from agentsignals.labels.answers import Outcome
 from agentsignals.labels.attempt import Attempt
 from agentsignals.labels.in_process import Said, through
-from agentsignals.labels.labeller import Labeller, labeller
+from agentsignals.labels.labellers import Labeller, labeller
+from agentsignals.labels.labellers.vllm import STRUCTURED
 from agentsignals.labels.question import Asker, Question
 from agentsignals.labels.task import Case, Verdict, read_as, schema_of
 from agentsignals.labels.tasks import task
 from agentsignals.labels.tasks.turns import Sentiment
 from agentsignals.labels.units import Unit
-from agentsignals.labels.vllm_batch import STRUCTURED
 from agentsignals.model import Turn
 from tests.labels import tiny_model
 from tests.labels.server import label

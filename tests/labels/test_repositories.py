@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from agentsignals.ingest import pipeline
-from agentsignals.labels.chat_server import ChatServer
 from agentsignals.labels.estimate import estimate
+from agentsignals.labels.labellers.openai import ChatServer
 from agentsignals.labels.run import Summary
 from agentsignals.labels.run import run as judge
 from agentsignals.labels.selection import Selection

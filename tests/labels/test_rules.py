@@ -10,10 +10,10 @@ import pytest
 
 from agentsignals.errors import UsageError
 from agentsignals.labels.answers import Outcome
-from agentsignals.labels.labeller import labeller
+from agentsignals.labels.labellers import labeller
+from agentsignals.labels.labellers.rules import Rules
 from agentsignals.labels.measured import measured
 from agentsignals.labels.question import Asker, Question
-from agentsignals.labels.rules import Rules
 from agentsignals.labels.task import Case, Verdict
 from agentsignals.labels.tasks import task, tasks
 from agentsignals.labels.units import Unit

@@ -14,9 +14,9 @@ from agentsignals.errors import LabelError, StoreError
 from agentsignals.ingest import pipeline
 from agentsignals.labels import answers
 from agentsignals.labels import run as running
-from agentsignals.labels.chat_server import ChatServer
 from agentsignals.labels.estimate import estimate
-from agentsignals.labels.labeller import labeller
+from agentsignals.labels.labellers import labeller
+from agentsignals.labels.labellers.openai import ChatServer
 from agentsignals.labels.run import Summary
 from agentsignals.labels.selection import Selection
 from agentsignals.labels.tasks import task

@@ -17,8 +17,8 @@ from msgspec import structs
 from agentsignals.cli import main
 from agentsignals.errors import LabelError, UsageError
 from agentsignals.ingest import pipeline
-from agentsignals.labels.chat_server import ChatServer
-from agentsignals.labels.labeller import labeller
+from agentsignals.labels.labellers import labeller
+from agentsignals.labels.labellers.openai import ChatServer
 from agentsignals.model import Absent, Session
 from agentsignals.stats.density import dense_groups
 from agentsignals.store import Store, labels

@@ -12,7 +12,7 @@ from agentsignals.errors import UsageError
 
 if TYPE_CHECKING:
     from agentsignals.labels.estimate import Estimate
-    from agentsignals.labels.labeller import Labeller
+    from agentsignals.labels.labellers import Labeller
     from agentsignals.labels.run import Summary
     from agentsignals.labels.task import Task
     from agentsignals.store import Store
@@ -85,7 +85,7 @@ def _check(options: argparse.Namespace) -> None:
 
 def _judge(options: argparse.Namespace, wanted: Task, store: Store) -> int:
     from agentsignals.cli.output import Bar, json_text
-    from agentsignals.labels.labeller import DEFAULT_WINDOW_TOKENS, labeller
+    from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS, labeller
     from agentsignals.labels.run import run as judge
     from agentsignals.labels.selection import Selection
 

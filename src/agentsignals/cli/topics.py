@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from agentsignals.errors import UsageError
 
 if TYPE_CHECKING:
-    from agentsignals.labels.labeller import Labeller
+    from agentsignals.labels.labellers import Labeller
     from agentsignals.topics import Summary
     from agentsignals.topics.naming import Named
 
@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
 def _namer(options: argparse.Namespace) -> Labeller | None:
     if options.names is None:
         return None
-    from agentsignals.labels.labeller import labeller
+    from agentsignals.labels.labellers import labeller
 
     by = labeller(
         options.names,

@@ -9,7 +9,7 @@ from agentsignals.formats.codex import tools as codex_tools
 from agentsignals.formats.factory_droid import records
 from agentsignals.formats.gemini_cli import tools as gemini_tools
 from agentsignals.formats.hermes import tools as hermes_tools
-from agentsignals.formats.inspect_log import tools as eval_tools
+from agentsignals.formats.inspect import tools as eval_tools
 from agentsignals.formats.kiro import tools as kiro_tools
 from agentsignals.formats.opencode import tools as opencode
 from agentsignals.formats.swival import tools as swival_tools

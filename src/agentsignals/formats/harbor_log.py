@@ -8,7 +8,7 @@ from __future__ import annotations
 import posixpath
 import re
 
-from agentsignals.formats import Claim, Format, Input, Reading, patch_file, subq_eval_log, swe_bench_text
+from agentsignals.formats import Claim, Format, Input, Reading, patch, subq_eval_log, swe_bench_text
 from agentsignals.formats.head import Head
 from agentsignals.formats.records import saw, skip
 from agentsignals.model.attempt import Attempt, Said
@@ -28,7 +28,7 @@ def claims(head: Head) -> Claim | None:
     in_place = posixpath.basename(folder) in _FOLDERS and name.endswith(_ENDINGS)
     if not in_place and name != _EXCEPTION:
         return None
-    if any(other.claims(head) is not None for other in (patch_file, subq_eval_log, swe_bench_text)):
+    if any(other.claims(head) is not None for other in (patch, subq_eval_log, swe_bench_text)):
         return None
     return Claim(keys=[], companion=True)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats.head import CUT, Head
-from agentsignals.formats.inspect_log import keys_of
+from agentsignals.formats.inspect import keys_of
 
 _STATUS = frozenset(("started", "success", "cancelled", "error"))
 
@@ -22,4 +22,4 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=keys_of(spec.get("task_id")))
 
 
-FORMAT = Format(name="inspect-json", version=1, claims=claims, read=read_by("inspect_log.files"))
+FORMAT = Format(name="inspect-json", version=1, claims=claims, read=read_by("inspect.files"))

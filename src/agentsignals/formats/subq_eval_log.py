@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import posixpath
 
-from agentsignals.formats import Claim, Format, patch_file, read_by, swe_bench_text
+from agentsignals.formats import Claim, Format, patch, read_by, swe_bench_text
 from agentsignals.formats.head import Head
 from agentsignals.formats.subq_eval import PHASE, PRINTED
 
@@ -20,7 +20,7 @@ def claims(head: Head) -> Claim | None:
         return Claim(keys=[], root=folder, gathers=True)
     if "plannotator-phase" in head.text and PHASE.search(head.text):
         return Claim(keys=[], root=folder, gathers=True)
-    if name != _NAME or any(other.claims(head) is not None for other in (patch_file, swe_bench_text)):
+    if name != _NAME or any(other.claims(head) is not None for other in (patch, swe_bench_text)):
         return None
     return Claim(keys=[], companion=True)
 

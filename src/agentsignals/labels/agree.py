@@ -10,9 +10,9 @@ from typing import NamedTuple
 from agentsignals.labels.answers import Outcome
 from agentsignals.labels.comparison import Both, Comparison, Several, alpha_of, compare, fitting, weighted_back
 from agentsignals.labels.gold import Gold, GoldRow
+from agentsignals.labels.labellers.rules import Rules
 from agentsignals.labels.published import PublishedRow, turn_of, turns_of
 from agentsignals.labels.question import Asker, Question
-from agentsignals.labels.rules import Rules
 from agentsignals.labels.task import Case, Task, Verdict
 from agentsignals.labels.units import Unit
 from agentsignals.model import RULES, Turn

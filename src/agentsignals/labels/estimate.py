@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from msgspec import Struct, field
 
 from agentsignals.labels.answers import Answers
-from agentsignals.labels.labeller import Labeller
+from agentsignals.labels.labellers import Labeller
 from agentsignals.labels.question import NOTES, NOTES_TOKENS, Asker, Question
 from agentsignals.labels.selection import Selection
 from agentsignals.labels.task import Task

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from agentsignals.labels.attempt import Attempt
-from agentsignals.labels.labeller import Done
+from agentsignals.labels.labellers import Done
 from agentsignals.labels.question import Question
 
 

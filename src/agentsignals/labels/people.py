@@ -12,7 +12,7 @@ from agentsignals.labels.agree import Place, places_of, said_by
 from agentsignals.labels.answers import now
 from agentsignals.labels.comparison import score
 from agentsignals.labels.gold import GoldRow, read
-from agentsignals.labels.labeller import DEFAULT_WINDOW_TOKENS
+from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS
 from agentsignals.labels.published import Taken
 from agentsignals.labels.selection import Selection
 from agentsignals.labels.task import Task

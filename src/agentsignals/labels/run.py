@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct, field
 
 from agentsignals.labels.answers import Answers, Outcome, now
-from agentsignals.labels.labeller import Labeller
+from agentsignals.labels.labellers import Labeller
 from agentsignals.labels.measured import Measured, measured
 from agentsignals.labels.question import Asker, Question
 from agentsignals.labels.selection import Selection

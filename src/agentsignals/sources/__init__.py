@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from agentsignals.errors import AgentSignalsError, SourceError
 
-_MODULES = {"local": "local", "git": "git_ref", "hub": "hub"}
+_MODULES = {"local": "local", "git": "git", "hub": "hub"}
 """Name of a source to its module, imported on use, in the order they are asked."""
 
 

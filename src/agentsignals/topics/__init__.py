@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from agentsignals.analysis.prompt_words import Kept, Prompt
 from agentsignals.errors import LabelError
 from agentsignals.labels.answers import now
-from agentsignals.labels.labeller import Labeller
+from agentsignals.labels.labellers import Labeller
 from agentsignals.labels.task import mark
 from agentsignals.model import Absent, Label
 from agentsignals.stats.grouping import INSTALL, MISSING, NOISE, SEED, naming_words, words_of

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from agentsignals.errors import UsageError
 from agentsignals.labels.answers import Answers, Outcome
-from agentsignals.labels.labeller import Labeller
+from agentsignals.labels.labellers import Labeller
 from agentsignals.labels.question import Question, made
 from agentsignals.labels.task import Unfit, prompt, read_as
 from agentsignals.model import RULES

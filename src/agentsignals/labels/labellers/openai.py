@@ -21,7 +21,7 @@ from agentsignals.errors import LabelError, UsageError
 from agentsignals.labels.answers import Outcome
 from agentsignals.labels.attempt import Attempt
 from agentsignals.labels.crowd import Crowd
-from agentsignals.labels.labeller import DEFAULT_WINDOW_TOKENS, Done
+from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS, Done
 from agentsignals.labels.pace import Pace
 from agentsignals.labels.question import Question
 from agentsignals.labels.task import Task, Verdict

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from agentsignals.formats.figures import amount, count
-from agentsignals.formats.inspect_log.records import Header, Sample, Score
+from agentsignals.formats.inspect.records import Header, Sample, Score
 from agentsignals.model.attempt import Attempt, Said
 from agentsignals.model.times import logged_iso
 

@@ -12,9 +12,9 @@ import msgspec
 from msgspec import Raw
 
 from agentsignals.formats.builder import SessionBuilder
-from agentsignals.formats.inspect_log import records
-from agentsignals.formats.inspect_log.records import Attachments, Call, Event, Failure, Message, Part, Sample, Usage
-from agentsignals.formats.inspect_log.tools import record_edit, tool
+from agentsignals.formats.inspect import records
+from agentsignals.formats.inspect.records import Attachments, Call, Event, Failure, Message, Part, Sample, Usage
+from agentsignals.formats.inspect.tools import record_edit, tool
 from agentsignals.formats.one_document import each
 from agentsignals.formats.records import UNREADABLE, saw, skip
 from agentsignals.model import MAIN, Artifact, CallStatus, EventKind, Step, ToolCall

@@ -59,7 +59,7 @@ FORMAT = Format(
     name="inspect",
     version=1,
     claims=claims,
-    read=read_by("inspect_log.files"),
-    pieces=pieces_by("inspect_log.files"),
+    read=read_by("inspect.files"),
+    pieces=pieces_by("inspect.files"),
     of_json=False,
 )

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.builder import SessionBuilder
-from agentsignals.formats.inspect_log import SAMPLE, SPECIFICATIONS, records
-from agentsignals.formats.inspect_log.attempt import agent_of, part_of
-from agentsignals.formats.inspect_log.records import Header, Sample, Spec
-from agentsignals.formats.inspect_log.session import Reader
+from agentsignals.formats.inspect import SAMPLE, SPECIFICATIONS, records
+from agentsignals.formats.inspect.attempt import agent_of, part_of
+from agentsignals.formats.inspect.records import Header, Sample, Spec
+from agentsignals.formats.inspect.session import Reader
 from agentsignals.formats.one_document import read as read_document
 from agentsignals.formats.records import UNREADABLE, document, saw, skip
 from agentsignals.formats.zip_members import MAGIC, Contents, Member, MemberError, members

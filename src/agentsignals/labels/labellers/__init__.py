@@ -50,10 +50,10 @@ class Labeller(Protocol):
 
 
 _KINDS = {
-    "openai": "agentsignals.labels.chat_server:ChatServer",
-    "vllm": "agentsignals.labels.vllm_batch:VllmBatch",
-    "local": "agentsignals.labels.local_model:LocalModel",
-    "hf": "agentsignals.labels.classifier:Classifier",
+    "openai": "agentsignals.labels.labellers.openai:ChatServer",
+    "vllm": "agentsignals.labels.labellers.vllm:VllmBatch",
+    "local": "agentsignals.labels.labellers.local:LocalModel",
+    "hf": "agentsignals.labels.labellers.hf:Classifier",
 }
 
 
@@ -64,7 +64,7 @@ def labeller(spec: str, **settings: Any) -> Labeller:
     """
     kind, _, model = spec.partition(":")
     if kind == RULES and not model:
-        place = "agentsignals.labels.rules:Rules"
+        place = "agentsignals.labels.labellers.rules:Rules"
     elif kind in _KINDS and model:
         place = _KINDS[kind]
     else:
