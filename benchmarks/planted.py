@@ -67,7 +67,7 @@ class Planted:
 
 def outlets(store: Path, folder: Path) -> Iterator[tuple[str, str]]:
     """Each way out by name, with all that came out of it."""
-    asked = [(to, "sts") for to in export.names() if to != "baseline"] + [("hub", "found")]
+    asked = [(to, "sts") for to in export.WRITERS.places if to != "baseline"] + [("hub", "found")]
     for to, transcripts in asked:
         out = folder / f"{to}-{transcripts}"
         line = ["export", "--to", to, "-o", str(out), "--store", str(store), "--redact", "--transcripts", transcripts]

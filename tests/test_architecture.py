@@ -31,7 +31,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("catalog",),
     ("embedding",),
     ("formats", "sources", "views"),
-    ("edits", "git", "prices", "shell", "stats", "words"),
+    ("edits", "git", "prices", "registry", "shell", "stats", "words"),
     ("errors", "mapped", "model", "redaction", "servers"),
 )
 """From the roof down. A unit imports units of lower floors only, so neighbours never import each other."""

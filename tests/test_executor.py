@@ -8,10 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from agentsignals.cli import main
 from agentsignals.errors import StoreError, WorkerError
-from agentsignals.ingest.executor import executor
+from agentsignals.ingest.executor import EXECUTORS, Executor, executor
 
 Task = tuple[str, ...]
+
+
+@pytest.fixture(params=sorted(EXECUTORS.places))
+def workers(request: pytest.FixtureRequest) -> Executor:
+    """Every executor there is: what follows holds of each."""
+    return executor(request.param)
 
 
 def work(task: Task) -> str:
@@ -34,27 +41,33 @@ def smaller(task: Task) -> list[Task]:
     return [("given up",)] if task == ("die",) else [task]
 
 
-def test_a_task_that_ends_its_worker_is_done_in_parts(tmp_path: Path) -> None:
+def test_a_task_that_ends_its_worker_is_done_in_parts(workers: Executor, tmp_path: Path) -> None:
     once = str(tmp_path / "once")
     tasks: list[Task] = [("a", "b"), ("die", "c"), (once,)]
-    assert sorted(executor().map(work, tasks, 2, smaller)) == ["a-b", "c", "given up", "once"]
+    assert sorted(workers.map(work, tasks, 2, smaller)) == ["a-b", "c", "given up", "once"]
 
 
-def test_where_every_worker_dies_the_machine_is_broken() -> None:
+def test_where_every_worker_dies_the_machine_is_broken(workers: Executor) -> None:
     with pytest.raises(WorkerError, match="die whatever"):
-        list(executor().map(work, [("die",)], 1, lambda task: []))
+        list(workers.map(work, [("die",)], 1, lambda task: []))
 
 
-def test_an_error_of_a_worker_is_raised_as_it_is() -> None:
+def test_an_error_of_a_worker_is_raised_as_it_is(workers: Executor) -> None:
     with pytest.raises(StoreError, match="No space") as caught:
-        list(executor().map(work, [("fail",)], 1, smaller))
+        list(workers.map(work, [("fail",)], 1, smaller))
     assert caught.value.hint == "Make some."
 
 
-def test_no_worker_is_this_very_process(tmp_path: Path) -> None:
-    assert list(executor().map(process_of, ["a", "b"], 0, lambda task: [])) == [os.getpid()] * 2
+def test_no_worker_is_this_very_process(workers: Executor) -> None:
+    assert list(workers.map(process_of, ["a", "b"], 0, lambda task: [])) == [os.getpid()] * 2
 
 
 def process_of(task: str) -> int:
     """The process that does the task."""
     return os.getpid()
+
+
+def test_an_unknown_executor_names_those_there_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.jsonl").write_text("{}\n")
+    assert main(["analyze", str(tmp_path / "a.jsonl"), "--store", str(tmp_path / "s"), "--executor", "ray"]) == 2
+    assert "There is no executor 'ray'" in capsys.readouterr().err

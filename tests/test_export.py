@@ -11,8 +11,8 @@ import pytest
 from opentraces_schema.models import TraceRecord
 
 from agentsignals.cli import main
-from agentsignals.errors import ExportError
-from agentsignals.export import by_name, file_name, writers
+from agentsignals.errors import UsageError
+from agentsignals.export import WRITERS, Writer, file_name
 from agentsignals.export.moves import iso, moves, prompt_tokens, threads
 from agentsignals.formats import Input, formats, identify
 from agentsignals.formats.head import HEAD_BYTES, Head
@@ -28,6 +28,8 @@ ATIF = jsonschema.Draft202012Validator(
 )
 """Written by hand from the published models, which need a younger Python than this package does."""
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
+READ_BACK = sorted(name for name, w in WRITERS.all().items() if isinstance(w, Writer) and w.reads_back)
+"""A writer need not be one whose files a format reads."""
 PRODUCT = [s for s in samples() if formats()[s.parent.name].agent]
 
 
@@ -85,6 +87,12 @@ def _is_json(text: str) -> bool:
     return True
 
 
+def writer_of(name: str) -> Writer:
+    writer = WRITERS.get(name)
+    assert isinstance(writer, Writer)
+    return writer
+
+
 def tokens(session: Session) -> list[tuple[Any, ...]]:
     """Of every step that used any; the format writes 0 for what is not known."""
     shown = [m.step for m in moves(session) if m.step is not None]
@@ -92,12 +100,12 @@ def tokens(session: Session) -> list[tuple[Any, ...]]:
     return [tuple(t or 0 for t in row) for row in rows if any(row)]
 
 
-@pytest.mark.parametrize("name", sorted(writers()))
+@pytest.mark.parametrize("name", READ_BACK)
 @pytest.mark.parametrize("session", SESSIONS)
 def test_words_calls_and_results_come_back(session: Session, name: str) -> None:
     if not comparable(session) or not moves(session):
         pytest.skip("calls whose arguments are no object, or nothing said: there is nothing to compare")
-    writer = by_name(name)
+    writer = writer_of(name)
     again = read_again(writer.text(session), f"x{writer.suffix}")
     assert said(again) == said(session)
     assert (again.session_id, again.agent) == (session.session_id, session.agent or "unknown")
@@ -107,7 +115,7 @@ def test_words_calls_and_results_come_back(session: Session, name: str) -> None:
 def test_opentraces_carries_tokens_times_and_places(session: Session) -> None:
     if not moves(session):
         pytest.skip("nothing said")
-    again = read_again(by_name("opentraces").text(session), "x.jsonl")
+    again = read_again(writer_of("opentraces").text(session), "x.jsonl")
     assert tokens(again) == tokens(session)
     assert [m.at for m in moves(again)] == [m.at for m in moves(session)]
     assert (again.cwd, again.branch, again.model) == (session.cwd, session.branch, session.model)
@@ -120,7 +128,7 @@ def test_opentraces_carries_tokens_times_and_places(session: Session) -> None:
 def test_atif_carries_tokens_times_models_and_subagents(session: Session) -> None:
     if not moves(session):
         pytest.skip("nothing said")
-    again = read_again(by_name("atif").text(session), "x.trajectory.json")
+    again = read_again(writer_of("atif").text(session), "x.trajectory.json")
     known = [m.step for m in moves(session) if m.step is not None]
     found = [m.step for m in moves(again) if m.step is not None]
     shown = [s for s in known if prompt_tokens(s) is not None or s.output_tokens is not None]
@@ -139,7 +147,7 @@ def test_atif_carries_tokens_times_models_and_subagents(session: Session) -> Non
 
 @pytest.mark.parametrize("session", SESSIONS)
 def test_trajectories_are_valid_atif(session: Session) -> None:
-    document = json.loads(by_name("atif").text(session))
+    document = json.loads(writer_of("atif").text(session))
     ATIF.validate(document)
     for trajectory in (document, *document.get("subagent_trajectories", ())):
         assert [s["step_id"] for s in trajectory["steps"]] == list(range(1, len(trajectory["steps"]) + 1))
@@ -149,7 +157,7 @@ def test_trajectories_are_valid_atif(session: Session) -> None:
 
 
 def test_the_schema_of_trajectories_refuses_what_is_none() -> None:
-    good = json.loads(by_name("atif").text(SESSIONS[0].values[0]))
+    good = json.loads(writer_of("atif").text(SESSIONS[0].values[0]))
     for spoilt in (good | {"steps": []}, good | {"agent": {"name": "x"}}, good | {"schema_version": "ATIF-v9"}):
         assert not ATIF.is_valid(spoilt)
     assert not ATIF.is_valid(good | {"steps": [{"step_id": 1, "source": "user", "message": "", "metrics": {}}]})
@@ -157,7 +165,7 @@ def test_the_schema_of_trajectories_refuses_what_is_none() -> None:
 
 @pytest.mark.parametrize("session", SESSIONS)
 def test_records_are_valid_for_the_published_models_of_opentraces(session: Session) -> None:
-    (line,) = by_name("opentraces").text(session).splitlines()
+    (line,) = writer_of("opentraces").text(session).splitlines()
     TraceRecord.model_validate_json(line)
 
 
@@ -202,7 +210,7 @@ def test_the_verb_writes_a_file_a_session_and_says_what_is_lost(
     ("arguments", "says"),
     [
         (["--to", "sts", "-o", "FULL"], "is not empty"),
-        (["--to", "csv", "-o", "out"], "Nothing is written as 'csv'"),
+        (["--to", "xml", "-o", "out"], "There is no export 'xml'"),
         (["--to", "sts", "-o", "out", "--where", "agent = 'nobody'"], "No session"),
     ],
 )
@@ -218,14 +226,23 @@ def test_what_cannot_be_written_is_said(
 
 
 def test_writers_are_named() -> None:
-    with pytest.raises(ExportError, match="Nothing is written as 'x'"):
-        by_name("x")
-    assert set(writers()) == {"atif", "opentraces", "sts"}
-    assert all(w.loses and w.describes for w in writers().values())
+    with pytest.raises(UsageError, match="There is no export 'x'"):
+        WRITERS.get("x")
+    assert set(READ_BACK) >= {"atif", "opentraces", "sts"}
+    assert set(WRITERS.all()) >= {*READ_BACK, "baseline", "hub", "parquet"}
+    assert all(writer.describes for writer in WRITERS.all().values())
+    assert all(writer_of(name).reads_back in formats() for name in READ_BACK)
+
+
+def test_without_a_format_those_there_are_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["export"]) == 0
+    listed = capsys.readouterr().out
+    assert all(name in listed and writer.describes[:40] in listed for name, writer in WRITERS.all().items())
+    assert main(["export", "--to", "atif"]) == 2
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of real traces is not here")
-@pytest.mark.parametrize("name", sorted(writers()))
+@pytest.mark.parametrize("name", READ_BACK)
 def test_real_sessions_come_back_as_they_were(tmp_path: Path, name: str) -> None:
     """Results that were cut for keeping are not cut again."""
     folders = [str(p) for n, p in enumerate(sorted(CORPUS.glob("sessions/*/*/*"))) if n % 9 == 0]
@@ -234,7 +251,7 @@ def test_real_sessions_come_back_as_they_were(tmp_path: Path, name: str) -> None
     compared = 0
     for session in store.read(set(store.manifest.sessions)):
         if comparable(session) and moves(session):
-            writer = by_name(name)
+            writer = writer_of(name)
             assert said(read_again(writer.text(session), f"x{writer.suffix}")) == said(session), session.session_id
             compared += 1
     assert compared >= 20

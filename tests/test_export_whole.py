@@ -14,8 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from agentsignals import export
-from agentsignals.cli import export as verb
 from agentsignals.cli import main
 from agentsignals.ingest import pipeline
 from agentsignals.model import Label
@@ -61,10 +59,6 @@ def every_text(folder: Path) -> bytes:
         rows = json.dumps(pq.read_table(path).to_pylist(), default=str) if path.suffix == ".parquet" else None
         told.append(rows.encode() if rows is not None else path.read_bytes())
     return b"\n".join(told)
-
-
-def test_the_grammar_names_every_format_that_is_written() -> None:
-    assert list(verb._FORMATS) == export.names()
 
 
 def test_tables_hold_what_the_store_holds(store: Path, capsys: pytest.CaptureFixture[str]) -> None:

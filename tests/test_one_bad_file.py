@@ -507,6 +507,7 @@ _HOSTILE = """
 import os, signal, sys, time, types
 import agentsignals.formats as formats
 from agentsignals.formats import Claim, Format
+from agentsignals.registry import Place
 
 def claims(head):
     return Claim(keys=[f"file:{head.path}"]) if head.data.startswith(b"hostile") else None
@@ -520,7 +521,7 @@ def read(inputs):
 made = types.ModuleType("agentsignals.formats.hostile")
 made.FORMAT = Format(name="hostile", version=1, claims=claims, read=read, of_json=False)
 sys.modules["agentsignals.formats.hostile"] = made
-formats._MODULES += ("hostile",)
+formats.FORMATS.places["hostile"] = Place("hostile", "agentsignals.formats.hostile:FORMAT")
 """
 
 

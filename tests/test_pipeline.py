@@ -19,6 +19,7 @@ from agentsignals.cli import demo_corpus
 from agentsignals.errors import StoreError
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.executor import EXECUTORS
+from agentsignals.registry import Place
 from agentsignals.store import Store
 from agentsignals.store.query import view_names
 
@@ -86,7 +87,7 @@ class Watched:
 def test_what_is_not_small_is_read_by_a_process_whose_end_ends_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, megabytes: int, jobs: int, workers: int
 ) -> None:
-    monkeypatch.setitem(EXECUTORS, "watched", f"{__name__}:Watched")
+    monkeypatch.setitem(EXECUTORS.places, "watched", Place("watched", f"{__name__}:Watched"))
     monkeypatch.setattr(Watched, "workers", [])
     (tmp_path / "a.json").write_text(json.dumps({"words": "x" * (megabytes << 20)}))
     pipeline.ingest([str(tmp_path / "a.json")], tmp_path / "s", jobs=jobs, executor="watched")

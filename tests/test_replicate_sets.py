@@ -12,7 +12,7 @@ from statistics import fmean
 import polars as pl
 import pytest
 
-from agentsignals.analysis import STUDIES
+from agentsignals.analysis import studies
 from agentsignals.cli import main
 from agentsignals.model import Checkpoint, Label
 from agentsignals.replicate import Verdict, replicate
@@ -377,5 +377,5 @@ def test_every_figure_and_table_of_the_paper_has_its_row_and_names_studies_that_
         ends = [int(n) for n in re.findall(r"\d+", numbers)]
         seen[kind] |= set(range(ends[0], ends[-1] + 1)) if " to " in numbers else set(ends)
         for name in re.findall(r"`([a-z_]+)`", here):
-            assert name in STUDIES, name
+            assert name in studies(), name
     assert seen == {"Figure": set(range(1, 35)), "Table": set(range(1, 9))}

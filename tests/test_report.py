@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from agentsignals import report
-from agentsignals.analysis import STUDIES
+from agentsignals.analysis import studies
 from agentsignals.analysis.charts import bars, by_position, over_time
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.study import Chart
@@ -144,7 +144,7 @@ def test_the_three_forms_carry_the_same_findings(store: Store, page: str, tmp_pa
     ids = {attributes["id"] for tag, attributes in read.elements if tag == "li" and attributes.get("id")}
     findings = [f for s in data["sections"] for f in s["findings"]]
     left = {s["study"]: s for s in data["left_out"]}
-    assert [s["study"] for s in data["sections"]] == [name for name in STUDIES if name not in left]
+    assert [s["study"] for s in data["sections"]] == [name for name in studies() if name not in left]
     assert left["attempts"]["reason"] == "it is about attempts of eval runs, and the store holds none"
     limits = next(limit for limit in limits_of(document(store)) if "Eval runs" in limit)
     assert limits.startswith("Not in this report: ") and limits in read.said() and escaped(limits) in markdown
@@ -270,7 +270,7 @@ def test_an_empty_store_gives_a_report_that_says_so(tmp_path: Path) -> None:
     markdown = report.write(empty, tmp_path / "r.md").read_text("utf-8")
     assert "# No session yet" in markdown and "agentsignals analyze SOURCE" in markdown
     data = json.loads(report.write(empty, tmp_path / "r.json").read_text("utf-8"))
-    assert data["sessions"] == 0 and len(data["sections"]) == len(STUDIES)
+    assert data["sessions"] == 0 and len(data["sections"]) == len(studies())
 
 
 # -- charts a hand can move --------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from urllib.parse import quote
 
 import pytest
 
-from agentsignals.analysis import STUDIES
+from agentsignals.analysis import studies
 from agentsignals.cli import demo_corpus, main
 from agentsignals.errors import AgentSignalsError, StoreError
 from agentsignals.ingest import pipeline
@@ -210,7 +210,7 @@ def test_every_route_answers_and_carries_the_policy(server: Server) -> None:
         assert int(got.headers["Content-Length"]) == len(got.text.encode())
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize("name", studies())
 def test_every_study_has_its_page(server: Server, name: str) -> None:
     for context in ("product", "eval"):
         assert "What can’t be concluded" in (told := page(server, f"/studies/{name}?context={context}")) or (
@@ -493,7 +493,7 @@ def test_an_empty_store_has_every_page(tmp_path: Path) -> None:
     store = Store(tmp_path / "s", create=True)
     store.save()
     with serving(store) as running:
-        for path in (*ROUTES, "/signal/user.tool_error_rate", *(f"/studies/{name}" for name in STUDIES)):
+        for path in (*ROUTES, "/signal/user.tool_error_rate", *(f"/studies/{name}" for name in studies())):
             page(running, path)
         assert "The store holds no session yet" in page(running, "/")
         assert "holds no attempt" in page(running, "/attempts")

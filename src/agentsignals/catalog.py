@@ -15,17 +15,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
-from importlib import import_module
 from operator import itemgetter
-from pkgutil import walk_packages
+from types import ModuleType
 from typing import Any, Literal, get_args
 
 import msgspec
 from msgspec import Struct, field
 
 from agentsignals.embedding import light
-from agentsignals.errors import CatalogError
+from agentsignals.errors import AgentSignalsError, CatalogError, NameCollision
 from agentsignals.model import Absent, Context
+from agentsignals.registry import Place, Registry
 from agentsignals.views.evidence import SILENT, Collected
 from agentsignals.views.session import SessionView
 
@@ -93,6 +93,10 @@ class Result(Struct, gc=False):
 
 
 _declared: dict[str, Signal] = {}
+SIGNALS = Registry[ModuleType](
+    "signal", "agentsignals.signals", "", lambda unit: isinstance(unit, ModuleType), r"(\w+)/(?!__init__)\w+\.py"
+)
+"""Modules that declare signals when they are imported."""
 
 
 def signal(  # noqa: PLR0913  (a declaration is a record; every field is named at the call)
@@ -119,8 +123,7 @@ def signal(  # noqa: PLR0913  (a declaration is a record; every field is named a
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
         name = function.__name__
-        if name in _declared:
-            raise CatalogError(f"Two signals are named {name!r}: {_declared[name].path} and {path}.", "Rename one.")
+        _refuse_taken(name, path, function)
         parameters = function.__code__.co_varnames[: function.__code__.co_argcount]
         needs = tuple(p for p in parameters if p not in _GIVEN)
         scope: Scope = "corpus" if level == "corpus" else "history" if "history" in parameters else "session"
@@ -156,6 +159,13 @@ def signal(  # noqa: PLR0913  (a declaration is a record; every field is named a
     return declare
 
 
+def _refuse_taken(name: str, path: str, function: Callable[..., Any]) -> None:
+    for other in _declared.values():
+        if other.name == name or other.path == path:
+            both = f"{other.path} in {other.function.__module__} and {path} in {function.__module__}"
+            raise NameCollision(f"Two signals have one name, {name}: {both}.", "Rename one.")
+
+
 def _picker(names: tuple[str, ...]) -> Callable[[dict[str, Any]], tuple[Any, ...]]:
     if len(names) > 1:
         return itemgetter(*names)
@@ -165,11 +175,32 @@ def _picker(names: tuple[str, ...]) -> Callable[[dict[str, Any]], tuple[Any, ...
 @cache
 def catalogue() -> dict[str, Signal]:
     """Every signal by the name of its function, by path but after its needs. Circles and unknown needs are errors."""
-    package = import_module("agentsignals.signals")
-    for module in walk_packages(package.__path__, f"{package.__name__}."):
-        import_module(module.name)
-    ordered: dict[str, Signal] = {}
-    for name in sorted(_declared, key=lambda name: _declared[name].path):
+    for place in SIGNALS.inside.values():
+        place.load()
+    ordered = _ordered(_declared, {})
+    for place in SIGNALS.places.values():
+        if place.distribution:
+            ordered = _with_those_of(place, ordered)
+    return ordered
+
+
+def _with_those_of(place: Place, ordered: dict[str, Signal]) -> dict[str, Signal]:
+    """The catalogue with another package's signals; without, where they can't be declared or computed."""
+    before = dict(_declared)
+    if SIGNALS.load(place) is not None:
+        try:
+            return _ordered(_declared.keys() - before.keys(), ordered)
+        except CatalogError as problem:
+            SIGNALS.leave_out(place, problem.message)
+    _declared.clear()
+    _declared.update(before)
+    return ordered
+
+
+def _ordered(names: Collection[str], before: dict[str, Signal]) -> dict[str, Signal]:
+    """These signals, by path but after what they need, behind those before."""
+    ordered = dict(before)
+    for name in sorted(names, key=lambda name: _declared[name].path):
         _place(name, ordered, ())
     return ordered
 
@@ -278,7 +309,9 @@ def _value(signal: Signal, results: dict[str, Any]) -> Any:
         return Absent("missing_artifact", "session_jsonl")
     try:
         return signal.function(*signal.pick(results))
-    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as problem:
+    except (AgentSignalsError, MemoryError, OSError):
+        raise
+    except Exception as problem:  # noqa: BLE001  (another package's signals may raise anything)
         # A session odd enough to break a measure must not take the others with it; `analyze` counts and names these.
         return Absent("not_computable", f"{INTERNAL_ERROR}: {type(problem).__name__}: {problem}")
 

@@ -8,6 +8,7 @@ AgentSignalsError
  ├── StoreError            the store can't be read or written
  │    └── UnknownSession   no session of that id in the store
  ├── CatalogError          a signal is declared wrongly, or is not known
+ ├── NameCollision         two units of one kind have one name
  ├── QueryError            DuckDB refuses the SQL
  ├── ExportError           what was asked for can't be written
  ├── ClaimsError           a file of claims is none
@@ -64,6 +65,10 @@ class UnknownSession(StoreError):
 
 class CatalogError(AgentSignalsError):
     kind = "catalog"
+
+
+class NameCollision(AgentSignalsError):
+    kind = "name_collision"
 
 
 class QueryError(AgentSignalsError):

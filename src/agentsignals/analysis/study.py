@@ -1,7 +1,7 @@
 """What a study is: a question, the rows it needs, and a pure function from rows to findings, tables and charts.
 
 A study asks for rows in SQL over the store's tables and never sees the store: whoever runs it hands the rows in. So a
-new study is one file in `studies/` and one line in `STUDIES`.
+new study is one file in `studies/`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ path or a name out of a trace, `figure` a number in words already, where the row
 Context = Literal["product", "eval", "either", "both"]
 """Whose sessions a study is about: people's, attempts of eval runs, those of the report's context, or the whole store.
 Only what is said of files may be of both: a figure over people's sessions and eval runs together tells of neither."""
+
+
+BEHIND_ALL = 1000
 
 
 class Versions(Struct, frozen=True):
@@ -133,6 +136,8 @@ class Study(Struct, frozen=True, kw_only=True):
     """SQL over the store's tables by the name the function uses."""
     function: Callable[[Inputs], Outcome]
     context: Context = "either"
+    place: int = BEHIND_ALL
+    """Where it stands in the report: behind those of lower places."""
 
     def run(self, inputs: Inputs) -> Outcome:
         """What it finds in these rows: each finding with the versions it rests on, and no table without a row."""

@@ -7,6 +7,7 @@ import platform
 import sys
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -33,7 +34,7 @@ DAMAGED = ("store", "damaged", "lost")
 
 def checks(store_folder: str | None, *, repair: bool = False) -> list[Check]:
     """Every check, in order. `repair`: the store is mended first."""
-    return [*_program(), *_agents(), *(_repaired(store_folder) if repair else []), *_store(store_folder)]
+    return [*_program(), *_added(), *_agents(), *(_repaired(store_folder) if repair else []), *_store(store_folder)]
 
 
 EXTRAS = {
@@ -59,6 +60,29 @@ def _extra(name: str, package: str, without: str) -> Check:
         return Check(name, "ok", f"{package} {metadata.version(package)}")
     except metadata.PackageNotFoundError:
         return Check(name, "missing", f"no {package}: {without}", f"pip install 'agentsignals[{name}]'")
+
+
+def _added() -> list[Check]:
+    """What other packages add, and whether it can be used."""
+    from agentsignals.analysis import STUDIES
+    from agentsignals.catalog import SIGNALS, catalogue
+    from agentsignals.export import WRITERS
+    from agentsignals.formats import FORMATS
+    from agentsignals.ingest.executor import EXECUTORS
+    from agentsignals.labels.labellers import LABELLERS
+    from agentsignals.registry import Registry
+    from agentsignals.sources import SOURCES
+
+    catalogue()
+    registries: tuple[Registry[Any], ...] = (FORMATS, SOURCES, SIGNALS, STUDIES, WRITERS, LABELLERS, EXECUTORS)
+    rows = []
+    for registry in registries:
+        for place in registry.places.values():
+            if place.distribution:
+                is_usable = registry.load(place) is not None and place.name not in registry.broken
+                finding = str(place) if is_usable else registry.broken[place.name]
+                rows.append(Check(f"{registry.kind} {place.name}", "ok" if is_usable else "problem", finding))
+    return rows
 
 
 def _agents() -> list[Check]:

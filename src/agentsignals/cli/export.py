@@ -15,13 +15,10 @@ if TYPE_CHECKING:
     from agentsignals.export import Exported
     from agentsignals.model import Session
 
-_FORMATS = ("atif", "baseline", "hub", "opentraces", "parquet", "sts")
-"""Named here so that the grammar loads nothing; a test holds them against the registry."""
-
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--to", metavar="FORMAT", required=True, help=f"{', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}")
-    parser.add_argument("-o", "--output", metavar="DIR", required=True, help="a new or empty folder; baseline: a file")
+    parser.add_argument("--to", metavar="FORMAT", help="what is written; without one the formats are listed")
+    parser.add_argument("-o", "--output", metavar="DIR", help="a new or empty folder; baseline: a file")
     parser.add_argument("--where", metavar="SQL", default="true", help="a condition over the columns of `sessions`")
     parser.add_argument(
         "--redact",
@@ -46,27 +43,38 @@ def run(options: argparse.Namespace) -> int:
     from agentsignals.store.pseudonym_key import pseudonym_key
     from agentsignals.store.query import rows
 
-    whole = export.whole(options.to)
-    if whole is None:
-        export.by_name(options.to)
+    if options.to is None:
+        return _list(options)
+    if options.output is None:
+        raise UsageError("Where to is not said.", f"export --to {options.to} -o FOLDER")
+    writer = export.WRITERS.get(options.to)
     store = Store(options.store)
     _, matching = rows(store, f"SELECT session_id FROM sessions WHERE ({options.where})")  # noqa: S608  (the person's own SQL)
     if not matching:
         raise UsageError("No session in the store meets the condition.", "See `agentsignals sessions`.")
     ids = [str(row[0]) for row in matching]
-    masks = options.redact if options.redact is not None else whole is not None and whole.redacts
+    masks = options.redact if options.redact is not None else isinstance(writer, export.WholeWriter) and writer.redacts
     redactor = Redactor(pseudonym_key()) if masks else None
     bar = Bar(options.quiet)
     try:
-        if whole is not None:
+        if isinstance(writer, export.WholeWriter):
             choice = export.Choice(redactor, options.license, options.title, options.transcripts, bar)
-            done = whole.write(store, ids, Path(options.output), choice)
+            done = writer.write(store, ids, Path(options.output), choice)
         else:
             sessions = _counted(store.read(set(ids)), len(ids), bar)
-            done = export.write(sessions, options.to, Path(options.output), redactor)
+            done = export.write(sessions, writer, Path(options.output), redactor)
     finally:
         bar.close()
     print(json_text(done) if options.json else _text(done))
+    return 0
+
+
+def _list(options: argparse.Namespace) -> int:
+    from agentsignals.cli.output import json_text, table
+    from agentsignals.export import WRITERS
+
+    rows = [(name, writer.describes) for name, writer in sorted(WRITERS.all().items())]
+    print(json_text([{"format": n, "describes": d} for n, d in rows]) if options.json else table(["format", ""], rows))
     return 0
 
 

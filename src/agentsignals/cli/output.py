@@ -28,24 +28,27 @@ MEND = (
 @contextmanager
 def warnings_shown() -> Iterator[None]:
     """What the store warns of meanwhile, once on stderr, and in every JSON document: no answer from part of a store
-    looks like one from all of it."""
+    looks like one from all of it. What the registries leave out, on stderr."""
     import logging
 
     class Shown(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             text = record.getMessage()
             if text not in _heard:
-                print(f"agentsignals: {text}", file=sys.stderr)
-                if not _heard:
-                    print(f"  {MEND}", file=sys.stderr)
-                _heard.append(text)
+                print(f"agentsignals: {printable(text)}", file=sys.stderr)
+                if record.name == "agentsignals.store":
+                    if not _heard:
+                        print(f"  {MEND}", file=sys.stderr)
+                    _heard.append(text)
 
-    handler, logger = Shown(), logging.getLogger("agentsignals.store")
-    logger.addHandler(handler)
+    handler, loggers = Shown(), [logging.getLogger(f"agentsignals.{name}") for name in ("store", "registry")]
+    for logger in loggers:
+        logger.addHandler(handler)
     try:
         yield
     finally:
-        logger.removeHandler(handler)
+        for logger in loggers:
+            logger.removeHandler(handler)
         _heard.clear()
 
 

@@ -33,7 +33,8 @@ def _analyze(options: argparse.Namespace) -> int:
 
         report.check(Path(options.report))
     bar = Bar(options.quiet)
-    settings = {"jobs": options.jobs, "force_format": options.format, "embedder": options.embedder, "progress": bar}
+    names = ("jobs", "executor", "embedder")
+    settings = {name: getattr(options, name) for name in names} | {"force_format": options.format, "progress": bar}
     if options.wait is not None:
         settings["wait_s"] = options.wait
     if options.exclude:

@@ -1,15 +1,13 @@
 """Sessions out of the store again, in formats that others read.
 
-To add one: a module with a `WRITER` and a line in `_MODULES` (a `Writer`: a file a session) or in `_WHOLE` (a
-`WholeWriter`: everything chosen, at once). A writer says what its format can't carry; `export` prints that list, and
-reading back what was written gives the rest unchanged.
+To add one: a module with a `WRITER`: a `Writer` (a file a session) or a `WholeWriter` (everything chosen, at once). A
+writer says what its format can't carry, and `export` prints that list. Where `reads_back` names a trace format, reading
+what was written gives the rest unchanged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -19,17 +17,14 @@ from agentsignals.errors import ExportError
 from agentsignals.export.last_look import last_look
 from agentsignals.model import Session
 from agentsignals.redaction import Redactor
+from agentsignals.registry import Registry
 from agentsignals.store import artifact_id
 
 if TYPE_CHECKING:
     from agentsignals.store import Store
 
-_MODULES = ("atif", "opentraces", "sts")
-_WHOLE = {"parquet": "parquet", "hub": "hub", "baseline": "baseline"}
-"""Name of a format that is written at once to its module, imported on use."""
 
-
-class Writer(Struct, frozen=True):
+class Writer(Struct, frozen=True, kw_only=True):
     """A format to write. `text` gives a session's file; `loses` is what such a file can't say."""
 
     name: str
@@ -37,6 +32,8 @@ class Writer(Struct, frozen=True):
     suffix: str
     text: Callable[[Session], str]
     loses: tuple[str, ...]
+    reads_back: str = ""
+    """The trace format that its files are of; empty where no format reads them."""
 
 
 class Choice(Struct, frozen=True):
@@ -90,32 +87,9 @@ class Exported(Struct, kw_only=True):
     """What the person should know of it."""
 
 
-@cache
-def writers() -> dict[str, Writer]:
-    """Every writer by name."""
-    found = (import_module(f"agentsignals.export.{name}").WRITER for name in _MODULES)
-    return {w.name: w for w in found}
-
-
-def names() -> list[str]:
-    """Every format that is written, by name."""
-    return sorted([*_MODULES, *_WHOLE])
-
-
-def by_name(name: str) -> Writer:
-    """The writer of a file a session of that name. ExportError names the formats there are."""
-    known = writers()
-    if name not in known:
-        raise ExportError(f"Nothing is written as {name!r}.", f"Choose one of: {', '.join(names())}.")
-    return known[name]
-
-
-def whole(name: str) -> WholeWriter | None:
-    """The writer of that name that writes everything at once; None when there is none."""
-    if name not in _WHOLE:
-        return None
-    found: WholeWriter = import_module(f"agentsignals.export.{_WHOLE[name]}").WRITER
-    return found
+WRITERS = Registry[Writer | WholeWriter](
+    "export", "agentsignals.export", "WRITER", lambda unit: isinstance(unit, Writer | WholeWriter)
+)
 
 
 def empty_folder(folder: Path) -> None:
@@ -130,13 +104,12 @@ def cannot_write(folder: Path, problem: OSError) -> ExportError:
     return ExportError(f"{folder} can't be written: {problem.strerror or problem}.", "Name another folder with -o.")
 
 
-def write(sessions: Iterator[Session], to: str, folder: Path, redactor: Redactor | None = None) -> Exported:
+def write(sessions: Iterator[Session], writer: Writer, folder: Path, redactor: Redactor | None = None) -> Exported:
     """One file a session into a folder, which must be empty or new. What was masked is looked through again.
 
     ExportError when it can't be written, and when it would hold a secret all the same: then nothing stays.
     """
-    writer = by_name(to)
-    done = Exported(format=to, folder=str(folder), loses=list(writer.loses))
+    done = Exported(format=writer.name, folder=str(folder), loses=list(writer.loses))
     try:
         empty_folder(folder)
         taken: set[str] = set()

@@ -108,6 +108,7 @@ WRITER = Writer(
     describes="one ATIF 1.7 trajectory a session (Harbor)",
     suffix=".trajectory.json",
     text=text,
+    reads_back="atif",
     loses=(
         "events that are neither the person's nor the agent's words, calls and results (hooks, notices, compaction)",
         "the kind of a turn: queued prompts, slash commands and rejections are plain user messages",

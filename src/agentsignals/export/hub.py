@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from agentsignals.errors import ExportError
-from agentsignals.export import Choice, Exported, WholeWriter, by_name, cannot_write, empty_folder, file_name, free_name
+from agentsignals.export import Choice, Exported, WholeWriter, cannot_write, empty_folder, file_name, free_name
 from agentsignals.export.card import UNKNOWN_LICENCE, Contents, card
+from agentsignals.export.sts import WRITER as STS
 from agentsignals.redaction import Redactor
 from agentsignals.sources import RawFile, Unreadable, read
 from agentsignals.store import Store, artifact_id
@@ -61,8 +62,7 @@ def _tables(store: Store, ids: list[str], folder: Path, choice: Choice, done: Ex
 
 
 def _as_sts(store: Store, ids: list[str], folder: Path, choice: Choice, done: Exported) -> None:
-    writer = by_name("sts")
-    done.loses = list(writer.loses)
+    done.loses = list(STS.loses)
     folder.mkdir()
     taken: set[str] = set()
     for n, session in enumerate(store.read(set(ids))):
@@ -70,8 +70,8 @@ def _as_sts(store: Store, ids: list[str], folder: Path, choice: Choice, done: Ex
         if session.attempt is not None and not session.attempt.has_transcript:
             done.without_transcript += 1
             continue
-        text = writer.text(session)
-        name = free_name(session.session_id, writer.suffix, taken, choice.redactor)
+        text = STS.text(session)
+        name = free_name(session.session_id, STS.suffix, taken, choice.redactor)
         _put(folder / name, text, choice.redactor)
         done.files += 1
 

@@ -164,6 +164,7 @@ WRITER = Writer(
     describes="one OpenTraces 0.9 record a session, as JSON Lines",
     suffix=".jsonl",
     text=text,
+    reads_back="opentraces",
     loses=(
         "events that are neither the person's nor the agent's words, calls and results (hooks, notices, compaction)",
         "the kind of a turn: queued prompts, slash commands and rejections are plain user steps",

@@ -45,6 +45,7 @@ WRITER = Writer(
     describes="one STS conversation a session, as JSON Lines (Hugging Face)",
     suffix=".jsonl",
     text=text,
+    reads_back="sts",
     loses=(
         "tokens, costs, ids of messages and stop reasons",
         "events that are neither the person's nor the agent's words, calls and results (hooks, notices, compaction)",

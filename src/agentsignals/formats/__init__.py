@@ -1,6 +1,6 @@
 """What bytes mean. A format knows no source and no store: it recognises content and turns it into sessions.
 
-To add one: a module with a `FORMAT = Format(...)`, a line in `_MODULES`, a sample in `tests/formats/<name>/`.
+To add one: a module with a `FORMAT = Format(...)`, and samples in `tests/formats/<name>/`.
 """
 
 from __future__ import annotations
@@ -18,42 +18,7 @@ from agentsignals.formats.soundness import VERSION, checked, sound_claim
 from agentsignals.formats.soundness import refuse as refuse
 from agentsignals.model import Artifact, Checkpoint, Session
 from agentsignals.model.attempt import Attempt
-
-_MODULES = (
-    "claude_code",
-    "claude_stream",
-    "swival",
-    "codex",
-    "codex_exec",
-    "pi",
-    "opencode",
-    "gemini_cli",
-    "copilot_cli",
-    "cursor_agent",
-    "factory_droid",
-    "kiro",
-    "entire",
-    "swe_bench",
-    "swe_bench_text",
-    "atif",
-    "harbor",
-    "harbor_log",
-    "terminal_bench",
-    "subq_eval",
-    "subq_eval_log",
-    "swe_agent",
-    "mini_swe_agent",
-    "patch",
-    "sts",
-    "trail",
-    "otel_genai",
-    "inspect",
-    "inspect_json",
-    "opentraces",
-    "sharegpt",
-    "lab_retry",
-    "lab_repository",
-)
+from agentsignals.registry import Registry
 
 
 class Claim(Struct, kw_only=True):
@@ -151,11 +116,13 @@ def gathered(pieces: Iterator[Reading]) -> Reading:
     return whole
 
 
+FORMATS = Registry[Format]("format", "agentsignals.formats", "FORMAT", lambda unit: isinstance(unit, Format))
+
+
 @cache
 def formats() -> dict[str, Format]:
     """Every format by name."""
-    found = (import_module(f"agentsignals.formats.{name}").FORMAT for name in _MODULES)
-    return {f.name: f for f in found}
+    return {f.name: f for f in FORMATS.all().values()}
 
 
 def by_name(name: str) -> Format:

@@ -20,7 +20,7 @@ from agentsignals.ingest.family import READ_AGAIN, is_current, shard_name
 from agentsignals.sources import sound
 from agentsignals.sources.local import found_homes
 from agentsignals.store import Store, labels, lock, place
-from agentsignals.store.code_stamp import code_stamp
+from agentsignals.store.code_stamp import code_stamp, extended
 from agentsignals.store.manifest import FileEntry, SessionEntry
 
 if TYPE_CHECKING:
@@ -349,7 +349,7 @@ def _finish(store: Store, other_files: dict[str, FileEntry], fresh: dict[str, li
 def _remember_code(store: Store) -> None:
     """Notes that everything in the store is of this very code, when it is."""
     stamp = code_stamp()
-    if store.manifest.code != stamp and all(is_current(e) for e in store.manifest.files.values()):
+    if store.manifest.code != stamp and all(is_current(e) for e in store.manifest.files.values()) and not extended():
         store.manifest.code = stamp
         store.save()
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 from msgspec import Struct
 
-from agentsignals.analysis import STUDIES, study
+from agentsignals.analysis import studies
 from agentsignals.errors import LabError, QueryError, SandboxError
 from agentsignals.model import Absent
 from agentsignals.replicate.claims import Plain, Table, Value
@@ -93,8 +93,7 @@ class Ground:
         if self._store is None:
             return Absent("missing_artifact", "there is no store to study")
         first = wanted.partition(".")[0]
-        for name in sorted(STUDIES, key=lambda study_name: not study_name.startswith(first)):
-            declared = study(name)
+        for declared in sorted(studies().values(), key=lambda study: not study.name.startswith(first)):
             for finding in declared.run(Reader(self._store, [declared]).inputs(declared)).findings:
                 if finding.id == wanted:
                     reason = finding.note or "the study gave no value"

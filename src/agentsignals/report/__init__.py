@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentsignals.analysis import STUDIES, study
+from agentsignals.analysis import studies as every_study
+from agentsignals.analysis import study
 from agentsignals.errors import BaselineError, StoreError, UsageError
 from agentsignals.store import Store, files
 
@@ -60,7 +61,7 @@ def check(path: Path, studies: Sequence[str] | None = None) -> None:
     if path.suffix.lower() not in FORMS:
         came = f"ends in {path.suffix!r}" if path.suffix else "has no ending"
         raise UsageError(f"The report {path.name!r} {came}.", f"It is written as {', '.join(FORMS)}.")
-    for name in studies or STUDIES:
+    for name in studies or every_study():
         study(name)
 
 

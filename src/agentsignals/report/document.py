@@ -10,6 +10,7 @@ from importlib.metadata import version
 from msgspec import Struct
 
 from agentsignals.analysis import STUDIES, study
+from agentsignals.analysis import studies as every_study
 from agentsignals.analysis.study import Chart, Finding, Study, Table
 from agentsignals.report.inputs import Reader
 from agentsignals.store import Store
@@ -78,7 +79,7 @@ def document(
     `context`: `product` or `eval`, for the studies that take either; without one, people's sessions when there are any.
     `labeller`: whose labels studies of labels take. `first`: studies of this report alone, before the others.
     """
-    studies = [*first, *(study(name) for name in dict.fromkeys(names or STUDIES))]
+    studies = [*first, *(study(name) for name in dict.fromkeys(names or every_study()))]
     counted = dict(Counter(entry.context for entry in store.manifest.sessions.values()))
     reader = Reader(store, studies, context, labeller)
     sections, left_out = [], []
@@ -87,7 +88,15 @@ def document(
         if reason:
             left_out.append(LeftOut(declared.name, declared.title, reason))
             continue
-        outcome = declared.run(reader.inputs(declared))
+        try:
+            outcome = declared.run(reader.inputs(declared))
+        except Exception as problem:
+            place = STUDIES.places.get(declared.name)
+            if place is None or not place.distribution:
+                raise
+            # What another package adds must not cost the report; it is named in it.
+            left_out.append(LeftOut(declared.name, declared.title, f"{place}: {type(problem).__name__}: {problem}"))
+            continue
         if counted and not (outcome.findings or outcome.tables or outcome.charts):
             left_out.append(LeftOut(declared.name, declared.title, " ".join(outcome.limits)))
             continue

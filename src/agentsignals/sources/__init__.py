@@ -1,7 +1,6 @@
 """Where bytes come from. A source knows no format: it lists files, says what each looked like, and reads them.
 
-To add one: a module with a `SOURCE = Source(...)` and a line in `_MODULES`. The first source that accepts a
-specification opens it.
+To add one: a module with a `SOURCE = Source(...)`. The first source that accepts a specification opens it.
 """
 
 from __future__ import annotations
@@ -9,15 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
-from importlib import import_module
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from agentsignals.errors import AgentSignalsError, SourceError
-
-_MODULES = {"local": "local", "git": "git", "hub": "hub"}
-"""Name of a source to its module, imported on use, in the order they are asked."""
+from agentsignals.registry import Registry
 
 
 class RawFile(Struct, frozen=True, kw_only=True):
@@ -109,22 +105,40 @@ class Source(Struct, frozen=True):
     """The bytes of files of this source, in order; of each at most so many when a number is given."""
 
 
+SOURCES = Registry[Source]("source", "agentsignals.sources", "SOURCE", lambda unit: isinstance(unit, Source))
+
+
 @cache
 def by_name(name: str) -> Source:
     """The source of that name."""
-    found: Source = import_module(f"agentsignals.sources.{_MODULES[name]}").SOURCE
-    return found
+    return SOURCES.inside[name].load() if name in SOURCES.inside else SOURCES.get(name)
+
+
+def _in_turn() -> Iterator[Source]:
+    """Paths first, which need no other source; those of other packages last: they are looked for only then."""
+    yield from map(by_name, sorted(SOURCES.inside, key=lambda name: name != "local"))
+    yield from (source for name, source in SOURCES.all().items() if name not in SOURCES.inside)
 
 
 def open_source(spec: str) -> Iterator[RawFile | Unreadable]:
     """The files of a specification: a path, an agent's name, `git:…`, `hub:…`. SourceError when nothing accepts it."""
-    for source in map(by_name, _MODULES):
-        if source.accepts(spec):
+    for source in _in_turn():
+        if _accepts(source, spec):
             return _listed(source.find(spec), spec)
     raise SourceError(
         f"Nothing is found under {spec!r}: no such file, folder or agent, and no address this version opens.",
         f"Name a file, a folder, {', '.join(sorted(agent_names()))}, git:PATH_OR_URL[#REF], or hub:OWNER/NAME.",
     )
+
+
+def _accepts(source: Source, spec: str) -> bool:
+    try:
+        return source.accepts(spec)
+    except Exception as problem:  # (another package's; it is named, and the other sources are asked)
+        if source.name in SOURCES.inside:
+            raise
+        SOURCES.leave_out(SOURCES.places[source.name], f"asked for {spec!r}: {error_text(problem)}")
+        return False
 
 
 def _listed(found: Iterator[RawFile | Unreadable], spec: str) -> Iterator[RawFile | Unreadable]:

@@ -4,13 +4,33 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 
 def code_stamp() -> str:
-    """Changes whenever a file of this package does: from the name, size and modification time of each."""
-    told = sorted(_files(str(Path(__file__).parents[1])))
-    return hashlib.blake2b("|".join(told).encode(), digest_size=12).hexdigest()
+    """Changes whenever a file of this package does: from the name, size and modification time of each. And when other
+    packages, which may add units, are installed, upgraded or removed."""
+    parts = sorted({*_files(str(Path(__file__).parents[1])), *_installed()})
+    return hashlib.blake2b("|".join(parts).encode("utf-8", "surrogateescape"), digest_size=12).hexdigest()
+
+
+def extended() -> bool:
+    """Whether another package adds a unit of any kind: the stamp does not know its files."""
+    from importlib.metadata import entry_points  # noqa: PLC0415  (asked only when something changed)
+
+    return any(group.startswith("agentsignals.") for group in entry_points().groups)
+
+
+def _installed() -> Iterator[str]:
+    """Names of packages with their versions; quicker than `importlib.metadata`, which reads each."""
+    for folder in sys.path:
+        try:
+            with os.scandir(folder or ".") as entries:
+                yield from (entry.name for entry in entries if entry.name.endswith((".dist-info", ".egg-info")))
+        except OSError:
+            continue
 
 
 def _files(folder: str) -> list[str]:

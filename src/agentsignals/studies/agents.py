@@ -97,6 +97,7 @@ def _openings(inputs: Inputs) -> dict[str, str]:
 
 STUDY = Study(
     name="agents",
+    place=340,
     title="Behaviour by agent",
     question="How do the agents differ in the ten measures of agent-traces?",
     queries={

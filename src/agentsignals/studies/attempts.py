@@ -332,6 +332,7 @@ def _limits(attempts: list[Row]) -> list[str]:
 
 STUDY = Study(
     name="attempts",
+    place=360,
     title="Eval runs",
     question="What became of the attempts, and under which treatment?",
     queries={

@@ -115,6 +115,7 @@ def _agents_chart(table: Table) -> Chart | None:
 
 STUDY = Study(
     name="autonomy",
+    place=30,
     title="Autonomy",
     question="How much does an agent do for each prompt?",
     queries={"values": sql.values(_AUTONOMY)},

@@ -197,6 +197,7 @@ def _against_each_other(rows: list[Row]) -> Table:
 
 STUDY = Study(
     name="coding_modes",
+    place=200,
     title="Coding modes",
     question="Who writes the code that is committed?",
     queries={

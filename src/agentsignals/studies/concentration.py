@@ -149,6 +149,7 @@ def _short(place: str) -> str:
 
 STUDY = Study(
     name="concentration",
+    place=130,
     title="Concentration",
     question="How much of what was read lies in one place?",
     queries={

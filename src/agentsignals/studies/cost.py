@@ -254,6 +254,7 @@ def _limits(inputs: Inputs) -> list[str]:
 
 STUDY = Study(
     name="cost",
+    place=320,
     title="Tokens and cost",
     question="What did it take?",
     queries={

@@ -177,6 +177,7 @@ def _chart(apart: list[Row], whole: Row) -> Chart | None:
 
 STUDY = Study(
     name="data_sets",
+    place=350,
     title="Behaviour by data set",
     question="Where do repositories, agents and models differ in the ten measures of agent-traces?",
     queries={

@@ -148,6 +148,7 @@ def _files(files: list[Row]) -> Table:
 
 STUDY = Study(
     name="edits",
+    place=120,
     title="Edits",
     question="How do agents change files?",
     queries={

@@ -296,6 +296,7 @@ FROM checkpoints JOIN sessions USING (session_id)
 
 STUDY = Study(
     name="efficiency",
+    place=220,
     title="Efficiency",
     question="What do a hundred committed lines take?",
     queries={

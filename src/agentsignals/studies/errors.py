@@ -194,6 +194,7 @@ def _errors(calls: list[Row]) -> Table:
 
 STUDY = Study(
     name="errors",
+    place=90,
     title="Errors",
     question="How often do tool calls fail, and are they made good?",
     queries={

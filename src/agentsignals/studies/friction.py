@@ -135,6 +135,7 @@ def _by_mode(rows: list[Row], modes: list[Row]) -> Table:
 
 STUDY = Study(
     name="friction",
+    place=180,
     title="Friction",
     question="How do turns end, and does that change?",
     queries={

@@ -169,6 +169,7 @@ def _by_activity(rows: list[Row]) -> Table:
 
 STUDY = Study(
     name="intents",
+    place=150,
     title="Intents and personas",
     question="What do people ask for, and how?",
     queries={

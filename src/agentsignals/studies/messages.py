@@ -109,6 +109,7 @@ def _common(common: list[dict[str, Any]], messages: int) -> Table:
 
 STUDY = Study(
     name="messages",
+    place=250,
     title="Messages",
     question="How much do people write?",
     queries={

@@ -204,6 +204,7 @@ def _limits(models: list[_Model]) -> list[str]:
 
 STUDY = Study(
     name="models",
+    place=330,
     title="Models",
     question="Which models were used?",
     queries={

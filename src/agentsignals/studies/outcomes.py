@@ -130,6 +130,7 @@ def _table(counted: Counter[tuple[str, str]]) -> Table:
 
 STUDY = Study(
     name="outcomes",
+    place=310,
     title="Outcomes",
     question="How did sessions end, and how is that known?",
     queries={

@@ -308,6 +308,7 @@ SELECT session_id, turn, agent, asked, asked_in_words, seconds, coalesce(calls, 
 
 STUDY = Study(
     name="oversight",
+    place=190,
     title="Oversight",
     question="How do people keep an eye on what agents do?",
     queries={

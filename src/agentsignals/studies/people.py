@@ -145,6 +145,7 @@ def _positions(turns: list[Row]) -> Chart | None:
 
 STUDY = Study(
     name="people",
+    place=240,
     title="People",
     question="How do people steer?",
     queries={

@@ -212,6 +212,7 @@ def _limits(inputs: Inputs) -> list[str]:
 
 STUDY = Study(
     name="reading",
+    place=370,
     title="What was read and what was skipped",
     question="What do these figures rest on, and what is missing?",
     queries={

@@ -184,6 +184,7 @@ def _chart(failed: list[Row]) -> Chart | None:
 
 STUDY = Study(
     name="recovery",
+    place=100,
     title="After a failure",
     question="What does an agent do when a call has failed?",
     queries={

@@ -68,6 +68,7 @@ def _outcome(inputs: Inputs) -> Outcome:
 
 STUDY = Study(
     name="repetition",
+    place=110,
     title="Repetition",
     question="Do agents go in circles?",
     queries={"values": sql.values(_REPETITION, detail=("stale_max",))},

@@ -135,6 +135,7 @@ def _confusion(inputs: Inputs, labels: Labelled) -> Table:
 
 STUDY = Study(
     name="sentiment",
+    place=260,
     title="Sentiment",
     question="How much do people's messages say of how they feel?",
     queries=QUERIES,

@@ -67,6 +67,7 @@ def _chart(estimates: dict[tuple[str, str], Estimate]) -> Chart | None:
 
 STUDY = Study(
     name="sentiment_after",
+    place=290,
     title="After a negative message",
     question="Does a session get darker, or louder?",
     queries=QUERIES,

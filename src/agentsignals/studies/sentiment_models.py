@@ -145,6 +145,7 @@ def _limits(labels: Labelled, models: dict[str, Estimate]) -> list[str]:
 
 STUDY = Study(
     name="sentiment_models",
+    place=300,
     title="Sentiment by model",
     question="Are people more negative with some models?",
     queries=QUERIES,

@@ -137,6 +137,7 @@ def _chart(by_opening: dict[str, Estimate]) -> Chart | None:
 
 STUDY = Study(
     name="sentiment_openings",
+    place=280,
     title="First messages and recovery",
     question="Does a session that opens badly end badly?",
     queries=QUERIES,

@@ -118,6 +118,7 @@ def _chart(curves: dict[str, list[tuple[str, Estimate]]]) -> Chart | None:
 
 STUDY = Study(
     name="sentiment_turns",
+    place=270,
     title="Sentiment by turn",
     question="Do people get more negative as a session goes on?",
     queries=QUERIES,

@@ -209,6 +209,7 @@ def _by_agent(sessions: list[Row]) -> Table:
 
 STUDY = Study(
     name="sessions",
+    place=10,
     title="Sessions",
     question="How many sessions are there, and how large are they?",
     queries={"sessions": sql.SESSIONS, "values": sql.values(_WALL, _EVENTS, detail=("active_s",))},

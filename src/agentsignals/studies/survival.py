@@ -160,6 +160,7 @@ def _detail(*names: str) -> str:
 
 STUDY = Study(
     name="survival",
+    place=210,
     title="Survival of code",
     question="What becomes of the lines that agents write?",
     queries={

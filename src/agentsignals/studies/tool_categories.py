@@ -104,6 +104,7 @@ def _chart(ranked: list[tuple[str, Estimate]]) -> Chart | None:
 
 STUDY = Study(
     name="tool_categories",
+    place=50,
     title="Kinds of tool calls",
     question="What are the calls, in the kinds of SWE-chat?",
     queries={

@@ -149,6 +149,7 @@ _CALLS = (
 )
 STUDY = Study(
     name="tool_positions",
+    place=60,
     title="From the first call to the last",
     question="What does an agent do first, last, and when it is cut short?",
     queries={

@@ -141,6 +141,7 @@ def _chart(profiles: list[_Profile], classes: list[str], n: int) -> Chart:
 
 STUDY = Study(
     name="tool_profiles",
+    place=80,
     title="Working styles",
     question="Do sessions fall into groups by the tools they use?",
     queries={

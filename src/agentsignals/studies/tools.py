@@ -162,6 +162,7 @@ def _names(names: list[Row]) -> Table:
 
 STUDY = Study(
     name="tools",
+    place=40,
     title="Tools",
     question="Which tools do agents use?",
     queries={

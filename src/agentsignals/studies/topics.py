@@ -219,6 +219,7 @@ def _chart(prompts: list[Prompt], of: list[int], names: list[str]) -> Chart:
 
 STUDY = Study(
     name="topics",
+    place=160,
     title="Topics",
     question="What are prompts about?",
     queries={

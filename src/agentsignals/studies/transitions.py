@@ -168,6 +168,7 @@ def _thirds(rows: list[Row]) -> Table:
 
 STUDY = Study(
     name="transitions",
+    place=70,
     title="What follows what",
     question="In which order are tools used, and does it change in the course of a session?",
     queries={

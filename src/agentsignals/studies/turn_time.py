@@ -129,6 +129,7 @@ def _ranked(key: str, rows: list[Row]) -> list[str]:
 
 STUDY = Study(
     name="turn_time",
+    place=170,
     title="Time for a prompt",
     question="How long does an agent work for a prompt?",
     queries={

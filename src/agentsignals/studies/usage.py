@@ -178,6 +178,7 @@ def _languages(rows: list[Row]) -> Chart | None:
 
 STUDY = Study(
     name="usage",
+    place=140,
     title="Usage",
     question="How long are conversations, what does a prompt set off, and in which languages?",
     queries={

@@ -98,6 +98,7 @@ def _chart(name: str, title: str, counted: Counter[str]) -> Chart | None:
 
 STUDY = Study(
     name="weaknesses",
+    place=230,
     title="Weaknesses",
     question="Which weaknesses came with commits, and with whose lines?",
     queries={

@@ -130,6 +130,7 @@ def _findings(inputs: Inputs, costly: list[Row]) -> list[Finding]:
 
 STUDY = Study(
     name="worth_opening",
+    place=20,
     title="Sessions worth opening",
     question="Where is it worth looking first?",
     queries={

@@ -7,10 +7,9 @@ small result; running it twice for the same task is harmless.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from importlib import import_module
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-from agentsignals.errors import UsageError
+from agentsignals.registry import Registry
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -28,14 +27,10 @@ class Executor(Protocol):
     ) -> Generator[R, None, None]: ...
 
 
-EXECUTORS = {"local": "agentsignals.ingest.executor.local:Local"}
-"""Name to `module:class`, imported on use."""
+EXECUTORS = Registry[Callable[[], Executor]]("executor", __name__, "EXECUTOR", callable)
+"""A module declares its class as `EXECUTOR`."""
 
 
 def executor(name: str = "local") -> Executor:
-    """The executor of that name."""
-    if name not in EXECUTORS:
-        raise UsageError(f"There is no executor {name!r}.", f"The executors are: {', '.join(EXECUTORS)}.")
-    module, _, attribute = EXECUTORS[name].partition(":")
-    made: Any = getattr(import_module(module), attribute)()
-    return made  # type: ignore[no-any-return]  # the table names classes that meet the protocol
+    """The executor of that name. UsageError names what there is."""
+    return EXECUTORS.get(name)()

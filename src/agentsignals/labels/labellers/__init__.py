@@ -7,14 +7,14 @@ to install.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from importlib import import_module
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from agentsignals.errors import UsageError
 from agentsignals.labels.answers import Outcome
 from agentsignals.labels.question import Question
 from agentsignals.labels.task import Task, Verdict
-from agentsignals.model import RULES, Absent
+from agentsignals.model import Absent
+from agentsignals.registry import Registry
 
 Done = Callable[[Question, Outcome], None]
 """Told of each question as soon as something came of it; from any thread."""
@@ -49,27 +49,26 @@ class Labeller(Protocol):
         """Figures of this run beside those of the answers: retries, waits, settings."""
 
 
-_KINDS = {
-    "openai": "agentsignals.labels.labellers.openai:ChatServer",
-    "vllm": "agentsignals.labels.labellers.vllm:VllmBatch",
-    "local": "agentsignals.labels.labellers.local:LocalModel",
-    "hf": "agentsignals.labels.labellers.hf:Classifier",
-}
+class Kind(NamedTuple):
+    """A kind of labeller, as its module declares it."""
+
+    make: Callable[..., Labeller]
+    """Gets what followed the kind's name and a colon, empty where nothing did, and the settings of the command line."""
+    model: str = ""
+    """How that is written, `MODEL[@URL]`; empty for a kind that takes none."""
+
+
+LABELLERS = Registry[Kind]("labeller", __name__, "LABELLER", lambda unit: isinstance(unit, Kind))
 
 
 def labeller(spec: str, **settings: Any) -> Labeller:
-    """The labeller of a name: `rules`, `openai:MODEL[@URL]`, `vllm:MODEL`, `local:MODEL` or `hf:MODEL`.
+    """The labeller of a name: `rules`, `openai:MODEL[@URL]`, `vllm:MODEL`, `local:MODEL`, `hf:MODEL` or what is added.
 
     UsageError for what is none; LabelError when something it needs is missing. Settings it has no use for are ignored.
     """
-    kind, _, model = spec.partition(":")
-    if kind == RULES and not model:
-        place = "agentsignals.labels.labellers.rules:Rules"
-    elif kind in _KINDS and model:
-        place = _KINDS[kind]
-    else:
-        choices = ", ".join((RULES, "openai:MODEL[@URL]", *(f"{k}:MODEL" for k in _KINDS if k != "openai")))
-        raise UsageError(f"There is no labeller {spec!r}.", f"The labellers are: {choices}.")
-    module, _, attribute = place.partition(":")
-    made: Labeller = getattr(import_module(module), attribute)(model, **settings)
-    return made
+    name, _, model = spec.partition(":")
+    kind = LABELLERS.get(name)
+    if bool(model) != bool(kind.model):
+        form = f"{name}:{kind.model}" if kind.model else name
+        raise UsageError(f"There is no labeller {spec!r}.", f"It is written {form}.")
+    return kind.make(model, **settings)

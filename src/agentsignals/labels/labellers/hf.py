@@ -11,7 +11,7 @@ from typing import Any
 
 from agentsignals.errors import LabelError, UsageError
 from agentsignals.labels.answers import Outcome, now
-from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS, Done
+from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS, Done, Kind
 from agentsignals.labels.question import Question
 from agentsignals.labels.task import Task, Verdict, read_back, written
 from agentsignals.model import Absent
@@ -83,3 +83,6 @@ class Classifier:
         by_label = {named[label.lower()]: round(score, 4) for label, score in scores.items()}
         detail: dict[str, Any] = {"scores": by_label} | ({"may_be_cut": True} if len(text) > _DOUBTFUL_CHARS else {})
         return Verdict(named[best.lower()], f"score {scores[best]:.2f}", detail=detail)
+
+
+LABELLER = Kind(Classifier, "MODEL")

@@ -12,7 +12,7 @@ from typing import Any
 from agentsignals.errors import LabelError
 from agentsignals.labels.attempt import Attempt
 from agentsignals.labels.in_process import TOO_LONG, Refused, Said, messages, through
-from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS, Done
+from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS, Done, Kind
 from agentsignals.labels.question import Question
 from agentsignals.labels.task import Task, Verdict
 from agentsignals.model import Absent
@@ -131,3 +131,6 @@ class _Loaded:
             return scores
 
         return only_allowed
+
+
+LABELLER = Kind(LocalModel, "MODEL")

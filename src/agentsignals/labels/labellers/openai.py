@@ -21,7 +21,7 @@ from agentsignals.errors import LabelError, UsageError
 from agentsignals.labels.answers import Outcome
 from agentsignals.labels.attempt import Attempt
 from agentsignals.labels.crowd import Crowd
-from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS, Done
+from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS, Done, Kind
 from agentsignals.labels.pace import Pace
 from agentsignals.labels.question import Question
 from agentsignals.labels.task import Task, Verdict
@@ -252,3 +252,6 @@ class ChatServer:
     def _count(self, what: str) -> None:
         with self._lock:
             self._counts[what] = self._counts.get(what, 0) + 1
+
+
+LABELLER = Kind(ChatServer, "MODEL[@URL]")

@@ -13,7 +13,7 @@ from agentsignals import catalog
 from agentsignals.errors import LabelError, UsageError
 from agentsignals.labels.answers import Outcome, now
 from agentsignals.labels.feelings import feeling
-from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS, Done
+from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS, Done, Kind
 from agentsignals.labels.question import Question
 from agentsignals.labels.task import Task, Verdict, read_back, written
 from agentsignals.model import RULES, Absent, Session, Turn
@@ -88,3 +88,6 @@ _RULES: dict[str, Callable[[Turn], Verdict | Absent]] = {
     "pushback": _by_signal("chat.pushback_type"),
     "prompt_intent": _by_signal("chat.prompt_intent"),
 }
+
+
+LABELLER = Kind(Rules)

@@ -14,7 +14,7 @@ from typing import Any
 from agentsignals.errors import LabelError
 from agentsignals.labels.attempt import Attempt
 from agentsignals.labels.in_process import TOO_LONG, Refused, Said, messages, through
-from agentsignals.labels.labellers import Done
+from agentsignals.labels.labellers import Done, Kind
 from agentsignals.labels.question import Question
 from agentsignals.labels.task import Task, Verdict
 from agentsignals.model import Absent
@@ -104,3 +104,6 @@ class VllmBatch:
             )
             for answer in answers
         ]
+
+
+LABELLER = Kind(VllmBatch, "MODEL")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentsignals.analysis import STUDIES, study
+from agentsignals.analysis import studies
 from agentsignals.report.charts import can_draw, data, svg
 from agentsignals.report.document import WHOSE, Document, document
 from agentsignals.report.names import beginnings
@@ -15,13 +15,13 @@ from agentsignals.ui.reading import Reading
 
 def contents(reading: Reading, query: Query) -> Page:
     """The questions there are."""
-    return Page("studies.html.j2", "Studies", {"studies": [study(name) for name in STUDIES], "whose": WHOSE})
+    return Page("studies.html.j2", "Studies", {"studies": list(studies().values()), "whose": WHOSE})
 
 
 def page(reading: Reading, query: Query, name: str) -> Page:
     """One study of this store, as the report tells it."""
-    if name not in STUDIES:
-        raise NotFound(f"There is no study {name[:200]!r}.", f"The studies: {', '.join(STUDIES)}.")
+    if name not in studies():
+        raise NotFound(f"There is no study {name[:200]!r}.", f"The studies: {', '.join(studies())}.")
     context = query.choice("context", ("product", "eval"), reading.main_context)
     made: Page = reading.kept(("study", name, context), lambda: _page(reading, name, context))
     return made._replace(filled={**made.filled, "query": query})
@@ -31,8 +31,8 @@ def _page(reading: Reading, name: str, context: str) -> Page:
     contents = document(reading.store, [name], context)
     charts = [chart for section in contents.sections for chart in section.charts]
     pictures = {chart.id: svg(chart) for chart in charts} if can_draw() else {}
-    names = list(STUDIES)
-    here = names.index(name)
+    every = list(studies().values())
+    here = every.index(studies()[name])
     filled: dict[str, Any] = {
         "document": contents,
         "svg": (lambda chart: pictures[chart.id]) if pictures else None,
@@ -44,11 +44,11 @@ def _page(reading: Reading, name: str, context: str) -> Page:
         "short_ids": beginnings(reading.store.manifest.sessions),
         "sort_key": lambda value: "" if value is None else str(value),
         "session_url": lambda session_id: address("session", session_id),
-        "before": study(names[here - 1]) if here else None,
-        "after": study(names[here + 1]) if here + 1 < len(names) else None,
-        "study": study(name),
+        "before": every[here - 1] if here else None,
+        "after": every[here + 1] if here + 1 < len(every) else None,
+        "study": every[here],
     }
-    return Page("study.html.j2", study(name).title, filled)
+    return Page("study.html.j2", every[here].title, filled)
 
 
 def _why_not(document: Document) -> str:

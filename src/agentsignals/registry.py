@@ -1,0 +1,161 @@
+"""Units that nobody lists: formats, sources, signals, studies, exports, labellers and executors are found by name.
+
+A module in the folder of its kind that declares the kind's word (`FORMAT = …`) is a unit of the module's name. Another
+package adds one by an entry point of the group `agentsignals.formats`, `agentsignals.signals` … whose name is the
+unit's and which leads to what the module would declare (https://packaging.python.org/specifications/entry-points/).
+Looking for units loads none of them.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from importlib import import_module
+from importlib.resources import files
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+from agentsignals.errors import NameCollision, UsageError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+Unit = TypeVar("Unit")
+_log = logging.getLogger(__name__)
+
+
+class Place(NamedTuple):
+    """Where a unit is declared."""
+
+    name: str
+    target: str
+    """`module:attribute`, or a module."""
+    distribution: str = ""
+    """The package, with its version, that adds it; empty for a unit of this one."""
+
+    def __str__(self) -> str:
+        return f"{self.target} of {self.distribution}" if self.distribution else self.target
+
+    def load(self) -> Any:
+        """The unit. Raises whatever its module does."""
+        module, _, attribute = self.target.partition(":")
+        return attrgetter(attribute)(import_module(module)) if attribute else import_module(module)
+
+
+class Registry(Generic[Unit]):
+    """The units of one kind by name: those of `package`, then those that other packages add, each in order of name.
+
+    `attribute`: what a module declares; empty where importing it is all there is to do. `is_unit`: whether what was
+    declared is one. `modules`: which files of the package's folder may hold units.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        package: str,
+        attribute: str,
+        is_unit: Callable[[Any], bool],
+        modules: str = r"\w+\.py|\w+/__init__\.py",
+    ) -> None:
+        self.kind = kind
+        self.group = f"agentsignals.{'studies' if kind == 'study' else f'{kind}s'}"
+        self.broken: dict[str, str] = {}
+        """Units of other packages that can't be used, by name: why."""
+        self._package = package
+        self._attribute = attribute
+        self._is_unit = is_unit
+        self._modules = re.compile(modules)
+
+    @cached_property
+    def inside(self) -> dict[str, Place]:
+        """The units of this package."""
+        return {place.name: place for place in sorted(self._inside())}
+
+    def _inside(self) -> Iterator[Place]:
+        declared = re.compile(rf"^{self._attribute} *[:=]" if self._attribute else "^@", re.M)
+        folder = files(self._package)
+        inner = [(f"{top.name}/", top) for top in folder.iterdir() if top.is_dir()]
+        for above, place in [("", folder), *inner]:
+            for file in place.iterdir():
+                path = above + file.name
+                if self._modules.fullmatch(path) and declared.search(file.read_text("utf-8")):
+                    name = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+                    yield Place(name, f"{self._package}.{name}:{self._attribute}".rstrip(":"))
+
+    @cached_property
+    def places(self) -> dict[str, Place]:
+        """Every unit. NameCollision when two have one name."""
+        from importlib.metadata import entry_points  # noqa: PLC0415  (40 ms, which a run over nothing new can do without)
+
+        places = dict(self.inside)
+        for entry in sorted(entry_points(group=self.group), key=lambda entry: entry.name):
+            place = Place(entry.name, entry.value, _distribution(entry))
+            taken = places.setdefault(_key(entry.name), place)
+            if taken is not place:
+                raise NameCollision(
+                    f"Two units of the kind {self.kind} are named {entry.name!r}: {taken} and {place}.",
+                    "Remove one of the packages, or have it renamed.",
+                )
+        return places
+
+    def get(self, name: str) -> Unit:
+        """The unit of that name. UsageError names what there is; and says why, where one is there and can't be used."""
+        place = self.places.get(_key(name))
+        unit = None if place is None else self.load(place)
+        if unit is not None:
+            return unit
+        if place is not None:
+            raise UsageError(f"The {self.kind} {name!r} can't be used: {self.broken[place.name]}.", "Mend its package.")
+        raise UsageError(f"There is no {self.kind} {name!r}.", f"There are: {', '.join(sorted(self.places))}.")
+
+    def all(self) -> dict[str, Unit]:
+        """Every unit that can be used, by name."""
+        loaded = {name: self.load(place) for name, place in self.places.items()}
+        return {name: unit for name, unit in loaded.items() if unit is not None}
+
+    def load(self, place: Place) -> Unit | None:
+        """The unit of that place; None when another package's can't be used, which is logged once. What this package's
+        raises is raised: that is a defect."""
+        if not place.distribution:
+            unit: Unit = place.load()
+            return unit
+        if place.name in self.broken:
+            return None
+        try:
+            unit = place.load()
+            why = self._unfit(place, unit)
+        except NameCollision:
+            raise
+        except (Exception, SystemExit) as problem:  # noqa: BLE001  (whatever it is, the rest of the program goes on)
+            why = f"{type(problem).__name__}: {problem}"
+        if why:
+            self.leave_out(place, why)
+            return None
+        return unit
+
+    def _unfit(self, place: Place, unit: Any) -> str:
+        """Why what was declared is no unit of that place; empty when it is."""
+        if not self._is_unit(unit):
+            return f"it is no {self.kind} but {type(unit).__name__}"
+        name = getattr(unit, "name", place.name)
+        return "" if _key(name) == _key(place.name) else f"it calls itself {name!r}, its entry point {place.name!r}"
+
+    def leave_out(self, place: Place, why: str) -> None:
+        """Notes that another package's unit can't be used."""
+        if place.name not in self.broken:
+            self.broken[place.name] = f"{place}: {why}"
+            _log.warning("The %s %r is left out: %s", self.kind, place.name, self.broken[place.name])
+
+
+def _distribution(entry: EntryPoint) -> str:
+    try:
+        return f"{entry.dist.name} {entry.dist.version}"  # type: ignore[union-attr]  # None is an AttributeError, too
+    except (AttributeError, KeyError, TypeError):  # its metadata are damaged
+        return "another package"
+
+
+def _key(name: str) -> str:
+    """Modules have no hyphens, and some units' names do."""
+    return name.replace("-", "_")
