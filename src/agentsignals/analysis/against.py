@@ -18,15 +18,14 @@ from agentsignals.analysis.baseline import (
     standardised,
 )
 from agentsignals.analysis.charts import by_position, dots
+from agentsignals.analysis.clusters import DOMINANT, LOW_N
 from agentsignals.analysis.figures import formatted
-from agentsignals.analysis.study import Chart, Column, Context, Finding, Inputs, Kind, Outcome, Row, Study, Table
+from agentsignals.analysis.grouped import INTERVAL_NOTE, Estimate, chart, count, drawn, table
+from agentsignals.analysis.study import Chart, Context, Finding, Inputs, Outcome, Row, Study, Table
 from agentsignals.stats.estimates import Interval
 from agentsignals.stats.proportions import Z
 
 YOURS, BASE = "yours", "baseline"
-LOW_N = 30
-"""A turn with fewer labelled messages says little (design/signals.md#sentiment-by-turn)."""
-DOMINANT = 0.5
 _MEDIAN = 2
 """Where the median stands among the quantiles."""
 
@@ -51,30 +50,24 @@ def _compare(base: Baseline, command: str, inputs: Inputs) -> Outcome:
     turns = [(rate, of_base[rate.turn]) for rate in yours.negative_by_turn if rate.turn in of_base]
     of_measure = {spread.signal: spread for spread in base.measures}
     pairs = [(spread, of_measure[spread.signal]) for spread in yours.measures if spread.signal in of_measure]
-    charts = [_turns_chart(turns), _measures_chart(pairs)]
     return Outcome(
-        [_size(yours, base, command), *_furthest_turn(turns, yours, base, command), *_furthest_measure(pairs, command)],
+        [_size(yours, base, command), _furthest_turn(turns, yours, base, command), _furthest_measure(pairs, command)],
         [_measures_table(pairs), _turns_table(turns)],
-        [chart for chart in charts if chart is not None],
+        drawn(_turns_chart(turns), _measures_chart(pairs)),
         _limits(yours, base, pairs),
     )
 
 
 def _size(yours: Baseline, base: Baseline, command: str) -> Finding:
-    return Finding(
-        id="baseline.sessions",
-        title="Sessions of the baseline",
-        value=base.sessions,
-        unit="sessions",
-        n=base.sessions,
-        of="sessions of the baseline",
-        command=command,
-        note=f"in {base.places:,} places; yours: {yours.sessions:,} sessions in {yours.places:,} places",
-    )
+    of = "sessions of the baseline"
+    note = f"in {base.places:,} places; yours: {yours.sessions:,} sessions in {yours.places:,} places"
+    size = count(base.sessions, base.sessions)
+    return size.finding("baseline.sessions", of.capitalize(), of, note, unit="sessions", command=command)
 
 
-def _furthest_turn(turns: list[tuple[Rate, Rate]], yours: Baseline, base: Baseline, command: str) -> list[Finding]:
+def _furthest_turn(turns: list[tuple[Rate, Rate]], yours: Baseline, base: Baseline, command: str) -> Finding:
     """The turn with the largest gap, of those with enough messages on both sides."""
+    title = "Largest gap of NEGATIVE at one turn"
     wide = [pair for pair in turns if min(pair[0].n, pair[1].n) >= LOW_N]
     if not wide:
         lacking = (
@@ -83,36 +76,29 @@ def _furthest_turn(turns: list[tuple[Rate, Rate]], yours: Baseline, base: Baseli
             else "the baseline has no sentiment labels" if not base.negative_by_turn
             else f"no turn has {LOW_N} labelled messages on both sides"
         )  # fmt: skip
-        return [_gap_finding("turn_gap", "Largest gap of NEGATIVE at one turn", None, command, note=lacking)]
+        return _no_gap("turn_gap", title, command, lacking)
     mine, other = max(wide, key=lambda pair: abs(pair[0].value - pair[1].value))
     note = (
         f"yours {formatted(mine.value, 'share')} (n = {mine.n:,}), the baseline's {formatted(other.value, 'share')}"
         f" (n = {other.n:,}); of {len(wide)} turns compared the furthest apart"
     )
-    return [
-        _gap_finding(
-            "turn_gap",
-            f"Largest gap of NEGATIVE at one turn: turn {mine.turn}",
-            mine.value - other.value,
-            command,
-            unit="share of messages",
-            kind="share",
-            n=mine.n,
-            of="your labelled messages there",
-            interval=difference(mine, other),
-            note=note,
-        )
-    ]
+    return Estimate(value=mine.value - other.value, n=mine.n, interval=difference(mine, other)).finding(
+        "baseline.turn_gap",
+        f"{title}: turn {mine.turn}",
+        "your labelled messages there",
+        note,
+        unit="share of messages",
+        command=command,
+        headline=True,
+    )
 
 
-def _furthest_measure(pairs: list[tuple[Spread, Spread]], command: str) -> list[Finding]:
+def _furthest_measure(pairs: list[tuple[Spread, Spread]], command: str) -> Finding:
     """The measure whose means lie the most standard deviations apart, of those measured alike."""
-    gaps = [(gap, mine, other) for mine, other in _alike(pairs) if (gap := standardised(mine, other)) is not None]
     title = "Largest standardised gap of a measure"
+    gaps = [(gap, mine, other) for mine, other in _alike(pairs) if (gap := standardised(mine, other)) is not None]
     if not gaps:
-        return [
-            _gap_finding("measure_gap", title, None, command, note="no measure varies, of the same version, on both")
-        ]
+        return _no_gap("measure_gap", title, command, "no measure varies, of the same version, on both")
     gap, mine, other = max(gaps, key=lambda entry: abs(entry[0]))
     name, kind = MEASURES[mine.signal]
     note = (
@@ -120,26 +106,20 @@ def _furthest_measure(pairs: list[tuple[Spread, Spread]], command: str) -> list[
         f" (n = {other.n:,} sessions of the baseline);"
         f" of {len(gaps)} measures the furthest apart"
     )
-    return [
-        _gap_finding(
-            "measure_gap",
-            f"{title}: {name}",
-            gap,
-            command,
-            unit="standard deviations",
-            kind="number",
-            n=mine.n,
-            of="your sessions",
-            interval=_interval(gap, mine, other),
-            note=note,
-            signals=(mine.signal,),
-        )
-    ]
+    return Estimate(value=gap, n=mine.n, kind="number", interval=_interval(gap, mine, other)).finding(
+        "baseline.measure_gap",
+        f"{title}: {name}",
+        "your sessions",
+        note,
+        unit="standard deviations",
+        command=command,
+        headline=True,
+        signals=(mine.signal,),
+    )
 
 
-def _gap_finding(name: str, title: str, value: float | None, command: str, **more: Any) -> Finding:
-    empty = {"unit": "", "n": 0, "of": "sessions", "kind": "number"} if value is None else {"headline": True}
-    return Finding(id=f"baseline.{name}", title=title, value=value, command=command, **{**empty, **more})
+def _no_gap(name: str, title: str, command: str, note: str) -> Finding:
+    return count(None, 0, "number").finding(f"baseline.{name}", title, "sessions", note, unit="", command=command)
 
 
 def _alike(pairs: list[tuple[Spread, Spread]]) -> list[tuple[Spread, Spread]]:
@@ -163,35 +143,22 @@ def _measures_table(pairs: list[tuple[Spread, Spread]]) -> Table:
         low, high = _interval(gap, mine, other) if gap is not None else (None, None)
         warning = "" if alike else f"measured otherwise: version {mine.version} against {other.version}"
         rows.append([name, mine.n, *figures[:4], other.n, *figures[4:], gap, low, high, warning])
-    sides = ((YOURS, "your"), (BASE, "baseline's"))
-    figures_of: tuple[tuple[str, str, Kind], ...] = (
-        ("n", "n", "count"),
-        ("mean", "mean", "figure"),
-        ("median", "median", "figure"),
-        ("low", "10%", "figure"),
-        ("high", "90%", "figure"),
+    sides = " | ".join(
+        f"{side}_n {whose} n:count | {side}_mean {whose} mean:figure | {side}_median {whose} median:figure"
+        f" | {side}_low {whose} 10%:figure | {side}_high {whose} 90%:figure"
+        for side, whose in ((YOURS, "your"), (BASE, "baseline's"))
     )
-    return Table(
-        id="baseline.measures",
-        title="Your sessions and the baseline's",
-        columns=(
-            Column("measure", "measure of a session"),
-            *(
-                Column(f"{side}_{key}", f"{whose} {label}", kind)
-                for side, whose in sides
-                for key, label, kind in figures_of
-            ),
-            Column("gap", "gap, standard deviations", "number"),
-            Column("from", "95% from", "number"),
-            Column("to", "to", "number"),
-            Column("warning", "says little because"),
-        ),
-        rows=rows,
+    return table(
+        "baseline.measures",
+        "Your sessions and the baseline's",
+        f"measure measure of a session | {sides} | gap gap, standard deviations:number | from 95% from:number"
+        " | to:number | warning says little because",
+        rows,
         n=max((mine.n for mine, _ in pairs), default=0),
         of="of your sessions at most",
         note="A gap is the difference of the means over their common standard deviation; 0.2 is small, 0.8 large"
         " (Cohen 1988). Medians and quantiles stand beside because most measures are skewed.",
-    )  # fmt: skip
+    )
 
 
 def _summary(spread: Spread) -> tuple[float, float, float, float]:
@@ -204,21 +171,12 @@ def _turns_table(turns: list[tuple[Rate, Rate]]) -> Table:
         low, high = difference(mine, other) or (None, None)
         few = "few messages" if min(mine.n, other.n) < LOW_N else ""
         rows.append([mine.turn, mine.n, mine.value, other.n, other.value, mine.value - other.value, low, high, few])
-    return Table(
-        id="baseline.turns",
-        title="NEGATIVE messages by turn, yours and the baseline's",
-        columns=(
-            Column("turn", "turn"),
-            Column("n", "your n", "count"),
-            Column("rate", "yours", "share"),
-            Column("base_n", "baseline's n", "count"),
-            Column("base_rate", "baseline's", "share"),
-            Column("gap", "gap", "share"),
-            Column("low", "95% from", "share"),
-            Column("high", "to", "share"),
-            Column("warning", "says little because"),
-        ),
-        rows=rows,
+    return table(
+        "baseline.turns",
+        "NEGATIVE messages by turn, yours and the baseline's",
+        "turn | n your n:count | rate yours:share | base_n baseline's n:count | base_rate baseline's:share | gap:share"
+        " | ends:share | warning says little because",
+        rows,
         n=sum(mine.n for mine, _ in turns),
         of="of your labelled messages",
         note=f"Few: under {LOW_N} labelled messages on either side.",
@@ -239,16 +197,15 @@ def _turns_chart(turns: list[tuple[Rate, Rate]]) -> Chart | None:
         for pair in turns
         for name, rate in zip((YOURS, BASE), pair, strict=True)
     ]
-    if len(turns) < 2:
-        return None
-    return Chart(
-        id="baseline.turns",
-        title="NEGATIVE messages by turn, yours and the baseline's",
-        says="; ".join(row["tip"] for row in rows),
-        spec=by_position(rows, "number of the turn in its session", "share of labelled messages", (YOURS, BASE)),
+    return chart(
+        "baseline.turns",
+        "NEGATIVE messages by turn, yours and the baseline's",
+        rows,
+        by_position(rows, "number of the turn in its session", "share of labelled messages", (YOURS, BASE)),
         n=sum(mine.n for mine, _ in turns),
         of="of your labelled messages",
         note=f"the baseline's n = {sum(other.n for _, other in turns):,}; lines are 95% intervals",
+        fewest=4,  # two turns, each of both
     )
 
 
@@ -265,17 +222,16 @@ def _measures_chart(pairs: list[tuple[Spread, Spread]]) -> Chart | None:
             f" {formatted(other.mean, kind)} (n = {other.n:,})"
         )
         rows.append({"name": name, "value": gap, "low": low, "high": high, "tip": tip})
-    if not rows:
-        return None
     rows.sort(key=lambda row: -abs(row["value"]))
-    return Chart(
-        id="baseline.measures",
-        title="How far your sessions lie from the baseline's",
-        says="; ".join(row["tip"] for row in rows),
-        spec=dots(rows, "standard deviations above the baseline's mean", "number"),
-        n=max(mine.n for mine, _ in pairs),
+    most = max((other.n for _, other in pairs), default=0)
+    return chart(
+        "baseline.measures",
+        "How far your sessions lie from the baseline's",
+        rows,
+        dots(rows, "standard deviations above the baseline's mean", "number"),
+        n=max((mine.n for mine, _ in pairs), default=0),
         of="of your sessions at most",
-        note=f"the baseline's n = {max(other.n for _, other in pairs):,} at most; the line is the 95% interval",
+        note=f"the baseline's n = {most:,} at most; {INTERVAL_NOTE}",
     )
 
 

@@ -3,64 +3,109 @@ person's, or one team's, and alike. Where too few places are known, sessions are
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from agentsignals.analysis.study import Finding
-from agentsignals.stats.estimates import FEWEST_CLUSTERS, Clustered, Interval, clustered, quantile, share_interval
+from msgspec.structs import replace
+
+from agentsignals.analysis.grouped import Estimate
+from agentsignals.analysis.study import Kind, Row
+from agentsignals.stats.estimates import (
+    FEWEST_CLUSTERS,
+    Clustered,
+    Interval,
+    clustered,
+    median,
+    quantile,
+    share_interval,
+)
 
 DOMINANT = 0.5
-"""A share of one place from which a figure is that place's (design/attribution.md#figures-by-mode; as in the study of
-models)."""
+"""A share of one place, person or model from which a figure is theirs (design/attribution.md#figures-by-mode)."""
+ONE_PLACE = "one place"
+LOW_N = 30
+"""A group with fewer labelled messages is marked (design/signals.md#sentiment-by-turn)."""
 
 Part = tuple[str, float, float]
 """Session, k, n."""
 
 
-class Estimate:
-    """A share over sessions, its interval, and what speaks against it. `drawn`: what the parts are, if no sessions."""
+class PlacedShare(Estimate, frozen=True, kw_only=True):
+    """A share over sessions that draws places anew."""
 
-    def __init__(self, parts: Iterable[Part], places: Mapping[str, str], drawn: str = "sessions") -> None:
-        self._parts = list(parts)
-        self._of = drawn
-        self.k, self.n = sum(k for _, k, _ in self._parts), sum(n for _, _, n in self._parts)
-        self.value = self.k / self.n if self.n else None
-        # A session whose place nobody knows is a place of its own.
-        self.places: Clustered = clustered((places.get(s, ("session", s)), k, n) for s, k, n in self._parts)
-        self.known_places = len({places[s] for s, _, n in self._parts if n > 0 and s in places})
-        self.interval, self._note = self._drawn()
+    places: Clustered
+    known_places: int
 
-    def _drawn(self) -> tuple[Interval | None, str]:
-        places = self.places
-        if places.interval is not None:
-            return (
-                places.interval,
-                f"the interval draws {places.clusters:,} places, worth {places.effective:.1f} equal ones",
-            )
-        by_session = clustered(self._parts)
-        if by_session.interval is not None:
-            few_places = f"{places.clusters} place{'' if places.clusters == 1 else 's'}"
-            return by_session.interval, f"{few_places}: the interval draws {self._of}, and speaks of no other place"
-        few = share_interval([(k, n) for _, k, n in self._parts])
-        return few, f"fewer than {FEWEST_CLUSTERS} {self._of}" if self.n else ""
+    @property
+    def largest(self) -> float | None:
+        """The largest place's share of the observations; None where no place is known."""
+        return self.places.largest if self.known_places else None
 
     @property
     def dominated(self) -> bool:
         """Whether one place makes more than half of it."""
         return self.known_places > 0 and self.places.largest > DOMINANT
 
-    @property
-    def note(self) -> str:
-        """What the interval rests on, and whether one place makes most of it."""
-        most = f"; {self.places.largest:.0%} lies in one place" if self.dominated else ""
-        return self._note + most
+    def warning(self, fewest: int = 0, of: str = "") -> str:
+        """Why it says little; empty when nothing speaks against it."""
+        return ", ".join([*([f"few {of}"] if self.n < fewest else []), *([ONE_PLACE] if self.dominated else [])])
 
-    def finding(self, note: str = "", **fields: Any) -> Finding:
-        """The share as a finding. `fields`: id, title, unit, of, command and what else is known."""
-        more = "; ".join(part for part in (note, self.note) if part)
-        return Finding(
-            value=self.value, n=int(self.n), interval=self.interval, note=more, **{"kind": "share", **fields}
+
+def placed_share(parts: Iterable[Part], places: Mapping[str, str], drawn: str = "sessions") -> PlacedShare:
+    """The share of sum(k) in sum(n). `drawn`: what the parts are, if no sessions."""
+    counted = list(parts)
+    k, n = sum(k for _, k, _ in counted), sum(n for _, _, n in counted)
+    # A session whose place nobody knows is a place of its own.
+    by_place = clustered((places.get(s, ("session", s)), k, n) for s, k, n in counted)
+    known_places = len({places[s] for s, _, n in counted if n > 0 and s in places})
+    interval, note = _drawn(counted, by_place, drawn)
+    estimate = PlacedShare(
+        value=k / n if n else None,
+        n=n,
+        k=k,
+        interval=interval,
+        note=note,
+        places=by_place,
+        known_places=known_places,
+    )
+    if not estimate.dominated:
+        return estimate
+    return replace(estimate, note=f"{note}; {by_place.largest:.0%} lies in one place")
+
+
+def _drawn(parts: list[Part], places: Clustered, of: str) -> tuple[Interval | None, str]:
+    if places.interval is not None:
+        return (
+            places.interval,
+            f"the interval draws {places.clusters:,} places, worth {places.effective:.1f} equal ones",
         )
+    by_session = clustered(parts)
+    if by_session.interval is not None:
+        few_places = f"{places.clusters} place{'' if places.clusters == 1 else 's'}"
+        return by_session.interval, f"{few_places}: the interval draws {of}, and speaks of no other place"
+    few = share_interval([(k, n) for _, k, n in parts])
+    return few, f"fewer than {FEWEST_CLUSTERS} {of}" if places.clusters else ""
+
+
+def share_of(
+    rows: Iterable[Row], places: Mapping[str, str], holds: Callable[[Row], float | None], weight: str = ""
+) -> PlacedShare:
+    """The share of rows that hold. `weight`: a column of how many observations a row stands for; without it, one."""
+    return placed_share(
+        ((row["session_id"], n * float(holds(row) or 0), n) for row in rows for n in [row[weight] if weight else 1]),
+        places,
+    )
+
+
+def placed_median(
+    values: Sequence[tuple[str, float]], places: Mapping[str, str], kind: Kind = "number", fewest: int = 0
+) -> Estimate:
+    """The median of (session, value), which may be several of a session; without an interval of fewer than `fewest`."""
+    return Estimate(
+        value=median([value for _, value in values]),
+        n=len(values),
+        kind=kind,
+        interval=median_interval(values, places) if len(values) >= fewest else None,
+    )
 
 
 def median_interval(values: Sequence[tuple[str, float]], places: Mapping[str, str]) -> Interval | None:
@@ -71,8 +116,9 @@ def median_interval(values: Sequence[tuple[str, float]], places: Mapping[str, st
         return None
     middle = quantile(ascending, 0.5)
     # Half of those that are exactly the median lie below it, or a value that many share would seem to be the largest.
-    below = Estimate([(s, 1.0 if v < middle else 0.5 if v == middle else 0.0, 1.0) for s, v in values], places)
-    if below.interval is None:
+    below = [(s, 1.0 if v < middle else 0.5 if v == middle else 0.0, 1.0) for s, v in values]
+    interval = placed_share(below, places).interval
+    if interval is None:
         return None
-    low, high = below.interval
+    low, high = interval
     return min(quantile(ascending, low), middle), max(quantile(ascending, high), middle)

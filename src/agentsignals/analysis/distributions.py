@@ -6,7 +6,8 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from agentsignals.analysis.charts import histogram
-from agentsignals.analysis.study import Chart, Column, Kind, Row
+from agentsignals.analysis.grouped import bar, chart
+from agentsignals.analysis.study import Chart, Kind
 from agentsignals.stats.estimates import quantile
 
 COUNTS: tuple[float, ...] = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
@@ -16,9 +17,9 @@ SHARES: tuple[float, ...] = (0, 0.02, 0.05, 0.1, 0.2, 0.5, 1)
 QUANTILES = ((0.0, "least"), (0.25, "25%"), (0.5, "median"), (0.75, "75%"), (0.9, "90%"), (1.0, "most"))
 
 
-def quantile_columns(kind: Kind) -> tuple[Column, ...]:
-    """The columns of a row of quantiles."""
-    return tuple(Column(label, label, kind) for _, label in QUANTILES)
+def quantile_columns(kind: Kind) -> str:
+    """The columns of a row of quantiles, as `grouped.columns` reads them."""
+    return " | ".join(f"{label}:{kind}" for _, label in QUANTILES)
 
 
 def quantiles(values: Sequence[float]) -> list[float | None]:
@@ -47,13 +48,13 @@ def histogram_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
     filled = [i for i, n in enumerate(counts) if n]
     if len(filled) < 2:
         return None
-    rows: list[Row] = [
-        {"name": _short(edges, i), "value": n, "tip": f"{_long(edges, i)} {unit}: {n:,} of {len(values):,} {of}"}
+    rows = [
+        bar(_short(edges, i), n, f"{_long(edges, i)} {unit}: {n:,} of {len(values):,} {of}")
         for i, n in enumerate(counts)
         if filled[0] <= i <= filled[-1]
     ]
     says = f"{title}: " + "; ".join(row["tip"] for row in rows)
-    return Chart(id=id, title=title, says=says, spec=histogram(rows, unit, of), n=len(values), of=of, note=note)
+    return chart(id, title, rows, histogram(rows, unit, of), n=len(values), of=of, note=note, says=says)
 
 
 def _short(edges: Sequence[float], i: int) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
-from agentsignals.analysis.clusters import Estimate
+from agentsignals.analysis.clusters import PlacedShare, placed_share
+from agentsignals.analysis.grouped import Estimate
 from agentsignals.analysis.places import Places
-from agentsignals.analysis.study import Inputs, Outcome, Row
+from agentsignals.analysis.study import Finding, Inputs, Outcome, Row
 from agentsignals.stats.sentiment_counts import TASK, UNJUDGED, Conversation, Message, Part, chosen, label
 
 _KINDS = ", ".join(f"'{kind}'" for kind in sorted(UNJUDGED))
@@ -51,14 +53,16 @@ class Labelled:
         self.places = places
         """The place of each session whose place is known."""
 
-    def estimate(self, count: Callable[[Conversation], Part | None]) -> Estimate:
+    def estimate(self, count: Callable[[Conversation], Part | None]) -> PlacedShare:
         """A share over these conversations, by what each has of it."""
         counted = ((conversation.session_id, count(conversation)) for conversation in self.conversations)
-        return Estimate([(name, *part) for name, part in counted if part is not None], self.places)
+        return placed_share([(name, *part) for name, part in counted if part is not None], self.places)
 
-    def command(self, study: str) -> str:
-        """Makes a study's findings again with the same labeller."""
-        return f"agentsignals report --study {study} --labeller {shlex.quote(self.labeller)} -o {study}.json"
+    def finding(self, estimate: Estimate, id: str, title: str, of: str, note: str = "", **more: Any) -> Finding:  # noqa: A002  (the finding's field)
+        """The figure as a finding; its command makes it again with the same labeller."""
+        study = id.partition(".")[0]
+        command = f"agentsignals report --study {study} --labeller {shlex.quote(self.labeller)} -o {study}.json"
+        return estimate.finding(id, title, of, note, command=command, **more)
 
     def limits(self) -> list[str]:
         """What holds of every figure over these labels."""

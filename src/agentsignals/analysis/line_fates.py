@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from agentsignals.analysis.charts import bars, dots
-from agentsignals.analysis.clusters import Estimate, Part
+from agentsignals.analysis.clusters import Part, placed_share
 from agentsignals.analysis.figures import formatted
+from agentsignals.analysis.grouped import INTERVAL_NOTE, bar, chart, table
 from agentsignals.analysis.modes import NAMES, OF_ROAD, ROADS, by_session
-from agentsignals.analysis.study import Chart, Column, Row, Table
+from agentsignals.analysis.study import Chart, Row, Table
 
 ENOUGH_LINES = 5
 """Commits whose sessions wrote fewer lines are left out of figures over commits (design/attribution.md#survival)."""
@@ -65,20 +66,13 @@ def by_mode(sessions: list[Row], modes: list[Row], places: dict[str, str]) -> Ta
             shown += [[f"{NAMES[mode]}, {road}", *_figures(group, places)]] if group else []
     if sessions:
         shown.insert(0, ["all", *_figures(sessions, places)])
-    return Table(
-        id="survival.by_mode",
-        title="What became of the lines that agents wrote, by mode",
-        columns=(
-            Column("mode", "mode"),
-            Column("n", "sessions", "count"),
-            Column("produced", "lines written", "count"),
-            Column("efficiency", "efficiency (Eq 2)", "share"),
-            Column("low", "95% from", "share"),
-            Column("high", "to", "share"),
-            Column("rate", "survival (Eq 3)", "share"),
-            *(Column(key, words, "share") for key, words in FATES.items() if key != "committed"),
-        ),
-        rows=shown,
+    fates = " | ".join(f"{key} {words}:share" for key, words in FATES.items() if key != "committed")
+    return table(
+        "survival.by_mode",
+        "What became of the lines that agents wrote, by mode",
+        "mode | n sessions:count | produced lines written:count | efficiency efficiency (Eq 2):share | ends:share"
+        f" | rate survival (Eq 3):share | {fates}",
+        shown,
         n=len(sessions),
         of="sessions whose calls wrote lines",
         note="SWE-chat (v1, modes as recorded, sessions that map cleanly; all, collaborative, vibe): Eq 2 44.3, 38.2,"
@@ -91,11 +85,11 @@ def _figures(rows: list[Row], places: dict[str, str]) -> list[Any]:
     fates = _fates(rows)
     made = fates["produced"]
     efficiency, rate = (
-        Estimate([(r["session_id"], min(r["committed"], n), n) for r in rows if (n := whole(r)) > 0], places)
+        placed_share([(r["session_id"], min(r["committed"], n), n) for r in rows if (n := whole(r)) > 0], places)
         for whole in (written, left_standing)
     )
     shares = [fates[key] / made if made else None for key in FATES if key != "committed"]
-    return [len(rows), int(made), efficiency.value, *(efficiency.interval or (None, None)), rate.value, *shares]
+    return [len(rows), int(made), efficiency.value, *efficiency.ends, rate.value, *shares]
 
 
 def _told_apart(repos: list[str]) -> list[str]:
@@ -127,22 +121,14 @@ def by_repo(sessions: list[Row], commits: list[Row], lines: list[Row]) -> Table:
                 *(figure for k, n in alive for figure in (int(n), k / n if n else None)),
             ]
         )
-    return Table(
-        id="survival.by_repository",
-        title="Lines of agents, by repository",
-        columns=(
-            Column("repo", "repository", "code"),
-            Column("sessions", "sessions", "count"),
-            Column("produced", "lines written", "count"),
-            *(Column(key, words, "count") for key, words in FATES.items() if key != "rest"),
-            Column("commits", "commits", "count"),
-            Column("strict", "kept by commit, in its files", "share"),
-            Column("agent", "agents' lines in the head's history", "count"),
-            Column("alive", "alive", "share"),
-            Column("other", "other lines", "count"),
-            Column("other_alive", "alive of them", "share"),
-        ),
-        rows=shown,
+    header = " | ".join(f"{key} {words}:count" for key, words in FATES.items() if key != "rest")
+    return table(
+        "survival.by_repository",
+        "Lines of agents, by repository",
+        f"repo repository:code | sessions:count | produced lines written:count | {header} | commits:count"
+        " | strict kept by commit, in its files:share | agent agents' lines in the head's history:count | alive:share"
+        " | other other lines:count | other_alive alive of them:share",
+        shown,
         n=len(shown),
         of="repositories",
         note="Sessions are those that its commits are linked to.",
@@ -171,28 +157,18 @@ def by_age(lines: list[Row], repos: dict[str, str]) -> Table:
     for name, agents, others in _aged([row for row in lines if row["known"]]):
         row: list[Any] = [name, len({r["commit_sha"] for r in [*agents, *others]})]
         for rows in (agents, others):
-            estimate = Estimate(living(rows), repos, "commits")
-            row += [int(estimate.n), estimate.value, *(estimate.interval or (None, None))]
+            estimate = placed_share(living(rows), repos, "commits")
+            row += [int(estimate.n), estimate.value, *estimate.ends]
         shown.append(row)
-    sides = (("agent", "agents' lines"), ("other", "other lines"))
-    return Table(
-        id="survival.by_age",
-        title="Committed lines that are still there, by age",
-        columns=(
-            Column("age", "age of the commit"),
-            Column("commits", "commits", "count"),
-            *(
-                column
-                for side, words in sides
-                for column in (
-                    Column(f"{side}_n", words, "count"),
-                    Column(f"{side}_alive", "alive", "share"),
-                    Column(f"{side}_low", "95% from", "share"),
-                    Column(f"{side}_high", "to", "share"),
-                )
-            ),
-        ),
-        rows=shown,
+    sides = " | ".join(
+        f"{side}_n {words}:count | {side}_alive alive:share | {side}_low 95% from:share | {side}_high to:share"
+        for side, words in (("agent", "agents' lines"), ("other", "other lines"))
+    )
+    return table(
+        "survival.by_age",
+        "Committed lines that are still there, by age",
+        f"age age of the commit | commits:count | {sides}",
+        shown,
         n=sum(row["known"] for row in lines),
         of="lines in commits of the head's history",
         note="Age is counted back from the newest commit of the repository.",
@@ -202,42 +178,29 @@ def by_age(lines: list[Row], repos: dict[str, str]) -> Table:
 def fates_chart(sessions: list[Row]) -> Chart | None:
     fates = _fates(sessions)
     made = fates.pop("produced")
-    if not made:
-        return None
-    rows: list[Row] = [
-        {"name": words, "value": fates[key] / made, "tip": f"{words}: {fates[key]:,.0f} of {made:,.0f} lines"}
+    rows = [
+        bar(words, fates[key] / made, f"{words}: {fates[key]:,.0f} of {made:,.0f} lines")
         for key, words in FATES.items()
         if fates[key]
     ]
-    return Chart(
-        id="survival.fates",
-        title="What became of the lines that agents wrote",
-        says="; ".join(row["tip"] for row in rows),
-        spec=bars(rows, "share of lines", "share"),
-        n=int(made),
-        of="lines",
-    )
+    title, spec = "What became of the lines that agents wrote", bars(rows, "share of lines", "share")
+    return chart("survival.fates", title, rows if made else [], spec, n=made, of="lines")
 
 
 def age_chart(lines: list[Row], repos: dict[str, str]) -> Chart | None:
     rows: list[Row] = []
     for name, agents, _ in _aged([row for row in lines if row["known"]]):
-        estimate = Estimate(living(agents), repos, "commits")
-        if estimate.value is None:
-            continue
-        low, high = estimate.interval or (None, None)
-        tip = f"{name}: {formatted(estimate.value, 'share')} of {estimate.n:,.0f} lines"
-        rows.append(
-            {"name": f"{name} ({estimate.n:,.0f})", "value": estimate.value, "low": low, "high": high, "tip": tip}
-        )
-    if len(rows) < 2:
-        return None
-    return Chart(
-        id="survival.age",
-        title="Agents' committed lines that are still there, by age of the commit",
-        says="; ".join(row["tip"] for row in rows),
-        spec=dots(rows, "share of lines"),
+        estimate = placed_share(living(agents), repos, "commits")
+        if estimate.n:
+            tip = f"{name}: {formatted(estimate.value, 'share')} of {estimate.n:,.0f} lines"
+            rows.append(estimate.mark(f"{name} ({estimate.n:,.0f})", tip))
+    return chart(
+        "survival.age",
+        "Agents' committed lines that are still there, by age of the commit",
+        rows,
+        dots(rows, "share of lines"),
         n=sum(row["known"] for row in lines if row["is_agents"]),
         of="lines",
-        note="lines in brackets; the line is the 95% interval",
+        note=f"lines in brackets; {INTERVAL_NOTE}",
+        fewest=2,
     )

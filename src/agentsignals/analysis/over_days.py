@@ -7,6 +7,7 @@ from datetime import datetime
 
 from agentsignals.analysis.charts import lines
 from agentsignals.analysis.figures import formatted
+from agentsignals.analysis.grouped import chart
 from agentsignals.analysis.rolling import T, iso, rolling
 from agentsignals.analysis.study import Chart, Kind, Row
 
@@ -40,12 +41,13 @@ def lines_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
     first, last = windows[0][0], windows[-1][0]
     drawn = {row["name"] for row in rows}
     ends = [row["tip"] for row in rows if row["from"] == iso(last)]
-    return Chart(
-        id=id,
-        title=title,
-        says=f"{title}, from {first:%Y-%m-%d} to {last:%Y-%m-%d}, UTC. At the end: " + "; ".join(ends),
-        spec=lines(rows, unit, kind, [name for name in measures if name in drawn], (iso(first), iso(last))),
+    return chart(
+        id,
+        title,
+        rows,
+        lines(rows, unit, kind, [name for name in measures if name in drawn], (iso(first), iso(last))),
         n=len(stamped),
         of=of,
         note=f"each point is of the {days} days up to it; days with fewer than {fewest} {of} behind them have none",
+        says=f"{title}, from {first:%Y-%m-%d} to {last:%Y-%m-%d}, UTC. At the end: " + "; ".join(ends),
     )

@@ -17,6 +17,14 @@ SESSIONS = (
 LABEL = "json_extract_string(value, '')"
 """A value that is text, without JSON's quotes. The empty path is the whole value; `$` would belong to the shell."""
 
+PLACED = "SELECT session_id, repo, cwd FROM sessions ORDER BY session_id"
+"""Where each session lies, as `places.by_session` wants it."""
+
+SAID_AT = (
+    "CASE WHEN timestamp BETWEEN TIMESTAMP '2015-01-01' AND TIMESTAMP '2100-01-01' THEN timestamp END AS timestamp"
+)
+"""When a prompt was given, with the same care as `STARTED`."""
+
 MAIN_CALLS = "FROM tool_calls WHERE thread = 'main'"
 
 
@@ -30,6 +38,20 @@ def values(*paths: str, detail: tuple[str, ...] = ()) -> str:
         f"SELECT session_id, agent, signal, number, {LABEL} AS label, absent, absent_detail"
         f"{details} FROM signals JOIN sessions USING (session_id) WHERE signal IN ({wanted})"
         " ORDER BY session_id, signal"
+    )
+
+
+HAPPENED, WORD, NUMBER = "bool_or(number > 0)", f"max({LABEL})", "max(number)"
+"""What `of_turns` takes of a signal: whether it is above 0, its label, its number."""
+
+
+def of_turns(**columns: tuple[str, str]) -> str:
+    """`of_turns AS (…)`, for a WITH: a row a turn with what signals say of it, each column as (signal, aggregate)."""
+    taken = ", ".join(f"{what} FILTER (signal = '{path}') AS {name}" for name, (path, what) in columns.items())
+    paths = ", ".join(f"'{path}'" for path in dict.fromkeys(path for path, _ in columns.values()))
+    return (
+        f"of_turns AS (SELECT session_id, turn, {taken} FROM signals WHERE signal IN ({paths}) AND absent IS NULL"
+        " GROUP BY ALL)"
     )
 
 

@@ -49,8 +49,9 @@ class Finding(Struct, frozen=True, kw_only=True):
     n: int
     """How many observations the value rests on; `of` says of what."""
     of: str
-    command: str
-    """Makes the value again from the same store."""
+    command: str = ""
+    """Makes the value again from the same store; where no single query does, the study's report, which `Study.run` puts
+    in."""
     kind: Kind = "count"
     interval: Interval | None = None
     """At 95 percent; None for a plain count, and where there is too little to say."""
@@ -142,7 +143,7 @@ class Study(Struct, frozen=True, kw_only=True):
     def run(self, inputs: Inputs) -> Outcome:
         """What it finds in these rows: each finding with the versions it rests on, and no table without a row."""
         outcome = self.function(inputs)
-        findings = [_stamped(f, inputs) for f in outcome.findings]
+        findings = [_stamped(f, inputs, self.name) for f in outcome.findings]
         return replace(outcome, findings=findings, tables=[t for t in outcome.tables if t.rows])
 
 
@@ -156,11 +157,11 @@ def again(sql: str) -> str:
     return f'agentsignals query "{sql}"'
 
 
-def _stamped(finding: Finding, inputs: Inputs) -> Finding:
+def _stamped(finding: Finding, inputs: Inputs, study: str) -> Finding:
     store_versions = inputs.versions
     used = {path: store_versions.signals[path] for path in finding.signals if path in store_versions.signals}
     versions = Versions(store_versions.schema, used, store_versions.prices if finding.priced else ())
-    command = finding.command
+    command = finding.command or again_in_report(study)
     if inputs.context:
         for verb in ("query", "report"):
             command = command.replace(f"agentsignals {verb} ", f"agentsignals {verb} --context {inputs.context} ", 1)

@@ -10,7 +10,9 @@ from math import fsum
 from agentsignals.analysis.calendar import Buckets, buckets, following
 from agentsignals.analysis.charts import OTHERS, over_time
 from agentsignals.analysis.figures import formatted
+from agentsignals.analysis.grouped import chart
 from agentsignals.analysis.measures import MOST_AGENTS, agents_in_order
+from agentsignals.analysis.rolling import iso
 from agentsignals.analysis.study import Chart, Kind, Row
 
 _GAP = 0.12
@@ -43,14 +45,15 @@ def over_time_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
     rows = _stacked(sums, names, span, lambda v: f"{formatted(v, kind)}{'' if kind == 'usd' else f' {unit}'}")
     missing = len(sessions) - len(placed)
     lacking = "" if column is None else f" or {title.lower()}"
-    return Chart(
-        id=id,
-        title=f"{title} by {span.step}",
-        says=f"{title} by {span.step} and agent, from {span.first:%Y-%m-%d} to {span.end:%Y-%m-%d}, UTC.",
-        spec=over_time(rows, f"{unit} per {span.step}", kind, names, (_iso(span.first), _iso(span.end))),
+    return chart(
+        id,
+        f"{title} by {span.step}",
+        rows,
+        over_time(rows, f"{unit} per {span.step}", kind, names, (iso(span.first), iso(span.end))),
         n=len(placed),
         of="sessions",
         note=f"not drawn: {missing:,} without a time{lacking}" if missing else "",
+        says=f"{title} by {span.step} and agent, from {span.first:%Y-%m-%d} to {span.end:%Y-%m-%d}, UTC.",
     )
 
 
@@ -69,12 +72,8 @@ def _stacked(
             tip = f"{name}, {span.step} of {start:%Y-%m-%d}: {say(fsum(values))}, n = {len(values):,} sessions"
             until = end - (end - start) * _GAP
             rows.append(
-                {"name": name, "from": _iso(start), "to": _iso(until), "low": low, "high": high, "tip": tip}
+                {"name": name, "from": iso(start), "to": iso(until), "low": low, "high": high, "tip": tip}
                 | ({"short": True} if span.end - span.first < timedelta(days=200) else {})
             )
             low = high
     return rows
-
-
-def _iso(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

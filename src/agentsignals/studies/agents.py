@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 
 from agentsignals.analysis import rows as sql
+from agentsignals.analysis.grouped import ranked, table
 from agentsignals.analysis.measures import pooled_finding
-from agentsignals.analysis.study import Column, Inputs, Outcome, Study, Table
+from agentsignals.analysis.study import Inputs, Outcome, Study
 
 _ALL = "all agents"
 _RATIO = "corpus.output_input_token_ratio"
@@ -29,58 +30,49 @@ def _short(key: str) -> str:
     return f"sum(TRY_CAST(value->>'{key}' AS DOUBLE)) FILTER (signal = 'corpus.short_messages' AND absent IS NULL)"
 
 
-_METRICS = (
-    (Column("autonomy", "calls a prompt", "number"), _median("corpus.autonomy_ratio")),
-    (Column("errors", "failed calls", "share"), _over("user.tool_error_rate")),
-    (Column("recovery", "made good", "share"), _over("corpus.error_recovery_rate")),
-    (Column("entropy", "tool variety, bits", "number"), _median("corpus.tool_mix_entropy")),
-    (Column("events", "events a session", "number"), _median(_EVENTS)),
-    (Column("read_first", "edits of known files", "share"), _over("corpus.read_before_edit_rate")),
-    (Column("cost", "cost a session", "usd"), _median("corpus.session_cost_usd")),
-    (Column("output", "output/input tokens", "share"), _over(_RATIO)),
-    (Column("short", "messages ≤20 characters", "share"), f"{_short('le_20')} / nullif({_short('n')}, 0)"),
-    (Column("pushback", "prompts that object", "share"), _over("chat.pushback_rate")),
-)
-_SELECT = ", ".join(f"{expression} AS {column.key}" for column, expression in _METRICS)
+_METRICS = {
+    "autonomy calls a prompt:number": _median("corpus.autonomy_ratio"),
+    "errors failed calls:share": _over("user.tool_error_rate"),
+    "recovery made good:share": _over("corpus.error_recovery_rate"),
+    "entropy tool variety, bits:number": _median("corpus.tool_mix_entropy"),
+    "events events a session:number": _median(_EVENTS),
+    "read_first edits of known files:share": _over("corpus.read_before_edit_rate"),
+    "cost cost a session:usd": _median("corpus.session_cost_usd"),
+    "output output/input tokens:share": _over(_RATIO),
+    "short messages ≤20 characters:share": f"{_short('le_20')} / nullif({_short('n')}, 0)",
+    "pushback prompts that object:share": _over("chat.pushback_rate"),
+}
+"""The columns of the table, each with what makes it."""
+_KEYS = [header.partition(" ")[0] for header in _METRICS]
+_SELECT = ", ".join(f"{expression} AS {key}" for key, expression in zip(_KEYS, _METRICS.values(), strict=True))
 _FROM = "FROM signals JOIN sessions USING (session_id)"
 
 
 def _outcome(inputs: Inputs) -> Outcome:
-    keys = ["agent", "n", *(column.key for column, _ in _METRICS)]
-    openings = _openings(inputs)
-    table = Table(
-        id="agents.metrics",
-        title="Behaviour by agent",
-        columns=(
-            Column("agent", "agent"),
-            Column("n", "sessions", "count"),
-            *(column for column, _ in _METRICS),
-            Column("opening", "most common opening"),
-        ),
-        rows=[[*(row[key] for key in keys), openings.get(row["agent"])] for row in inputs.rows["agents"] if row["n"]],
-        n=max((row["n"] for row in inputs.rows["agents"]), default=0),
+    agents, openings = inputs.rows["agents"], _openings(inputs)
+    metrics = table(
+        "agents.metrics",
+        "Behaviour by agent",
+        f"agent | n sessions:count | {' | '.join(_METRICS)} | opening most common opening",
+        [[*(row[key] for key in ("agent", "n", *_KEYS)), openings.get(row["agent"])] for row in agents if row["n"]],
+        n=max((row["n"] for row in agents), default=0),
         of="sessions",
         note="Calls a prompt, variety, events and cost are medians of sessions; the shares are sums over sums. A dash:"
         " no session has a value.",
     )
-    findings = [
-        pooled_finding(
-            inputs,
-            _RATIO,
-            "input tokens",
-            share=False,
-            kind="share",
-            id="agents.output_input",
-            title="Output tokens for each input token, cached ones included",
-            unit="of input tokens",
-        ),
-    ]
-    return Outcome(
-        findings,
-        [table],
-        [],
-        ["Agents were used by different people for different tasks: a difference is no effect of the agent."],
+    title = "Output tokens for each input token, cached ones included"
+    ratio = pooled_finding(
+        inputs,
+        _RATIO,
+        "agents.output_input",
+        title,
+        "input tokens",
+        is_share=False,
+        kind="share",
+        unit="of input tokens",
     )
+    caveat = "Agents were used by different people for different tasks: a difference is no effect of the agent."
+    return Outcome([ratio], [metrics], [], [caveat])
 
 
 def _openings(inputs: Inputs) -> dict[str, str]:
@@ -89,10 +81,7 @@ def _openings(inputs: Inputs) -> dict[str, str]:
     for row in inputs.rows["openings"]:
         counted[row["agent"]][row["label"]] += row["n"]
         counted[_ALL][row["label"]] += row["n"]
-    return {
-        agent: min(openings, key=lambda name: (-openings[name], name)).replace("_", " ")
-        for agent, openings in counted.items()
-    }
+    return {agent: ranked(names)[0][0].replace("_", " ") for agent, names in counted.items()}
 
 
 STUDY = Study(

@@ -4,39 +4,46 @@ Signals)."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from agentsignals.analysis.charts import bars, dots
+from agentsignals.analysis.clusters import DOMINANT
 from agentsignals.analysis.figures import formatted
-from agentsignals.analysis.measures import of_parts
-from agentsignals.analysis.study import Chart, Column, Finding, Inputs, Outcome, Row, Study, Table, again
-from agentsignals.stats.estimates import Interval, share_interval
+from agentsignals.analysis.grouped import (
+    INTERVAL_NOTE,
+    Estimate,
+    bar,
+    chart,
+    count,
+    drawn,
+    pooled,
+    table,
+)
+from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study, Table
 
 _LABEL, _LOCALIZED, _PRECISE = (
     "verification.patch_outcome_label",
     "behavior.localized_correct_file",
     "anticipation.first_tool_precision",
 )
-_TOLD = {
+_LABELS = {
     "correct_patch": "correct",
     "partial_patch": "partial",
     "regressive_patch": "regressive",
     "no_effect_patch": "no effect",
     "unverifiable": "unverifiable",
 }
-_TESTS = (
-    ("fail_to_pass_count", "fixed"),
-    ("pass_to_fail_count", "broken"),
-    ("pass_to_pass_count", "kept"),
-    ("fail_to_fail_count", "still failing"),
-)
+_TESTS = {
+    "fail_to_pass_count": "fixed",
+    "pass_to_fail_count": "broken",
+    "pass_to_pass_count": "kept",
+    "fail_to_fail_count": "still failing",
+}
 MOST_LISTED = 100
 """Attempts in the table, those of which most is known first; beyond that it would be the page."""
 ENOUGH = 5
 """First attempts a treatment needs to be drawn."""
-DOMINANT = 0.5
-"""A share above which one data set, model or task speaks for all."""
 _FIRST = "FROM attempts WHERE coalesce(attempt_index, 0) = 0"
 
 
@@ -63,109 +70,64 @@ def _outcome(inputs: Inputs) -> Outcome:
         key = _Treatment(row["agent"], row["model"], row["dataset"], row["cap"], bool(row["attempt_index"]))
         groups.setdefault(key, []).append(row)
     ranked = sorted(groups.items(), key=lambda pair: (-len(pair[1]), [str(part) for part in pair[0]]))
-    charts = [_labels_chart(first), _solved_chart(ranked)]
     return Outcome(
         [*_counts(attempts), *_shares(attempts, first)],
         [_by_treatment(ranked, len(attempts)), _each(attempts)],
-        [chart for chart in charts if chart is not None],
+        drawn(_labels_chart(first), _solved_chart(ranked)),
         _limits(attempts),
     )
 
 
 def _counts(attempts: list[Row]) -> list[Finding]:
-    def count(name: str, title: str, value: int, sql: str, note: str = "") -> Finding:
-        return Finding(
-            id=f"attempts.{name}",
-            title=title,
-            value=value,
-            unit=name if name in ("trials", "tasks") else "attempts",
-            n=len(attempts),
-            of="attempts",
-            command=again(f"SELECT {sql} FROM attempts"),
-            note=note,
-        )
-
     trials, tasks = ({row[key] for row in attempts if row[key]} for key in ("trial_id", "task_id"))
-    retries = sum(bool(row["attempt_index"]) for row in attempts)
+    retries = f"{sum(bool(row['attempt_index']) for row in attempts):,} of them retries"
+    lacking = sum(not row["has_transcript"] for row in attempts)
+    without = "no tokens, reasoning or tool sequence is known of them"
+    asked = (
+        ("count", "Attempts of eval runs", len(attempts), "attempts", "count(*)", retries),
+        ("trials", "Trials", len(trials), "trials", "count(DISTINCT trial_id)", ""),
+        ("tasks", "Tasks", len(tasks), "tasks", "count(DISTINCT task_id)", ""),
+        ("without_transcript", "Attempts whose conversation was not collected", lacking, "attempts",
+         "count(*) FILTER (NOT has_transcript)", without),
+    )  # fmt: skip
     return [
-        count("count", "Attempts of eval runs", len(attempts), "count(*)", f"{retries:,} of them retries"),
-        count("trials", "Trials", len(trials), "count(DISTINCT trial_id)"),
-        count("tasks", "Tasks", len(tasks), "count(DISTINCT task_id)"),
-        count(
-            "without_transcript",
-            "Attempts whose conversation was not collected",
-            sum(not row["has_transcript"] for row in attempts),
-            "count(*) FILTER (NOT has_transcript)",
-            "no tokens, reasoning or tool sequence is known of them",
-        ),
+        count(value, len(attempts)).finding(
+            f"attempts.{name}", title, "attempts", note, unit=unit, sql=f"SELECT {sql} FROM attempts"
+        )
+        for name, title, value, unit, sql, note in asked
     ]
 
 
 def _shares(attempts: list[Row], first: list[Row]) -> list[Finding]:
     retries = [row for row in attempts if row["attempt_index"]]
-    findings = [
-        _share(
-            "correct",
-            "First attempts with a correct patch",
-            first,
-            _is_correct,
-            f"avg(CAST(patch_outcome_label = 'correct_patch' AS INT)) {_FIRST}",
-            _LABEL,
-            _unlabelled(first),
-        ),
-        _share(
-            "solved",
-            "First attempts that were solved",
-            first,
-            _is_solved,
-            f"avg(CAST(reward = 1 AS INT)) {_FIRST}",
-            "verification.reward",
-            "the harness's own reward is 1",
-        ),
-        _share(
-            "retries_solved",
-            "Retries that were solved",
-            retries,
-            _is_solved,
-            "avg(CAST(reward = 1 AS INT)) FROM attempts WHERE attempt_index > 0",
-            "verification.reward",
-            "not comparable with first attempts: only what failed before is tried again",
-        ),
-    ]
-    for name, title, key, path in (
-        ("localized", "First attempts that changed the right file", "localized", _LOCALIZED),
-        ("first_tool", "First attempts whose first look was at a file they changed", "precise", _PRECISE),
-    ):
-        sql = (
-            f"avg(CAST(value = 'true' AS INT)) FROM signals WHERE signal = '{path}' AND absent IS NULL"
-            " AND coalesce(attempt_index, 0) = 0"
+    reward = "verification.reward"
+    of_signal = "avg(CAST(value = 'true' AS INT)) FROM signals WHERE signal = '{}' AND absent IS NULL"
+    asked: tuple[tuple[str, str, list[Row], Callable[[Row], bool | None], str, str, str], ...] = (
+        ("correct", "First attempts with a correct patch", first, _is_correct, _LABEL, _unlabelled(first),
+         f"avg(CAST(patch_outcome_label = 'correct_patch' AS INT)) {_FIRST}"),
+        ("solved", "First attempts that were solved", first, _is_solved, reward,
+         "the harness's own reward is 1", f"avg(CAST(reward = 1 AS INT)) {_FIRST}"),
+        ("retries_solved", "Retries that were solved", retries, _is_solved, reward,
+         "not comparable with first attempts: only what failed before is tried again",
+         "avg(CAST(reward = 1 AS INT)) FROM attempts WHERE attempt_index > 0"),
+        ("localized", "First attempts that changed the right file", first, lambda row: row["localized"], _LOCALIZED, "",
+         f"{of_signal.format(_LOCALIZED)} AND coalesce(attempt_index, 0) = 0"),
+        ("first_tool", "First attempts whose first look was at a file they changed", first,
+         lambda row: row["precise"], _PRECISE, "", f"{of_signal.format(_PRECISE)} AND coalesce(attempt_index, 0) = 0"),
+    )  # fmt: skip
+    findings = []
+    for name, title, rows, holds, path, note, sql in asked:
+        estimate, tasks = _by_task(rows, holds)
+        notes = "; ".join(part for part in (f"{tasks:,} tasks" if tasks else "", note) if part)
+        of, unit = "attempts of which it is known", "share of attempts"
+        findings.append(
+            estimate.finding(f"attempts.{name}", title, of, notes, unit=unit, sql=f"SELECT {sql}", signals=(path,))
         )
-        findings.append(_share(name, title, first, lambda row, key=key: row[key], sql, path))  # type: ignore[misc]  # bound now
     return findings
 
 
-def _share(  # noqa: PLR0913  (a finding's words, in the order they are read)
-    name: str, title: str, rows: list[Row], holds: Callable[[Row], bool | None], sql: str, path: str, note: str = ""
-) -> Finding:
-    parts = _by_task(rows, holds)
-    n = int(sum(n for _, n in parts))
-    return Finding(
-        id=f"attempts.{name}",
-        title=title,
-        value=of_parts(parts),
-        unit="share of attempts",
-        kind="share",
-        n=n,
-        of="attempts of which it is known",
-        interval=share_interval(parts),
-        signals=(path,),
-        command=again(f"SELECT {sql}"),
-        note="; ".join(part for part in (f"{len(parts):,} tasks" if parts else "", note) if part),
-    )
-
-
-def _by_task(rows: Sequence[Row], holds: Callable[[Row], bool | None]) -> list[tuple[float, float]]:
-    """(yes, known) of each task: attempts at one task are alike."""
+def _by_task(rows: list[Row], holds: Callable[[Row], bool | None]) -> tuple[Estimate, int]:
+    """The share over tasks, and how many there are: attempts at one task are alike."""
     counted: dict[str, list[int]] = {}
     for row in rows:
         held = holds(row)
@@ -173,7 +135,7 @@ def _by_task(rows: Sequence[Row], holds: Callable[[Row], bool | None]) -> list[t
             pair = counted.setdefault(row["task_id"] or row["session_id"], [0, 0])
             pair[0] += held
             pair[1] += 1
-    return [(k, n) for k, n in counted.values()]
+    return pooled((k, n) for k, n in counted.values()), len(counted)
 
 
 def _is_correct(row: Row) -> bool | None:
@@ -186,44 +148,25 @@ def _is_solved(row: Row) -> bool | None:
 
 def _unlabelled(rows: list[Row]) -> str:
     reasons = Counter((row["why"] or "no reason").replace("_", " ") for row in rows if row["label"] is None)
-    told_reasons = ", ".join(f"{n:,} {reason}" for reason, n in reasons.most_common(3))
-    return f"without a label: {told_reasons}" if told_reasons else ""
-
-
-def _solved(rows: list[Row]) -> tuple[float | None, int, Interval | None]:
-    parts = _by_task(rows, _is_solved)
-    return of_parts(parts), int(sum(n for _, n in parts)), share_interval(parts)
+    words = ", ".join(f"{n:,} {reason}" for reason, n in reasons.most_common(3))
+    return f"without a label: {words}" if words else ""
 
 
 def _by_treatment(ranked: list[tuple[_Treatment, list[Row]]], n: int) -> Table:
     rows: list[list[Any]] = []
     for treatment, attempts in ranked:
         labels = Counter(row["label"] for row in attempts)
-        share, n_judged, interval = _solved(attempts)
-        low, high = interval or (None, None)
-        told_try = "retry" if treatment.retry else "first"
-        named = [treatment.agent, treatment.model, treatment.dataset, treatment.cap, told_try]
-        rows.append(
-            [*named, len(attempts), *(labels[label] for label in _TOLD), labels[None], n_judged, share, low, high]
-        )
-    return Table(
-        id="attempts.by_treatment",
-        title="Outcomes by treatment",
-        columns=(
-            Column("agent", "agent", "code"),
-            Column("model", "model", "code"),
-            Column("dataset", "data set", "code"),
-            Column("cap", "tool calls allowed", "count"),
-            Column("attempt", "attempt"),
-            Column("attempts", "attempts", "count"),
-            *(Column(label, words, "count") for label, words in _TOLD.items()),
-            Column("unlabelled", "no label", "count"),
-            Column("rewarded", "with a reward", "count"),
-            Column("solved", "of them solved", "share"),
-            Column("low", "95% from", "share"),
-            Column("high", "to", "share"),
-        ),
-        rows=rows,
+        solved, _ = _by_task(attempts, _is_solved)
+        counts = [len(attempts), *(labels[label] for label in _LABELS), labels[None], int(solved.n)]
+        rows.append([*treatment[:4], "retry" if treatment.retry else "first", *counts, solved.value, *solved.ends])
+    outcomes = " | ".join(f"{label} {words}:count" for label, words in _LABELS.items())
+    return table(
+        "attempts.by_treatment",
+        "Outcomes by treatment",
+        "agent:code | model:code | dataset data set:code | cap tool calls allowed:count | attempt | attempts:count"
+        f" | {outcomes} | unlabelled no label:count | rewarded with a reward:count | solved of them solved:share"
+        " | ends:share",
+        rows,
         n=n,
         of="attempts",
         note="Retries stand apart: only what failed is tried again, often under another cap. Treatments were not given"
@@ -235,29 +178,20 @@ def _each(attempts: list[Row]) -> Table:
     listed = sorted(attempts, key=lambda r: (r["label"] is None, r["reward"] is None, r["localized"] is None))
     rows = [
         [
-            *(r["task_id"], r["model"], (r["attempt_index"] or 0) + 1, _TOLD.get(r["label"], r["label"])),
-            *(_yes(r["localized"]), _yes(r["precise"]), *(r[key] for key, _ in _TESTS)),
+            *(r["task_id"], r["model"], (r["attempt_index"] or 0) + 1, _LABELS.get(r["label"], r["label"])),
+            *(_yes(r["localized"]), _yes(r["precise"]), *(r[key] for key in _TESTS)),
             *(r["reward"], r["n_tool_calls"], r["session_id"]),
         ]
         for r in listed[:MOST_LISTED]
     ]
     left = len(attempts) - len(rows)
-    return Table(
-        id="attempts.each",
-        title="Each attempt",
-        columns=(
-            Column("instance", "instance", "code"),
-            Column("model", "model", "code"),
-            Column("attempt", "attempt", "count"),
-            Column("label", "outcome"),
-            Column("localized", "right file"),
-            Column("first_tool", "first look right"),
-            *(Column(key, f"tests {words}", "count") for key, words in _TESTS),
-            Column("reward", "reward", "number"),
-            Column("tool_calls", "tool calls", "count"),
-            Column("session", "session", "session"),
-        ),
-        rows=rows,
+    tests = " | ".join(f"{key} tests {words}:count" for key, words in _TESTS.items())
+    return table(
+        "attempts.each",
+        "Each attempt",
+        "instance:code | model:code | attempt:count | label outcome | localized right file"
+        f" | first_tool first look right | {tests} | reward:number | tool_calls tool calls:count | session:session",
+        rows,
         n=len(attempts),
         of="attempts",
         note=f"{left:,} more are not listed: agentsignals query 'FROM attempts' shows all." if left else "",
@@ -271,45 +205,34 @@ def _yes(value: bool | None) -> str | None:
 def _labels_chart(first: list[Row]) -> Chart | None:
     counted = Counter(row["label"] for row in first if row["label"])
     total = counted.total()
-    rows: list[Row] = [
-        {"name": words, "value": counted[label], "tip": f"{words}: {counted[label]:,} of {total:,} first attempts"}
-        for label, words in _TOLD.items()
+    rows = [
+        bar(words, counted[label], f"{words}: {counted[label]:,} of {total:,} first attempts")
+        for label, words in _LABELS.items()
         if counted[label]
     ]
-    if not rows:
-        return None
-    return Chart(
-        id="attempts.labels",
-        title="What became of first attempts",
-        says="; ".join(row["tip"] for row in rows),
-        spec=bars(rows, "first attempts"),
-        n=total,
-        of="first attempts with a label",
-    )
+    of = "first attempts with a label"
+    return chart("attempts.labels", "What became of first attempts", rows, bars(rows, "first attempts"), n=total, of=of)
 
 
 def _solved_chart(ranked: list[tuple[_Treatment, list[Row]]]) -> Chart | None:
     rows: list[Row] = []
-    drawn = 0
+    n = 0.0
     for treatment, attempts in ranked:
-        share, n_judged, interval = _solved(attempts)
-        if treatment.retry or share is None or n_judged < ENOUGH:
+        solved, _ = _by_task(attempts, _is_solved)
+        if treatment.retry or solved.n < ENOUGH:
             continue
-        cap = f", {treatment.cap:,} tool calls allowed" if treatment.cap is not None else ""
-        tip = f"{treatment.name}{cap}: {formatted(share, 'share')} of {n_judged:,} first attempts solved"
-        low, high = interval or (None, None)
-        rows.append({"name": f"{treatment.name}{cap}", "value": share, "low": low, "high": high, "tip": tip})
-        drawn += n_judged
-    if not rows:
-        return None
-    return Chart(
-        id="attempts.solved",
-        title="Share of first attempts solved, by treatment",
-        says="; ".join(row["tip"] for row in rows),
-        spec=dots(rows, "share of first attempts"),
-        n=drawn,
+        name = f"{treatment.name}{f', {treatment.cap:,} tool calls allowed' if treatment.cap is not None else ''}"
+        share = formatted(solved.value, "share")
+        rows.append(solved.mark(name, f"{name}: {share} of {solved.n:,.0f} first attempts solved"))
+        n += solved.n
+    return chart(
+        "attempts.solved",
+        "Share of first attempts solved, by treatment",
+        rows,
+        dots(rows, "share of first attempts"),
+        n=n,
         of="first attempts with a reward",
-        note=f"treatments with at least {ENOUGH}; the line is the 95% interval; tasks differ, so this is no ranking",
+        note=f"treatments with at least {ENOUGH}; {INTERVAL_NOTE}; tasks differ, so this is no ranking",
     )
 
 
@@ -339,7 +262,7 @@ STUDY = Study(
         "attempts": "SELECT a.session_id, a.trial_id, a.attempt_index, a.task_id, a.dataset, a.has_transcript,"
         " a.reward, coalesce(a.agent_type, s.agent) AS agent, coalesce(a.model_id, s.model) AS model,"
         " a.effective_tool_cap AS cap, a.patch_outcome_label AS label, w.why, w.localized, w.precise, s.n_tool_calls,"
-        f" {', '.join(f'a.{key}' for key, _ in _TESTS)} FROM attempts a JOIN sessions s USING (session_id) LEFT JOIN ("
+        f" {', '.join(f'a.{key}' for key in _TESTS)} FROM attempts a JOIN sessions s USING (session_id) LEFT JOIN ("
         f"SELECT session_id, max(absent_detail) FILTER (signal = '{_LABEL}') AS why,"
         f" bool_or(value = 'true') FILTER (signal = '{_LOCALIZED}') AS localized,"
         f" bool_or(value = 'true') FILTER (signal = '{_PRECISE}') AS precise FROM signals"

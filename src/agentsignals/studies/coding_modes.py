@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Callable
 from statistics import fmean
 
+from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import dots
-from agentsignals.analysis.clusters import Estimate, median_interval
+from agentsignals.analysis.clusters import PlacedShare, placed_median, share_of
 from agentsignals.analysis.distributions import histogram_chart
-from agentsignals.analysis.figures import formatted
+from agentsignals.analysis.grouped import INTERVAL_NOTE, chart, drawn, table
 from agentsignals.analysis.modes import LABEL, LABELLER, MODES, NAMES, OF_ROAD, PERCENT, ROADS, SIGNAL, Road, road_of
 from agentsignals.analysis.over_days import lines_chart
 from agentsignals.analysis.places import by_session
-from agentsignals.analysis.rows import STARTED
-from agentsignals.analysis.study import Chart, Column, Finding, Inputs, Outcome, Row, Study, Table, again
+from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study, Table
 from agentsignals.stats.estimates import median
 
 _PUBLISHED = {"human_only": "22.7", "collaborative": "36.5", "vibe_coding": "40.8"}
@@ -24,6 +24,7 @@ WINDOW_DAYS = 14
 _FEWEST = 10
 """Sessions behind a point of a line (this project's choice)."""
 _OF: dict[Road, str] = {"replayed": "sessions with attributed commits", "recorded": "sessions with a record"}
+_REPLAYED = f"FROM labels WHERE task = '{LABEL}' AND labeller = '{LABELLER}'"
 _NONE = (
     "No session has a record of whose lines were committed: such records come with checkpoints, agentsignals ingest"
     " git:REPOSITORY reads them, and agentsignals attribute REPOSITORY replays whose lines they were."
@@ -45,69 +46,52 @@ def _outcome(inputs: Inputs) -> Outcome:
     if not rows:
         return Outcome(limits=[_NONE])
     shares = {
-        road: {mode: _estimate(road, mode, classified, places) for mode in OF_ROAD[road]}
+        road: {mode: share_of(classified, places, _is(road, mode)) for mode in OF_ROAD[road]}
         for road in ROADS
         if (classified := [row for row in rows if row[road] is not None])
     }
     findings = [_finding(road, mode, estimate) for road, of in shares.items() for mode, estimate in of.items()]
     medians = [_median(road, [r for r in rows if r[f"{road}_percent"] is not None], places) for road in shares]
-    charts = [_chart(shares), *_of_road(road_of(rows), rows, inputs)]
     limits = [
         *([_UNKNOWN] if "replayed" in shares else []),
         *([_RECORDED] if "recorded" in shares else []),
         "Sessions whose work was never committed have no mode.",
     ]
-    return Outcome(
-        findings + [f for f in medians if f.n],
-        [_against_each_other(rows)],
-        [c for c in charts if c is not None],
-        limits,
-    )
+    charts = drawn(_chart(shares), *_of_road(road_of(rows), rows, inputs))
+    return Outcome(findings + [f for f in medians if f.n], [_against_each_other(rows)], charts, limits)
 
 
-def _estimate(road: Road, mode: str, rows: list[Row], places: dict[str, str]) -> Estimate:
-    return Estimate([(row["session_id"], float(row[road] == mode), 1) for row in rows], places)
+def _is(road: Road, mode: str) -> Callable[[Row], bool]:
+    return lambda row: bool(row[road] == mode)
 
 
-def _finding(road: Road, mode: str, estimate: Estimate) -> Finding:
-    published = f"SWE-chat, as recorded: {_PUBLISHED[mode]}%" if mode in _PUBLISHED else ""
-    asked = (
-        f"SELECT avg(CAST(json_extract_string(value, '') = '{mode}' AS INT)) FROM signals WHERE signal = '{SIGNAL}'"
-        " AND absent IS NULL"
-        if road == "recorded"
-        else f"SELECT avg(CAST(value = '{mode.removesuffix('_coding')}' AS INT)) FROM labels WHERE task = '{LABEL}'"
-        f" AND labeller = '{LABELLER}'"
-    )
+def _finding(road: Road, mode: str, estimate: PlacedShare) -> Finding:
+    is_recorded = road == "recorded"
     return estimate.finding(
-        published,
-        id=f"coding_modes.{'' if road == 'recorded' else 'replayed.'}{mode}",
-        title=f"Sessions of mode {NAMES[mode]}, as {road}",
+        f"coding_modes.{'' if is_recorded else 'replayed.'}{mode}",
+        f"Sessions of mode {NAMES[mode]}, as {road}",
+        _OF[road],
+        f"SWE-chat, as recorded: {_PUBLISHED[mode]}%" if mode in _PUBLISHED else "",
         unit="share of sessions",
-        of=_OF[road],
-        signals=(SIGNAL, PERCENT) if road == "recorded" else (),
-        command=again(asked),
+        signals=(SIGNAL, PERCENT) if is_recorded else (),
+        sql=f"SELECT avg(CAST({sql.LABEL} = '{mode}' AS INT)) FROM signals WHERE signal = '{SIGNAL}' AND absent IS NULL"
+        if is_recorded
+        else f"SELECT avg(CAST(value = '{mode.removesuffix('_coding')}' AS INT)) {_REPLAYED}",
     )
 
 
 def _median(road: Road, rows: list[Row], places: dict[str, str]) -> Finding:
-    column = f"{road}_percent"
-    return Finding(
-        id=f"coding_modes.{'' if road == 'recorded' else 'replayed.'}percent.median",
-        title=f"Lines by the agent in the median session, as {road}",
-        value=median([row[column] for row in rows]),
+    is_recorded = road == "recorded"
+    return placed_median([(row["session_id"], row[f"{road}_percent"]) for row in rows], places).finding(
+        f"coding_modes.{'' if is_recorded else 'replayed.'}percent.median",
+        f"Lines by the agent in the median session, as {road}",
+        _OF[road],
+        "SWE-chat, as recorded: 73.3" + ("" if is_recorded else "; of the lines whose hand is known or inferred"),
         unit="percent of committed lines",
-        kind="number",
-        n=len(rows),
-        of=_OF[road],
-        interval=median_interval([(row["session_id"], row[column]) for row in rows], places),
-        signals=(PERCENT,) if road == "recorded" else (),
-        command=again(
-            f"SELECT median(number) FROM signals WHERE signal = '{PERCENT}'"
-            if road == "recorded"
-            else f"SELECT median(100 * number) FROM labels WHERE task = '{LABEL}' AND labeller = '{LABELLER}'"
-        ),
-        note="SWE-chat, as recorded: 73.3"
-        + ("" if road == "recorded" else "; of the lines whose hand is known or inferred"),
+        signals=(PERCENT,) if is_recorded else (),
+        sql=f"SELECT median(number) FROM signals WHERE signal = '{PERCENT}'"
+        if is_recorded
+        else f"SELECT median(100 * number) {_REPLAYED}",
     )
 
 
@@ -153,23 +137,20 @@ def _share_of(mode: str) -> Callable[[list[str]], float]:
     return lambda modes: modes.count(mode) / len(modes)
 
 
-def _chart(shares: dict[Road, dict[str, Estimate]]) -> Chart:
-    rows: list[Row] = []
-    for road, of in shares.items():
-        for mode, estimate in of.items():
-            low, high = estimate.interval or (None, None)
-            share = formatted(estimate.value, "share")
-            tip = f"{NAMES[mode]} as {road}: {estimate.k:,.0f} of {estimate.n:,.0f} sessions, {share}"
-            name = f"{NAMES[mode]}, {road} ({estimate.k:,.0f})"
-            rows.append({"name": name, "value": estimate.value, "low": low, "high": high, "tip": tip})
-    return Chart(
-        id="coding_modes.shares",
-        title="Coding modes",
-        says="; ".join(row["tip"] for row in rows),
-        spec=dots(rows, "share of sessions"),
-        n=max(int(estimate.n) for of in shares.values() for estimate in of.values()),
+def _chart(shares: dict[Road, dict[str, PlacedShare]]) -> Chart | None:
+    estimates = [(f"{NAMES[mode]}{{}} {road}", e) for road, of in shares.items() for mode, e in of.items()]
+    rows = [
+        e.mark(f"{name.format(',')} ({e.k:,.0f})", f"{name.format(' as')}: {e.words('sessions')}")
+        for name, e in estimates
+    ]
+    return chart(
+        "coding_modes.shares",
+        "Coding modes",
+        rows,
+        dots(rows, "share of sessions"),
+        n=max(e.n for _, e in estimates),
         of="sessions",
-        note="sessions in brackets; the line is the 95% interval",
+        note=f"sessions in brackets; {INTERVAL_NOTE}",
     )
 
 
@@ -181,15 +162,12 @@ def _against_each_other(rows: list[Row]) -> Table:
         [NAMES[mode], sum(row["recorded"] == mode for row in both)] + [counted[mode, other] for other in NAMES]
         for mode in OF_ROAD["recorded"]
     ]
-    return Table(
-        id="coding_modes.roads",
-        title="Modes as recorded, and what they are by replay",
-        columns=(
-            Column("recorded", "as recorded"),
-            Column("n", "sessions", "count"),
-            *(Column(mode, f"{name} by replay", "count") for mode, name in NAMES.items()),
-        ),
-        rows=shown if both else [],
+    replayed = " | ".join(f"{mode} {name} by replay:count" for mode, name in NAMES.items())
+    return table(
+        "coding_modes.roads",
+        "Modes as recorded, and what they are by replay",
+        f"recorded as recorded | n sessions:count | {replayed}",
+        shown if both else [],
         n=len(both),
         of="sessions with both",
     )
@@ -201,7 +179,7 @@ STUDY = Study(
     title="Coding modes",
     question="Who writes the code that is committed?",
     queries={
-        "sessions": f"SELECT session_id, repo, cwd, {STARTED} FROM sessions ORDER BY session_id",
+        "sessions": f"SELECT session_id, repo, cwd, {sql.STARTED} FROM sessions ORDER BY session_id",
         "modes": MODES,
     },
     function=_outcome,

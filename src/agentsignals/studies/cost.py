@@ -9,25 +9,26 @@ from typing import Any
 from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import bars
 from agentsignals.analysis.figures import formatted
-from agentsignals.analysis.measures import agents_in_order, of_parts, pooled_finding
-from agentsignals.analysis.study import Chart, Column, Finding, Inputs, Outcome, Row, Study, Table, again
+from agentsignals.analysis.grouped import Estimate, bar, chart, count, drawn, middle, pooled, ranked, table
+from agentsignals.analysis.measures import agents_in_order, numbers, pooled_finding
+from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study, Table
 from agentsignals.analysis.timeline import over_time_chart
-from agentsignals.stats.estimates import median, median_interval, share_interval
+from agentsignals.stats.estimates import median
 
 _COST, _ALL_COST = "tokens.cost_usd", "corpus.session_cost_usd"
 _CACHE = "tokens.cache_read_ratio"
 _OUTPUT = "tokens.output_tokens_total"
-_KINDS = (
-    ("input_tokens", "Input tokens that came from no cache"),
-    ("cache_read_tokens", "Input tokens read from a cache"),
-    ("cache_write_tokens", "Input tokens written to a cache"),
-    ("output_tokens", "Output tokens"),
-)
+_KINDS = {
+    "input_tokens": "Input tokens that came from no cache",
+    "cache_read_tokens": "Input tokens read from a cache",
+    "cache_write_tokens": "Input tokens written to a cache",
+    "output_tokens": "Output tokens",
+}
 
 
 def _outcome(inputs: Inputs) -> Outcome:
     sessions = inputs.rows["sessions"]
-    charts = [
+    charts = drawn(
         over_time_chart(sessions, "cost_usd", id="cost.over_time", title="Cost", unit="USD", kind="usd"),
         over_time_chart(
             sessions,
@@ -38,113 +39,71 @@ def _outcome(inputs: Inputs) -> Outcome:
             kind="tokens",
         ),
         _by_agent_chart(sessions),
-    ]
-    return Outcome(
-        [*_costs(inputs), *_tokens(inputs)],
-        [_by_agent(sessions), _unpriced(inputs)],
-        [c for c in charts if c is not None],
-        _limits(inputs),
     )
+    return Outcome(
+        [*_costs(inputs), *_tokens(inputs)], [_by_agent(sessions), _unpriced(inputs)], charts, _limits(inputs)
+    )
+
+
+def _sum(values: list[float]) -> float | None:
+    return fsum(values) if values else None
 
 
 def _costs(inputs: Inputs) -> list[Finding]:
     costs: list[float] = inputs.present("sessions", "cost_usd")
     n = len(inputs.rows["sessions"])
-    signal_rows = [row for row in inputs.rows["values"] if row["signal"] == _ALL_COST]
-    with_subagents = [row["number"] for row in signal_rows if row["number"] is not None]
-    common: dict[str, Any] = {"unit": "USD", "kind": "usd", "priced": True}
+    with_subagents = numbers(inputs, _ALL_COST)
+    left_out = f"left out: {n - len(costs):,} without a known price" if n > len(costs) else ""
+    steps = [(row["recorded"], row["priced"]) for row in inputs.rows["sources"] if row["priced"]]
+    usd: dict[str, Any] = {"unit": "USD", "priced": True}
+    priced = "priced sessions"
     return [
-        Finding(
-            id="cost.total",
-            title="Cost",
-            value=fsum(costs) if costs else None,
-            n=len(costs),
-            of="priced sessions",
-            command=again("SELECT sum(cost_usd) FROM sessions"),
-            headline=True,
-            note=f"left out: {n - len(costs):,} without a known price" if n > len(costs) else "",
-            **common,
+        count(_sum(costs), len(costs), "usd").finding(
+            "cost.total", "Cost", priced, left_out, sql="SELECT sum(cost_usd) FROM sessions", headline=True, **usd
         ),
-        Finding(
-            id="cost.with_subagents",
-            title="Cost with subagents",
-            value=fsum(with_subagents) if with_subagents else None,
-            n=len(with_subagents),
-            of="priced sessions",
+        count(_sum(with_subagents), len(with_subagents), "usd").finding(
+            "cost.with_subagents",
+            "Cost with subagents",
+            priced,
+            sql=sql.number_of(_ALL_COST, "sum"),
             signals=(_ALL_COST,),
-            command=again(f"SELECT sum(number) FROM signals WHERE signal = '{_ALL_COST}'"),
-            **common,
+            **usd,
         ),
-        Finding(
-            id="cost.median",
-            title="Cost of the median session",
-            value=median(costs),
-            n=len(costs),
-            of="priced sessions",
-            interval=median_interval(costs),
-            command=again("SELECT median(cost_usd) FROM sessions"),
-            **common,
+        middle(costs, "usd").finding(
+            "cost.median", "Cost of the median session", priced, sql="SELECT median(cost_usd) FROM sessions", **usd
         ),
-        Finding(
-            id="cost.unpriced",
-            title="Sessions without a known price",
-            value=n - len(costs),
+        count(n - len(costs), n).finding(
+            "cost.unpriced",
+            "Sessions without a known price",
+            "sessions",
+            "not zero: unknown",
             unit="sessions",
-            n=n,
-            of="sessions",
+            sql="SELECT count(*) - count(cost_usd) FROM sessions",
             priced=True,
-            command=again("SELECT count(*) - count(cost_usd) FROM sessions"),
-            note="not zero: unknown",
         ),
-        _recorded(inputs),
+        pooled(steps).finding(
+            "cost.recorded",
+            "Priced model calls whose cost the trace itself records",
+            "priced model calls",
+            "the others are priced from a list",
+            sql="SELECT avg(CAST(cost_source = 'recorded' AS INT)) FROM steps"
+            " WHERE thread = 'main' AND cost_usd IS NOT NULL",
+            priced=True,
+        ),
     ]
-
-
-def _recorded(inputs: Inputs) -> Finding:
-    pairs = [(row["recorded"], row["priced"]) for row in inputs.rows["sources"] if row["priced"]]
-    return Finding(
-        id="cost.recorded",
-        title="Priced model calls whose cost the trace itself records",
-        value=of_parts(pairs),
-        unit="share of priced model calls",
-        kind="share",
-        n=int(sum(n for _, n in pairs)),
-        of="priced model calls",
-        interval=share_interval(pairs),
-        priced=True,
-        command=again(
-            "SELECT avg(CAST(cost_source = 'recorded' AS INT)) FROM steps"
-            " WHERE thread = 'main' AND cost_usd IS NOT NULL"
-        ),
-        note="the others are priced from a list",
-    )
 
 
 def _tokens(inputs: Inputs) -> list[Finding]:
-    findings = [
-        Finding(
-            id=f"cost.{column}",
-            title=title,
-            value=sum(counts) if counts else None,
-            unit="tokens",
-            kind="tokens",
-            n=len(counts),
-            of="sessions that say",
-            headline=column == "output_tokens",
-            command=again(f"SELECT sum({column}) FROM sessions"),
+    findings = []
+    for column, title in _KINDS.items():
+        counts = inputs.present("sessions", column)
+        used: Estimate = count(sum(counts) if counts else None, len(counts), "tokens")
+        asked, headline = f"SELECT sum({column}) FROM sessions", column == "output_tokens"
+        findings.append(
+            used.finding(f"cost.{column}", title, "sessions that say", unit="tokens", sql=asked, headline=headline)
         )
-        for column, title in _KINDS
-        for counts in [inputs.present("sessions", column)]
-    ]
-    cached = pooled_finding(
-        inputs,
-        _CACHE,
-        "input tokens",
-        id="cost.cached",
-        title="Input tokens read from a cache, of those read or new",
-        unit="share of input tokens",
-    )
-    return [*findings, cached]
+    title = "Input tokens read from a cache, of those read or new"
+    return [*findings, pooled_finding(inputs, _CACHE, "cost.cached", title, "input tokens")]
 
 
 def _by_agent_chart(sessions: list[Row]) -> Chart | None:
@@ -154,16 +113,13 @@ def _by_agent_chart(sessions: list[Row]) -> Chart | None:
         n = sum(s["agent"] == agent for s in sessions)
         if costs:
             tip = f"{agent}: {formatted(fsum(costs), 'usd')} over {len(costs):,} of {n:,} sessions"
-            rows.append({"name": f"{agent} ({len(costs)}/{n})", "value": fsum(costs), "tip": tip})
-    if not rows:
-        return None
-    priced = sum(s["cost_usd"] is not None for s in sessions)
-    return Chart(
-        id="cost.agents",
-        title="Cost by agent",
-        says="; ".join(row["tip"] for row in rows),
-        spec=bars(rows, "USD", "usd"),
-        n=priced,
+            rows.append(bar(f"{agent} ({len(costs)}/{n})", fsum(costs), tip))
+    return chart(
+        "cost.agents",
+        "Cost by agent",
+        rows,
+        bars(rows, "USD", "usd"),
+        n=sum(s["cost_usd"] is not None for s in sessions),
         of="priced sessions",
         note="priced sessions of all in brackets",
     )
@@ -174,37 +130,16 @@ def _by_agent(sessions: list[Row]) -> Table:
     for agent in agents_in_order(sessions):
         group = [s for s in sessions if s["agent"] == agent]
         costs = [s["cost_usd"] for s in group if s["cost_usd"] is not None]
-        sums = []
-        for column, _ in _KINDS:
-            counts = [s[column] for s in group if s[column] is not None]
-            sums.append(sum(counts) if counts else None)
-        rows.append(
-            [
-                agent,
-                len(group),
-                len(costs),
-                len(group) - len(costs),
-                fsum(costs) if costs else None,
-                median(costs),
-                *sums,
-            ]
-        )
-    return Table(
-        id="cost.by_agent",
-        title="Tokens and cost by agent",
-        columns=(
-            Column("agent", "agent"),
-            Column("sessions", "sessions", "count"),
-            Column("priced", "priced", "count"),
-            Column("unpriced", "unpriced", "count"),
-            Column("cost", "cost", "usd"),
-            Column("median", "median session", "usd"),
-            Column("input", "input", "tokens"),
-            Column("cache_read", "cache read", "tokens"),
-            Column("cache_write", "cache write", "tokens"),
-            Column("output", "output", "tokens"),
-        ),
-        rows=rows,
+        counts = ([s[column] for s in group if s[column] is not None] for column in _KINDS)
+        sums = [sum(values) if values else None for values in counts]
+        priced = [len(costs), len(group) - len(costs), _sum(costs), median(costs)]
+        rows.append([agent, len(group), *priced, *sums])
+    return table(
+        "cost.by_agent",
+        "Tokens and cost by agent",
+        "agent | sessions:count | priced:count | unpriced:count | cost:usd | median median session:usd | input:tokens"
+        " | cache_read cache read:tokens | cache_write cache write:tokens | output:tokens",
+        rows,
         n=len(sessions),
         of="sessions",
         note="A dash is unknown, never zero. Subagents are not in it.",
@@ -219,19 +154,11 @@ def _unpriced(inputs: Inputs) -> Table:
             row = cost_rows.get(session["session_id"], {})
             # A session that says it used nothing costs nothing by the signal, and has no step with a price.
             reasons[row.get("absent") or "no usage", row.get("absent_detail") or "", session["agent"]] += 1
-    return Table(
-        id="cost.unpriced",
-        title="Why sessions have no price",
-        columns=(
-            Column("reason", "reason"),
-            Column("detail", "detail", "code"),
-            Column("agent", "agent"),
-            Column("sessions", "sessions", "count"),
-        ),
-        rows=[
-            [key[0].replace("_", " "), *key[1:], n]
-            for key, n in sorted(reasons.items(), key=lambda pair: (-pair[1], pair[0]))
-        ],
+    return table(
+        "cost.unpriced",
+        "Why sessions have no price",
+        "reason | detail:code | agent | sessions:count",
+        [[key[0].replace("_", " "), *key[1:], n] for key, n in ranked(reasons)],
         n=sum(reasons.values()),
         of="sessions without a price",
     )

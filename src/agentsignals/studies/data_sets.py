@@ -8,20 +8,10 @@ from typing import Any
 import msgspec
 
 from agentsignals.analysis.charts import bars
-from agentsignals.analysis.clusters import DOMINANT
+from agentsignals.analysis.clusters import DOMINANT, ONE_PLACE
 from agentsignals.analysis.figures import formatted
-from agentsignals.analysis.study import (
-    Chart,
-    Column,
-    Finding,
-    Inputs,
-    Kind,
-    Outcome,
-    Row,
-    Study,
-    Table,
-    again_in_report,
-)
+from agentsignals.analysis.grouped import bar, chart, count, drawn, table
+from agentsignals.analysis.study import Chart, Finding, Inputs, Kind, Outcome, Row, Study, Table
 from agentsignals.redaction import redacted
 from agentsignals.stats.corpus_metrics import FEWEST_SESSIONS, Figures, by_metric
 
@@ -39,19 +29,6 @@ METRICS: dict[str, tuple[str, Kind]] = {
     "neg_pct_turn5": ("NEGATIVE at turn 5", "share"),
 }
 _MOST = 20
-
-
-class _Set:
-    """The sessions of one data set, agent or model."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.sessions: list[Figures] = []
-
-    @property
-    def largest(self) -> float:
-        """The share of its sessions in one place."""
-        return max(Counter(session["place"] for session in self.sessions).values()) / len(self.sessions)
 
 
 def _outcome(inputs: Inputs) -> Outcome:
@@ -76,59 +53,46 @@ def _outcome(inputs: Inputs) -> Outcome:
         limits.append("Fewer than three data sets are large enough to compare them.")
     elif "neg_pct_turn5" not in {row["metric"] for row in apart}:
         limits.append("Negativity at turn 5 is not among the metrics: agentsignals label sentiment makes the labels.")
-    chart = _chart(apart, whole)
-    return Outcome(findings, tables, [chart] if chart else [], limits)
+    return Outcome(findings, tables, drawn(_chart(apart, whole)), limits)
 
 
 def _most_apart(apart: list[Row], whole: Row) -> Finding:
     first = apart[0]
     more = f"; {first['robust_cv']:.0%} of its median, robustly" if first["robust_cv"] is not None else ""
-    return Finding(
-        id="data_sets.most_apart",
-        title="The metric that differs most between data sets",
-        value=METRICS[first["metric"]][0],
+    return count(METRICS[first["metric"]][0], int(whole["sets"]), "text").finding(
+        "data_sets.most_apart",
+        "The metric that differs most between data sets",
+        "data sets",
+        f"{first['metric']}: standard deviation {first['cv']:.0%} of the mean{more}",
         unit="metric",
-        kind="text",
-        n=int(whole["sets"]),
-        of="data sets",
         signals=(_VARIANCE, _INPUTS),
-        command=again_in_report("data_sets"),
-        note=f"{first['metric']}: standard deviation {first['cv']:.0%} of the mean{more}",
     )
 
 
 def _table(name: str, label: str, named: list[tuple[str, Figures]], everything: list[Figures]) -> Table:
-    sets: dict[str, _Set] = {}
+    sets: dict[str, list[Figures]] = {}
     for key, figures in named:
-        sets.setdefault(key, _Set(key)).sessions.append(figures)
+        sets.setdefault(key, []).append(figures)
     large = sorted(
-        (data_set for data_set in sets.values() if len(data_set.sessions) >= FEWEST_SESSIONS),
-        key=lambda entry: (-len(entry.sessions), entry.name),
+        (entry for entry in sets.items() if len(entry[1]) >= FEWEST_SESSIONS),
+        key=lambda entry: (-len(entry[1]), entry[0]),
     )[:_MOST]
-    values = by_metric([data_set.sessions for data_set in large], everything) if large else {}
+    values = by_metric([sessions for _, sessions in large], everything) if large else {}
     with_places = name != "places"
     rows: list[list[Any]] = []
-    for at, data_set in enumerate(large):
-        place = [data_set.largest, "one place" if data_set.largest > DOMINANT else ""] if with_places else []
-        rows.append(
-            [redacted(data_set.name), len(data_set.sessions), *(values[metric][at] for metric in METRICS), *place]
-        )
+    for at, (set_name, sessions) in enumerate(large):
+        largest = max(Counter(session["place"] for session in sessions).values()) / len(sessions)
+        place = [largest, ONE_PLACE if largest > DOMINANT else ""] if with_places else []
+        rows.append([redacted(set_name), len(sessions), *(values[metric][at] for metric in METRICS), *place])
+    metrics = " | ".join(f"{metric} {words}:{kind}" for metric, (words, kind) in METRICS.items())
     more = f" {len(sets) - len(large):,} others are not shown." if len(sets) > len(large) else ""
-    return Table(
-        id=f"data_sets.{name}",
-        title=f"Behaviour by {label}",
-        columns=(
-            Column("name", label, "text" if name == "agents" else "code"),
-            Column("n", "sessions", "count"),
-            *(Column(metric, words, kind) for metric, (words, kind) in METRICS.items()),
-            *(
-                (Column("largest", "largest place", "share"), Column("warning", "says little because"))
-                if with_places
-                else ()
-            ),
-        ),
-        rows=rows,
-        n=sum(len(data_set.sessions) for data_set in large),
+    return table(
+        f"data_sets.{name}",
+        f"Behaviour by {label}",
+        f"name {label}:{'text' if name == 'agents' else 'code'} | n sessions:count | {metrics}"
+        + (" | largest largest place:share | warning says little because" if with_places else ""),
+        rows,
+        n=sum(len(sessions) for _, sessions in large),
         of="sessions whose place is known",
         note=f"Of {FEWEST_SESSIONS} sessions and more. Calls a prompt and events are medians, cost is a mean, the"
         f" shares are sums over sums; openings: of another kind than the commonest of these. A dash: no value.{more}",
@@ -136,16 +100,12 @@ def _table(name: str, label: str, named: list[tuple[str, Figures]], everything: 
 
 
 def _spread(apart: list[Row], whole: Row) -> Table:
-    return Table(
-        id="data_sets.variance",
-        title="How much data sets differ, by metric",
-        columns=(
-            Column("metric", "metric"),
-            Column("robust", "robust deviation, of the median", "share"),
-            Column("cv", "standard deviation, of the mean", "share"),
-            Column("n", "data sets with a value", "count"),
-        ),
-        rows=[[METRICS[r["metric"]][0], r["robust_cv"], r["cv"], r["n_datasets"]] for r in apart],
+    return table(
+        "data_sets.variance",
+        "How much data sets differ, by metric",
+        "metric | robust robust deviation, of the median:share | cv standard deviation, of the mean:share"
+        " | n data sets with a value:count",
+        [[METRICS[r["metric"]][0], r["robust_cv"], r["cv"], r["n_datasets"]] for r in apart],
         n=int(whole.get("sets") or 0),
         of="data sets",
         note="Robust: the median absolute deviation, scaled to a standard deviation. The most different first.",
@@ -153,26 +113,14 @@ def _spread(apart: list[Row], whole: Row) -> Table:
 
 
 def _chart(apart: list[Row], whole: Row) -> Chart | None:
-    rows: list[Row] = [
-        {
-            "name": METRICS[r["metric"]][0],
-            "value": r["robust_cv"],
-            "tip": f"{METRICS[r['metric']][0]}: {formatted(r['robust_cv'], 'share')} of the median,"
-            f" {r['n_datasets']:,} data sets",
-        }
-        for r in apart
-        if r["robust_cv"] is not None
-    ]
-    if not rows:
-        return None
-    return Chart(
-        id="data_sets.spread",
-        title="How much data sets differ",
-        says="; ".join(row["tip"] for row in rows),
-        spec=bars(rows, "robust deviation, of the median", "share"),
-        n=int(whole["sets"]),
-        of="data sets",
-    )
+    rows: list[Row] = []
+    for r in apart:
+        if r["robust_cv"] is not None:
+            name, share = METRICS[r["metric"]][0], formatted(r["robust_cv"], "share")
+            rows.append(bar(name, r["robust_cv"], f"{name}: {share} of the median, {r['n_datasets']:,} data sets"))
+    spec = bars(rows, "robust deviation, of the median", "share")
+    n = whole.get("sets") or 0
+    return chart("data_sets.spread", "How much data sets differ", rows, spec, n=n, of="data sets")
 
 
 STUDY = Study(

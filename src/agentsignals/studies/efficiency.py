@@ -3,28 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from math import fsum
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import dots
-from agentsignals.analysis.clusters import Estimate, median_interval
+from agentsignals.analysis.clusters import placed_median, share_of
 from agentsignals.analysis.figures import formatted
+from agentsignals.analysis.grouped import INTERVAL_NOTE, Estimate, chart, drawn, table
 from agentsignals.analysis.modes import MODES, NAMES, OF_ROAD, ROADS, Road, by_session
 from agentsignals.analysis.places import by_session as places_of
-from agentsignals.analysis.study import (
-    Chart,
-    Column,
-    Finding,
-    Inputs,
-    Kind,
-    Outcome,
-    Row,
-    Study,
-    Table,
-    again_in_report,
-)
-from agentsignals.stats.estimates import FEWEST_CLUSTERS, Interval, median, quantile
+from agentsignals.analysis.study import Chart, Finding, Inputs, Kind, Outcome, Row, Study, Table
+from agentsignals.stats.estimates import FEWEST_CLUSTERS, quantile
 
 LINES = 100
 IDLE_S = 120
@@ -38,10 +30,10 @@ class Measure(NamedTuple):
     title: str
     unit: str
     kind: Kind
-    divisor: float
-    medians: dict[str, float]
+    medians: Mapping[str, float] = MappingProxyType({})
     """The paper's, by recorded mode, where it prints them (v1)."""
-    means: dict[str, float]
+    means: Mapping[str, float] = MappingProxyType({})
+    divisor: float = 1
 
 
 def _of(human: float, together: float, vibe: float) -> dict[str, float]:
@@ -49,51 +41,19 @@ def _of(human: float, together: float, vibe: float) -> dict[str, float]:
 
 
 MEASURES = (
+    Measure("usd", "Cost", "USD", "usd", medians=_of(0.07, 0.05, 0.13), means=_of(1.1, 0.574, 0.916)),
+    Measure("tokens", "Tokens", "tokens", "tokens", medians={"vibe_coding": 204_000}, means=_of(1.4e6, 0.74e6, 1.2e6)),
+    Measure("characters", "Characters of prompts", "characters", "number", means=_of(22_364, 9_903, 14_810)),
     Measure(
-        key="usd",
-        title="Cost",
-        unit="USD",
-        kind="usd",
-        divisor=1,
-        medians=_of(0.07, 0.05, 0.13),
-        means=_of(1.1, 0.574, 0.916),
-    ),
-    Measure(
-        key="tokens",
-        title="Tokens",
-        unit="tokens",
-        kind="tokens",
-        divisor=1,
-        medians={"vibe_coding": 204_000},
-        means=_of(1.4e6, 0.74e6, 1.2e6),
-    ),
-    Measure(
-        key="characters",
-        title="Characters of prompts",
-        unit="characters",
-        kind="number",
-        divisor=1,
-        medians={},
-        means=_of(22_364, 9_903, 14_810),
-    ),
-    Measure(
-        key="seconds",
-        title="Time without idling",
-        unit="minutes",
-        kind="number",
-        divisor=60,
+        "seconds",
+        "Time without idling",
+        "minutes",
+        "number",
         medians=_of(8.6, 4.8, 12.6),
         means=_of(82.9, 51.3, 80.5),
-    ),
-    Measure(
-        key="agent_seconds",
-        title="Time of the agent",
-        unit="minutes",
-        kind="number",
         divisor=60,
-        medians={},
-        means=_of(74.0, 47.7, 71.2),
     ),
+    Measure("agent_seconds", "Time of the agent", "minutes", "number", means=_of(74.0, 47.7, 71.2), divisor=60),
 )
 _OF: dict[Road, str] = {
     "replayed": "sessions alone in their commits",
@@ -123,7 +83,7 @@ def _outcome(inputs: Inputs) -> Outcome:
     return Outcome(
         [f for f in findings if f.n],
         [_table(name, by_road[name], places) for name in roads],
-        [chart for measure in MEASURES if (chart := _chart(measure, road, by_road[road], places)) is not None],
+        drawn(*(_chart(measure, road, by_road[road], places) for measure in MEASURES)),
         _limits(roads),
     )
 
@@ -145,48 +105,38 @@ def _effort_per_lines(lines: list[Row], effort: dict[str, Row], modes: dict[str,
     return effort_rows
 
 
-def _values(measure: Measure, rows: list[Row], mode: str) -> list[tuple[str, float]]:
-    return [
+def _of_mode(measure: Measure, rows: list[Row], mode: str, places: dict[str, str]) -> tuple[Estimate, list[float]]:
+    """The median of the sessions of a mode, and their values; no interval of so few that it would be a guess."""
+    values = [
         (row["session_id"], row[measure.key])
         for row in rows
         if row[measure.key] is not None and (not mode or row["mode"] == mode)
     ]
-
-
-def _interval(values: list[tuple[str, float]], places: dict[str, str]) -> Interval | None:
-    """Of the median; None of so few sessions that it would be a guess."""
-    return median_interval(values, places) if len(values) >= FEWEST_CLUSTERS else None
+    return placed_median(values, places, measure.kind, FEWEST_CLUSTERS), sorted(value for _, value in values)
 
 
 def _alone(road: Road, rows: list[Row], places: dict[str, str]) -> Finding:
     with_lines = [row for row in rows if row["lines"] is not None and row["lines"] > 0]
-    return Estimate([(row["session_id"], float(bool(row["is_alone"])), 1) for row in with_lines], places).finding(
+    recorded = ", as recorded" if road == "recorded" else ""
+    return share_of(with_lines, places, lambda row: row["is_alone"]).finding(
+        f"efficiency.{road}.alone",
+        f"Sessions that share none of their commits with another{recorded}",
+        "sessions with committed lines",
         "SWE-chat: 48.6% map cleanly, by a rule it does not print",
-        id=f"efficiency.{road}.alone",
-        title="Sessions that share none of their commits with another"
-        + (", as recorded" if road == "recorded" else ""),
         unit="share of sessions",
-        of="sessions with committed lines",
-        command=again_in_report("efficiency"),
     )
 
 
 def _median(measure: Measure, road: Road, mode: str, rows: list[Row], places: dict[str, str]) -> Finding:
-    values = _values(measure, rows, mode)
     published = measure.medians.get(mode) if road == "recorded" else None
     of_mode = f", {NAMES[mode]} as {road}" if mode else ""
-    return Finding(
-        id=".".join(part for part in ("efficiency", road, measure.key, mode) if part),
-        title=f"{measure.title} for {LINES} committed lines, median session{of_mode}",
-        value=median([value for _, value in values]),
+    return _of_mode(measure, rows, mode, places)[0].finding(
+        ".".join(part for part in ("efficiency", road, measure.key, mode) if part),
+        f"{measure.title} for {LINES} committed lines, median session{of_mode}",
+        _OF[road],
+        f"SWE-chat: {formatted(published, measure.kind)}" if published is not None else "",
         unit=f"{measure.unit} per {LINES} lines",
-        kind=measure.kind,
-        n=len(values),
-        of=_OF[road],
-        interval=_interval(values, places),
         priced=measure.key == "usd",
-        command=again_in_report("efficiency"),
-        note=f"SWE-chat: {formatted(published, measure.kind)}" if published is not None else "",
     )
 
 
@@ -194,34 +144,22 @@ def _table(road: Road, rows: list[Row], places: dict[str, str]) -> Table:
     """Median with interval, quartiles and mean of each measure in each mode, beside what the paper prints."""
     shown: list[list[Any]] = []
     for measure in MEASURES:
-        write: Callable[[Any], str] = lambda value, kind=measure.kind: formatted(value, kind)  # type: ignore[misc]  # noqa: E731  (bound to this measure)
         for mode in ("", *OF_ROAD[road]):
-            pairs = _values(measure, rows, mode)
-            if not pairs:
+            typical, values = _of_mode(measure, rows, mode, places)
+            if not values:
                 continue
-            values = sorted(value for _, value in pairs)
-            low, high = _interval(pairs, places) or (None, None)
-            figures = [median(values), low, high, quantile(values, 0.25), quantile(values, 0.75)]
+            figures = [typical.value, *typical.ends, quantile(values, 0.25), quantile(values, 0.75)]
             figures += [fsum(values) / len(values), measure.medians.get(mode), measure.means.get(mode)]
-            named = measure.unit in measure.title.lower()
-            name = measure.title if named else f"{measure.title}, {measure.unit}"
-            shown.append([name, NAMES.get(mode, "all"), len(values), *(write(figure) for figure in figures)])
-    return Table(
-        id=f"efficiency.{road}",
-        title=f"For {LINES} committed lines, by mode as {road}",
-        columns=(
-            Column("measure", "measure"),
-            Column("mode", f"mode as {road}"),
-            Column("n", "sessions", "count"),
-            *(
-                Column(key, label, "figure")
-                for key, label in (
-                    *(("median", "median"), ("low", "95% from"), ("high", "to"), ("q25", "25%"), ("q75", "75%")),
-                    *(("mean", "mean"), ("published_median", "paper's median"), ("published_mean", "paper's mean")),
-                )
-            ),
-        ),
-        rows=shown,
+            is_named = measure.unit in measure.title.lower()
+            name = measure.title if is_named else f"{measure.title}, {measure.unit}"
+            words = (formatted(figure, measure.kind) for figure in figures)
+            shown.append([name, NAMES.get(mode, "all"), len(values), *words])
+    return table(
+        f"efficiency.{road}",
+        f"For {LINES} committed lines, by mode as {road}",
+        f"measure | mode mode as {road} | n sessions:count | median:figure | ends:figure | q25 25%:figure"
+        " | q75 75%:figure | mean:figure | published_median paper's median:figure | published_mean paper's mean:figure",
+        shown,
         n=len(rows),
         of=_OF[road],
         note="The paper's are of its version 1 and its modes as recorded. A mean of ratios is a few sessions'.",
@@ -231,25 +169,21 @@ def _table(road: Road, rows: list[Row], places: dict[str, str]) -> Table:
 def _chart(measure: Measure, road: Road, rows: list[Row], places: dict[str, str]) -> Chart | None:
     shown: list[Row] = []
     for mode in ("", *OF_ROAD[road]):
-        values = _values(measure, rows, mode)
+        typical, values = _of_mode(measure, rows, mode, places)
         if not values:
             continue
-        value = median([v for _, v in values])
-        low, high = _interval(values, places) or (None, None)
         name = NAMES.get(mode, "all")
-        middle = formatted(value, measure.kind)
-        tip = f"{name}: median {middle} {measure.unit} for {LINES} lines, n = {len(values):,} sessions"
-        shown.append({"name": f"{name} ({len(values)})", "value": value, "low": low, "high": high, "tip": tip})
-    if len(shown) < 2:
-        return None
-    return Chart(
-        id=f"efficiency.{measure.key}",
-        title=f"{measure.title} for {LINES} committed lines, by mode as {road}",
-        says="; ".join(row["tip"] for row in shown),
-        spec=dots(shown, f"{measure.unit} per {LINES} lines, median", measure.kind),
+        figure = f"median {formatted(typical.value, measure.kind)} {measure.unit} for {LINES} lines"
+        shown.append(typical.mark(f"{name} ({len(values)})", f"{name}: {figure}, n = {len(values):,} sessions"))
+    return chart(
+        f"efficiency.{measure.key}",
+        f"{measure.title} for {LINES} committed lines, by mode as {road}",
+        shown,
+        dots(shown, f"{measure.unit} per {LINES} lines, median", measure.kind),
         n=len(rows),
         of=_OF[road],
-        note="sessions in brackets; the line is the 95% interval",
+        note=f"sessions in brackets; {INTERVAL_NOTE}",
+        fewest=2,
     )
 
 
@@ -300,7 +234,7 @@ STUDY = Study(
     title="Efficiency",
     question="What do a hundred committed lines take?",
     queries={
-        "sessions": "SELECT session_id, repo, cwd FROM sessions ORDER BY session_id",
+        "sessions": sql.PLACED,
         "modes": MODES,
         "effort": _EFFORT,
         "replayed": _REPLAYED,

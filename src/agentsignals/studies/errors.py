@@ -2,194 +2,127 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from typing import Any
 
 from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import bars, dots
 from agentsignals.analysis.figures import formatted
-from agentsignals.analysis.measures import of_parts, pooled_finding
-from agentsignals.analysis.study import Chart, Column, Finding, Inputs, Outcome, Row, Study, Table, again
-from agentsignals.stats.estimates import share_interval
+from agentsignals.analysis.grouped import (
+    INTERVAL_NOTE,
+    Estimate,
+    by,
+    chart,
+    count,
+    count_bars,
+    drawn,
+    pooled,
+    ranked,
+    session_pairs,
+    table,
+    tally,
+)
+from agentsignals.analysis.measures import pooled_finding
+from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study, Table
 
 _RATE = "user.tool_error_rate"
 _RECOVERY = "corpus.error_recovery_rate"
+_UNANSWERED = {
+    "rejected": "Calls the person refused",
+    "cancelled": "Calls cancelled",
+    "none": "Calls without a result",
+}
 
 
 def _outcome(inputs: Inputs) -> Outcome:
     calls = inputs.rows["calls"]
     answered = [row for row in calls if row["status"] in ("ok", "error")]
-    charts = [c for c in (_rates("class", answered), _rates("agent", answered), _kinds(calls)) if c is not None]
+    failed = [{**row, "kind": _kind(row)} for row in calls if row["status"] == "error"]
+    by_class = _by(answered, "class")
+    n = sum(row["n"] for row in answered)
+    charts = drawn(_rates("class", by_class, n), _rates("agent", _by(answered, "agent"), n), _kinds(failed))
     limits = [
         "Agents flag failure differently, and some errors are probes (does this file exist?): an error rate compares"
         " sessions of one agent, and is no measure of skill.",
     ]
-    return Outcome([*_findings(inputs), *_unanswered(calls)], [_by(answered, "class"), _errors(calls)], charts, limits)
+    return Outcome(_findings(inputs), [_classes(by_class, n), _errors(failed)], charts, limits)
 
 
 def _findings(inputs: Inputs) -> list[Finding]:
+    refused = "refusals by the person count on neither side"
+    good = "the same tool on the same target succeeded within five calls of the same turn"
+    rate, recovery = "Tool calls that failed", "Failed calls soon made good"
+    statuses = tally(inputs.rows["calls"], "status")
     return [
-        pooled_finding(
-            inputs,
-            _RATE,
-            "answered calls",
-            id="errors.rate",
-            title="Tool calls that failed",
-            unit="share of answered calls",
-            headline=True,
-            note="refusals by the person count on neither side",
-        ),
-        pooled_finding(
-            inputs,
-            _RECOVERY,
-            "failed calls",
-            id="errors.recovery",
-            title="Failed calls soon made good",
-            unit="share of failed calls",
-            note="the same tool on the same target succeeded within five calls of the same turn",
+        pooled_finding(inputs, _RATE, "errors.rate", rate, "answered calls", refused, headline=True),
+        pooled_finding(inputs, _RECOVERY, "errors.recovery", recovery, "failed calls", good),
+        *(
+            count(statuses[status], statuses.total()).finding(
+                f"errors.{status}",
+                title,
+                "tool calls",
+                unit="calls",
+                sql=f"SELECT count(*) {sql.MAIN_CALLS} AND status = '{status}'",
+            )
+            for status, title in _UNANSWERED.items()
         ),
     ]
 
 
-def _unanswered(calls: list[Row]) -> list[Finding]:
-    total = sum(row["n"] for row in calls)
-    told_of = (
-        ("rejected", "Calls the person refused"),
-        ("cancelled", "Calls cancelled"),
-        ("none", "Calls without a result"),
-    )
-    return [
-        Finding(
-            id=f"errors.{status}",
-            title=title,
-            value=sum(row["n"] for row in calls if row["status"] == status),
-            unit="calls",
-            n=total,
-            of="tool calls",
-            command=again(f"SELECT count(*) {sql.MAIN_CALLS} AND status = '{status}'"),
-        )
-        for status, title in told_of
+def _by(answered: list[Row], key: str) -> list[tuple[str, Estimate, int]]:
+    """The rate of each group, and its sessions; most answered calls first."""
+    groups = [
+        (name, session_pairs(rows, lambda row: row["status"] == "error")) for name, rows in by(answered, key).items()
     ]
+    rates = [(name, pooled(pairs), len(pairs)) for name, pairs in groups]
+    return sorted(rates, key=lambda rate: (-rate[1].n, rate[0]))
 
 
-def _pairs(rows: list[Row]) -> list[tuple[float, float]]:
-    """Failed and answered calls of each session."""
-    pairs: dict[str, list[int]] = defaultdict(lambda: [0, 0])
-    for row in rows:
-        pairs[row["session_id"]][0] += row["n"] * (row["status"] == "error")
-        pairs[row["session_id"]][1] += row["n"]
-    return [(k, n) for k, n in pairs.values()]
+def _classes(rates: list[tuple[str, Estimate, int]], n: int) -> Table:
+    rows: list[list[Any]] = [
+        [name, int(rate.k), int(rate.n), rate.value, *rate.ends, sessions] for name, rate, sessions in rates
+    ]
+    header = "class | failed:count | answered:count | rate:share | ends:share | sessions:count"
+    return table("errors.by_class", "Failed calls by class", header, rows, n=n, of="answered calls")
 
 
-def _by(answered: list[Row], key: str) -> Table:
-    groups: dict[str, list[Row]] = defaultdict(list)
-    for row in answered:
-        groups[row[key]].append(row)
-    rows = []
-    for name, group in groups.items():
-        pairs = _pairs(group)
-        low, high = share_interval(pairs) or (None, None)
-        failed, n = sum(k for k, _ in pairs), sum(n for _, n in pairs)
-        rows.append([name, failed, n, of_parts(pairs), low, high, len(pairs)])
-    return Table(
-        id=f"errors.by_{key}",
-        title=f"Failed calls by {key}",
-        columns=(
-            Column(key, key),
-            Column("failed", "failed", "count"),
-            Column("answered", "answered", "count"),
-            Column("rate", "rate", "share"),
-            Column("low", "95% from", "share"),
-            Column("high", "to", "share"),
-            Column("sessions", "sessions", "count"),
-        ),
-        rows=sorted(rows, key=lambda r: (-r[2], r[0])),
-        n=sum(r["n"] for r in answered),
+def _rates(key: str, rates: list[tuple[str, Estimate, int]], n: int) -> Chart | None:
+    rows: list[Row] = []
+    for name, rate, sessions in rates:
+        ends = "–".join(formatted(end, "share") for end in rate.ends)
+        tip = f"{name}: {rate.k:,.0f} of {rate.n:,.0f} calls failed, {formatted(rate.value, 'share')}"
+        tip += f"{f', 95% {ends}' if rate.interval else ''}, {sessions:,} sessions"
+        rows.append(rate.mark(f"{name} ({rate.n:,.0f})", tip))
+    return chart(
+        f"errors.rate_by_{key}",
+        f"Share of calls that failed, by {key}",
+        rows,
+        dots(rows, "share of answered calls"),
+        n=n,
         of="answered calls",
+        note=f"answered calls in brackets; {INTERVAL_NOTE}",
     )
 
 
-def _rates(key: str, answered: list[Row]) -> Chart | None:
-    table = _by(answered, key)
-    if not table.rows:
-        return None
-    rows = [
-        {
-            "name": f"{name} ({n:,})",
-            "value": rate,
-            "low": low,
-            "high": high,
-            "tip": f"{name}: {failed:,} of {n:,} calls failed, {formatted(rate, 'share')}"
-            + (f", 95% {formatted(low, 'share')}–{formatted(high, 'share')}" if low is not None else "")
-            + f", {sessions:,} sessions",
-        }
-        for name, failed, n, rate, low, high, sessions in table.rows
-    ]
-    return Chart(
-        id=f"errors.rate_by_{key}",
-        title=f"Share of calls that failed, by {key}",
-        says="; ".join(row["tip"] for row in rows),
-        spec=dots(rows, "share of answered calls"),
-        n=table.n,
-        of=table.of,
-        note="answered calls in brackets; the line is the 95% interval",
-    )
-
-
-def _kinds(calls: list[Row]) -> Chart | None:
-    counted = _kinds_counted(calls)
-    total = counted.total()
-    rows: list[Row] = [
-        {"name": name, "value": n, "tip": f"{name}: {n:,} of {total:,} failed calls ({n / total:.1%})"}
-        for name, n in sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))
-    ]
-    if not rows:
-        return None
-    return Chart(
-        id="errors.kinds",
-        title="What failed calls say",
-        says="; ".join(row["tip"] for row in rows),
-        spec=bars(rows, "failed calls"),
-        n=total,
-        of="failed calls",
-    )
-
-
-def _kinds_counted(calls: list[Row]) -> Counter[str]:
-    counted: Counter[str] = Counter()
-    for row in calls:
-        if row["status"] == "error":
-            counted[_error_class(row)] += row["n"]
-    return counted
-
-
-def _error_class(row: Row) -> str:
+def _kind(row: Row) -> str:
     return (row["error_class"] or "not said").replace("_", " ")
 
 
-def _errors(calls: list[Row]) -> Table:
-    kinds = _kinds_counted(calls)
-    rows = []
-    for kind, n in sorted(kinds.items(), key=lambda pair: (-pair[1], pair[0])):
-        failed = [r for r in calls if r["status"] == "error" and _error_class(r) == kind]
-        classes: Counter[str] = Counter()
-        for row in failed:
-            classes[row["class"]] += row["n"]
-        told_classes = ", ".join(f"{class_} {count:,}" for class_, count in classes.most_common())
-        rows.append([kind, n, n / kinds.total(), len({r["session_id"] for r in failed}), told_classes])
-    return Table(
-        id="errors.kinds",
-        title="Failed calls by what they say",
-        columns=(
-            Column("kind", "error"),
-            Column("calls", "calls", "count"),
-            Column("share", "share", "share"),
-            Column("sessions", "sessions", "count"),
-            Column("classes", "in calls of class"),
-        ),
-        rows=rows,
-        n=kinds.total(),
-        of="failed calls",
-    )
+def _kinds(failed: list[Row]) -> Chart | None:
+    kinds = tally(failed, "kind")
+    rows = count_bars(ranked(kinds), "failed calls")
+    spec = bars(rows, "failed calls")
+    return chart("errors.kinds", "What failed calls say", rows, spec, n=kinds.total(), of="failed calls")
+
+
+def _errors(failed: list[Row]) -> Table:
+    kinds, groups = tally(failed, "kind"), by(failed, "kind")
+    rows: list[list[Any]] = []
+    for kind, n in ranked(kinds):
+        classes = ", ".join(f"{name} {calls:,}" for name, calls in tally(groups[kind], "class").most_common())
+        rows.append([kind, n, n / kinds.total(), len({r["session_id"] for r in groups[kind]}), classes])
+    header = "kind error | calls:count | share:share | sessions:count | classes in calls of class"
+    title = "Failed calls by what they say"
+    return table("errors.kinds", title, header, rows, n=kinds.total(), of="failed calls")
 
 
 STUDY = Study(

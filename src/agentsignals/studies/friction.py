@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import bars
-from agentsignals.analysis.clusters import Estimate
-from agentsignals.analysis.figures import formatted
+from agentsignals.analysis.clusters import share_of
+from agentsignals.analysis.grouped import bar, chart, drawn, table
 from agentsignals.analysis.modes import MODES, NAMES, OF_ROAD, ROADS
 from agentsignals.analysis.modes import by_session as modes_of
 from agentsignals.analysis.over_days import lines_chart
 from agentsignals.analysis.places import by_session
-from agentsignals.analysis.study import Chart, Column, Inputs, Outcome, Row, Study, Table, again_in_report
+from agentsignals.analysis.study import Inputs, Outcome, Row, Study, Table
 
 _CUT, _PUSHBACK, _ASKS = "chat.hard_interruption", "chat.pushback_type", "chat.agent_clarification_stop"
 WINDOW_DAYS = 7
@@ -29,22 +30,24 @@ ENDS = {
 
 def _outcome(inputs: Inputs) -> Outcome:
     rows = _ended(inputs.rows["turns"])
+    if not rows:
+        return Outcome(limits=[_BY_PATTERNS])
     places = by_session(inputs.rows["sessions"])
-    estimates = {end: _estimate(rows, places, end) for end in ENDS}
+    estimates = {end: share_of(rows, places, _is(end)) for end in ENDS}
     findings = [
         estimate.finding(
+            f"friction.{end}",
+            f"Turns that ended so: {ENDS[end][0]}",
+            "turns",
             ENDS[end][1],
-            id=f"friction.{end}",
-            title=f"Turns that ended so: {ENDS[end][0]}",
-            unit="share of turns",
-            of="turns",
             signals=(_CUT, _PUSHBACK, _ASKS),
-            command=again_in_report("friction"),
         )
         for end, estimate in estimates.items()
     ]
-    charts = [
-        _chart(estimates),
+    marks = [bar(ENDS[end][0], e.k / e.n, f"{ENDS[end][0]}: {e.words('turns')}") for end, e in estimates.items()]
+    spec = bars(marks, "share of turns", "share")
+    charts = drawn(
+        chart("friction.ends", "How turns end", marks, spec, n=len(rows), of="turns"),
         lines_chart(
             [(row["timestamp"], row["end"]) for row in rows if row["timestamp"] is not None],
             {end: _share_of(end) for end in ENDS if end != "undisturbed"},
@@ -56,13 +59,8 @@ def _outcome(inputs: Inputs) -> Outcome:
             days=WINDOW_DAYS,
             fewest=_FEWEST,
         ),
-    ]
-    limits = [
-        "Objections are found by word patterns, a tenth to a third of what a reader finds, and in English alone; never"
-        " compare them with labels by a model.",
-    ]
-    by_mode = _by_mode(rows, inputs.rows["modes"])
-    return Outcome([f for f in findings if f.n], [by_mode], [c for c in charts if c is not None], limits)
+    )
+    return Outcome(findings, [_by_mode(rows, inputs.rows["modes"])], charts, [_BY_PATTERNS])
 
 
 def _ended(turns: list[Row]) -> list[Row]:
@@ -77,35 +75,12 @@ def _ended(turns: list[Row]) -> list[Row]:
     return rows
 
 
-def _estimate(rows: list[Row], places: dict[str, str], end: str) -> Estimate:
-    return Estimate([(row["session_id"], float(row["end"] == end), 1) for row in rows], places)
+def _is(end: str) -> Callable[[Row], bool]:
+    return lambda row: bool(row["end"] == end)
 
 
 def _share_of(end: str) -> Callable[[list[str]], float]:
     return lambda ends: ends.count(end) / len(ends)
-
-
-def _chart(estimates: dict[str, Estimate]) -> Chart | None:
-    rows: list[Row] = [
-        {
-            "name": ENDS[end][0],
-            "value": estimate.value,
-            "tip": f"{ENDS[end][0]}: {estimate.k:,.0f} of {estimate.n:,.0f} turns,"
-            f" {formatted(estimate.value, 'share')}",
-        }
-        for end, estimate in estimates.items()
-        if estimate.n
-    ]
-    if not rows:
-        return None
-    return Chart(
-        id="friction.ends",
-        title="How turns end",
-        says="; ".join(row["tip"] for row in rows),
-        spec=bars(rows, "share of turns", "share"),
-        n=int(estimates["asked"].n),
-        of="turns",
-    )
 
 
 def _by_mode(rows: list[Row], modes: list[Row]) -> Table:
@@ -118,35 +93,35 @@ def _by_mode(rows: list[Row], modes: list[Row]) -> Table:
             if ends and mode_of:
                 name = f"{NAMES[mode] if mode else 'no mode'}, {road}"
                 shown.append([name, len(ends), *(ends.count(end) / len(ends) for end in ENDS)])
-    return Table(
-        id="friction.by_mode",
-        title="How turns end, by coding mode",
-        columns=(
-            Column("mode", "mode"),
-            Column("n", "turns", "count"),
-            *(Column(end, words, "share") for end, (words, _) in ENDS.items()),
-        ),
-        rows=shown,
+    return table(
+        "friction.by_mode",
+        "How turns end, by coding mode",
+        f"mode | n turns:count | {' | '.join(f'{end} {words}:share' for end, (words, _) in ENDS.items())}",
+        shown,
         n=len(rows),
         of="turns",
         note="The first that fits counts, from the left.",
     )
 
 
+_BY_PATTERNS = (
+    "Objections are found by word patterns, a tenth to a third of what a reader finds, and in English alone; never"
+    " compare them with labels by a model."
+)
+_SIGNALS = sql.of_turns(
+    cut=(_CUT, sql.HAPPENED),
+    pushback=(_PUSHBACK, sql.WORD),
+    asked=(_ASKS, "bool_or(number > 0 AND detail->>'how' = 'tool')"),
+)
 STUDY = Study(
     name="friction",
     place=180,
     title="Friction",
     question="How do turns end, and does that change?",
     queries={
-        "sessions": "SELECT session_id, repo, cwd FROM sessions ORDER BY session_id",
-        "turns": "WITH told AS (SELECT session_id, turn, bool_or(number > 0) FILTER (signal ="
-        f" '{_CUT}') AS cut, max(json_extract_string(value, '')) FILTER (signal = '{_PUSHBACK}') AS pushback,"
-        f" bool_or(number > 0 AND detail->>'how' = 'tool') FILTER (signal = '{_ASKS}') AS asked FROM signals"
-        f" WHERE signal IN ('{_CUT}', '{_PUSHBACK}', '{_ASKS}') AND absent IS NULL GROUP BY ALL)"
-        " SELECT session_id, turn, cut, pushback, asked, CASE WHEN timestamp BETWEEN TIMESTAMP '2015-01-01' AND"
-        " TIMESTAMP '2100-01-01' THEN timestamp END AS timestamp FROM turns LEFT JOIN told USING (session_id, turn)"
-        " ORDER BY session_id, turn",
+        "sessions": sql.PLACED,
+        "turns": f"WITH {_SIGNALS} SELECT session_id, turn, cut, pushback, asked, {sql.SAID_AT} FROM turns"
+        " LEFT JOIN of_turns USING (session_id, turn) ORDER BY session_id, turn",
         "modes": MODES,
     },
     function=_outcome,

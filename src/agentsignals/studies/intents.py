@@ -3,15 +3,16 @@ Figures 19a, 24 and 32)."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Callable, Mapping
 from math import fsum
 from typing import Any
 
+from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import dots
-from agentsignals.analysis.clusters import Estimate
-from agentsignals.analysis.figures import formatted
+from agentsignals.analysis.clusters import PlacedShare, share_of
+from agentsignals.analysis.grouped import INTERVAL_NOTE, chart, drawn, table
 from agentsignals.analysis.places import by_session
-from agentsignals.analysis.study import Chart, Column, Finding, Inputs, Outcome, Row, Study, Table, again_in_report
+from agentsignals.analysis.study import Chart, Inputs, Outcome, Row, Study, Table
 from agentsignals.stats.estimates import median
 
 _INTENT, _PERSONA = "chat.prompt_intent", "chat.user_persona"
@@ -43,95 +44,78 @@ def _outcome(inputs: Inputs) -> Outcome:
     # One way of judging in one number: the judge's prompts alone, once it has judged most of them.
     by_judge = len(judged) > _ENOUGH * len(rows)
     classified = judged if by_judge else [row for row in rows if row["method"] != "judge"]
-    shares = {name: _share(classified, places, name) for name in sorted(INTENTS, key=lambda n: -INTENTS[n])}
+    order = sorted(INTENTS, key=lambda n: -INTENTS[n])
+    shares = {name: share_of(classified, places, _among("intent", name)) for name in order}
     of = "prompts with a judge's label" if by_judge else "prompts, by words"
+    prompts: dict[str, Any] = {"unit": "share of prompts", "signals": (_INTENT,)}
     findings = [
-        _finding(f"intent.{name}", f"Prompts that ask for: {_spaced(name)}", estimate, of)
+        estimate.finding(
+            f"intents.intent.{name}", f"Prompts that ask for: {_spaced(name)}", of, _published(INTENTS[name]), **prompts
+        )
         for name, estimate in shares.items()
     ]
-    findings += [_activity(classified, places, name, of) for name in ACTIVITIES]
+    for activity, intents in ACTIVITIES.items():
+        title = f"Prompts about {activity} code: {', '.join(_spaced(intent) for intent in intents)}"
+        estimate = share_of(classified, places, _among("intent", *intents))
+        findings.append(estimate.finding(f"intents.activity.{activity}", title, of, **prompts))
     personas = _personas(inputs.rows["personas"], places)
+    of_sessions = "sessions with a persona"
     findings += [
-        _finding(f"persona.{name}", f"Sessions of persona {_spaced(name)}", estimate, "sessions with a persona")
+        estimate.finding(
+            f"intents.persona.{name}",
+            f"Sessions of persona {_spaced(name)}",
+            of_sessions,
+            _published(PERSONAS.get(name)),
+            unit="share of sessions",
+            signals=(_PERSONA,),
+        )
         for name, estimate in personas.items()
     ]
-    charts = [_chart("intents.prompts", "What prompts ask for", shares, INTENTS, of)]
-    if personas:
-        charts.append(_chart("intents.personas", "Personas", personas, PERSONAS, "sessions with a persona"))
+    charts = drawn(
+        _chart("intents.prompts", "What prompts ask for", shares, INTENTS, of),
+        _chart("intents.personas", "Personas", personas, PERSONAS, of_sessions),
+    )
     limits = [*([] if by_judge else [_BY_WORDS]), *([] if personas else [_NO_PERSONAS])]
     if judged and not by_judge:
         limits.append(f"{len(judged):,} of {len(rows):,} prompts have a judge's intent: too few, and left out here.")
-    tables = [_by_activity(classified)]
-    return Outcome([f for f in findings if f.n], tables, [c for c in charts if c is not None], limits)
+    return Outcome([f for f in findings if f.n], [_by_activity(classified)], charts, limits)
 
 
 def _spaced(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _share(rows: list[Row], places: dict[str, str], *names: str) -> Estimate:
-    return Estimate([(row["session_id"], float(row["intent"] in names), 1) for row in rows], places)
+def _published(percent: float | None) -> str:
+    return f"SWE-chat: {percent}%" if percent else ""
 
 
-def _finding(name: str, title: str, estimate: Estimate, of: str) -> Finding:
-    kind, _, value = name.partition(".")
-    published = {"intent": INTENTS, "persona": PERSONAS}.get(kind, {}).get(value)
-    unit = "share of sessions" if kind == "persona" else "share of prompts"
-    return estimate.finding(
-        f"SWE-chat: {published}%" if published else "",
-        id=f"intents.{name}",
-        title=title,
-        unit=unit,
-        of=of,
-        signals=(_PERSONA if kind == "persona" else _INTENT,),
-        command=again_in_report("intents"),
-    )
+def _among(column: str, *names: str) -> Callable[[Row], bool]:
+    return lambda row: row[column] in names
 
 
-def _activity(rows: list[Row], places: dict[str, str], name: str, of: str) -> Finding:
-    words = ", ".join(_spaced(intent) for intent in ACTIVITIES[name])
-    return _finding(
-        f"activity.{name}", f"Prompts about {name} code: {words}", _share(rows, places, *ACTIVITIES[name]), of
-    )
-
-
-def _personas(rows: list[Row], places: dict[str, str]) -> dict[str, Estimate]:
+def _personas(rows: list[Row], places: dict[str, str]) -> dict[str, PlacedShare]:
     if all(row["rule"] for row in rows):  # too short to be judged, each: that is no judgement
         return {}
-    counted = Counter(row["persona"] for row in rows)
-    order = [*PERSONAS, *sorted(set(counted) - set(PERSONAS))]
-    return {
-        name: Estimate([(row["session_id"], float(row["persona"] == name), 1) for row in rows], places)
-        for name in order
-    }
+    order = dict.fromkeys([*PERSONAS, *sorted({row["persona"] for row in rows})])
+    return {name: share_of(rows, places, _among("persona", name)) for name in order}
 
 
-def _chart(id: str, title: str, shares: dict[str, Estimate], published: dict[str, float], of: str) -> Chart | None:  # noqa: A002  (the chart's field)
+def _chart(
+    id: str,  # noqa: A002  (the chart's field)
+    title: str,
+    shares: dict[str, PlacedShare],
+    published: Mapping[str, float],
+    of: str,
+) -> Chart | None:
     rows: list[Row] = []
     for name, estimate in sorted(shares.items(), key=lambda pair: (-pair[1].k, pair[0])):
         if estimate.n:
-            low, high = estimate.interval or (None, None)
-            tip = f"{_spaced(name)}: {estimate.k:,.0f} of {estimate.n:,.0f}, {formatted(estimate.value, 'share')}"
-            tip += f"; SWE-chat {published[name]}%" if name in published else ""
-            row = {
-                "name": f"{_spaced(name)} ({estimate.k:,.0f})",
-                "value": estimate.value,
-                "low": low,
-                "high": high,
-                "tip": tip,
-            }
-            rows.append(row)
-    if not rows:
-        return None
-    return Chart(
-        id=id,
-        title=title,
-        says="; ".join(row["tip"] for row in rows),
-        spec=dots(rows, "share"),
-        n=int(max(estimate.n for estimate in shares.values())),
-        of=of,
-        note="how many in brackets; the line is the 95% interval",
-    )
+            paper = f"; SWE-chat {published[name]}%" if name in published else ""
+            label = f"{_spaced(name)} ({estimate.k:,.0f})"
+            rows.append(estimate.mark(label, f"{_spaced(name)}: {estimate.words()}{paper}"))
+    n = max((estimate.n for estimate in shares.values()), default=0)
+    note = f"how many in brackets; {INTERVAL_NOTE}"
+    return chart(id, title, rows, dots(rows, "share"), n=n, of=of, note=note)
 
 
 def _by_activity(rows: list[Row]) -> Table:
@@ -147,19 +131,12 @@ def _by_activity(rows: list[Row]) -> Table:
             objected = sum(row["objected"] for row in later) / len(later) if later else None
             sessions = len({row["session_id"] for row in group})
             shown.append([name, len(group), sessions, median(times), mean, cut, objected])
-    return Table(
-        id="intents.activities",
-        title="Turns by what was asked for",
-        columns=(
-            Column("activity", "asked for"),
-            Column("n", "prompts", "count"),
-            Column("sessions", "sessions", "count"),
-            Column("median", "median time", "seconds"),
-            Column("mean", "mean time", "seconds"),
-            Column("cut", "cut short", "share"),
-            Column("objected", "next prompt objects", "share"),
-        ),
-        rows=shown,
+    return table(
+        "intents.activities",
+        "Turns by what was asked for",
+        "activity asked for | n prompts:count | sessions:count | median median time:seconds | mean mean time:seconds"
+        " | cut cut short:share | objected next prompt objects:share",
+        shown,
         n=len(rows),
         of="prompts",
         note="Writing and reviewing are SWE-chat's sums of the intents below. Objections are found by word patterns,"
@@ -167,21 +144,23 @@ def _by_activity(rows: list[Row]) -> Table:
     )
 
 
+_SIGNALS = sql.of_turns(
+    intent=(_INTENT, sql.WORD),
+    method=(_INTENT, "max(detail->>'method')"),
+    seconds=(_TIME, sql.NUMBER),
+    cut=(_CUT, sql.HAPPENED),
+    pushback=(_PUSHBACK, sql.WORD),
+)
 STUDY = Study(
     name="intents",
     place=150,
     title="Intents and personas",
     question="What do people ask for, and how?",
     queries={
-        "sessions": "SELECT session_id, repo, cwd FROM sessions ORDER BY session_id",
-        "turns": "WITH told AS (SELECT session_id, turn, max(json_extract_string(value, '')) FILTER (signal ="
-        f" '{_INTENT}') AS intent, max(detail->>'method') FILTER (signal = '{_INTENT}') AS method, max(number) FILTER"
-        f" (signal = '{_TIME}') AS seconds, bool_or(number > 0) FILTER (signal = '{_CUT}') AS cut,"
-        f" max(json_extract_string(value, '')) FILTER (signal = '{_PUSHBACK}') AS pushback FROM signals WHERE signal IN"
-        f" ('{_INTENT}', '{_TIME}', '{_CUT}', '{_PUSHBACK}') AND absent IS NULL GROUP BY ALL)"
-        " SELECT session_id, turn, intent, method, seconds, cut, CAST(lead(pushback) OVER (PARTITION BY session_id"
-        " ORDER BY turn) <> 'non_pushback' AS INT) AS objected FROM told WHERE intent IS NOT NULL"
-        " ORDER BY session_id, turn",
+        "sessions": sql.PLACED,
+        "turns": f"WITH {_SIGNALS} SELECT session_id, turn, intent, method, seconds, cut, CAST(lead(pushback) OVER"
+        " (PARTITION BY session_id ORDER BY turn) <> 'non_pushback' AS INT) AS objected FROM of_turns"
+        " WHERE intent IS NOT NULL ORDER BY session_id, turn",
         "personas": "SELECT session_id, json_extract_string(value, '') AS persona, detail->>'method' AS rule FROM"
         f" signals WHERE signal = '{_PERSONA}' AND absent IS NULL ORDER BY session_id",
     },

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import bars
-from agentsignals.analysis.measures import share_finding
-from agentsignals.analysis.study import Chart, Column, Finding, Inputs, Outcome, Row, Study, Table, again
-from agentsignals.stats.estimates import wilson
+from agentsignals.analysis.grouped import bar, chart, count, drawn, share, table
+from agentsignals.analysis.study import Finding, Inputs, Outcome, Row, Study
 
 _OUTCOME = "user.session_outcome"
-_TOLD = {
+_OUTCOMES = {
     "accepted": "accepted",
     "explicitly_rejected": "rejected",
     "restarted_same_task": "begun again",
@@ -20,112 +20,69 @@ _TOLD = {
 _EVIDENCE = {"git": "Git", "text": "words", "reopen": "next session", "none": "none"}
 """Git: a commit or a reset; words: what the person said last; next session: the task was begun again."""
 _KNOWN = f"FROM signals WHERE signal = '{_OUTCOME}' AND absent IS NULL"
+_OF = "sessions with an outcome"
 
 
 def _outcome(inputs: Inputs) -> Outcome:
     judged = [
-        (_TOLD[row["label"]], _EVIDENCE[row["evidence"]]) for row in inputs.rows["outcomes"] if row["absent"] is None
+        (_OUTCOMES[row["label"]], _EVIDENCE[row["evidence"]])
+        for row in inputs.rows["outcomes"]
+        if row["absent"] is None
     ]
-    counted = Counter(judged)
+    counted, total = Counter(judged), len(judged)
+    ranks = {name: i for i, name in enumerate(_OUTCOMES.values())}
+    rows: list[list[Any]] = []
+    marks: list[Row] = []
+    for ended, evidence in sorted(counted, key=lambda pair: (ranks[pair[0]], -counted[pair], pair)):
+        n = counted[ended, evidence]
+        estimate = share(n, total)
+        rows.append([ended, evidence, n, estimate.value, *estimate.ends])
+        tip = f"{ended}, evidence {evidence}: {n:,} of {total:,} sessions ({n / total:.1%})"
+        marks.append(bar(ended if evidence == "none" else f"{ended} ({evidence})", n, tip))
+    header = "outcome | evidence | sessions:count | share:share | ends:share"
+    by_evidence = table("outcomes.kinds", "Outcomes by evidence", header, rows, n=total, of=_OF)
+    title = "How sessions ended, and how that is known"
     limits = [
         "A session without a verdict did not fail: nothing was committed in sight, and nobody said a word. Where"
         " commits are not recorded, most sessions end there.",
     ]
-    chart = _chart(counted)
-    return Outcome(_findings(judged, inputs), [_table(counted)], [chart] if chart else [], limits)
+    kinds = chart("outcomes.kinds", title, marks, bars(marks, "sessions"), n=total, of=_OF)
+    return Outcome(_findings(judged, len(inputs.rows["outcomes"])), [by_evidence], drawn(kinds), limits)
 
 
-def _findings(judged: list[tuple[str, str]], inputs: Inputs) -> list[Finding]:
-    n = len(judged)
-
-    def share(name: str, title: str, k: int, where: str, note: str = "") -> Finding:
-        return share_finding(
-            k,
-            n,
-            id=f"outcomes.{name}",
-            title=title,
+def _findings(judged: list[tuple[str, str]], n: int) -> list[Finding]:
+    endings, evidence = Counter(ended for ended, _ in judged), sum(by != "none" for _, by in judged)
+    on_evidence, rests_on = (
+        "Sessions whose outcome rests on evidence",
+        "a commit, the person's words, or the next session",
+    )
+    asked = (
+        ("accepted", "Accepted", endings["accepted"], f"{sql.LABEL} = 'accepted'", ""),
+        ("rejected", "Rejected", endings["rejected"], f"{sql.LABEL} = 'explicitly_rejected'", ""),
+        ("evidence", on_evidence, evidence, "detail->>'evidence_kind' <> 'none'", rests_on),
+    )
+    shares = [
+        share(k, len(judged)).finding(
+            f"outcomes.{name}",
+            title,
+            _OF,
+            note,
             unit="share of sessions",
-            of="sessions with an outcome",
+            sql=f"SELECT avg(CAST({where} AS INT)) {_KNOWN}",
             signals=(_OUTCOME,),
-            command=again(f"SELECT avg(CAST({where} AS INT)) {_KNOWN}"),
-            note=note,
         )
-
-    label = f"{sql.LABEL} = "
-    censored = len(inputs.rows["outcomes"]) - n
-    return [
-        share("accepted", "Accepted", sum(o == "accepted" for o, _ in judged), f"{label}'accepted'"),
-        share("rejected", "Rejected", sum(o == "rejected" for o, _ in judged), f"{label}'explicitly_rejected'"),
-        share(
-            "evidence",
-            "Sessions whose outcome rests on evidence",
-            sum(e != "none" for _, e in judged),
-            "detail->>'evidence_kind' <> 'none'",
-            note="a commit, the person's words, or the next session",
-        ),
-        Finding(
-            id="outcomes.censored",
-            title="Sessions without an outcome",
-            value=censored,
-            unit="sessions",
-            n=len(inputs.rows["outcomes"]),
-            of="sessions",
-            signals=(_OUTCOME,),
-            command=again(f"SELECT count(*) FROM signals WHERE signal = '{_OUTCOME}' AND absent IS NOT NULL"),
-            note="they may still have been going on when the traces were read, or have nothing to judge",
-        ),
+        for name, title, k, where, note in asked
     ]
-
-
-def _order(counted: Counter[tuple[str, str]]) -> list[tuple[str, str]]:
-    ranks = {name: i for i, name in enumerate(_TOLD.values())}
-    return sorted(counted, key=lambda pair: (ranks.get(pair[0], len(ranks)), -counted[pair], pair))
-
-
-def _chart(counted: Counter[tuple[str, str]]) -> Chart | None:
-    total = counted.total()
-    rows: list[Row] = [
-        {
-            "name": outcome if evidence == "none" else f"{outcome} ({evidence})",
-            "value": counted[outcome, evidence],
-            "tip": f"{outcome}, evidence {evidence}: {counted[outcome, evidence]:,} of {total:,} sessions"
-            f" ({counted[outcome, evidence] / total:.1%})",
-        }
-        for outcome, evidence in _order(counted)
-    ]
-    if not rows:
-        return None
-    return Chart(
-        id="outcomes.kinds",
-        title="How sessions ended, and how that is known",
-        says="; ".join(row["tip"] for row in rows),
-        spec=bars(rows, "sessions"),
-        n=total,
-        of="sessions with an outcome",
+    censored = count(n - len(judged), n).finding(
+        "outcomes.censored",
+        "Sessions without an outcome",
+        "sessions",
+        "they may still have been going on when the traces were read, or have nothing to judge",
+        unit="sessions",
+        sql=f"SELECT count(*) FROM signals WHERE signal = '{_OUTCOME}' AND absent IS NOT NULL",
+        signals=(_OUTCOME,),
     )
-
-
-def _table(counted: Counter[tuple[str, str]]) -> Table:
-    total = counted.total()
-    rows = []
-    for pair in _order(counted):
-        low, high = wilson(counted[pair], total) or (None, None)
-        rows.append([*pair, counted[pair], counted[pair] / total, low, high])
-    return Table(
-        id="outcomes.kinds",
-        title="Outcomes by evidence",
-        columns=(
-            Column("outcome", "outcome"),
-            Column("evidence", "evidence"),
-            Column("sessions", "sessions", "count"),
-            Column("share", "share", "share"),
-            Column("low", "95% from", "share"),
-            Column("high", "to", "share"),
-        ),
-        rows=rows,
-        n=total,
-        of="sessions with an outcome",
-    )
+    return [*shares, censored]
 
 
 STUDY = Study(

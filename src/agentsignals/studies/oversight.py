@@ -6,25 +6,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import dots
-from agentsignals.analysis.clusters import Estimate, median_interval
-from agentsignals.analysis.figures import formatted
+from agentsignals.analysis.clusters import PlacedShare, placed_median, placed_share
+from agentsignals.analysis.grouped import INTERVAL_NOTE, chart, drawn, table
 from agentsignals.analysis.measures import agents_in_order
 from agentsignals.analysis.modes import MODES, NAMES, OF_ROAD, ROADS, by_session
 from agentsignals.analysis.over_days import lines_chart
 from agentsignals.analysis.places import by_session as places_of
-from agentsignals.analysis.study import (
-    Chart,
-    Column,
-    Finding,
-    Inputs,
-    Kind,
-    Outcome,
-    Row,
-    Study,
-    Table,
-    again_in_report,
-)
+from agentsignals.analysis.study import Chart, Inputs, Outcome, Row, Study, Table
 from agentsignals.stats.estimates import median, quantile
 
 WINDOW_DAYS = 7
@@ -33,19 +23,6 @@ _FEWEST = 20
 _ASKS, _TIME = "chat.agent_clarification_stop", "chat.turn_autonomy_s"
 _SHOWS_PLAN = ("ExitPlanMode", "exit_plan_mode", "ExitSpecMode", "plan_exit", "CreatePlan", "plannotator_submit_plan")
 """Calls that show a plan and wait for leave to follow it."""
-
-
-class _Act(NamedTuple):
-    """Something that happens to a turn. `part` of `whole`: how often, of how many chances it had in the turn."""
-
-    key: str
-    title: str
-    short: str
-    part: Callable[[Row], float]
-    whole: Callable[[Row], float]
-    unit: str
-    of: str
-    note: str
 
 
 def _once(column: str) -> Callable[[Row], float]:
@@ -60,76 +37,58 @@ def _each(_: Row) -> float:
     return 1.0
 
 
+class _Act(NamedTuple):
+    """Something that happens to a turn. `part` of `whole`: how often, of how many chances it had in the turn."""
+
+    key: str
+    title: str
+    short: str
+    part: Callable[[Row], float]
+    whole: Callable[[Row], float] = _each
+    of: str = "turns"
+    unit: str = "share of turns"
+    note: str = ""
+
+
 ACTS = (
     _Act(
-        key="interrupted",
-        title="Turns that the person interrupted",
-        short="interrupted",
-        part=_once("interrupts"),
-        whole=_each,
-        unit="share of turns",
-        of="turns",
+        "interrupted",
+        "Turns that the person interrupted",
+        "interrupted",
+        _once("interrupts"),
         note="SWE-chat: 5% (v1, the agent's own marker)",
     ),
+    _Act("refused", "Turns in which the person refused a call", "a call refused", _once("refused")),
     _Act(
-        key="refused",
-        title="Turns in which the person refused a call",
-        short="a call refused",
-        part=_once("refused"),
-        whole=_each,
-        unit="share of turns",
-        of="turns",
-        note="",
+        "asked", "Turns in which the agent asked by tool", "asked by tool", _once("asked"), note="SWE-chat: 1.4% (v1)"
     ),
     _Act(
-        key="asked",
-        title="Turns in which the agent asked by tool",
-        short="asked by tool",
-        part=_once("asked"),
-        whole=_each,
-        unit="share of turns",
-        of="turns",
-        note="SWE-chat: 1.4% (v1)",
-    ),
-    _Act(
-        key="asked_in_words",
-        title="Turns that changed nothing and ended in a question",
-        short="asked in words",
-        part=_once("asked_in_words"),
-        whole=_each,
-        unit="share of turns",
-        of="turns",
+        "asked_in_words",
+        "Turns that changed nothing and ended in a question",
+        "asked in words",
+        _once("asked_in_words"),
         note="by patterns, in English",
     ),
+    _Act("plans", "Turns in which the agent showed a plan and waited", "showed a plan", _once("plans")),
     _Act(
-        key="plans",
-        title="Turns in which the agent showed a plan and waited",
-        short="showed a plan",
-        part=_once("plans"),
-        whole=_each,
-        unit="share of turns",
-        of="turns",
-        note="",
-    ),
-    _Act(
-        key="approved",
-        title="Plans that the person approved",
-        short="plans approved",
-        part=_times("approved"),
-        whole=_times("decided"),
-        unit="share of plans",
+        "approved",
+        "Plans that the person approved",
+        "plans approved",
+        _times("approved"),
+        _times("decided"),
         of="plans with an answer",
+        unit="share of plans",
         note="refused ones are the others; SWE-chat: 32% of the last calls of"
         " interrupted turns show a plan (v1, Figure 21)",
     ),
     _Act(
-        key="refused_calls",
-        title="Calls that the person refused",
-        short="calls refused",
-        part=_times("refused"),
-        whole=_times("calls"),
-        unit="share of calls",
+        "refused_calls",
+        "Calls that the person refused",
+        "calls refused",
+        _times("refused"),
+        _times("calls"),
         of="calls",
+        unit="share of calls",
         note="main thread",
     ),
 )
@@ -140,79 +99,73 @@ def _outcome(inputs: Inputs) -> Outcome:
     if not rows:
         return Outcome()
     places = places_of(inputs.rows["sessions"])
-    findings = [_estimate(act, rows, places).finding(act.note, **_words(act)) for act in ACTS]
+    estimates = [(act, _estimate(act, rows, places)) for act in ACTS]
+    findings = [
+        estimate.finding(
+            f"oversight.{act.key}",
+            act.title,
+            act.of,
+            act.note,
+            unit=act.unit,
+            signals=(_ASKS,) if act.key.startswith("asked") else (),
+        )
+        for act, estimate in estimates
+    ]
+    seconds, calls = (
+        [(row["session_id"], float(row[key])) for row in rows if row[key] is not None] for key in ("seconds", "calls")
+    )
     findings += [
-        _median("seconds", "Time the agent worked for the median prompt", "seconds", "seconds", rows, places, (_TIME,)),
-        _median("calls", "Calls for the median prompt", "calls", "number", rows, places, ()),
+        placed_median(seconds, places, "seconds").finding(
+            "oversight.seconds",
+            "Time the agent worked for the median prompt",
+            "turns",
+            unit="seconds",
+            signals=(_TIME,),
+        ),
+        placed_median(calls, places).finding("oversight.calls", "Calls for the median prompt", "turns", unit="calls"),
     ]
-    timed = [(row["timestamp"], row) for row in rows if row["timestamp"] is not None]
-    charts = [
-        _chart(rows, places),
-        lines_chart(
-            timed,
+    charts = drawn(
+        _chart(estimates, len(rows)),
+        _over_time(
+            rows,
+            "oversight.over_time",
+            "What people and agents do to a turn",
             {act.short: _share(act) for act in ACTS if act.whole is _each},
-            id="oversight.over_time",
-            title=f"What people and agents do to a turn, {WINDOW_DAYS} days rolling",
-            unit="share of turns",
-            kind="share",
-            of="turns",
-            days=WINDOW_DAYS,
-            fewest=_FEWEST,
+            {"unit": "share of turns", "kind": "share"},
         ),
-        lines_chart(
-            timed,
+        _over_time(
+            rows,
+            "oversight.autonomy",
+            "Calls for a prompt",
             {"median": _calls(0.5), "90%": _calls(0.9)},
-            id="oversight.autonomy",
-            title=f"Calls for a prompt, {WINDOW_DAYS} days rolling",
-            unit="calls",
-            kind="number",
-            of="turns",
-            days=WINDOW_DAYS,
-            fewest=_FEWEST,
+            {"unit": "calls", "kind": "number"},
         ),
+    )
+    limits = [
+        "Not every agent logs an interruption, a refusal or a plan: an agent with none of them may just not say so."
+        " SWE-chat's figures are of Claude Code alone.",
     ]
-    return Outcome(
-        [f for f in findings if f.n],
-        [_by_mode(rows, inputs.rows["modes"]), _by_agent(rows)],
-        [c for c in charts if c is not None],
-        [
-            "Not every agent logs an interruption, a refusal or a plan: an agent with none of them may just not say so."
-            " SWE-chat's figures are of Claude Code alone.",
-        ],
-    )
+    tables = [_by_mode(rows, inputs.rows["modes"]), _by_agent(rows)]
+    return Outcome([f for f in findings if f.n], tables, charts, limits)
 
 
-def _words(act: _Act) -> dict[str, Any]:
-    return {
-        "id": f"oversight.{act.key}",
-        "title": act.title,
-        "unit": act.unit,
-        "of": act.of,
-        "signals": (_ASKS,) if act.key.startswith("asked") else (),
-        "command": again_in_report("oversight"),
-    }
-
-
-def _estimate(act: _Act, rows: Iterable[Row], places: dict[str, str]) -> Estimate:
-    return Estimate([(row["session_id"], act.part(row), act.whole(row)) for row in rows if act.whole(row)], places)
-
-
-def _median(  # noqa: PLR0913  (a finding's words, each named at the call)
-    key: str, title: str, unit: str, kind: Kind, rows: list[Row], places: dict[str, str], signals: tuple[str, ...]
-) -> Finding:
-    values = [(row["session_id"], float(row[key])) for row in rows if row[key] is not None]
-    return Finding(
-        id=f"oversight.{key}",
-        title=title,
-        value=median([value for _, value in values]),
-        unit=unit,
-        kind=kind,
-        n=len(values),
+def _over_time(
+    rows: list[Row], name: str, title: str, measures: dict[str, Callable[[list[Row]], float]], unit: dict[str, Any]
+) -> Chart | None:
+    return lines_chart(
+        [(row["timestamp"], row) for row in rows if row["timestamp"] is not None],
+        measures,
+        id=name,
+        title=f"{title}, {WINDOW_DAYS} days rolling",
         of="turns",
-        interval=median_interval(values, places),
-        signals=signals,
-        command=again_in_report("oversight"),
+        days=WINDOW_DAYS,
+        fewest=_FEWEST,
+        **unit,
     )
+
+
+def _estimate(act: _Act, rows: Iterable[Row], places: dict[str, str]) -> PlacedShare:
+    return placed_share([(row["session_id"], act.part(row), act.whole(row)) for row in rows if act.whole(row)], places)
 
 
 def _share(act: _Act) -> Callable[[list[Row]], float]:
@@ -223,23 +176,15 @@ def _calls(share: float) -> Callable[[list[Row]], float]:
     return lambda rows: quantile(sorted(row["calls"] or 0 for row in rows), share)
 
 
-def _chart(rows: list[Row], places: dict[str, str]) -> Chart | None:
-    shown: list[Row] = []
-    for act in ACTS:
-        estimate = _estimate(act, rows, places)
-        if estimate.value is not None:
-            low, high = estimate.interval or (None, None)
-            tip = f"{act.title}: {estimate.k:,.0f} of {estimate.n:,.0f} {act.of}, {formatted(estimate.value, 'share')}"
-            name = f"{act.short} ({estimate.k:,.0f})"
-            shown.append({"name": name, "value": estimate.value, "low": low, "high": high, "tip": tip})
-    return Chart(
-        id="oversight.acts",
-        title="Oversight",
-        says="; ".join(row["tip"] for row in shown),
-        spec=dots(shown, "share of turns, plans or calls"),
-        n=len(rows),
-        of="turns",
-        note="how many in brackets; the line is the 95% interval",
+def _chart(estimates: list[tuple[_Act, PlacedShare]], n: int) -> Chart | None:
+    rows = [
+        estimate.mark(f"{act.short} ({estimate.k:,.0f})", f"{act.title}: {estimate.words(act.of)}")
+        for act, estimate in estimates
+        if estimate.n
+    ]
+    spec = dots(rows, "share of turns, plans or calls")
+    return chart(
+        "oversight.acts", "Oversight", rows, spec, n=n, of="turns", note=f"how many in brackets; {INTERVAL_NOTE}"
     )
 
 
@@ -271,29 +216,19 @@ def _figures(rows: list[Row]) -> list[Any]:
 
 
 def _table(key: str, label: str, shown: list[list[Any]], n: int) -> Table:
-    return Table(
-        id=f"oversight.by_{key}",
-        title=f"Oversight, by {label}",
-        columns=(
-            Column(key, label),
-            Column("n", "turns", "count"),
-            *(Column(act.key, act.short, "share") for act in ACTS),
-            Column("calls", "calls, median", "number"),
-            Column("seconds", "time, median", "seconds"),
-        ),
-        rows=shown,
-        n=n,
-        of="turns",
-    )
+    acts = " | ".join(f"{act.key} {act.short}:share" for act in ACTS)
+    header = f"{key} {label} | n turns:count | {acts} | calls calls, median:number | seconds time, median:seconds"
+    return table(f"oversight.by_{key}", f"Oversight, by {label}", header, shown, n=n, of="turns")
 
 
 _PLANS = ", ".join(f"'{name}'" for name in _SHOWS_PLAN)
+_SIGNALS = sql.of_turns(
+    asked=(_ASKS, "bool_or(number > 0 AND detail->>'how' = 'tool')"),
+    asked_in_words=(_ASKS, "bool_or(number > 0 AND detail->>'how' = 'question')"),
+    seconds=(_TIME, sql.NUMBER),
+)
 _TURN_ROWS = f"""
-WITH told AS (SELECT session_id, turn,
- bool_or(number > 0 AND detail->>'how' = 'tool') FILTER (signal = '{_ASKS}') AS asked,
- bool_or(number > 0 AND detail->>'how' = 'question') FILTER (signal = '{_ASKS}') AS asked_in_words,
- max(number) FILTER (signal = '{_TIME}') AS seconds FROM signals
- WHERE signal IN ('{_ASKS}', '{_TIME}') AND absent IS NULL GROUP BY ALL),
+WITH {_SIGNALS},
 did AS (SELECT session_id, turn, count(*) AS calls, count(*) FILTER (status = 'rejected') AS refused,
  count(*) FILTER (name IN ({_PLANS})) AS plans,
  count(*) FILTER (name IN ({_PLANS}) AND status IN ('ok', 'rejected')) AS decided,
@@ -302,9 +237,9 @@ did AS (SELECT session_id, turn, count(*) AS calls, count(*) FILTER (status = 'r
 cut AS (SELECT session_id, turn, count(*) AS interrupts FROM events
  WHERE kind = 'interrupt' AND thread = 'main' GROUP BY ALL)
 SELECT session_id, turn, agent, asked, asked_in_words, seconds, coalesce(calls, 0) AS calls, refused, plans, decided,
- approved, interrupts, CASE WHEN timestamp BETWEEN TIMESTAMP '2015-01-01' AND TIMESTAMP '2100-01-01' THEN timestamp END
- AS timestamp FROM turns JOIN sessions USING (session_id) LEFT JOIN told USING (session_id, turn)
- LEFT JOIN did USING (session_id, turn) LEFT JOIN cut USING (session_id, turn) ORDER BY session_id, turn"""
+ approved, interrupts, {sql.SAID_AT} FROM turns JOIN sessions USING (session_id)
+ LEFT JOIN of_turns USING (session_id, turn) LEFT JOIN did USING (session_id, turn)
+ LEFT JOIN cut USING (session_id, turn) ORDER BY session_id, turn"""
 
 STUDY = Study(
     name="oversight",
@@ -312,7 +247,7 @@ STUDY = Study(
     title="Oversight",
     question="How do people keep an eye on what agents do?",
     queries={
-        "sessions": "SELECT session_id, repo, cwd FROM sessions ORDER BY session_id",
+        "sessions": sql.PLACED,
         "modes": MODES,
         "turns": _TURN_ROWS,
     },

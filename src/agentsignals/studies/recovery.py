@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
+from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import bars
-from agentsignals.analysis.clusters import Estimate
+from agentsignals.analysis.clusters import share_of
 from agentsignals.analysis.distributions import COUNTS, histogram_chart
 from agentsignals.analysis.figures import formatted
+from agentsignals.analysis.grouped import bar, by, chart, drawn, table, tally
 from agentsignals.analysis.places import by_session
-from agentsignals.analysis.study import Chart, Column, Finding, Inputs, Outcome, Row, Study, Table, again_in_report
+from agentsignals.analysis.study import Chart, Inputs, Outcome, Row, Study, Table
 
 PATTERNS = {
     "again": "the same call again",
@@ -22,10 +23,9 @@ PATTERNS = {
     "over": "no call at all",
 }
 """What came next, by what is looked at first."""
-_MAIN = "FROM tool_calls WHERE thread = 'main'"
 _FAILED = (
-    f"FROM (SELECT * {_MAIN} AND status = 'error' AND error_class IS DISTINCT FROM 'sibling_cancelled') AS failed ASOF"
-    f" LEFT JOIN (SELECT session_id, seq, turn, name, arguments, class, status {_MAIN}) AS next"
+    f"FROM (SELECT * {sql.MAIN_CALLS} AND status = 'error' AND error_class IS DISTINCT FROM 'sibling_cancelled')"
+    f" AS failed ASOF LEFT JOIN (SELECT session_id, seq, turn, name, arguments, class, status {sql.MAIN_CALLS}) AS next"
     " ON failed.session_id = next.session_id AND coalesce(failed.result_seq, failed.seq) < next.seq"
 )
 """Failed calls with the first call asked for once their result was there: those asked for together answer nothing."""
@@ -39,94 +39,59 @@ _PATTERN = (
 def _outcome(inputs: Inputs) -> Outcome:
     places = by_session(inputs.rows["sessions"])
     failed = inputs.rows["failed"]
+    answered = [row for row in failed if row["pattern"] not in ("turn_over", "over") and row["worked"] is not None]
+    of, no_call = "failed calls", "no further call before the next prompt, or at all"
     findings = [
-        _share(failed, places, "again", "Failed calls that are made again unchanged at once", ("again",)),
-        _share(failed, places, "looked", "Failed calls after which the agent looks first", ("looked",)),
-        _share(
-            failed,
-            places,
-            "given_up",
-            "Failed calls with which the agent stops",
-            ("turn_over", "over"),
-            "no further call before the next prompt, or at all",
+        share_of(failed, places, _among("again"), "n").finding(
+            "recovery.again", "Failed calls that are made again unchanged at once", of
         ),
-        _next_worked(failed, places),
+        share_of(failed, places, _among("looked"), "n").finding(
+            "recovery.looked", "Failed calls after which the agent looks first", of
+        ),
+        share_of(failed, places, _among("turn_over", "over"), "n").finding(
+            "recovery.given_up", "Failed calls with which the agent stops", of, no_call
+        ),
+        share_of(answered, places, lambda row: row["worked"], "n").finding(
+            "recovery.next_worked",
+            "Failed calls whose next call succeeds",
+            "failed calls with an answered call behind them",
+            unit="share of failed calls",
+        ),
     ]
     runs = [int(row["length"]) for row in inputs.rows["runs"] for _ in range(row["n"])]
-    charts = [
-        _chart(failed),
-        histogram_chart(
-            runs, COUNTS, id="recovery.runs", title="Failed calls in a row", unit="failed calls", of="runs of failure"
-        ),
-    ]
+    in_a_row = histogram_chart(
+        runs, COUNTS, id="recovery.runs", title="Failed calls in a row", unit=of, of="runs of failure"
+    )
     limits = [
         "What comes after is the first call asked for once the failure was known.",
         "The same call again is no mistake where something changed meanwhile: a server that starts, a person's refusal"
         " withdrawn. Refused calls are not counted as failed.",
     ]
     tables = [_patterns(failed), _by_error(failed)]
-    return Outcome([f for f in findings if f.n], tables, [c for c in charts if c is not None], limits)
+    return Outcome([f for f in findings if f.n], tables, drawn(_chart(failed), in_a_row), limits)
 
 
-def _share(  # noqa: PLR0913  (a finding's words, in the order they are read)
-    failed: list[Row], places: dict[str, str], name: str, title: str, patterns: Sequence[str], note: str = ""
-) -> Finding:
-    estimate = Estimate(
-        [(row["session_id"], row["n"] * (row["pattern"] in patterns), row["n"]) for row in failed], places
-    )
-    return estimate.finding(
-        note,
-        id=f"recovery.{name}",
-        title=title,
-        unit="share of failed calls",
-        of="failed calls",
-        command=again_in_report("recovery"),
-    )
-
-
-def _next_worked(failed: list[Row], places: dict[str, str]) -> Finding:
-    """Whether the very next call of the turn succeeded."""
-    answered = [row for row in failed if row["pattern"] not in ("turn_over", "over") and row["worked"] is not None]
-    estimate = Estimate([(row["session_id"], row["n"] * row["worked"], row["n"]) for row in answered], places)
-    return estimate.finding(
-        id="recovery.next_worked",
-        title="Failed calls whose next call succeeds",
-        unit="share of failed calls",
-        of="failed calls with an answered call behind them",
-        command=again_in_report("recovery"),
-    )
-
-
-def _counted(failed: list[Row]) -> Counter[str]:
-    by_pattern: Counter[str] = Counter()
-    for row in failed:
-        by_pattern[row["pattern"]] += row["n"]
-    return by_pattern
+def _among(*patterns: str) -> Callable[[Row], bool]:
+    return lambda row: row["pattern"] in patterns
 
 
 def _patterns(failed: list[Row]) -> Table:
-    counted = _counted(failed)
-    rows = []
+    groups, counted = by(failed, "pattern"), tally(failed, "pattern")
+    rows: list[list[Any]] = []
     for pattern, words in PATTERNS.items():
-        group = [row for row in failed if row["pattern"] == pattern]
+        group = groups.get(pattern, [])
         answered = [row for row in group if row["worked"] is not None]
         of = sum(row["n"] for row in answered)
         worked = sum(row["n"] * row["worked"] for row in answered) / of if of else None
         if group:
             n = counted[pattern]
             rows.append([words, n, n / counted.total(), len({row["session_id"] for row in group}), of, worked])
-    return Table(
-        id="recovery.patterns",
-        title="What comes after a failed call",
-        columns=(
-            Column("pattern", "next"),
-            Column("n", "failed calls", "count"),
-            Column("share", "share", "share"),
-            Column("sessions", "sessions", "count"),
-            Column("answered", "next call answered", "count"),
-            Column("worked", "of them succeeded", "share"),
-        ),
-        rows=rows,
+    return table(
+        "recovery.patterns",
+        "What comes after a failed call",
+        "pattern next | n failed calls:count | share:share | sessions:count | answered next call answered:count"
+        " | worked of them succeeded:share",
+        rows,
         n=counted.total(),
         of="failed calls",
         note="Main thread; the first that fits counts, from above.",
@@ -135,51 +100,29 @@ def _patterns(failed: list[Row]) -> Table:
 
 def _by_error(failed: list[Row]) -> Table:
     """The same by what the failed call said."""
-    kinds: dict[str, list[Row]] = {}
-    for row in failed:
-        kinds.setdefault((row["error_class"] or "not said").replace("_", " "), []).append(row)
+    kinds = by(({**row, "kind": (row["error_class"] or "not said").replace("_", " ")} for row in failed), "kind")
     rows: list[list[Any]] = []
     for kind, group in kinds.items():
-        counted = _counted(group)
+        counted = tally(group, "pattern")
         n = counted.total()
         rows.append([kind, n, *(counted[pattern] / n for pattern in PATTERNS)])
-    return Table(
-        id="recovery.by_error",
-        title="What comes after a failed call, by what it said",
-        columns=(
-            Column("kind", "error"),
-            Column("n", "failed calls", "count"),
-            *(Column(key, words, "share") for key, words in PATTERNS.items()),
-        ),
-        rows=sorted(rows, key=lambda row: (-row[1], row[0])),
-        n=sum(row[1] for row in rows),
-        of="failed calls",
-    )
+    rows.sort(key=lambda row: (-row[1], row[0]))
+    header = f"kind error | n failed calls:count | {' | '.join(f'{k} {words}:share' for k, words in PATTERNS.items())}"
+    title, n = "What comes after a failed call, by what it said", sum(row[1] for row in rows)
+    return table("recovery.by_error", title, header, rows, n=n, of="failed calls")
 
 
 def _chart(failed: list[Row]) -> Chart | None:
-    counted = _counted(failed)
+    counted = tally(failed, "pattern")
     total = counted.total()
-    rows: list[Row] = [
-        {
-            "name": words,
-            "value": counted[pattern] / total,
-            "tip": f"{words}: {counted[pattern]:,} of {total:,} failed calls"
-            f" ({formatted(counted[pattern] / total, 'share')})",
-        }
-        for pattern, words in PATTERNS.items()
-        if counted[pattern]
-    ]
-    if not rows:
-        return None
-    return Chart(
-        id="recovery.next",
-        title="What comes after a failed call",
-        says="; ".join(row["tip"] for row in rows),
-        spec=bars(rows, "share of failed calls", "share"),
-        n=total,
-        of="failed calls",
-    )
+    rows: list[Row] = []
+    for pattern, words in PATTERNS.items():
+        if counted[pattern]:
+            share = counted[pattern] / total
+            tip = f"{words}: {counted[pattern]:,} of {total:,} failed calls ({formatted(share, 'share')})"
+            rows.append(bar(words, share, tip))
+    spec = bars(rows, "share of failed calls", "share")
+    return chart("recovery.next", "What comes after a failed call", rows, spec, n=total, of="failed calls")
 
 
 STUDY = Study(
@@ -188,7 +131,7 @@ STUDY = Study(
     title="After a failure",
     question="What does an agent do when a call has failed?",
     queries={
-        "sessions": "SELECT session_id, repo, cwd FROM sessions ORDER BY session_id",
+        "sessions": sql.PLACED,
         "failed": f"SELECT failed.session_id, failed.error_class, {_PATTERN} AS pattern, CASE WHEN next.turn IS"
         " DISTINCT FROM failed.turn THEN NULL WHEN next.status = 'ok' THEN 1 WHEN next.status = 'error' THEN 0 END"
         f" AS worked, count(*) AS n {_FAILED} GROUP BY ALL ORDER BY ALL",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from agentsignals.analysis import rows as sql
 from agentsignals.analysis.distributions import COUNTS, SHARES, histogram_chart
-from agentsignals.analysis.measures import median_finding, numbers, pooled_finding, share_finding
-from agentsignals.analysis.study import Inputs, Outcome, Study, again
+from agentsignals.analysis.grouped import drawn, share
+from agentsignals.analysis.measures import median_finding, numbers, pooled_finding
+from agentsignals.analysis.study import Inputs, Outcome, Study
 
 _REPETITION = "dynamics.repetition_rate"
 STALE = 3
@@ -14,56 +15,43 @@ STALE = 3
 
 def _outcome(inputs: Inputs) -> Outcome:
     stale = [int(row["stale_max"]) for row in inputs.rows["values"] if row["stale_max"] is not None]
-    rates = numbers(inputs, _REPETITION)
+    repeats = "Calls that repeat an earlier call of the session"
+    same = "same tool, same arguments; a test run again after an edit is a repeat too"
     findings = [
-        pooled_finding(
-            inputs,
-            _REPETITION,
-            "calls",
-            id="repetition.pooled",
-            title="Calls that repeat an earlier call of the session",
-            unit="share of calls",
-            note="same tool, same arguments; a test run again after an edit is a repeat too",
-        ),
+        pooled_finding(inputs, _REPETITION, "repetition.pooled", repeats, "calls", same),
         median_finding(
             inputs,
             _REPETITION,
-            id="repetition.median",
-            title="Repeated calls in the median session",
+            "repetition.median",
+            "Repeated calls in the median session",
             unit="share of calls",
             kind="share",
         ),
-        share_finding(
-            sum(1 for n in stale if n >= STALE),
-            len(stale),
-            id="repetition.stale",
-            title=f"Sessions that made the same call {STALE} times or more with no edit between",
+        share(sum(n >= STALE for n in stale), len(stale)).finding(
+            "repetition.stale",
+            f"Sessions that made the same call {STALE} times or more with no edit between",
+            "sessions with a call",
             unit="share of sessions",
-            of="sessions with a call",
+            sql=f"SELECT avg(CAST(CAST(detail->>'stale_max' AS INT) >= {STALE} AS INT)) FROM signals"
+            f" WHERE signal = '{_REPETITION}' AND absent IS NULL",
             signals=(_REPETITION,),
-            command=again(
-                f"SELECT avg(CAST(CAST(detail->>'stale_max' AS INT) >= {STALE} AS INT)) FROM signals"
-                f" WHERE signal = '{_REPETITION}' AND absent IS NULL"
-            ),
         ),
     ]
-    charts = [
-        histogram_chart(
-            rates,
-            SHARES,
-            id="repetition.spread",
-            title="Share of calls that repeat an earlier one",
-            unit="of calls are repeats",
-        ),
-        histogram_chart(
-            stale,
-            COUNTS,
-            id="repetition.stale.spread",
-            title="Longest run of one call with no edit between",
-            unit="equal calls",
-        ),
-    ]
-    return Outcome(findings, [], [c for c in charts if c is not None], [])
+    rates = histogram_chart(
+        numbers(inputs, _REPETITION),
+        SHARES,
+        id="repetition.spread",
+        title="Share of calls that repeat an earlier one",
+        unit="of calls are repeats",
+    )
+    runs = histogram_chart(
+        stale,
+        COUNTS,
+        id="repetition.stale.spread",
+        title="Longest run of one call with no edit between",
+        unit="equal calls",
+    )
+    return Outcome(findings, [], drawn(rates, runs), [])
 
 
 STUDY = Study(

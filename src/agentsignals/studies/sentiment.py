@@ -7,8 +7,9 @@ from functools import partial
 from typing import Any
 
 from agentsignals.analysis.charts import bars
+from agentsignals.analysis.grouped import by, chart, count_bars, drawn, table
 from agentsignals.analysis.labelled import QUERIES, Labelled, labelled, unlabelled
-from agentsignals.analysis.study import Chart, Column, Inputs, Outcome, Row, Study, Table
+from agentsignals.analysis.study import Chart, Inputs, Outcome, Study, Table
 from agentsignals.stats.agreement import agreement
 from agentsignals.stats.sentiment_counts import NEGATIVE, NEUTRAL, POSITIVE, VALUES, label, pure_neutral, share
 
@@ -18,52 +19,40 @@ def _outcome(inputs: Inputs) -> Outcome:
     if labels is None:
         return unlabelled(inputs)
     findings = [
-        labels.estimate(partial(share, value=value)).finding(
-            id=f"sentiment.{value.lower()}",
-            title=f"Messages labelled {value}",
+        labels.finding(
+            labels.estimate(partial(share, value=value)),
+            f"sentiment.{value.lower()}",
+            f"Messages labelled {value}",
+            "labelled messages",
             unit="share of messages",
-            of="labelled messages",
-            command=labels.command("sentiment"),
             headline=value == NEGATIVE,
         )
         for value in (NEUTRAL, NEGATIVE, POSITIVE)
     ]
     unclear = [pure_neutral(conversation) for conversation in labels.conversations].count(None)
     findings.append(
-        labels.estimate(pure_neutral).finding(
+        labels.finding(
+            labels.estimate(pure_neutral),
+            "sentiment.pure_neutral",
+            "Sessions with neither a POSITIVE nor a NEGATIVE message",
+            "sessions with a label",
             f"{unclear:,} more are neutral as far as they are labelled" if unclear else "",
-            id="sentiment.pure_neutral",
-            title="Sessions with neither a POSITIVE nor a NEGATIVE message",
             unit="share of sessions",
-            of="sessions with a label",
-            command=labels.command("sentiment"),
         )
     )
     limits = [*labels.limits(), "Short sessions are neutral more often: fewer messages, fewer occasions."]
-    return Outcome(findings, [_labellers(inputs, labels), _confusion(inputs, labels)], [_chart(labels)], limits)
+    return Outcome(findings, [_labellers(inputs, labels), _confusion(inputs, labels)], drawn(_chart(labels)), limits)
 
 
-def _chart(labels: Labelled) -> Chart:
+def _chart(labels: Labelled) -> Chart | None:
     counted = Counter(m.value for conversation in labels.conversations for m in conversation.labelled)
-    n = counted.total()
-    rows: list[Row] = [
-        {"name": v, "value": counted[v], "tip": f"{v}: {counted[v]:,} of {n:,} messages ({counted[v] / n:.1%})"}
-        for v in (NEUTRAL, NEGATIVE, POSITIVE)
-    ]
-    return Chart(
-        id="sentiment.labels",
-        title="Labels of messages",
-        says="; ".join(row["tip"] for row in rows),
-        spec=bars(rows, "messages"),
-        n=n,
-        of="labelled messages",
-    )
+    rows = count_bars([(value, counted[value]) for value in (NEUTRAL, NEGATIVE, POSITIVE)], "messages")
+    n, of = counted.total(), "labelled messages"
+    return chart("sentiment.labels", "Labels of messages", rows, bars(rows, "messages"), n=n, of=of)
 
 
 def _labellers(inputs: Inputs, labels: Labelled) -> Table:
-    by: dict[str, list[Row]] = {}
-    for row in inputs.rows["labels"]:
-        by.setdefault(row["labeller"], []).append(row)
+    groups = by(inputs.rows["labels"], "labeller")
     rows: list[list[Any]] = [
         [
             name,
@@ -74,21 +63,13 @@ def _labellers(inputs: Inputs, labels: Labelled) -> Table:
             max((row["created_at"] for row in group if row["created_at"] is not None), default=None),
             "taken here" if name == labels.labeller else "",
         ]
-        for name, group in sorted(by.items(), key=lambda pair: (-len(pair[1]), pair[0]))
+        for name, group in sorted(groups.items(), key=lambda pair: (-len(pair[1]), pair[0]))
     ]
-    return Table(
-        id="sentiment.labellers",
-        title="Who labelled",
-        columns=(
-            Column("labeller", "labeller", "code"),
-            Column("model", "model", "code"),
-            Column("prompt", "prompt", "code"),
-            Column("labels", "labels", "count"),
-            Column("no_label", "no label", "count"),
-            Column("last", "last", "date"),
-            Column("taken", "taken"),
-        ),
-        rows=rows,
+    return table(
+        "sentiment.labellers",
+        "Who labelled",
+        "labeller:code | model:code | prompt:code | labels:count | no_label no label:count | last:date | taken",
+        rows,
         n=len(inputs.rows["labels"]),
         of="labels",
         note="Figures of two labellers are never put together. No label: what was said was none of the three.",
@@ -115,18 +96,13 @@ def _confusion(inputs: Inputs, labels: Labelled) -> Table:
         if agreed is not None:
             cells = [agreed.confusion[a][b] for a in VALUES for b in VALUES if a != b]
             rows.append([name, agreed.n, agreed.agreement, agreed.chance, agreed.kappa, *cells])
-    return Table(
-        id="sentiment.agreement",
-        title=f"{labels.labeller} and the others",
-        columns=(
-            Column("other", "other labeller", "code"),
-            Column("n", "messages of both", "count"),
-            Column("agreement", "agree", "share"),
-            Column("chance", "by chance", "share"),
-            Column("kappa", "kappa", "number"),
-            *(Column(f"{a}_{b}".lower(), f"{a} → {b}", "count") for a in VALUES for b in VALUES if a != b),
-        ),
-        rows=rows,
+    others = " | ".join(f"{f'{a}_{b}'.lower()} {a} → {b}:count" for a in VALUES for b in VALUES if a != b)
+    return table(
+        "sentiment.agreement",
+        f"{labels.labeller} and the others",
+        "other other labeller:code | n messages of both:count | agreement agree:share | chance by chance:share"
+        f" | kappa:number | {others}",
+        rows,
         n=sum(map(len, pairs.values())),
         of="messages with two labels",
         note=f"{NEGATIVE} → {POSITIVE}: the first is {labels.labeller}'s. Where most is {NEUTRAL}, chance agrees too.",

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from agentsignals.analysis.charts import dots
-from agentsignals.analysis.clusters import Estimate
-from agentsignals.analysis.figures import formatted
+from agentsignals.analysis.clusters import PlacedShare
+from agentsignals.analysis.grouped import INTERVAL_NOTE, chart, count, drawn, table
 from agentsignals.analysis.labelled import QUERIES, Labelled, labelled, unlabelled
-from agentsignals.analysis.study import Chart, Column, Finding, Inputs, Outcome, Row, Study, Table
+from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study, Table
 from agentsignals.stats.sentiment_counts import Conversation, Part, by_model
 
 ENOUGH = 100
@@ -23,111 +23,69 @@ def _outcome(inputs: Inputs) -> Outcome:
     names = {model for conversation in labels.conversations for model in by_model(conversation)}
     models = {name: labels.estimate(_of(name)) for name in names}
     models = dict(sorted(models.items(), key=lambda pair: (-pair[1].n, pair[0])))
-    chart = _chart(models)
-    return Outcome(_findings(labels, models), [_table(models)], [chart] if chart else [], _limits(labels, models))
+    return Outcome(_findings(labels, models), [_table(models)], drawn(_chart(models)), _limits(labels, models))
 
 
 def _of(model: str) -> Callable[[Conversation], Part]:
     return lambda conversation: by_model(conversation).get(model, (0, 0))
 
 
-def _findings(labels: Labelled, models: dict[str, Estimate]) -> list[Finding]:
+def _findings(labels: Labelled, models: dict[str, PlacedShare]) -> list[Finding]:
     n = sum(len(conversation.labelled) for conversation in labels.conversations)
     unknown = n - int(sum(estimate.n for estimate in models.values()))
     enough = [estimate for estimate in models.values() if estimate.n >= ENOUGH]
+    left_out = f"; of {unknown:,} messages the model is not known" if unknown else ""
+    dominated = "Of these, models with more than half of their messages in one place"
+    asked = (
+        ("count", f"Models with at least {ENOUGH} labelled messages", len(enough), f"{len(models):,} in all{left_out}"),
+        ("dominated", dominated, sum(estimate.dominated for estimate in enough), ""),
+    )
     return [
-        Finding(
-            id="sentiment_models.count",
-            title=f"Models with at least {ENOUGH} labelled messages",
-            value=len(enough),
-            unit="models",
-            n=n,
-            of="labelled messages",
-            command=labels.command("sentiment_models"),
-            note=f"{len(models):,} in all" + (f"; of {unknown:,} messages the model is not known" if unknown else ""),
-        ),
-        Finding(
-            id="sentiment_models.dominated",
-            title="Of these, models with more than half of their messages in one place",
-            value=sum(estimate.dominated for estimate in enough),
-            unit="models",
-            n=n,
-            of="labelled messages",
-            command=labels.command("sentiment_models"),
-        ),
+        labels.finding(count(value, n), f"sentiment_models.{name}", title, "labelled messages", note, unit="models")
+        for name, title, value, note in asked
     ]
 
 
-def _warning(estimate: Estimate) -> str:
-    return ", ".join(
-        [*(["few messages"] if estimate.n < ENOUGH else []), *(["one place"] if estimate.dominated else [])]
-    )
-
-
-def _table(models: dict[str, Estimate]) -> Table:
+def _table(models: dict[str, PlacedShare]) -> Table:
     rows: list[list[Any]] = [
         [
-            *(
-                name,
-                int(estimate.n),
-                estimate.known_places,
-                estimate.places.largest if estimate.known_places else None,
-                int(estimate.k),
-                estimate.value,
-            ),
-            *(estimate.interval or (None, None)),
-            _warning(estimate),
+            *(name, int(estimate.n), estimate.known_places, estimate.largest, int(estimate.k), estimate.value),
+            *(*estimate.ends, estimate.warning(ENOUGH, "messages")),
         ]
         for name, estimate in models.items()
     ]
-    return Table(
-        id="sentiment_models.shares",
-        title="NEGATIVE messages by model",
-        columns=(
-            Column("model", "model", "code"),
-            Column("n", "labelled", "count"),
-            Column("places", "places", "count"),
-            Column("largest", "largest place", "share"),
-            Column("negative", "NEGATIVE", "count"),
-            Column("rate", "share", "share"),
-            Column("low", "95% from", "share"),
-            Column("high", "to", "share"),
-            Column("warning", "says little because"),
-        ),
-        rows=rows,
-        n=int(sum(estimate.n for estimate in models.values())),
+    return table(
+        "sentiment_models.shares",
+        "NEGATIVE messages by model",
+        "model:code | n labelled:count | places:count | largest largest place:share | negative NEGATIVE:count"
+        " | rate share:share | ends:share | warning says little because",
+        rows,
+        n=sum(estimate.n for estimate in models.values()),
         of="labelled messages",
         note="A message belongs to the model of the last answer before it, a first message to that of the first answer."
         f" Few: under {ENOUGH} messages; one place: more than half of them.",
     )
 
 
-def _chart(models: dict[str, Estimate]) -> Chart | None:
+def _chart(models: dict[str, PlacedShare]) -> Chart | None:
     rows: list[Row] = []
     for name, estimate in models.items():
-        if estimate.n >= ENOUGH and estimate.value is not None:
-            low, high = estimate.interval or (None, None)
-            warning = f" ({_warning(estimate)})" if _warning(estimate) else ""
-            share = formatted(estimate.value, "share")
-            places = f"{estimate.known_places} places{warning}"
-            tip = f"{name}: {estimate.k:,.0f} of {estimate.n:,.0f}, {share}, {places}"
-            rows.append(
-                {"name": f"{name} ({estimate.n:,.0f})", "value": estimate.value, "low": low, "high": high, "tip": tip}
-            )
-    if not rows:
-        return None
-    return Chart(
-        id="sentiment_models.chart",
-        title="NEGATIVE messages by model",
-        says="; ".join(row["tip"] for row in rows),
-        spec=dots(rows, "share of labelled messages"),
-        n=int(sum(estimate.n for estimate in models.values())),
+        if estimate.n >= ENOUGH:
+            warning = f" ({w})" if (w := estimate.warning()) else ""
+            tip = f"{name}: {estimate.words()}, {estimate.known_places} places{warning}"
+            rows.append(estimate.mark(f"{name} ({estimate.n:,.0f})", tip))
+    return chart(
+        "sentiment_models.chart",
+        "NEGATIVE messages by model",
+        rows,
+        dots(rows, "share of labelled messages"),
+        n=sum(estimate.n for estimate in models.values()),
         of="labelled messages",
-        note=f"models with at least {ENOUGH} labelled messages (in brackets); the line is the 95% interval; no ranking",
+        note=f"models with at least {ENOUGH} labelled messages (in brackets); {INTERVAL_NOTE}; no ranking",
     )
 
 
-def _limits(labels: Labelled, models: dict[str, Estimate]) -> list[str]:
+def _limits(labels: Labelled, models: dict[str, PlacedShare]) -> list[str]:
     limits = [
         *labels.limits(),
         "Shares of negative messages by model are no leaderboard: people chose the model, the task and what to share,"

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from agentsignals.analysis import rows as sql
 from agentsignals.analysis.distributions import COUNTS, histogram_chart, quantile_columns, quantiles
+from agentsignals.analysis.grouped import by, count, drawn, middle, table
 from agentsignals.analysis.measures import agents_in_order, median_finding, numbers
-from agentsignals.analysis.study import Column, Finding, Inputs, Outcome, Row, Study, Table, again
+from agentsignals.analysis.study import Finding, Inputs, Outcome, Row, Study, Table
 from agentsignals.analysis.timeline import over_time_chart
-from agentsignals.stats.estimates import median, median_interval
 
 _WALL = "infra.wall_time_s"
 _EVENTS = "corpus.session_length_events"
@@ -30,29 +29,17 @@ _MEDIANS = (
 
 def _outcome(inputs: Inputs) -> Outcome:
     sessions = inputs.rows["sessions"]
-    charts = [
-        over_time_chart(
-            sessions, None, id="sessions.over_time", title="Sessions started", unit="sessions", kind="count"
-        ),
-        histogram_chart(
-            inputs.present("sessions", "n_turns"),
-            COUNTS,
-            id="sessions.turns.spread",
-            title="Prompts in a session",
-            unit="prompts",
-        ),
-        histogram_chart(
-            inputs.present("sessions", "n_tool_calls"),
-            COUNTS,
-            id="sessions.calls.spread",
-            title="Tool calls in a session",
-            unit="tool calls",
-        ),
-    ]
+    turns, calls = inputs.present("sessions", "n_turns"), inputs.present("sessions", "n_tool_calls")
+    title = "Sessions started"
+    charts = drawn(
+        over_time_chart(sessions, None, id="sessions.over_time", title=title, unit="sessions", kind="count"),
+        histogram_chart(turns, COUNTS, id="sessions.turns.spread", title="Prompts in a session", unit="prompts"),
+        histogram_chart(calls, COUNTS, id="sessions.calls.spread", title="Tool calls in a session", unit="tool calls"),
+    )
     return Outcome(
         [*_counts(sessions), *_totals(inputs), *_medians(inputs)],
         [_spread(inputs), _by_agent(sessions)],
-        [c for c in charts if c is not None],
+        charts,
         [
             "Sessions are what someone kept and pointed this program at: neither a random sample of sessions nor of"
             " people, agents or tasks."
@@ -62,59 +49,44 @@ def _outcome(inputs: Inputs) -> Outcome:
 
 def _counts(sessions: list[Row]) -> list[Finding]:
     n = len(sessions)
-
-    def count(name: str, title: str, where: str, value: int, **more: Any) -> Finding:
-        command = again(f"SELECT count(*) FROM sessions WHERE {where}")
-        return Finding(
-            id=f"sessions.{name}",
-            title=title,
-            value=value,
-            unit="sessions",
-            n=n,
-            of="sessions",
-            command=command,
-            **more,
-        )
-
     times = [s["started_at"] for s in sessions if s["started_at"] is not None]
     span = f"{min(times):%Y-%m-%d} to {max(times):%Y-%m-%d} (UTC)" if times else ""
-    untimed = n - len(times)
+    untimed = f"({sql.STARTED.removesuffix(' AS started_at')}) IS NULL"
+    in_no_time = "they are in every figure but those over time"
+    without_prompt, children = (
+        sum(s["n_turns"] == 0 for s in sessions),
+        sum(s["parent_session_id"] is not None for s in sessions),
+    )
+    by_program = "started by a program or by another agent; they have no calls for each prompt"
+    asked = (
+        ("count", "Sessions", n, "true", span),
+        ("without_time", "Sessions without a usable time", n - len(times), untimed, in_no_time),
+        ("without_prompt", "Sessions without a human prompt", without_prompt, "n_turns = 0", by_program),
+        ("children", "Sessions started from another session", children, "parent_session_id IS NOT NULL", ""),
+    )
     return [
-        count("count", "Sessions", "true", n, headline=True, note=span),
-        count(
-            "without_time",
-            "Sessions without a usable time",
-            f"({sql.STARTED.removesuffix(' AS started_at')}) IS NULL",
-            untimed,
-            note="they are in every figure but those over time",
-        ),
-        count(
-            "without_prompt",
-            "Sessions without a human prompt",
-            "n_turns = 0",
-            sum(s["n_turns"] == 0 for s in sessions),
-            note="started by a program or by another agent; they have no calls for each prompt",
-        ),
-        count(
-            "children",
-            "Sessions started from another session",
-            "parent_session_id IS NOT NULL",
-            sum(s["parent_session_id"] is not None for s in sessions),
-        ),
+        count(value, n).finding(
+            f"sessions.{name}",
+            title,
+            "sessions",
+            note,
+            unit="sessions",
+            sql=f"SELECT count(*) FROM sessions WHERE {where}",
+            headline=name == "count",
+        )
+        for name, title, value, where, note in asked
     ]
 
 
 def _totals(inputs: Inputs) -> list[Finding]:
     return [
-        Finding(
-            id=f"sessions.{name}.total",
-            title=title,
-            value=sum(counts),
+        count(sum(counts), len(counts)).finding(
+            f"sessions.{name}.total",
+            title,
+            "sessions",
             unit=unit,
-            n=len(counts),
-            of="sessions",
+            sql=f"SELECT coalesce(sum({column}), 0) FROM sessions",
             headline=headline,
-            command=again(f"SELECT coalesce(sum({column}), 0) FROM sessions"),
         )
         for name, column, title, unit, headline in _TOTALS
         for counts in [inputs.present("sessions", column)]
@@ -123,57 +95,34 @@ def _totals(inputs: Inputs) -> list[Finding]:
 
 def _medians(inputs: Inputs) -> list[Finding]:
     findings = [
-        Finding(
-            id=f"sessions.{name}.median",
-            title=title,
-            value=median(values),
-            unit=unit,
-            n=len(values),
-            of="sessions",
-            kind="number",
-            interval=median_interval(values),
-            command=again(f"SELECT median({column}) FROM sessions"),
+        middle(inputs.present("sessions", column)).finding(
+            f"sessions.{name}.median", title, "sessions", unit=unit, sql=f"SELECT median({column}) FROM sessions"
         )
         for name, column, title, unit in _MEDIANS
-        for values in [inputs.present("sessions", column)]
     ]
-    active = [row["active_s"] for row in inputs.rows["values"] if row["active_s"] is not None]
-    return [
-        *findings,
-        Finding(
-            id="sessions.active_s.median",
-            title="Time the agent worked in the median session",
-            value=median(active),
-            unit="seconds",
-            kind="seconds",
-            n=len(active),
-            of="sessions",
-            interval=median_interval(active),
-            signals=(_WALL,),
-            command=again(f"SELECT median(CAST(detail->>'active_s' AS DOUBLE)) FROM signals WHERE signal = '{_WALL}'"),
-            note="the person's pauses are left out",
-        ),
-        median_finding(
-            inputs,
-            _EVENTS,
-            id="sessions.events.median",
-            title="Events in the median session",
-            unit="events",
-        ),
-    ]
+    active = middle(inputs.present("values", "active_s"), "seconds").finding(
+        "sessions.active_s.median",
+        "Time the agent worked in the median session",
+        "sessions",
+        "the person's pauses are left out",
+        unit="seconds",
+        sql=f"SELECT median(CAST(detail->>'active_s' AS DOUBLE)) FROM signals WHERE signal = '{_WALL}'",
+        signals=(_WALL,),
+    )
+    events = "Events in the median session"
+    return [*findings, active, median_finding(inputs, _EVENTS, "sessions.events.median", events, unit="events")]
 
 
 def _spread(inputs: Inputs) -> Table:
-    columns = (("prompts", "n_turns"), ("model calls", "n_steps"), ("tool calls", "n_tool_calls"), ("edits", "n_edits"))
-    spread: list[tuple[str, Sequence[float]]] = [(name, inputs.present("sessions", column)) for name, column in columns]
-    spread.append(("events", numbers(inputs, _EVENTS)))
-    active = [row["active_s"] / 60 for row in inputs.rows["values"] if row["active_s"] is not None]
-    spread.append(("minutes the agent worked", active))
-    return Table(
-        id="sessions.spread",
-        title="How sessions spread",
-        columns=(Column("measure", "measure of a session"), Column("n", "n", "count"), *quantile_columns("number")),
-        rows=[[name, len(values), *quantiles(values)] for name, values in spread if values],
+    columns = {"prompts": "n_turns", "model calls": "n_steps", "tool calls": "n_tool_calls", "edits": "n_edits"}
+    spread: dict[str, list[float]] = {name: inputs.present("sessions", column) for name, column in columns.items()}
+    spread["events"] = numbers(inputs, _EVENTS)
+    spread["minutes the agent worked"] = [seconds / 60 for seconds in inputs.present("values", "active_s")]
+    return table(
+        "sessions.spread",
+        "How sessions spread",
+        f"measure measure of a session | n:count | {quantile_columns('number')}",
+        [[name, len(values), *quantiles(values)] for name, values in spread.items() if values],
         n=len(inputs.rows["sessions"]),
         of="sessions",
         note="Most measures are skewed: the mean says little, so it is not shown.",
@@ -182,26 +131,19 @@ def _spread(inputs: Inputs) -> Table:
 
 def _by_agent(sessions: list[Row]) -> Table:
     columns = ("n_turns", "n_tool_calls", "n_edits", "n_subagent_tool_calls")
+    groups = by(sessions, "agent")
     rows: list[list[Any]] = []
     for agent in agents_in_order(sessions):
-        group = [s for s in sessions if s["agent"] == agent]
+        group = groups[agent]
         times = [s["started_at"] for s in group if s["started_at"] is not None]
         sums = [sum(s[c] or 0 for s in group) for c in columns]
         rows.append([agent, len(group), *sums, min(times, default=None), max(times, default=None)])
-    return Table(
-        id="sessions.by_agent",
-        title="Sessions by agent",
-        columns=(
-            Column("agent", "agent"),
-            Column("sessions", "sessions", "count"),
-            Column("turns", "prompts", "count"),
-            Column("tool_calls", "tool calls", "count"),
-            Column("edits", "edits", "count"),
-            Column("subagent_tool_calls", "calls of subagents", "count"),
-            Column("first", "first", "date"),
-            Column("last", "last", "date"),
-        ),
-        rows=rows,
+    return table(
+        "sessions.by_agent",
+        "Sessions by agent",
+        "agent | sessions:count | turns prompts:count | tool_calls tool calls:count | edits:count"
+        " | subagent_tool_calls calls of subagents:count | first:date | last:date",
+        rows,
         n=len(sessions),
         of="sessions",
     )

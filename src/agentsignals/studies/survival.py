@@ -6,7 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from agentsignals.analysis.clusters import Estimate
+from agentsignals.analysis import rows as sql
+from agentsignals.analysis.clusters import placed_share, share_of
+from agentsignals.analysis.grouped import drawn
 from agentsignals.analysis.line_fates import (
     FATES,
     age_chart,
@@ -20,7 +22,7 @@ from agentsignals.analysis.line_fates import (
 )
 from agentsignals.analysis.modes import MODES, NO_REPLAY
 from agentsignals.analysis.places import by_session as places_of
-from agentsignals.analysis.study import Finding, Inputs, Outcome, Row, Study, again_in_report
+from agentsignals.analysis.study import Finding, Inputs, Outcome, Row, Study
 
 
 class _Definition(NamedTuple):
@@ -90,20 +92,24 @@ def _outcome(inputs: Inputs) -> Outcome:
     repos = {row["commit_sha"]: row["repo"] for row in [*commits, *lines]}
     agents = [row for row in lines if row["is_agents"]]
     others = [row for row in lines if not row["is_agents"]]
+    met = share_of(inputs.rows["met"], places, lambda row: row["n"] > 0).finding(
+        "survival.met",
+        "Sessions that replaced lines of an earlier session, or wrote beside them",
+        "sessions whose calls wrote lines",
+        "lines followed through every commit of a working tree",
+        unit="share of sessions",
+    )
     findings = [
-        *(
-            _finding(definition, [(r["session_id"], r) for r in sessions], places, "lines")
-            for definition in _BY_SESSION
-        ),
-        *(_finding(definition, [(r["commit_sha"], r) for r in commits], repos, "lines") for definition in _BY_COMMIT),
+        *(_finding(definition, [(r["session_id"], r) for r in sessions], places) for definition in _BY_SESSION),
+        *(_finding(definition, [(r["commit_sha"], r) for r in commits], repos) for definition in _BY_COMMIT),
         _alive("alive", "Lines of agents in commits that are still there today", agents, repos),
         _alive("alive.others", "Other lines in those commits that are still there today", others, repos),
-        _met(inputs.rows["met"], places),
+        met,
     ]
     return Outcome(
         [f for f in findings if f.n],
         [by_mode(sessions, inputs.rows["modes"], places), by_repo(sessions, commits, lines), by_age(lines, repos)],
-        [c for c in (fates_chart(sessions), age_chart(lines, repos)) if c is not None],
+        drawn(fates_chart(sessions), age_chart(lines, repos)),
         [
             "Survival goes by several definitions that differ by more than what they measure; each figure names its"
             " own. A line that came back after it was overwritten counts as both.",
@@ -113,45 +119,24 @@ def _outcome(inputs: Inputs) -> Outcome:
     )
 
 
-def _finding(definition: _Definition, rows: list[tuple[str, Row]], places: dict[str, str], of: str) -> Finding:
+def _finding(definition: _Definition, rows: list[tuple[str, Row]], places: dict[str, str]) -> Finding:
     """A share of lines. Lines of a commit that come back from before may make more than were written."""
-    drawn = "sessions" if definition in _BY_SESSION else "commits"
+    drawn_anew = "sessions" if definition in _BY_SESSION else "commits"
     parts = [
         (key, min(definition.kept(row), definition.made(row)), definition.made(row))
         for key, row in rows
         if definition.made(row) > 0
     ]
-    return Estimate(parts, places, drawn).finding(
-        f"{definition.note}; over {len(parts):,} {drawn}",
-        id=f"survival.{definition.key}",
-        title=definition.title,
-        unit="share of lines",
-        of=of,
-        command=again_in_report("survival"),
-    )
+    note = f"{definition.note}; over {len(parts):,} {drawn_anew}"
+    estimate = placed_share(parts, places, drawn_anew)
+    return estimate.finding(f"survival.{definition.key}", definition.title, "lines", note)
 
 
 def _alive(name: str, title: str, rows: list[Row], repos: dict[str, str]) -> Finding:
     parts = living(rows)
-    return Estimate(parts, repos, "commits").finding(
-        f"in {len(parts):,} commits, by git blame at the head",
-        id=f"survival.{name}",
-        title=title,
-        unit="share of lines",
-        of="lines in commits of the head's history",
-        command=again_in_report("survival"),
-    )
-
-
-def _met(rows: list[Row], places: dict[str, str]) -> Finding:
-    return Estimate([(row["session_id"], float(row["n"] > 0), 1) for row in rows], places).finding(
-        "lines followed through every commit of a working tree",
-        id="survival.met",
-        title="Sessions that replaced lines of an earlier session, or wrote beside them",
-        unit="share of sessions",
-        of="sessions whose calls wrote lines",
-        command=again_in_report("survival"),
-    )
+    of, note = "lines in commits of the head's history", f"in {len(parts):,} commits, by git blame at the head"
+    estimate = placed_share(parts, repos, "commits")
+    return estimate.finding(f"survival.{name}", title, of, note, unit="share of lines")
 
 
 def _detail(*names: str) -> str:
@@ -164,7 +149,7 @@ STUDY = Study(
     title="Survival of code",
     question="What becomes of the lines that agents write?",
     queries={
-        "sessions": "SELECT session_id, repo, cwd FROM sessions ORDER BY session_id",
+        "sessions": sql.PLACED,
         "modes": MODES,
         "fates": f"SELECT session_id, {_detail('produced', *(key for key in FATES if key != 'rest'))} FROM labels"
         " JOIN sessions USING (session_id) WHERE task = 'code_survival' AND labeller = 'attribution'"

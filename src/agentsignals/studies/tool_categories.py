@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import bars
-from agentsignals.analysis.clusters import Estimate
-from agentsignals.analysis.figures import formatted
+from agentsignals.analysis.clusters import PlacedShare, placed_share
+from agentsignals.analysis.grouped import bar, chart, drawn, table
 from agentsignals.analysis.places import by_session
-from agentsignals.analysis.study import Chart, Column, Inputs, Outcome, Row, Study, Table, again_in_report
+from agentsignals.analysis.study import Inputs, Outcome, Study
 from agentsignals.analysis.tool_kinds import KIND, PUBLISHED
 
 _HEADLINES = (
@@ -27,79 +30,40 @@ def _outcome(inputs: Inputs) -> Outcome:
     for row in inputs.rows["calls"]:
         mixes.setdefault(row["session_id"], {})[row["kind"]] = row["n"]
 
-    def estimate(*kinds: str) -> Estimate:
+    def estimate(*kinds: str) -> PlacedShare:
         parts = [(s, float(sum(mix.get(k, 0) for k in kinds)), sum(mix.values())) for s, mix in mixes.items()]
-        return Estimate(parts, places)
+        return placed_share(parts, places)
 
+    of = "tool calls"
     findings = [
-        estimate(*kinds).finding(
-            note,
-            id=f"tool_categories.{name}",
-            title=title,
-            unit="share of calls",
-            of="tool calls",
-            command=again_in_report("tool_categories"),
-        )
+        estimate(*kinds).finding(f"tool_categories.{name}", title, of, note, unit="share of calls")
         for name, title, kinds, note in _HEADLINES
     ]
-    shares = {kind: estimate(kind) for kind in PUBLISHED}
-    ranked = sorted(((k, e) for k, e in shares.items() if e.k), key=lambda pair: (-pair[1].k, pair[0]))
-    sessions = {kind: sum(kind in mix for mix in mixes.values()) for kind, _ in ranked}
-    chart = _chart(ranked)
+    shares = [(kind, estimate(kind)) for kind in PUBLISHED]
+    ranked = sorted(((k, e) for k, e in shares if e.k), key=lambda pair: (-pair[1].k, pair[0]))
+    n, published = (ranked[0][1].n if ranked else 0), sum(PUBLISHED.values())
+    rows: list[list[Any]] = []
+    for kind, e in ranked:
+        sessions = sum(kind in mix for mix in mixes.values())
+        rows.append([kind, int(e.k), e.value, *e.ends, sessions, PUBLISHED[kind] / published])
+    by_kind = table(
+        "tool_categories.calls",
+        "Calls by kind",
+        "kind | calls:count | share:share | ends:share | sessions sessions with one:count"
+        " | published in SWE-chat:share",
+        rows,
+        n=n,
+        of=of,
+        note=f"Main thread. In SWE-chat: shares of {published:,} calls (v1, Table 5).",
+    )
+    marks = [bar(kind, e.k / e.n, f"{kind}: {e.words('calls')}") for kind, e in ranked]
+    shown = bars(marks, "share of calls", "share")
     limits = [
         "Shell commands are told apart by their first word alone: cd somewhere && git push is a file command here, as"
         " in the paper. The paper prints the commonest words of each kind only.",
     ]
-    table = _table(ranked, sessions)
-    return Outcome([f for f in findings if f.n], [table], [chart] if chart else [], limits)
-
-
-def _table(ranked: list[tuple[str, Estimate]], sessions: dict[str, int]) -> Table:
-    published = sum(PUBLISHED.values())
-    return Table(
-        id="tool_categories.calls",
-        title="Calls by kind",
-        columns=(
-            Column("kind", "kind"),
-            Column("calls", "calls", "count"),
-            Column("share", "share", "share"),
-            Column("low", "95% from", "share"),
-            Column("high", "to", "share"),
-            Column("sessions", "sessions with one", "count"),
-            Column("published", "in SWE-chat", "share"),
-        ),
-        rows=[
-            [
-                *(kind, int(estimate.k), estimate.value, *(estimate.interval or (None, None))),
-                *(sessions[kind], PUBLISHED[kind] / published),
-            ]
-            for kind, estimate in ranked
-        ],
-        n=int(ranked[0][1].n) if ranked else 0,
-        of="tool calls",
-        note=f"Main thread. In SWE-chat: shares of {published:,} calls (v1, Table 5).",
-    )
-
-
-def _chart(ranked: list[tuple[str, Estimate]]) -> Chart | None:
-    rows: list[Row] = [
-        {
-            "name": kind,
-            "value": estimate.value,
-            "tip": f"{kind}: {estimate.k:,.0f} of {estimate.n:,.0f} calls, {formatted(estimate.value, 'share')}",
-        }
-        for kind, estimate in ranked
-    ]
-    if not rows:
-        return None
-    return Chart(
-        id="tool_categories.shares",
-        title="Calls by kind",
-        says="; ".join(row["tip"] for row in rows),
-        spec=bars(rows, "share of calls", "share"),
-        n=int(ranked[0][1].n),
-        of="tool calls",
-    )
+    by_share = chart("tool_categories.shares", "Calls by kind", marks, shown, n=n, of=of)
+    return Outcome([f for f in findings if f.n], [by_kind], drawn(by_share), limits)
 
 
 STUDY = Study(
@@ -108,7 +72,7 @@ STUDY = Study(
     title="Kinds of tool calls",
     question="What are the calls, in the kinds of SWE-chat?",
     queries={
-        "sessions": "SELECT session_id, repo, cwd FROM sessions ORDER BY session_id",
+        "sessions": sql.PLACED,
         "calls": f"SELECT session_id, kind, count(*) AS n FROM (SELECT session_id, {KIND} AS kind FROM tool_calls"
         " WHERE thread = 'main') GROUP BY ALL ORDER BY ALL",
     },

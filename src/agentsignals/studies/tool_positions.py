@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from typing import Any
 
+from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import heat
-from agentsignals.analysis.clusters import Estimate
+from agentsignals.analysis.clusters import share_of
+from agentsignals.analysis.grouped import chart, drawn, table
 from agentsignals.analysis.places import by_session
-from agentsignals.analysis.study import Chart, Column, Finding, Inputs, Outcome, Row, Study, Table, again_in_report
+from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study, Table
 from agentsignals.analysis.tool_kinds import KIND, PUBLISHED
 
 _CUT = "chat.hard_interruption"
@@ -31,42 +33,27 @@ _HEADLINES = (
 def _outcome(inputs: Inputs) -> Outcome:
     places = by_session(inputs.rows["sessions"])
     turns = inputs.rows["turns"]
-    findings = [_finding(turns, places, *arguments) for arguments in _HEADLINES]
+    findings = [_finding(turns, places, headline) for headline in _HEADLINES]
     calls = inputs.rows["calls"]
-    exhibits = (
-        ("forward", "Calls by position from the beginning of the turn", "forward", calls),
-        ("natural", "Calls by position from the end of finished turns", "back", [r for r in calls if not r["cut"]]),
-        ("interrupted", "Calls by position from the end of interrupted turns", "back", [r for r in calls if r["cut"]]),
+    finished, interrupted = [r for r in calls if not r["cut"]], [r for r in calls if r["cut"]]
+    charts = drawn(
+        _chart("forward", "Calls by position from the beginning of the turn", "forward", calls),
+        _chart("natural", "Calls by position from the end of finished turns", "back", finished),
+        _chart("interrupted", "Calls by position from the end of interrupted turns", "back", interrupted),
     )
-    charts = [_chart(*arguments) for arguments in exhibits]
     limits = [
         "A turn is interrupted when the person stopped it, refused a call, or queued a stop; where a trace does not say"
         " so, it counts as finished.",
     ]
-    return Outcome([f for f in findings if f.n], [_ends(turns)], [c for c in charts if c is not None], limits)
+    return Outcome([f for f in findings if f.n], [_ends(turns)], charts, limits)
 
 
-def _finding(  # noqa: PLR0913  (a finding's words, in the order they are read)
-    turns: list[Row],
-    places: dict[str, str],
-    name: str,
-    title: str,
-    column: str,
-    cut: bool | None,
-    kinds: Sequence[str],
-    note: str,
-) -> Finding:
+def _finding(turns: list[Row], places: dict[str, str], headline: tuple[Any, ...]) -> Finding:
+    name, title, column, cut, kinds, note = headline
     of_cut = [row for row in turns if cut is None or row["cut"] == cut]
-    estimate = Estimate([(r["session_id"], r["n"] * (r[column] in kinds), r["n"]) for r in of_cut], places)
     whose = "turns with a call" if cut is None else "interrupted turns" if cut else "finished turns"
-    return estimate.finding(
-        note,
-        id=f"tool_positions.{name}",
-        title=title,
-        unit="share of turns",
-        of=whose,
-        signals=(_CUT,),
-        command=again_in_report("tool_positions"),
+    return share_of(of_cut, places, lambda row: row[column] in kinds, "n").finding(
+        f"tool_positions.{name}", title, whose, note, unit="share of turns", signals=(_CUT,)
     )
 
 
@@ -95,17 +82,16 @@ def _chart(name: str, title: str, direction: str, calls: list[Row]) -> Chart | N
         for kind in order
         for low, _ in bands
     ]
-    if not rows:
-        return None
     tops = (max((r for r in rows if r["column"] == c), key=lambda r: float(r["value"])) for c in columns.values())
-    return Chart(
-        id=f"tool_positions.{name}",
-        title=f"{title}, in percent",
-        says="the commonest kind of each position: " + "; ".join(row["tip"] for row in tops),
-        spec=heat(rows, list(columns.values())),
+    return chart(
+        f"tool_positions.{name}",
+        f"{title}, in percent",
+        rows,
+        heat(rows, list(columns.values())),
         n=total,
         of="tool calls",
         note="each column adds up to 100",
+        says="the commonest kind of each position: " + "; ".join(row["tip"] for row in tops),
     )
 
 
@@ -118,18 +104,12 @@ def _ends(turns: list[Row]) -> Table:
         last[row["cut"]][row["last"]] += row["n"]
     counted = (first, last[False], last[True])
     kinds = sorted(set().union(*counted), key=lambda kind: (-first[kind], kind))
-    return Table(
-        id="tool_positions.ends",
-        title="First and last calls of turns, by kind",
-        columns=(
-            Column("kind", "kind"),
-            *(
-                column
-                for key, label in (("first", "first call"), ("last", "last, finished"), ("cut", "last, interrupted"))
-                for column in (Column(key, label, "count"), Column(f"{key}_share", "share", "share"))
-            ),
-        ),
-        rows=[
+    ends = {"first": "first call", "last": "last, finished", "cut": "last, interrupted"}
+    return table(
+        "tool_positions.ends",
+        "First and last calls of turns, by kind",
+        f"kind | {' | '.join(f'{key} {words}:count | {key}_share share:share' for key, words in ends.items())}",
+        [
             [kind, *(v for c in counted for v in (c[kind], c[kind] / c.total() if c.total() else None))]
             for kind in kinds
         ],
@@ -153,7 +133,7 @@ STUDY = Study(
     title="From the first call to the last",
     question="What does an agent do first, last, and when it is cut short?",
     queries={
-        "sessions": "SELECT session_id, repo, cwd FROM sessions ORDER BY session_id",
+        "sessions": sql.PLACED,
         "calls": f"{_CALLS} SELECT least(forward, 30) AS forward, least(back, 30) AS back, kind, coalesce(cut, false)"
         " AS cut, count(*) AS n FROM placed LEFT JOIN cut USING (session_id, turn) GROUP BY ALL ORDER BY ALL",
         "turns": f"{_CALLS} SELECT session_id, first, last, coalesce(cut, false) AS cut, count(*) AS n FROM (SELECT"

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from math import fsum
+from typing import Any
 
 import msgspec
 
+from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import heat
-from agentsignals.analysis.clusters import DOMINANT
+from agentsignals.analysis.clusters import DOMINANT, ONE_PLACE
 from agentsignals.analysis.figures import formatted
+from agentsignals.analysis.grouped import chart, count, drawn, listing, table
 from agentsignals.analysis.places import by_session
-from agentsignals.analysis.study import Chart, Column, Finding, Inputs, Outcome, Row, Study, Table, again_in_report
+from agentsignals.analysis.study import Chart, Inputs, Outcome, Row, Study, Table
 from agentsignals.model import Absent
 from agentsignals.stats.grouping import INSTALL, MISSING, MOST, SEED, Groups, grouped
 
 _MIX = "corpus.tool_class_mix"
 FEWEST_CALLS, FEWEST, MOST_PROFILES = 10, 30, 8
 """Calls of a session that has a style; sessions that are grouped; groups tried."""
+_OF = f"sessions of at least {FEWEST_CALLS} calls"
 WEAK = 0.25
 """Below this mean silhouette nothing much stands apart (Kaufman and Rousseeuw 1990)."""
 
@@ -34,29 +38,24 @@ def _outcome(inputs: Inputs) -> Outcome:
     if isinstance(groups, Absent):
         return Outcome(limits=[INSTALL if groups is MISSING else f"There are no profiles: {groups.detail}."])
     profiles = [_Profile(rows, mixes, classes, groups, n) for n in range(groups.count)]
-    command = again_in_report("tool_profiles")
+    k_means = f"k-means of 2 to {MOST_PROFILES} groups, the number with the greatest silhouette; seed {SEED}"
+    weak = "weak: the styles run into each other" if groups.silhouette < WEAK else ""
     findings = [
-        Finding(
-            id="tool_profiles.count",
-            title="Working styles by the classes of calls",
-            value=groups.count,
+        count(groups.count, len(rows)).finding(
+            "tool_profiles.count",
+            "Working styles by the classes of calls",
+            _OF,
+            k_means,
             unit="styles",
-            n=len(rows),
-            of=f"sessions of at least {FEWEST_CALLS} calls",
             signals=(_MIX,),
-            command=command,
-            note=f"k-means of 2 to {MOST_PROFILES} groups, the number with the greatest silhouette; seed {SEED}",
         ),
-        Finding(
-            id="tool_profiles.silhouette",
-            title="How far the styles stand apart: mean silhouette",
-            value=round(groups.silhouette, 3),
+        count(round(groups.silhouette, 3), len(rows)).finding(
+            "tool_profiles.silhouette",
+            "How far the styles stand apart: mean silhouette",
+            _OF,
+            weak,
             unit="of 1",
-            n=len(rows),
-            of=f"sessions of at least {FEWEST_CALLS} calls",
             signals=(_MIX,),
-            command=command,
-            note="weak: the styles run into each other" if groups.silhouette < WEAK else "",
         ),
     ]
     places = by_session(inputs.rows["sessions"])
@@ -64,7 +63,7 @@ def _outcome(inputs: Inputs) -> Outcome:
         "A style is a cut through a cloud: sessions at its edges could be in the next. Agents whose shell does what"
         " others have tools for look like another style.",
     ]
-    return Outcome(findings, [_table(profiles, rows, places)], [_chart(profiles, classes, len(rows))], limits)
+    return Outcome(findings, [_table(profiles, rows, places)], drawn(_chart(profiles, classes, len(rows))), limits)
 
 
 class _Profile:
@@ -84,39 +83,30 @@ class _Profile:
 
 
 def _table(profiles: list[_Profile], rows: list[Row], places: dict[str, str]) -> Table:
-    shown = []
+    shown: list[list[Any]] = []
     for profile in profiles:
-        agents = Counter(row["agent"] for row in profile.rows)
         where = Counter(place for row in profile.rows if (place := places.get(row["session_id"])) is not None)
         largest = max(where.values(), default=0) / len(profile.rows)
-        told_agents = ", ".join(f"{agent} {n:,}" for agent, n in sorted(agents.items(), key=lambda p: (-p[1], p[0])))
+        agents = listing(Counter(row["agent"] for row in profile.rows))
         shown.append(
             [
-                *(f"more {profile.name}", len(profile.rows), len(profile.rows) / len(rows), told_agents),
-                *(len(where), largest or None, profile.fit, "one place" if largest > DOMINANT else ""),
+                *(f"more {profile.name}", len(profile.rows), len(profile.rows) / len(rows), agents),
+                *(len(where), largest or None, profile.fit, ONE_PLACE if largest > DOMINANT else ""),
             ]
         )
-    return Table(
-        id="tool_profiles.styles",
-        title="Working styles",
-        columns=(
-            Column("style", "style"),
-            Column("n", "sessions", "count"),
-            Column("share", "share", "share"),
-            Column("agents", "agents"),
-            Column("places", "places", "count"),
-            Column("largest", "largest place", "share"),
-            Column("fit", "silhouette", "number"),
-            Column("warning", "says little because"),
-        ),
-        rows=shown,
+    return table(
+        "tool_profiles.styles",
+        "Working styles",
+        "style | n sessions:count | share:share | agents | places:count | largest largest place:share"
+        " | fit silhouette:number | warning says little because",
+        shown,
         n=len(rows),
-        of=f"sessions of at least {FEWEST_CALLS} calls",
+        of=_OF,
         note="Named by the classes of call of which it has most more than sessions have on the whole.",
     )
 
 
-def _chart(profiles: list[_Profile], classes: list[str], n: int) -> Chart:
+def _chart(profiles: list[_Profile], classes: list[str], n: int) -> Chart | None:
     rows: list[Row] = [
         {
             "name": f"{at + 1}. more {profile.name} ({len(profile.rows):,})",
@@ -128,14 +118,15 @@ def _chart(profiles: list[_Profile], classes: list[str], n: int) -> Chart:
         for at, profile in enumerate(profiles)
         for class_ in classes
     ]
-    return Chart(
-        id="tool_profiles.mix",
-        title="What the calls of each style are, in percent",
-        says="; ".join(row["tip"] for row in rows if row["value"] >= 0.2),
-        spec=heat(rows, classes),
+    return chart(
+        "tool_profiles.mix",
+        "What the calls of each style are, in percent",
+        rows,
+        heat(rows, classes),
         n=n,
-        of=f"sessions of at least {FEWEST_CALLS} calls",
+        of=_OF,
         note="means of sessions; sessions in brackets",
+        says="; ".join(row["tip"] for row in rows if row["value"] >= 0.2),
     )
 
 
@@ -145,7 +136,7 @@ STUDY = Study(
     title="Working styles",
     question="Do sessions fall into groups by the tools they use?",
     queries={
-        "sessions": "SELECT session_id, repo, cwd FROM sessions ORDER BY session_id",
+        "sessions": sql.PLACED,
         "mixes": "SELECT session_id, agent, value, CAST(detail->>'n' AS BIGINT) AS n FROM signals JOIN sessions USING"
         f" (session_id) WHERE signal = '{_MIX}' AND absent IS NULL ORDER BY session_id",
     },

@@ -6,11 +6,13 @@ import math
 from collections import Counter
 from typing import Any
 
+from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import bars
-from agentsignals.analysis.clusters import DOMINANT, Estimate
+from agentsignals.analysis.clusters import DOMINANT, ONE_PLACE, placed_share
+from agentsignals.analysis.grouped import bar, chart, count, drawn, ranked, table
 from agentsignals.analysis.places import by_session
 from agentsignals.analysis.prompt_words import Kept, Prompt
-from agentsignals.analysis.study import Chart, Column, Finding, Inputs, Outcome, Row, Study, Table, again_in_report
+from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study, Table
 from agentsignals.model import Absent
 from agentsignals.stats.estimates import median
 from agentsignals.stats.grouping import (
@@ -50,11 +52,10 @@ def _outcome(inputs: Inputs) -> Outcome:
     if max(of) < 0:
         return Outcome(limits=["No topic has five prompts that fit it."])
     names = [", ".join(words) or "without a common word" for words in _names(prompts, of)]
-    chart = _chart(prompts, of, names)
     return Outcome(
         _findings(inputs, prompts, of, names, places),
         [_table(prompts, of, names, groups), _examples(prompts, of, names, groups), _left_out(kept)],
-        [chart],
+        drawn(_chart(prompts, of, names)),
         [
             f"Topics are groups of words, and their number is a rule, the root of half the prompts: {wanted} here."
             " Another number, or another seed, cuts them otherwise. Some are projects rather than activities: see the"
@@ -77,36 +78,17 @@ def _names(prompts: list[Prompt], of: list[int]) -> list[list[str]]:
 def _findings(
     inputs: Inputs, prompts: list[Prompt], of: list[int], names: list[str], places: dict[str, str]
 ) -> list[Finding]:
-    noise = Estimate([(p.row["session_id"], float(t == NOISE), 1) for p, t in zip(prompts, of, strict=True)], places)
-    whole = len(inputs.rows["prompts"])
+    parts = [(prompt.row["session_id"], float(topic == NOISE), 1) for prompt, topic in zip(prompts, of, strict=True)]
+    whole, compared = len(inputs.rows["prompts"]), "prompts compared"
+    how = f"of {whole:,} prompts; tf-idf, {len(names)} of the groups that k-means made, seed {SEED}"
+    near = "as near to another topic as to its own, or in a group of under five; SWE-chat: 42.6%, by another method"
     return [
-        Finding(
-            id="topics.count",
-            title="Topics",
-            value=max(of) + 1,
-            unit="topics",
-            n=len(prompts),
-            of="prompts compared",
-            command=again_in_report("topics"),
-            note=f"of {whole:,} prompts; tf-idf, {len(names)} of the groups that k-means made, seed {SEED}",
+        count(max(of) + 1, len(prompts)).finding("topics.count", "Topics", compared, how, unit="topics"),
+        placed_share(parts, places).finding(
+            "topics.noise", "Prompts without a topic", compared, near, unit="share of prompts"
         ),
-        noise.finding(
-            "as near to another topic as to its own, or in a group of under five; SWE-chat: 42.6%, by another method",
-            id="topics.noise",
-            title="Prompts without a topic",
-            unit="share of prompts",
-            of="prompts compared",
-            command=again_in_report("topics"),
-        ),
-        Finding(
-            id="topics.largest",
-            title="Largest topic",
-            value=names[0],
-            unit="words",
-            kind="text",
-            n=of.count(0),
-            of="prompts of that topic",
-            command=again_in_report("topics"),
+        count(names[0], of.count(0), "text").finding(
+            "topics.largest", "Largest topic", "prompts of that topic", unit="words"
         ),
     ]
 
@@ -134,26 +116,16 @@ def _table(prompts: list[Prompt], of: list[int], names: list[str], groups: Group
                 *(names[topic] if topic >= 0 else "(no topic)", len(members), len(members) / len(prompts)),
                 *(len({p.row["session_id"] for p in members}), len({p.place for p in members}), largest),
                 *(math.fsum(fit) / len(fit), objections / len(later) if later else None, cut, median(times)),
-                "one place" if largest > DOMINANT and topic >= 0 else "",
+                ONE_PLACE if largest > DOMINANT and topic >= 0 else "",
             ]
         )
-    return Table(
-        id="topics.topics",
-        title="Topics of prompts",
-        columns=(
-            Column("topic", "topic, by its words"),
-            Column("n", "prompts", "count"),
-            Column("share", "share", "share"),
-            Column("sessions", "sessions", "count"),
-            Column("places", "places", "count"),
-            Column("largest", "largest place", "share"),
-            Column("fit", "silhouette", "number"),
-            Column("pushback", "objections among them", "share"),
-            Column("cut", "cut short", "share"),
-            Column("time", "median time", "seconds"),
-            Column("warning", "says little because"),
-        ),
-        rows=rows,
+    return table(
+        "topics.topics",
+        "Topics of prompts",
+        "topic topic, by its words | n prompts:count | share:share | sessions:count | places:count"
+        " | largest largest place:share | fit silhouette:number | pushback objections among them:share"
+        " | cut cut short:share | time median time:seconds | warning says little because",
+        rows,
         n=len(prompts),
         of="prompts compared",
         note="Named by class-based tf-idf, of words that two places use. Objections are found by word patterns, and"
@@ -172,11 +144,11 @@ def _examples(prompts: list[Prompt], of: list[int], names: list[str], groups: Gr
                 chosen.append(n)
         chosen += [n for _, n in sorted(members) if n not in chosen]
         rows += [[name, _brief(prompts[n].text), prompts[n].row["session_id"]] for n in chosen[:_EXAMPLES]]
-    return Table(
-        id="topics.examples",
-        title="Prompts nearest to the middle of each topic",
-        columns=(Column("topic", "topic"), Column("prompt", "prompt"), Column("session", "session", "session")),
-        rows=rows,
+    return table(
+        "topics.examples",
+        "Prompts nearest to the middle of each topic",
+        "topic | prompt | session:session",
+        rows,
         n=len(prompts),
         of="prompts compared",
         note="As compared: without code, paths and names. Secrets and addresses hidden if recognised.",
@@ -188,48 +160,45 @@ def _brief(text: str) -> str:
 
 
 def _left_out(kept: Kept) -> Table:
-    rows = [[reason, n] for reason, n in sorted(kept.left_out.items(), key=lambda pair: (-pair[1], pair[0])) if n]
-    return Table(
-        id="topics.left_out",
-        title="Prompts that were not compared",
-        columns=(Column("reason", "reason"), Column("n", "prompts", "count")),
-        rows=rows,
-        n=kept.left_out.total(),
-        of="prompts left out",
-        note="A place may have a tenth of the prompts, or twenty.",
-    )
+    rows = [[reason, n] for reason, n in ranked(kept.left_out) if n]
+    title, note = "Prompts that were not compared", "A place may have a tenth of the prompts, or twenty."
+    n, of = kept.left_out.total(), "prompts left out"
+    return table("topics.left_out", title, "reason | n prompts:count", rows, n=n, of=of, note=note)
 
 
-def _chart(prompts: list[Prompt], of: list[int], names: list[str]) -> Chart:
+def _chart(prompts: list[Prompt], of: list[int], names: list[str]) -> Chart | None:
     rows: list[Row] = []
     for topic, name in enumerate(names):
         members = _members(prompts, of, topic)
         tip = f"{name}: {len(members):,} of {len(prompts):,} prompts, in {len({p.place for p in members}):,} places"
-        rows.append({"name": f"{topic + 1}. {name}", "value": len(members), "tip": tip})
-    return Chart(
-        id="topics.sizes",
-        title="Topics of prompts",
-        says="; ".join(row["tip"] for row in rows),
-        spec=bars(rows, "prompts"),
+        rows.append(bar(f"{topic + 1}. {name}", len(members), tip))
+    return chart(
+        "topics.sizes",
+        "Topics of prompts",
+        rows,
+        bars(rows, "prompts"),
         n=len(prompts),
         of="prompts compared",
         note=f"{of.count(NOISE):,} have no topic",
     )
 
 
+_SIGNALS = sql.of_turns(
+    language=(_LANGUAGE, sql.WORD),
+    pushback=(_PUSHBACK, sql.WORD),
+    seconds=(_TIME, sql.NUMBER),
+    cut=(_CUT, sql.HAPPENED),
+)
 STUDY = Study(
     name="topics",
     place=160,
     title="Topics",
     question="What are prompts about?",
     queries={
-        "sessions": "SELECT session_id, repo, cwd FROM sessions ORDER BY session_id",
-        "prompts": "WITH told AS (SELECT session_id, turn, max(json_extract_string(value, '')) FILTER (signal ="
-        f" '{_LANGUAGE}') AS language, max(json_extract_string(value, '')) FILTER (signal = '{_PUSHBACK}') AS pushback,"
-        f" max(number) FILTER (signal = '{_TIME}') AS seconds, bool_or(number > 0) FILTER (signal = '{_CUT}') AS cut"
-        f" FROM signals WHERE signal IN ('{_LANGUAGE}', '{_PUSHBACK}', '{_TIME}', '{_CUT}') AND absent IS NULL"
-        " GROUP BY ALL) SELECT session_id, turn, text, language, pushback, seconds, cut FROM turns LEFT JOIN told"
-        " USING (session_id, turn) WHERE kind IN ('prompt', 'queued_prompt') ORDER BY session_id, turn",
+        "sessions": sql.PLACED,
+        "prompts": f"WITH {_SIGNALS} SELECT session_id, turn, text, language, pushback, seconds, cut FROM turns"
+        " LEFT JOIN of_turns USING (session_id, turn) WHERE kind IN ('prompt', 'queued_prompt')"
+        " ORDER BY session_id, turn",
     },
     function=_outcome,
     context="product",

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from typing import Any
 
+from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import heat
-from agentsignals.analysis.clusters import Estimate
+from agentsignals.analysis.clusters import share_of
 from agentsignals.analysis.figures import formatted
+from agentsignals.analysis.grouped import by, chart, drawn, ranked, table, tally
 from agentsignals.analysis.places import by_session
-from agentsignals.analysis.study import Chart, Column, Finding, Inputs, Outcome, Row, Study, Table, again
+from agentsignals.analysis.study import Chart, Inputs, Outcome, Row, Study, Table
 from agentsignals.analysis.tool_kinds import KIND
 
 FEWEST_CALLS = 10
@@ -23,143 +25,94 @@ _NEIGHBOURS = f"FROM (SELECT session_id, class, {_NEXT} AS following FROM tool_c
 def _outcome(inputs: Inputs) -> Outcome:
     places = by_session(inputs.rows["sessions"])
     classes, kinds = inputs.rows["classes"], inputs.rows["kinds"]
+    edits = [row for row in classes if row["class"] == "edit"]
+    edited_next = [row for row in classes if row["following"] == "edit"]
     findings = [
-        _share(
-            classes,
-            places,
-            "same",
+        share_of(classes, places, lambda row: row["class"] == row["following"], "n").finding(
+            "transitions.same",
             "Calls followed by one of their class",
-            lambda row: row["class"] == row["following"],
-            f"SELECT avg(CAST(class = following AS INT)) {_NEIGHBOURS} WHERE following IS NOT NULL",
+            "neighbouring calls",
+            sql=f"SELECT avg(CAST(class = following AS INT)) {_NEIGHBOURS} WHERE following IS NOT NULL",
         ),
-        _share(
-            [row for row in classes if row["class"] == "edit"],
-            places,
-            "tested",
+        share_of(edits, places, lambda row: row["following"] == "test", "n").finding(
+            "transitions.tested",
             "Edits followed at once by a test run",
-            lambda row: row["following"] == "test",
-            f"SELECT avg(CAST(following = 'test' AS INT)) {_NEIGHBOURS} WHERE class = 'edit' AND following IS NOT NULL",
             "edits with a call behind them",
+            sql=f"SELECT avg(CAST(following = 'test' AS INT)) {_NEIGHBOURS}"
+            " WHERE class = 'edit' AND following IS NOT NULL",
         ),
-        _share(
-            [row for row in classes if row["following"] == "edit"],
-            places,
-            "looked",
+        share_of(edited_next, places, lambda row: row["class"] in ("read", "search"), "n").finding(
+            "transitions.looked",
             "Edits that follow a read or a search at once",
-            lambda row: row["class"] in ("read", "search"),
-            f"SELECT avg(CAST(class IN ('read', 'search') AS INT)) {_NEIGHBOURS} WHERE following = 'edit'",
             "edits with a call before them",
+            sql=f"SELECT avg(CAST(class IN ('read', 'search') AS INT)) {_NEIGHBOURS} WHERE following = 'edit'",
         ),
     ]
-    chart = _matrix(classes)
-    tables = [_pairs(kinds), _thirds(inputs.rows["thirds"])]
     limits = [
         "Neighbours are calls in the order they were asked for; calls that an agent asks for at once follow each other"
         " here, too. A pair says what came next, not why.",
     ]
-    return Outcome([f for f in findings if f.n], tables, [chart] if chart else [], limits)
-
-
-def _share(  # noqa: PLR0913  (a finding's words, in the order they are read)
-    rows: list[Row],
-    places: dict[str, str],
-    name: str,
-    title: str,
-    holds: Callable[[Row], bool],
-    sql: str,
-    of: str = "neighbouring calls",
-) -> Finding:
-    estimate = Estimate([(row["session_id"], row["n"] * holds(row), row["n"]) for row in rows], places)
-    return estimate.finding(id=f"transitions.{name}", title=title, unit=f"share of {of}", of=of, command=again(sql))
+    tables = [_pairs(kinds), _thirds(inputs.rows["thirds"])]
+    return Outcome([f for f in findings if f.n], tables, drawn(_matrix(classes)), limits)
 
 
 def _matrix(rows: list[Row]) -> Chart | None:
     """Of the calls of a class, the shares of what came next."""
-    pairs: Counter[tuple[str, str]] = Counter()
-    for row in rows:
-        pairs[row["class"], row["following"]] += row["n"]
-    before: Counter[str] = Counter()
-    for (class_, _), n in pairs.items():
-        before[class_] += n
-    if not before:
-        return None
-    order = sorted(before, key=lambda class_: (-before[class_], class_))
+    pairs, before = tally(rows, "class", "following"), tally(rows, "class")
     after = sorted({following for _, following in pairs}, key=lambda c: (-before[c], c))
-    drawn: list[Row] = [
-        {
-            "name": f"{class_} ({before[class_]:,})",
-            "column": following,
-            "value": pairs[class_, following] / before[class_],
-            "tip": f"after {class_}: {following} {pairs[class_, following]:,} of {before[class_]:,} times"
-            f" ({formatted(pairs[class_, following] / before[class_], 'share')})",
-        }
-        for class_ in order
-        for following in after
-    ]
-    return Chart(
-        id="transitions.matrix",
-        title="What comes after a call, by class, in percent",
-        says="; ".join(row["tip"] for row in drawn if row["value"] >= 0.25),
-        spec=heat(drawn, after),
+    marks: list[Row] = []
+    for class_, n in ranked(before):
+        for following in after:
+            k = pairs[class_, following]
+            tip = f"after {class_}: {following} {k:,} of {n:,} times ({formatted(k / n, 'share')})"
+            marks.append({"name": f"{class_} ({n:,})", "column": following, "value": k / n, "tip": tip})
+    return chart(
+        "transitions.matrix",
+        "What comes after a call, by class, in percent",
+        marks,
+        heat(marks, after),
         n=before.total(),
         of="neighbouring calls",
         note="each row adds up to 100; calls with another behind them in brackets",
+        says="; ".join(row["tip"] for row in marks if row["value"] >= 0.25),
     )
 
 
 def _pairs(rows: list[Row]) -> Table:
     """The commonest pairs of kinds, and how much commoner than chance."""
-    pairs: Counter[tuple[str, str]] = Counter()
-    sessions: Counter[tuple[str, str]] = Counter()
-    first: Counter[str] = Counter()
-    second: Counter[str] = Counter()
-    for row in rows:
-        pair = row["kind"], row["following"]
-        pairs[pair] += row["n"]
-        sessions[pair] += 1
-        first[pair[0]] += row["n"]
-        second[pair[1]] += row["n"]
+    pairs, first, second = tally(rows, "kind", "following"), tally(rows, "kind"), tally(rows, "following")
+    sessions = Counter((row["kind"], row["following"]) for row in rows)
     total = pairs.total()
-    ranked = sorted(pairs.items(), key=lambda item: (-item[1], item[0]))[:_MOST_PAIRS]
-    return Table(
-        id="transitions.pairs",
-        title="Commonest pairs of neighbouring calls",
-        columns=(
-            Column("first", "call"),
-            Column("second", "next call"),
-            Column("n", "times", "count"),
-            Column("share", "of all pairs", "share"),
-            Column("lift", "times chance", "number"),
-            Column("sessions", "sessions", "count"),
-        ),
-        rows=[[a, b, n, n / total, n * total / (first[a] * second[b]), sessions[a, b]] for (a, b), n in ranked],
+    shown: list[list[Any]] = [
+        [a, b, n, n / total, n * total / (first[a] * second[b]), sessions[a, b]]
+        for (a, b), n in ranked(pairs)[:_MOST_PAIRS]
+    ]
+    more = f" The {_MOST_PAIRS} most frequent of {len(pairs):,}." if len(pairs) > _MOST_PAIRS else ""
+    return table(
+        "transitions.pairs",
+        "Commonest pairs of neighbouring calls",
+        "first call | second next call | n times:count | share of all pairs:share | lift times chance:number"
+        " | sessions:count",
+        shown,
         n=total,
         of="neighbouring calls",
-        note="In the kinds of SWE-chat. Times chance: against calls in any order; 1 is as often as that."
-        + (f" The {_MOST_PAIRS} most frequent of {len(pairs):,}." if len(pairs) > _MOST_PAIRS else ""),
+        note=f"In the kinds of SWE-chat. Times chance: against calls in any order; 1 is as often as that.{more}",
     )
 
 
 def _thirds(rows: list[Row]) -> Table:
     """How the commonest transitions are spread over a session."""
-    counted: dict[int, Counter[tuple[str, str]]] = {third: Counter() for third in range(3)}
-    for row in rows:
-        counted[row["third"]][row["class"], row["following"]] += row["n"]
-    together = counted[0] + counted[1] + counted[2]
-    ranked = sorted(together.items(), key=lambda item: (-item[1], item[0]))[:_MOST_PAIRS]
-    return Table(
-        id="transitions.thirds",
-        title="Transitions from the beginning of a session to its end",
-        columns=(
-            Column("first", "call"),
-            Column("second", "next call"),
-            Column("n", "times", "count"),
-            *(Column(name, name, "share") for name in _THIRDS),
-        ),
-        rows=[
-            [a, b, n, *(counted[t][a, b] / counted[t].total() if counted[t].total() else None for t in range(3))]
-            for (a, b), n in ranked
-        ],
+    together, groups = tally(rows, "class", "following"), by(rows, "third")
+    thirds = [tally(groups.get(third, ()), "class", "following") for third in range(3)]
+    shown: list[list[Any]] = [
+        [*pair, n, *(third[pair] / third.total() if third.total() else None for third in thirds)]
+        for pair, n in ranked(together)[:_MOST_PAIRS]
+    ]
+    return table(
+        "transitions.thirds",
+        "Transitions from the beginning of a session to its end",
+        f"first call | second next call | n times:count | {' | '.join(f'{name}:share' for name in _THIRDS)}",
+        shown,
         n=together.total(),
         of=f"transitions in sessions of at least {FEWEST_CALLS} calls",
         note="By class: the share of all transitions in the first, second and last third of a session's calls.",
@@ -172,7 +125,7 @@ STUDY = Study(
     title="What follows what",
     question="In which order are tools used, and does it change in the course of a session?",
     queries={
-        "sessions": "SELECT session_id, repo, cwd FROM sessions ORDER BY session_id",
+        "sessions": sql.PLACED,
         "classes": f"SELECT session_id, class, following, count(*) AS n {_NEIGHBOURS} WHERE following IS NOT NULL"
         " GROUP BY ALL ORDER BY ALL",
         "kinds": "SELECT session_id, kind, following, count(*) AS n FROM (SELECT session_id, kind, lead(kind) OVER"

@@ -6,12 +6,13 @@ from collections import Counter
 
 import msgspec
 
+from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import OTHERS, bars
-from agentsignals.analysis.clusters import Estimate, median_interval
+from agentsignals.analysis.clusters import placed_median, share_of
 from agentsignals.analysis.distributions import COUNTS, histogram_chart, quantile_columns, quantiles
+from agentsignals.analysis.grouped import bar, chart, drawn, ranked, table, tally
 from agentsignals.analysis.places import by_session
-from agentsignals.analysis.study import Chart, Column, Finding, Inputs, Outcome, Row, Study, Table, again
-from agentsignals.stats.estimates import median
+from agentsignals.analysis.study import Chart, Inputs, Outcome, Row, Study
 
 _CALLS, _FILES, _LANGUAGE = "chat.tool_calls_per_turn", "chat.file_types_touched", "chat.prompt_language"
 _MOST_TYPES = 15
@@ -24,90 +25,64 @@ def _outcome(inputs: Inputs) -> Outcome:
     turns = [(row["session_id"], row["n_turns"]) for row in inputs.rows["sessions"] if row["n_turns"]]
     calls = [(row["session_id"], int(row["number"])) for row in inputs.rows["calls"]]
     languages = inputs.rows["languages"]
+    per_call, spoken = _VALUE.format(_CALLS), _VALUE.format(_LANGUAGE)
     findings = [
-        _median("turns", "Prompts in the median session", "prompts", turns, "sessions with a prompt", places),
-        _median("calls", "Tool calls for the median prompt", "tool calls", calls, "prompts", places),
-        _share(
-            "without_call",
-            "Prompts answered without a tool call",
-            Estimate([(s, float(n == 0), 1) for s, n in calls], places),
-            _CALLS,
-            again(f"SELECT avg(CAST(number = 0 AS INT)) {_VALUE.format(_CALLS)}"),
-            "prompts",
+        placed_median(turns, places).finding(
+            "usage.turns.median",
+            "Prompts in the median session",
+            "sessions with a prompt",
+            unit="prompts",
+            sql="SELECT median(n_turns) FROM sessions WHERE n_turns > 0",
         ),
-        _share(
-            "english",
+        placed_median(calls, places).finding(
+            "usage.calls.median",
+            "Tool calls for the median prompt",
+            "prompts",
+            unit="tool calls",
+            sql=f"SELECT median(number) {per_call}",
+            signals=(_CALLS,),
+        ),
+        share_of(inputs.rows["calls"], places, lambda row: row["number"] == 0).finding(
+            "usage.without_call",
+            "Prompts answered without a tool call",
+            "prompts",
+            sql=f"SELECT avg(CAST(number = 0 AS INT)) {per_call}",
+            signals=(_CALLS,),
+        ),
+        share_of(languages, places, lambda row: row["language"] == "en", "n").finding(
+            "usage.english",
             "Prompts in English",
-            Estimate([(r["session_id"], r["n"] * (r["language"] == "en"), r["n"]) for r in languages], places),
-            _LANGUAGE,
-            again(f"SELECT avg(CAST(json_extract_string(value, '') = 'en' AS INT)) {_VALUE.format(_LANGUAGE)}"),
             "prompts whose language is known",
             "SWE-chat: over 80%",
+            sql=f"SELECT avg(CAST({sql.LABEL} = 'en' AS INT)) {spoken}",
+            signals=(_LANGUAGE,),
         ),
     ]
-    charts = [
-        histogram_chart([n for _, n in turns], COUNTS, id="usage.turns", title="Prompts in a session", unit="prompts"),
-        histogram_chart(
-            [n for _, n in calls], COUNTS, id="usage.calls", title="Tool calls for a prompt", unit="calls", of="prompts"
-        ),
+    of_turns, of_calls = [n for _, n in turns], [n for _, n in calls]
+    title = "Tool calls for a prompt"
+    charts = drawn(
+        histogram_chart(of_turns, COUNTS, id="usage.turns", title="Prompts in a session", unit="prompts"),
+        histogram_chart(of_calls, COUNTS, id="usage.calls", title=title, unit="calls", of="prompts"),
         _file_types(inputs.rows["files"]),
         _languages(languages),
-    ]
+    )
     limits = [
         "A prompt's calls are those until the next prompt, waiting for none: a prompt queued while the agent works"
         " takes over the calls that follow it.",
     ]
-    return Outcome([f for f in findings if f.n], [_sizes(turns, calls)], [c for c in charts if c is not None], limits)
-
-
-def _median(  # noqa: PLR0913  (a finding's words, in the order they are read)
-    name: str, title: str, unit: str, values: list[tuple[str, int]], of: str, places: dict[str, str]
-) -> Finding:
-    sql = {
-        "turns": "SELECT median(n_turns) FROM sessions WHERE n_turns > 0",
-        "calls": f"SELECT median(number) {_VALUE.format(_CALLS)}",
-    }
-    return Finding(
-        id=f"usage.{name}.median",
-        title=title,
-        value=median([n for _, n in values]),
-        unit=unit,
-        kind="number",
-        n=len(values),
-        of=of,
-        interval=median_interval(values, places),
-        signals=(_CALLS,) if name == "calls" else (),
-        command=again(sql[name]),
-    )
-
-
-def _share(  # noqa: PLR0913  (as above)
-    name: str, title: str, estimate: Estimate, path: str, command: str, of: str, note: str = ""
-) -> Finding:
-    return estimate.finding(
-        note, id=f"usage.{name}", title=title, unit=f"share of {of}", of=of, command=command, signals=(path,)
-    )
-
-
-def _sizes(turns: list[tuple[str, int]], calls: list[tuple[str, int]]) -> Table:
-    named = (("prompts in a session", turns), ("tool calls for a prompt", calls))
-    return Table(
-        id="usage.sizes",
-        title="Sizes",
-        columns=(
-            Column("of", "of"),
-            Column("n", "n", "count"),
-            *quantile_columns("number"),
-            Column("p99", "99%", "count"),
-        ),
-        rows=[
-            [name, len(values), *quantiles([n for _, n in values]), _at([n for _, n in values], 0.99)]
-            for name, values in named
+    sizes = table(
+        "usage.sizes",
+        "Sizes",
+        f"of | n:count | {quantile_columns('number')} | p99 99%:count",
+        [
+            [name, len(values), *quantiles(values), _at(values, 0.99)]
+            for name, values in (("prompts in a session", of_turns), ("tool calls for a prompt", of_calls))
             if values
         ],
         n=len(turns),
         of="sessions with a prompt",
     )
+    return Outcome([f for f in findings if f.n], [sizes], charts, limits)
 
 
 def _at(values: list[int], share: float) -> int:
@@ -122,22 +97,15 @@ def _file_types(rows: list[Row]) -> Chart | None:
         counted.update(types)
         sessions.update(types.keys())
     total = counted.total()
-    ranked = sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))[:_MOST_TYPES]
-    drawn: list[Row] = [
-        {
-            "name": name[:24],
-            "value": n,
-            "tip": f"{name[:24]}: {n:,} of {total:,} calls ({n / total:.1%}), in {sessions[name]:,} sessions",
-        }
-        for name, n in ranked
+    rows = [
+        bar(name[:24], n, f"{name[:24]}: {n:,} of {total:,} calls ({n / total:.1%}), in {sessions[name]:,} sessions")
+        for name, n in ranked(counted)[:_MOST_TYPES]
     ]
-    if not drawn:
-        return None
-    return Chart(
-        id="usage.file_types",
-        title="Kinds of files that calls are about",
-        says="; ".join(row["tip"] for row in drawn),
-        spec=bars(drawn, "tool calls"),
+    return chart(
+        "usage.file_types",
+        "Kinds of files that calls are about",
+        rows,
+        bars(rows, "tool calls"),
         n=total,
         of="calls about one file",
         note=f"the {_MOST_TYPES} most frequent of {len(counted):,}" if len(counted) > _MOST_TYPES else "",
@@ -145,34 +113,26 @@ def _file_types(rows: list[Row]) -> Chart | None:
 
 
 def _languages(rows: list[Row]) -> Chart | None:
-    counted: Counter[str] = Counter()
-    sessions: dict[str, set[str]] = {}
-    for row in rows:
-        counted[row["language"]] += row["n"]
-        sessions.setdefault(row["language"], set()).add(row["session_id"])
+    counted = tally(rows, "language")
+    sessions = Counter(row["language"] for row in rows)  # a row is a session's
     total = counted.total()
-    ranked = sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))
-    rest = sum(n for _, n in ranked[_MOST_LANGUAGES:])
-    drawn: list[Row] = [
-        {
-            "name": name,
-            "value": n / total,
-            "tip": f"{name}: {n:,} of {total:,} prompts ({n / total:.1%}), in {len(sessions[name]):,} sessions",
-        }
-        for name, n in ranked[:_MOST_LANGUAGES]
+    most = ranked(counted)[:_MOST_LANGUAGES]
+    marks = [
+        bar(name, n / total, f"{name}: {n:,} of {total:,} prompts ({n / total:.1%}), in {sessions[name]:,} sessions")
+        for name, n in most
     ]
+    rest = total - sum(n for _, n in most)
     if rest:
-        drawn.append({"name": OTHERS, "value": rest / total, "tip": f"{OTHERS}: {rest:,} of {total:,} prompts"})
-    if len(drawn) < 2:
-        return None
-    return Chart(
-        id="usage.languages",
-        title="Languages of prompts",
-        says="; ".join(row["tip"] for row in drawn),
-        spec=bars(drawn, "share of prompts", "share"),
+        marks.append(bar(OTHERS, rest / total, f"{OTHERS}: {rest:,} of {total:,} prompts"))
+    return chart(
+        "usage.languages",
+        "Languages of prompts",
+        marks,
+        bars(marks, "share of prompts", "share"),
         n=total,
         of="prompts whose language is known",
         note="ISO 639-1; prompts under 20 characters and those that are mostly code are left out",
+        fewest=2,
     )
 
 
@@ -185,7 +145,7 @@ STUDY = Study(
         "sessions": "SELECT session_id, repo, cwd, n_turns FROM sessions ORDER BY session_id",
         "calls": f"SELECT session_id, turn, number {_VALUE.format(_CALLS)} ORDER BY session_id, turn",
         "files": f"SELECT session_id, value {_VALUE.format(_FILES)} ORDER BY session_id",
-        "languages": "SELECT session_id, json_extract_string(value, '') AS language, count(*) AS n"
+        "languages": f"SELECT session_id, {sql.LABEL} AS language, count(*) AS n"
         f" {_VALUE.format(_LANGUAGE)} GROUP BY ALL ORDER BY ALL",
     },
     function=_outcome,

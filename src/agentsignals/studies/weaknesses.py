@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from agentsignals.analysis.charts import bars
-from agentsignals.analysis.study import Chart, Column, Finding, Inputs, Outcome, Row, Study, Table, again_in_report
+from agentsignals.analysis.grouped import Estimate, bar, chart, drawn, table
+from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Study, Table
 from agentsignals.analysis.weakness_rates import ALL, Rate, rates
 
 _NONE = "No repository was scanned: agentsignals scan REPO does it."
@@ -31,11 +32,11 @@ def _outcome(inputs: Inputs) -> Outcome:
     reported = [
         _finding(rate, scanner) for rate in weakness_rates if rate.files == ALL and rate.lines and _is_told(rate)
     ]
-    charts = [
+    charts = drawn(
         _chart("rules", "Introduced findings by rule", Counter(row["rule"] for row in new)),
         _chart("cwes", "Introduced findings by weakness", Counter(cwe for row in new for cwe in row["cwe"])),
-    ]
-    return Outcome(reported, [_table(weakness_rates, scanner)], [c for c in charts if c is not None], _LIMITS)
+    )
+    return Outcome(reported, [_table(weakness_rates, scanner)], charts, _LIMITS)
 
 
 def _is_told(rate: Rate) -> bool:
@@ -45,37 +46,30 @@ def _is_told(rate: Rate) -> bool:
 def _finding(rate: Rate, scanner: str) -> Finding:
     words = "all" if rate.by == "all" else f"{rate.by} {_NAMES.get(rate.group, rate.group)}, {rate.attribution}"
     low, high = rate.introduced_low, rate.introduced_high
-    return Finding(
-        id="weaknesses.introduced" if rate.by == "all" else f"weaknesses.{rate.by}.{rate.group}",
-        title=f"Introduced findings per 1 000 added lines ({words})",
-        value=rate.introduced_rate,
+    interval = None if low is None or high is None else (low, high)
+    return Estimate(value=rate.introduced_rate, n=rate.lines, kind="number", interval=interval).finding(
+        "weaknesses.introduced" if rate.by == "all" else f"weaknesses.{rate.by}.{rate.group}",
+        f"Introduced findings per 1 000 added lines ({words})",
+        "added lines of scanned files",
+        f"scanner {scanner}; {rate.introduced} in {rate.commits_with} commits, {rate.largest_commit} in one",
         unit="findings per 1 000 lines",
-        kind="number",
-        n=rate.lines,
-        of="added lines of scanned files",
-        interval=None if low is None or high is None else (low, high),
-        command=again_in_report("weaknesses"),
-        note=f"scanner {scanner}; {rate.introduced} in {rate.commits_with} commits, {rate.largest_commit} in one",
     )
 
 
 def _table(weakness_rates: list[Rate], scanner: str) -> Table:
-    columns = (
-        Column("attribution", "attribution"), Column("by", "by"), Column("group", "group"), Column("files", "files"),
-        Column("lines", "added lines", "count"), Column("introduced", "introduced", "count"),
-        Column("introduced_rate", "per 1 000", "number"), Column("low", "from", "number"),
-        Column("high", "to", "number"), Column("fixed", "fixed", "count"), Column("fixed_rate", "per 1 000", "number"),
-    )  # fmt: skip
-    rows = [
-        [r.attribution, r.by, r.group, r.files, r.lines, r.introduced, r.introduced_rate, r.introduced_low,
-         r.introduced_high, r.fixed, r.fixed_rate]
-        for r in weakness_rates
-    ]  # fmt: skip
-    return Table(
-        id="weaknesses.rates",
-        title="Findings per 1 000 added lines",
-        columns=columns,
-        rows=rows,
+    return table(
+        "weaknesses.rates",
+        "Findings per 1 000 added lines",
+        "attribution | by | group | files | lines added lines:count | introduced:count"
+        " | introduced_rate per 1 000:number | low from:number | high to:number | fixed:count"
+        " | fixed_rate per 1 000:number",
+        [
+            [
+                *(r.attribution, r.by, r.group, r.files, r.lines, r.introduced, r.introduced_rate, r.introduced_low),
+                *(r.introduced_high, r.fixed, r.fixed_rate),
+            ]
+            for r in weakness_rates
+        ],
         n=weakness_rates[0].commits,
         of="commits that added lines",
         note=f"scanner {scanner}",
@@ -83,17 +77,9 @@ def _table(weakness_rates: list[Rate], scanner: str) -> Table:
 
 
 def _chart(name: str, title: str, counted: Counter[str]) -> Chart | None:
-    if not counted:
-        return None
-    rows: list[Row] = [{"name": key, "value": n, "tip": f"{key}: {n:,}"} for key, n in counted.most_common(_SHOWN)]
-    return Chart(
-        id=f"weaknesses.{name}",
-        title=title,
-        says="; ".join(row["tip"] for row in rows),
-        spec=bars(rows, "findings"),
-        n=counted.total(),
-        of="introduced findings",
-    )
+    rows = [bar(key, n, f"{key}: {n:,}") for key, n in counted.most_common(_SHOWN)]
+    spec, n, of = bars(rows, "findings"), counted.total(), "introduced findings"
+    return chart(f"weaknesses.{name}", title, rows, spec, n=n, of=of)
 
 
 STUDY = Study(

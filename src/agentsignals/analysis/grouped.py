@@ -1,0 +1,211 @@
+"""What nearly every study is made of: shares and medians by group, as findings, rows of tables and marks of charts.
+
+A study declares its question, its SQL and its words; how a figure gets its interval, n and caveat is said here, once.
+
+* An `Estimate` is a figure with what makes it quotable. It comes from `count`, `share`, `pooled`, `middle` (sessions
+  taken as independent) or from `share_of` and `placed_median` of `clusters` (places drawn anew), and becomes a finding
+  (`finding`), cells of a row (`value`, `*ends`) or a mark (`mark`). So a chart, a table and a finding of one thing
+  can't differ.
+* `table` takes its columns as one line, `table_chart` its marks and their specification; without a row or a mark there
+  is neither.
+* A finding is data: figure, unit, interval, n, caveat, the command that makes it again. Whatever ranks or quotes
+  findings reads these fields and no text.
+
+Rows are grouped by `by`, counted by `tally` and put in order by `ranked`: most first, equal ones by name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import fsum
+from typing import Any
+
+from msgspec import Struct
+
+from agentsignals.analysis.figures import formatted
+from agentsignals.analysis.study import Chart, Column, Finding, Kind, Row, Table, again
+from agentsignals.stats.estimates import Interval, median, median_interval, ratio_interval, share_interval, wilson
+
+INTERVAL_NOTE = "the line is the 95% interval"
+Pair = tuple[float, float]
+"""Numerator and denominator of a session."""
+
+
+class Estimate(Struct, frozen=True, kw_only=True):
+    """A figure over observations, with its interval at 95 percent and what it rests on."""
+
+    value: float | str | None
+    n: float
+    kind: Kind = "share"
+    k: float = 0
+    """The numerator of a share."""
+    interval: Interval | None = None
+    note: str = ""
+    """What the interval rests on, and what speaks against it."""
+
+    @property
+    def ends(self) -> tuple[float | None, float | None]:
+        """The ends of the interval, as cells of a row."""
+        return self.interval or (None, None)
+
+    def finding(self, id: str, title: str, of: str, note: str = "", *, sql: str = "", **more: Any) -> Finding:  # noqa: A002  (the finding's field)
+        """The figure as a finding. `sql`: whose first cell is the value; without it the study's report makes it again.
+        Of a share the unit is a `share of` what it is of, unless `more` says otherwise.
+        """
+        caveats = "; ".join(part for part in (note, self.note) if part)
+        base = {"unit": f"share of {of}", "command": again(sql) if sql else "", "kind": self.kind}
+        return Finding(
+            id=id,
+            title=title,
+            of=of,
+            value=self.value,
+            n=int(self.n),
+            interval=self.interval,
+            note=caveats,
+            **base | more,
+        )
+
+    def mark(self, name: str, tip: str, **more: Any) -> Row:
+        """The figure with its interval as a row of a chart."""
+        low, high = self.ends
+        return {"name": name, "value": self.value, "low": low, "high": high, "tip": tip, **more}
+
+    def words(self, of: str = "") -> str:
+        """`3 of 10 calls, 30.0%`: a share in words."""
+        whole = f"{self.n:,.0f} {of}".rstrip()
+        return f"{self.k:,.0f} of {whole}, {formatted(self.value, 'share')}"
+
+
+def count(value: float | str | None, n: int, kind: Kind = "count") -> Estimate:
+    """A plain count, a sum or a name: no estimate, so without an interval."""
+    return Estimate(value=value, n=n, kind=kind)
+
+
+def share(k: int, n: int) -> Estimate:
+    """k of n sessions, taken as independent."""
+    return Estimate(value=k / n if n else None, n=n, k=k, interval=wilson(k, n))
+
+
+def pooled(pairs: Iterable[Pair], *, is_share: bool = True) -> Estimate:
+    """Sum over sum of one pair a session. `is_share`: the numerator is part of the denominator."""
+    clusters = list(pairs)
+    interval = share_interval(clusters) if is_share else ratio_interval(clusters)
+    kind: Kind = "share" if is_share else "number"
+    k, n = fsum(k for k, _ in clusters), fsum(n for _, n in clusters)
+    return Estimate(value=k / n if n else None, n=n, k=k, interval=interval, kind=kind)
+
+
+def middle(values: Sequence[float], kind: Kind = "number") -> Estimate:
+    """The median of one value a session."""
+    return Estimate(value=median(values), n=len(values), interval=median_interval(values), kind=kind)
+
+
+# -- rows -------------------------------------------------------------------------------------------------------------
+
+
+def by(rows: Iterable[Row], *keys: str) -> dict[Any, list[Row]]:
+    """Rows by a column, or by tuples of several, in the order they come."""
+    groups: dict[Any, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(_key(row, keys), []).append(row)
+    return groups
+
+
+def tally(rows: Iterable[Row], *keys: str, weight: str = "n") -> Counter[Any]:
+    """The sum of a column by another, or by tuples of several."""
+    counted: Counter[Any] = Counter()
+    for row in rows:
+        counted[_key(row, keys)] += row[weight]
+    return counted
+
+
+def _key(row: Row, keys: Sequence[str]) -> Any:
+    return row[keys[0]] if len(keys) == 1 else tuple(row[key] for key in keys)
+
+
+def session_pairs(rows: Iterable[Row], holds: Callable[[Row], float], weight: str = "n") -> list[Pair]:
+    """Of each session how many observations hold, and how many there are."""
+    pairs: dict[str, list[float]] = {}
+    for row in rows:
+        pair = pairs.setdefault(row["session_id"], [0, 0])
+        pair[0] += row[weight] * holds(row)
+        pair[1] += row[weight]
+    return [(k, n) for k, n in pairs.values()]
+
+
+def ranked(counted: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
+    """Most first; of equal ones by name."""
+    return sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))
+
+
+def listing(counted: Mapping[str, int]) -> str:
+    """`codex 3, pi 1`: a few counts in a cell."""
+    return ", ".join(f"{name} {n:,}" for name, n in ranked(counted))
+
+
+# -- tables and charts ------------------------------------------------------------------------------------------------
+
+
+def columns(header: str) -> tuple[Column, ...]:
+    """The columns of a table in a line: `key label:kind`, parted by ` | `. Without a label it is the key, without a
+    kind it is text; `ends:KIND` are the two columns of an interval.
+    """
+    made: list[Column] = []
+    for cell in header.split("|"):
+        words, _, kind = cell.strip().rpartition(":") if ":" in cell else (cell.strip(), "", "text")
+        key, _, label = words.partition(" ")
+        if key == "ends":
+            made += [Column("low", "95% from", kind), Column("high", "to", kind)]  # type: ignore[arg-type]
+        else:
+            made.append(Column(key, label or key, kind))  # type: ignore[arg-type]  # held by a test of all tables
+    return tuple(made)
+
+
+def table(  # noqa: PLR0913  (a table's fields, in the order they are read)
+    id: str,  # noqa: A002  (the table's field)
+    title: str,
+    header: str,
+    rows: list[list[Any]],
+    *,
+    n: float,
+    of: str,
+    note: str = "",
+) -> Table:
+    """A table whose columns are written as in `columns`."""
+    return Table(id=id, title=title, columns=columns(header), rows=rows, n=int(n), of=of, note=note)
+
+
+def chart(  # noqa: PLR0913  (a chart's fields, in the order they are read)
+    id: str,  # noqa: A002  (the chart's field)
+    title: str,
+    rows: Sequence[Row],
+    spec: dict[str, Any],
+    *,
+    n: float,
+    of: str,
+    note: str = "",
+    says: str = "",
+    fewest: int = 1,
+) -> Chart | None:
+    """A chart of these marks; None of fewer than `fewest`. `says`: in words what it shows, else every mark's tip."""
+    if len(rows) < fewest:
+        return None
+    words = says or "; ".join(row["tip"] for row in rows)
+    return Chart(id=id, title=title, says=words, spec=spec, n=int(n), of=of, note=note)
+
+
+def drawn(*charts: Chart | None) -> list[Chart]:
+    """The charts that have something to show."""
+    return [made for made in charts if made is not None]
+
+
+def bar(name: str, value: float, tip: str) -> Row:
+    """A mark without an interval."""
+    return {"name": name, "value": value, "tip": tip}
+
+
+def count_bars(counts: Sequence[tuple[str, int]], of: str, more: str = "") -> list[Row]:
+    """A mark a count, with its share of them all."""
+    total = sum(n for _, n in counts)
+    return [bar(name, n, f"{name}: {n:,} of {total:,} {of} ({n / total:.1%}){more}") for name, n in counts]
