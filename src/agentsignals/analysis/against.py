@@ -18,12 +18,13 @@ from agentsignals.analysis.baseline import (
     standardised,
 )
 from agentsignals.analysis.charts import by_position, dots
-from agentsignals.analysis.clusters import DOMINANT, LOW_N
+from agentsignals.analysis.clusters import DOMINANT
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import INTERVAL_NOTE, Estimate, chart, count, drawn, table
 from agentsignals.analysis.study import Chart, Context, Finding, Inputs, Outcome, Row, Study, Table
 from agentsignals.stats.estimates import Interval
 from agentsignals.stats.proportions import Z
+from agentsignals.stats.sentiment_counts import LOW_N
 
 YOURS, BASE = "yours", "baseline"
 _MEDIAN = 2

@@ -22,8 +22,6 @@ from agentsignals.stats.estimates import (
 DOMINANT = 0.5
 """A share of one place, person or model from which a figure is theirs (design/attribution.md#figures-by-mode)."""
 ONE_PLACE = "one place"
-LOW_N = 30
-"""A group with fewer labelled messages is marked (design/signals.md#sentiment-by-turn)."""
 
 Part = tuple[str, float, float]
 """Session, k, n."""
@@ -112,9 +110,9 @@ def median_interval(values: Sequence[tuple[str, float]], places: Mapping[str, st
     """The interval of the median of (session, value): where the share of values below it lies, turned back into values
     (Woodruff 1952), with the places drawn anew."""
     ascending = sorted(v for _, v in values)
-    if not ascending:
+    middle = median(ascending)
+    if middle is None:
         return None
-    middle = quantile(ascending, 0.5)
     # Half of those that are exactly the median lie below it, or a value that many share would seem to be the largest.
     below = [(s, 1.0 if v < middle else 0.5 if v == middle else 0.0, 1.0) for s, v in values]
     interval = placed_share(below, places).interval

@@ -20,6 +20,7 @@ from agentsignals.labels.transcript import Mask
 from agentsignals.labels.units import Unit, before, plain
 from agentsignals.model import Label
 from agentsignals.redaction import Redactor
+from agentsignals.stats.estimates import SEED
 from agentsignals.store import Store, labels
 from agentsignals.store.labels import LabelRow
 from agentsignals.store.pseudonym_key import pseudonym_key
@@ -27,7 +28,6 @@ from agentsignals.views.session import SessionView
 
 PREFIX = "human:"
 UNLABELLED = "unlabelled"
-SEED = 20260302
 SIZE = 100
 """Rows of a sample: what SWE-chat's authors labelled twice was 90 (design/attribution.md#gold-by-two-raters)."""
 

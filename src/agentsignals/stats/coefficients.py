@@ -9,19 +9,17 @@ import random
 import struct
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
-from math import ceil, fsum, sqrt
+from math import fsum, sqrt
 from statistics import fmean
 
 from msgspec import Struct
 
+from agentsignals.stats.estimates import FEWEST_CLUSTERS, SEED, percentiles
+
 Pair = tuple[str, str]
-_TAIL = 0.025
 _DRAWS = 2_000
 _FEWEST_DRAWS, _MOST_PICKS = 200, 3_000_000
 """With so many clusters fewer draws tell the same, and the time stays within seconds."""
-_SEED = 20260302
-FEWEST_CLUSTERS = 6
-"""Of fewer sessions no interval is given: their few draws repeat each other."""
 
 
 class Estimate(Struct, frozen=True):
@@ -55,13 +53,13 @@ def kappa_estimate(parts: Iterable[tuple[Hashable, str, str]]) -> Estimate | Non
         return None
     if len(packed) < FEWEST_CLUSTERS:
         return Estimate(value)
-    chance = random.Random(_SEED)  # noqa: S311  (draws, no secret)
+    chance = random.Random(SEED)  # noqa: S311  (draws, no secret)
     draws = max(_FEWEST_DRAWS, min(_DRAWS, _MOST_PICKS // len(packed)))
     kappas = (_of_packed(sum(chance.choices(packed, k=len(packed))), len(names)) for _ in range(draws))
-    drawn = sorted(k for k in kappas if k is not None)
-    if 2 * len(drawn) < draws or drawn[0] == drawn[-1]:
+    drawn = [k for k in kappas if k is not None]
+    if 2 * len(drawn) < draws or min(drawn) == max(drawn):
         return Estimate(value)
-    return Estimate(value, drawn[int(len(drawn) * _TAIL)], drawn[ceil(len(drawn) * (1 - _TAIL)) - 1])
+    return Estimate(value, *percentiles(drawn))
 
 
 def _sums(counted: Counter[Pair], names: list[str]) -> list[int]:

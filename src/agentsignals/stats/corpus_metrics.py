@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from agentsignals.stats.quantiles import median
 from agentsignals.stats.sentiment_counts import chosen
 
 Figures = dict[str, Any]
@@ -56,20 +57,14 @@ def _deviation(values: Sequence[float], mean: float) -> float:
 
 
 def _robust(values: Sequence[float]) -> float | None:
-    middle = _median(values)
-    return NORMAL * _median([abs(v - middle) for v in values]) / abs(middle) if middle else None
-
-
-def _median(values: Sequence[float]) -> float:
-    ordered = sorted(values)
-    at = len(ordered) // 2
-    return ordered[at] if len(ordered) % 2 else (ordered[at - 1] + ordered[at]) / 2
+    middle = median(values)
+    deviation = median([abs(v - middle) for v in values]) if middle else None
+    return NORMAL * deviation / abs(middle) if middle and deviation is not None else None
 
 
 def _typical(name: str) -> Callable[[list[Figures]], float | None]:
     def value(sessions: list[Figures]) -> float | None:
-        values = [s[name] for s in sessions if s[name] is not None]
-        return _median(values) if values else None
+        return median([s[name] for s in sessions if s[name] is not None])
 
     return value
 

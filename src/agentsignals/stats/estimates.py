@@ -15,9 +15,11 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from agentsignals.stats.proportions import Interval, Z, wilson
+from agentsignals.stats.quantiles import median, quantile
 
 __all__ = [
     "FEWEST_CLUSTERS",
+    "SEED",
     "Clustered",
     "Interval",
     "Z",
@@ -25,6 +27,7 @@ __all__ = [
     "mean_interval",
     "median",
     "median_interval",
+    "percentiles",
     "quantile",
     "ratio_interval",
     "share_interval",
@@ -37,25 +40,11 @@ _EXACT_UP_TO = 400
 _DRAWS = 1000
 _MOST_PICKS = 2_000_000
 """Resampling stops here: with so many sessions fewer draws tell the same, and the time stays under two seconds."""
-_SEED = 20260302
+SEED = 20260302
+"""Of every draw: what is drawn twice is drawn alike."""
 _FEWEST_DRAWS, _MOST_DRAWN = 200, 400_000
 FEWEST_CLUSTERS = 6
-"""Of fewer places no interval is given that speaks for others."""
-
-
-def quantile(values: Sequence[float], share: float) -> float:
-    """The value below which that share lies, linear between neighbours (as DuckDB's quantile_cont). Values ascend."""
-    if not values:
-        raise ValueError("no values")
-    at = (len(values) - 1) * share
-    low = int(at)
-    high = min(low + 1, len(values) - 1)
-    return values[low] + (values[high] - values[low]) * (at - low)
-
-
-def median(values: Sequence[float]) -> float | None:
-    """The median; None of nothing."""
-    return quantile(sorted(values), 0.5) if values else None
+"""Of fewer sessions, places or tasks no interval is given that speaks for others: their few draws repeat each other."""
 
 
 def median_interval(values: Sequence[float]) -> Interval | None:
@@ -109,15 +98,20 @@ def ratio_interval(parts: Sequence[tuple[float, float]]) -> Interval | None:
     For ratios that are no shares (calls for each prompt). None under six sessions.
     """
     clusters = [(a, b) for a, b in parts if b > 0]
-    if len(clusters) < 6:
+    if len(clusters) < FEWEST_CLUSTERS:
         return None
-    chance = random.Random(_SEED)  # noqa: S311  (draws, no secret)
+    chance = random.Random(SEED)  # noqa: S311  (draws, no secret)
     ratios = []
     for _ in range(max(100, min(_DRAWS, _MOST_PICKS // len(clusters)))):
         drawn = chance.choices(clusters, k=len(clusters))
         ratios.append(fsum([a for a, _ in drawn]) / fsum([b for _, b in drawn]))
-    ratios.sort()
-    return ratios[int(len(ratios) * _TAIL)], ratios[ceil(len(ratios) * (1 - _TAIL)) - 1]
+    return percentiles(ratios)
+
+
+def percentiles(draws: Iterable[float]) -> Interval:
+    """The interval that holds the middle 95 of 100 draws (Efron's percentile interval)."""
+    ascending = sorted(draws)
+    return ascending[int(len(ascending) * _TAIL)], ascending[ceil(len(ascending) * (1 - _TAIL)) - 1]
 
 
 class Clustered(NamedTuple):
@@ -161,8 +155,7 @@ def _drawn(clusters: list[tuple[float, float]], effective: float) -> Interval | 
     over, under = [k for k, _ in clusters], [n for _, n in clusters]
     value = fsum(over) / fsum(under)
     pairs = ((fsum(draw(over)), fsum(draw(under))) for draw in _draws(len(clusters)))
-    shares = sorted(k / n for k, n in pairs if n)
-    low, high = shares[int(len(shares) * _TAIL)], shares[ceil(len(shares) * (1 - _TAIL)) - 1]
+    low, high = percentiles(k / n for k, n in pairs if n)
     if low == high:
         return wilson(value * effective, effective)
     return min(low, value), max(high, value)
@@ -174,14 +167,13 @@ def mean_interval(values: Sequence[float]) -> Interval | None:
     if n < FEWEST_CLUSTERS:
         return None
     sample = list(values)
-    means = sorted(fsum(draw(sample)) / n for draw in _draws(n))
-    return means[int(len(means) * _TAIL)], means[ceil(len(means) * (1 - _TAIL)) - 1]
+    return percentiles(fsum(draw(sample)) / n for draw in _draws(n))
 
 
 @lru_cache(maxsize=4)
 def _draws(n: int) -> list[Callable[[list[float]], tuple[float, ...]]]:
     """Ways to take n of n with repetition: made once, because a study asks for many intervals over the same places."""
-    chance = random.Random(_SEED)  # noqa: S311  (draws, no secret)
+    chance = random.Random(SEED)  # noqa: S311  (draws, no secret)
     numbers = array("I")
     many = max(_FEWEST_DRAWS, min(_DRAWS, _MOST_DRAWN // n))
     numbers.frombytes(chance.randbytes(numbers.itemsize * n * many))

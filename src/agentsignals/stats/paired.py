@@ -13,7 +13,7 @@ from statistics import fmean
 
 from msgspec import Struct
 
-from agentsignals.stats.estimates import FEWEST_CLUSTERS, Interval, mean_interval, wilson
+from agentsignals.stats.estimates import FEWEST_CLUSTERS, SEED, Interval, mean_interval, wilson
 from agentsignals.stats.proportions import Z
 
 __all__ = [
@@ -32,7 +32,6 @@ POWER_Z = 0.8416212335729143
 _EXACT_UP_TO = 12
 """Differing tasks up to which all flips are tried (4096 of them)."""
 _FLIPS, _FEWEST_FLIPS, _MOST_FLIPPED = 2000, 500, 1_000_000
-_SEED = 20260302
 _ROUNDING = 1e-12
 
 Arm = Mapping[str, Sequence[float]]
@@ -119,7 +118,7 @@ def sign_flip(gaps: Sequence[float]) -> float:
         for signs in product((1, -1), repeat=len(moved)):
             met += abs(fsum(s * g for s, g in zip(signs, moved, strict=True))) >= far
         return met / (1 << len(moved))
-    chance = random.Random(_SEED)  # noqa: S311  (draws, no secret)
+    chance = random.Random(SEED)  # noqa: S311  (draws, no secret)
     flips = max(_FEWEST_FLIPS, min(_FLIPS, _MOST_FLIPPED // len(moved)))
     total, met = fsum(moved), 0
     for _ in range(flips):

@@ -20,6 +20,8 @@ UNJUDGED = frozenset(("plan_handoff", "attachment", "slash_command"))
 """Kinds of turns that are nobody's words, and so have no sentiment."""
 TURNS_APART = 10
 """Later turns are one class."""
+LOW_N = 30
+"""A group of fewer labelled messages is marked as few (design/signals.md#sentiment-by-turn)."""
 PLATEAU = 5
 """The turn from which the rate is one figure, and that a session must reach to be in the cohort."""
 

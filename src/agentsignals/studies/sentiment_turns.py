@@ -7,12 +7,12 @@ from math import inf
 from typing import Any
 
 from agentsignals.analysis.charts import by_position
-from agentsignals.analysis.clusters import LOW_N, PlacedShare
+from agentsignals.analysis.clusters import PlacedShare
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import chart, drawn, table
 from agentsignals.analysis.labelled import QUERIES, Labelled, labelled, unlabelled
 from agentsignals.analysis.study import Chart, Inputs, Outcome, Row, Study, Table
-from agentsignals.stats.sentiment_counts import PLATEAU, bands, negative_at
+from agentsignals.stats.sentiment_counts import LOW_N, PLATEAU, bands, negative_at
 
 _Curve = list[tuple[str, PlacedShare]]
 _ALL, _COHORT = "all sessions", f"sessions that reach turn {PLATEAU}"

@@ -12,7 +12,7 @@ from agentsignals.analysis.clusters import placed_median, share_of
 from agentsignals.analysis.distributions import COUNTS, histogram_chart, quantile_columns, quantiles
 from agentsignals.analysis.grouped import bar, chart, drawn, ranked, table, tally
 from agentsignals.analysis.places import by_session
-from agentsignals.analysis.study import Chart, Inputs, Outcome, Row, Study
+from agentsignals.analysis.study import Chart, Inputs, Outcome, Row, Study, Table
 
 _CALLS, _FILES, _LANGUAGE = "chat.tool_calls_per_turn", "chat.file_types_touched", "chat.prompt_language"
 _MOST_TYPES = 15
@@ -70,19 +70,19 @@ def _outcome(inputs: Inputs) -> Outcome:
         "A prompt's calls are those until the next prompt, waiting for none: a prompt queued while the agent works"
         " takes over the calls that follow it.",
     ]
-    sizes = table(
+    return Outcome([f for f in findings if f.n], [_sizes(of_turns, of_calls)], charts, limits)
+
+
+def _sizes(turns: list[int], calls: list[int]) -> Table:
+    named = (("prompts in a session", turns), ("tool calls for a prompt", calls))
+    return table(
         "usage.sizes",
         "Sizes",
         f"of | n:count | {quantile_columns('number')} | p99 99%:count",
-        [
-            [name, len(values), *quantiles(values), _at(values, 0.99)]
-            for name, values in (("prompts in a session", of_turns), ("tool calls for a prompt", of_calls))
-            if values
-        ],
+        [[name, len(values), *quantiles(values), _at(values, 0.99)] for name, values in named if values],
         n=len(turns),
         of="sessions with a prompt",
     )
-    return Outcome([f for f in findings if f.n], [sizes], charts, limits)
 
 
 def _at(values: list[int], share: float) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 
 from agentsignals.catalog import Measured, ratio, signal
 from agentsignals.model import Absent, EventKind
+from agentsignals.stats.quantiles import median
 from agentsignals.views.evidence import Evidence
 from agentsignals.views.session import SessionView
 from agentsignals.words.text import estimate_tokens
@@ -123,9 +124,10 @@ def session_length_events(view: SessionView, why: Evidence) -> Measured:
 )
 def median_session_length_events(session_length_events: Sequence[int]) -> Measured | Absent:
     """Median over sessions of the number of events."""
-    if not session_length_events:
+    middle = median(session_length_events)
+    if middle is None:
         return Absent("not_applicable", "no_sessions")
-    return Measured(float(_median(session_length_events)), {"n": len(session_length_events)})
+    return Measured(float(middle), {"n": len(session_length_events)})
 
 
 @signal(
@@ -162,7 +164,7 @@ def cost_per_session(
     if not session_cost_usd:
         return Absent("not_computable", "no_costs")
     detail = {
-        "median": _median(session_cost_usd),
+        "median": median(session_cost_usd),
         "n": len(session_cost_usd),
         "n_null": max(len(session_length_events) - len(session_cost_usd), 0),
         "main_thread_mean": _mean(cost_usd) if cost_usd else None,
@@ -227,12 +229,6 @@ def share_messages_le_20_chars(short_messages: Sequence[dict[str, int]]) -> Meas
 # The module `statistics` would take longer to load than all signals take to be declared.
 def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
-
-
-def _median(values: Sequence[float]) -> float:
-    ordered = sorted(values)
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
 def _entropy(counts: Iterable[int]) -> float:

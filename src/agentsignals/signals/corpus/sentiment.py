@@ -15,13 +15,20 @@ from agentsignals.model import Absent, Label, Turn
 from agentsignals.stats import sentiment_counts as counts
 from agentsignals.stats.agreement import agreement
 from agentsignals.stats.proportions import wilson
-from agentsignals.stats.sentiment_counts import NEGATIVE, NEUTRAL, POSITIVE, UNJUDGED, Conversation, Message, Part
+from agentsignals.stats.sentiment_counts import (
+    LOW_N,
+    NEGATIVE,
+    NEUTRAL,
+    POSITIVE,
+    UNJUDGED,
+    Conversation,
+    Message,
+    Part,
+)
 from agentsignals.views.evidence import Evidence
 from agentsignals.views.session import SessionView
 
 _NO_LABEL = Absent("backend_disabled", "no sentiment label")
-LOW_N = 30
-"""A point of the curve that rests on fewer messages is flagged (design/signals.md#sentiment-by-turn)."""
 ENOUGH = 100
 """Models with fewer messages are left out (agent-traces)."""
 _Said = dict[str, dict[str, Any]]

@@ -14,8 +14,8 @@ from typing import Any
 from msgspec import Struct
 
 from agentsignals.model import Absent
+from agentsignals.stats.estimates import SEED
 
-SEED = 20260302
 STARTS = 10
 """K-means begins anew so often, and the best end counts."""
 MOST = 4000

@@ -1,0 +1,216 @@
+"""What holds of every study, whatever it asks: on the demo, on a store of one session, and on an empty one. A study is
+tested here from the moment it is registered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, get_args
+
+import msgspec
+import pytest
+
+from agentsignals.analysis import STUDIES, study
+from agentsignals.analysis.figures import MISSING
+from agentsignals.analysis.grouped import chart, columns, count, middle, pooled, ranked, share, table
+from agentsignals.analysis.study import Chart, Column, Finding, Inputs, Kind, Outcome, Study, Versions
+from agentsignals.report import data, markdown, words
+from agentsignals.report.document import Document, document
+from agentsignals.report.inputs import Reader
+from agentsignals.report.names import beginnings
+from agentsignals.store import Store
+from tests.analysis.stores import store_of
+from tests.build import call, say, session, user
+
+STORES = ("demo", "single", "empty")
+
+
+@pytest.fixture(scope="module")
+def stores(demo_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Store]:
+    folder = tmp_path_factory.mktemp("stores")
+    alone = session(
+        user("please mend the parser"),
+        call("Read", path="a.py"),
+        call("Bash", command="false", status="error"),
+        call("Edit", path="a.py"),
+        say("done"),
+        session_id="alone",
+    )
+    return {
+        "demo": Store(demo_folder / "store"),
+        "single": store_of(folder / "single", alone),
+        "empty": Store(folder / "empty", create=True),
+    }
+
+
+@cache
+def outcomes(folder: Path) -> dict[str, Outcome]:
+    declared = [study(name) for name in STUDIES]
+    reader = Reader(Store(folder), declared)
+    return {one.name: one.run(reader.inputs(one)) for one in declared}
+
+
+@pytest.fixture(params=STORES)
+def of_store(request: pytest.FixtureRequest, stores: dict[str, Store]) -> dict[str, Outcome]:
+    """What every study finds in one of the stores; that none fails, by zero or otherwise, is the first thing asked."""
+    return outcomes(stores[request.param].folder)
+
+
+def findings(outcomes: dict[str, Outcome]) -> Iterator[Finding]:
+    for one in outcomes.values():
+        yield from one.findings
+
+
+def test_a_finding_can_be_quoted(of_store: dict[str, Outcome]) -> None:
+    ids = [finding.id for finding in findings(of_store)]
+    assert len(ids) == len(set(ids))
+    for finding in findings(of_store):
+        assert finding.title and finding.unit and finding.of and finding.versions is not None, finding.id
+        assert type(finding.n) is int and finding.n >= 0, finding.id
+        assert finding.kind in get_args(Kind), finding.id
+        assert finding.command.startswith(("agentsignals query ", "agentsignals report --study ")), finding.id
+
+
+def test_nothing_observed_is_no_value_or_a_count_of_none(of_store: dict[str, Outcome]) -> None:
+    for finding in findings(of_store):
+        if not finding.n:
+            assert finding.value in (None, 0) and finding.interval is None, finding.id
+
+
+def test_an_interval_holds_its_value_and_a_share_lies_between_none_and_all(of_store: dict[str, Outcome]) -> None:
+    for finding in findings(of_store):
+        if finding.interval is not None:
+            assert finding.interval[0] <= finding.value <= finding.interval[1], finding.id  # type: ignore[operator]
+        if finding.kind == "share" and finding.value is not None and finding.id != "agents.output_input":
+            assert 0 <= finding.value <= 1, finding.id  # type: ignore[operator]
+
+
+def test_a_figure_of_places_says_what_its_interval_rests_on(of_store: dict[str, Outcome]) -> None:
+    """Those that draw places anew, or too few sessions: the caveat stands in the finding."""
+    with_caveat = [f for f in findings(of_store) if "the interval draws" in f.note or "fewer than" in f.note]
+    drawn = {"recovery.again", "transitions.same", "tool_categories.looking", "friction.interrupted", "usage.english"}
+    assert {f.id for f in with_caveat} >= drawn & {f.id for f in findings(of_store)}
+
+
+def test_a_row_has_a_cell_a_column_and_an_end_of_an_interval_its_value_between(of_store: dict[str, Outcome]) -> None:
+    for one in of_store.values():
+        for made in one.tables:
+            keys = [column.key for column in made.columns]
+            assert made.n > 0 and made.of and made.rows, made.id
+            assert len(keys) == len(set(keys)) and all(column.label for column in made.columns), made.id
+            assert {column.kind for column in made.columns} <= set(get_args(Kind)), made.id
+            assert all(len(row) == len(keys) for row in made.rows), made.id
+            if "low" in keys:
+                at = keys.index("low")
+                for row in made.rows:
+                    low, high = row[at], row[at + 1]
+                    assert (low is None) == (high is None) and (low is None or low <= high), made.id
+
+
+def test_a_chart_has_marks_and_words_and_each_mark_lies_in_its_interval(of_store: dict[str, Outcome]) -> None:
+    for one in of_store.values():
+        for made in one.charts:
+            marks = made.spec["data"]["values"]
+            assert made.n > 0 and made.of and made.says and marks, made.id
+            for mark in marks:
+                assert mark["tip"], made.id
+                if mark.get("low") is not None and "value" in mark:
+                    assert mark["low"] <= mark["value"] <= mark["high"], made.id
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_text_and_json_say_the_same(name: str, stores: dict[str, Store]) -> None:
+    """Of every finding the title, figure, unit, interval, n and caveat, of every table the head and the cells."""
+    store = stores[name]
+    made: Document = document(store)
+    text = markdown.render(made, beginnings(store.manifest.sessions))
+    plain = json.loads(data.render(made))
+    assert plain["sections"]
+    for section in plain["sections"]:
+        for raw in section["findings"]:
+            finding = msgspec.convert(raw, Finding)
+            figure = f"{words.value_of(finding)} {words.unit_of(finding)}".rstrip()
+            cells = (finding.title, figure, words.interval_of(finding), f"{finding.n:,} {finding.of}", finding.note)
+            assert f"| {' | '.join(map(markdown.escaped, cells))} |" in text, finding.id
+            assert f"| `{finding.id}` | {markdown.code(finding.command)} |" in text
+        for raw in section["tables"]:
+            assert f"### {raw['title']}" in text and all(len(row) == len(raw["columns"]) for row in raw["rows"])
+            heads = " | ".join(column["label"] for column in raw["columns"])
+            assert f"| {heads} |" in text, raw["id"]
+
+
+# -- the layer ---------------------------------------------------------------------------------------------------------
+
+
+def test_columns_are_written_in_a_line() -> None:
+    assert columns("agent | n sessions:count | rate of them, failed:share | ends:share") == (
+        Column("agent", "agent"),
+        Column("n", "sessions", "count"),
+        Column("rate", "of them, failed", "share"),
+        Column("low", "95% from", "share"),
+        Column("high", "to", "share"),
+    )
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2])
+def test_a_chart_of_too_few_marks_is_none(rows: int) -> None:
+    marks = [{"tip": f"mark {n}"} for n in range(rows)]
+    made = chart("c", "C", marks, {}, n=rows, of="marks", fewest=2)
+    assert (made is None) == (rows < 2)
+    assert made is None or (isinstance(made, Chart) and made.says == "mark 0; mark 1")
+
+
+@pytest.mark.parametrize(
+    ("estimate", "value", "n", "has_interval"),
+    [
+        (count(3, 7), 3, 7, False),
+        (count(None, 0), None, 0, False),
+        (share(0, 0), None, 0, False),
+        (share(1, 4), 0.25, 4, True),
+        (pooled([]), None, 0, False),
+        (pooled([(1, 0)]), None, 0, False),
+        (pooled([(1, 2), (1, 6)]), 0.25, 8, True),
+        (pooled([(6, 2)] * 6, is_share=False), 3, 12, True),
+        (pooled([(6, 2)] * 5, is_share=False), 3, 10, False),
+        (middle([]), None, 0, False),
+        (middle([1, 2, 3, 4, 5]), 3, 5, False),
+        (middle([1, 2, 3, 4, 5, 6]), 3.5, 6, True),
+    ],
+)
+def test_an_estimate_of_nothing_has_no_value_and_of_few_no_interval(
+    estimate: Any, value: float | None, n: int, has_interval: bool
+) -> None:
+    assert (estimate.value, estimate.n, estimate.interval is not None) == (value, n, has_interval)
+    assert estimate.ends == (estimate.interval or (None, None))
+
+
+def test_finding_mark_and_cells_of_an_estimate_are_one_figure() -> None:
+    estimate = share(1, 4)
+    finding = estimate.finding("a.b", "B", "calls", "a caveat", sql="SELECT 1")
+    mark = estimate.mark("b", estimate.words("calls"), at="1")
+    assert (finding.value, finding.interval) == (mark["value"], (mark["low"], mark["high"])) == (0.25, estimate.ends)
+    assert (finding.unit, finding.command, finding.note) == (
+        "share of calls",
+        'agentsignals query "SELECT 1"',
+        "a caveat",
+    )
+    assert (mark["tip"], mark["at"]) == ("1 of 4 calls, 25.0%", "1")
+
+
+def test_a_study_stamps_its_findings_and_shows_no_empty_table() -> None:
+    bare = count(1, 1).finding("toy.one", "One", "things", unit="things")
+    tables = [table("toy.t", "T", "a", [], n=0, of="things"), table("toy.u", "U", "a", [["x"]], n=1, of="things")]
+    toy = Study(
+        name="toy", title="Toy", question="?", queries={}, function=lambda _: Outcome([bare], list(tables), [], [])
+    )
+    ran = toy.run(Inputs({}, Versions(1), context="eval"))
+    assert ran.findings[0].command == "agentsignals report --context eval --study toy -o toy.json"
+    assert ran.findings[0].versions == Versions(1)
+    assert [made.id for made in ran.tables] == ["toy.u"]
+
+
+def test_equal_counts_are_in_the_order_of_their_names() -> None:
+    assert ranked({"b": 1, "c": 2, "a": 1}) == [("c", 2), ("a", 1), ("b", 1)]
+    assert words.interval_of(count(1, 1).finding("a.b", "B", "c")) == MISSING
