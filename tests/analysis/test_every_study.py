@@ -14,7 +14,18 @@ import pytest
 
 from agentsignals.analysis import STUDIES, study
 from agentsignals.analysis.figures import MISSING
-from agentsignals.analysis.grouped import chart, columns, count, middle, pooled, ranked, share, table
+from agentsignals.analysis.grouped import (
+    MOST_BEHIND,
+    behind,
+    chart,
+    columns,
+    count,
+    middle,
+    pooled,
+    ranked,
+    share,
+    table,
+)
 from agentsignals.analysis.study import Chart, Column, Finding, Inputs, Kind, Outcome, Study, Versions
 from agentsignals.report import data, markdown, words
 from agentsignals.report.document import Document, document
@@ -92,6 +103,19 @@ def test_a_figure_of_places_says_what_its_interval_rests_on(of_store: dict[str, 
     with_caveat = [f for f in findings(of_store) if "the interval draws" in f.note or "fewer than" in f.note]
     drawn = {"recovery.again", "transitions.same", "tool_categories.looking", "friction.interrupted", "usage.english"}
     assert {f.id for f in with_caveat} >= drawn & {f.id for f in findings(of_store)}
+
+
+def test_a_finding_names_the_sessions_that_make_most_of_it(of_store: dict[str, Outcome]) -> None:
+    for finding in findings(of_store):
+        assert len(finding.sessions) <= MOST_BEHIND and finding.caveat in finding.note, finding.id
+        if finding.id in ("errors.rate", "recovery.again", "usage.without_call", "oversight.refused_calls"):
+            assert bool(finding.sessions) == bool(finding.value), finding.id
+
+
+def test_sessions_behind_a_figure_are_those_with_the_largest_parts() -> None:
+    parts = [("b", 1), ("a", 1), ("none", 0), *((f"s{n}", n) for n in range(2, 6)), ("b", 1)]
+    assert behind(parts) == ("s5", "s4", "s3", "b", "s2")
+    assert behind([("none", 0)]) == ()
 
 
 def test_a_row_has_a_cell_a_column_and_an_end_of_an_interval_its_value_between(of_store: dict[str, Outcome]) -> None:

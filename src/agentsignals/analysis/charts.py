@@ -145,10 +145,7 @@ def lines(rows: Sequence[Row], title: str, kind: Kind, names: Sequence[str], spa
         },
         layer=[
             {"mark": {"type": "line", "strokeWidth": 2}, "encoding": {"detail": {"field": "name"}}},
-            {
-                "mark": {"type": "point", "filled": True, "size": 14},
-                "encoding": {"description": _TIP},
-            },
+            {"mark": {"type": "point", "filled": True, "size": 14}, "encoding": {"description": _TIP}},
         ],
     )
 
@@ -168,10 +165,7 @@ def by_position(rows: Sequence[Row], across: str, title: str, names: Sequence[st
                 "mark": {"type": "rule", "strokeWidth": 2},
                 "encoding": {"y": {**y, "field": "low"}, "y2": {"field": "high"}},
             },
-            {
-                "mark": {"type": "point", "filled": True, "size": 60},
-                "encoding": {"y": y, "shape": _colour(names)},
-            },
+            {"mark": {"type": "point", "filled": True, "size": 60}, "encoding": {"y": y, "shape": _colour(names)}},
         ],
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from agentsignals.analysis.grouped import Estimate
+from agentsignals.analysis.grouped import Estimate, behind
 from agentsignals.analysis.study import Kind, Row
 from agentsignals.stats.estimates import (
     FEWEST_CLUSTERS,
@@ -62,6 +62,7 @@ def placed_share(parts: Iterable[Part], places: Mapping[str, str], drawn: str = 
         k=k,
         interval=interval,
         note=note,
+        sessions=behind((s, k) for s, k, _ in counted) if drawn == "sessions" else (),
         places=by_place,
         known_places=known_places,
     )

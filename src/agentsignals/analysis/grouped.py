@@ -8,8 +8,8 @@ A study declares its question, its SQL and its words; how a figure gets its inte
   can't differ.
 * `table` takes its columns as one line, `table_chart` its marks and their specification; without a row or a mark there
   is neither.
-* A finding is data: figure, unit, interval, n, caveat, the command that makes it again. Whatever ranks or quotes
-  findings reads these fields and no text.
+* A finding is data: figure, unit, interval, n, caveat, the sessions that make most of it, the command that makes it
+  again. Whatever ranks or quotes findings reads these fields and no text.
 
 Rows are grouped by `by`, counted by `tally` and put in order by `ranked`: most first, equal ones by name.
 """
@@ -27,6 +27,8 @@ from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.study import Chart, Column, Finding, Kind, Row, Table, again
 from agentsignals.stats.estimates import Interval, median, median_interval, ratio_interval, share_interval, wilson
 
+MOST_BEHIND = 5
+"""Sessions that a finding names (this project's choice: a screen of them)."""
 INTERVAL_NOTE = "the line is the 95% interval"
 Pair = tuple[float, float]
 """Numerator and denominator of a session."""
@@ -43,6 +45,8 @@ class Estimate(Struct, frozen=True, kw_only=True):
     interval: Interval | None = None
     note: str = ""
     """What the interval rests on, and what speaks against it."""
+    sessions: tuple[str, ...] = ()
+    """Those that make most of it."""
 
     @property
     def ends(self) -> tuple[float | None, float | None]:
@@ -54,7 +58,8 @@ class Estimate(Struct, frozen=True, kw_only=True):
         Of a share the unit is a `share of` what it is of, unless `more` says otherwise.
         """
         caveats = "; ".join(part for part in (note, self.note) if part)
-        base = {"unit": f"share of {of}", "command": again(sql) if sql else "", "kind": self.kind}
+        base: dict[str, Any] = {"unit": f"share of {of}", "command": again(sql) if sql else "", "kind": self.kind}
+        base |= {"caveat": self.note, "sessions": self.sessions}
         return Finding(
             id=id,
             title=title,
@@ -87,13 +92,14 @@ def share(k: int, n: int) -> Estimate:
     return Estimate(value=k / n if n else None, n=n, k=k, interval=wilson(k, n))
 
 
-def pooled(pairs: Iterable[Pair], *, is_share: bool = True) -> Estimate:
-    """Sum over sum of one pair a session. `is_share`: the numerator is part of the denominator."""
+def pooled(pairs: Iterable[Pair], *, is_share: bool = True, sessions: tuple[str, ...] = ()) -> Estimate:
+    """Sum over sum of one pair a session. `is_share`: the numerator is part of the denominator. `sessions`: those that
+    make most of it."""
     clusters = list(pairs)
     interval = share_interval(clusters) if is_share else ratio_interval(clusters)
     kind: Kind = "share" if is_share else "number"
     k, n = fsum(k for k, _ in clusters), fsum(n for _, n in clusters)
-    return Estimate(value=k / n if n else None, n=n, k=k, interval=interval, kind=kind)
+    return Estimate(value=k / n if n else None, n=n, k=k, interval=interval, kind=kind, sessions=sessions)
 
 
 def middle(values: Sequence[float], kind: Kind = "number") -> Estimate:
@@ -132,6 +138,14 @@ def session_pairs(rows: Iterable[Row], holds: Callable[[Row], float], weight: st
         pair[0] += row[weight] * holds(row)
         pair[1] += row[weight]
     return [(k, n) for k, n in pairs.values()]
+
+
+def behind(parts: Iterable[tuple[str, float]]) -> tuple[str, ...]:
+    """The sessions that make most of a sum over (session, part); those without a part are not behind it."""
+    counted: dict[str, float] = {}
+    for session_id, part in parts:
+        counted[session_id] = counted.get(session_id, 0) + part
+    return tuple(session_id for session_id, part in ranked(counted)[:MOST_BEHIND] if part > 0)
 
 
 def ranked(counted: Mapping[Any, Any]) -> list[tuple[Any, Any]]:

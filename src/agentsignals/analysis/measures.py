@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from agentsignals.analysis import rows as sql
-from agentsignals.analysis.grouped import Pair, middle, pooled, ranked
+from agentsignals.analysis.grouped import Pair, behind, middle, pooled, ranked
 from agentsignals.analysis.study import Finding, Inputs, Row
 
 MOST_AGENTS = 5
@@ -51,7 +51,8 @@ def pooled_finding(  # noqa: PLR0913  (a finding's words, in the order they are 
     pairs = pairs_of(of_signal(inputs, path))
     sessions = f"over {len(pairs):,} sessions" if pairs else _without(inputs, path)
     notes = "; ".join(part for part in (sessions, note) if part)
-    estimate = pooled(pairs, is_share=is_share)
+    most = behind((row["session_id"], row["num"] or 0) for row in of_signal(inputs, path))
+    estimate = pooled(pairs, is_share=is_share, sessions=most)
     return estimate.finding(id, title, of, notes, sql=sql.pooled(path), signals=(path,), **more)
 
 

@@ -60,6 +60,11 @@ class Finding(Struct, frozen=True, kw_only=True):
     priced: bool = False
     """Whether it rests on prices."""
     note: str = ""
+    """What a reader has to know beside the figure, `caveat` at its end."""
+    caveat: str = ""
+    """What the interval rests on, and what speaks against the figure."""
+    sessions: tuple[str, ...] = ()
+    """Those that make most of a share or a ratio, at most `grouped.MOST_BEHIND`: where to look first."""
     headline: bool = False
     versions: Versions | None = None
 

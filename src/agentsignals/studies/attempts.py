@@ -10,16 +10,7 @@ from typing import Any, NamedTuple
 from agentsignals.analysis.charts import bars, dots
 from agentsignals.analysis.clusters import DOMINANT
 from agentsignals.analysis.figures import formatted
-from agentsignals.analysis.grouped import (
-    INTERVAL_NOTE,
-    Estimate,
-    bar,
-    chart,
-    count,
-    drawn,
-    pooled,
-    table,
-)
+from agentsignals.analysis.grouped import INTERVAL_NOTE, Estimate, bar, chart, count, drawn, pooled, table
 from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study, Table
 
 _LABEL, _LOCALIZED, _PRECISE = (

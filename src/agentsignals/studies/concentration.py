@@ -125,8 +125,6 @@ STUDY = Study(
     place=130,
     title="Concentration",
     question="How much of what was read lies in one place?",
-    queries={
-        "sessions": f"SELECT session_id, agent, model, repo, cwd, {STARTED} FROM sessions ORDER BY session_id",
-    },
+    queries={"sessions": f"SELECT session_id, agent, model, repo, cwd, {STARTED} FROM sessions ORDER BY session_id"},
     function=_outcome,
 )

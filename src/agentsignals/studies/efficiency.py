@@ -233,13 +233,7 @@ STUDY = Study(
     place=220,
     title="Efficiency",
     question="What do a hundred committed lines take?",
-    queries={
-        "sessions": sql.PLACED,
-        "modes": MODES,
-        "effort": _EFFORT,
-        "replayed": _REPLAYED,
-        "recorded": _RECORDED,
-    },
+    queries={"sessions": sql.PLACED, "modes": MODES, "effort": _EFFORT, "replayed": _REPLAYED, "recorded": _RECORDED},
     function=_outcome,
     context="product",
 )

@@ -26,11 +26,7 @@ from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, St
 
 _RATE = "user.tool_error_rate"
 _RECOVERY = "corpus.error_recovery_rate"
-_UNANSWERED = {
-    "rejected": "Calls the person refused",
-    "cancelled": "Calls cancelled",
-    "none": "Calls without a result",
-}
+_UNANSWERED = {"rejected": "Calls the person refused", "cancelled": "Calls cancelled", "none": "Calls without a result"}
 
 
 def _outcome(inputs: Inputs) -> Outcome:
@@ -42,7 +38,7 @@ def _outcome(inputs: Inputs) -> Outcome:
     charts = drawn(_rates("class", by_class, n), _rates("agent", _by(answered, "agent"), n), _kinds(failed))
     limits = [
         "Agents flag failure differently, and some errors are probes (does this file exist?): an error rate compares"
-        " sessions of one agent, and is no measure of skill.",
+        " sessions of one agent, and is no measure of skill."
     ]
     return Outcome(_findings(inputs), [_classes(by_class, n), _errors(failed)], charts, limits)
 

@@ -24,10 +24,7 @@ INTENTS = {
 """Percent of SWE-chat's prompts, labelled by a model (Figure 19a)."""
 PERSONAS = {"nitpicker": 39.7, "vague_requester": 33.5, "other": 19.9, "mind_changer": 7.0}
 """Percent of SWE-chat's sessions, labelled by a model (Figure 24)."""
-ACTIVITIES = {
-    "writing": ("create_new_code", "refactor", "connect"),
-    "reviewing": ("understand", "test"),
-}
+ACTIVITIES = {"writing": ("create_new_code", "refactor", "connect"), "reviewing": ("understand", "test")}
 """SWE-chat's two kinds of development (Figure 32); debugging and Git are neither."""
 _ENOUGH = 0.5
 _BY_WORDS = (

@@ -42,9 +42,7 @@ def _outcome(inputs: Inputs) -> Outcome:
         of="messages",
         note="agent-traces calls 20 characters short: approval, continuation, a short imperative",
     )
-    limits = [
-        "Pasted text counts as written: the longest messages are mostly pastes.",
-    ]
+    limits = ["Pasted text counts as written: the longest messages are mostly pastes."]
     tables = [_by_agent(rows), _common(common, messages)]
     return Outcome([typical, _most_common(common, messages)], tables, drawn(lengths), limits)
 

@@ -44,7 +44,7 @@ def _outcome(inputs: Inputs) -> Outcome:
     title = "How sessions ended, and how that is known"
     limits = [
         "A session without a verdict did not fail: nothing was committed in sight, and nobody said a word. Where"
-        " commits are not recorded, most sessions end there.",
+        " commits are not recorded, most sessions end there."
     ]
     kinds = chart("outcomes.kinds", title, marks, bars(marks, "sessions"), n=total, of=_OF)
     return Outcome(_findings(judged, len(inputs.rows["outcomes"])), [by_evidence], drawn(kinds), limits)

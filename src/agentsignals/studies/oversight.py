@@ -143,7 +143,7 @@ def _outcome(inputs: Inputs) -> Outcome:
     )
     limits = [
         "Not every agent logs an interruption, a refusal or a plan: an agent with none of them may just not say so."
-        " SWE-chat's figures are of Claude Code alone.",
+        " SWE-chat's figures are of Claude Code alone."
     ]
     tables = [_by_mode(rows, inputs.rows["modes"]), _by_agent(rows)]
     return Outcome([f for f in findings if f.n], tables, charts, limits)
@@ -246,11 +246,7 @@ STUDY = Study(
     place=190,
     title="Oversight",
     question="How do people keep an eye on what agents do?",
-    queries={
-        "sessions": sql.PLACED,
-        "modes": MODES,
-        "turns": _TURN_ROWS,
-    },
+    queries={"sessions": sql.PLACED, "modes": MODES, "turns": _TURN_ROWS},
     function=_outcome,
     context="product",
 )

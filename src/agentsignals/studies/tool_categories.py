@@ -60,7 +60,7 @@ def _outcome(inputs: Inputs) -> Outcome:
     shown = bars(marks, "share of calls", "share")
     limits = [
         "Shell commands are told apart by their first word alone: cd somewhere && git push is a file command here, as"
-        " in the paper. The paper prints the commonest words of each kind only.",
+        " in the paper. The paper prints the commonest words of each kind only."
     ]
     by_share = chart("tool_categories.shares", "Calls by kind", marks, shown, n=n, of=of)
     return Outcome([f for f in findings if f.n], [by_kind], drawn(by_share), limits)

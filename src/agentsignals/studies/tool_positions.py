@@ -43,7 +43,7 @@ def _outcome(inputs: Inputs) -> Outcome:
     )
     limits = [
         "A turn is interrupted when the person stopped it, refused a call, or queued a stop; where a trace does not say"
-        " so, it counts as finished.",
+        " so, it counts as finished."
     ]
     return Outcome([f for f in findings if f.n], [_ends(turns)], charts, limits)
 

@@ -61,7 +61,7 @@ def _outcome(inputs: Inputs) -> Outcome:
     places = by_session(inputs.rows["sessions"])
     limits = [
         "A style is a cut through a cloud: sessions at its edges could be in the next. Agents whose shell does what"
-        " others have tools for look like another style.",
+        " others have tools for look like another style."
     ]
     return Outcome(findings, [_table(profiles, rows, places)], drawn(_chart(profiles, classes, len(rows))), limits)
 

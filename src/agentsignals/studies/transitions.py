@@ -50,7 +50,7 @@ def _outcome(inputs: Inputs) -> Outcome:
     ]
     limits = [
         "Neighbours are calls in the order they were asked for; calls that an agent asks for at once follow each other"
-        " here, too. A pair says what came next, not why.",
+        " here, too. A pair says what came next, not why."
     ]
     tables = [_pairs(kinds), _thirds(inputs.rows["thirds"])]
     return Outcome([f for f in findings if f.n], tables, drawn(_matrix(classes)), limits)

@@ -68,7 +68,7 @@ def _outcome(inputs: Inputs) -> Outcome:
     )
     limits = [
         "A prompt's calls are those until the next prompt, waiting for none: a prompt queued while the agent works"
-        " takes over the calls that follow it.",
+        " takes over the calls that follow it."
     ]
     return Outcome([f for f in findings if f.n], [_sizes(of_turns, of_calls)], charts, limits)
 
