@@ -47,6 +47,7 @@ def run(options: argparse.Namespace) -> int:
     from agentsignals.cli.output import json_text
     from agentsignals.labels import annotation, gold, people
     from agentsignals.labels.tasks import task
+    from agentsignals.stats.estimates import SEED
     from agentsignals.store import Store
 
     if options.gold is not None and (options.sample is not None or options.seed is not None):
@@ -58,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
     if options.gold is not None:
         rows = gold.read(options.gold, wanted, unlabelled=True).rows
     else:
-        seed = options.seed if options.seed is not None else people.SEED
+        seed = options.seed if options.seed is not None else SEED
         rows = people.sample(store, wanted, options.sample or people.SIZE, seed=seed)
     summary = annotation.annotate(store, wanted, labeller, rows, _Terminal(), _transcripts(store, wanted))
     print(json_text(summary) if options.json else _text(summary, wanted))

@@ -141,6 +141,7 @@ def _take(options: argparse.Namespace, wanted: Task) -> int:
 def _export(options: argparse.Namespace, wanted: Task) -> int:
     from agentsignals.cli.output import json_text
     from agentsignals.labels import gold, people
+    from agentsignals.stats.estimates import SEED
     from agentsignals.store import Store
 
     rows = people.sample(
@@ -149,7 +150,7 @@ def _export(options: argparse.Namespace, wanted: Task) -> int:
         options.sample or people.SIZE,
         where=options.where,
         by=options.by or _DEFAULT,
-        seed=options.seed if options.seed is not None else people.SEED,
+        seed=options.seed if options.seed is not None else SEED,
         mask=not options.no_redact,
     )
     n = gold.write(options.gold, rows, masked=not options.no_redact)

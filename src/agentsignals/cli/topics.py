@@ -55,7 +55,7 @@ def is_about(options: argparse.Namespace) -> bool:
 def run(options: argparse.Namespace) -> int:
     """Finds topics, and says which."""
     from agentsignals.cli.output import json_text
-    from agentsignals.stats.grouping import SEED
+    from agentsignals.stats.estimates import SEED
     from agentsignals.store import Store
     from agentsignals.topics import label_topics
 

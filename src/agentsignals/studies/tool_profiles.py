@@ -16,7 +16,8 @@ from agentsignals.analysis.grouped import chart, count, drawn, listing, table
 from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Chart, Inputs, Outcome, Row, Study, Table
 from agentsignals.model import Absent
-from agentsignals.stats.grouping import INSTALL, MISSING, MOST, SEED, Groups, grouped
+from agentsignals.stats.estimates import SEED
+from agentsignals.stats.grouping import INSTALL, MISSING, MOST, Groups, grouped
 
 _MIX = "corpus.tool_class_mix"
 FEWEST_CALLS, FEWEST, MOST_PROFILES = 10, 30, 8

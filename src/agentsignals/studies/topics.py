@@ -14,12 +14,11 @@ from agentsignals.analysis.places import by_session
 from agentsignals.analysis.prompt_words import Kept, Prompt
 from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study, Table
 from agentsignals.model import Absent
-from agentsignals.stats.estimates import median
+from agentsignals.stats.estimates import SEED, median
 from agentsignals.stats.grouping import (
     INSTALL,
     MISSING,
     NOISE,
-    SEED,
     Groups,
     naming_words,
     settled,

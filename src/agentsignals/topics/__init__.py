@@ -19,7 +19,8 @@ from agentsignals.labels.answers import now
 from agentsignals.labels.labellers import Labeller
 from agentsignals.labels.task import mark
 from agentsignals.model import Absent, Label
-from agentsignals.stats.grouping import INSTALL, MISSING, NOISE, SEED, naming_words, words_of
+from agentsignals.stats.estimates import SEED
+from agentsignals.stats.grouping import INSTALL, MISSING, NOISE, naming_words, words_of
 from agentsignals.store import Store, labels
 from agentsignals.store.labels import LabelRow
 from agentsignals.topics.clusters import Clusters, clustered
