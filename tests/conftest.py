@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +14,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "sessions"
+
+# Hundreds of processes begin here, and each would compile hundreds of modules anew.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # A busy machine is no defect of what is tested: neither one slow example nor slow drawing fails a test.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])

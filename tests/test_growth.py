@@ -13,13 +13,14 @@ from agentsignals.formats import Input, formats
 from agentsignals.model import Artifact, Edit
 from tests.long_sessions import FORMATS
 from tests.long_shapes import SHAPES
+from tests.quick import some
 
 TURNS, TIMES, MOST = 60, 8, 12
 """A step that grows with the square would take 64 times as long; half more than in proportion is left for a busy
 machine and what grows with the root. `benchmarks/growth.py` looks at 4,000 and 16,000 turns."""
 
 
-@pytest.mark.parametrize("name", sorted(FORMATS))
+@pytest.mark.parametrize("name", some(sorted(FORMATS), 3))
 def test_eight_times_the_turns_take_some_eight_times_as_long(name: str) -> None:
     short, long = spent(name, TURNS)[ALL], spent(name, TURNS * TIMES)[ALL]
     assert long <= MOST * max(short, 0.02), f"{short:.3f} s, then {long:.3f} s"

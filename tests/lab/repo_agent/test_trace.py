@@ -73,6 +73,7 @@ def test_an_interrupted_run_that_goes_on_holds_what_a_whole_one_holds(tmp_path: 
     assert content(tmp_path / "cut") == content(tmp_path / "whole")
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_and_holds_what_a_whole_one_holds(tmp_path: Path) -> None:
     script = textwrap.dedent(
         """

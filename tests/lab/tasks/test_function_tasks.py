@@ -15,6 +15,7 @@ from agentsignals.lab.evaluation.hardcoding import hardcoding
 from agentsignals.lab.evaluation.running import Confinement, agrees, run_cases
 from agentsignals.lab.tasks import PUBLISHED, Case, Task, examples, hardcoded, task, tasks, variant, words
 from agentsignals.lab.tasks.variants import changed
+from tests.quick import some
 
 ALL = tasks()
 NAMES = [one.id for one in ALL]
@@ -40,7 +41,7 @@ def test_there_are_at_least_sixty_with_the_published_names_among_them() -> None:
     assert len({one.family for one in ALL}) == 8
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", some(NAMES, 8))
 def test_a_reference_solution_passes_everything_in_the_sandbox(name: str) -> None:
     (one,) = tasks([name])
     found = evaluate(one, f"```python\n{one.reference}```", Confinement())

@@ -1,0 +1,13 @@
+"""Which cases of a long table `make test` runs; the others are marked slow, for `make test-slow` and CI."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+
+def some(cases: Iterable[Any], every: int) -> list[Any]:
+    """The cases of a table whose rows all hold the same behaviour: every so many-th is quick, from the first."""
+    return [case if n % every == 0 else pytest.param(case, marks=pytest.mark.slow) for n, case in enumerate(cases)]
