@@ -1,0 +1,188 @@
+"""Thresholds at their edge, with the number written out: the last value on one side, and the first on the other."""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentsignals.analysis.baseline import decode
+from agentsignals.analysis.rolling import rolling
+from agentsignals.errors import BaselineError, SourceError
+from agentsignals.export import by_name
+from agentsignals.formats import Input
+from agentsignals.formats.atif import FORMAT as ATIF
+from agentsignals.formats.figures import amount, count
+from agentsignals.formats.outcome import exit_code
+from agentsignals.ingest.collection.places import candidates
+from agentsignals.labels.rules import Rules
+from agentsignals.labels.tasks import task
+from agentsignals.labels.transcript import tokens
+from agentsignals.model import Artifact
+from agentsignals.model.times import logged_ms
+from agentsignals.redaction import redacted
+from agentsignals.report.words import n_of
+from agentsignals.shell.tokens import simples
+from agentsignals.stats.paired import sign_flip
+from agentsignals.store import tables
+from agentsignals.views.history import prints
+from agentsignals.words.lexicon import is_english
+from tests.build import call, session, user, view
+from tests.inspect_logs import archive, sample
+from tests.signals.ask import detail
+from tests.test_inspect_log import read as read_log
+from tests.test_swe_agent import document, step
+from tests.test_swe_agent import read as read_swe
+
+AGENT = {"agent": {"name": "a", "version": "1"}}
+SPREAD: dict[str, Any] = {
+    "signal": "corpus.autonomy_ratio", "version": 1, "n": 5, "mean": 1.0, "sd": 1.0, "quantiles": [1, 1, 1, 1, 1],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("mean", "is_one"), [(1e12, True), (1.01e12, False), (-1e12, True), (-1.01e12, False)])
+def test_the_largest_figure_of_a_baseline(mean: float, is_one: bool) -> None:
+    facts = {"sessions": 9, "places": 1, "largest_place": 1.0, "labels_mark": "", "negative_by_turn": []}
+    whole = {"form": 1, "context": "product", **facts, "measures": [{**SPREAD, "mean": mean}]}
+    if is_one:
+        assert decode(json.dumps(whole).encode(), "b.json").measures[0].mean == mean
+    else:
+        with pytest.raises(BaselineError, match="beyond all measure"):
+            decode(json.dumps(whole).encode(), "b.json")
+
+
+@pytest.mark.parametrize(("days", "points"), [(150, 150), (151, 76)])
+def test_a_chart_of_days_has_at_most_150_points(days: int, points: int) -> None:
+    first = datetime(2026, 1, 1, tzinfo=UTC)
+    assert len(list(rolling([(first + timedelta(days=n), n) for n in range(days)], 7))) == points
+
+
+def test_the_most_that_is_counted_of_tokens_and_dollars() -> None:
+    assert count(100_000_000_000) == 100_000_000_000 and math.isnan(count(100_000_000_001) or 0)
+    assert amount(1_000_000) == 1e6 and math.isnan(amount(1_000_000.5) or 0)
+
+
+def test_the_last_moment_that_is_a_time_is_the_end_of_2099() -> None:
+    def began(at: str) -> int | None:
+        steps = [{"step_id": 1, "timestamp": at, "source": "user", "message": "go"}]
+        whole = {
+            "schema_version": "ATIF-v1.4",
+            "session_id": "s",
+            "agent": {"name": "a", "version": "1"},
+            "steps": steps,
+        }
+        data = json.dumps(whole).encode()
+        (made,) = ATIF.read(
+            [Input(data, Artifact(artifact_id="a", source="s", path="r", format="atif", sha256="", bytes=len(data)))]
+        ).sessions
+        return made.started_at
+
+    assert began("2099-12-31T23:59:59Z") == 4_102_444_799_000_000
+    assert began("2100-01-01T00:00:01Z") is None
+    assert began("2000-01-01T00:00:00Z") == 946_684_800_000_000
+    assert began("1999-12-31T23:59:59Z") is None
+    assert logged_ms(4_102_444_800_000) == 4_102_444_800_000_000
+
+
+def test_an_explanation_of_a_score_is_kept_to_600_characters() -> None:
+    text = "e" * 600
+    (part,) = read_log(archive(sample(scores={"match": {"value": "C", "explanation": f"{text}x"}}))).attempts
+    assert [said.text for said in part.said if "scored" in said.text] == [f"match scored 'C': {text}"]
+
+
+@pytest.mark.parametrize(("number", "is_read"), [(-(10**18), True), (-(10**19 - 1), True), (-(10**20 - 1), False)])
+def test_a_whole_number_has_20_characters_with_its_sign(number: int, is_read: bool) -> None:
+    """A record that is odd besides (half a surrogate pair) is read by ourselves."""
+    steps = [{"step_id": 1, "source": "user", "message": "\ud800", "extra": {"n": number}}]
+    whole = {"schema_version": "ATIF-v1.4", "session_id": "s", **AGENT, "steps": steps}
+    data = json.dumps(whole).encode()
+    artifact = Artifact(artifact_id="a", source="s", path="r", format="atif", sha256="", bytes=len(data))
+    ATIF.read([Input(data, artifact)])
+    assert artifact.skipped_reasons.get("impossible_number", 0) == (0 if is_read else 1)
+
+
+@pytest.mark.parametrize(("at", "error"), [(285, "not_found"), (286, "other")])
+def test_of_what_a_tool_says_300_characters_are_looked_at(at: int, error: str) -> None:
+    made, _ = read_swe(document([step("str_replace_editor view /x", "p" * at + " does not exist")]))
+    assert [c.error_class for c in made.tool_calls] == [error]
+
+
+def test_judging_by_rules_names_its_version() -> None:
+    assert Rules().version(task("sentiment")) == "rules-1"
+
+
+@pytest.mark.parametrize(("chars", "masked"), [(1_999, True), (2_000, False)])
+def test_a_quote_is_looked_for_in_2000_characters(chars: int, masked: bool) -> None:
+    """Where none ends the value, its first word alone is judged."""
+    words = ("yX2hxkB4K UubHpkGN6 H8SgXzgLc " * 100)[:chars]
+    assert (redacted(f'password = "{words}"') == 'password = "[secret]"') is masked
+
+
+def test_counts_are_written_out_up_to_ten_million() -> None:
+    assert n_of(9_999_999, "calls") == "n = 9,999,999 calls"
+    assert n_of(10_000_000, "calls") == "n = 10 M calls"
+
+
+def test_a_command_has_50_here_documents() -> None:
+    def of(n: int) -> str:
+        return "\n".join(f"cat <<A{k}\nevil{k}\nA{k}" for k in range(n))
+
+    assert not any("evil" in word for c in simples(of(50)) for word in c[0])
+    assert [word for c in simples(of(51)) for word in c[0] if "evil" in word] == ["evil50"]
+
+
+def test_20_untouched_items_of_a_plan_are_named() -> None:
+    steps = [{"content": f"Change f{n}.py", "status": "pending", "activeForm": "x"} for n in range(25)]
+    found = detail(view(user("go"), call("TodoWrite", todos=steps)), "dynamics.gd_inaction")
+    assert (found["den"], len(found["untouched"])) == (25, 20)
+
+
+def test_of_a_file_2000_prints_are_kept() -> None:
+    def kept(n: int) -> int:
+        return len(prints(f"line number {k}" for k in range(n))) // 8
+
+    assert (kept(1_999), kept(2_000), kept(2_001)) == (1_999, 2_000, 2_000)
+    assert prints(["12345678"]) == "" and prints(["123456789"]) != ""
+
+
+def test_four_letters_tell_a_script() -> None:
+    assert not is_english("дайт") and is_english("дай")
+
+
+def test_characters_beyond_ascii_begin_at_128() -> None:
+    assert tokens("\x7f" * 6 + "\x80") == 3
+
+
+def test_the_draws_of_a_test_are_the_same_each_time() -> None:
+    """A p value that is quoted can be computed again."""
+    gaps = [0.5 if n % 3 else -0.4 for n in range(40)]
+    assert sign_flip(gaps) == pytest.approx(0.015992003998001, abs=1e-12)
+
+
+@pytest.mark.parametrize(("deep", "found"), [(1, True), (2, True), (3, False)])
+def test_clones_are_looked_for_so_deep(deep: int, found: bool, tmp_path: Path) -> None:
+    clone = tmp_path.joinpath(*(f"d{n}" for n in range(deep)))
+    (clone / ".git").mkdir(parents=True)
+    if found:
+        assert [c.place for c in candidates([str(tmp_path)])] == [str(clone)]
+    else:
+        with pytest.raises(SourceError, match="holds no Git repository"):
+            candidates([str(tmp_path)])
+
+
+def test_an_export_says_which_version_of_the_agent_it_was() -> None:
+    (line,) = by_name("opentraces").text(session(user("go"), agent_version="2.0.1")).splitlines()
+    assert json.loads(line)["agent"]["version"] == "2.0.1"
+
+
+def test_columns_are_of_types_that_a_query_knows() -> None:
+    known = {"string", "int64", "double", "bool", "timestamp[us]", "list<item: string>", "list<element: string>"}
+    assert {str(f.type) for schema in tables.SCHEMAS.values() for f in schema} <= known
+
+
+def test_an_exit_code_is_read_where_a_result_begins() -> None:
+    assert exit_code("exit status 3") == 3 and exit_code("it said exit status 3") is None
