@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from agentsignals.analysis.rolling import rolling
 from agentsignals.errors import BaselineError, SourceError
 from agentsignals.export import by_name
 from agentsignals.formats import Input
+from agentsignals.formats import by_name as by_format
 from agentsignals.formats.atif import FORMAT as ATIF
 from agentsignals.formats.figures import amount, count
 from agentsignals.formats.outcome import exit_code
@@ -27,13 +29,24 @@ from agentsignals.model.times import logged_ms
 from agentsignals.redaction import redacted
 from agentsignals.report.words import n_of
 from agentsignals.shell.tokens import simples
-from agentsignals.stats.paired import sign_flip
-from agentsignals.store import tables
+from agentsignals.stats.paired import paired, sign_flip
+from agentsignals.store import Store, repositories, tables
 from agentsignals.views.history import prints
+from agentsignals.words import agent_lexicon
 from agentsignals.words.lexicon import is_english
-from tests.build import call, session, user, view
+from agentsignals.words.prose import Phrases
+from tests.analysis.stores import findings, outcome, store_of
+from tests.analysis.test_attributed_studies import commit
+from tests.analysis.test_studies import model_session
+from tests.attribution.story import Story
+from tests.build import START, call, say, session, user, view
 from tests.inspect_logs import archive, sample
-from tests.signals.ask import detail
+from tests.scanning.test_rules import found as found_by_rules
+from tests.signals.ask import absent, detail, value
+from tests.signals.attempts import ran, unseen
+from tests.test_codex_exec import read as read_exec
+from tests.test_factory_droid import message
+from tests.test_factory_droid import talk as droid
 from tests.test_inspect_log import read as read_log
 from tests.test_swe_agent import document, step
 from tests.test_swe_agent import read as read_swe
@@ -186,3 +199,114 @@ def test_columns_are_of_types_that_a_query_knows() -> None:
 
 def test_an_exit_code_is_read_where_a_result_begins() -> None:
     assert exit_code("exit status 3") == 3 and exit_code("it said exit status 3") is None
+
+
+def test_a_setting_beyond_a_thousand_billion_is_no_limit() -> None:
+    def cap(n: int) -> str:
+        whole = value(ran(trial_id="t", attempt_index=0, knobs={"retry_tool_cap": n}), "loop.attempt_result")
+        return str(whole["treatment"])
+
+    assert cap(10**15) == f"retry_tool_cap={10**15}"
+    assert cap(10**15 + 1) == "retry_tool_cap=unlimited"
+
+
+@pytest.mark.parametrize("raw", ["", "0", "none", "null", "unlimited", "inf", "infinity", "auto", "off", "-1"])
+def test_every_word_for_no_limit(raw: str) -> None:
+    reason, _ = absent(unseen(knobs={"concurrency": raw}), "treatment.concurrency")
+    assert reason == "not_applicable"
+
+
+@pytest.mark.parametrize(("gap_s", "minutes"), [(120, 2.0), (121, None)])
+def test_two_minutes_in_which_nobody_acts_are_no_pause(gap_s: int, minutes: float | None, tmp_path: Path) -> None:
+    made = session(user("a"), user("b"), session_id="s0")
+    made.events[0].timestamp, made.events[1].timestamp = START, START + gap_s * 1_000_000
+    store = store_of(tmp_path / "s", made)
+    repositories.write(store.folder, "/r", "commits", [commit("c0", "s0", added=100)])
+    found = findings(store, "efficiency").get("replayed.seconds")
+    assert (found.value if found else None) == minutes
+
+
+def test_of_a_commit_each_tag_is_counted_also_those_without_a_line(tmp_path: Path) -> None:
+    story = Story(tmp_path)
+    story.human("app.py", "a = 1\n")
+    story.commit("base")
+    a = story.agent("writer")
+    a.prompt()
+    a.say()
+    story.human("app.py", "a = 1\nb = 2\n")
+    story.commit("named", a)
+    story.attributed()
+    tags = (
+        *("agent_exact", "agent_ws", "agent_shell", "agent_other_session", "human_observed", "preexisting", "moved"),
+        *("generated", "unknown"),
+    )
+    rows = Store(story.folder / "store").sql(f"SELECT {', '.join(tags)} FROM commits WHERE subject = 'named'")
+    (counted,) = rows.fetchall()
+    assert None not in counted and sum(counted) == 1
+
+
+@pytest.mark.parametrize("separator", ["&&", "||", "|", "|&", ";", ";;", ";&", ";;;", ";;&", ";&;", ";&&", "&", "\n"])
+def test_what_separates_commands(separator: str) -> None:
+    assert [c[0] for c in simples(f"a {separator} b")] == [["a"], ["b"]]
+
+
+@pytest.mark.parametrize("said", ["shouldn't have", "should not have", "should have"])
+def test_what_an_agent_says_it_should_have_done_is_a_correction(said: str) -> None:
+    assert value(view(user("go"), say(f"I {said} touched the lock.")), "reasoning.self_correction_count") == 1
+
+
+@pytest.mark.parametrize(("better", "gained"), [(1e-12, 0), (2e-12, 1)])
+def test_what_rounding_makes_is_no_gain(better: float, gained: int) -> None:
+    found = paired({"t": [better]}, {"t": [0.0]}, yes_or_no=False)
+    worse = paired({"t": [0.0]}, {"t": [better]}, yes_or_no=False)
+    assert (found.gained, found.lost, worse.gained, worse.lost) == (gained, 0, 0, gained)
+
+
+@pytest.mark.parametrize(("there", "elsewhere", "says"), [(6, 6, ""), (7, 6, "one place")])
+def test_half_of_the_sessions_in_one_place_are_not_most(there: int, elsewhere: int, says: str, tmp_path: Path) -> None:
+    made = [model_session(f"a{n}", "m", "/p/0") for n in range(there)]
+    made += [model_session(f"b{n}", "m", f"/p/{n + 1}") for n in range(elsewhere)]
+    assert outcome(store_of(tmp_path / "s", *made), "models").tables[0].rows[0][-1] == says
+
+
+@pytest.mark.parametrize("before", [1, 90, 100])
+def test_what_was_raised_is_on_its_line_also_of_a_long_log(before: int) -> None:
+    data = ("Traceback of 60 characters, which is a long line of a log..\n" * before + "ValueError: bad\n").encode()
+    path = "/j/t/exception.txt"
+    artifact = Artifact(artifact_id="a", source="t", path=path, format="harbor-log", sha256="", bytes=len(data))
+    (part,) = by_format("harbor-log").read([Input(data, artifact)]).attempts
+    assert (part.exception, [s.line for s in part.said]) == ("ValueError", [before + 1])
+
+
+@pytest.mark.parametrize(
+    "opened",
+    [
+        *("open", "io.open", "os.open", "os.remove", "os.unlink", "os.path.join", "pathlib.Path", "flask.send_file"),
+        *("shutil.copy", "shutil.rmtree", "codecs.open"),
+    ],
+)
+def test_every_call_that_opens_a_path_is_looked_at(opened: str) -> None:
+    module = opened.split(".", maxsplit=1)[0]
+    text = f"import {module}\nfrom flask import request\n\n\ndef f():\n    {opened}(request.args['p'])\n"
+    assert "py-path-from-request" in found_by_rules("a.py", text)
+
+
+def test_a_turn_that_failed_says_why() -> None:
+    made = read_exec({"type": "turn.failed", "error": {"message": "quota"}})
+    assert [(e.kind, e.text) for e in made.events] == [("api_error", "quota")]
+
+
+@pytest.mark.parametrize("kind", ["thinking", "redacted_thinking"])
+def test_what_a_droid_thinks_is_thinking(kind: str) -> None:
+    made = droid(message("m1", "assistant", {"type": kind, "thinking": "hm"}, "so"))
+    assert [(e.kind, e.text) for e in made.events] == [("thinking", "hm"), ("text", "so")]
+
+
+def test_the_sign_of_a_phrase_is_one_of_its_words() -> None:
+    """A phrase is looked for only in texts that have its sign: another sign, and it is never found."""
+    lists = [phrases for phrases in vars(agent_lexicon).values() if isinstance(phrases, Phrases)]
+    assert len(lists) > 5
+    for phrases in lists:
+        for sign, members in phrases._by_sign.items():
+            for phrase in members:
+                assert sign.decode() in re.split(r"[^a-z0-9]+", phrase.words), phrase.words

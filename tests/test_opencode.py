@@ -344,11 +344,17 @@ def test_a_patch_s_files_are_edits_each_by_its_kind(key: str) -> None:
 
 
 def test_an_early_patch_keeps_one_diff_for_all_files() -> None:
-    run = tool("patch", {"patchText": "…"}, output="", metadata={"diff": f"{DIFF}\nIndex: /w/b.py\n{ADDED}"})
+    run = tool(
+        "patch",
+        {"patchText": "…"},
+        output="",
+        metadata={"diff": f"{DIFF}\nIndex: /w/b.py\n{ADDED}\nIndex: /w/c.py\n{GONE}"},
+    )
     assert sorted(changed(read(agent(run)))) == [
         ("a.py", "modify", 9, 10, 2, 1, False),
         ("a.py", "modify", 32, 32, 0, 1, False),
         ("b.py", "create", 1, 2, 2, 0, True),
+        ("c.py", "delete", 1, 1, 0, 2, True),
     ]
 
 

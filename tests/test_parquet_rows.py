@@ -98,6 +98,13 @@ def test_pairs_of_who_and_what_are_messages_too(hub: Hub, tmp_path: Path) -> Non
     assert found == [(ONE, "unknown", "Fix it.")]
 
 
+def test_eight_rows_tell_what_a_column_holds(hub: Hub, tmp_path: Path) -> None:
+    ids = [f"{n}1111111-aaaa" for n in range(8)]
+    traces = [conversation(one, f"Do {n}.").decode() for n, one in enumerate(ids)]
+    _, found = analyzed(hub, table(session_id=[*ids, "x"], trace=[*traces, "no transcript"]), tmp_path)
+    assert len(found) == 8
+
+
 def test_the_number_of_a_row_is_no_session_id(hub: Hub, tmp_path: Path) -> None:
     hub.sets["bob/table"] = DataSet({"t.parquet": table(id=["1", "2"], messages=[messages("C"), messages("D")])})
     data = table(id=["1", "2"], messages=[messages("A"), messages("B")])

@@ -56,6 +56,7 @@ def test_usage_counts_prompts_their_calls_files_and_languages(tmp_path: Path) ->
         "usage.without_call": (pytest.approx(1 / 3), 3),
         "usage.english": (pytest.approx(2 / 3), 3),
     }
+    assert {f.id for f in found.findings if f.signals} == {"usage.calls.median", "usage.without_call", "usage.english"}
     assert [(r["name"], r["value"]) for r in chart(found, "usage.file_types")] == [("py", 2), ("(none)", 1)]
     assert [r["name"] for r in chart(found, "usage.languages")] == ["en", "de"]
 
