@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[1]
 SOURCE = "src/agentsignals"
 LIST = Path(__file__).with_suffix(".toml")
 LONGEST_S = 600
-"""A run that takes so long hangs, which is noticed, too."""
+"""A run that takes so long is ended, and counted as one that noticed nothing."""
 _COPIED = ("src", "tests", "docs", "benchmarks", "pyproject.toml", "README.md", "CHANGELOG.md", "Makefile")
 
 
@@ -72,7 +72,7 @@ def copied(folder: Path) -> Path:
 
 
 def ran(tree: Path, tests: tuple[str, ...]) -> tuple[bool, str]:
-    """Whether the tests pass in that tree, and what they say last."""
+    """Whether no test fails in that tree, and what they say last."""
     command = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not corpus"]
     environment = os.environ | {"PYTHONPATH": str(tree / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
     try:
@@ -86,7 +86,7 @@ def ran(tree: Path, tests: tuple[str, ...]) -> tuple[bool, str]:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return False, f"no end in {LONGEST_S} s"
+        return True, f"no end in {LONGEST_S} s"
     if done.returncode > 1:  # nothing was collected, or pytest itself failed: of a changed module, an import error
         return False, (done.stdout + done.stderr)[-2_000:]
     return done.returncode == 0, done.stdout[-2_000:]

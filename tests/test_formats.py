@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from agentsignals.formats import Input, formats, identify
 from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.formats.soundness import REASONS
+from agentsignals.ingest import pipeline
 from agentsignals.model import Artifact
 from tests.golden import SAMPLES, expected_path, picture, samples
 
@@ -35,6 +37,16 @@ def _name(path: Path) -> str:
 @pytest.mark.parametrize("sample", ALL, ids=_name)
 def test_a_sample_reads_as_its_golden_says(sample: Path) -> None:
     assert picture(sample) == json.loads(expected_path(sample).read_text(encoding="utf-8"))
+
+
+def test_no_sample_shows_an_error_of_ours(tmp_path: Path) -> None:
+    """Readers, signals and whatever else comes between a file and its rows: what fails there is named."""
+    whole = shutil.copytree(SAMPLES, tmp_path / "samples", ignore=shutil.ignore_patterns("*.expected.json"))
+    summary = pipeline.analyze([str(whole)], tmp_path / "store", jobs=1)
+    assert summary.internal_errors == {}
+    assert set(summary.formats) >= set(formats()) - {"swe-bench-text"}, (
+        "which says more of attempts that others tell of"
+    )
 
 
 @pytest.mark.parametrize("path", FILES, ids=_name)

@@ -55,7 +55,7 @@ def test_a_place_is_named_by_its_folder_or_by_a_file_beside_it(text: str, path: 
     "text", ["a/" * 30_000, "a" * 60_000, "a." * 30_000, "/" * 60_000, "\u2028/x/\ud800/" * 9_000, "a/b.c " * 10_000]
 )
 def test_a_paste_of_any_shape_takes_no_time(text: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     found = Mentions([text])
     assert not found.place("/".join(["x"] * 5_000))
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 1

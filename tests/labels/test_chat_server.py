@@ -126,7 +126,7 @@ def test_a_call_that_hangs_is_given_up(server: Server, fault: str) -> None:
     began = time.monotonic()
     (outcome,) = asked(by(server, timeout_s=0.3), question())
     assert outcome.text == label("NEUTRAL") and outcome.calls == 2
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
 
 
 def test_a_429_halts_everybody_for_as_long_as_it_asks(server: Server) -> None:
