@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agentsignals.labels.rules import Rules
 
 from agentsignals.analysis.baseline import decode
 from agentsignals.analysis.rolling import rolling
@@ -21,7 +22,6 @@ from agentsignals.formats.atif import FORMAT as ATIF
 from agentsignals.formats.figures import amount, count
 from agentsignals.formats.outcome import exit_code
 from agentsignals.ingest.collection.places import candidates
-from agentsignals.labels.rules import Rules
 from agentsignals.labels.tasks import task
 from agentsignals.labels.transcript import tokens
 from agentsignals.model import Artifact
