@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from agentsignals.edits.hunks import Hunk
+from agentsignals.formats import formats
 from agentsignals.formats.builder import SessionBuilder
-from agentsignals.formats.claude_code.tools import tool
+from agentsignals.formats.claude_code.profile import PROFILE
+from agentsignals.formats.profile import Profile
 from agentsignals.model import MAIN, Artifact, CallStatus, EventKind, Session, TurnKind
 from agentsignals.store import files, shards, tables
 from agentsignals.store.tables import AttemptRow, SignalRow
@@ -24,9 +26,9 @@ Part = Callable[[SessionBuilder, int], None]
 
 def session(*parts: Part, session_id: str = "s1", **facts: Any) -> Session:
     """A session of these parts. `facts` are fields of Session (repo=…, cwd=…)."""
-    made = Session(
-        session_id=session_id, context="product", format="claude-code", agent="claude-code", artifact_id="a1", **facts
-    )
+    named = {"context": "product", "format": "claude-code", "agent": "claude-code", "artifact_id": "a1", **facts}
+    made = Session(session_id=session_id, **named)
+    made.conventions = list(profile(made.format).conventions)
     builder = SessionBuilder(made)
     if made.cwd:
         builder.where(made.cwd)
@@ -34,6 +36,11 @@ def session(*parts: Part, session_id: str = "s1", **facts: Any) -> Session:
         builder.line = n + 1
         part(builder, START + n * 1_000_000)
     return builder.finish()
+
+
+def profile(format_name: str) -> Profile:
+    """What is known of the agent of a format; of Claude Code for one that is no agent's."""
+    return (formats()[format_name].profile if format_name in formats() else None) or PROFILE
 
 
 def write_shard(
@@ -97,7 +104,8 @@ def call(
     def part(b: SessionBuilder, at: int) -> None:
         about = {"file_path": path, "path": path} if path else {}
         given = {**about, **({"command": command} if command else {}), **arguments}
-        made = b.call(f"c{len(b.session.tool_calls)}", name, json.dumps(given), tool(name), at, None, thread)
+        tool = profile(b.session.format).tool(name) or PROFILE.tool(name)
+        made = b.call(f"c{len(b.session.tool_calls)}", name, json.dumps(given), tool, at, None, thread)
         if result is not None:
             b.result(made.call_id, result, status, at + 500_000, thread)
         if made.class_ == "edit" and status == "ok" and result is not None:

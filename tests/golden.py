@@ -19,6 +19,8 @@ from agentsignals.model import Artifact
 
 SAMPLES = Path(__file__).parent / "formats"
 LONGEST_TEXT = 160
+_LEFT_OUT = frozenset(("sha256", "argument_roles"))
+"""Of no use to a reader: the roles are the same for all calls of a tool, as its profile declares them."""
 
 
 def samples() -> list[Path]:
@@ -94,7 +96,7 @@ def _told(value: Any) -> Any:
 
 def _short(value: Any) -> Any:
     if isinstance(value, dict):
-        return {k: _short(v) for k, v in value.items() if v not in (None, [], {}) and k != "sha256"}
+        return {k: _short(v) for k, v in value.items() if v not in (None, [], {}) and k not in _LEFT_OUT}
     if isinstance(value, list | tuple):
         return [_short(v) for v in value]
     if isinstance(value, str) and len(value) > LONGEST_TEXT:

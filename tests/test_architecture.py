@@ -29,8 +29,8 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("attribution", "export", "lab", "labels", "report", "studies"),
     ("analysis", "signals", "store"),
     ("catalog",),
-    ("embedding",),
-    ("formats", "sources", "views"),
+    ("embedding", "sources"),
+    ("formats", "views"),
     ("edits", "git", "prices", "registry", "shell", "stats", "words"),
     ("errors", "mapped", "model", "redaction", "servers"),
 )

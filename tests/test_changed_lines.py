@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 
 from agentsignals.edits.changed_lines import NOTHING, changed_lines
+from agentsignals.formats.tools import EDIT_ROLES
+from agentsignals.model.roles import encoded
 
+ROLES = encoded(EDIT_ROLES)
 PATCH = "*** Begin Patch\n*** Update File: a.py\n@@\n keep(this)\n-old(line)\n+new(line)\n"
 
 
@@ -34,9 +37,9 @@ PATCH = "*** Begin Patch\n*** Update File: a.py\n@@\n keep(this)\n-old(line)\n+n
     ],
 )
 def test_which_lines_a_call_changes(arguments: Any, removed: set[str], added: set[str]) -> None:
-    assert changed_lines(json.dumps(arguments)) == (removed, added)
+    assert changed_lines(json.dumps(arguments), ROLES) == (removed, added)
 
 
 def test_arguments_that_are_no_json_are_read_as_a_patch() -> None:
-    assert changed_lines(PATCH) == ({"old(line)"}, {"new(line)"})
-    assert changed_lines("") is NOTHING
+    assert changed_lines(PATCH, ROLES) == ({"old(line)"}, {"new(line)"})
+    assert changed_lines("", ROLES) is NOTHING

@@ -14,7 +14,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from agentsignals.formats import claude_code
-from agentsignals.formats.claude_code.tools import tool
+from agentsignals.formats.claude_code.profile import PROFILE
 from agentsignals.formats.head import Head
 from agentsignals.model import MAIN, Session, Step
 from tests.claude import SESSION, Log, given, kinds, micros, session
@@ -302,7 +302,7 @@ def _counts(found: Session) -> Counter[str]:
         subagent_steps=len(found.steps) - len(main),
         calls=sum(c.thread == MAIN for c in found.tool_calls),
         subagent_calls=sum(c.thread != MAIN for c in found.tool_calls),
-        unknown_tools=sum(c.class_ == "other" and tool(c.name) is None for c in found.tool_calls),
+        unknown_tools=sum(c.class_ == "other" and PROFILE.tool(c.name) is None for c in found.tool_calls),
         answered=sum(c.result_seq is not None for c in found.tool_calls),
     )
     return total

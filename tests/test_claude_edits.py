@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentsignals.formats.claude_code.tools import tool
+from agentsignals.formats.claude_code.profile import PROFILE
 from agentsignals.model import Edit
 from tests.claude import Log, session
 
@@ -201,7 +201,7 @@ CLASSES = {
 
 @pytest.mark.parametrize(("class_", "name"), [(c, n) for c, names in CLASSES.items() for n in names.split()])
 def test_a_tool_of_the_program_has_its_class(class_: str, name: str) -> None:
-    known = tool(name)
+    known = PROFILE.tool(name)
     assert known is not None
     assert known.class_ == class_
 
@@ -210,7 +210,7 @@ def test_an_unknown_tool_is_other_and_keeps_its_path() -> None:
     log = Log()
     log.ran("Teleport", file_path=FILE)
     (call,) = session(log).tool_calls
-    assert (call.class_, call.path, tool("Teleport")) == ("other", "cart.py", None)
+    assert (call.class_, call.path, PROFILE.tool("Teleport")) == ("other", "cart.py", None)
 
 
 def test_windows_paths_and_power_shell_are_understood() -> None:

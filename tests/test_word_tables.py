@@ -82,7 +82,7 @@ TOOLS = {
         "ask": "clarify",
         "other": "memory vision_analyze image_generate send_message cronjob",
     },
-    ("inspect_log", "_TOOLS"): {
+    ("inspect", "_TOOLS"): {
         "shell": "bash bash_session shell exec_command python code_execution ipython",
         "edit": "text_editor str_replace_editor str_replace_based_edit_tool write_file edit_file "
         "apply_patch create_file",

@@ -11,7 +11,9 @@ import pytest
 from agentsignals.attribution.commands import heredocs, substitutions, without_quiet_git
 from agentsignals.attribution.operations import activity, operations
 from agentsignals.attribution.patches import patched
+from agentsignals.formats.tools import EDIT_ROLES
 from agentsignals.model import Edit, Session, ToolCall
+from agentsignals.model.roles import encoded
 
 PATCH = """*** Begin Patch
 *** Update File: src/a.py
@@ -49,6 +51,7 @@ def told(arguments: Any, *paths: str, command: str | None = None, via: str = "ed
         status="ok",
         started_at=10,
         ended_at=20,
+        argument_roles=encoded(EDIT_ROLES),
     )
     session = Session(
         session_id="s", context="product", format="f", agent="a", artifact_id="x", started_at=1, tool_calls=[call]

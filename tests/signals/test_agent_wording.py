@@ -188,7 +188,7 @@ def test_no_agent_text_has_no_self_corrections() -> None:
 
 def test_where_thinking_is_never_recorded_self_corrections_are_unknown() -> None:
     one = view(user("go"), say("I was wrong."))
-    one.session.format = "kiro"
+    one.session.conventions = ["thinking_not_logged"]
     assert absent(one, CORRECTIONS) == ("missing_field", "format_records_no_thinking")
 
 

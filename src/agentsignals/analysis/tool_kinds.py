@@ -23,6 +23,7 @@ BUILD = (
 NET = ("curl", "ssh", "dig", "scp", "nc", "rsync", "wget", "ping", "nslookup", "host", "telnet")
 
 
+HANDS_IN_PLAN = "ExitPlanMode"
 _KIND_OF = {
     word: kind
     for kind, words in (("git/gh", GIT), ("grep", GREP), ("bash:build", BUILD), ("bash:file", FILE), ("bash:net", NET))
@@ -39,22 +40,21 @@ _OF_COMMAND = (
 )
 """Looked up in a list, so that the word is cut out once: comparing it with each kind's words took thrice as long."""
 KIND = f"""CASE
- WHEN starts_with(name, 'mcp__') OR class = 'mcp' THEN 'mcp'
+ WHEN class = 'mcp' THEN 'mcp'
  WHEN command IS NOT NULL THEN {_OF_COMMAND}
- WHEN name IN ('ToolSearch', 'tool_search') THEN 'ToolSearch'
- WHEN lower(name) = 'skill' THEN 'Skill'
- WHEN lower(replace(name, '_', '')) = 'exitplanmode' THEN 'ExitPlanMode'
- WHEN lower(replace(name, '_', '')) = 'enterplanmode' THEN 'EnterPlanMode'
+ WHEN purpose = 'tool_search' THEN 'ToolSearch'
+ WHEN purpose = 'skill' THEN 'Skill'
+ WHEN purpose = 'plan_handoff' THEN '{HANDS_IN_PLAN}'
+ WHEN purpose = 'plan_mode' THEN 'EnterPlanMode'
  WHEN class = 'read' THEN 'read'
- WHEN class = 'edit' THEN CASE WHEN lower(name) IN ('write', 'write_file', 'create', 'fs_write', 'create_file')
-  THEN 'write' ELSE 'edit' END
- WHEN class = 'search' THEN CASE WHEN lower(name) IN ('glob', 'find', 'ls', 'list_directory', 'list_dir')
-  THEN 'glob' ELSE 'grep' END
+ WHEN class = 'edit' THEN CASE WHEN purpose = 'write_file' THEN 'write' ELSE 'edit' END
+ WHEN class = 'search' THEN CASE WHEN purpose = 'find_files' THEN 'glob' ELSE 'grep' END
  WHEN class = 'shell' THEN 'bash' WHEN class = 'test' THEN 'bash:build'
  WHEN class = 'task' THEN 'agent' WHEN class = 'plan' THEN 'TodoWrite' WHEN class = 'ask' THEN 'AskUserQuestion'
  WHEN class = 'web' THEN 'web' ELSE 'other' END"""
-"""SQL over a row of `tool_calls`. The paper prints the commonest words of each kind of command; the rest are ours.
-Where another agent's tool does what a tool of Claude Code does, it is of that kind."""
+"""SQL over a row of `tool_calls`. The kinds are called as the paper calls them, some after a tool of Claude Code: where
+another agent's tool does the same, it is of that kind. The paper prints the commonest words of each kind of command;
+the rest are ours."""
 
 PUBLISHED = {
     "read": 60_855, "edit": 60_205, "git/gh": 36_537, "grep": 31_238, "bash:build": 24_699, "bash:file": 21_130,

@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
-import msgspec
 from msgspec import Struct
 
 from agentsignals.attribution.commands import heredocs, substitutions, without_quiet_git
 from agentsignals.attribution.patches import patched
+from agentsignals.edits.texts import edit_texts
 from agentsignals.model import Edit, Session, ToolCall
 
 Kind = Literal["write", "append", "replace", "insert", "substitute", "delete", "rename", "shell"]
 """`substitute`: in every line (`sed s/a/b/`); `shell`: a command that writes the file in a way its words don't tell."""
 
-_PAIRS = (("old_string", "new_string"), ("oldText", "newText"), ("old_str", "new_str"), ("oldString", "newString"))
-_CONTENTS = ("content", "contents", "file_text")
-_PATCHES = ("patch", "patchText", "input", "diff")
-_PATHS = ("file_path", "filePath", "path", "notebook_path", "target_file")
 _READS = frozenset(("read", "search"))
 _LONGEST_COMMAND = 100_000
 
@@ -148,55 +144,32 @@ def _of_call(session_id: str, call: ToolCall, edits: list[Edit], at: int) -> Ite
     if edits[0].via == "shell":
         yield from _of_command(call.command or "", edits, made)
         return
-    arguments = _decoded(call.arguments)
-    text = _patch(arguments) or (call.command if call.command and "*** Begin Patch" in call.command else None)
-    if text is not None:
-        for file in patched(text):
-            path = _named(file.path, paths)
-            if file.op == "delete":
-                yield made("delete", path)
-                continue
-            if file.moved_to:
-                target = _named(file.moved_to, paths)
-                yield made("rename", path, to=target)
-                path = target
-            if file.op == "create":
-                yield made("write", path, new="\n".join(new for _, new in file.places))
-            else:
-                for old, new in file.places:
-                    yield made("replace", path, old=old, new=new)
-        return
-    if isinstance(arguments, dict):
-        yield from _of_arguments(arguments, paths[0], made)
+    for text in edit_texts(call.arguments, call.argument_roles):
+        if text.kind == "patch":
+            yield from _of_patch(text.new, paths, made)
+        elif text.kind == "replace" and text.old:
+            yield made("replace", paths[0], old=text.old, new=text.new, everywhere=text.everywhere)
+        elif text.kind in ("insert", "append"):
+            yield made(text.kind, paths[0], new=text.new, line=text.line)
+        elif text.kind != "part":
+            yield made("write", paths[0], new=text.new)
 
 
-def _of_arguments(arguments: dict[str, Any], path: str, made: Any) -> Iterator[Operation]:
-    edits = arguments.get("edits")
-    if isinstance(edits, list) and edits:
-        for edit in edits:
-            if isinstance(edit, dict):
-                yield from _of_arguments({k: v for k, v in edit.items() if k != "edits"}, path, made)
-        return
-    everywhere = (
-        arguments.get("replace_all") is True
-        or arguments.get("replaceAll") is True
-        or arguments.get("allow_multiple") is True
-    )
-    for before, after in _PAIRS:
-        old, new = arguments.get(before), arguments.get(after)
-        if isinstance(old, str) and isinstance(new, str) and old:
-            yield made("replace", path, old=old, new=new, everywhere=everywhere)
-            return
-        if isinstance(new, str) and isinstance(at := arguments.get("insert_line"), int):
-            yield made("insert", path, new=new, line=at)
-            return
-        if isinstance(new, str) and old == "":  # a new file, for agents whose edit tool also makes files
-            yield made("write", path, new=new)
-            return
-    for name in _CONTENTS:
-        if isinstance(content := arguments.get(name), str):
-            yield made("append" if arguments.get("command") == "append" else "write", path, new=content)
-            return
+def _of_patch(patch: str, paths: list[str], made: Any) -> Iterator[Operation]:
+    for file in patched(patch):
+        path = _named(file.path, paths)
+        if file.op == "delete":
+            yield made("delete", path)
+            continue
+        if file.moved_to:
+            target = _named(file.moved_to, paths)
+            yield made("rename", path, to=target)
+            path = target
+        if file.op == "create":
+            yield made("write", path, new="\n".join(new for _, new in file.places))
+        else:
+            for old, new in file.places:
+                yield made("replace", path, old=old, new=new)
 
 
 def _of_command(command: str, edits: list[Edit], made: Any) -> Iterator[Operation]:
@@ -223,17 +196,6 @@ def _of_command(command: str, edits: list[Edit], made: Any) -> Iterator[Operatio
             yield made("delete" if edit.op == "delete" else "shell", edit.path)
 
 
-def _patch(arguments: Any) -> str | None:
-    if isinstance(arguments, str):
-        return arguments if "*** Begin Patch" in arguments or "\n@@" in arguments else None
-    if isinstance(arguments, dict):
-        for name in _PATCHES:
-            text = arguments.get(name)
-            if isinstance(text, str) and ("*** " in text or "@@" in text):
-                return text
-    return None
-
-
 def _named(raw: str, paths: list[str]) -> str:
     """The path of the session's own record that a path written in a call means."""
     plain = raw.strip().replace("\\", "/").removeprefix("./")
@@ -241,10 +203,3 @@ def _named(raw: str, paths: list[str]) -> str:
         if plain == path or plain.endswith(f"/{path}") or path.endswith(f"/{plain}"):
             return path
     return plain
-
-
-def _decoded(arguments: str) -> Any:
-    try:
-        return msgspec.json.decode(arguments)
-    except (msgspec.DecodeError, RecursionError):
-        return arguments

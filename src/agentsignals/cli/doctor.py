@@ -14,7 +14,8 @@ from msgspec import Struct, field
 from agentsignals import __version__, prices
 from agentsignals.cli.output import MEND
 from agentsignals.errors import AgentSignalsError, StoreError
-from agentsignals.sources.local import HOMES, found_homes
+from agentsignals.formats import homes
+from agentsignals.sources.local import found_homes
 from agentsignals.store import Store, default_folder
 
 
@@ -88,7 +89,7 @@ def _added() -> list[Check]:
 def _agents() -> list[Check]:
     there = found_homes()
     rows = []
-    for name in HOMES:
+    for name, folders in homes().items():
         paths = there.get(name, [])
         unreadable = [p for p in paths if not os.access(p, os.R_OK | os.X_OK)]
         if unreadable:
@@ -96,7 +97,7 @@ def _agents() -> list[Check]:
         elif paths:
             rows.append(Check(name, "ok", ", ".join(map(str, paths)), f"agentsignals analyze {name}"))
         else:
-            rows.append(Check(name, "missing", f"no {HOMES[name][0]}"))
+            rows.append(Check(name, "missing", f"no {folders[0]}"))
     return rows
 
 

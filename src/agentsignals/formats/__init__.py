@@ -13,6 +13,7 @@ from msgspec import Struct, field, structs
 
 from agentsignals.errors import AmbiguousFormat, FormatError
 from agentsignals.formats.head import Head
+from agentsignals.formats.profile import Profile
 from agentsignals.formats.records import skip as skip
 from agentsignals.formats.soundness import VERSION, checked, sound_claim
 from agentsignals.formats.soundness import refuse as refuse
@@ -72,9 +73,8 @@ class Format(Struct, frozen=True, kw_only=True):
     pieces: Callable[[list[Input]], Iterator[Reading]] | None = None
     """The same piece by piece, where sessions stand one after the other: none is held until the last is read, and each
     comes with all that is said of it. Files of many sessions are larger than memory."""
-    agent: str = ""
-    home: tuple[str, ...] = ()
-    """Where the agent keeps its sessions on a machine (`~` is the home folder); none when it has no such place."""
+    profile: Profile | None = None
+    """What is known of the agent whose words its files are in, where they are one agent's."""
     snapshots: bool = True
     """A file that another one begins with is an earlier snapshot of it and is not read. Not so where files are small
     (a reward of `1`) and say different things in different places."""
@@ -83,8 +83,13 @@ class Format(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Whoever reads by a format reads soundly; the rules of that are part of its version."""
-        structs.force_setattr(self, "read", checked(self.read))
+        structs.force_setattr(self, "read", checked(self.read, self.profile.conventions if self.profile else ()))
         structs.force_setattr(self, "version", self.version + VERSION)
+
+    @property
+    def is_own(self) -> bool:
+        """Whether its files are those an agent writes for itself: the format is called as the agent is."""
+        return self.profile is not None and self.profile.agent == self.name
 
 
 def read_by(module: str) -> Callable[[list[Input]], Reading]:
@@ -123,6 +128,16 @@ FORMATS = Registry[Format]("format", "agentsignals.formats", "FORMAT", lambda un
 def formats() -> dict[str, Format]:
     """Every format by name."""
     return {f.name: f for f in FORMATS.all().values()}
+
+
+def profiles() -> list[Profile]:
+    """Of every agent whose own files are read here."""
+    return [f.profile for f in formats().values() if f.profile is not None and f.is_own]
+
+
+def homes() -> dict[str, tuple[str, ...]]:
+    """Where each agent keeps its sessions, by its name in order; folders that are not there may be among them."""
+    return {p.agent: p.homes for p in sorted(profiles(), key=lambda p: p.agent) if p.homes}
 
 
 def by_name(name: str) -> Format:

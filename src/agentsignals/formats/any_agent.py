@@ -1,42 +1,22 @@
-"""Tools by name, for formats that carry any agent's sessions: whichever agent's table knows the name."""
+"""Tools by name, for formats that carry any agent's sessions: whichever agent's profile knows the name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from agentsignals.formats.claude_code import profile as claude_code
+from agentsignals.formats.codex import profile as codex
+from agentsignals.formats.factory_droid import profile as factory_droid
+from agentsignals.formats.gemini_cli import profile as gemini_cli
+from agentsignals.formats.hermes import profile as hermes
+from agentsignals.formats.inspect.tools import tool as eval_tool
+from agentsignals.formats.kiro import profile as kiro
+from agentsignals.formats.opencode import profile as opencode
+from agentsignals.formats.swival import profile as swival
+from agentsignals.formats.tools import Tool
 
-from agentsignals.formats.claude_code import tools
-from agentsignals.formats.codex import tools as codex_tools
-from agentsignals.formats.factory_droid import records
-from agentsignals.formats.gemini_cli import tools as gemini_tools
-from agentsignals.formats.hermes import tools as hermes_tools
-from agentsignals.formats.inspect import tools as eval_tools
-from agentsignals.formats.kiro import tools as kiro_tools
-from agentsignals.formats.opencode import tools as opencode
-from agentsignals.formats.swival import tools as swival_tools
-from agentsignals.formats.tools import MCP, Tool
-
-_BY_NAME: tuple[Callable[[str], Tool | None], ...] = (
-    tools.tool,
-    codex_tools.tool,
-    opencode.TOOLS.get,
-    gemini_tools.TOOLS.get,
-    records.TOOLS.get,
-    kiro_tools.TOOLS.get,
-    hermes_tools.tool,
-    swival_tools.tool,
-)
+_AGENTS = (claude_code, codex, opencode, gemini_cli, factory_droid, kiro, hermes, swival)
 
 
-def tool(name: str, arguments: str) -> Tool | None:
-    """What a tool is. Names that differ in case only are one; a text editor is what it is asked to do."""
-    found = eval_tools.tool(name, arguments)
-    for known in _BY_NAME if found is None else ():
-        found = known(name) or known(name.lower())
-        if found is not None:
-            return found
-    if found is None and ("__" in name or name.startswith("mcp_")):
-        return MCP
-    return found
-
-
-record_edit = eval_tools.record_edit
+def tool(name: str) -> Tool | None:
+    """What a tool is. Names that differ in case only are one."""
+    named = (agent.PROFILE.tool(name) or agent.PROFILE.tool(name.lower()) for agent in _AGENTS)
+    return eval_tool(name) or next((tool for tool in named if tool is not None), None)

@@ -16,6 +16,7 @@ from agentsignals.formats.outcome import error_class
 from agentsignals.formats.paths import Paths
 from agentsignals.formats.tools import OTHER, Tool, describe
 from agentsignals.model import MAIN, CallStatus, Edit, EditOp, Event, EventKind, Session, Step, ToolCall, Turn, TurnKind
+from agentsignals.model.roles import encoded
 from agentsignals.words.text import count_tokens
 
 RESULT_CHARS_KEPT = 1_200
@@ -148,8 +149,7 @@ class SessionBuilder:
         folder and no `workdir` among the arguments.
         """
         event = self.event("tool_call", None, at, step, thread)
-        known = tool if tool is not None else OTHER
-        what = describe(known, name, arguments)
+        what = describe(tool if tool is not None else OTHER, name, arguments)
         about = path or what.path
         folder = folder or what.folder
         if folder:
@@ -167,6 +167,8 @@ class SessionBuilder:
             command=what.command,
             arguments=arguments if isinstance(arguments, str) else arguments.decode("utf-8", "replace"),
             started_at=at,
+            purpose=what.tool.purpose,
+            argument_roles=encoded(what.tool.roles) if what.tool.roles is not None else None,
         )
         self.session.tool_calls.append(call)
         self._calls.setdefault(call_id, []).append(call)

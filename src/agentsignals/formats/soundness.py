@@ -7,21 +7,21 @@ is counted under its reason in the artifact; the record that it came with stays 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from agentsignals.formats.figures import LARGEST, MOST_TOKENS, MOST_USD
-from agentsignals.model import Artifact, Checkpoint, Edit, Event, Label, Session, Step, ToolCall, Turn
+from agentsignals.model import Artifact, Checkpoint, Convention, Edit, Event, Label, Session, Step, ToolCall, Turn
 from agentsignals.model.attempt import Attempt, HarnessSummary, PatchedFile, Said, Verification
 from agentsignals.model.times import EARLIEST, LATEST
 
 if TYPE_CHECKING:
     from agentsignals.formats import Claim, Input, Reading
 
-VERSION = 2
+VERSION = 3
 """Raise it when a bound changes or another value is looked at: it is part of every format's version."""
 
 MOST_SECONDS = 10 * 366 * 86_400.0
@@ -68,14 +68,17 @@ def refuse(artifact: Artifact | None, reason: str) -> None:
         artifact.skipped_reasons[reason] = artifact.skipped_reasons.get(reason, 0) + 1
 
 
-def checked(read: Callable[[list[Input]], Reading]) -> Callable[[list[Input]], Reading]:
-    """A format's reader, with all that it says made sound."""
+def checked(
+    read: Callable[[list[Input]], Reading], conventions: Sequence[Convention]
+) -> Callable[[list[Input]], Reading]:
+    """A format's reader, with all that it says made sound, and each session told how its agent logs."""
 
     def read_soundly(inputs: list[Input]) -> Reading:
         reading = read(inputs)
         artifacts = {given.artifact.artifact_id: given.artifact for given in inputs}
         first = inputs[0].artifact if inputs else None
         for session in reading.sessions:
+            session.conventions = list(conventions)
             _check_session(session, artifacts)
         for part in reading.attempts:
             _check_attempt(part, artifacts, first)

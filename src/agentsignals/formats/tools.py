@@ -5,32 +5,87 @@ from __future__ import annotations
 import shlex
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from agentsignals.formats.records import UNREADABLE
-from agentsignals.model import EditOp, ShellKind, ToolClass
+from agentsignals.model import EditOp, ShellKind, ToolClass, ToolPurpose
+from agentsignals.model.roles import Roles
 from agentsignals.shell import parse
 
 
-class Tool(Struct, frozen=True):
+class Tool(Struct, frozen=True, kw_only=True):
     """A tool of an agent: its class, and which of its arguments hold a file path or a shell command, best first."""
 
     class_: ToolClass
     path: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
+    purpose: ToolPurpose | None = None
+    roles: Roles | None = None
+    """What its other arguments hold, where signals ask for it."""
+
+    def to(self, purpose: ToolPurpose) -> Tool:
+        """The same tool where its agent has it for something finer."""
+        return structs.replace(self, purpose=purpose)
 
 
-OTHER = Tool("other", path=("file_path", "path", "filePath"))
-READ = Tool("read", path=("file_path", "path", "filePath", "absolute_path", "notebook_path", "target_file"))
-SEARCH = Tool("search", path=("path", "dir_path", "directory"))
-EDIT = Tool("edit", path=("file_path", "path", "filePath", "notebook_path", "absolute_path", "target_file"))
-SHELL = Tool("shell", command=("command", "cmd", "script"))
-PLAN, TASK, WEB, ASK, MCP = Tool("plan"), Tool("task"), Tool("web"), Tool("ask"), Tool("mcp")
+EDIT_ROLES = Roles(
+    replace=(("old_string", "new_string"), ("oldText", "newText"), ("old_str", "new_str"), ("oldString", "newString")),
+    whole=("content", "contents", "file_text"),
+    part=("new_source", "insert_text"),
+    patch=("patch", "patchText", "input", "diff"),
+    several=("edits", "changes"),
+    everywhere=("replace_all", "replaceAll", "allow_multiple"),
+    line=("insert_line",),
+    deed="command",
+)
+"""The spellings in use. Models write one agent's for another's tool, and the agents take them."""
+OTHER = Tool(class_="other", path=("file_path", "path", "filePath"))
+READ = Tool(class_="read", path=("file_path", "path", "filePath", "absolute_path", "notebook_path", "target_file"))
+SEARCH = Tool(class_="search", path=("path", "dir_path", "directory"))
+FIND = SEARCH.to("find_files")
+EDIT = Tool(
+    class_="edit",
+    path=("file_path", "path", "filePath", "notebook_path", "absolute_path", "target_file"),
+    roles=EDIT_ROLES,
+)
+WRITE = EDIT.to("write_file")
+SHELL = Tool(
+    class_="shell",
+    command=("command", "cmd", "script"),
+    roles=Roles(
+        manner=(
+            *("description", "timeout", "timeout_ms"),
+            *("run_in_background", "background", "is_background", "isBackground"),
+        )
+    ),
+)
+NO_SHELL = Tool(class_="shell")
+"""Runs code that is no shell's."""
+PLAN = Tool(
+    class_="plan",
+    roles=Roles(
+        steps=("todos", "plan", "items", "tasks"),
+        plan=("plan",),
+        step=("content", "step", "subject", "description", "title", "text"),
+        task="taskId",
+        task_name="subject",
+        state="status",
+        waits_for="addBlockedBy",
+        holds_up="addBlocks",
+    ),
+)
+TASK, WEB = Tool(class_="task"), Tool(class_="web")
+HAND_IN, PLAN_MODE, SKILL = PLAN.to("plan_handoff"), PLAN.to("plan_mode"), TASK.to("skill")
+ASK = Tool(class_="ask", roles=Roles(question="question", questions="questions"))
+MCP, ASIDE = Tool(class_="mcp"), Tool(class_="other")
+"""`ASIDE`: about none of the files."""
 
 
 class Described(Struct, gc=False, kw_only=True):
     """One call in shared words."""
 
+    tool: Tool
+    """What it is used for here: a text editor that shows a file reads it."""
     class_: ToolClass
     shell_kind: ShellKind | None = None
     path: str | None = None
@@ -59,27 +114,31 @@ class _Arguments(Struct, gc=False, kw_only=True):
     workdir: object = None
 
 
+_LOOKS = "view"
+"""What an editor for all is asked to do when it is to change nothing."""
 _decode = msgspec.json.Decoder(_Arguments).decode
 
 
 def describe(tool: Tool, name: str, arguments: bytes | str) -> Described:
     """Class, path and command of one call. Arguments that are no JSON object leave path and command unknown."""
-    class_ = tool.class_
     if tool is OTHER and name.startswith("mcp__"):
-        return Described(class_="mcp")
+        tool = MCP
     if not tool.path and not tool.command:
-        return Described(class_=class_)
+        return Described(tool=tool, class_=tool.class_)
     try:
         given = _decode(arguments)
     except UNREADABLE:
-        return Described(class_=class_)
+        return Described(tool=tool, class_=tool.class_)
+    if tool.class_ == "edit" and given.command == _LOOKS:
+        tool = READ
     path = _first_text(given, tool.path) if tool.path else None
     command = _first_text(given, tool.command) if tool.command else None
-    if command is None or class_ != "shell":
-        return Described(class_=class_, shell_kind=None, path=path, command=command)
+    if command is None or tool.class_ != "shell":
+        return Described(tool=tool, class_=tool.class_, path=path, command=command)
     does = parse(command)
     folder = given.workdir if isinstance(given.workdir, str) else None
     return Described(
+        tool=tool,
         class_=SHELL_CLASS.get(does.kind, "shell"),
         shell_kind=does.kind,
         path=does.path,

@@ -100,7 +100,7 @@ def _copies(sessions: list[Session]) -> Iterator[tuple[int, Session]]:
 def _is_own(session: Session) -> bool:
     """Whether the file is the agent's own, of the format it writes."""
     agent_format = formats().get(session.format)
-    return agent_format is not None and agent_format.agent != ""
+    return agent_format is not None and agent_format.is_own
 
 
 def _same(session: Session, other: Session) -> bool:

@@ -296,7 +296,7 @@ def _read_together(members: Sequence[Member]) -> _Work:
     parts: list[Attempt] = []
     checkpoints: dict[str, list[Checkpoint]] = {}
     hints: dict[str, str] = {}
-    for name in sorted(inputs, key=lambda n: formats()[n].agent != ""):  # collectors first: they name what has no id
+    for name in sorted(inputs, key=lambda n: formats()[n].is_own):  # collectors first: they name what has no id
         given = _without_prefixes(inputs[name]) if formats()[name].snapshots else inputs[name]
         for one in given:
             if one.session_hint is None:

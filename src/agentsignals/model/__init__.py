@@ -35,6 +35,15 @@ EventKind = Literal[
 `unknown` is a record that was readable but is not understood: kept whole as text, and counted."""
 
 ToolClass = Literal["read", "search", "edit", "shell", "test", "plan", "task", "web", "ask", "mcp", "other"]
+ToolPurpose = Literal[
+    "find_files", "write_file", "add_task", "plan_handoff", "plan_mode", "skill", "tool_search", "poll",
+]  # fmt: skip
+"""What a tool is for, finer than its class, where signals ask for it: to find files by name, to write one whole, to put
+one task on a list, to show the person a plan and wait for leave, to begin planning, to use a skill, to look for tools,
+to see whether something that runs has ended."""
+Convention = Literal["thinking_not_logged", "phases_logged", "usage_logged_midway"]
+"""How an agent logs, so that what is missing can be read: it never logs thinking; it logs the phases it announces; its
+usage may be logged before the answer is whole."""
 ShellKind = Literal["test", "build", "vcs", "read", "search", "write", "run"]
 CallStatus = Literal["ok", "error", "rejected", "cancelled", "none"]
 EditOp = Literal["create", "modify", "delete", "rename"]
@@ -129,6 +138,9 @@ class ToolCall(Struct, gc=False, kw_only=True):
     result_tokens: int | None = None
     """ceil(characters / 4) of the result text (design/signals.md#units)."""
     result_seq: int | None = None
+    purpose: ToolPurpose | None = None
+    argument_roles: str | None = None
+    """Which of the arguments hold what (`roles.Roles`, as JSON): texts of edits stand there, and are kept once."""
 
 
 class Edit(Struct, gc=False, kw_only=True):
@@ -231,6 +243,7 @@ class Session(Struct, kw_only=True):
     started_at: int | None = None
     ended_at: int | None = None
     title: str | None = None
+    conventions: list[Convention] = field(default_factory=list)
     turns: list[Turn] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)

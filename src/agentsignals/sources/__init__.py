@@ -1,4 +1,5 @@
-"""Where bytes come from. A source knows no format: it lists files, says what each looked like, and reads them.
+"""Where bytes come from. A source knows no format, only where agents keep their files: it lists files, says what
+each looked like, and reads them.
 
 To add one: a module with a `SOURCE = Source(...)`. The first source that accepts a specification opens it.
 """
@@ -13,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentsignals.errors import AgentSignalsError, SourceError
+from agentsignals.formats import homes
 from agentsignals.registry import Registry
 
 
@@ -127,7 +129,7 @@ def open_source(spec: str) -> Iterator[RawFile | Unreadable]:
             return _listed(source.find(spec), spec)
     raise SourceError(
         f"Nothing is found under {spec!r}: no such file, folder or agent, and no address this version opens.",
-        f"Name a file, a folder, {', '.join(sorted(agent_names()))}, git:PATH_OR_URL[#REF], or hub:OWNER/NAME.",
+        f"Name a file, a folder, {', '.join(homes())}, git:PATH_OR_URL[#REF], or hub:OWNER/NAME.",
     )
 
 
@@ -175,10 +177,3 @@ def read(files: list[RawFile], limit: int | None = None) -> Iterator[bytes | Unr
         except Exception as problem:  # noqa: BLE001  (kept by name and shown: whatever it is, the others are read)
             at += 1
             yield stumbled(files[at - 1].uri, files[at - 1].spec, problem)
-
-
-def agent_names() -> list[str]:
-    """The agents whose usual folder can be named as a source."""
-    from agentsignals.sources.local import HOMES  # noqa: PLC0415  (local imports this module)
-
-    return sorted(HOMES)

@@ -6,12 +6,11 @@ import re
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
+from agentsignals.formats import profiles
 from agentsignals.sources.hub_datasets import DataSet
-from agentsignals.sources.local import HOMES
 
 TRACE_SUFFIXES = (".jsonl", ".ndjson", ".json", ".parquet", ".gz", ".traj", ".eval")
-_OTHER_HARNESSES = ("hermes", "swival", "openclaw", "cline", "aider", "openhands", "swe-agent", "cursor", "droid")
-_SAME = {"claude_code": "claude-code", "gemini": "gemini-cli", "copilot": "copilot-cli", "claudecode": "claude-code"}
+_WITHOUT_FORMAT = ("hermes", "openclaw", "cline", "aider", "openhands")
 FEWEST_FILES = 2
 _NAMED_BY_ID = re.compile(r"[0-9a-f]{8}|\d{4}-\d\d-\d\d")
 """Names that two data sets would not share by chance, as they do `train.parquet`."""
@@ -43,8 +42,8 @@ def harnesses(found: DataSet) -> list[str]:
     """The agents that tags name, or folders."""
     words = {t.lower().removeprefix("harness:").removeprefix("agent:") for t in found.tags}
     words |= {part.lower() for path in found.files for part in PurePosixPath(path).parts[:-1]}
-    words = {_SAME.get(w, w) for w in words}
-    return sorted(words & {*HOMES, *_OTHER_HARNESSES})
+    agents = {name: p.agent for p in profiles() for name in (p.agent, *p.aliases)}
+    return sorted({agents.get(word, word) for word in words} & {*agents.values(), *_WITHOUT_FORMAT})
 
 
 def _traces(found: DataSet) -> list[str]:

@@ -14,20 +14,8 @@ from pathlib import Path
 from typing import IO
 
 from agentsignals.errors import SourceError
+from agentsignals.formats import homes
 from agentsignals.sources import RawFile, Source, Unreadable, path_of, sound, uri_of
-
-HOMES: dict[str, tuple[str, ...]] = {
-    "claude-code": ("~/.claude/projects", "~/.config/claude/projects"),
-    "codex": ("~/.codex/sessions", "~/.codex/archived_sessions"),
-    "copilot-cli": ("~/.copilot/session-state", "~/.copilot/history-session-state"),
-    "cursor-agent": ("~/.cursor/projects",),
-    "factory-droid": ("~/.factory/sessions",),
-    "gemini-cli": ("~/.gemini/tmp",),
-    "kiro": ("~/.kiro/sessions",),
-    "opencode": ("~/.local/share/opencode/export",),
-    "pi": ("~/.pi/agent/sessions",),
-}
-"""Where each agent keeps its sessions (formats.md); folders that are not there are passed over."""
 
 _SKIPPED_FOLDERS = frozenset((".git", "node_modules", ".venv", "__pycache__"))
 _IN_MEMORY = 64 * 1024 * 1024
@@ -42,17 +30,15 @@ _WITHOUT_WAITING = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
 
 def accepts(spec: str) -> bool:
-    if spec in HOMES:
-        return True
     try:
-        return os.path.lexists(Path(spec).expanduser())
+        return os.path.lexists(Path(spec).expanduser()) or spec in homes()
     except (ValueError, RuntimeError):  # a NUL in it; the home of a user that doesn't exist
         return False
 
 
 def find(spec: str) -> Iterator[RawFile | Unreadable]:
     """Every file under a path, in order of name; an agent's name stands for its folders."""
-    roots = [Path(home).expanduser() for home in HOMES[spec]] if _is_agent(spec) else [Path(spec).expanduser()]
+    roots = [Path(home).expanduser() for home in homes()[spec]] if _is_agent(spec) else [Path(spec).expanduser()]
     for root in roots:
         if os.path.isdir(root):
             yield from _walk(os.path.abspath(root), sound(spec))
@@ -62,12 +48,12 @@ def find(spec: str) -> Iterator[RawFile | Unreadable]:
 
 def found_homes() -> dict[str, list[Path]]:
     """The agents whose folders are on this machine."""
-    there = {name: [p for h in homes if (p := Path(h).expanduser()).is_dir()] for name, homes in HOMES.items()}
+    there = {name: [p for h in folders if (p := Path(h).expanduser()).is_dir()] for name, folders in homes().items()}
     return {name: paths for name, paths in there.items() if paths}
 
 
 def _is_agent(spec: str) -> bool:
-    return spec in HOMES and not os.path.lexists(spec)
+    return not os.path.lexists(spec) and spec in homes()
 
 
 def _walk(root: str, spec: str) -> Iterator[RawFile | Unreadable]:

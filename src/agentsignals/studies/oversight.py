@@ -21,8 +21,6 @@ WINDOW_DAYS = 7
 _FEWEST = 20
 """Turns behind a point of a line (this project's choice)."""
 _ASKS, _TIME = "chat.agent_clarification_stop", "chat.turn_autonomy_s"
-_SHOWS_PLAN = ("ExitPlanMode", "exit_plan_mode", "ExitSpecMode", "plan_exit", "CreatePlan", "plannotator_submit_plan")
-"""Calls that show a plan and wait for leave to follow it."""
 
 
 def _once(column: str) -> Callable[[Row], float]:
@@ -221,7 +219,6 @@ def _table(key: str, label: str, shown: list[list[Any]], n: int) -> Table:
     return table(f"oversight.by_{key}", f"Oversight, by {label}", header, shown, n=n, of="turns")
 
 
-_PLANS = ", ".join(f"'{name}'" for name in _SHOWS_PLAN)
 _SIGNALS = sql.of_turns(
     asked=(_ASKS, "bool_or(number > 0 AND detail->>'how' = 'tool')"),
     asked_in_words=(_ASKS, "bool_or(number > 0 AND detail->>'how' = 'question')"),
@@ -230,9 +227,9 @@ _SIGNALS = sql.of_turns(
 _TURN_ROWS = f"""
 WITH {_SIGNALS},
 did AS (SELECT session_id, turn, count(*) AS calls, count(*) FILTER (status = 'rejected') AS refused,
- count(*) FILTER (name IN ({_PLANS})) AS plans,
- count(*) FILTER (name IN ({_PLANS}) AND status IN ('ok', 'rejected')) AS decided,
- count(*) FILTER (name IN ({_PLANS}) AND status = 'ok') AS approved
+ count(*) FILTER (purpose = 'plan_handoff') AS plans,
+ count(*) FILTER (purpose = 'plan_handoff' AND status IN ('ok', 'rejected')) AS decided,
+ count(*) FILTER (purpose = 'plan_handoff' AND status = 'ok') AS approved
  FROM tool_calls WHERE thread = 'main' GROUP BY ALL),
 cut AS (SELECT session_id, turn, count(*) AS interrupts FROM events
  WHERE kind = 'interrupt' AND thread = 'main' GROUP BY ALL)

@@ -11,7 +11,7 @@ from agentsignals.analysis.clusters import share_of
 from agentsignals.analysis.grouped import chart, drawn, table
 from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study, Table
-from agentsignals.analysis.tool_kinds import KIND, PUBLISHED
+from agentsignals.analysis.tool_kinds import HANDS_IN_PLAN, KIND, PUBLISHED
 
 _CUT = "chat.hard_interruption"
 _BANDS = ((1, 1), (2, 2), (3, 3), (4, 4), (5, 5), (6, 10), (11, 20), (21, 29), (30, 10**9))
@@ -24,7 +24,7 @@ _HEADLINES = (
         "Last calls of interrupted turns that hand in a plan",
         "last",
         True,
-        ("ExitPlanMode",),
+        (HANDS_IN_PLAN,),
         "SWE-chat: 32%",
     ),
 )

@@ -350,9 +350,9 @@ class SessionView:
 
     @once
     def undercounted(self) -> bool:
-        """Older Claude Code logs output tokens as they stood in mid-stream; other agents just log no stop reason."""
+        """Output tokens were logged as they stood in mid-stream; of other agents, a stop reason is just not logged."""
         share = self.final_share
-        return share is not None and share < 0.5 and self.session.format.startswith("claude")
+        return share is not None and share < 0.5 and "usage_logged_midway" in self.session.conventions
 
     def result_text(self, call: ToolCall) -> str:
         """The kept text of a call's result; empty when it has none."""

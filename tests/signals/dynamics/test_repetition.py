@@ -152,10 +152,16 @@ def test_many_calls_of_one_tool_cost_no_quadratic_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "stale"), [("write_stdin", 1), ("read_bash", 1), ("wait_agent", 1), ("mcp__db__query", 5)]
+    ("agent", "name", "stale"),
+    [
+        ("codex", "write_stdin", 1),
+        ("copilot-cli", "read_bash", 1),
+        ("codex", "wait_agent", 1),
+        ("codex", "mcp__db__query", 5),
+    ],
 )
-def test_looking_again_whether_something_has_ended_is_no_loop(name: str, stale: int) -> None:
-    one = view(user("go"), *[call(name, session_id=7, chars="")] * 5)
+def test_looking_again_whether_something_has_ended_is_no_loop(agent: str, name: str, stale: int) -> None:
+    one = view(user("go"), *[call(name, session_id=7, chars="")] * 5, format=agent)
     assert value(one, "dynamics.repeated_calls")["stale_max"] == stale
     assert value(one, "dynamics.repeated_calls")["n"] == 4
     assert value(one, "dynamics.repetition_rate") == 0.8

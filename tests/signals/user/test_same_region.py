@@ -9,7 +9,9 @@ import pytest
 
 from agentsignals.catalog import by_path, explain, measure, values
 from agentsignals.edits.changed_lines import changed_lines, lines_by_file
+from agentsignals.formats.tools import EDIT_ROLES
 from agentsignals.model import Absent
+from agentsignals.model.roles import encoded
 from agentsignals.views.history import MOST_PRINTS, MOST_SHARERS, History, Outline, histories, prints
 from agentsignals.views.session import SessionView
 from tests.build import Part, call, user, view
@@ -86,6 +88,7 @@ def test_a_file_written_whole_is_known_again_by_each_of_its_lines() -> None:
     assert prior(session(edit("value_31 = 31", "value_31 = 7")), session(call("Write", path="a.py", content=text))) == 1
 
 
+ROLES = encoded(EDIT_ROLES)
 PATCH = f"""*** Begin Patch
 *** Update File: a.py
 @@ def f
@@ -98,7 +101,7 @@ PATCH = f"""*** Begin Patch
 
 
 def test_a_patch_of_several_files_gives_each_file_its_own_lines() -> None:
-    assert lines_by_file(json.dumps({"input": PATCH})) == {
+    assert lines_by_file(json.dumps({"input": PATCH}), ROLES) == {
         "": set(),
         "a.py": {BEFORE, AFTER},
         "b.py": {"other = line()"},
@@ -120,14 +123,14 @@ def test_a_patch_of_several_files_gives_each_file_its_own_lines() -> None:
     ],
 )
 def test_lines_are_read_off_whatever_an_edit_tool_is_given(arguments: str, found: dict[str, set[str]]) -> None:
-    assert lines_by_file(arguments) == found
+    assert lines_by_file(arguments, ROLES) == found
 
 
 @pytest.mark.parametrize("depth", [10, 5_000])
 def test_edits_within_edits_are_not_followed_into_the_depth(depth: int) -> None:
     nested = '{"edits": [' * depth + "{}" + "]}" * depth
-    assert lines_by_file(nested) == {"": set()}
-    assert changed_lines(nested) == (frozenset(), frozenset())
+    assert lines_by_file(nested, ROLES) == {"": set()}
+    assert changed_lines(nested, ROLES) == (frozenset(), frozenset())
 
 
 def test_only_earlier_sessions_of_people_in_the_same_place_count() -> None:

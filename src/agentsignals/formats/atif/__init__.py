@@ -6,6 +6,7 @@ from __future__ import annotations
 import posixpath
 
 from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats.atif.profile import PROFILE
 from agentsignals.formats.head import Head
 
 
@@ -19,4 +20,4 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=keys, root=posixpath.dirname(head.path))
 
 
-FORMAT = Format(name="atif", version=1, claims=claims, read=read_by("atif.files"))
+FORMAT = Format(name="atif", version=1, claims=claims, read=read_by("atif.files"), profile=PROFILE)

@@ -18,8 +18,9 @@ from agentsignals.formats.atif.records import (
     refs,
     words,
 )
-from agentsignals.formats.atif.tools import outcome, record_edit, tool
+from agentsignals.formats.atif.tools import outcome, tool
 from agentsignals.formats.builder import RESULT_CHARS_KEPT, SessionBuilder
+from agentsignals.formats.edit_arguments import record_arguments
 from agentsignals.formats.figures import amount, count
 from agentsignals.model import MAIN, ToolCall
 from agentsignals.model import Step as Row
@@ -117,9 +118,7 @@ class Conversation:
         if logged is not None:
             self._ids[thread, logged] = call_id
         self._asked[call_id] = (name, arguments)
-        call = self._calls[call_id] = self.builder.call(
-            call_id, name, arguments, tool(name, arguments), at, row, thread
-        )
+        call = self._calls[call_id] = self.builder.call(call_id, name, arguments, tool(name), at, row, thread)
         return call
 
     def _results(self, step: Step, calls: list[ToolCall], at: int | None, thread: str) -> None:
@@ -154,7 +153,7 @@ class Conversation:
         status, code, error = outcome(call, text, result)
         self.builder.result(call_id, text, status, at, thread, code, error)
         if status == "ok" and call.class_ == "edit":
-            record_edit(self.builder, call, self._touched)
+            record_arguments(self.builder, call, self._touched)
         if call.path is not None:
             self._touched.add(call.path)
 

@@ -6,32 +6,23 @@ import re
 
 from agentsignals.formats import any_agent
 from agentsignals.formats.atif.actions import KEYSTROKES
+from agentsignals.formats.atif.profile import PROFILE
 from agentsignals.formats.atif.records import Result
 from agentsignals.formats.outcome import error_class, exit_code
-from agentsignals.formats.tools import PLAN, SHELL, WEB, Tool
+from agentsignals.formats.tools import Tool
 from agentsignals.model import CallStatus, ToolCall
 
 TYPED = (KEYSTROKES, "bash_command")
 """What is typed into a terminal that is then looked at: it shows no exit code, and its text is everybody's."""
-_TYPED = Tool("shell", command=("keystrokes", "command"))
-_OTHER = Tool("other")
-_TOOLS: dict[str, Tool] = {
-    **dict.fromkeys(TYPED, _TYPED),
-    **dict.fromkeys(("execute_bash", "run_shell_command", "terminal"), SHELL),
-    "execute_ipython_cell": Tool("shell"),
-    **dict.fromkeys(("task_tracker", "todo"), PLAN),
-    **dict.fromkeys(("browser", "fetch", "browser_use"), WEB),
-    **dict.fromkeys(("think", "finish", "submit", "mark_task_complete", "task_complete"), _OTHER),
-}
 _FINISHED = re.compile(r"\[(?:The command completed|Command finished) with exit code (-?\d{1,9})")
 _END = 600
 """OpenHands prints the code below the output, with a few lines on the folder and the interpreter."""
 _FAILED = ("ERROR:", "Error:", "error:", "Error executing tool")
 
 
-def tool(name: str, arguments: str) -> Tool | None:
+def tool(name: str) -> Tool | None:
     """What a tool is; None when nobody's agent has one of that name."""
-    return _TOOLS.get(name) or any_agent.tool(name, arguments)
+    return PROFILE.tool(name) or any_agent.tool(name)
 
 
 def outcome(call: ToolCall, text: str, result: Result) -> tuple[CallStatus, int | None, str | None]:
@@ -49,6 +40,3 @@ def outcome(call: ToolCall, text: str, result: Result) -> tuple[CallStatus, int 
 def _code(text: str) -> int | None:
     found = _FINISHED.search(text, max(len(text) - _END, 0))
     return int(found[1]) if found else exit_code(text)
-
-
-record_edit = any_agent.record_edit

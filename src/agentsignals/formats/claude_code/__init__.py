@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 
 from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats.claude_code.profile import PROFILE
 from agentsignals.formats.head import Head
 
 _FIRST_TYPES = (
@@ -50,6 +51,5 @@ FORMAT = Format(
     version=2,
     claims=claims,
     read=read,
-    agent="claude-code",
-    home=("~/.claude/projects", "~/.config/claude/projects"),
+    profile=PROFILE,
 )

@@ -12,9 +12,9 @@ from msgspec import Raw
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.claude_code import records, user
 from agentsignals.formats.claude_code.files import File, key_without_id, thread_of
+from agentsignals.formats.claude_code.profile import PROFILE
 from agentsignals.formats.claude_code.records import Block, Line, Message
 from agentsignals.formats.claude_code.results import answer
-from agentsignals.formats.claude_code.tools import tool
 from agentsignals.formats.records import saw
 from agentsignals.model import MAIN, Session, Step
 from agentsignals.model.times import logged_iso
@@ -27,8 +27,8 @@ _NEAR = 12
 class SessionReader:
     """One session in the making. `seen` maps each record id of the family to the session that has it."""
 
-    find_tool = staticmethod(tool)
-    """What a tool of that name is; agents that write the same records have tools of their own."""
+    profile = PROFILE
+    """Agents that write the same records have tools of their own."""
 
     def __init__(self, first: File, seen: dict[str, str], agents: set[str]) -> None:
         session = Session(
@@ -156,7 +156,7 @@ class SessionReader:
             kind = block.type
             if kind == "tool_use":
                 name, call_id = block.name or "", block.id or ""
-                builder.call(call_id, name, bytes(block.input) or b"{}", self.find_tool(name), at, step, thread)
+                builder.call(call_id, name, bytes(block.input) or b"{}", self.profile.tool(name), at, step, thread)
                 if call_id in self.early:
                     self._late_call(call_id, thread)
             elif kind == "text":
@@ -171,7 +171,7 @@ class SessionReader:
         builder, at = self.builder, logged_iso(line.timestamp)
         if block.type.endswith("tool_use"):
             name = block.name or ""
-            builder.call(block.id or "", name, bytes(block.input) or b"{}", self.find_tool(name), at, step, thread)
+            builder.call(block.id or "", name, bytes(block.input) or b"{}", self.profile.tool(name), at, step, thread)
         elif block.type.endswith("tool_result"):
             answer(builder, block, None, at, thread)
         elif block.type == "redacted_thinking":

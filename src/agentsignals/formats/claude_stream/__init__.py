@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats.claude_code.profile import PROFILE
 from agentsignals.formats.head import Head
 
 _OTHERS = ("tool_call", "tool_result", "message", "thinking", "completion")
@@ -39,4 +40,4 @@ def _is_result(record: dict[str, Any]) -> bool:
     return record.get("type") == "result" and isinstance(record.get("subtype"), str) and "is_error" in record
 
 
-FORMAT = Format(name="claude-stream", version=2, claims=claims, read=read_by("claude_stream.files"))
+FORMAT = Format(name="claude-stream", version=2, claims=claims, read=read_by("claude_stream.files"), profile=PROFILE)

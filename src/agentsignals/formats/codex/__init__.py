@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats.codex.profile import PROFILE
 from agentsignals.formats.head import Head
 
 _TYPES = ("session_meta", "turn_context", "response_item", "event_msg", "compacted")
@@ -40,6 +41,5 @@ FORMAT = Format(
     version=1,
     claims=claims,
     read=read_by("codex.files"),
-    agent="codex",
-    home=("~/.codex/sessions", "~/.codex/archived_sessions"),
+    profile=PROFILE,
 )

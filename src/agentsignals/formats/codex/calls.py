@@ -8,6 +8,7 @@ from msgspec import Raw
 from agentsignals.formats import apply_patch as patches
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.codex import tools
+from agentsignals.formats.codex.profile import PATCH, PROFILE
 from agentsignals.formats.codex.records import (
     PARTS,
     CustomCall,
@@ -22,7 +23,7 @@ from agentsignals.formats.codex.records import (
 )
 from agentsignals.formats.codex.usage import ModelCalls
 from agentsignals.formats.records import UNREADABLE
-from agentsignals.formats.tools import EDIT, SHELL, Tool
+from agentsignals.formats.tools import Tool
 from agentsignals.model import MAIN, ToolCall
 
 
@@ -53,9 +54,9 @@ class Calls:
 
     def function(self, body: FunctionCall, at: int | None) -> None:
         name = tools.full_name(body.name, body.namespace) if body.namespace else body.name
-        known = tools.tool(name)
+        known = PROFILE.tool(name)
         patch = session_id = None
-        if known is EDIT or (known is SHELL and tools.says_more(name, body.arguments)):
+        if known is PATCH or (known is not None and known.class_ == "shell" and tools.says_more(name, body.arguments)):
             given = tools.more_arguments(body.arguments)
             patch, session_id = tools.patch_of(given), given.session_id
         call = self._begin(name, body.call_id or "", body.arguments, known, patch, at)
@@ -65,13 +66,13 @@ class Calls:
     def custom(self, body: CustomCall, at: int | None) -> None:
         patch = body.input if body.name == "apply_patch" else None
         arguments = msgspec.json.encode({"input": body.input})
-        self._begin(body.name, body.call_id or "", arguments, tools.tool(body.name), patch, at)
+        self._begin(body.name, body.call_id or "", arguments, PROFILE.tool(body.name), patch, at)
 
     def hosted(self, name: str, body: HostedCall, at: int | None) -> None:
         """A tool that the model's provider runs: the rollout holds the call, and of most no result."""
         call_id = body.call_id or body.id or f"line:{self._builder.line}"
         arguments = bytes(body.arguments or body.action) or b"{}"
-        call = self._begin(name, call_id, arguments, tools.tool(name), None, at)
+        call = self._begin(name, call_id, arguments, PROFILE.tool(name), None, at)
         if body.call_id is None and body.status == "completed":
             self._builder.result(call_id, "", "ok", at)
             call.result_tokens = None  # what was found went to the model, not to the log
@@ -116,7 +117,7 @@ class Calls:
         if patch is None:
             call = self._builder.call(call_id, name, arguments, tool, at, step)
         else:
-            call = self._builder.call(call_id, name, arguments, EDIT, at, step, path=patches.first_file(patch))
+            call = self._builder.call(call_id, name, arguments, PATCH, at, step, path=patches.first_file(patch))
             self._patches.append((call, patch))
         self._by_id[call_id] = call
         return call

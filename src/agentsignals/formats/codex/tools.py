@@ -9,26 +9,7 @@ from msgspec import Struct
 
 from agentsignals.formats.codex.records import Part, Wrapped, text_of
 from agentsignals.formats.records import UNREADABLE
-from agentsignals.formats.tools import ASK, EDIT, MCP, PLAN, READ, SEARCH, SHELL, TASK, WEB, Tool
 from agentsignals.model import CallStatus
-
-_TOOLS: dict[str, Tool] = {
-    **dict.fromkeys(("shell", "container.exec", "local_shell", "shell_command", "exec_command", "write_stdin"), SHELL),
-    **dict.fromkeys(("read_file", "list_dir", "view_image", "read_mcp_resource"), READ),
-    **dict.fromkeys(("grep_files", "tool_search", "list_mcp_resources", "list_mcp_resource_templates"), SEARCH),
-    **dict.fromkeys(("update_plan", "create_goal", "get_goal", "update_goal"), PLAN),
-    **dict.fromkeys(
-        (
-            "spawn_agent", "send_input", "send_message", "wait", "wait_agent", "resume_agent", "close_agent",
-            "list_agents", "followup_task", "interrupt_agent", "spawn_agents_on_csv", "report_agent_job_result",
-        ),
-        TASK,
-    ),
-    **dict.fromkeys(("web_search", "web_fetch"), WEB),
-    "apply_patch": EDIT,
-    "request_user_input": ASK,
-    **dict.fromkeys(("image_generation", "js_repl", "exec", "request_permissions", "tool_suggest"), Tool("other")),
-}  # fmt: skip
 
 _HEAD = 600
 """Result headers are a few short lines; what follows is the tool's own output and may quote anything."""
@@ -70,11 +51,6 @@ def full_name(name: str, namespace: str) -> str:
     if not namespace.startswith("mcp__"):
         return name
     return namespace + name if name.startswith("_") or namespace.endswith("__") else f"{namespace}__{name}"
-
-
-def tool(name: str) -> Tool | None:
-    """The tool of that name; None when it is not known."""
-    return _TOOLS.get(name) or (MCP if name.startswith("mcp__") else None)
 
 
 def says_more(name: str, arguments: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agentsignals.formats import Claim, Format, pieces_by, read_by
+from agentsignals.formats.codex_exec.profile import PROFILE
 from agentsignals.formats.head import Head
 
 _TYPES = ("turn.started", "turn.completed", "turn.failed", "item.started", "item.updated", "item.completed")
@@ -21,5 +22,10 @@ def claims(head: Head) -> Claim | None:
 
 
 FORMAT = Format(
-    name="codex-exec", version=1, claims=claims, read=read_by("codex_exec.files"), pieces=pieces_by("codex_exec.files")
+    name="codex-exec",
+    version=1,
+    claims=claims,
+    read=read_by("codex_exec.files"),
+    profile=PROFILE,
+    pieces=pieces_by("codex_exec.files"),
 )

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 from agentsignals.formats import Input, Reading, gathered
 from agentsignals.formats.builder import SessionBuilder
-from agentsignals.formats.codex_exec.items import TOOLS, begin, end
+from agentsignals.formats.codex_exec.items import begin, end
+from agentsignals.formats.codex_exec.profile import PROFILE
 from agentsignals.formats.codex_exec.records import Item, Record, Usage, decode, kind_of
 from agentsignals.formats.figures import count
 from agentsignals.formats.records import lines, read_before, saw
@@ -136,7 +137,7 @@ class _Reader:
         self._failure = message
 
     def _item(self, kind: str, item: Item) -> None:
-        if item.type in TOOLS:
+        if item.type in PROFILE.tools:
             self._call(kind, item)
         elif kind != "item.completed":
             return  # a text is repeated whole when it is complete

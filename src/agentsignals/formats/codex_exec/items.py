@@ -6,27 +6,19 @@ import msgspec
 
 from agentsignals.edits.hunks import Hunk, count_lines, created, unified
 from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.codex_exec.profile import PROFILE
 from agentsignals.formats.codex_exec.records import PARTS, Change, Item, answer_of, parts_of
 from agentsignals.formats.records import UNREADABLE
-from agentsignals.formats.tools import EDIT, MCP, PLAN, SHELL, TASK, WEB, Tool
 from agentsignals.model import CallStatus, EditOp, Step, ToolCall
 
 _OPS: dict[str, EditOp] = {"add": "create", "delete": "delete", "update": "modify"}
 _ENDED: dict[str | None, CallStatus] = {"failed": "error", "declined": "rejected", "in_progress": "none"}
-TOOLS: dict[str, Tool] = {
-    "command_execution": SHELL,
-    "file_change": EDIT,
-    "mcp_tool_call": MCP,
-    "web_search": WEB,
-    "todo_list": PLAN,
-    "collab_tool_call": TASK,
-}
 
 
 def begin(builder: SessionBuilder, item: Item, call_id: str, step: Step) -> ToolCall:
     """The call that an item is. Its arguments are what the item says of them."""
     path = item.changes[0].path if item.changes else None
-    tool = TOOLS.get(item.type)
+    tool = PROFILE.tool(item.type)
     return builder.call(call_id, _name(item), _arguments(item), tool, None, step, path=path)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats.copilot_cli.profile import PROFILE
 from agentsignals.formats.head import Head
 
 _FAMILIES = frozenset(
@@ -29,6 +30,5 @@ FORMAT = Format(
     version=1,
     claims=claims,
     read=read_by("copilot_cli.files"),
-    agent="copilot-cli",
-    home=("~/.copilot/session-state", "~/.copilot/history-session-state"),
+    profile=PROFILE,
 )

@@ -15,7 +15,6 @@ from agentsignals.formats.copilot_cli.records import (
     ToolUserRequested,
 )
 from agentsignals.formats.records import UNREADABLE
-from agentsignals.formats.tools import READ
 from agentsignals.model import MAIN, Step, ToolCall
 
 _REFUSED = "denied-interactively-by-user"
@@ -44,7 +43,7 @@ class Calls:
         call_id, name = request.toolCallId, request.name
         arguments = bytes(request.arguments) or b"{}"
         patch = edits.patch_of(name, arguments)
-        known = READ if edits.is_view(name, arguments) else tools.tool(name, request.mcpServerName)
+        known = tools.tool(name, request.mcpServerName)
         path = first_file(patch) if patch is not None else None
         self._by_id[call_id] = self._builder.call(call_id, name, arguments, known, at, step, thread, path=path)
 

@@ -6,25 +6,11 @@ import re
 
 from msgspec import Struct
 
+from agentsignals.formats.copilot_cli.profile import PROFILE
 from agentsignals.formats.copilot_cli.records import ToolComplete
 from agentsignals.formats.outcome import error_class
-from agentsignals.formats.tools import ASK, EDIT, MCP, PLAN, READ, SEARCH, SHELL, TASK, WEB, Tool
+from agentsignals.formats.tools import MCP, Tool
 from agentsignals.model import CallStatus, ToolCall
-
-_TOOLS: dict[str, Tool] = {
-    **dict.fromkeys(("bash", "powershell", "local_shell", "write_bash", "write_powershell"), SHELL),
-    **dict.fromkeys(("view", "show_file", "read_bash", "read_powershell", "list_bash", "list_powershell"), READ),
-    **dict.fromkeys(("grep", "rg", "glob", "lsp", "search_code_subagent", "tool_search"), SEARCH),
-    **dict.fromkeys(("edit", "create", "insert", "str_replace", "str_replace_editor", "apply_patch"), EDIT),
-    **dict.fromkeys(("update_todo", "report_intent", "exit_plan_mode", "task_complete"), PLAN),
-    **dict.fromkeys(
-        ("task", "skill", "read_agent", "write_agent", "list_agents", "stop_bash", "stop_powershell", "send_message"),
-        TASK,
-    ),
-    **dict.fromkeys(("web_fetch", "web_search"), WEB),
-    **dict.fromkeys(("ask_user", "elicitation"), ASK),
-    **dict.fromkeys(("sql", "store_memory", "fetch_copilot_cli_documentation", "manage_schedule"), Tool("other")),
-}
 
 _TAIL = 300
 _ENDED = re.compile(r"<(?:shellId: (\S+) completed|(?:command )?exited|command) with exit code:? (-?\d+)>\s*\Z")
@@ -45,7 +31,7 @@ class Result(Struct, gc=False):
 
 def tool(name: str, server: str | None = None) -> Tool | None:
     """The tool of that name; an MCP tool when it came from a server; None when it is not known."""
-    return MCP if server or name.startswith("github-mcp-server-") else _TOOLS.get(name)
+    return MCP if server else PROFILE.tool(name)
 
 
 def read_result(event: ToolComplete, call: ToolCall | None, refused: bool) -> Result:

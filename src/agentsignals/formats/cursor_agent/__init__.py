@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats.cursor_agent.profile import PROFILE
 from agentsignals.formats.head import Head
 
 
@@ -36,6 +37,5 @@ FORMAT = Format(
     version=2,
     claims=claims,
     read=read_by("cursor_agent.files"),
-    agent="cursor-agent",
-    home=("~/.cursor/projects",),
+    profile=PROFILE,
 )

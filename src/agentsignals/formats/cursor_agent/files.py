@@ -13,9 +13,9 @@ from msgspec import Raw, Struct
 from agentsignals.edits.hunks import Hunk
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.cursor_agent.profile import PROFILE
 from agentsignals.formats.edit_arguments import record_arguments
 from agentsignals.formats.records import lines, saw
-from agentsignals.formats.tools import ASK, EDIT, MCP, PLAN, READ, SEARCH, SHELL, TASK, WEB, Tool
 from agentsignals.model import Session, Step
 from agentsignals.model.times import EPOCH
 
@@ -25,19 +25,6 @@ _TIME = re.compile(
     r"<timestamp>\w+, (\w{3} \d{1,2}, \d{4}, \d{1,2}:\d\d [AP]M) \(UTC([+-]\d{1,2})?(?::(\d\d))?\)</timestamp>"
 )
 
-_TOOLS: dict[str, Tool] = {
-    **dict.fromkeys(("Read", "ReadFile", "read_file"), READ),
-    **dict.fromkeys(("Grep", "Glob", "LS", "SemanticSearch", "codebase_search", "grep_search", "list_dir"), SEARCH),
-    **dict.fromkeys(
-        ("Write", "StrReplace", "ApplyPatch", "EditNotebook", "Delete", "edit_file", "search_replace"), EDIT
-    ),
-    **dict.fromkeys(("Shell", "run_terminal_cmd"), SHELL),
-    **dict.fromkeys(("TodoWrite", "WriteTodos", "CreatePlan", "SwitchMode"), PLAN),
-    "Task": TASK,
-    **dict.fromkeys(("WebSearch", "WebFetch"), WEB),
-    "AskQuestion": ASK,
-    **dict.fromkeys(("CallMcpTool", "CallDynamicTool", "FetchMcpResource"), MCP),
-}
 _OF_A_PERSON = frozenset(("text", "image", "tool_result"))
 
 
@@ -162,7 +149,7 @@ class _Reader:
     def _call(self, block: Block, unnamed: str, step: Step) -> None:
         name, call_id = block.name or "", block.id or unnamed
         self._open.append(call_id)
-        self.builder.call(call_id, name, bytes(block.input) or b"{}", _TOOLS.get(name), None, step)
+        self.builder.call(call_id, name, bytes(block.input) or b"{}", PROFILE.tool(name), None, step)
 
     def _result(self, block: Block) -> None:
         call_id = block.tool_use_id or (self._open[0] if self._open else "")

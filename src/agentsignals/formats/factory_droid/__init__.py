@@ -6,6 +6,7 @@ The model and the token counts of a session lie in `<id>.settings.json` beside i
 from __future__ import annotations
 
 from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats.factory_droid.profile import PROFILE
 from agentsignals.formats.head import Head
 
 
@@ -26,6 +27,5 @@ FORMAT = Format(
     version=2,
     claims=claims,
     read=read_by("factory_droid.files"),
-    agent="factory-droid",
-    home=("~/.factory/sessions",),
+    profile=PROFILE,
 )

@@ -9,8 +9,8 @@ import msgspec
 from agentsignals.formats import Input, Reading, tags
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.edit_arguments import record_arguments
+from agentsignals.formats.factory_droid.profile import PROFILE
 from agentsignals.formats.factory_droid.records import (
-    TOOLS,
     Block,
     Message,
     Record,
@@ -141,7 +141,7 @@ class _Reader:
                 builder.event("thinking", block.thinking or "", at, step)
             elif block.type == "tool_use":
                 name = block.name or ""
-                builder.call(block.id or "", name, bytes(block.input) or b"{}", TOOLS.get(name), at, step)
+                builder.call(block.id or "", name, bytes(block.input) or b"{}", PROFILE.tool(name), at, step)
             else:
                 builder.event("unknown", block.type[:80] or "untyped", at, step)
 

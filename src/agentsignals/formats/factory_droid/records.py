@@ -1,4 +1,4 @@
-"""The records of Factory Droid as typed structs, and its tools in shared words."""
+"""The records of Factory Droid as typed structs."""
 
 from __future__ import annotations
 
@@ -6,19 +6,6 @@ from collections.abc import Sequence
 
 import msgspec
 from msgspec import Raw, Struct
-
-from agentsignals.formats.tools import ASK, EDIT, PLAN, READ, SEARCH, SHELL, TASK, WEB, Tool
-
-TOOLS: dict[str, Tool] = {
-    "Read": READ,
-    **dict.fromkeys(("Grep", "Glob", "LS"), SEARCH),
-    **dict.fromkeys(("Create", "Edit", "MultiEdit", "ApplyPatch", "Write"), EDIT),
-    "Execute": SHELL,
-    **dict.fromkeys(("TodoWrite", "ExitSpecMode", "ProposeMission"), PLAN),
-    **dict.fromkeys(("Task", "Skill"), TASK),
-    **dict.fromkeys(("WebSearch", "FetchUrl"), WEB),
-    "AskUser": ASK,
-}
 
 
 class Block(Struct, gc=False, kw_only=True):

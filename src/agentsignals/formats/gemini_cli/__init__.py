@@ -6,6 +6,7 @@ Lines, appended to. A session that was resumed by a newer version is there in bo
 from __future__ import annotations
 
 from agentsignals.formats import Claim, Format, read_by
+from agentsignals.formats.gemini_cli.profile import PROFILE
 from agentsignals.formats.head import Head
 
 
@@ -25,6 +26,5 @@ FORMAT = Format(
     version=2,
     claims=claims,
     read=read_by("gemini_cli.files"),
-    agent="gemini-cli",
-    home=("~/.gemini/tmp",),
+    profile=PROFILE,
 )

@@ -11,26 +11,14 @@ from msgspec import Struct
 
 from agentsignals.edits.hunks import Hunk, count_lines, created, replaced, unified
 from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.gemini_cli.profile import PROFILE
 from agentsignals.formats.gemini_cli.records import Chat, ToolCall, result_text
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.records import UNREADABLE
-from agentsignals.formats.tools import ASK, EDIT, PLAN, READ, SEARCH, SHELL, TASK, WEB, Tool
+from agentsignals.formats.tools import SHELL
 from agentsignals.model import MAIN, CallStatus, Step
 from agentsignals.model import ToolCall as Row
 from agentsignals.model.times import logged_iso
-
-TOOLS: dict[str, Tool] = {
-    **dict.fromkeys(("read_file", "read_many_files", "get_internal_docs"), READ),
-    **dict.fromkeys(("glob", "grep_search", "search_file_content", "list_directory", "codebase_investigator"), SEARCH),
-    **dict.fromkeys(("replace", "edit", "write_file"), EDIT),
-    "run_shell_command": SHELL,
-    **dict.fromkeys(("write_todos", "enter_plan_mode", "exit_plan_mode", "update_topic"), PLAN),
-    **dict.fromkeys(("activate_skill", "delegate_to_agent", "invoke_agent", "complete_task"), TASK),
-    **dict.fromkeys(("google_web_search", "web_fetch"), WEB),
-    "ask_user": ASK,
-    "save_memory": Tool("other"),
-}
-"""Other names are MCP servers' tools; those called `mcp_…` or `<server>__<tool>` say so."""
 
 _DENIED = ("User denied execution", "User did not allow tool call")
 _BY_POLICY = "denied by policy"
@@ -65,7 +53,7 @@ _file_diff = msgspec.json.Decoder(FileDiff).decode
 def run(builder: SessionBuilder, found: ToolCall, at: int | None, step: Step | None, unique_id: str) -> None:
     """A call and, in the same record, its result."""
     given = arguments(found)
-    tool = TOOLS.get(found.name) or (Tool("mcp") if found.name.startswith("mcp_") or "__" in found.name else None)
+    tool = PROFILE.tool(found.name)
     folder = (given.dir_path or given.directory) if tool is SHELL else None
     raw = msgspec.json.format(bytes(found.args), indent=-1) if found.args else b"{}"
     thread = step.thread if step is not None else MAIN
@@ -119,7 +107,8 @@ def _absolute_paths(chat: Chat) -> Iterator[str]:
     for message in chat.messages:
         for call in (message.toolCalls if message is not None else None) or ():
             given = arguments(call)
-            shown = _shown(call) if TOOLS.get(call.name) is EDIT else None
+            tool = PROFILE.tool(call.name)
+            shown = _shown(call) if tool is not None and tool.class_ == "edit" else None
             for path in (given.file_path, given.absolute_path, given.dir_path, shown.filePath if shown else None):
                 if path:
                     yield path

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from agentsignals.formats import Claim, Format, pieces_by, read_by, zip_members
 from agentsignals.formats.head import Head
+from agentsignals.formats.inspect.profile import PROFILE
 from agentsignals.formats.records import UNREADABLE
 
 SAMPLE = re.compile(r"samples/[^\x00]+_epoch_\d{1,9}\.json\Z")
@@ -62,4 +63,5 @@ FORMAT = Format(
     read=read_by("inspect.files"),
     pieces=pieces_by("inspect.files"),
     of_json=False,
+    profile=PROFILE,
 )

@@ -12,9 +12,10 @@ import msgspec
 from msgspec import Raw
 
 from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.edit_arguments import record_arguments
 from agentsignals.formats.inspect import records
 from agentsignals.formats.inspect.records import Attachments, Call, Event, Failure, Message, Part, Sample, Usage
-from agentsignals.formats.inspect.tools import record_edit, tool
+from agentsignals.formats.inspect.tools import tool
 from agentsignals.formats.one_document import each
 from agentsignals.formats.records import UNREADABLE, saw, skip
 from agentsignals.model import MAIN, Artifact, CallStatus, EventKind, Step, ToolCall
@@ -237,7 +238,7 @@ class Reader:
     def _call(self, call: Call, at: int | None, step: Step | None, thread: str) -> ToolCall:
         arguments = self._attached.json(bytes(call.arguments)) if call.arguments else "{}"
         name = call.function or ""
-        return self._builder.call(call.id or "", name, arguments, tool(name, arguments), at, step, thread)
+        return self._builder.call(call.id or "", name, arguments, tool(name), at, step, thread)
 
     def _words(self, content: str | list[Part] | None) -> str:
         if isinstance(content, str):
@@ -283,7 +284,7 @@ class Reader:
         error = _ERRORS.get(failure.type or "") if failure is not None else None
         call = self._builder.result(call_id, text, status, at, error=error)
         if call is not None and call.class_ == "edit" and status == "ok":
-            record_edit(self._builder, call, self._touched)
+            record_arguments(self._builder, call, self._touched)
         if call is not None and call.path:
             self._touched.add(call.path)
         return call

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats.head import CUT, Head
+from agentsignals.formats.kiro.profile import PROFILE
 
 
 def claims(head: Head) -> Claim | None:
@@ -28,4 +29,4 @@ def _is_pair(entry: object) -> bool:
     return isinstance(entry, dict) and "user" in entry and "assistant" in entry
 
 
-FORMAT = Format(name="kiro", version=1, claims=claims, read=read_by("kiro.files"), agent="kiro")
+FORMAT = Format(name="kiro", version=1, claims=claims, read=read_by("kiro.files"), profile=PROFILE)

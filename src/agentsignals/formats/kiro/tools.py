@@ -5,40 +5,23 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw, Struct
 
-from agentsignals.edits.hunks import Hunk, count_lines, created, replaced
 from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.edit_arguments import record_arguments
+from agentsignals.formats.kiro.profile import PROFILE
 from agentsignals.formats.kiro.records import Result, ToolUse
 from agentsignals.formats.one_document import as_text
 from agentsignals.formats.records import UNREADABLE
-from agentsignals.formats.tools import EDIT, PLAN, READ, SEARCH, SHELL, TASK, WEB, Tool
+from agentsignals.formats.tools import READ
 from agentsignals.model import CallStatus, Step, ToolCall
-
-TOOLS: dict[str, Tool] = {
-    **dict.fromkeys(("fs_read", "read"), READ),
-    **dict.fromkeys(("fs_write", "write"), EDIT),
-    **dict.fromkeys(("grep", "glob", "code", "knowledge"), SEARCH),
-    **dict.fromkeys(("execute_bash", "execute_cmd", "shell", "bash"), SHELL),
-    **dict.fromkeys(("todo_list", "todo"), PLAN),
-    **dict.fromkeys(("delegate", "use_subagent", "subagent", "session"), TASK),
-    **dict.fromkeys(("web_search", "web_fetch"), WEB),
-    **dict.fromkeys(("use_aws", "aws", "thinking", "introspect", "report_issue", "gh_issue"), Tool("other")),
-}
-"""Other names are MCP servers' tools; those called `<server>___<tool>` say so."""
 
 
 class Operation(Struct, gc=False):
     path: str | None = None
 
 
-class Arguments(Struct, gc=False, kw_only=True):
-    """The arguments of `fs_write`, and the files of an `fs_read`."""
+class Arguments(Struct, gc=False):
+    """The files of an `fs_read`."""
 
-    command: str | None = None
-    path: str | None = None
-    file_text: str | None = None
-    old_str: str | None = None
-    new_str: str | None = None
-    insert_line: int | None = None
     operations: list[Operation] | None = None
 
 
@@ -70,7 +53,7 @@ class Runs:
 
     def call(self, use: ToolUse, at: int | None, step: Step) -> None:
         name, own_id = use.name or "", use.id or ""
-        tool = TOOLS.get(name) or (Tool("mcp") if "___" in name else None)
+        tool = PROFILE.tool(name)
         call_id = own_id
         if not own_id or own_id in self._ids:
             call_id = f"{own_id or 'call'}#{len(self._builder.session.tool_calls)}"
@@ -92,7 +75,7 @@ class Runs:
         call_id = call.call_id if call is not None else result.tool_use_id or ""
         self._builder.result(call_id, text, status, at, exit_code=code)
         if call is not None and status == "ok" and call.class_ == "edit":
-            _edit(self._builder, call)
+            record_arguments(self._builder, call, set())
 
     def _take(self, own_id: str) -> ToolCall | None:
         for n, (known, _) in enumerate(self._open):
@@ -125,16 +108,12 @@ def _told(raw: Raw) -> tuple[str, int | None]:
     return "\n".join(texts), code
 
 
-def _given(arguments: bytes | str) -> Arguments:
-    try:
-        return _arguments(arguments)
-    except UNREADABLE:
-        return Arguments()
-
-
 def _only_path(arguments: bytes) -> str | None:
     """The file of an `fs_read`, when it reads only one."""
-    named = {operation.path for operation in _given(arguments).operations or ()}
+    try:
+        named = {operation.path for operation in _arguments(arguments).operations or ()}
+    except UNREADABLE:
+        return None
     return named.pop() if len(named) == 1 else None
 
 
@@ -143,26 +122,3 @@ def _exit_status(value: object) -> int | None:
         return int(value) if isinstance(value, str | int) else None
     except ValueError:
         return None
-
-
-def _edit(builder: SessionBuilder, call: ToolCall) -> None:
-    """`fs_write` records no diff; its arguments say what was written, and for an insertion where."""
-    given = _given(call.arguments)
-    new = given.new_str or ""
-    n = count_lines(new)
-    if given.command == "create":
-        builder.edit(call, given.path, "create", [created(given.file_text or "")])
-    elif given.command == "str_replace":
-        builder.edit(call, given.path, "modify", [replaced(given.old_str or "", new)])
-    elif given.command == "insert" and given.insert_line is not None:
-        start = given.insert_line + 1
-        builder.edit(
-            call,
-            given.path,
-            "modify",
-            [Hunk(start_line=start, end_line=start + max(n, 1) - 1, added=n, removed=0, old_start=start)],
-        )
-    elif given.command == "append":
-        builder.edit(call, given.path, "modify", [Hunk(added=n, removed=0)])
-    else:
-        builder.edit(call, given.path, "modify", [])

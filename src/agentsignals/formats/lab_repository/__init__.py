@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats.head import Head
+from agentsignals.formats.lab_repository.profile import PROFILE
 
 MARK = "agentsignals_lab_repository"
 
@@ -19,6 +20,4 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=[f"lab:{trial}"] if isinstance(trial, str) and trial else [])
 
 
-FORMAT = Format(
-    name="lab-repository", version=1, claims=claims, read=read_by("lab_repository.files"), agent="lab-repository"
-)
+FORMAT = Format(name="lab-repository", version=1, claims=claims, read=read_by("lab_repository.files"), profile=PROFILE)

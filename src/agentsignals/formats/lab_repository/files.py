@@ -13,17 +13,12 @@ from agentsignals.edits.unified_diff import patched_files
 from agentsignals.formats import Input, Reading
 from agentsignals.formats import records as recs
 from agentsignals.formats.builder import SessionBuilder
-from agentsignals.formats.tools import EDIT, OTHER, READ, SEARCH, Tool
+from agentsignals.formats.lab_repository.profile import PROFILE
 from agentsignals.model import CallStatus, Session, Step
 from agentsignals.model.attempt import Attempt, PatchedFile, Said, Verification
 from agentsignals.model.times import logged_iso
 
 AGENT = "lab-repository"
-_TEST = Tool("test")
-_TOOLS = {
-    "list": SEARCH, "search": SEARCH, "read": READ, "replace": EDIT, "write": EDIT, "patch": EDIT, "test": _TEST,
-    "submit": OTHER,
-}  # fmt: skip
 _RENAMED = {"name": "condition", "where": "steered_at", "layers": "steered_layers"}
 """Parts of a condition whose own names mean nothing beside other harnesses' knobs."""
 _KNOBS = (
@@ -176,7 +171,7 @@ class _Episode:
         changed = _parts(told.patch)
         path = changed[0][0].path if told.name == "patch" and changed else None
         call = self._builder.call(
-            told.call_id, told.name, arguments, _TOOLS.get(told.name), None, self._step, path=path
+            told.call_id, told.name, arguments, PROFILE.tool(told.name), None, self._step, path=path
         )
         if told.result is not None:
             status: CallStatus = "ok" if told.status == "ok" else "error"

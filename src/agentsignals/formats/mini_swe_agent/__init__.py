@@ -8,6 +8,7 @@ import re
 from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.instances import root_of, run_of, run_of_model
+from agentsignals.formats.mini_swe_agent.profile import PROFILE
 
 _FENCE = re.compile(r"```(?:mswea_)?bash(?:_command)?[^\n]{0,20}\n")
 _SAYS_SO = re.compile(r'"trajectory_format"\s*:\s*"mini-swe-agent')
@@ -68,6 +69,4 @@ def _run_of_model(found: dict[str, object], path: str) -> str | None:
     return run_of_model(name, run.rpartition("/")[2])
 
 
-FORMAT = Format(
-    name="mini-swe-agent", version=1, claims=claims, read=read_by("mini_swe_agent.files"), agent="mini-swe-agent"
-)
+FORMAT = Format(name="mini-swe-agent", version=1, claims=claims, read=read_by("mini_swe_agent.files"), profile=PROFILE)

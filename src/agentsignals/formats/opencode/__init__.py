@@ -10,6 +10,7 @@ import re
 
 from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats.head import CUT, Head
+from agentsignals.formats.opencode.profile import PROFILE
 
 UNNAMED = (None, "", "REDACTED")
 """Session ids that name nothing: a collector takes ids for secrets."""
@@ -33,4 +34,4 @@ def claims(head: Head) -> Claim | None:
     return None
 
 
-FORMAT = Format(name="opencode", version=1, claims=claims, read=read_by("opencode.files"), agent="opencode")
+FORMAT = Format(name="opencode", version=1, claims=claims, read=read_by("opencode.files"), profile=PROFILE)

@@ -12,23 +12,11 @@ from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.figures import whole
 from agentsignals.formats.one_document import as_text
 from agentsignals.formats.opencode import UNNAMED
+from agentsignals.formats.opencode.profile import PROFILE
 from agentsignals.formats.opencode.records import Part, State
 from agentsignals.formats.records import UNREADABLE
-from agentsignals.formats.tools import ASK, EDIT, PLAN, READ, SEARCH, SHELL, TASK, WEB, Tool
 from agentsignals.model import CallStatus, EditOp, Step, ToolCall
 from agentsignals.model.times import logged_ms
-
-TOOLS: dict[str, Tool] = {
-    "read": READ,
-    **dict.fromkeys(("glob", "grep", "list", "lsp"), SEARCH),
-    **dict.fromkeys(("edit", "write", "multiedit", "patch", "apply_patch"), EDIT),
-    **dict.fromkeys(("bash", "shell"), SHELL),
-    **dict.fromkeys(("todowrite", "todoread", "plan_enter", "plan_exit"), PLAN),
-    **dict.fromkeys(("task", "skill"), TASK),
-    **dict.fromkeys(("webfetch", "websearch", "codesearch"), WEB),
-    "question": ASK,
-}
-"""Other names are MCP servers' tools (`<server>_<tool>`) and plugins'; nothing in the trace tells them apart."""
 
 REFUSED = "The user rejected permission to use this specific tool call"
 _FEEDBACK = "with the following feedback: "
@@ -99,8 +87,8 @@ class Runs:
         """A tool part: the call, and in the same record its result."""
         name = part.tool or ""
         state = part.state if part.state is not None else State()
-        tool = TOOLS.get(name)
-        given = arguments(state) if tool is EDIT or tool is SHELL else _NO_ARGUMENTS
+        tool = PROFILE.tool(name)
+        given = arguments(state) if tool is not None and tool.class_ in ("edit", "shell") else _NO_ARGUMENTS
         began = logged_ms(state.time.start) if state.time is not None else None
         call = self._builder.call(
             self._unique_id(part.callID),

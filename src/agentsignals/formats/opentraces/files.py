@@ -8,8 +8,9 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from agentsignals.formats import Input, Reading, figures, gathered
-from agentsignals.formats.any_agent import record_edit, tool
+from agentsignals.formats.any_agent import tool
 from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.edit_arguments import record_arguments
 from agentsignals.formats.records import lines, read_before, saw
 from agentsignals.model import MAIN, Artifact, CallStatus, Session
 from agentsignals.model.attempt import Attempt, Said
@@ -213,9 +214,7 @@ class _Conversation:
             self.builder.event("text", step.content, at, call_of_model, thread)
         for one in step.tool_calls:
             given = bytes(one.input).decode("utf-8", "replace") or "{}"
-            self.builder.call(
-                one.tool_call_id, one.tool_name, given, tool(one.tool_name, given), at, call_of_model, thread
-            )
+            self.builder.call(one.tool_call_id, one.tool_name, given, tool(one.tool_name), at, call_of_model, thread)
         took = {c.tool_call_id: figures.count(c.duration_ms) for c in step.tool_calls}
         for seen in step.observations:
             ms = took.get(seen.source_call_id)
@@ -228,6 +227,6 @@ class _Conversation:
         status = "ok" if seen.error is None else _ENDINGS.get(seen.error, "error")
         call = self.builder.result(seen.source_call_id, text, status, at, thread, error=seen.error)
         if call is not None and call.status == "ok" and call.class_ == "edit":
-            record_edit(self.builder, call, self.touched)
+            record_arguments(self.builder, call, self.touched)
         if call is not None and call.path:
             self.touched.add(call.path)

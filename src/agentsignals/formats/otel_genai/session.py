@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from agentsignals.formats import any_agent as agents
 from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.edit_arguments import record_arguments
 from agentsignals.formats.figures import count
 from agentsignals.formats.otel_genai.messages import PARTS, Message, as_text, spoken
 from agentsignals.formats.otel_genai.records import Event, Span, as_int, at_us
@@ -154,7 +155,7 @@ class Conversation:
         for call in message.calls:
             name = call.name
             call_id = call.id or f"call#{len(self._builder.session.tool_calls)}"
-            self._builder.call(call_id, name, call.arguments, agents.tool(name, call.arguments), at, step, thread)
+            self._builder.call(call_id, name, call.arguments, agents.tool(name), at, step, thread)
             self._open.setdefault(name, []).append(call_id)
         self._builder.unread(message.kinds, PARTS, at, thread)
 
@@ -164,7 +165,7 @@ class Conversation:
         call_id = as_text(moment.facts.get("gen_ai.tool.call.id")) or self._waiting(name) or moment.span.spanId
         if self._builder.answered(call_id):
             arguments = as_text(moment.facts.get("gen_ai.tool.call.arguments")) or "{}"
-            self._builder.call(call_id, name, arguments, agents.tool(name, arguments), moment.began, None, thread)
+            self._builder.call(call_id, name, arguments, agents.tool(name), moment.began, None, thread)
         result, failure = as_text(moment.facts.get("gen_ai.tool.call.result")), moment.failure
         text = result if failure is None else "\n".join(t for t in (result, failure) if t)
         self._finish(call_id, text, "ok" if failure is None else "error", moment.ended)
@@ -183,7 +184,7 @@ class Conversation:
         if call is None:
             return
         if call.class_ == "edit" and status == "ok":
-            agents.record_edit(self._builder, call, self._touched)
+            record_arguments(self._builder, call, self._touched)
         if call.path:
             self._touched.add(call.path)
 

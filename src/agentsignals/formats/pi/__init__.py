@@ -6,6 +6,7 @@ import re
 
 from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats.head import Head
+from agentsignals.formats.pi.profile import PROFILE
 
 _SESSION_FILE = re.compile(r"_([^_/\\]+)\.jsonl$")
 
@@ -42,6 +43,5 @@ FORMAT = Format(
     version=2,
     claims=claims,
     read=read_by("pi.files"),
-    agent="pi",
-    home=("~/.pi/agent/sessions",),
+    profile=PROFILE,
 )

@@ -9,8 +9,8 @@ import msgspec
 from agentsignals.formats.builder import RESULT_CHARS_KEPT, SessionBuilder
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.pi import edits, records
+from agentsignals.formats.pi.profile import PROFILE
 from agentsignals.formats.pi.records import Entry, Message
-from agentsignals.formats.pi.tools import tool
 from agentsignals.model import MAIN, CallStatus, EventKind, ToolCall, TurnKind
 
 QUEUED_WITHIN_US = 1_000_000
@@ -107,7 +107,9 @@ class Conversation:
                 builder.event("thinking", block.thinking or "", at, step, thread)
             elif block.type == "toolCall":
                 name = block.name or ""
-                builder.call(block.id or "", name, bytes(block.arguments) or b"{}", tool(name), at, step, thread)
+                builder.call(
+                    block.id or "", name, bytes(block.arguments) or b"{}", PROFILE.tool(name), at, step, thread
+                )
             else:
                 builder.event("unknown", block.type[:80], at, step, thread)
         if message.stopReason == "aborted":

@@ -12,8 +12,9 @@ import msgspec
 from msgspec import Raw, Struct
 
 from agentsignals.formats import Input, Reading, gathered
-from agentsignals.formats.any_agent import record_edit, tool
+from agentsignals.formats.any_agent import tool
 from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.edit_arguments import record_arguments
 from agentsignals.formats.one_document import each, is_list
 from agentsignals.formats.one_document import read as read_document
 from agentsignals.formats.records import lines, saw, skip
@@ -211,7 +212,7 @@ class _Conversation:
     def _call(self, call: Called, step: Step) -> None:
         call_id = f"call_{self.n_calls}"
         self.n_calls += 1
-        self.builder.call(call_id, call.name, call.arguments, tool(call.name, call.arguments), None, step)
+        self.builder.call(call_id, call.name, call.arguments, tool(call.name), None, step)
         self.waiting.append((call_id, call.name))
 
     def _result(self, result: Answered) -> None:
@@ -226,7 +227,7 @@ class _Conversation:
         if code and call.error_class in (None, "other"):
             call.error_class = "test_failed" if call.class_ == "test" else "exit_nonzero"
         if status == "ok" and call.class_ == "edit":
-            record_edit(self.builder, call, self.touched)
+            record_arguments(self.builder, call, self.touched)
         if call.path:
             self.touched.add(call.path)
 

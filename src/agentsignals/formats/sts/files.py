@@ -10,6 +10,7 @@ from msgspec import Raw
 from agentsignals.formats import Input, Reading
 from agentsignals.formats import any_agent as agents
 from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.edit_arguments import record_arguments
 from agentsignals.formats.figures import count
 from agentsignals.formats.records import UNREADABLE, all_lines, saw
 from agentsignals.formats.sts import records
@@ -130,7 +131,7 @@ class _Reader:
                 continue
             name, arguments = call.function.name or "", _arguments(call.function.arguments)
             call_id = call.id or f"{n}#{order}"
-            self.builder.call(call_id, name, arguments, agents.tool(name, arguments), at, step, thread)
+            self.builder.call(call_id, name, arguments, agents.tool(name), at, step, thread)
 
     def _result(self, message: Message, at: int | None, thread: str) -> None:
         call_id = message.toolCallId or ""
@@ -139,7 +140,7 @@ class _Reader:
         if call is None:
             return
         if status == "ok" and call.class_ == "edit":
-            agents.record_edit(self.builder, call, self.touched)
+            record_arguments(self.builder, call, self.touched)
         if call.path:
             self.touched.add(call.path)
 

@@ -12,6 +12,7 @@ import re
 from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats.head import CUT, Head
 from agentsignals.formats.instances import root_of, run_of
+from agentsignals.formats.swe_agent.profile import PROFILE
 
 _ITEM = r'\s*:\s*\[\s*\{\s*"(?:action|observation|response|thought|state|query|messages|execution_time|extra_info)"'
 _STEPS_BEGIN = re.compile(rf'"trajectory"{_ITEM}')
@@ -55,4 +56,4 @@ def _has_history(found: dict[str, object], head: Head) -> bool:
     return all(isinstance(m, dict) and "role" in m and "agent" in m and "content" in m for m in history[:3])
 
 
-FORMAT = Format(name="swe-agent", version=1, claims=claims, read=read_by("swe_agent.files"), agent="swe-agent")
+FORMAT = Format(name="swe-agent", version=1, claims=claims, read=read_by("swe_agent.files"), profile=PROFILE)

@@ -14,23 +14,9 @@ import msgspec
 from msgspec import Struct
 
 from agentsignals.formats.records import UNREADABLE
+from agentsignals.formats.swe_agent.profile import PROFILE
 from agentsignals.formats.swe_agent.records import Call, as_text
-from agentsignals.formats.tools import EDIT, READ, SEARCH, SHELL, Tool
-
-_NEITHER = Tool("other")
-TOOLS: dict[str, Tool] = {
-    "bash": SHELL,
-    "str_replace_editor": EDIT,
-    **dict.fromkeys(("open", "goto", "scroll_up", "scroll_down", "filemap", "view_image"), READ),
-    **dict.fromkeys(("decompile", "disassemble"), READ),
-    **dict.fromkeys(("find_file", "search_dir", "search_file"), SEARCH),
-    **dict.fromkeys(("create", "edit", "insert"), EDIT),
-    **dict.fromkeys(("submit", "exit_forfeit", "skip", "set_cursors"), _NEITHER),
-    **dict.fromkeys(("connect_start", "connect_sendline", "connect_exec", "connect_stop"), _NEITHER),
-    **dict.fromkeys(("debug_start", "debug_stop", "debug_exec", "debug_step", "debug_continue"), _NEITHER),
-    **dict.fromkeys(("debug_add_breakpoint",), _NEITHER),
-}
-"""By the name under which the tool bundles install them."""
+from agentsignals.formats.tools import Tool
 
 WINDOWED = frozenset(("open", "goto", "scroll_up", "scroll_down", "create", "edit", "insert"))
 """Those that work on the open file and show a window of it."""
@@ -60,9 +46,7 @@ class Action(Struct):
 
     @property
     def tool(self) -> Tool | None:
-        if self.name == "str_replace_editor" and self.given.get("command") == "view":
-            return READ
-        return TOOLS.get(self.name)
+        return PROFILE.tool(self.name)
 
     @property
     def path(self) -> str | None:
@@ -100,7 +84,7 @@ def called(call: Call) -> Action | None:
 def written(line: str) -> Action:
     """The action of a command line."""
     verb = line.split(None, 1)[0] if line.strip() else ""
-    if verb not in TOOLS or verb == "bash":
+    if verb not in PROFILE.tools or verb == "bash":
         given: dict[str, Any] = {"command": line}
         return Action("bash", given, _dumped(given))
     given = _edit(line) if verb == "edit" else _options(verb, line)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats.head import Head
+from agentsignals.formats.swival.profile import PROFILE
 
 
 def claims(head: Head) -> Claim | None:
@@ -27,4 +28,4 @@ def _is_swival(record: dict[str, object]) -> bool:
     return record["harness"] == "swival"
 
 
-FORMAT = Format(name="swival", version=2, claims=claims, read=read_by("swival.files"), agent="swival")
+FORMAT = Format(name="swival", version=2, claims=claims, read=read_by("swival.files"), profile=PROFILE)

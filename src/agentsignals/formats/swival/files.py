@@ -13,7 +13,7 @@ from agentsignals.formats.claude_code.files import File
 from agentsignals.formats.claude_code.records import Block, Line, Message
 from agentsignals.formats.claude_code.session import SessionReader
 from agentsignals.formats.records import lines, saw
-from agentsignals.formats.swival.tools import tool
+from agentsignals.formats.swival.profile import PROFILE
 from agentsignals.model import Artifact, Session
 
 _PROMPT = "prompt"
@@ -97,7 +97,7 @@ def read(inputs: list[Input]) -> Reading:
 class Reader(SessionReader):
     """A session in the making."""
 
-    find_tool = staticmethod(tool)
+    profile = PROFILE
 
     def __init__(self, file: File) -> None:
         super().__init__(file, {}, set())

@@ -10,6 +10,7 @@ import re
 
 from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats.head import CUT, Head
+from agentsignals.formats.trail.profile import PROFILE
 
 _SPAN = re.compile(r'"(?:child_spans|span_attributes|parent_span_id)"\s*:')
 _SCORE = re.compile(r'"(?:reliability_score|plan_opt_score|instruction_adherence_score)"\s*:')
@@ -46,4 +47,4 @@ def _is_annotation(found: dict[str, object], head: Head) -> bool:
     return marked or _SCORE.search(head.text) is not None
 
 
-FORMAT = Format(name="trail", version=1, claims=claims, read=read_by("trail.files"))
+FORMAT = Format(name="trail", version=1, claims=claims, read=read_by("trail.files"), profile=PROFILE)

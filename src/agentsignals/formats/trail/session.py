@@ -14,20 +14,11 @@ from msgspec import Struct, field
 
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.records import saw
-from agentsignals.formats.tools import READ, SEARCH, SHELL, WEB, Tool
+from agentsignals.formats.trail.profile import INTERPRETER, PROFILE
 from agentsignals.formats.trail.records import Lists, Span, Trace, value_of
 from agentsignals.model import MAIN, Artifact, EventKind, Step, ToolCall
 
-INTERPRETER = "python_interpreter"
 _CODE = re.compile(r"```(?:py|python)?[ \t]*\n(.*?)(?:\n```|\Z)|<code>\s*(.*?)(?:</code>|\Z)", re.DOTALL)
-_TOOLS: dict[str, Tool] = {
-    INTERPRETER: Tool("shell"),
-    **dict.fromkeys(("web_search", "visit_webpage", "page_up", "page_down", "wikipedia_search"), WEB),
-    **dict.fromkeys(("inspect_file_as_text", "read_file", "visualizer"), READ),
-    **dict.fromkeys(("find_on_page_ctrl_f", "find_next"), SEARCH),
-    **dict.fromkeys(("bash", "shell"), SHELL),
-    "final_answer": Tool("other"),
-}
 
 
 class _Open(Struct, kw_only=True):
@@ -155,7 +146,7 @@ class Conversation:
             tool = span.text(f"{place}.tool_call.function.name")
             call_id = span.text(f"{place}.tool_call.id") or f"{span.span_id}:{place}"
             arguments = span.text(f"{place}.tool_call.function.arguments") or "{}"
-            self._builder.call(call_id, tool, arguments, _TOOLS.get(tool), span.ended, step, thread)
+            self._builder.call(call_id, tool, arguments, PROFILE.tool(tool), span.ended, step, thread)
             self._open[-2 if len(self._open) > 1 else -1].asked.setdefault(tool, []).append(call_id)
 
     def _code(self, text: str, span: Span, step: Step, above: _Open) -> None:
@@ -163,7 +154,7 @@ class Conversation:
         if not blocks or above.code is not None:
             return
         arguments = json.dumps({"code": "\n\n".join(blocks)}, ensure_ascii=False)
-        tool = _TOOLS[INTERPRETER]
+        tool = PROFILE.tools[INTERPRETER]
         above.code = self._builder.call(
             f"{above.span.span_id}:code", INTERPRETER, arguments, tool, span.ended, step, above.thread
         )
@@ -175,7 +166,7 @@ class Conversation:
         if call_id is None:
             call_id = span.text("tool_call.id") or span.span_id
             arguments = span.text("input.value") or "{}"
-            self._builder.call(call_id, name, arguments, _TOOLS.get(name), span.began, None, thread)
+            self._builder.call(call_id, name, arguments, PROFILE.tool(name), span.began, None, thread)
         failure = span.failure
         said = failure[1] if failure is not None else span.text("output.value")
         if failure is not None or said or span.status_code == "Ok":

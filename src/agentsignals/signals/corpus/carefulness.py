@@ -120,10 +120,10 @@ class _Seen:
 
 
 def _creates(call: ToolCall) -> bool:
-    """Whether a call that changed nothing would have made a new file, as far as its name and its error tell."""
+    """Whether a call that changed nothing would have made a new file, as far as its tool and its error tell."""
     if call.error_class == "not_read_first":
         return False
-    return call.error_class == "not_found" or any(word in call.name.lower() for word in ("write", "create"))
+    return call.error_class == "not_found" or call.purpose == "write_file"
 
 
 def _target(call: ToolCall) -> tuple[str, str]:

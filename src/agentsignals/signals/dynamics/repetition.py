@@ -10,19 +10,12 @@ import msgspec
 
 from agentsignals.catalog import Measured, ratio, signal
 from agentsignals.model import Absent, ToolCall
+from agentsignals.model.roles import decoded
 from agentsignals.views.evidence import Evidence
 from agentsignals.views.session import SessionView
 
 _UNREPEATABLE = frozenset(("plan", "task", "ask"))
 """Classes whose calls are the same by nature: a to-do list is rewritten, a question asked again."""
-_HOW_TO_RUN = frozenset(
-    ("description", "timeout", "timeout_ms", "run_in_background", "background", "is_background", "isBackground")
-)
-"""Arguments of a command that say how to run it, not what."""
-_WAITING = frozenset(
-    ("write_stdin", "BashOutput", "TaskOutput", "AgentOutputTool", "read_bash", "list_bash", "wait", "wait_agent")
-)
-"""Tools that look again whether something that runs has ended: however often, no loop."""
 _STATUS = re.compile(r"(?:cd \S+ *(?:&&|;) *)?(?:git (?:-\S+ )*(?:status|log|diff)|ls|pwd)\b")
 
 
@@ -90,7 +83,9 @@ def _repeated(calls: list[ToolCall]) -> list[list[ToolCall]]:
     groups: list[list[int]] = []
     for group in alike.values():
         raw = {calls[n].arguments for n in group}
-        canonical = {a: _canonical(a) for a in raw} if len(raw) > 1 else {}
+        # Calls of one tool: their arguments are called alike.
+        manner = decoded(calls[group[0]].argument_roles).manner
+        canonical = {a: _canonical(a, manner) for a in raw} if len(raw) > 1 else {}
         same: dict[object, list[int]] = {}
         for n in group:
             same.setdefault(canonical.get(calls[n].arguments), []).append(n)
@@ -104,17 +99,17 @@ def _folded(command: str) -> str:
     return command
 
 
-def _canonical(arguments: str) -> object:
+def _canonical(arguments: str, manner: tuple[str, ...]) -> object:
     """The arguments as sorted JSON; a command's without how it is run. As logged when they are no object."""
     try:
-        decoded = msgspec.json.decode(arguments)
+        given = msgspec.json.decode(arguments)
     except (msgspec.DecodeError, RecursionError):
         return arguments
-    if not isinstance(decoded, dict):
+    if not isinstance(given, dict):
         return arguments
-    if "command" in decoded or "cmd" in decoded:
-        decoded = {k: _folded(v) if isinstance(v, str) else v for k, v in decoded.items() if k not in _HOW_TO_RUN}
-    return msgspec.json.encode(decoded, order="sorted")
+    if manner:
+        given = {k: _folded(v) if isinstance(v, str) else v for k, v in given.items() if k not in manner}
+    return msgspec.json.encode(given, order="sorted")
 
 
 def _stale_max(view: SessionView, repeated: list[list[ToolCall]]) -> tuple[int, ToolCall | None]:
@@ -123,7 +118,7 @@ def _stale_max(view: SessionView, repeated: list[list[ToolCall]]) -> tuple[int, 
     edits = sorted({e.seq for e in view.edits}) if repeated else []
     for same in repeated:
         first = same[0]
-        if first.name in _WAITING or (first.command is not None and _STATUS.match(first.command)):
+        if first.purpose == "poll" or (first.command is not None and _STATUS.match(first.command)):
             continue
         run = 0
         before = None

@@ -6,10 +6,10 @@ import re
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 
 from agentsignals.catalog import Measured, signal
 from agentsignals.model import Event, ToolCall
+from agentsignals.model.roles import decoded
 from agentsignals.views.evidence import Evidence
 from agentsignals.views.session import SessionView
 
@@ -33,17 +33,6 @@ _VERBS = (
 )
 _ACTIONS = frozenset(_VERBS.split())
 """What a step of a plan begins with; a finding does not."""
-
-
-class _Arguments(Struct):
-    """What planning tools are given: a plan as text or as steps, or a list of things to do."""
-
-    plan: Any = None
-    todos: Any = None
-    tasks: Any = None
-
-
-_decode = msgspec.json.Decoder(_Arguments).decode
 
 
 @signal(
@@ -100,23 +89,24 @@ def _is_action(item: str) -> bool:
 
 def _planned(calls: list[ToolCall]) -> list[tuple[int, ToolCall | Event]]:
     """Plans by tool: how many steps, and the call. Tasks that are created one by one make one plan."""
-    created = [c for c in calls if c.name == "TaskCreate"]
+    created = [c for c in calls if c.purpose == "add_task"]
     plans_handed_in: list[tuple[int, ToolCall | Event]] = [(len(created), c) for c in created[-1:]]
     for call in calls:
         n = _items(call)
         if n:
             plans_handed_in.append((n, call))
-            if isinstance(n, int) and call.name not in ("ExitPlanMode", "exit_plan_mode"):
+            if isinstance(n, int) and call.purpose != "plan_handoff":
                 break  # a later list is the plan revised
     return plans_handed_in
 
 
 def _items(call: ToolCall) -> int:
     try:
-        arguments = _decode(call.arguments)
-    except msgspec.DecodeError:
+        arguments = msgspec.json.decode(call.arguments, type=dict[str, Any])
+    except (msgspec.DecodeError, RecursionError):
         return 0  # arguments cut off or of another shape hold no plan that could be read
-    listed = next((x for x in (arguments.todos, arguments.tasks, arguments.plan) if x), None)
+    roles = decoded(call.argument_roles)
+    listed = next((x for name in (*roles.steps, *roles.plan) if (x := arguments.get(name))), None)
     if isinstance(listed, str):
         return len(_LISTED.findall("\n" + listed))
     return len(listed) if isinstance(listed, list) else 0

@@ -27,10 +27,6 @@ PHASE_MAP = {
     "reviewing": "verify",
 }
 """Phases as emitters name them (a private harness; the public Plannotator extension) and as they are compared."""
-NO_THINKING = frozenset(("cursor-agent", "kiro"))
-"""Formats that never record thinking (design/formats.md#small-formats): without a block there, nobody knows."""
-
-_KEEPS_EXTENSION_STATE = frozenset(("pi",))
 _LOOKING = frozenset(("read", "search"))
 _CHANGING = frozenset(("edit", "shell_write"))
 _CHECKING = frozenset(("test", "build"))
@@ -66,7 +62,7 @@ def plannotator_phases(view: SessionView, why: Evidence) -> Measured | Absent:
     """Phase events in order: the word used, the phase it means, time, line, and where it came from."""
     attempt = view.session.attempt
     rows = [(event, row) for event in view.by_kind.get("phase", []) if (row := _announced(event)) is not None]
-    kept = view.session.format in _KEEPS_EXTENSION_STATE or (attempt is not None and "stdout" in attempt.kinds)
+    kept = "phases_logged" in view.session.conventions or (attempt is not None and "stdout" in attempt.kinds)
     if not rows and not kept:
         return Absent("missing_artifact", "stdout")
     why.support(event for event, _ in rows)
@@ -121,7 +117,7 @@ def has_reasoning_blocks(view: SessionView, why: Evidence) -> Measured | Absent:
     """Whether the model thought in the open on the main thread: a thinking block, or text between <think> tags."""
     blocks = view.by_kind.get("thinking", [])
     reasoning: Sequence[Event] = blocks or [e for e in view.by_kind.get("text", []) if e.text and "<think>" in e.text]
-    if not reasoning and view.session.format in NO_THINKING:
+    if not reasoning and "thinking_not_logged" in view.session.conventions:
         return Absent("missing_field", "format_records_no_thinking")
     why.support(reasoning)
     why.denominator(view.steps)
@@ -149,7 +145,7 @@ def reasoning_tokens_total(view: SessionView, why: Evidence) -> Measured | Absen
         return Measured(sum(s.reasoning_tokens or 0 for s in reported), {"method": "usage"})
     blocks = view.by_kind.get("thinking", [])
     tagged = [] if blocks else [e for e in view.by_kind.get("text", []) if e.text and "<think>" in e.text]
-    if not blocks and not tagged and view.session.format in NO_THINKING:
+    if not blocks and not tagged and "thinking_not_logged" in view.session.conventions:
         return Absent("missing_field", "format_records_no_thinking")
     redacted = sum(e.n_chars == 0 for e in blocks)
     if blocks and redacted == len(blocks):

@@ -5,48 +5,31 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from msgspec import Struct, field
 
 from agentsignals.catalog import Measured, signal
 from agentsignals.model import Absent, ToolCall
+from agentsignals.model.roles import decoded
 from agentsignals.views.evidence import Evidence
 from agentsignals.views.session import SessionView
 from agentsignals.words.agent_lexicon import asked, kind_of, other_language
 from agentsignals.words.prose import Span
 from agentsignals.words.text import lowered
 
-_APPROVED_BY_PERSON = frozenset(
-    ("ExitPlanMode", "exit_plan_mode", "ExitSpecMode", "plan_exit", "CreatePlan", "plannotator_submit_plan")
-)
-"""Calls that show a plan and wait for leave to follow it."""
-
-
-class _Asked(Struct):
-    """A question of an asking tool."""
-
-    question: Any = None
-
-
-class _Arguments(Struct):
-    """The arguments of an asking tool: one question or several."""
-
-    question: Any = None
-    questions: list[_Asked] = field(default_factory=list)
-
-
-_decode = msgspec.json.Decoder(_Arguments).decode
-
 
 def _questions_of(call: ToolCall) -> list[str]:
+    roles = decoded(call.argument_roles)
     try:
-        arguments = _decode(call.arguments)
-    except msgspec.DecodeError:
+        arguments = msgspec.json.decode(call.arguments, type=dict[str, Any])
+    except (msgspec.DecodeError, RecursionError):
         return []  # arguments cut off or of another shape ask nothing that could be read
-    return [text for text in (arguments.question, *(q.question for q in arguments.questions)) if isinstance(text, str)]
+    several = arguments.get(roles.questions)
+    asked_for = [arguments, *(several if isinstance(several, list) else ())]
+    texts = [one.get(roles.question) for one in asked_for if isinstance(one, dict)]
+    return [text for text in texts if isinstance(text, str)]
 
 
 def _wants_leave(call: ToolCall) -> bool:
-    if call.name in _APPROVED_BY_PERSON:
+    if call.purpose == "plan_handoff":
         return True
     texts = map(lowered, _questions_of(call)) if call.class_ == "ask" else ()
     return any(kind_of(text) == "confirmation" for text in texts)

@@ -129,12 +129,12 @@ class _Changes(dict[int, Changed]):
         self._view = view
 
     def __missing__(self, seq: int) -> Changed:
-        changes = self[seq] = changed_lines(self._arguments.get(seq, ""))
+        changes = self[seq] = changed_lines(*self._arguments.get(seq, ("", None)))
         return changes
 
     @cached_property
-    def _arguments(self) -> dict[int, str]:
-        return {c.seq: c.arguments for c in self._view.calls}
+    def _arguments(self) -> dict[int, tuple[str, str | None]]:
+        return {c.seq: (c.arguments, c.argument_roles) for c in self._view.calls}
 
 
 def _convergence(region: Region, changes: _Changes) -> tuple[str, list[int], float]:

@@ -40,7 +40,7 @@ def edited_line_prints(view: SessionView, why: Evidence) -> dict[str, str] | Abs
         paths.setdefault(e.seq, set()).add(e.path)
     lines: dict[str, set[str]] = {}
     for call in [c for c in view.calls if c.seq in paths]:
-        for named, changed in lines_by_file(call.arguments).items():
+        for named, changed in lines_by_file(call.arguments, call.argument_roles).items():
             for path in _meant(named, paths[call.seq]):
                 lines.setdefault(path, set()).update(changed)
     if not any(lines.values()):

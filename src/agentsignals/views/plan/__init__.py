@@ -10,12 +10,11 @@ import msgspec
 from msgspec import Struct, field
 
 from agentsignals.model import ToolCall
+from agentsignals.model.roles import Roles, decoded
 from agentsignals.views.session import SessionView
 
 MOST_STEPS = 12
 """Longer plans keep their first steps (design/signals.md#plans)."""
-_STEP_KEYS = ("content", "step", "subject", "description", "title", "text")
-_LIST_KEYS = ("todos", "plan", "items", "tasks")
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.S)
 _NUMBERED = re.compile(r"^[ \t]{0,6}(?:#{1,4} |\*\*)?(?:[Ss]tep |[Pp]hase |[Tt]ask )?\d{1,2}[.):] +(\S.*)$", re.M)
 _BULLETED = re.compile(r"^[ \t]{0,3}(?:[-*\u2022]|\[[ xX]\]|- \[[ xX]\]) +(\S.*)$", re.M)
@@ -44,15 +43,15 @@ def plans(view: SessionView) -> list[Plan]:
     for call in view.calls:
         if call.class_ != "plan":
             continue
-        arguments = _decoded(call.arguments)
-        listed = _listed(arguments)
+        arguments, roles = _arguments(call.arguments), decoded(call.argument_roles)
+        listed = _listed(arguments, roles)
         if listed:
             handed_in.append(Plan(call, "todo", listed))
-        elif isinstance(arguments.get("plan"), str):
-            if steps := text_steps(arguments["plan"]):
+        elif (prose := next((p for name in roles.plan if isinstance(p := arguments.get(name), str)), None)) is not None:
+            if steps := text_steps(prose):
                 handed_in.append(Plan(call, "text", steps))
         elif call.status != "rejected":
-            plan = tasks.take(call, arguments, view.result_text(call))
+            plan = tasks.take(call, arguments, roles, view.result_text(call))
             if plan is not None and handed_in and handed_in[-1].source == "task" and tasks.still_making:
                 handed_in[-1] = plan
             elif plan is not None:
@@ -60,25 +59,24 @@ def plans(view: SessionView) -> list[Plan]:
     return handed_in
 
 
-def _decoded(arguments: str) -> dict[str, Any]:
+def _arguments(arguments: str) -> dict[str, Any]:
     try:
-        decoded = msgspec.json.decode(arguments)
-    except msgspec.DecodeError:
+        return msgspec.json.decode(arguments, type=dict[str, Any])
+    except (msgspec.DecodeError, RecursionError):
         return {}
-    return decoded if isinstance(decoded, dict) else {}
 
 
-def _listed(arguments: dict[str, Any]) -> list[str]:
+def _listed(arguments: dict[str, Any], roles: Roles) -> list[str]:
     """The steps of a list written whole."""
-    for key in _LIST_KEYS:
+    for key in roles.steps:
         if isinstance(arguments.get(key), list):
-            return [step for item in arguments[key] if (step := _step(item))]
+            return [step for item in arguments[key] if (step := _step(item, roles))]
     return []
 
 
-def _step(item: Any) -> str:
+def _step(item: Any, roles: Roles) -> str:
     if isinstance(item, dict):
-        item = next((item[k] for k in _STEP_KEYS if item.get(k)), "")
+        item = next((item[k] for k in roles.step if item.get(k)), "")
     return " ".join(item.split()) if isinstance(item, str) else ""
 
 
@@ -101,15 +99,15 @@ class _Tasks:
         self._done: set[str] = set()
         self.still_making = True
 
-    def take(self, call: ToolCall, arguments: dict[str, Any], result: str) -> Plan | None:
+    def take(self, call: ToolCall, arguments: dict[str, Any], roles: Roles, result: str) -> Plan | None:
         """The plan after this call; None when it changed nothing of it."""
-        if "taskId" in arguments:
-            task_id = str(arguments["taskId"])
-            changed = task_id in self._steps and self._update(task_id, arguments)
-            if arguments.get("status"):
+        if roles.task in arguments:
+            task_id = str(arguments[roles.task])
+            changed = task_id in self._steps and self._update(task_id, arguments, roles)
+            if arguments.get(roles.state):
                 self.still_making = False
         else:
-            step = _step(arguments)
+            step = _step(arguments, roles)
             if not step:
                 return None
             numbered = _CREATED.search(result[:200])
@@ -117,17 +115,18 @@ class _Tasks:
             changed = True
         return self._plan(call) if changed else None
 
-    def _update(self, task_id: str, arguments: dict[str, Any]) -> bool:
+    def _update(self, task_id: str, arguments: dict[str, Any], roles: Roles) -> bool:
         before = dict(self._steps), set(self._after)
-        if arguments.get("status") == "completed":
+        state, words = arguments.get(roles.state), _step(arguments.get(roles.task_name), roles)
+        if state == "completed":
             self._done.add(task_id)
-        if arguments.get("status") == "deleted":
+        if state == "deleted":
             if task_id not in self._done:  # clearing away what is done changes no plan
                 del self._steps[task_id]
-        elif isinstance(arguments.get("subject"), str) and arguments["subject"].strip():
-            self._steps[task_id] = _step(arguments)
-        self._after |= {(other, task_id) for other in _names(arguments.get("addBlockedBy"))}
-        self._after |= {(task_id, other) for other in _names(arguments.get("addBlocks"))}
+        elif words:
+            self._steps[task_id] = words
+        self._after |= {(other, task_id) for other in _names(arguments.get(roles.waits_for))}
+        self._after |= {(task_id, other) for other in _names(arguments.get(roles.holds_up))}
         return before != (self._steps, self._after)
 
     def _plan(self, call: ToolCall) -> Plan:

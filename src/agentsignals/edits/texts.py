@@ -1,0 +1,87 @@
+"""What a call of an edit tool was asked to write: read off its arguments, by the roles that its agent's profile gives
+them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from agentsignals.model.roles import Roles, decoded
+
+
+class EditText(Struct, gc=False, kw_only=True):
+    """One change that a call asks for."""
+
+    kind: Literal["replace", "whole", "insert", "append", "part", "patch"]
+    """`part` comes in at a place that is not said; of a `patch`, `new` is the patch."""
+    new: str
+    old: str = ""
+    """The text of the file that `new` takes the place of; empty: there was none, for agents whose edit tool also makes
+    files."""
+    everywhere: bool = False
+    line: int = 0
+    """Lines of the file before an inserted text."""
+    creates: bool = False
+    """Said to make the file anew."""
+
+
+def edit_texts(arguments: str, argument_roles: str | None) -> list[EditText]:
+    """The changes that a call asks for, in order; none when its tool is no edit tool, or they can't be read.
+
+    Arguments that are one text, or no JSON, are a patch.
+    """
+    if argument_roles is None:
+        return []
+    try:
+        given = msgspec.json.decode(arguments)
+    except (msgspec.DecodeError, RecursionError):
+        given = arguments
+    if isinstance(given, str):
+        return [EditText(kind="patch", new=given)] if given else []
+    return list(_texts(given, decoded(argument_roles))) if isinstance(given, dict) else []
+
+
+def _texts(arguments: dict[str, Any], roles: Roles) -> Iterator[EditText]:
+    patch = _first(arguments, roles.patch)
+    if patch is not None:
+        yield EditText(kind="patch", new=patch)
+        return
+    for name in roles.several:
+        if edits := _listed(arguments.get(name)):
+            for edit in edits:
+                if isinstance(edit, dict) and name not in edit:
+                    yield from _texts(edit, roles)
+            return
+    deed = arguments.get(roles.deed) if roles.deed else None
+    whole = _first(arguments, roles.whole)
+    part = _first(arguments, roles.part)
+    for before, after in roles.replace if deed != "create" else ():
+        old, new = arguments.get(before), arguments.get(after)
+        if isinstance(old, str) and isinstance(new, str):
+            everywhere = any(arguments.get(name) is True for name in roles.everywhere)
+            yield EditText(kind="replace", new=new, old=old, everywhere=everywhere)
+            return
+        if part is None and isinstance(new, str):
+            part = new
+    line = next((n for name in roles.line if isinstance(n := arguments.get(name), int)), None)
+    if part is not None and line is not None:
+        yield EditText(kind="insert", new=part, line=line)
+    elif (text := whole if whole is not None else part) is not None and deed == "append":
+        yield EditText(kind="append", new=text)
+    elif whole is not None:
+        yield EditText(kind="whole", new=whole, creates=deed == "create")
+    elif part is not None:
+        yield EditText(kind="part", new=part)
+
+
+def _first(arguments: dict[str, Any], names: tuple[str, ...]) -> str | None:
+    """The first of these arguments that is a text, or the words of a command whose last is."""
+    values = (_listed(value)[-1] if _listed(value := arguments.get(name)) else value for name in names)
+    return next((text for text in values if isinstance(text, str)), None)
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

@@ -1,0 +1,31 @@
+"""What is known of Codex: its homes and its tools."""
+
+from __future__ import annotations
+
+from msgspec import structs
+
+from agentsignals.formats.profile import Profile, named
+from agentsignals.formats.tools import ASIDE, ASK, EDIT, EDIT_ROLES, MCP, PLAN, READ, SEARCH, SHELL, TASK, WEB
+
+PATCH = structs.replace(EDIT, roles=structs.replace(EDIT_ROLES, patch=("input", "patch", "command")))
+"""The patch may be the last of a command's words."""
+PROFILE = Profile(
+    agent="codex",
+    homes=("~/.codex/sessions", "~/.codex/archived_sessions"),
+    tools=named(
+        (SHELL, "shell container.exec local_shell shell_command exec_command"),
+        (SHELL.to("poll"), "write_stdin"),
+        (READ, "read_file list_dir view_image read_mcp_resource"),
+        (SEARCH, "grep_files list_mcp_resources list_mcp_resource_templates"),
+        (SEARCH.to("tool_search"), "tool_search"),
+        (PLAN, "update_plan create_goal get_goal update_goal"),
+        (TASK, "spawn_agent send_input send_message resume_agent close_agent list_agents followup_task"),
+        (TASK, "interrupt_agent spawn_agents_on_csv report_agent_job_result"),
+        (TASK.to("poll"), "wait wait_agent"),
+        (WEB, "web_search web_fetch"),
+        (PATCH, "apply_patch"),
+        (ASK, "request_user_input"),
+        (ASIDE, "image_generation js_repl exec request_permissions tool_suggest"),
+    ),
+    tools_like={"mcp__*": MCP},
+)

@@ -1,0 +1,44 @@
+"""What is known of an agent: one record a folder, loaded without the reader beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+
+from msgspec import Struct
+
+from agentsignals.formats.tools import Tool
+from agentsignals.model import Convention, EventKind
+
+
+class Profile(Struct, frozen=True, kw_only=True):
+    """An agent's words. What signals need of them goes into the model with each call and session."""
+
+    agent: str = ""
+    aliases: tuple[str, ...] = ()
+    """Other names under which data sets file its sessions."""
+    homes: tuple[str, ...] = ()
+    """Where it keeps its sessions on a machine (`~` is the home folder)."""
+    tools: Mapping[str, Tool] = {}
+    """Its tools by name."""
+    tools_like: Mapping[str, Tool] = {}
+    """The others by a pattern of their names (`mcp__*`), the first that fits."""
+    conventions: tuple[Convention, ...] = ()
+    machine_written: tuple[tuple[str, EventKind], ...] = ()
+    """How texts begin that the program writes in the person's name, and what they are."""
+
+    def tool(self, name: str) -> Tool | None:
+        """The tool of that name; None when it is not known."""
+        tool = self.tools.get(name)
+        if tool is None:
+            tool = next((like for pattern, like in self.tools_like.items() if fnmatchcase(name, pattern)), None)
+        return tool
+
+    def machine_kind(self, text: str) -> EventKind | None:
+        """What a text is that the program wrote in the person's name; None for the person's words."""
+        return next((kind for beginning, kind in self.machine_written if text.startswith(beginning)), None)
+
+
+def named(*groups: tuple[Tool, str]) -> dict[str, Tool]:
+    """A table of tools by name, from the names of each kind of tool, parted by blanks."""
+    return {name: tool for tool, names in groups for name in names.split()}
