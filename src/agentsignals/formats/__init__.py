@@ -15,7 +15,7 @@ from agentsignals.errors import AmbiguousFormat, FormatError
 from agentsignals.formats.head import Head
 from agentsignals.formats.profile import Profile
 from agentsignals.formats.records import skip as skip
-from agentsignals.formats.soundness import VERSION, checked, sound_claim
+from agentsignals.formats.soundness import VERSION, make_sound, sound_claim
 from agentsignals.formats.soundness import refuse as refuse
 from agentsignals.model import Artifact, Checkpoint, Session
 from agentsignals.model.attempt import Attempt
@@ -83,7 +83,13 @@ class Format(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Whoever reads by a format reads soundly; the rules of that are part of its version."""
-        structs.force_setattr(self, "read", checked(self.read, self.profile.conventions if self.profile else ()))
+        conventions = self.profile.conventions if self.profile is not None else ()
+        read, pieces = self.read, self.pieces
+        structs.force_setattr(self, "read", lambda inputs: make_sound(read(inputs), inputs, conventions))
+        if pieces is not None:
+            structs.force_setattr(
+                self, "pieces", lambda inputs: (make_sound(piece, inputs, conventions) for piece in pieces(inputs))
+            )
         structs.force_setattr(self, "version", self.version + VERSION)
 
     @property

@@ -7,7 +7,7 @@ is counted under its reason in the artifact; the record that it came with stays 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -68,29 +68,22 @@ def refuse(artifact: Artifact | None, reason: str) -> None:
         artifact.skipped_reasons[reason] = artifact.skipped_reasons.get(reason, 0) + 1
 
 
-def checked(
-    read: Callable[[list[Input]], Reading], conventions: Sequence[Convention]
-) -> Callable[[list[Input]], Reading]:
-    """A format's reader, with all that it says made sound, and each session told how its agent logs."""
-
-    def read_soundly(inputs: list[Input]) -> Reading:
-        reading = read(inputs)
-        artifacts = {given.artifact.artifact_id: given.artifact for given in inputs}
-        first = inputs[0].artifact if inputs else None
-        for session in reading.sessions:
-            session.conventions = list(conventions)
-            _check_session(session, artifacts)
-        for part in reading.attempts:
-            _check_attempt(part, artifacts, first)
-        checkpoints = reading.checkpoints
-        reading.checkpoints = {}
-        for session_id, rows in checkpoints.items():
-            for row in rows:
-                _check(row, first)
-            reading.checkpoints.setdefault(sound_id(session_id, first), []).extend(rows)
-        return reading
-
-    return read_soundly
+def make_sound(reading: Reading, inputs: list[Input], conventions: Sequence[Convention]) -> Reading:
+    """What a format says of these files, made sound; each session is told how its agent logs."""
+    artifacts = {given.artifact.artifact_id: given.artifact for given in inputs}
+    first = inputs[0].artifact if inputs else None
+    for session in reading.sessions:
+        session.conventions = list(conventions)
+        _check_session(session, artifacts)
+    for part in reading.attempts:
+        _check_attempt(part, artifacts, first)
+    checkpoints = reading.checkpoints
+    reading.checkpoints = {}
+    for session_id, rows in checkpoints.items():
+        for row in rows:
+            _check(row, first)
+        reading.checkpoints.setdefault(sound_id(session_id, first), []).extend(rows)
+    return reading
 
 
 def sound_claim(claim: Claim) -> Claim:

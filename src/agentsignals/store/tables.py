@@ -288,6 +288,7 @@ SESSIONS = pa.schema(
     + [pa.field("n_events", pa.int64()), pa.field("n_subagent_tool_calls", pa.int64())]
     + [pa.field("subagent_output_tokens", pa.int64())]
     + [pa.field("trial_id", pa.string()), pa.field("attempt_index", pa.int64())]
+    + [pa.field("conventions", pa.list_(pa.string()))]
 )
 
 TABLES: dict[str, Table] = {

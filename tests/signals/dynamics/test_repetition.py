@@ -156,7 +156,7 @@ def test_many_calls_of_one_tool_cost_no_quadratic_time() -> None:
     [
         ("codex", "write_stdin", 1),
         ("copilot-cli", "read_bash", 1),
-        ("codex", "wait_agent", 1),
+        ("copilot-cli", "list_bash", 1),
         ("codex", "mcp__db__query", 5),
     ],
 )

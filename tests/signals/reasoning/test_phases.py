@@ -26,9 +26,7 @@ def announced(phase: str) -> Part:
 
 
 def of_format(name: str, *parts: Part) -> SessionView:
-    made = view(*parts)
-    made.session.format = name
-    return made
+    return view(*parts, format=name)
 
 
 def test_phase_events_keep_the_word_the_line_and_the_time() -> None:

@@ -92,8 +92,7 @@ def test_output_of_mid_stream_snapshots_is_flagged_as_too_low(stop_reasons: list
 
 
 def test_an_agent_that_never_logs_stop_reasons_is_not_flagged() -> None:
-    one = view(user("go"), step("m1", 1, 2, 3, 4, stop_reason=None))
-    one.session.format = "codex"
+    one = view(user("go"), step("m1", 1, 2, 3, 4, stop_reason=None), format="codex")
     assert "undercount" not in detail(one, "tokens.output_tokens_total")
 
 
