@@ -10,7 +10,7 @@ from docs import generate
 
 from agentsignals.catalog import catalogue
 from agentsignals.cli import build_parser
-from agentsignals.formats import formats
+from agentsignals.formats import formats, profiles
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -69,7 +69,7 @@ def test_every_format_has_its_line_on_the_page_of_formats() -> None:
 @pytest.mark.parametrize("page", ["README.md", "CHANGELOG.md"])
 def test_every_agent_that_keeps_sessions_is_named_where_people_look_first(page: str) -> None:
     said = " ".join((ROOT / page).read_text("utf-8").lower().replace("<br>", "").split()).replace(" ", "-")
-    assert {f.agent for f in formats().values() if f.agent and f.agent not in said} == set()
+    assert {p.agent for p in profiles() if p.agent not in said} == set()
 
 
 def test_the_catalogue_page_has_every_signal_with_its_meaning() -> None:

@@ -37,7 +37,9 @@ PROFILE = Profile(
     agent="toy-agent",
     homes=("~/.toy/logs", "~/.toy/archive"),
     tools={
-        "umschreiben": Tool(class_="edit", path=("path",), roles=Roles(replace=(("alt", "neu"),), several=("stellen",))),
+        "umschreiben": Tool(
+            class_="edit", path=("path",), roles=Roles(replace=(("alt", "neu"),), several=("stellen",))
+        ),
         "vorlegen": Tool(class_="plan", purpose="plan_handoff", roles=Roles(plan=("vorhaben",))),
         "nachsehen": Tool(class_="other", purpose="poll"),
     },
@@ -153,7 +155,7 @@ def test_whoever_asks_for_plans_handed_in_asks_the_same_of_every_agent() -> None
 def test_a_profile_is_loaded_without_its_reader() -> None:
     code = (
         "import sys; from agentsignals.formats import homes, profiles; homes(); profiles();"
-        " print([m for m in sys.modules if m.startswith('agentsignals.formats.') and m.endswith(('.files', '.session'))])"
+        " print([m for m in sys.modules if 'formats.' in m and m.endswith(('.files', '.session'))])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
