@@ -11,8 +11,12 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
+
+import pytest
+from msgspec import structs
 
 from agentsignals.catalog import catalogue
 
@@ -90,6 +94,30 @@ IMPORTED_AS = {
     "umap-learn": "umap",
 }
 """Packages whose name on the index is not the one they are imported by."""
+
+ORDINARY = frozenset(
+    (
+        "agent", "background", "bash", "changes", "code", "command", "content", "create", "description", "diff",
+        "edit", "edits", "exec", "fetch", "find", "finish", "glob", "grep", "input", "insert", "inspect", "items",
+        "list", "ls", "mcp", "memory", "open", "patch", "path", "plan", "process", "python", "question", "read",
+        "replace", "rg", "search", "session", "shell", "skill", "sql", "status", "step", "subagent", "subject",
+        "submit", "task", "tasks", "test", "text", "think", "thinking", "timeout", "title", "todo", "view", "wait",
+        "write", "Config", "Delete", "PowerShell", "ReadFile", "Task", "tool_search", "write_file"
+    )
+)  # fmt: skip
+"""Words that are nobody's: English ones, programs, languages, the model's own classes and purposes of tools. Some agent
+calls a tool or an argument so, and others mean something else by it."""
+
+SPEAKS_OF_AGENTS = {
+    "cli.demo_corpus": "writes made-up sessions as those agents do",
+    "export": "is called as the format it writes",
+    "cli.export": "names what can be written",
+    "analysis.tool_kinds": "has the kinds of a published table, some of which are called after tools",
+    "cli codex": "an example of a question",
+    "prices.names opencode": "sells calls of models, too",
+    "shell.kinds apply_patch": "is a command as well",
+}
+"""Modules (with all names, or one) that may have an agent's words, and why."""
 
 MOST_LINES = 400
 MOST_LINES_OF_A_FUNCTION = 60
@@ -270,3 +298,95 @@ def test_the_picture_shows_every_unit_on_its_floor() -> None:
     picture = (ROOT / "docs" / "architecture.md").read_text("utf-8")
     floors = [re.findall(r"`([a-z_]+)`", line) for line in picture.splitlines() if re.match(r"\| \d+ \|", line)]
     assert [tuple(f) for f in floors] == list(FLOORS)
+
+
+@cache
+def words_of_agents() -> dict[str, str]:
+    """What the profiles declare, and what it is: names of tools, of arguments, of formats."""
+    from agentsignals.formats import formats  # noqa: PLC0415  (the other tests need no import of what they look at)
+
+    modules = [path.parent.name for path in sorted(PACKAGE.glob("formats/*/profile.py"))]
+    profiles = [import_module(f"{FACE}.formats.{name}.profile").PROFILE for name in modules]
+    tools = {name: tool for profile in profiles for name, tool in profile.tools.items()}
+    declared = [(tool.path, tool.command, structs.astuple(tool.roles) if tool.roles else ()) for tool in tools.values()]
+    return {
+        **dict.fromkeys(texts_in(declared), "argument"),
+        **dict.fromkeys(tools, "tool"),
+        **dict.fromkeys(formats(), "format"),
+    }
+
+
+def texts_in(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield from (value,) if value else ()
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from texts_in(part)
+
+
+def agents_words(tree: ast.Module) -> set[str]:
+    """Those that stand in the strings of a module: alone, between the quotes of SQL, or, of names that can be no other
+    words (`old_string`, `ExitPlanMode`), anywhere. What documents the code is not looked at.
+    """
+    declared = set(words_of_agents())
+    telling = {name for name in declared if re.search("_|[a-z][A-Z]", name)}
+    documents = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    strings = {
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in documents
+    }
+    together = "\n".join(strings)
+    quoted = set(re.findall(r"(?<=')[\w. -]+(?=')", together))
+    return (strings | quoted) & declared | set(re.findall(r"\w+", together)) & telling
+
+
+def test_an_agents_words_stand_in_its_folder_alone() -> None:
+    """What others need of them travels in the model: a call's class and purpose, the roles of its arguments."""
+    outside: dict[str, set[str]] = {}
+    for module, tree in trees().items():
+        if unit(module) != "formats":
+            outside[module] = agents_words(tree)
+    excused = {
+        (name, word)
+        for name, words in outside.items()
+        for word in words
+        for place in SPEAKS_OF_AGENTS
+        if f"{name} {word}" == place or (" " not in place and f"{name}.".startswith(f"{place}."))
+    }
+    leaked = {(name, word) for name, words in outside.items() for word in words if word not in ORDINARY} - excused
+    assert {f"{name} has the {words_of_agents()[word]} {word}" for name, word in leaked} == set()
+    assert set().union(*outside.values()) >= ORDINARY, "a word that stands nowhere any more needs no excuse"
+    assert {p for p in SPEAKS_OF_AGENTS if not any(f"{n} {w}".startswith(p) for n, w in excused - leaked)} == set()
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ('NAMES = ("TodoWrite", "x")', {"TodoWrite"}),
+        ("SQL = \"SELECT 1 FROM t WHERE name IN ('plan_exit', 'y') OR format = 'kiro'\"", {"plan_exit", "kiro"}),
+        ('a = f"{x} arguments->>old_string"', {"old_string"}),
+        ('def f():\n    """Not the `ExitPlanMode` of a docstring."""', set()),
+        ('if call.name == "read":\n    pass', {"read"}),
+    ],
+)
+def test_an_agents_word_is_seen_wherever_it_stands(source: str, words: set[str]) -> None:
+    assert agents_words(ast.parse(source)) == words
+
+
+def test_nobody_asks_for_a_tool_by_its_name() -> None:
+    """An ordinary word may be a tool's name, too: then what it is compared with tells."""
+    rooms = ("signals", "views", "edits", "attribution", "studies", "analysis", "labels", "report")
+    asking = []
+    for module, tree in trees().items():
+        for node in ast.walk(tree) if unit(module) in rooms else ():
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                asks = re.search(r"\bname\)* (?:=|!=|<>|IN|LIKE) \(?'", node.value) is not None
+            else:
+                asks = isinstance(node, ast.Compare) and (
+                    re.match(r"(?:c|call|first)\.name\b", ast.unparse(node)) is not None
+                    and any(isinstance(part, ast.Constant) for part in ast.walk(node))
+                )
+            if asks:
+                asking.append(f"{module}:{node.lineno}: {ast.unparse(node)}")
+    assert asking == []

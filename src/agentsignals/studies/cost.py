@@ -167,10 +167,10 @@ def _unpriced(inputs: Inputs) -> Table:
 def _limits(inputs: Inputs) -> list[str]:
     limits = ["Costs from the price list are what the calls would cost at list price, not what anybody paid."]
     outputs = [row for row in inputs.rows["values"] if row["signal"] == _OUTPUT and row["number"] is not None]
-    low = [row for row in outputs if row["agent"].startswith("claude") and (row["final_share"] or 0) < 0.5]
+    low = len(inputs.rows["undercounted"])
     if low:
         limits.append(
-            f"{len(low):,} of {len(outputs):,} sessions log output tokens as they stood in mid-stream: their output,"
+            f"{low:,} of {len(outputs):,} sessions log output tokens as they stood in mid-stream: their output,"
             " and its cost, is too low."
         )
     total, priced = len(inputs.rows["sessions"]), len(inputs.present("sessions", "cost_usd"))
@@ -186,7 +186,9 @@ STUDY = Study(
     question="What did it take?",
     queries={
         "sessions": sql.SESSIONS,
-        "values": sql.values(_COST, _ALL_COST, _CACHE, _OUTPUT, detail=("final_share",)),
+        "values": sql.values(_COST, _ALL_COST, _CACHE, _OUTPUT),
+        "undercounted": "SELECT session_id FROM signals JOIN sessions USING (session_id)"
+        f" WHERE signal = '{_OUTPUT}' AND number IS NOT NULL AND detail->>'undercount' = 'true' ORDER BY session_id",
         "sources": "SELECT session_id, count(*) AS priced, count(*) FILTER (cost_source = 'recorded') AS recorded"
         " FROM steps WHERE thread = 'main' AND cost_usd IS NOT NULL GROUP BY session_id ORDER BY session_id",
     },
