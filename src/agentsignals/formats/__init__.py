@@ -52,6 +52,17 @@ class Input(Struct):
     lent: bool = False
     """It is read for what it says of the trials beside it, and for itself elsewhere."""
 
+    def session(self, session_id: str, format_name: str, agent: str) -> Session:
+        """A session of a person's work that this file begins."""
+        return Session(
+            session_id=session_id,
+            context="product",
+            format=format_name,
+            agent=agent,
+            artifact_id=self.artifact.artifact_id,
+            repo=self.repo_hint,
+        )
+
 
 class Reading(Struct):
     """What a family of files says: sessions, and what a collector recorded about sessions by id."""

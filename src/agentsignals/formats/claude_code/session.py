@@ -31,14 +31,7 @@ class SessionReader:
     """Agents that write the same records have tools of their own."""
 
     def __init__(self, first: File, seen: dict[str, str], agents: set[str]) -> None:
-        session = Session(
-            session_id=first.session_id,
-            context="product",
-            format="claude-code",
-            agent="claude-code",
-            artifact_id=first.given.artifact.artifact_id,
-        )
-        session.repo = first.given.repo_hint
+        session = first.given.session(first.session_id, "claude-code", "claude-code")
         self.session = session
         self.builder = SessionBuilder(session)
         self.queue = user.Queue(self.builder)

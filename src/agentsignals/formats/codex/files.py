@@ -10,6 +10,7 @@ from agentsignals.formats.codex.decode import DECODER, by_shape, decode, kind_of
 from agentsignals.formats.codex.records import SessionMeta, Task, TurnContext
 from agentsignals.formats.codex.session import Reader, parent_of
 from agentsignals.formats.records import all_lines, saw
+from agentsignals.formats.uniting import by_session
 from agentsignals.model import Session
 from agentsignals.model.times import logged_iso, logged_ms
 
@@ -19,9 +20,7 @@ _BURST_US = 2_000_000
 
 def read(inputs: list[Input]) -> Reading:
     """Snapshots of a session are united; history that a fork copied counts for the parent, if the parent is there."""
-    sessions: dict[str, list[_File]] = {}
-    for file in sorted((_File(given) for given in inputs), key=lambda f: f.order):
-        sessions.setdefault(file.session_id, []).append(file)
+    sessions = by_session(inputs, _File)
     firsts = _first_own({session_id: files[0] for session_id, files in sessions.items()})
     return Reading([_session(session_id, files, firsts[session_id]) for session_id, files in sessions.items()])
 
@@ -101,14 +100,7 @@ def _first_own(sessions: dict[str, _File]) -> dict[str, str | None]:
 
 def _session(session_id: str, files: list[_File], first_own: str | None) -> Session:
     first = files[0]
-    session = Session(
-        session_id=session_id,
-        context="product",
-        format="codex",
-        agent="codex",
-        artifact_id=first.given.artifact.artifact_id,
-    )
-    session.repo = first.given.repo_hint
+    session = first.given.session(session_id, "codex", "codex")
     session.parent_session_id = first.parent
     left_out = [file.left_out(first_own) for file in files]
     shapes = first.shapes

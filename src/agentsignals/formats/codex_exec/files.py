@@ -18,7 +18,7 @@ from agentsignals.formats.codex_exec.records import Item, Record, Usage, decode,
 from agentsignals.formats.figures import count
 from agentsignals.formats.records import lines, read_before, saw
 from agentsignals.formats.run_totals import Used, charge, close
-from agentsignals.model import Artifact, EventKind, Session, Step, ToolCall
+from agentsignals.model import Artifact, EventKind, Step, ToolCall
 
 _SAID: dict[str, EventKind] = {"agent_message": "text", "plan": "text", "reasoning": "thinking"}
 
@@ -87,14 +87,7 @@ class _Reader:
     """One session in the making."""
 
     def __init__(self, thread_id: str, given: Input) -> None:
-        session = Session(
-            session_id=thread_id,
-            context="product",
-            format="codex-exec",
-            agent="codex",
-            artifact_id=given.artifact.artifact_id,
-        )
-        session.repo = given.repo_hint
+        session = given.session(thread_id, "codex-exec", "codex")
         self.builder = SessionBuilder(session)
         self._total = Used()
         self._step: Step | None = None

@@ -7,15 +7,13 @@ from agentsignals.formats.copilot_cli.decode import DECODER, decode, tally
 from agentsignals.formats.copilot_cli.records import Start
 from agentsignals.formats.copilot_cli.session import Reader
 from agentsignals.formats.records import all_lines, saw
+from agentsignals.formats.uniting import by_session, once
 from agentsignals.model import Session
 
 
 def read(inputs: list[Input]) -> Reading:
     """Snapshots of a session are united by event id."""
-    sessions: dict[str, list[_File]] = {}
-    for file in sorted((_File(given) for given in inputs), key=lambda f: f.order):
-        sessions.setdefault(file.session_id, []).append(file)
-    return Reading([_session(session_id, files) for session_id, files in sessions.items()])
+    return Reading([_session(session_id, files) for session_id, files in by_session(inputs, _File).items()])
 
 
 class _File:
@@ -35,25 +33,9 @@ class _File:
 
 def _session(session_id: str, files: list[_File]) -> Session:
     given = files[0].given
-    session = Session(
-        session_id=session_id,
-        context="product",
-        format="copilot-cli",
-        agent="copilot-cli",
-        artifact_id=given.artifact.artifact_id,
-    )
-    session.repo = given.repo_hint
+    session = given.session(session_id, "copilot-cli", "copilot-cli")
     reader = Reader(session)
-    seen: set[str] = set()
-    for file in files:
-        artifact = file.given.artifact
-        reader.builder.artifact_id = artifact.artifact_id
-        for number, event in zip(file.numbers, file.events, strict=True):
-            if event.id is not None and event.id in seen:
-                saw(artifact, "repeated")
-                continue
-            if event.id is not None:
-                seen.add(event.id)
-            reader.builder.line = number
-            reader.take(event)
+    for file, number, event in once(files, lambda file: zip(file.numbers, file.events, strict=True), lambda e: e.id):
+        reader.builder.artifact_id, reader.builder.line = file.given.artifact.artifact_id, number
+        reader.take(event)
     return reader.finish()

@@ -73,14 +73,7 @@ def _read(session_id: str, copies: list[Input]) -> Session:
             for _, record in lines(given.data, given.artifact, _decode):
                 saw(given.artifact, _kind(record))
                 saw(given.artifact, "repeated")
-    session = Session(
-        session_id=session_id,
-        context="product",
-        format="cursor-agent",
-        agent="cursor-agent",
-        artifact_id=kept.artifact.artifact_id,
-    )
-    session.repo = kept.repo_hint
+    session = kept.session(session_id, "cursor-agent", "cursor-agent")
     reader = _Reader(session)
     for number, record in lines(kept.data, kept.artifact, _decode):
         saw(kept.artifact, _kind(record))

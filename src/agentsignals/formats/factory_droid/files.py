@@ -22,6 +22,7 @@ from agentsignals.formats.factory_droid.records import (
 )
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.records import lines, saw
+from agentsignals.formats.uniting import by_session, once
 from agentsignals.model import CallStatus, Session
 from agentsignals.model.times import logged_iso
 
@@ -35,10 +36,7 @@ _QUIET = frozenset(("session_start", "session_end", "todo_state"))
 
 def read(inputs: list[Input]) -> Reading:
     """All files of one family: snapshots of a session are united by record id."""
-    families: dict[str, list[_File]] = {}
-    for one in sorted((_File(given) for given in inputs), key=lambda f: f.order):
-        families.setdefault(one.session_id, []).append(one)
-    return Reading([_read(session_id, files) for session_id, files in sorted(families.items())])
+    return Reading([_read(session_id, files) for session_id, files in sorted(by_session(inputs, _File).items())])
 
 
 class _File:
@@ -47,6 +45,8 @@ class _File:
     def __init__(self, given: Input) -> None:
         self.given = given
         self.records = list(lines(given.data, given.artifact, decode))
+        for _, record in self.records:
+            saw(given.artifact, kind_of(record))
         start = next((r.id for _, r in self.records if r.type == "session_start"), None)
         self.session_id = start or given.session_hint or given.artifact.artifact_id
         last = max((r.timestamp for _, r in self.records if r.timestamp), default="")
@@ -55,28 +55,11 @@ class _File:
 
 def _read(session_id: str, files: list[_File]) -> Session:
     first = files[0].given
-    session = Session(
-        session_id=session_id,
-        context="product",
-        format="factory-droid",
-        agent="factory-droid",
-        artifact_id=first.artifact.artifact_id,
-    )
-    session.repo = first.repo_hint
+    session = first.session(session_id, "factory-droid", "factory-droid")
     reader = _Reader(session)
-    seen: set[str] = set()
-    for file in files:
-        artifact = file.given.artifact
-        for number, record in file.records:
-            saw(artifact, kind_of(record))
-            key = key_of(record)
-            if key is not None and key in seen:
-                saw(artifact, "repeated")
-                continue
-            if key is not None:
-                seen.add(key)
-            reader.builder.artifact_id, reader.builder.line = artifact.artifact_id, number
-            reader.take(record)
+    for file, number, record in once(files, lambda file: file.records, key_of):
+        reader.builder.artifact_id, reader.builder.line = file.given.artifact.artifact_id, number
+        reader.take(record)
     return reader.finish()
 
 

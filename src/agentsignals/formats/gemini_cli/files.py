@@ -62,14 +62,7 @@ class _Reader:
 
     def __init__(self, snapshot: Snapshot[Chat]) -> None:
         given, chat = snapshot.given, snapshot.document
-        session = Session(
-            session_id=snapshot.session_id,
-            context="product",
-            format="gemini-cli",
-            agent="gemini-cli",
-            artifact_id=given.artifact.artifact_id,
-        )
-        session.repo = given.repo_hint
+        session = given.session(snapshot.session_id, "gemini-cli", "gemini-cli")
         session.title = chat.summary
         session.started_at = logged_iso(chat.startTime)
         self.chat = chat

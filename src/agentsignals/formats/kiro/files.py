@@ -75,14 +75,7 @@ class _Reader:
 
     def __init__(self, snapshot: Snapshot[Conversation]) -> None:
         given = snapshot.given
-        session = Session(
-            session_id=snapshot.session_id,
-            context="product",
-            format="kiro",
-            agent="kiro",
-            artifact_id=given.artifact.artifact_id,
-        )
-        session.repo = given.repo_hint
+        session = given.session(snapshot.session_id, "kiro", "kiro")
         self.conversation = snapshot.document
         self.builder = SessionBuilder(session)
         self.runs = Runs(self.builder)

@@ -47,14 +47,7 @@ class _Reader:
 
     def __init__(self, snapshot: Snapshot[Export]) -> None:
         given, info = snapshot.given, snapshot.document.info
-        session = Session(
-            session_id=snapshot.session_id,
-            context="product",
-            format="opencode",
-            agent="opencode",
-            artifact_id=given.artifact.artifact_id,
-        )
-        session.repo = given.repo_hint
+        session = given.session(snapshot.session_id, "opencode", "opencode")
         _describe(session, info)
         self.export = snapshot.document
         self.builder = SessionBuilder(session)

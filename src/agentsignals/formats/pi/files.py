@@ -11,6 +11,7 @@ from agentsignals.formats.pi.records import Entry
 from agentsignals.formats.pi.session import Conversation
 from agentsignals.formats.pi.tree import copied, copy_key, threads
 from agentsignals.formats.records import all_lines, saw
+from agentsignals.formats.uniting import by_session, once
 from agentsignals.model import REPLAYED, Artifact, Session
 
 _SUBAGENT = "subagent-"
@@ -23,10 +24,7 @@ def read(inputs: list[Input]) -> Reading:
     What a fork copied counts in the session it comes from. When that is not among the files, the copies are the only
     record of it and count in the first fork: a person's in its conversation, a subagent's beside it (`replayed`).
     """
-    families: dict[str, list[_File]] = {}
-    for one in sorted((_File(given) for given in inputs), key=lambda f: f.order):
-        families.setdefault(one.session_id, []).append(one)
-    sessions = [_Tree(files) for files in families.values()]
+    sessions = [_Tree(files) for files in by_session(inputs, _File).values()]
     sessions.sort(key=lambda s: (s.born is None, s.born or 0, s.session_id))
     held: set[tuple[object, ...]] = set()
     if len(sessions) > 1 and any(any(s.copied) for s in sessions):
@@ -46,14 +44,14 @@ class _File:
             saw(given.artifact, kind, times)
         self.header = next((entry for entry in entries if entry.type == "session"), None)
         self.entries = [
-            (number, entry, records.at_of(entry))
+            (number, (entry, records.at_of(entry)))
             for number, entry in zip(numbers, entries, strict=True)
             if entry.type != "session"
         ]
         own = self.header.id if self.header is not None else None
         self.session_id = own or given.session_hint or given.artifact.artifact_id
-        self.has_ids = any(entry.id is not None for _, entry, _ in self.entries)
-        last = max((at for _, _, at in self.entries if at is not None), default=0)
+        self.has_ids = any(entry.id is not None for _, (entry, _) in self.entries)
+        last = max((at for _, (_, at) in self.entries if at is not None), default=0)
         self.order = (last, len(self.entries), given.artifact.sha256)
 
 
@@ -68,17 +66,10 @@ class _Tree:
         self.entries: list[Entry] = []
         self.stamps: list[int | None] = []
         self.places: list[tuple[Artifact, int]] = []
-        seen: set[str] = set()
-        for file in self.files:
-            for number, entry, at in file.entries:
-                if entry.id is not None and entry.id in seen:
-                    saw(file.artifact, "repeated")
-                    continue
-                if entry.id is not None:
-                    seen.add(entry.id)
-                self.entries.append(entry)
-                self.stamps.append(at)
-                self.places.append((file.artifact, number))
+        for file, number, (entry, at) in once(self.files, lambda file: file.entries, lambda one: one[0].id):
+            self.entries.append(entry)
+            self.stamps.append(at)
+            self.places.append((file.artifact, number))
         self.copied = copied(self.header, self.born, self.stamps)
 
     def owned(self) -> Iterator[tuple[object, ...]]:
@@ -109,14 +100,7 @@ class _Tree:
 
     def _builder(self) -> SessionBuilder:
         first = self.files[0].given
-        session = Session(
-            session_id=self.session_id,
-            context="product",
-            format="pi",
-            agent="pi",
-            artifact_id=first.artifact.artifact_id,
-        )
-        session.repo = first.repo_hint
+        session = first.session(self.session_id, "pi", "pi")
         builder = SessionBuilder(session)
         if self.header is not None:
             session.parent_session_id = session_of(self.header.parentSession) or session_of(self.header.branchedFrom)
