@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from agentsignals.model import Edit, EditOp, ToolCall
 
 _AT = re.compile(r" -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+
+REWRITTEN = 0.8
+"""Share of a file's lines: more than these changed at once close all its regions (design/signals.md#regions)."""
 
 
 class Hunk(Struct, gc=False, kw_only=True):
@@ -77,6 +80,24 @@ def created(content: str) -> Hunk:
     """A whole new file of these lines."""
     n = count_lines(content)
     return Hunk(start_line=1, end_line=max(n, 1), added=n, removed=0, old_start=1, whole_file=True)
+
+
+def inserted(text: str, line: int | None) -> Hunk:
+    """A text that came in behind so many lines of the file; sizes only when nobody knows behind which."""
+    n = count_lines(text)
+    if line is None:
+        return Hunk(added=n, removed=0)
+    return Hunk(start_line=line + 1, end_line=line + max(n, 1), added=n, removed=0, old_start=line + 1)
+
+
+def of_whole_file(hunks: Iterable[Hunk]) -> list[Hunk]:
+    """The same places, of a file that was made, deleted or rewritten."""
+    return [structs.replace(hunk, whole_file=True) for hunk in hunks]
+
+
+def rewrites(hunks: Iterable[Hunk], content: str) -> bool:
+    """Whether so much of a file that now has this content was changed at once that it is another."""
+    return sum(hunk.added or 0 for hunk in hunks) > REWRITTEN * count_lines(content)
 
 
 def count_lines(text: str) -> int:

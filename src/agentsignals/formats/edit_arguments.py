@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from agentsignals.edits.hunks import Hunk, count_lines, created, replaced
+from msgspec import structs
+
+from agentsignals.edits.hunks import Hunk, created, inserted, replaced
 from agentsignals.edits.texts import EditText, edit_texts
 from agentsignals.formats.apply_patch import record_patch
 from agentsignals.formats.builder import SessionBuilder
@@ -22,14 +24,10 @@ def record_arguments(builder: SessionBuilder, call: ToolCall, touched: set[str])
 
 def _hunk(text: EditText) -> Hunk | None:
     """The place a text comes to, as far as the arguments tell."""
-    n = count_lines(text.new)
     if text.kind == "replace":
         return replaced(text.old, text.new)
-    if text.kind == "insert":
-        start = text.line + 1
-        return Hunk(start_line=start, end_line=start + max(n, 1) - 1, added=n, removed=0, old_start=start)
-    if text.kind == "append":
-        return Hunk(added=n, removed=0)
+    if text.kind in ("insert", "append"):
+        return inserted(text.new, text.line if text.kind == "insert" else None)
     if text.kind == "whole":  # whether the file was there before is not logged: it was when the session touched it
-        return Hunk(start_line=1, end_line=max(n, 1), added=n, removed=None, old_start=1, whole_file=True)
+        return structs.replace(created(text.new), removed=None)
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw, Struct
 
-from agentsignals.edits.hunks import Hunk, count_lines, created, trimmed
+from agentsignals.edits.hunks import created, of_whole_file, rewrites, trimmed
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.claude_code.records import Block, is_true
 from agentsignals.formats.claude_code.user import INTERRUPTED, interrupt
@@ -106,7 +106,9 @@ def _edits(builder: SessionBuilder, call: ToolCall, told: Raw | None) -> None:
         builder.edit(call, result.file_path, "create", [created(content)] if content is not None else [])
     elif result.structured_patch != []:  # an empty patch: the file already read so
         hunks = [h for p in result.structured_patch or () if (h := trimmed(p.old_start, p.new_start, p.lines))]
-        builder.edit(call, result.file_path, "modify", _whole(hunks, result))
+        content = _content(result) if result.type == "update" else None
+        hunks = of_whole_file(hunks) if content and rewrites(hunks, content) else hunks
+        builder.edit(call, result.file_path, "modify", hunks)
 
 
 def _structured(told: Raw | None) -> EditResult | None:
@@ -125,24 +127,3 @@ def _content(result: EditResult) -> str | None:
         return _decode_text(result.content) if result.content else ""
     except UNREADABLE:
         return None
-
-
-def _whole(hunks: list[Hunk], result: EditResult) -> list[Hunk]:
-    """A rewrite of more than 80 % of the lines closes all regions of the file (design/signals.md#regions)."""
-    content = _content(result) if result.type == "update" else None
-    if not content:
-        return hunks
-    total = count_lines(content)
-    if sum(h.added or 0 for h in hunks) <= 0.8 * total:
-        return hunks
-    return [
-        Hunk(
-            start_line=h.start_line,
-            end_line=h.end_line,
-            added=h.added,
-            removed=h.removed,
-            old_start=h.old_start,
-            whole_file=True,
-        )
-        for h in hunks
-    ]

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath, PureWindowsPath
 import msgspec
 from msgspec import Struct
 
-from agentsignals.edits.hunks import Hunk, count_lines, created, replaced, unified
+from agentsignals.edits.hunks import Hunk, created, of_whole_file, replaced, rewrites, unified
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.gemini_cli.profile import PROFILE
 from agentsignals.formats.gemini_cli.records import Chat, ToolCall, result_text
@@ -24,8 +24,6 @@ _DENIED = ("User denied execution", "User did not allow tool call")
 _BY_POLICY = "denied by policy"
 _HEAD = 300
 _SHA256_DIGITS = 64
-_REWRITTEN = 0.8
-"""More of a file than this changed at once: a rewrite, which closes all regions (design/signals.md#regions)."""
 
 
 class Arguments(Struct, gc=False, kw_only=True):
@@ -139,18 +137,6 @@ def _edit(builder: SessionBuilder, call: Row, found: ToolCall, given: Arguments)
         builder.edit(call, shown.filePath, "create", [created(given.content)])
         return
     hunks = unified(shown.fileDiff)
-    total = count_lines(given.content) if given.content is not None else 0
-    whole = bool(shown.isNewFile) or (total > 0 and sum(h.added or 0 for h in hunks) > _REWRITTEN * total)
-    if whole:
-        hunks = [
-            Hunk(
-                start_line=h.start_line,
-                end_line=h.end_line,
-                added=h.added,
-                removed=h.removed,
-                old_start=h.old_start,
-                whole_file=True,
-            )
-            for h in hunks
-        ]
+    if shown.isNewFile or (given.content and rewrites(hunks, given.content)):
+        hunks = of_whole_file(hunks)
     builder.edit(call, shown.filePath, "create" if shown.isNewFile else "modify", hunks)

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from agentsignals.edits.hunks import unified
+from agentsignals.edits.hunks import of_whole_file, unified
 from agentsignals.edits.unified_diff import patched_files
 from agentsignals.formats import Input, Reading
 from agentsignals.formats import records as recs
@@ -179,7 +179,7 @@ class _Episode:
         for file, part in changed:
             hunks = unified(part)
             if file.op == "create":
-                hunks = [msgspec.structs.replace(hunk, whole_file=True) for hunk in hunks]
+                hunks = of_whole_file(hunks)
             self._builder.edit(call, file.path, file.op, hunks)
 
     def final(self, record: dict[str, Any]) -> None:

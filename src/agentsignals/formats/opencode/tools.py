@@ -7,7 +7,7 @@ import re
 import msgspec
 from msgspec import Raw, Struct
 
-from agentsignals.edits.hunks import Hunk, count_lines, created, unified
+from agentsignals.edits.hunks import Hunk, count_lines, created, of_whole_file, unified
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.figures import whole
 from agentsignals.formats.one_document import as_text
@@ -171,7 +171,7 @@ def _edits(builder: SessionBuilder, call: ToolCall, metadata: Metadata, given: A
         for path, diff in _diffs(metadata):
             hunks = unified(diff)
             op: EditOp = "create" if "\n@@ -0,0 " in diff else "delete" if " +0,0 @@" in diff else "modify"
-            builder.edit(call, path, op, hunks if op == "modify" else _whole(hunks))
+            builder.edit(call, path, op, hunks if op == "modify" else of_whole_file(hunks))
 
 
 def _patch_edits(builder: SessionBuilder, call: ToolCall, raw: Raw) -> None:
@@ -186,7 +186,7 @@ def _patch_edits(builder: SessionBuilder, call: ToolCall, raw: Raw) -> None:
         if op == "rename":
             builder.edit(call, file.filePath, "delete", [])
         path = file.movePath or file.filePath if op == "rename" else file.filePath
-        builder.edit(call, path, op, _whole(hunks) if op in ("create", "delete") else hunks)
+        builder.edit(call, path, op, of_whole_file(hunks) if op in ("create", "delete") else hunks)
 
 
 def _write_edit(builder: SessionBuilder, call: ToolCall, metadata: Metadata, given: Arguments) -> None:
@@ -214,20 +214,6 @@ def _diffs(metadata: Metadata) -> list[tuple[str | None, str]]:
         files = [f for f in f"\n{diffs[0]}".split("\nIndex: ") if f.strip()]
         return [(f.split("\n", 1)[0].strip(), f) for f in files]
     return [(None, d) for d in diffs] or [(None, "")]
-
-
-def _whole(hunks: list[Hunk]) -> list[Hunk]:
-    return [
-        Hunk(
-            start_line=h.start_line,
-            end_line=h.end_line,
-            added=h.added,
-            removed=h.removed,
-            old_start=h.old_start,
-            whole_file=True,
-        )
-        for h in hunks
-    ]
 
 
 def _decoded(raw: Raw) -> Metadata:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 
-from agentsignals.edits.hunks import Hunk, count_lines, created, replaced
+from agentsignals.edits.hunks import Hunk, count_lines, created, inserted, replaced
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.swe_agent.tools import Action
 from agentsignals.model import ToolCall
@@ -95,13 +95,8 @@ def _of_range(action: Action, grown: int | None, observation: str) -> Hunk:
 
 
 def _inserted(text: str, observation: str) -> Hunk:
-    added = count_lines(text)
     start = _place(text.removesuffix("\n"), observation) if text.strip() else None
-    return (
-        Hunk(added=added, removed=0)
-        if start is None
-        else Hunk(start_line=start, end_line=start + added - 1, added=added, removed=0, old_start=start)
-    )
+    return inserted(text, start - 1 if start is not None else None)
 
 
 def _placed(old: str, new: str, observation: str) -> Hunk:
