@@ -1,6 +1,7 @@
 """What bytes mean. A format knows no source and no store: it recognises content and turns it into sessions.
 
-To add one: a module with a `FORMAT = Format(...)`, and samples in `tests/formats/<name>/`.
+To add one: a module or folder with a `PROFILE` of the agent and a `FORMAT = Format(...)`, and samples in
+`tests/formats/<name>/` (docs/adding.md).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from agentsignals.formats import tags
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.claude_code.profile import PROFILE
 from agentsignals.formats.claude_code.records import Attachment, Line, Message, as_text, is_true, text_of
-from agentsignals.model import MAIN
+from agentsignals.model import MAIN, EventKind
 
 BUILTIN_COMMANDS = frozenset(
     (
