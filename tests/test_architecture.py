@@ -308,7 +308,10 @@ def words_of_agents() -> dict[str, str]:
     modules = [path.parent.name for path in sorted(PACKAGE.glob("formats/*/profile.py"))]
     profiles = [import_module(f"{FACE}.formats.{name}.profile").PROFILE for name in modules]
     tools = {name: tool for profile in profiles for name, tool in profile.tools.items()}
-    declared = [(tool.path, tool.command, structs.astuple(tool.roles) if tool.roles else ()) for tool in tools.values()]
+    declared = [
+        (tool.path, tool.command, tool.folder, structs.astuple(tool.roles) if tool.roles else ())
+        for tool in tools.values()
+    ]
     return {
         **dict.fromkeys(texts_in(declared), "argument"),
         **dict.fromkeys(tools, "tool"),

@@ -38,7 +38,7 @@ PROFILE = Profile(
     homes=("~/.toy/logs", "~/.toy/archive"),
     tools={
         "umschreiben": Tool(
-            class_="edit", path=("path",), roles=Roles(replace=(("alt", "neu"),), several=("stellen",))
+            class_="edit", path=("datei",), roles=Roles(replace=(("alt", "neu"),), several=("stellen",))
         ),
         "vorlegen": Tool(class_="plan", purpose="plan_handoff", roles=Roles(plan=("vorhaben",))),
         "nachsehen": Tool(class_="other", purpose="poll"),
@@ -70,8 +70,8 @@ FORMAT = Format(name="toy-agent", version=1, claims=claims, read=read, profile=P
 """
 CALLS = [
     {"toy": "vorlegen", "given": {"vorhaben": "1. Add a basket\n2. Write its tests"}},
-    {"toy": "umschreiben", "given": {"path": "a.py", "alt": "one = 1", "neu": "one = 2\ntwo = 2"}},
-    {"toy": "umschreiben", "given": {"path": "a.py", "stellen": [{"alt": "two = 2", "neu": "two = 3"}]}},
+    {"toy": "umschreiben", "given": {"datei": "a.py", "alt": "one = 1", "neu": "one = 2\ntwo = 2"}},
+    {"toy": "umschreiben", "given": {"datei": "a.py", "stellen": [{"alt": "two = 2", "neu": "two = 3"}]}},
     *[{"toy": "nachsehen", "given": {}}] * 3,
 ]
 
@@ -107,9 +107,9 @@ def test_an_agents_words_reach_the_store_and_all_who_ask(toy: Path) -> None:
     store = Store(toy / "store")
     session = store.session("toy")
     assert session.conventions == ["thinking_not_logged"]
-    assert [(o.kind, o.old, o.new) for o in operations(session)] == [
-        ("replace", "one = 1", "one = 2\ntwo = 2"),
-        ("replace", "two = 2", "two = 3"),
+    assert [(o.kind, o.path, o.old, o.new) for o in operations(session)] == [
+        ("replace", "a.py", "one = 1", "one = 2\ntwo = 2"),
+        ("replace", "a.py", "two = 2", "two = 3"),
     ]
     changed = [changed_lines(c.arguments, c.argument_roles) for c in session.tool_calls if c.class_ == "edit"]
     assert [(set(c.removed), set(c.added)) for c in changed] == [

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
+from functools import cache
+from typing import Any
 
 import msgspec
-from msgspec import Struct, structs
+from msgspec import Struct, defstruct, field, structs
 
 from agentsignals.formats.records import UNREADABLE
 from agentsignals.model import EditOp, ShellKind, ToolClass, ToolPurpose
@@ -19,6 +22,8 @@ class Tool(Struct, frozen=True, kw_only=True):
     class_: ToolClass
     path: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
+    folder: tuple[str, ...] = ()
+    """Which hold the folder that a command runs in."""
     purpose: ToolPurpose | None = None
     roles: Roles | None = None
     """What its other arguments hold, where signals ask for it."""
@@ -52,6 +57,7 @@ WRITE = EDIT.to("write_file")
 SHELL = Tool(
     class_="shell",
     command=("command", "cmd", "script"),
+    folder=("workdir",),
     roles=Roles(
         manner=(
             *("description", "timeout", "timeout_ms"),
@@ -96,27 +102,17 @@ class Described(Struct, gc=False, kw_only=True):
     """Where a shell command runs, when its arguments say so."""
 
 
-class _Arguments(Struct, gc=False, kw_only=True):
-    """The arguments any agent uses for a path, a command or its folder; the rest is skipped unread."""
-
-    file_path: object = None
-    path: object = None
-    filePath: object = None
-    absolute_path: object = None
-    notebook_path: object = None
-    target_file: object = None
-    dir_path: object = None
-    directory: object = None
-    command: object = None
-    cmd: object = None
-    script: object = None
-    keystrokes: object = None
-    workdir: object = None
-
-
 _LOOKS = "view"
 """What an editor for all is asked to do when it is to change nothing."""
-_decode = msgspec.json.Decoder(_Arguments).decode
+
+
+@cache
+def _decoder(tool: Tool) -> tuple[tuple[str, ...], Callable[[bytes | str], Any]]:
+    """The arguments that say what a call of the tool is about, and what reads these and skips the rest."""
+    deed = (tool.roles.deed,) if tool.roles is not None and tool.roles.deed else ()
+    names = tuple(dict.fromkeys((*tool.path, *tool.command, *tool.folder, *deed)))
+    fields = [(f"argument_{n}", object, field(default=None, name=name)) for n, name in enumerate(names)]
+    return names, msgspec.json.Decoder(defstruct("Arguments", fields, gc=False)).decode
 
 
 def describe(tool: Tool, name: str, arguments: bytes | str) -> Described:
@@ -126,17 +122,17 @@ def describe(tool: Tool, name: str, arguments: bytes | str) -> Described:
     if not tool.path and not tool.command:
         return Described(tool=tool, class_=tool.class_)
     try:
-        given = _decode(arguments)
+        names, decode = _decoder(tool)
+        given = dict(zip(names, structs.astuple(decode(arguments)), strict=True))
     except UNREADABLE:
         return Described(tool=tool, class_=tool.class_)
-    if tool.class_ == "edit" and given.command == _LOOKS:
-        tool = READ
+    if tool.class_ == "edit" and tool.roles is not None and given.get(tool.roles.deed) == _LOOKS:
+        tool = structs.replace(READ, path=tool.path)
     path = _first_text(given, tool.path) if tool.path else None
     command = _first_text(given, tool.command) if tool.command else None
     if command is None or tool.class_ != "shell":
         return Described(tool=tool, class_=tool.class_, path=path, command=command)
     does = parse(command)
-    folder = given.workdir if isinstance(given.workdir, str) else None
     return Described(
         tool=tool,
         class_=SHELL_CLASS.get(does.kind, "shell"),
@@ -144,7 +140,7 @@ def describe(tool: Tool, name: str, arguments: bytes | str) -> Described:
         path=does.path,
         command=command,
         writes=does.writes,
-        folder=folder,
+        folder=next((f for name in tool.folder if isinstance(f := given.get(name), str)), None),
     )
 
 
@@ -152,9 +148,9 @@ SHELL_CLASS: dict[ShellKind, ToolClass] = {"test": "test", "read": "read", "sear
 """A shell command that only runs tests, reads or searches has the class of what it does; the rest stay `shell`."""
 
 
-def _first_text(given: _Arguments, keys: tuple[str, ...]) -> str | None:
-    for key in keys:
-        value = getattr(given, key)
+def _first_text(given: dict[str, object], names: tuple[str, ...]) -> str | None:
+    for name in names:
+        value = given.get(name)
         if isinstance(value, str) and value:
             return value
         if isinstance(value, list) and value and all(isinstance(part, str) for part in value):
