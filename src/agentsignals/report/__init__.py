@@ -40,9 +40,10 @@ def write(  # noqa: PLR0913  (each is a choice of the person at the command line
     form = path.suffix.lower()
     first = [_against(baseline)] if baseline else []
     if form == ".html" and store.manifest.sessions and not static:
-        from agentsignals.report.charts import packing  # noqa: PLC0415
+        from agentsignals.report.charts import can_draw, packing  # noqa: PLC0415
 
-        packing()
+        if can_draw():
+            packing()
     from agentsignals.report.document import document  # noqa: PLC0415  (DuckDB is loaded when a report is made)
 
     made = document(store, studies, context, labeller, first)

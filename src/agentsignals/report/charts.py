@@ -93,12 +93,10 @@ def library() -> str:
 
     With Vega-Embed's `ast` option expressions are interpreted, so that the page's policy need not allow `eval`.
     """
-    return packing().result()
+    return packing().result() if can_draw() else ""
 
 
 def _packed() -> str:
-    if not can_draw():
-        return ""
     import vl_convert  # noqa: PLC0415
 
     script = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", _VEGA_LITE))
