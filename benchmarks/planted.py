@@ -14,20 +14,33 @@ import os
 import random
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pyarrow.parquet as pq
 from tests.labels.stores import store_of
 from tests.planted_secrets import KINDS, Secret, pieces
+from tests.test_redaction_edges import AFTER, BEFORE
+from tests.test_redaction_edges import HARMLESS as EDGES
 from tests.test_redaction_issuers import HARMLESS as SHAPES
-from tests.test_redaction_issuers import WRITINGS
+from tests.test_redaction_issuers import WRITINGS as ALONE
 from tests.test_redaction_leaks import HARMLESS as CODE
 
 from agentsignals import export
 from agentsignals.cli import main as run
 from agentsignals.redaction import redacted
 
+
+def _followed(after: str, text: str) -> str:
+    return text + after
+
+
+WRITINGS: dict[str, Callable[[str], str]] = {
+    **ALONE,
+    **{f"after {name}": partial(str.__add__, before) for name, before in BEFORE.items()},
+    **{f"before {name}": partial(_followed, after) for name, after in AFTER.items()},
+}
 DECODED = ("base64", "base64 twice", "hex", "percent", "percent twice", "unicode", "entities")
 """Writings in which a secret's own characters don't stand."""
 PART_CHARS = 8
@@ -108,8 +121,8 @@ def main() -> None:
         of = Counter(one.kind for _, _, left in rows for one in left if one.writing == writing)
         if of:
             print(f"  in {writing}: " + ", ".join(sorted(of)))
-    changed = [text for text in (*SHAPES, *CODE) if redacted(text) != text]
-    print(f"harmless texts: {len(SHAPES) + len(CODE)}, changed {len(changed)}")
+    changed = [text for text in (*SHAPES, *CODE, *EDGES) if redacted(text) != text]
+    print(f"harmless texts: {len(SHAPES) + len(CODE) + len(EDGES)}, changed {len(changed)}")
 
 
 if __name__ == "__main__":

@@ -199,7 +199,7 @@ class Said:
         self.code = code
         self.text = text
         plain = re.sub(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d[\d:.+Z]*", "TIME", text).replace(str(place), "PLACE")
-        self.answer = re.sub(r"127\.0\.0\.1:\d+", "HERE", plain)
+        self.answer = re.sub(r"\s*\"(?:unchanged|scanned)\": \w+,?|127\.0\.0\.1:\d+", "HERE", plain)
 
 
 def said(verb: str, stage: Stage, place: Path) -> Said:
@@ -233,7 +233,7 @@ def served(store: Path, stage: Stage) -> int:
     try:
         server = Server(store)
     except AgentSignalsError as problem:
-        print(problem.message, problem.hint)
+        print(problem.message, "hint:", problem.hint)
         return 1
     code = 0
     with server:
@@ -316,12 +316,15 @@ def test_an_answer_is_whole_or_names_what_is_harmed(
     assert is_sound(found, whole(verb), HARMS[harm][1]), found.text[-2000:]
 
 
-STAYS = ("unreadable", "newer", "labels", "findings", "lines of", "parts", "lock", "shards' folder")
-"""Harms that no reading of sources mends: what is closed stays so, and what others made is theirs to make again."""
+CROSSED = [harm for harm in HARMS if harm.split()[0] != "values" and "embeddings" not in harm and "stray" not in harm]
+"""What touches files that every verb reads; the rest stands in `PAIRS` and in `test_store_damage`."""
+RESTORED = ("turns gone", "turns cut", "a shard gone", "two shards swapped", "a folder for a table",
+            "a file for a shard", "a link to nothing for a table", "the index garbled", "the index gone")  # fmt: skip
+"""What reading the sources again makes whole."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("harm", HARMS)
+@pytest.mark.parametrize("harm", CROSSED)
 def test_every_verb_is_sound_on_a_harmed_store_and_sources_restore_it(
     harm: str, stage: Stage, whole: Callable[[str], Said], tmp_path: Path
 ) -> None:
@@ -333,11 +336,10 @@ def test_every_verb_is_sound_on_a_harmed_store_and_sources_restore_it(
         if not is_sound(found, whole(verb), HARMS[harm][1]):
             wrong[verb] = found.text[-500:]
     assert wrong == {}
-    if not any(word in harm for word in STAYS):
+    if harm in RESTORED:
         (tmp_path / "again").mkdir()
         place = harmed(harm, stage, tmp_path / "again")
-        if "rotten" not in harm:  # which only reading it shows: `analyze` says so, and what to do
-            assert said("analyze", stage, place).code == 0
+        assert said("analyze", stage, place).code == 0
         assert said("doctor --repair", stage, place).code == 0
         assert rows_of(place / "store") == rows_of(stage.store)
 
