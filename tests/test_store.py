@@ -19,7 +19,7 @@ from agentsignals.catalog import measure
 from agentsignals.errors import StoreError, UnknownSession
 from agentsignals.ingest import pipeline
 from agentsignals.model import Artifact, Session
-from agentsignals.store import Store, manifest, shards
+from agentsignals.store import Store, manifest, shards, tables
 from agentsignals.store.manifest import FileEntry, Manifest, SessionEntry, ShardEntry
 from agentsignals.store.query import rows
 from agentsignals.views.session import SessionView
@@ -176,6 +176,20 @@ def test_an_index_of_a_newer_program_is_refused_and_left_alone(tmp_path: Path, i
         with pytest.raises(StoreError, match=r"newer.*version 99"):
             opening(tmp_path / "s")  # type: ignore[operator]  # three ways in
     assert (store.folder / "manifest.json").read_bytes() == index
+
+
+def test_a_shard_of_an_older_program_has_null_in_the_columns_it_lacks(tmp_path: Path) -> None:
+    store = Store(tmp_path / "s", create=True)
+    whole = shards.rows_of([session(user("hello"), call("Bash", command="ls"))], [], []).tables
+    whole["tool_calls"] = whole["tool_calls"].drop_columns(["purpose", "argument_roles"])
+    whole["sessions"] = whole["sessions"].drop_columns(["conventions"])
+    with shards.Draft(store.folder, "one") as draft:
+        draft.add(whole)
+        draft.add({"artifacts": tables.plain_table(tables.ARTIFACTS, [])})
+    store.add_shard("one", ShardEntry(tables=draft.parts), {"s1": _entry("one")}, {})
+    asked = "SELECT name, purpose, argument_roles, conventions FROM tool_calls JOIN sessions USING (session_id)"
+    assert rows(store, asked)[1] == [("Bash", None, None, None)]
+    assert store.session("s1").conventions == []
 
 
 def test_opening_a_store_that_is_none_says_so(tmp_path: Path) -> None:

@@ -223,8 +223,10 @@ def _limit_memory(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def _over(files: list[str], table: str) -> str:
+    """The rows of these files, with the columns of today: a file of an older program has NULL in those it lacks."""
     if files:
-        return f"SELECT * FROM read_parquet({_list(files)}, union_by_name=true)"  # noqa: S608  (quoted by _list)
+        rows = f"SELECT * FROM read_parquet({_list(files)}, union_by_name=true)"  # noqa: S608  (quoted by _list)
+        return f"{_empty(table)} UNION ALL BY NAME {rows}"
     return _empty(table)
 
 

@@ -159,7 +159,7 @@ def _sessions(
     header = {f.name for f in msgspec.structs.fields(Session)} - set(tables.TABLES)
     for row in heads:
         session_id = row["session_id"]
-        facts: dict[str, Any] = {k: v for k, v in row.items() if k in header}
+        facts: dict[str, Any] = {k: v for k, v in row.items() if k in header and v is not None}
         own = {t: by.get(session_id, []) for t, by in rows.items()}
         own["labels"] += made_here.get(session_id, [])
         yield Session(**facts | own | {"attempt": attempts.get(session_id)})
