@@ -9,11 +9,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from agentsignals.labels.rules import Rules
 
 from agentsignals.analysis.baseline import decode
+from agentsignals.analysis.charts import dots
 from agentsignals.analysis.rolling import rolling
+from agentsignals.analysis.study import Kind
 from agentsignals.errors import BaselineError, SourceError
 from agentsignals.export import by_name
 from agentsignals.formats import Input
@@ -31,6 +34,7 @@ from agentsignals.report.words import n_of
 from agentsignals.shell.tokens import simples
 from agentsignals.stats.paired import paired, sign_flip
 from agentsignals.store import Store, repositories, tables
+from agentsignals.store.query import connect
 from agentsignals.views.history import prints
 from agentsignals.words import agent_lexicon
 from agentsignals.words.lexicon import is_english
@@ -310,3 +314,21 @@ def test_the_sign_of_a_phrase_is_one_of_its_words() -> None:
         for sign, members in phrases._by_sign.items():
             for phrase in members:
                 assert sign.decode() in re.split(r"[^a-z0-9]+", phrase.words), phrase.words
+
+
+def test_a_query_may_take_half_of_the_memory(tmp_path: Path) -> None:
+    """DuckDB takes 8 tenths by itself; both are written to a tenth."""
+
+    def limit(connection: duckdb.DuckDBPyConnection) -> float:
+        ((text,),) = connection.execute("SELECT current_setting('memory_limit')").fetchall()
+        return float(str(text).split()[0])
+
+    assert limit(connect(store_of(tmp_path / "s"))) == pytest.approx(limit(duckdb.connect()) * 5 / 8, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "written"), [("share", "~%"), ("usd", "$~s"), ("tokens", "~s"), ("count", "~s"), ("number", ",~f")]
+)
+def test_an_axis_is_written_as_its_kind_is(kind: Kind, written: str) -> None:
+    rows = [{"name": "a", "value": 0.5, "low": 0.4, "high": 0.6, "tip": ""}]
+    assert f'"format": "{written}"' in json.dumps(dots(rows, "x", kind))

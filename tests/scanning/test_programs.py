@@ -106,3 +106,12 @@ def test_levels_of_all_scanners_are_ours() -> None:
     assert [level(x) for x in ("ERROR", "WARNING", "note", "UNDEFINED", None, 3)] == [
         "high", "medium", "low", "low", "low", "low",
     ]  # fmt: skip
+
+
+def test_a_scanner_sees_names_of_harmless_characters_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = "[p.name for a in sys.argv[1:] for p in pathlib.Path(a).rglob('*.py')]"
+    body = f"import pathlib\nprint({looks}, file=sys.stderr)\nsys.exit(2)"
+    made(tmp_path, monkeypatch, body)
+    with pytest.raises(ScanError) as caught:
+        Program("bandit").scan([SourceFile("a~b$(x);é-c_d e.py", PYTHON)])
+    assert "a_b__x__é-c_d e.py" in str(caught.value.message)
