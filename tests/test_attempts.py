@@ -13,7 +13,7 @@ from agentsignals.formats.builder import SessionBuilder
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.attempts import assemble, once
 from agentsignals.model import Artifact, Session
-from agentsignals.model.attempt import Attempt, HarnessSummary, Said, Verification, united
+from agentsignals.model.attempt import Attempt, HarnessSummary, Statement, Verification, united
 from agentsignals.store import Store
 from agentsignals.store.query import rows as asked
 from tests.golden import SAMPLES
@@ -217,8 +217,8 @@ def test_the_most_specific_part_is_believed_and_a_conflict_is_told() -> None:
 
 
 def test_what_was_said_becomes_events_behind_the_session() -> None:
-    said = Said(text="reward 1", artifact_id="a-1", line=7, fields=["reward"])
-    (made,) = assemble([], [Attempt(root="/r", reward=1.0, said=[said])], {})
+    said = Statement(text="reward 1", artifact_id="a-1", line=7, fields=["reward"])
+    (made,) = assemble([], [Attempt(root="/r", reward=1.0, statements=[said])], {})
     (event,) = made.events
     assert (event.kind, event.text, event.artifact_id, event.line) == ("harness", "reward 1", "a-1", 7)
     assert made.attempt is not None
@@ -237,10 +237,10 @@ def test_a_folder_below_a_trial_is_part_of_it() -> None:
 
 
 def test_the_verdict_of_a_trial_is_of_its_last_attempt_and_its_totals_are_of_none() -> None:
-    said = Said(text="result", artifact_id="a-1", line=1, fields=["reward", "wall_time_s", "knobs.timeout_s"])
+    said = Statement(text="result", artifact_id="a-1", line=1, fields=["reward", "wall_time_s", "knobs.timeout_s"])
     whole = Attempt(
         root="/r", scope="trial", trial_id="t", reward=1.0, wall_time_s=9.0, started_at=1, ended_at=5, timed_out=False,
-        knobs={"timeout_s": 60}, localization={"attempt1Mode": "wide"}, said=[said],
+        knobs={"timeout_s": 60}, localization={"attempt1Mode": "wide"}, statements=[said],
     )  # fmt: skip
     first, last = [
         s.attempt
@@ -260,10 +260,10 @@ def test_each_attempt_cites_its_own_event() -> None:
         root="/r",
         scope="trial",
         knobs={"timeout_s": 60},
-        said=[Said(text="b", artifact_id="a", line=1, fields=["knobs.timeout_s"])],
+        statements=[Statement(text="b", artifact_id="a", line=1, fields=["knobs.timeout_s"])],
     )
     parts = [
-        Attempt(root="/r", attempt_index=0, said=[Said(text="a", artifact_id="a", line=2, fields=[])]),
+        Attempt(root="/r", attempt_index=0, statements=[Statement(text="a", artifact_id="a", line=2, fields=[])]),
         Attempt(root="/r", attempt_index=1),
     ]
     made = [s.attempt for s in assemble([], [whole, *parts], {}) if s.attempt]
@@ -337,10 +337,10 @@ def test_what_a_trace_says_of_a_knob_gives_way_to_the_configuration() -> None:
 
 
 def test_a_phase_that_was_announced_is_an_event_of_its_kind() -> None:
-    said = Said(
+    said = Statement(
         text='{"event":"plannotator-phase","phase":"verify"}', artifact_id="a-1", line=3, fields=[], at=42, kind="phase"
     )
-    (made,) = assemble([], [Attempt(root="/r", said=[said])], {})
+    (made,) = assemble([], [Attempt(root="/r", statements=[said])], {})
     assert [(e.kind, e.timestamp, e.line) for e in made.events] == [("phase", 42, 3)]
 
 

@@ -24,13 +24,13 @@ from agentsignals.formats import by_name as by_format
 from agentsignals.formats.atif import FORMAT as ATIF
 from agentsignals.formats.figures import amount, count
 from agentsignals.formats.outcome import exit_code
-from agentsignals.ingest.collection.places import candidates
+from agentsignals.ingest.collection.addresses import candidates
 from agentsignals.labels.tasks import task
 from agentsignals.labels.transcript import tokens
 from agentsignals.model import Artifact
 from agentsignals.model.times import logged_ms
 from agentsignals.redaction import redacted
-from agentsignals.report.words import n_of
+from agentsignals.report.phrases import n_of
 from agentsignals.shell.tokens import simples
 from agentsignals.stats.paired import paired, sign_flip
 from agentsignals.store import Store, repositories, tables

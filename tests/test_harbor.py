@@ -193,8 +193,8 @@ def test_what_ended_a_trial_says_who_failed(
     found = part(result(exception_info=info, finished_at="2026-01-01T00:00:00Z" if finished else None))
     assert (found.timed_out, found.exception) == (timed_out, exception)
     assert (found.verification.status if found.verification else None) == status
-    assert max((len(s.text) for s in found.said), default=0) < 500
-    assert any(f"{exception}: xxx" in s.text for s in found.said) == (exception is not None)
+    assert max((len(s.text) for s in found.statements), default=0) < 500
+    assert any(f"{exception}: xxx" in s.text for s in found.statements) == (exception is not None)
 
 
 def test_an_agent_whose_time_was_up_may_be_verified_all_the_same() -> None:
@@ -221,7 +221,7 @@ def test_wall_time_is_not_the_agents_time() -> None:
 def test_a_jobs_counts_go_by_older_and_newer_names(stats: dict[str, int], told: str) -> None:
     job = {"id": "j-1", "started_at": "2026-01-01T16:36:01", "n_total_trials": 4, "stats": stats}
     found = part(job)
-    assert (found.scope, found.run_id, [s.text for s in found.said]) == ("lent", "j-1", [told])
+    assert (found.scope, found.run_id, [s.text for s in found.statements]) == ("lent", "j-1", [told])
     assert found.started_at is None, "a job's time has no zone: an attempt's is its trial's"
 
 
@@ -263,7 +263,7 @@ def test_only_a_verifier_that_lacks_a_file_of_its_own_has_crashed(tests: list[An
     assert found.verification is not None
     assert found.verification.status == status
     assert ("task01" in found.verification.message or "/tests/" in found.verification.message) == (status == "crashed")
-    assert ("itself broke: FileNotFoundError" in found.said[0].text) == (status == "crashed")
+    assert ("itself broke: FileNotFoundError" in found.statements[0].text) == (status == "crashed")
 
 
 def test_tests_are_by_how_they_end_now_and_never_by_transition() -> None:

@@ -115,7 +115,7 @@ def test_a_source_of_the_set_is_that_of_its_claims_unless_they_name_their_own(da
 
 
 def test_a_known_failure_that_passes_says_so(data: Path) -> None:
-    found = one({"query": "SELECT 2", "known": "does not reproduce"}, data)
+    found = one({"query": "SELECT 2", "prior_result": "does not reproduce"}, data)
     assert found.status == "pass"
     assert "on this data it does" in found.note
 
@@ -186,7 +186,7 @@ def test_a_query_without_end_is_stopped(data: Path, monkeypatch: pytest.MonkeyPa
         ("{id: c, expected: 1, query: SELECT 1, over: nowhere}", "table"),
         ("{id: c, expected: 1, query: SELECT 1, snapshot: v9}", "snapshot"),
         ("{id: c, expected: 1, query: SELECT 1, tolerance: a bit}", "tolerance"),
-        ("{id: c, expected: 1, query: SELECT 1, known: maybe}", "known"),
+        ("{id: c, expected: 1, query: SELECT 1, prior_result: maybe}", "prior_result"),
         ("{id: no, expected: 1, query: SELECT 1}", "id"),
         ("[1, 2]", "object"),
         ("null", "object"),

@@ -17,8 +17,8 @@ from agentsignals.cli import main
 from agentsignals.model import Checkpoint, Label
 from agentsignals.replicate import Verdict, replicate
 from agentsignals.replicate.claims import SETS, Claim, load, names
-from agentsignals.store import Store, labels
-from agentsignals.store.labels import LabelRow
+from agentsignals.store import Store, label_files
+from agentsignals.store.label_files import LabelRow
 from tests.analysis.stores import store_of
 from tests.build import say, session, user
 
@@ -82,7 +82,7 @@ def test_every_published_number_is_reported_as_the_audit_found_it(found: dict[st
 def test_the_set_as_a_whole(found: dict[str, Verdict], capsys: pytest.CaptureFixture[str]) -> None:
     counted = {s: [v for v in found.values() if v.status == s] for s in ("pass", "fail", "untestable")}
     assert {s: len(vs) for s, vs in counted.items()} == {"pass": 115, "fail": 6, "untestable": 38}
-    assert all(v.known == "does not reproduce" and "known before" in v.note for v in counted["fail"])
+    assert all(v.prior_result == "does not reproduce" and "known before" in v.note for v in counted["fail"])
     assert all(v.n for v in counted["pass"])
     assert {v.claim.split(".")[0] for v in counted["untestable"]} == {"modern", "geometry"}
     assert main(["replicate", "emotion-lab", "--data", str(RUNS)]) == 1
@@ -116,7 +116,7 @@ def test_a_changed_result_is_news_beside_the_known_ones(
     )
     assert main(["replicate", "emotion-lab", "--data", str(tmp_path / "copy"), "--json"]) == 1
     told = capsys.readouterr()
-    failed = {v["claim"] for v in json.loads(told.out) if v["status"] == "fail" and not v["known"]}
+    failed = {v["claim"] for v in json.loads(told.out) if v["status"] == "fail" and not v["prior_result"]}
     assert failed == {f"main.Qwen2.5-Coder-7B.{what}" for what in ("hidden_pass", "task_pass", "baseline")} | {
         "main.Qwen2.5-Coder-7B.no_steered_beats_baseline",
         "rescored.Qwen2.5-Coder-7B.stored_verdicts",
@@ -306,7 +306,7 @@ def test_survival_of_the_paper_leaves_out_what_is_recorded_as_a_persons(tmp_path
         )
         for name, (made, own, kept, _) in fates.items()
     ]  # fmt: skip
-    labels.write(store.folder, "code_survival", "attribution", told)
+    label_files.write(store.folder, "code_survival", "attribution", told)
     found = by_claim(replicate(anywhere(tmp_path), store=Store(store.folder)))
     computed = {c.removeprefix("swe-chat."): v.computed for c, v in found.items()}
     assert computed["v1.survival"] == computed["v2.survival"] == computed["v1.tab3.all.efficiency"] == 100 / 160
@@ -323,7 +323,7 @@ def test_what_only_a_store_has_is_not_taken_from_a_store_beside_the_release(tmp_
     store = store_of(tmp_path / "store", made)
     detail = json.dumps({"produced": 10, "overwritten_by_self": 0, "committed": 10})
     one = Label(task="code_survival", labeller="attribution", turn=None, value="1", number=1.0, detail=detail)
-    labels.write(store.folder, "code_survival", "attribution", [LabelRow(made.session_id, one)])
+    label_files.write(store.folder, "code_survival", "attribution", [LabelRow(made.session_id, one)])
     found = by_claim(replicate("swe-chat", swe_chat(tmp_path / "release"), store))
     assert found["swe-chat.v1.vibe"].status == "pass"
     for claim in (

@@ -24,11 +24,11 @@ from agentsignals.analysis.study import Chart
 from agentsignals.cli import main
 from agentsignals.errors import StoreError, UsageError
 from agentsignals.model import Artifact, Session
-from agentsignals.report.charts import data, interactive, svg
+from agentsignals.report.chart_svg import data, interactive, svg
 from agentsignals.report.document import document
 from agentsignals.report.markdown import code, escaped
-from agentsignals.report.names import beginnings
-from agentsignals.report.words import limits_of
+from agentsignals.report.phrases import limits_of
+from agentsignals.report.short_ids import beginnings
 from agentsignals.store import Store
 from agentsignals.store.query import rows
 from tests.analysis.stores import store_of

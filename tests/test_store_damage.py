@@ -16,8 +16,8 @@ import pytest
 from agentsignals.cli import main
 from agentsignals.errors import StoreError
 from agentsignals.ingest import pipeline, repair
-from agentsignals.store import RETIRED, Store, files, labels, lock, query
-from agentsignals.store.labels import LabelRow
+from agentsignals.store import RETIRED, Store, files, label_files, lock, query
+from agentsignals.store.label_files import LabelRow
 from tests.golden import SAMPLES
 from tests.test_labels_store import label
 
@@ -150,17 +150,17 @@ def test_a_copied_store_is_the_same_store(place: Path) -> None:
 
 def test_labels_that_are_damaged_are_told_and_put_aside(place: Path) -> None:
     root = place / "s"
-    labels.write(root, "sentiment", "rules", [LabelRow("a", label(0, "NEUTRAL"))])
-    path = labels.write(root, "sentiment", "gpt", [LabelRow("a", label(0, "NEUTRAL"))])
+    label_files.write(root, "sentiment", "rules", [LabelRow("a", label(0, "NEUTRAL"))])
+    path = label_files.write(root, "sentiment", "gpt", [LabelRow("a", label(0, "NEUTRAL"))])
     os.truncate(path, 100)
     assert ["gpt" in line for line in Store(root).warnings] == [True]
     assert query.rows(Store(root), "SELECT labeller FROM labels")[1] == [("rules",)]
     with pytest.raises(StoreError, match="100 of"):
-        labels.of_task(root, "sentiment", "gpt")
+        label_files.of_task(root, "sentiment", "gpt")
     assert len(repair.repair(root).lost) == 1
     assert Store(root).warnings == []
     (root / "parts.json").unlink()
-    assert [r.session_id for r in labels.of_task(root, "sentiment", "rules")] == ["a"], "the list is made again"
+    assert [r.session_id for r in label_files.of_task(root, "sentiment", "rules")] == ["a"], "the list is made again"
 
 
 def test_a_stray_file_is_shown_and_put_aside(place: Path) -> None:
@@ -273,7 +273,7 @@ def test_every_reader_names_the_damage(verb: str, harm: str, place: Path, capsys
     root = place / "s"
     first = min(Store(root).manifest.sessions)
     for labeller in ("rules", "gpt"):
-        labels.write(root, "sentiment", labeller, [LabelRow(first, label(0, "NEUTRAL"))])
+        label_files.write(root, "sentiment", labeller, [LabelRow(first, label(0, "NEUTRAL"))])
     if harm == "gone":
         table(root).unlink()
     else:

@@ -26,7 +26,7 @@ import pytest
 from agentsignals.cli import main
 from agentsignals.errors import AgentSignalsError
 from agentsignals.ingest import pipeline
-from agentsignals.store import Store, labels, parts
+from agentsignals.store import Store, label_files, parts
 from agentsignals.ui.server import Server
 from tests.attribution.story import Story, block
 from tests.golden import SAMPLES
@@ -60,8 +60,8 @@ class Stage:
             ["measure"],
         ):
             assert main([*words, "--store", str(self.store), "--quiet"]) == 0, words
-        held = labels.of_task(self.store, "sentiment", "rules")
-        labels.write(
+        held = label_files.of_task(self.store, "sentiment", "rules")
+        label_files.write(
             self.store,
             "sentiment",
             "other",

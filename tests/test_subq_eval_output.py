@@ -111,21 +111,21 @@ def test_a_phase_is_an_event_where_and_when_it_was_announced() -> None:
     )
     (found,) = printed(text)
     start = 1_767_225_600_000_000
-    phases = [(s.line, s.at, s.kind) for s in found.said]
+    phases = [(s.line, s.at, s.kind) for s in found.statements]
     assert phases == [
         (1, start + 5_000_000, "phase"), (2, start + 7_000_000, "phase"), (3, start + 9_000_000, "phase"),
         (4, start + 10_000_000, "phase"), (5, None, "phase"),
     ]  # fmt: skip
-    assert json.loads(found.said[1].text)["phase"] == "im{plement"
+    assert json.loads(found.statements[1].text)["phase"] == "im{plement"
 
 
 def test_phases_belong_to_the_attempt_whose_summary_follows_them() -> None:
     phase = '{"event":"plannotator-phase","phase":"%s"}\n'
     text = phase % "a" + BLOCK.format(1) + phase % "b" + BLOCK.format(2) + phase % "c"
-    named = [[json.loads(s.text)["phase"] for s in a.said if s.kind == "phase"] for a in printed(text)]
+    named = [[json.loads(s.text)["phase"] for s in a.statements if s.kind == "phase"] for a in printed(text)]
     assert named == [["a"], ["b", "c"]]
     text = "[subq-eval] Attempt 1\n" + BLOCK.format(1) + phase % "a" + "[subq-eval] Attempt 2\n" + phase % "b"
-    named = [[json.loads(s.text)["phase"] for s in a.said if s.kind == "phase"] for a in printed(text)]
+    named = [[json.loads(s.text)["phase"] for s in a.statements if s.kind == "phase"] for a in printed(text)]
     assert named == [["a"], ["b"]]
 
 
@@ -140,7 +140,7 @@ def test_an_attempt_lasts_from_its_announcement_to_its_summary() -> None:
 def test_a_line_is_cited_by_its_number_in_a_long_log() -> None:
     text = b"x\n" * 3_000_000 + b"[subq-eval] Turns: 4\n" + b"y\n" * 10 + b"[subq-eval] Tool calls: 2\n"
     (found,) = printed(text)
-    assert [s.line for s in found.said] == [3_000_001, 3_000_012]
+    assert [s.line for s in found.statements] == [3_000_001, 3_000_012]
 
 
 def test_a_huge_log_is_read_where_it_lies(tmp_path: Path) -> None:

@@ -194,7 +194,7 @@ def test_a_log_tells_the_last_summary_of_its_tests() -> None:
         b"+ source /opt/miniconda3/bin/activate\n1 failed in 2s\nx\n== 3 passed, 1 skipped in 9s ==\n+ git checkout\n"
     )
     (part,) = by_name("swe-bench-text").read([Input(text, artifact)]).attempts
-    assert [s.text for s in part.said] == ["test_output.txt: == 3 passed, 1 skipped in 9s =="]
+    assert [s.text for s in part.statements] == ["test_output.txt: == 3 passed, 1 skipped in 9s =="]
 
 
 # -- parts from several places -----------------------------------------------------------------------------------------

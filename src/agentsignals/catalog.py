@@ -32,7 +32,7 @@ from agentsignals.views.session import SessionView
 Status = Literal["computed", "needs a judge", "needs a repository", "needs an artifact", "blocked upstream"]
 """What a signal waits for: nothing; a label; a checkout; a file that harnesses seldom collect; what nobody records."""
 Level = Literal["attempt", "session", "turn", "region", "corpus"]
-_GIVEN = ("view", "why", "history", "vectors")
+_BUILT_IN = ("view", "why", "history", "vectors")
 """Parameters of a signal that are not signals: the session, the evidence, other sessions, what compares texts."""
 INTERNAL_ERROR = "internal_error"
 Scope = Literal["session", "history", "corpus"]
@@ -125,7 +125,7 @@ def signal(  # noqa: PLR0913  (a declaration is a record; every field is named a
         name = function.__name__
         _refuse_taken(name, path, function)
         parameters = function.__code__.co_varnames[: function.__code__.co_argcount]
-        needs = tuple(p for p in parameters if p not in _GIVEN)
+        needs = tuple(p for p in parameters if p not in _BUILT_IN)
         scope: Scope = "corpus" if level == "corpus" else "history" if "history" in parameters else "session"
         meaning = " ".join((function.__doc__ or "").split("\n\n")[0].split())
         if not meaning:

@@ -14,8 +14,8 @@ from agentsignals.analysis import modes
 from agentsignals.analysis.line_fates import by_repo
 from agentsignals.analysis.study import Outcome
 from agentsignals.model import Checkpoint, Label, Session
-from agentsignals.store import Store, labels, parts, repositories
-from agentsignals.store.labels import LabelRow
+from agentsignals.store import Store, label_files, parts, repositories
+from agentsignals.store.label_files import LabelRow
 from agentsignals.store.tables import CommitRow, LineRow
 from tests.analysis.stores import findings, outcome, store_of
 from tests.build import START, call, event, say, session, user
@@ -38,7 +38,7 @@ def told(store: Store, task: str, **values: tuple[str, float, dict[str, Any]]) -
         )
         for s, (value, number, detail) in values.items()
     ]
-    labels.write(store.folder, task, "attribution", rows)
+    label_files.write(store.folder, task, "attribution", rows)
 
 
 def commit(sha: str, *sessions: str, at: int = 0, relation: str | None = "original", **figures: Any) -> CommitRow:
@@ -88,7 +88,7 @@ def test_modes_are_told_on_both_roads_and_the_replay_comes_first(tmp_path: Path)
 
 def test_modes_by_other_labellers_are_no_replay(tmp_path: Path) -> None:
     store = store_of(tmp_path / "s", recorded("s0", 0))
-    labels.write(
+    label_files.write(
         store.folder,
         "coding_mode",
         "somebody",

@@ -27,10 +27,10 @@ from agentsignals.analysis.grouped import (
     table,
 )
 from agentsignals.analysis.study import Chart, Column, Finding, Inputs, Kind, Outcome, Study, Versions
-from agentsignals.report import data, markdown, words
+from agentsignals.report import data, markdown, phrases
 from agentsignals.report.document import Document, document
 from agentsignals.report.inputs import Reader
-from agentsignals.report.names import beginnings
+from agentsignals.report.short_ids import beginnings
 from agentsignals.store import Store
 from tests.analysis.stores import store_of
 from tests.build import call, say, session, user
@@ -155,8 +155,8 @@ def test_text_and_json_say_the_same(name: str, stores: dict[str, Store]) -> None
     for section in plain["sections"]:
         for raw in section["findings"]:
             finding = msgspec.convert(raw, Finding)
-            figure = f"{words.value_of(finding)} {words.unit_of(finding)}".rstrip()
-            cells = (finding.title, figure, words.interval_of(finding), f"{finding.n:,} {finding.of}", finding.note)
+            figure = f"{phrases.value_of(finding)} {phrases.unit_of(finding)}".rstrip()
+            cells = (finding.title, figure, phrases.interval_of(finding), f"{finding.n:,} {finding.of}", finding.note)
             assert f"| {' | '.join(map(markdown.escaped, cells))} |" in text, finding.id
             assert f"| `{finding.id}` | {markdown.code(finding.command)} |" in text
         for raw in section["tables"]:
@@ -237,4 +237,4 @@ def test_a_study_stamps_its_findings_and_shows_no_empty_table() -> None:
 
 def test_equal_counts_are_in_the_order_of_their_names() -> None:
     assert ranked({"b": 1, "c": 2, "a": 1}) == [("c", 2), ("a", 1), ("b", 1)]
-    assert words.interval_of(count(1, 1).finding("a.b", "B", "c")) == MISSING
+    assert phrases.interval_of(count(1, 1).finding("a.b", "B", "c")) == MISSING

@@ -16,8 +16,8 @@ from agentsignals.cli import main
 from agentsignals.ingest import pipeline
 from agentsignals.model import Label, Session
 from agentsignals.report.document import document
-from agentsignals.store import Store, labels
-from agentsignals.store.labels import LabelRow
+from agentsignals.store import Store, label_files
+from agentsignals.store.label_files import LabelRow
 from tests.analysis import test_studies as every_study
 from tests.analysis.stores import findings, outcome, store_of
 from tests.build import say, session, user
@@ -56,7 +56,7 @@ def label_all(store: Store, labeller: str, seed: int) -> list[LabelRow]:
         )
         for s, t in asked
     ]
-    labels.write(store.folder, "sentiment", labeller, rows)
+    label_files.write(store.folder, "sentiment", labeller, rows)
     pipeline.measure(store.folder)
     return rows
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agentsignals.attribution.attribute import agreement
-from agentsignals.attribution.measures import mode_of, of_commit
+from agentsignals.attribution.commit_figures import mode_of, of_commit
 from agentsignals.attribution.replay import AddedLine
 from agentsignals.store.tables import CommitRow
 

@@ -10,7 +10,7 @@ import pytest
 
 from agentsignals.attribution.outcomes import _spans
 from agentsignals.cli import main
-from agentsignals.git.evidence import LinesCommitted, read
+from agentsignals.git.repository_facts import LinesCommitted, read
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.collection import attributed
 from agentsignals.ingest.explaining import explain

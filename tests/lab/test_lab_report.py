@@ -16,8 +16,8 @@ from agentsignals.lab.outline import sections
 from agentsignals.lab.report import parts
 from agentsignals.lab.rescored import task_of
 from agentsignals.lab.retry.rows import AttemptRow, EpisodeRow, ProjectionRow
+from agentsignals.lab.run_setup import ManipulationRow, chosen_tasks
 from agentsignals.lab.runs import Config, Manifest, Row, Run
-from agentsignals.lab.starting import ManipulationRow, chosen_tasks
 from agentsignals.stats.proportions import wilson
 
 FULL = OUTCOMES["full pass"]

@@ -17,10 +17,10 @@ import pytest
 
 from agentsignals.cli import main
 from agentsignals.errors import LabError
-from agentsignals.lab import tasks
+from agentsignals.lab import coding_tasks
 from agentsignals.lab.retry.rows import AttemptRow, EpisodeRow
+from agentsignals.lab.run_setup import chosen_tasks, read_conditions, served
 from agentsignals.lab.runs import Run
-from agentsignals.lab.starting import chosen_tasks, read_conditions, served
 from agentsignals.lab.steering import BASELINE
 from tests.lab.evaluation.test_legacy import made
 from tests.lab.test_retry import fenced
@@ -28,7 +28,7 @@ from tests.lab.test_served import Server, said, server  # noqa: F401  (a fixture
 
 ROOT = Path(__file__).parents[2]
 TINY = ROOT / "src" / "agentsignals" / "lab" / "tiny" / "seed0"
-TASK = tasks.task("parse_duration")
+TASK = coding_tasks.task("parse_duration")
 WRONG = fenced("def parse_duration(text):\n    return 1 if text else 2\n")
 IMPORTING = fenced(
     f"import re\n\n{TASK.reference}\n\nassert re\n".replace(
@@ -225,8 +225,8 @@ def test_tasks_are_named_by_name_key_family_or_count() -> None:
         "parse_duration@1", "parse_duration@1+conflicting",
     ]  # fmt: skip
     assert {one.family for one in chosen_tasks("times,grids")} == {"times", "grids"}
-    assert len(chosen_tasks("all")) == len(tasks.tasks())
-    assert len(chosen_tasks("published")) == len(tasks.PUBLISHED)
+    assert len(chosen_tasks("all")) == len(coding_tasks.tasks())
+    assert len(chosen_tasks("published")) == len(coding_tasks.PUBLISHED)
     assert len({one.key for one in chosen_tasks("tiny:30")}) == 30
 
 

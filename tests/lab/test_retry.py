@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import pytest
 
 from agentsignals.errors import LabError
-from agentsignals.lab import tasks
+from agentsignals.lab import coding_tasks
 from agentsignals.lab.residual.interface import Generation, Message, Sampling
 from agentsignals.lab.retry.loop import Done, Plan, episodes
 from agentsignals.lab.retry.wording import PlainWording, TinyWording, wording
 from agentsignals.lab.steering import BASELINE, Condition
 from agentsignals.lab.tiny.tasks import drawn
 
-TASK = tasks.task("parse_duration")
+TASK = coding_tasks.task("parse_duration")
 
 
 def text_of(chat: Sequence[Message]) -> str:
@@ -42,7 +42,9 @@ def fenced(source: str) -> str:
     return f"Here it is.\n```python\n{source}```\n"
 
 
-def ran(writer: Scripted, *, attempts: int = 3, condition: Condition = BASELINE, task: tasks.Task = TASK) -> Done:
+def ran(
+    writer: Scripted, *, attempts: int = 3, condition: Condition = BASELINE, task: coding_tasks.Task = TASK
+) -> Done:
     (done,) = episodes(writer, Plan(wording=PlainWording(), attempts=attempts), condition, [(task, 0)])
     return done
 
@@ -70,12 +72,12 @@ def test_hidden_cases_are_never_told() -> None:
     done = ran(writer := Scripted(*[fenced("def parse_duration(text):\n    return -1\n")] * 3))
     assert done.episode.attempts == 3
     told = text_of(writer.told[-1])
-    assert all(tasks.shown(case, TASK.function) in told for case in TASK.visible)
+    assert all(coding_tasks.shown(case, TASK.function) in told for case in TASK.visible)
     assert not any(repr(case.args[0]) in told for case in TASK.hidden if case not in TASK.visible and case.args[0])
 
 
 def test_an_answer_that_passes_what_it_sees_ends_the_loop_and_fails_what_it_does_not() -> None:
-    done = ran(Scripted(fenced(tasks.hardcoded(TASK))))
+    done = ran(Scripted(fenced(coding_tasks.hardcoded(TASK))))
     assert (done.episode.attempts, done.episode.visible_pass, done.episode.hidden_pass) == (1, True, False)
     assert done.episode.hardcoded
 
@@ -103,7 +105,7 @@ def test_conditions_share_their_random_numbers_and_samples_and_attempts_do_not()
 
 @pytest.mark.parametrize("batch", [1, 3, 16])
 def test_the_size_of_a_batch_changes_no_row(batch: int) -> None:
-    work = [(one, sample) for one in tasks.tasks(families=["times"])[:3] for sample in (0, 1)]
+    work = [(one, sample) for one in coding_tasks.tasks(families=["times"])[:3] for sample in (0, 1)]
     writer = Scripted("nothing", "nothing", "nothing")
     found = list(episodes(writer, Plan(wording=PlainWording(), attempts=2, batch=batch), BASELINE, work))
     assert [(d.episode.task, d.episode.sample, d.episode.attempts) for d in found] == [(t.key, s, 2) for t, s in work]

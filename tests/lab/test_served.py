@@ -12,7 +12,7 @@ import pytest
 
 from agentsignals.errors import LabError, UsageError
 from agentsignals.lab.residual.interface import Generation, Message, Piece, Sampling
-from agentsignals.lab.served import TRIES, Served
+from agentsignals.lab.served_model import TRIES, Served
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 

@@ -15,7 +15,7 @@ import pytest
 
 from agentsignals.lab import directions, geometry, residual, separation, steering, tiny
 from agentsignals.lab.directions import DirectionSet, Origin
-from agentsignals.lab.evaluation.running import Confinement
+from agentsignals.lab.evaluation.case_runs import Confinement
 from agentsignals.lab.residual.interface import (
     Calibration,
     Edit,

@@ -14,11 +14,11 @@ import pytest
 
 import agentsignals
 from agentsignals.errors import LabError
-from agentsignals.lab import tasks
+from agentsignals.lab import coding_tasks
 from agentsignals.lab.residual.interface import Generation, Message, Sampling
 from agentsignals.lab.retry.loop import Plan
+from agentsignals.lab.retry.retry_runs import Ran, run_loop
 from agentsignals.lab.retry.rows import AttemptRow, EpisodeRow
-from agentsignals.lab.retry.running import Ran, run_loop
 from agentsignals.lab.retry.trace import name_of
 from agentsignals.lab.retry.wording import PlainWording
 from agentsignals.lab.runs import Config, Manifest, Run
@@ -27,7 +27,7 @@ from agentsignals.store.query import rows
 from tests.golden import read_files
 from tests.lab.test_retry import Scripted, fenced
 
-TASK = tasks.task("parse_duration")
+TASK = coding_tasks.task("parse_duration")
 WRONG = fenced("def parse_duration(text):\n    return 1 if text else 2\n")
 CONFIG = Config("retry_loop", {})
 MANIFEST = Manifest(
@@ -152,7 +152,7 @@ def test_rows_that_are_taken_away_are_gone_from_disk(tmp_path: Path) -> None:
 
 def test_passing_what_is_shown_alone_is_no_reward(tmp_path: Path) -> None:
     with opened(tmp_path) as run:
-        looped(run, Scripted(fenced(tasks.hardcoded(TASK))))
+        looped(run, Scripted(fenced(coding_tasks.hardcoded(TASK))))
     _, _, reading = read_files(list((tmp_path / "traces").rglob("*.jsonl")), tmp_path)
     (one,) = reading.attempts
     assert (one.reward, one.rewards) == (0.0, {"visible": 1.0, "hidden": 0.0, "task": 0.0})

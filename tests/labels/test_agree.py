@@ -13,8 +13,8 @@ from agentsignals.cli import main
 from agentsignals.labels.comparison import Both, compare, fitting
 from agentsignals.labels.tasks import task
 from agentsignals.model import Label
-from agentsignals.store import Store, labels
-from agentsignals.store.labels import LabelRow
+from agentsignals.store import Store, label_files
+from agentsignals.store.label_files import LabelRow
 from tests.labels.stores import session_id, store_of
 
 GOLD = Path(__file__).parents[2].parent / "shared" / "corpus" / "gold" / "prompts_gold.jsonl"
@@ -50,7 +50,7 @@ def give(store: Store, name: str, said: dict[tuple[int, int], str], kind: str = 
         LabelRow(session_id(n), Label(task=kind, labeller=name, turn=turn, value=value, **more))
         for (n, turn), value in said.items()
     ]
-    labels.write(store.folder, kind, name, rows)
+    label_files.write(store.folder, kind, name, rows)
 
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: object, code: int = 0) -> dict[str, Any]:
@@ -207,7 +207,7 @@ def test_scores_are_compared_as_scores(tmp_path: Path, capsys: pytest.CaptureFix
             )
             for n, score in enumerate(scores)
         ]
-        labels.write(made.folder, "session_success", name, rows)
+        label_files.write(made.folder, "session_success", name, rows)
     found = told(capsys, "session_success", "human:a", "human:b", "--store", made.folder)
     assert found["agreement"] is None and found["confusion"] == {} and found["n"] == 3
     scores = found["scores"]

@@ -13,15 +13,15 @@ import pytest
 
 from agentsignals.cli import main
 from agentsignals.errors import AgentSignalsError
-from agentsignals.labels import gold, people
+from agentsignals.labels import gold, human_labels
 from agentsignals.labels.annotation import to_settle
 from agentsignals.labels.comparison import Both, weighted_back
 from agentsignals.labels.gold import GoldRow
 from agentsignals.labels.tasks import task
 from agentsignals.model import Label
 from agentsignals.redaction import Redactor
-from agentsignals.store import Store, labels
-from agentsignals.store.labels import LabelRow
+from agentsignals.store import Store, label_files
+from agentsignals.store.label_files import LabelRow
 from tests.labels.stores import session_id, store_of
 
 SENTIMENT = task("sentiment")
@@ -47,7 +47,7 @@ def store(tmp_path: Path) -> Store:
         for t in range(30)
         if (s, t) != (1, 29)
     ]
-    labels.write(made.folder, "sentiment", "rules", rows)
+    label_files.write(made.folder, "sentiment", "rules", rows)
     return made
 
 
@@ -62,11 +62,11 @@ def sit(monkeypatch: pytest.MonkeyPatch, *answers: str) -> None:
 
 
 def labelled(store: Store, name: str, kind: str = "sentiment") -> dict[tuple[str, int | None], str]:
-    return {(r.session_id, r.label.turn): r.label.value for r in labels.of_task(store.folder, kind, name)}
+    return {(r.session_id, r.label.turn): r.label.value for r in label_files.of_task(store.folder, kind, name)}
 
 
 def test_a_sample_is_even_over_what_the_labeller_said_and_weighs_it_back(store: Store) -> None:
-    rows = people.sample(store, SENTIMENT, 13)
+    rows = human_labels.sample(store, SENTIMENT, 13)
     assert len(rows) == len({(r.session_id, r.turn) for r in rows}) == 13
     told = Counter((r.stratum, r.weight) for r in rows)
     # One thing without a label, two NEGATIVE, and ten of the 57 NEUTRAL.
@@ -77,13 +77,13 @@ def test_a_sample_is_even_over_what_the_labeller_said_and_weighs_it_back(store: 
 
 
 def test_a_sample_is_the_same_for_the_same_seed(store: Store) -> None:
-    first, again, other = (people.sample(store, SENTIMENT, 20, seed=s) for s in (1, 1, 2))
+    first, again, other = (human_labels.sample(store, SENTIMENT, 20, seed=s) for s in (1, 1, 2))
     assert first == again != other
     assert [r.turn for r in first] != sorted(r.turn or 0 for r in first)
 
 
 def test_a_sample_larger_than_what_there_is_has_all(store: Store) -> None:
-    rows = people.sample(store, SENTIMENT, 500)
+    rows = human_labels.sample(store, SENTIMENT, 500)
     assert len(rows) == 60 and {r.weight for r in rows} == {1.0}
 
 
@@ -112,7 +112,7 @@ def test_a_sample_goes_out_is_labelled_elsewhere_and_comes_back(
     taken = run(capsys, store, *arguments)
     assert (taken["labels"], taken["skipped"]) == (5, {"no_label": 8})
     assert set(labelled(store, "human:eva").values()) == {"POSITIVE"}
-    held = labels.of_task(store.folder, "sentiment", "human:eva")
+    held = label_files.of_task(store.folder, "sentiment", "human:eva")
     assert {r.label.prompt_hash for r in held} == {SENTIMENT.prompt_hash}
     found = run(capsys, store, "agree", "sentiment", "rules", "--gold", edited)
     assert found["n"] + found["left_out"].get("only_gold", 0) == 5
@@ -123,25 +123,25 @@ def test_labels_come_in_beside_those_that_stand(store: Store, tmp_path: Path) ->
     for turn, said in ((1, "POSITIVE"), (2, "NEUTRAL")):
         path = tmp_path / f"{turn}.jsonl"
         gold.write(path, [GoldRow(session_id=session_id(0), turn=turn, label=said)])
-        people.take(store, path, "human:eva", SENTIMENT)
+        human_labels.take(store, path, "human:eva", SENTIMENT)
     assert labelled(store, "human:eva") == {(session_id(0), 0): "POSITIVE", (session_id(0), 1): "NEUTRAL"}
 
 
 def test_texts_are_masked_in_a_file_and_still_found(tmp_path: Path) -> None:
     made = store_of(tmp_path, ["first", f"use {SECRET} please"])
     path = tmp_path / "gold.jsonl"
-    rows = people.sample(made, SENTIMENT, 2)
+    rows = human_labels.sample(made, SENTIMENT, 2)
     gold.write(path, rows)
     assert SECRET not in path.read_text("utf-8") and "[key]" in path.read_text("utf-8")
     for row in rows:
         row.label = "NEUTRAL"
     gold.write(tmp_path / "back.jsonl", rows)
-    assert people.take(made, tmp_path / "back.jsonl", "human:eva", SENTIMENT).labels == 2
+    assert human_labels.take(made, tmp_path / "back.jsonl", "human:eva", SENTIMENT).labels == 2
 
 
 def test_a_file_that_another_machine_masked_is_found_and_another_persons_text_is_not(tmp_path: Path) -> None:
     made = store_of(tmp_path, ["first", "write to jo@example.org please", "see /home/jodoe/x or https://x.org/y"])
-    rows = people.sample(made, SENTIMENT, 3)
+    rows = human_labels.sample(made, SENTIMENT, 3)
     theirs = Redactor(bytes(range(32)))
     texts = {2: "write to jo@example.org please", 3: "see /home/jodoe/x or https://x.org/y"}
     for row in rows:
@@ -150,11 +150,11 @@ def test_a_file_that_another_machine_masked_is_found_and_another_persons_text_is
             row.text = theirs.plain(texts[row.turn])
             assert row.text != ours and "[" in row.text
     gold.write(tmp_path / "back.jsonl", rows)
-    assert people.take(made, tmp_path / "back.jsonl", "human:eva", SENTIMENT).labels == 3
+    assert human_labels.take(made, tmp_path / "back.jsonl", "human:eva", SENTIMENT).labels == 3
     for row in rows:
         row.text = "write to al@example.org please" if row.turn == 2 else row.text
     gold.write(tmp_path / "other.jsonl", rows)
-    assert people.take(made, tmp_path / "other.jsonl", "human:al", SENTIMENT).skipped == {"other_text": 1}
+    assert human_labels.take(made, tmp_path / "other.jsonl", "human:al", SENTIMENT).skipped == {"other_text": 1}
 
 
 def test_a_spreadsheet_runs_nothing_and_gives_back_what_was(tmp_path: Path) -> None:
@@ -193,8 +193,8 @@ def test_bad_files_are_refused_in_words(tmp_path: Path) -> None:
         lambda: gold.read(tmp_path, SENTIMENT),
         lambda: gold.write(path, []),  # somebody's work may be in it
         lambda: gold.write(tmp_path / "gold.txt", []),
-        lambda: people.name_of(" "),
-        lambda: people.name_of("a\x1b[31m"),
+        lambda: human_labels.name_of(" "),
+        lambda: human_labels.name_of("a\x1b[31m"),
     ):
         with pytest.raises(AgentSignalsError) as caught:
             call()
@@ -219,7 +219,7 @@ def test_a_person_labels_goes_back_skips_and_goes_on_later(
     sit(monkeypatch, "3")  # and the input ends
     assert run(capsys, store, *arguments)["before"] == 2
     assert labelled(store, "human:ann") == {(s, 0): "POSITIVE", (s, 1): "NEUTRAL", (s, 2): "NEGATIVE"}
-    assert {r.label.prompt_hash for r in labels.of_task(store.folder, "sentiment", "human:ann")} == {
+    assert {r.label.prompt_hash for r in label_files.of_task(store.folder, "sentiment", "human:ann")} == {
         SENTIMENT.prompt_hash
     }
 
@@ -264,7 +264,7 @@ def test_sessions_are_scored_with_numbers(
     sit(monkeypatch, "101", "-1", "abc", "85")
     assert main(["annotate", "session_success", "--as", "ann", "--store", str(made.folder)]) == 0
     assert "## Turn 0, the person" in capsys.readouterr().err
-    (row,) = labels.of_task(made.folder, "session_success", "human:ann")
+    (row,) = label_files.of_task(made.folder, "session_success", "human:ann")
     assert (row.label.value, row.label.number, row.label.turn) == ("85", 85.0, None)
 
 

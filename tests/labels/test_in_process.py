@@ -19,7 +19,7 @@ from msgspec import Meta, Struct
 from agentsignals.errors import LabelError, UsageError
 from agentsignals.labels.answers import Outcome
 from agentsignals.labels.attempt import Attempt
-from agentsignals.labels.in_process import Said, through
+from agentsignals.labels.in_process import Generation, through
 from agentsignals.labels.labellers import Labeller, labeller
 from agentsignals.labels.labellers.vllm import STRUCTURED
 from agentsignals.labels.question import Asker, Question
@@ -53,16 +53,16 @@ def test_what_was_no_answer_is_tried_again_in_the_next_batch() -> None:
     batches: list[list[tuple[int, float]]] = []
     found: dict[str, Outcome] = {}
 
-    def generate(batch: Sequence[Attempt]) -> list[Said]:
+    def generate(batch: Sequence[Attempt]) -> list[Generation]:
         batches.append([(a.limit, round(a.temperature, 1)) for a in batch])
         said = []
         for attempt in batch:
             if "message 1" in attempt.question.shown and attempt.limit < 1600:
-                said.append(Said('{"label": "NEU', "length", 5, 7))
+                said.append(Generation('{"label": "NEU', "length", 5, 7))
             elif "message 2" in attempt.question.shown:
-                said.append(Said("never json", "stop", 5, 7))
+                said.append(Generation("never json", "stop", 5, 7))
             else:
-                said.append(Said(label("NEUTRAL"), "stop", 5, 7))
+                said.append(Generation(label("NEUTRAL"), "stop", 5, 7))
         return said
 
     wanted = questions(4)

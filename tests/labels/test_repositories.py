@@ -15,7 +15,7 @@ from agentsignals.labels.run import Summary
 from agentsignals.labels.run import run as judge
 from agentsignals.labels.selection import Selection
 from agentsignals.labels.tasks import task
-from agentsignals.store import Store, labels
+from agentsignals.store import Store, label_files
 from agentsignals.store.query import rows
 from tests.analysis.stores import store_of
 from tests.build import Part, call, say, session, user
@@ -41,7 +41,7 @@ def run(store: Store, server: Server, selection: Selection | None = None) -> Sum
 
 
 def said(store: Store) -> dict[str, str]:
-    return {r.session_id: r.label.value for r in labels.of_task(store.folder, "repo_domain", "openai:tiny")}
+    return {r.session_id: r.label.value for r in label_files.of_task(store.folder, "repo_domain", "openai:tiny")}
 
 
 def shown(tmp_path: Path, server: Server, *sessions: tuple[Part, ...]) -> str:
@@ -62,7 +62,7 @@ def test_a_repository_is_asked_about_once_and_its_label_is_every_sessions(tmp_pa
     pipeline.measure(store.folder)
     found = rows(Store(store.folder), "SELECT value FROM signals WHERE signal = 'chat.repo_domain' ORDER BY session_id")
     assert [json.loads(value) for (value,) in found[1]] == ["application"] * 3 + ["library"]
-    (row, *_) = labels.of_task(store.folder, "repo_domain", "openai:tiny")
+    (row, *_) = label_files.of_task(store.folder, "repo_domain", "openai:tiny")
     assert json.loads(row.label.detail or "") == {"audience": "developer"}
     assert run(store, server).calls == 0, "what is known is not asked again"
 

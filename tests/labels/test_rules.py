@@ -12,8 +12,8 @@ from agentsignals.errors import UsageError
 from agentsignals.labels.answers import Outcome
 from agentsignals.labels.labellers import labeller
 from agentsignals.labels.labellers.rules import Rules
-from agentsignals.labels.measured import measured
 from agentsignals.labels.question import Asker, Question
+from agentsignals.labels.rule_quality import measured
 from agentsignals.labels.task import Case, Verdict
 from agentsignals.labels.tasks import task, tasks
 from agentsignals.labels.units import Unit

@@ -21,7 +21,7 @@ from agentsignals.labels.labellers import labeller
 from agentsignals.labels.labellers.openai import ChatServer
 from agentsignals.model import Absent, Session
 from agentsignals.stats.density import dense_groups
-from agentsignals.store import Store, labels
+from agentsignals.store import Store, label_files
 from agentsignals.store.query import rows
 from agentsignals.topics import NO_TOPIC, Summary, label_topics
 from agentsignals.topics.naming import name_in
@@ -119,7 +119,7 @@ def answer(name: str) -> str:
 
 
 def numbers(store: Store) -> dict[tuple[str, int], int]:
-    found = labels.of_task(store.folder, "topic", "clusters")
+    found = label_files.of_task(store.folder, "topic", "clusters")
     return {(r.session_id, r.label.turn or 0): int(r.label.number or 0) for r in found}
 
 
@@ -147,7 +147,7 @@ def test_topics_are_named_by_words_of_their_own(store: Store, method: str) -> No
     summary = label_topics(store)
     sets = [set(words.split()) for words in THEMES]
     assert summary.topics and all(any(set(topic.words) <= theme for theme in sets) for topic in summary.topics)
-    found = {r.label.number: r.label.value for r in labels.of_task(store.folder, "topic", "clusters")}
+    found = {r.label.number: r.label.value for r in label_files.of_task(store.folder, "topic", "clusters")}
     assert found[0] == ", ".join(summary.topics[0].words) and found[-1] == NO_TOPIC
 
 
@@ -160,7 +160,7 @@ def test_every_prompt_is_in_a_topic_or_in_none_or_left_out_with_its_reason(store
     assert summary.noise_share == summary.noise / summary.compared
     assert summary.compared + sum(summary.left_out.values()) == summary.prompts
     assert [t.n for t in summary.topics] == sorted((t.n for t in summary.topics), reverse=True)
-    (row, *_) = labels.of_task(store.folder, "topic", "clusters")
+    (row, *_) = label_files.of_task(store.folder, "topic", "clusters")
     detail = json.loads(row.label.detail or "")
     assert detail["noise_share"] == round(summary.noise_share, 4) and detail["method"] == method
     assert (detail["compared"], detail["topics"]) == (summary.compared, len(summary.topics))
@@ -173,7 +173,9 @@ def test_the_same_seed_says_the_same_and_another_is_another_version(store: Store
     assert numbers(store) == kept and structs.replace(again, file=first.file) == first
     other = label_topics(store, seed=4)
     assert other.version != first.version
-    assert {json.loads(r.label.detail or "")["seed"] for r in labels.of_task(store.folder, "topic", "clusters")} == {4}
+    assert {
+        json.loads(r.label.detail or "")["seed"] for r in label_files.of_task(store.folder, "topic", "clusters")
+    } == {4}
 
 
 def test_where_there_is_nothing_to_find_the_seed_decides(tmp_path: Path, method: str) -> None:
@@ -270,7 +272,7 @@ def test_a_model_names_each_topic_once(store: Store, server: Server, without_uma
     assert {t.name for t in summary.topics} == {"Resolving differences between two lines of work"}
     shown = material(server.requests[0])
     assert shown.startswith("Words: ") and shown.count("\n- please could you ") >= 5
-    detail = [json.loads(r.label.detail or "") for r in labels.of_task(store.folder, "topic", "clusters")]
+    detail = [json.loads(r.label.detail or "") for r in label_files.of_task(store.folder, "topic", "clusters")]
     assert {d.get("named_by") for d in detail} == {"openai:tiny", None}, "noise has no name"
     again = named(store, server)
     assert again.naming is not None and (again.naming.kept, again.naming.calls) == (n, 0)
@@ -312,7 +314,7 @@ def test_nothing_that_topics_are_made_of_or_that_a_namer_is_shown_holds_a_secret
     held = store_of(tmp_path / "s", *sessions(said))
     summary = named(held, server)
     asked = [material(request) for request in server.requests]
-    told = [row.label.value for row in labels.of_task(held.folder, "topic", "clusters")]
+    told = [row.label.value for row in label_files.of_task(held.folder, "topic", "clusters")]
     for text in (repr(summary.topics), repr(told), *asked):
         assert not [part for part in hidden if part in text.lower()]
     assert summary.compared > EACH * len(THEMES) and "Messages:" in asked[0]

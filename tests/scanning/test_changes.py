@@ -7,13 +7,13 @@ import pytest
 from agentsignals.git.commits import FileChange
 from agentsignals.scanning.commits import changed
 from agentsignals.scanning.owners import Line, Lines, owner_of
-from agentsignals.scanning.scanner import Found
+from agentsignals.scanning.scanner import ScanFinding
 
 Told = list[tuple[str, str, int, str | None]]
 
 
-def at(line: int, match: str = "m", around: str = "a", rule: str = "r", end: int | None = None) -> Found:
-    return Found(
+def at(line: int, match: str = "m", around: str = "a", rule: str = "r", end: int | None = None) -> ScanFinding:
+    return ScanFinding(
         rule=rule,
         line=line,
         end_line=end or line,
@@ -56,7 +56,7 @@ def file(path: str, *added: tuple[int, int], old: str | None = None) -> FileChan
     ],
 )  # fmt: skip
 def test_findings_are_paired_from_near_to_far_and_only_the_rest_is_new_or_gone(
-    files: list[tuple[FileChange, list[Found], list[Found]]], expected: Told
+    files: list[tuple[FileChange, list[ScanFinding], list[ScanFinding]]], expected: Told
 ) -> None:
     told = sorted((one.change, one.path, one.finding.line, one.moved_from) for one in changed(files))
     assert told == expected

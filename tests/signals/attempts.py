@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from agentsignals.ingest.attempts import assemble
-from agentsignals.model.attempt import Attempt, PatchedFile, Said, Verification
+from agentsignals.model.attempt import Attempt, PatchedFile, Statement, Verification
 from agentsignals.views.session import SessionView
 from tests.build import Part, session, user
 
@@ -36,14 +36,14 @@ def trial(*attempts: dict[str, Any]) -> list[SessionView]:
 def _part(facts: dict[str, Any], **more: Any) -> Attempt:
     """A part that says on a line of its own each thing that it tells."""
     names = [
-        *(n for n in facts if n not in ("knobs", "kinds", "said")),
+        *(n for n in facts if n not in ("knobs", "kinds", "statements")),
         *(f"knobs.{k}" for k in facts.get("knobs", ())),
     ]
     said = [
-        Said(text=f"{name} is said here", artifact_id="harness-file", line=n + 1, fields=[name])
+        Statement(text=f"{name} is said here", artifact_id="harness-file", line=n + 1, fields=[name])
         for n, name in enumerate(names)
     ]
-    return Attempt(root=ROOT, task_id="task-1", **{**facts, "said": said + facts.get("said", [])}, **more)
+    return Attempt(root=ROOT, task_id="task-1", **{**facts, "statements": said + facts.get("statements", [])}, **more)
 
 
 def patched(path: str, op: Any = "modify", added: int = 1, removed: int = 1, **more: Any) -> PatchedFile:

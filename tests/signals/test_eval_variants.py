@@ -9,7 +9,7 @@ import pytest
 from agentsignals.catalog import INTERNAL_ERROR, measure
 from agentsignals.edits.hunks import Hunk
 from agentsignals.model import Absent
-from agentsignals.model.attempt import HarnessSummary, Said
+from agentsignals.model.attempt import HarnessSummary, Statement
 from tests.build import START, Part, call, say, user, view
 from tests.signals.ask import absent, detail, evidence, value
 from tests.signals.attempts import patched, ran, trial, unseen
@@ -119,8 +119,8 @@ def test_an_attempt_lasts_as_long_as_its_harness_says(
 
 
 def test_without_a_duration_the_transcript_tells_and_the_verifiers_time_does_not_count() -> None:
-    late = Said(text="verified", artifact_id="harness-file", line=1, fields=[], at=START * 2)
-    assert value(ran(say("a"), say("b"), said=[late]), WALL) == 2.0
+    late = Statement(text="verified", artifact_id="harness-file", line=1, fields=[], at=START * 2)
+    assert value(ran(say("a"), say("b"), statements=[late]), WALL) == 2.0
     assert absent(unseen(reward=1.0), WALL) == ("missing_field", "duration")
     assert absent(unseen(wall_time_s=float("nan")), WALL) == ("missing_field", "duration")
 
@@ -235,9 +235,10 @@ PHASES, TRANSITIONS = "reasoning.plannotator_phases[]", "reasoning.phase_transit
 def test_phases_on_stdout_are_known_without_a_transcript() -> None:
     lines = [f'{{"event": "plannotator-phase", "phase": "{name}"}}' for name in ("explore", "implement")]
     said = [
-        Said(text=line, artifact_id="stdout-file", line=n + 1, fields=[], kind="phase") for n, line in enumerate(lines)
+        Statement(text=line, artifact_id="stdout-file", line=n + 1, fields=[], kind="phase")
+        for n, line in enumerate(lines)
     ]
-    one = unseen(kinds=["stdout"], said=said)
+    one = unseen(kinds=["stdout"], statements=said)
     assert [(row["phase"], row["line_no"]) for row in value(one, PHASES)] == [("explore", 1), ("implement", 2)]
     assert (value(one, TRANSITIONS), detail(one, TRANSITIONS)) == (["explore", "implement"], {"method": "plannotator"})
 

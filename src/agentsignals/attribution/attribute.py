@@ -11,8 +11,8 @@ from msgspec import Struct, field
 
 from agentsignals.attribution import session_labels, survival
 from agentsignals.attribution.checkpoints import Attributed, Recorded, counted, unlinked
-from agentsignals.attribution.history import row as commit_row
-from agentsignals.attribution.measures import OfCommit, of_commit, recorded_mode
+from agentsignals.attribution.commit_figures import OfCommit, of_commit, recorded_mode
+from agentsignals.attribution.commit_sessions import row as commit_row
 from agentsignals.attribution.replay import AddedLine, Replay, Replayed
 from agentsignals.attribution.repository import Point, Repository, Worktree, opened, points, worktrees
 from agentsignals.attribution.timeline import Chances

@@ -7,12 +7,19 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct, field
 
-from agentsignals.attribution.measures import AGENT
+from agentsignals.attribution.commit_figures import AGENT
 from agentsignals.attribution.operations import Activity
 from agentsignals.attribution.replay import Fates, Replayed
 from agentsignals.attribution.repository import Point, Repository, Worktree
 from agentsignals.git.commits import Commit
-from agentsignals.git.evidence import CLOSING_S, MOST_TOLD, Committed, EarlierSessions, LinesCommitted, LinesTakenBack
+from agentsignals.git.repository_facts import (
+    CLOSING_S,
+    MOST_TOLD,
+    Committed,
+    EarlierSessions,
+    LinesCommitted,
+    LinesTakenBack,
+)
 
 REVERTED_FROM = 0.9
 """So large a share of the peak taken back is a revert (design/signals.md#session-outcome)."""
@@ -29,7 +36,7 @@ class _Line(Struct, frozen=True, gc=False):
     seq: int
 
 
-class _Own(Struct, kw_only=True):
+class _SessionRecord(Struct, kw_only=True):
     """What the replay has of one session."""
 
     lines: list[_Line] = field(default_factory=list)
@@ -55,7 +62,7 @@ class Outcomes:
         self._undoing = _undoing(repository)
         self._activities = {activity.session_id: activity for tree, _ in done for activity in tree.activities}
         self._beside = {session_id: others for _, replayed in done for session_id, others in replayed.beside.items()}
-        self._records: dict[str, _Own] = defaultdict(_Own)
+        self._records: dict[str, _SessionRecord] = defaultdict(_SessionRecord)
         ends = [activity.ended_at for activity in self._activities.values() if activity.ended_at is not None]
         self._known_until = max([*ends, *(c.committed_at for c in repository.commits)], default=0)
         self._gather(done)
@@ -125,7 +132,7 @@ class Outcomes:
         times = {s: a.started_at for s, a in activities.items() if a.is_a_persons and a.started_at is not None}
         return sorted((s for s, began in times.items() if began < started_at), key=lambda s: (times[s], s))
 
-    def _committed(self, record: _Own, activity: Activity) -> LinesCommitted:
+    def _committed(self, record: _SessionRecord, activity: Activity) -> LinesCommitted:
         close = _close(activity)
         by_commit: dict[str, list[_Line]] = defaultdict(list)
         for line in record.lines:
@@ -155,7 +162,7 @@ class Outcomes:
             is_sure=not record.has_unexplained,
         )
 
-    def _taken_back(self, record: _Own, activity: Activity) -> LinesTakenBack:
+    def _taken_back(self, record: _SessionRecord, activity: Activity) -> LinesTakenBack:
         fates, close = record.fates, _close(activity)
         peak = fates.made - fates.overwritten_by_self
         rest = max(peak - fates.overwritten_by_other - fates.committed, 0)
@@ -183,7 +190,7 @@ class Outcomes:
             undone_later_by=sorted(later)[:MOST_TOLD],
         )
 
-    def _is_own(self, record: _Own, sha: str, undoing: str) -> bool:
+    def _is_own(self, record: _SessionRecord, sha: str, undoing: str) -> bool:
         """Whether the session itself wrote those files anew in between: replacing one's own lines reverts nothing."""
         if sha in self._commits[undoing].reverts:
             return False

@@ -8,8 +8,8 @@ from collections.abc import Container, Iterator
 from msgspec import Struct
 
 from agentsignals.attribution.checkpoints import Link, Recorded
+from agentsignals.attribution.commit_sessions import gather
 from agentsignals.attribution.explanation import Step
-from agentsignals.attribution.history import gather
 from agentsignals.attribution.operations import Activity, Operation, activity, operations
 from agentsignals.git import commits as git
 from agentsignals.git.commits import Commit, FileChange

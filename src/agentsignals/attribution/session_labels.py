@@ -9,15 +9,15 @@ from collections.abc import Iterable
 import msgspec
 
 from agentsignals.attribution import survival
-from agentsignals.attribution.measures import authored, mode_of, share_of
+from agentsignals.attribution.commit_figures import authored, mode_of, share_of
 from agentsignals.attribution.outcomes import Outcomes
 from agentsignals.attribution.replay import Replayed
 from agentsignals.attribution.repository import Point, Repository, Worktree
-from agentsignals.git.evidence import LABELLER
-from agentsignals.git.evidence import label as told_of
+from agentsignals.git.repository_facts import LABELLER
+from agentsignals.git.repository_facts import label as told_of
 from agentsignals.model import Label
-from agentsignals.store import Store, labels
-from agentsignals.store.labels import LabelRow
+from agentsignals.store import Store, label_files
+from agentsignals.store.label_files import LabelRow
 
 SURVIVAL, MODE = "code_survival", "coding_mode"
 
@@ -98,4 +98,4 @@ def _modes(commit_points: list[Point], done: list[tuple[Worktree, Replayed]], ou
 
 
 def _replace(store: Store, task: str, ours: set[str], rows: Iterable[LabelRow]) -> None:
-    labels.replace(store.folder, task, LABELLER, ours, rows)
+    label_files.replace(store.folder, task, LABELLER, ours, rows)

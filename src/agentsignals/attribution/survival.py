@@ -10,7 +10,7 @@ from statistics import mean
 
 from msgspec import Struct, field
 
-from agentsignals.attribution.measures import AGENT
+from agentsignals.attribution.commit_figures import AGENT
 from agentsignals.attribution.replay import AddedLine, Fates, Replayed
 from agentsignals.attribution.repository import Repository, Worktree
 from agentsignals.git import commits as git

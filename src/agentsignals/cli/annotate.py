@@ -45,7 +45,7 @@ class _Terminal:
 
 def run(options: argparse.Namespace) -> int:
     from agentsignals.cli.output import json_text
-    from agentsignals.labels import annotation, gold, people
+    from agentsignals.labels import annotation, gold, human_labels
     from agentsignals.labels.tasks import task
     from agentsignals.stats.estimates import SEED
     from agentsignals.store import Store
@@ -54,13 +54,13 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("--sample and --seed choose what --gold already names.", "Leave them out.")
     if options.sample is not None and options.sample <= 0:
         raise UsageError(f"--sample {options.sample} is not above 0.", "Give a positive number.")
-    wanted, labeller = task(options.task), people.name_of(options.person)
+    wanted, labeller = task(options.task), human_labels.name_of(options.person)
     store = Store(options.store)
     if options.gold is not None:
         rows = gold.read(options.gold, wanted, unlabelled=True).rows
     else:
         seed = options.seed if options.seed is not None else SEED
-        rows = people.sample(store, wanted, options.sample or people.SIZE, seed=seed)
+        rows = human_labels.sample(store, wanted, options.sample or human_labels.SIZE, seed=seed)
     summary = annotation.annotate(store, wanted, labeller, rows, _Terminal(), _transcripts(store, wanted))
     print(json_text(summary) if options.json else _text(summary, wanted))
     return 0

@@ -145,8 +145,8 @@ def _list(options: argparse.Namespace) -> int:
 def _agent(options: argparse.Namespace) -> int:
     from agentsignals.cli import lab_words as words
     from agentsignals.cli.output import Bar
-    from agentsignals.lab import starting
-    from agentsignals.lab.retry.running import run_loop
+    from agentsignals.lab import run_setup
+    from agentsignals.lab.retry.retry_runs import run_loop
 
     model: ResidualModel | None = None
     if (options.model is None) == (options.server is None):
@@ -156,16 +156,16 @@ def _agent(options: argparse.Namespace) -> int:
     if options.server is not None and options.directions is not None:
         raise UsageError("A server can't be looked into.", "--directions need --model.")
     asked = _asked(options)
-    starting.checked(asked)  # before a model is loaded, which takes a while
+    run_setup.checked(asked)  # before a model is loaded, which takes a while
     if options.server is not None:
-        writer, card = starting.served(options.server, options.server_model, _say)
+        writer, card = run_setup.served(options.server, options.server_model, _say)
     else:
-        writer = model = starting.loaded(options.model, options.revision, options.dtype, options.device)
-        card = starting.card_of(model)
-    begun = starting.begin(Path(options.out), asked, card)
+        writer = model = run_setup.loaded(options.model, options.revision, options.dtype, options.device)
+        card = run_setup.card_of(model)
+    begun = run_setup.begin(Path(options.out), asked, card)
     bar = Bar(options.quiet)
     with begun.run:
-        into = starting.steered(model, begun, asked.directions) if model is not None and asked.directions else None
+        into = run_setup.steered(model, begun, asked.directions) if model is not None and asked.directions else None
         try:
             ran = run_loop(
                 begun.run, writer, begun.plan, begun.conditions, begun.tasks, begun.samples, into, progress=bar
@@ -177,7 +177,7 @@ def _agent(options: argparse.Namespace) -> int:
 
 
 def _asked(options: argparse.Namespace) -> Any:
-    from agentsignals.lab.starting import Asked
+    from agentsignals.lab.run_setup import Asked
 
     return Asked(
         tasks=options.tasks,
@@ -197,14 +197,14 @@ def _asked(options: argparse.Namespace) -> Any:
 
 def _run(options: argparse.Namespace) -> int:
     from agentsignals.cli.output import Bar
-    from agentsignals.lab import experiments, starting
+    from agentsignals.lab import experiments, run_setup
 
     if options.model is None:
         raise UsageError("An experiment needs a model in this process.", "Say --model FOLDER.")
     chosen = experiments.experiment(options.experiment)
-    config = experiments.config(options.experiment, starting.settings_of(options.config))
-    model = starting.loaded(options.model, options.revision, options.dtype, options.device)
-    begun = starting.begin_experiment(Path(options.out), options.experiment, config, model, options.seed)
+    config = experiments.config(options.experiment, run_setup.settings_of(options.config))
+    model = run_setup.loaded(options.model, options.revision, options.dtype, options.device)
+    begun = run_setup.begin_experiment(Path(options.out), options.experiment, config, model, options.seed)
     bar = Bar(options.quiet)
     with begun:
         try:
@@ -242,7 +242,7 @@ def _compare(options: argparse.Namespace) -> int:
 def _rescore(options: argparse.Namespace) -> int:
     from agentsignals.cli import lab_words as words
     from agentsignals.cli.output import Bar
-    from agentsignals.lab.evaluation.running import Confinement
+    from agentsignals.lab.evaluation.case_runs import Confinement
     from agentsignals.lab.rescored import rescored
 
     bar = Bar(options.quiet)

@@ -20,7 +20,7 @@ from agentsignals.lab.comparing import OUTCOMES, conditions_of, episodes_of, rat
 if TYPE_CHECKING:
     from agentsignals.analysis.study import Outcome
     from agentsignals.lab.rescored import RescoredAnswers
-    from agentsignals.lab.retry.running import Ran
+    from agentsignals.lab.retry.retry_runs import Ran
     from agentsignals.lab.runs import Run
     from agentsignals.report.document import Document, Section
 
@@ -30,10 +30,10 @@ _SHOWN = 44
 def inventory(families: str | None) -> dict[str, Any]:
     """What can be run here; with `families`, the tasks of those by key."""
     from agentsignals.lab import experiments, sandbox
+    from agentsignals.lab.coding_tasks import tasks
     from agentsignals.lab.evaluation.verdict import EVALUATORS
     from agentsignals.lab.retry.wording import WORDINGS
-    from agentsignals.lab.starting import chosen_tasks
-    from agentsignals.lab.tasks import tasks
+    from agentsignals.lab.run_setup import chosen_tasks
 
     listed: dict[str, Any] = {
         "experiments": {name: _says(name) for name in experiments.NAMES},

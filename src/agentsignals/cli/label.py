@@ -120,12 +120,12 @@ def _judge(options: argparse.Namespace, wanted: Task, store: Store) -> int:
 
 def _take(options: argparse.Namespace, wanted: Task) -> int:
     from agentsignals.cli.output import json_text
-    from agentsignals.labels import gold, people, published
+    from agentsignals.labels import gold, human_labels, published
     from agentsignals.store import Store
 
     store = Store(options.store)
     if gold.is_gold(options.source):
-        taken = people.take(store, options.source, options.labeller, wanted, options.column)
+        taken = human_labels.take(store, options.source, options.labeller, wanted, options.column)
     else:
         taken = published.take(store, options.source, options.labeller, wanted.name)
     if options.json:
@@ -140,14 +140,14 @@ def _take(options: argparse.Namespace, wanted: Task) -> int:
 
 def _export(options: argparse.Namespace, wanted: Task) -> int:
     from agentsignals.cli.output import json_text
-    from agentsignals.labels import gold, people
+    from agentsignals.labels import gold, human_labels
     from agentsignals.stats.estimates import SEED
     from agentsignals.store import Store
 
-    rows = people.sample(
+    rows = human_labels.sample(
         Store(options.store),
         wanted,
-        options.sample or people.SIZE,
+        options.sample or human_labels.SIZE,
         where=options.where,
         by=options.by or _DEFAULT,
         seed=options.seed if options.seed is not None else SEED,

@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
 
     verdicts = replicate(options.claims, options.data, _store(options))
     print(json_text(verdicts) if options.json else _text(verdicts))
-    news = [v.claim for v in verdicts if v.status == "fail" and not v.known]
+    news = [v.claim for v in verdicts if v.status == "fail" and not v.prior_result]
     if news:
         more = f" and {len(news) - 5} more" if len(news) > 5 else ""
         print(f"agentsignals: {len(news)} CLAIMS FAILED: {', '.join(news[:5])}{more}", file=sys.stderr)
@@ -68,7 +68,7 @@ def _text(verdicts: list[Verdict]) -> str:
     ]
     lines = [table(("status", "claim", "expected", "computed", "n"), rows, 80), *_reasons(verdicts)]
     counted = {status: sum(v.status == status for v in verdicts) for status in ("pass", "fail", "untestable")}
-    expected_failures = sum(v.status == "fail" and bool(v.known) for v in verdicts)
+    expected_failures = sum(v.status == "fail" and bool(v.prior_result) for v in verdicts)
     lines += [
         "",
         f"{counted['pass']} pass, {counted['fail']} fail ({expected_failures} of them known not to reproduce),"

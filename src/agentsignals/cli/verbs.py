@@ -92,10 +92,10 @@ def _summary_text(summary: pipeline.Summary) -> str:
 
 def _written(report: str) -> str:
     """Where the report is, and what it does without."""
-    from agentsignals.report import charts, words
+    from agentsignals.report import chart_svg, phrases
 
-    undrawn = report.lower().endswith(".html") and not charts.can_draw()
-    return f"{report}\n{'':10}  {words.UNDRAWN}" if undrawn else report
+    undrawn = report.lower().endswith(".html") and not chart_svg.can_draw()
+    return f"{report}\n{'':10}  {phrases.UNDRAWN}" if undrawn else report
 
 
 def _warn(summary: pipeline.Summary) -> None:

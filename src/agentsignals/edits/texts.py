@@ -36,12 +36,12 @@ def edit_texts(arguments: str, argument_roles: str | None) -> list[EditText]:
     if argument_roles is None:
         return []
     try:
-        given = msgspec.json.decode(arguments)
+        passed = msgspec.json.decode(arguments)
     except (msgspec.DecodeError, RecursionError):
-        given = arguments
-    if isinstance(given, str):
-        return [EditText(kind="patch", new=given)] if given else []
-    return list(_texts(given, decoded(argument_roles))) if isinstance(given, dict) else []
+        passed = arguments
+    if isinstance(passed, str):
+        return [EditText(kind="patch", new=passed)] if passed else []
+    return list(_texts(passed, decoded(argument_roles))) if isinstance(passed, dict) else []
 
 
 def _texts(arguments: dict[str, Any], roles: Roles) -> Iterator[EditText]:

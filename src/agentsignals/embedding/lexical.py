@@ -59,7 +59,7 @@ def _runs(text: str) -> list[bytes]:
     return data.translate(_RUNS).split()
 
 
-class _Known(dict[bytes, tuple[str, ...]]):
+class _Memo(dict[bytes, tuple[str, ...]]):
     """What runs of letters come to, each worked out once: a session says the same words again and again."""
 
     def __init__(self, make: Callable[[str], tuple[str, ...]]) -> None:
@@ -95,8 +95,8 @@ def _is_without_blanks(char: str) -> bool:
     return bisect(_WITHOUT_BLANKS, ord(char)) % 2 == 1
 
 
-_parts_of = _Known(_parts).__getitem__
-_stems_of = _Known(_stems).__getitem__
+_parts_of = _Memo(_parts).__getitem__
+_stems_of = _Memo(_stems).__getitem__
 
 
 class _Counting:

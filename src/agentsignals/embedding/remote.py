@@ -17,9 +17,9 @@ from msgspec import Struct
 from agentsignals.embedding.lexical import split_words
 from agentsignals.embedding.vectors import Dense
 from agentsignals.errors import EmbedderError, UsageError
+from agentsignals.http_client import AGAIN, is_local, opener, retry_after_s
 from agentsignals.redaction import redacted_part
 from agentsignals.redaction.guard import Guard
-from agentsignals.servers import AGAIN, is_local, opener, retry_after_s
 
 DEFAULT_URL = "https://api.openai.com/v1"
 URL_VARIABLE, KEY_VARIABLE = "OPENAI_BASE_URL", "OPENAI_API_KEY"

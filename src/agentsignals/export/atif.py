@@ -8,7 +8,7 @@ import math
 from typing import Any
 
 from agentsignals.export import Writer
-from agentsignals.export.moves import Call, Move, arguments, iso, known, moves, prompt_tokens, threads
+from agentsignals.export.moves import Call, Move, arguments, iso, moves, prompt_tokens, threads, without_nones
 from agentsignals.model import MAIN, Session, Step
 
 VERSION = "ATIF-v1.7"
@@ -21,31 +21,33 @@ def text(session: Session) -> str:
 
 def _trajectory(session: Session, thread: str, trajectory_id: str) -> dict[str, Any]:
     steps = [_step(n, m, session) for n, m in enumerate(moves(session, thread), 1)]
-    own = [s for s in session.steps if s.thread == thread]
+    thread_steps = [s for s in session.steps if s.thread == thread]
     agent = {
         "name": session.agent or "unknown",
         "version": session.agent_version or "unknown",
         "model_name": session.model,
     }
-    found = {
+    trajectory = {
         "schema_version": VERSION,
         "session_id": session.session_id,
         "trajectory_id": trajectory_id,
-        "agent": known(agent),
+        "agent": without_nones(agent),
         "steps": steps or [{"step_id": 1, "source": "system", "message": ""}],  # the schema asks for one at least
-        "final_metrics": known(_totals(own)) or None,
+        "final_metrics": without_nones(_totals(thread_steps)) or None,
     }
     if thread == MAIN:
-        found["subagent_trajectories"] = [_trajectory(session, t, t) for t in threads(session)] or None
-        found["extra"] = known({"cwd": session.cwd, "branch": session.branch, "repo": session.repo}) or None
-    return known(found)
+        trajectory["subagent_trajectories"] = [_trajectory(session, t, t) for t in threads(session)] or None
+        trajectory["extra"] = (
+            without_nones({"cwd": session.cwd, "branch": session.branch, "repo": session.repo}) or None
+        )
+    return without_nones(trajectory)
 
 
 def _step(n: int, move: Move, session: Session) -> dict[str, Any]:
     if move.role == "user":
-        return known({"step_id": n, "timestamp": iso(move.at), "source": "user", "message": move.text})
+        return without_nones({"step_id": n, "timestamp": iso(move.at), "source": "user", "message": move.text})
     step = move.step
-    return known(
+    return without_nones(
         {
             "step_id": n,
             "timestamp": iso(move.at),
@@ -55,32 +57,32 @@ def _step(n: int, move: Move, session: Session) -> dict[str, Any]:
             "reasoning_content": move.thought,
             "tool_calls": [_call(c) for c in move.calls] or None,
             "observation": _observation(move.calls),
-            "metrics": (known(_metrics(step)) or None) if step is not None else None,
+            "metrics": (without_nones(_metrics(step)) or None) if step is not None else None,
         }
     )
 
 
-def _call(one: Call) -> dict[str, Any]:
-    return {"tool_call_id": one.id, "function_name": one.call.name, "arguments": arguments(one.call)}
+def _call(exchange: Call) -> dict[str, Any]:
+    return {"tool_call_id": exchange.id, "function_name": exchange.call.name, "arguments": arguments(exchange.call)}
 
 
 def _observation(calls: list[Call]) -> dict[str, Any] | None:
     results = [
-        known({"source_call_id": c.id, "content": c.result.text or "", "extra": _ending(c)})
+        without_nones({"source_call_id": c.id, "content": c.result.text or "", "extra": _ending(c)})
         for c in calls
         if c.result is not None
     ]
     return {"results": results} if results else None
 
 
-def _ending(one: Call) -> dict[str, Any] | None:
+def _ending(exchange: Call) -> dict[str, Any] | None:
     """How the call ended, which the format has no field for."""
-    ended = known({"status": one.call.status, "exit_code": one.call.exit_code})
+    ended = without_nones({"status": exchange.call.status, "exit_code": exchange.call.exit_code})
     return ended if ended != {"status": "ok"} else None
 
 
 def _metrics(step: Step) -> dict[str, Any]:
-    extra = known({"cache_write_tokens": step.cache_write_tokens, "reasoning_tokens": step.reasoning_tokens})
+    extra = without_nones({"cache_write_tokens": step.cache_write_tokens, "reasoning_tokens": step.reasoning_tokens})
     return {
         "prompt_tokens": prompt_tokens(step),
         "completion_tokens": step.output_tokens,

@@ -21,24 +21,24 @@ def write(store: Store, ids: list[str], path: Path, choice: Choice) -> Exported:
     """
     from agentsignals.store.query import rows  # noqa: PLC0415  (DuckDB is loaded when something is written)
 
-    known = store.manifest.sessions
-    context = "product" if any(known[i].context == "product" for i in ids) else "eval"
-    wanted = {i for i in ids if known[i].context == context}
+    entries = store.manifest.sessions
+    context = "product" if any(entries[i].context == "product" for i in ids) else "eval"
+    wanted = {i for i in ids if entries[i].context == context}
     if len(wanted) < FEWEST:
         raise ExportError(
             f"{len(wanted)} sessions are no baseline: it would tell of single ones.", f"Choose {FEWEST} or more."
         )
-    found = {}
+    tables = {}
     for done, (name, query) in enumerate(QUERY.items()):
         choice.tick("measuring", done, len(QUERY))
         columns, values = rows(store, query, context)
         measured = (dict(zip(columns, row, strict=True)) for row in values)
-        found[name] = [row for row in measured if row["session_id"] in wanted]
-    made = baseline_of(Inputs(found, Versions(SCHEMA_VERSION)), context)
-    told = encode(made)
-    refuse(path.name, [("whole", told.decode())], Guard())
+        tables[name] = [row for row in measured if row["session_id"] in wanted]
+    made = baseline_of(Inputs(tables, Versions(SCHEMA_VERSION)), context)
+    encoded = encode(made)
+    refuse(path.name, [("whole", encoded.decode())], Guard())
     try:
-        files.replace(path, told)
+        files.replace(path, encoded)
     except OSError as problem:
         raise cannot_write(path, problem) from problem
     counted = {"measures": len(made.measures), "turns with labels": len(made.negative_by_turn)}

@@ -33,14 +33,14 @@ class Contents(Struct, kw_only=True):
     loses: list[str] = field(default_factory=list)
 
 
-def card(found: Contents) -> str:
+def card(contents: Contents) -> str:
     """The README of the data set's folder."""
-    return f"---\n{_head(found)}---\n\n{_body(found)}"
+    return f"---\n{_head(contents)}---\n\n{_body(contents)}"
 
 
-def configs(found: Contents) -> list[dict[str, Any]]:
+def configs(contents: Contents) -> list[dict[str, Any]]:
     """What `load_dataset` offers: a configuration a table, the sessions first; transcripts are files, not rows."""
-    names = sorted(found.tables, key=lambda n: (n != "sessions", n))
+    names = sorted(contents.tables, key=lambda n: (n != "sessions", n))
     return [
         {"config_name": n, "data_files": [{"split": "train", "path": f"data/{n}.parquet"}]}
         | ({"default": True} if n == "sessions" else {})
@@ -48,15 +48,15 @@ def configs(found: Contents) -> list[dict[str, Any]]:
     ]
 
 
-def _head(found: Contents) -> str:
-    rows = found.tables.get("sessions", 0)
-    tags = ["agent-traces", "coding-agents", "agentsignals", *(["format:agent-traces"] if found.transcripts else [])]
+def _head(contents: Contents) -> str:
+    rows = contents.tables.get("sessions", 0)
+    tags = ["agent-traces", "coding-agents", "agentsignals", *(["format:agent-traces"] if contents.transcripts else [])]
     facts = {
-        "pretty_name": found.title,
-        "license": found.licence or UNKNOWN_LICENCE,
+        "pretty_name": contents.title,
+        "license": contents.licence or UNKNOWN_LICENCE,
         "tags": tags,
         "size_categories": [next((name for limit, name in _SIZES if rows < limit), "1M<n<10M")],
-        "configs": configs(found),
+        "configs": configs(contents),
     }
     return "".join(_yaml(name, value) for name, value in facts.items())
 
@@ -68,25 +68,25 @@ def _yaml(name: str, value: Any) -> str:
     return f"{name}: {json.dumps(value)}\n"
 
 
-def _body(found: Contents) -> str:
+def _body(contents: Contents) -> str:
     return "\n".join(
         [
-            f"# {_plain(found.title)}",
+            f"# {_plain(contents.title)}",
             "",
             "Sessions of coding agents with what was measured in them, made by agentsignals "
             f"{version('agentsignals')}.",
             "",
             "## What is in it",
             "",
-            *_table(("table", "rows"), sorted(found.tables.items())),
+            *_table(("table", "rows"), sorted(contents.tables.items())),
             "",
-            *_transcripts(found),
+            *_transcripts(contents),
             "",
-            *_table(("agent", "sessions"), found.agents),
+            *_table(("agent", "sessions"), contents.agents),
             "",
-            *_table(("model", "sessions"), found.models),
+            *_table(("model", "sessions"), contents.models),
             "",
-            *_table(("format as found", "sessions"), found.formats),
+            *_table(("format as found", "sessions"), contents.formats),
             "",
             "## Loading it",
             "",
@@ -101,48 +101,48 @@ def _body(found: Contents) -> str:
             "",
             "## Licence",
             "",
-            *_licence(found),
+            *_licence(contents),
             "",
             "## What was masked",
             "",
-            *_masked(found),
+            *_masked(contents),
             "",
         ]
     )
 
 
-def _transcripts(found: Contents) -> list[str]:
-    if not found.transcripts:
+def _transcripts(contents: Contents) -> list[str]:
+    if not contents.transcripts:
         return ["It holds no conversations as files; the words are in `events` and `turns`."]
-    kind = "in the session trace simple format" if found.transcript_kind == "sts" else "as they were found"
-    told = [f"`transcripts/` holds {found.transcripts:,} files, {kind}."]
-    return [*told, "", "They can't say:", "", *(f"- {loss}" for loss in found.loses)] if found.loses else told
+    kind = "in the session trace simple format" if contents.transcript_kind == "sts" else "as they were found"
+    lines = [f"`transcripts/` holds {contents.transcripts:,} files, {kind}."]
+    return [*lines, "", "They can't say:", "", *(f"- {loss}" for loss in contents.loses)] if contents.loses else lines
 
 
-def _licence(found: Contents) -> list[str]:
-    told = (
-        [f"`{_plain(found.licence)}`, as whoever made this data set says."]
-        if found.licence
+def _licence(contents: Contents) -> list[str]:
+    lines = (
+        [f"`{_plain(contents.licence)}`, as whoever made this data set says."]
+        if contents.licence
         else ["Not stated. Without a licence nobody but their authors may pass these texts on."]
     )
-    if found.sources:
-        told += ["", "Sessions were taken from data sets that have licences of their own:", ""]
-        told += [f"- `{_plain(s)}`" for s in found.sources]
-    return told
+    if contents.sources:
+        lines += ["", "Sessions were taken from data sets that have licences of their own:", ""]
+        lines += [f"- `{_plain(s)}`" for s in contents.sources]
+    return lines
 
 
-def _masked(found: Contents) -> list[str]:
-    if found.masked is None:
+def _masked(contents: Contents) -> list[str]:
+    if contents.masked is None:
         return ["Nothing: texts stand as they were found."]
-    told = "Keys, passwords, mail addresses and names in home folders were looked for by their shapes, in every text."
-    if not found.masked:
-        return [told, "None was found."]
+    method = "Keys, passwords, mail addresses and names in home folders were looked for by their shapes, in every text."
+    if not contents.masked:
+        return [method, "None was found."]
     return [
-        told,
+        method,
         "A secret that looks like prose passes. Users, mail addresses, telephones and addresses of machines have",
         "pseudonyms: the same for the same in all that the exporting machine gives away. Others have a word a kind.",
         "",
-        *_table(("kind", "times"), sorted(found.masked.items())),
+        *_table(("kind", "times"), sorted(contents.masked.items())),
     ]
 
 

@@ -23,17 +23,19 @@ _LOOKED_AT = 64 * 1024
 def write(store: Store, ids: list[str], folder: Path, choice: Choice) -> Exported:
     """The folder: README.md, data/*.parquet, transcripts/*."""
     done = Exported(format="hub", folder=str(folder), sessions=len(ids))
-    found = _files_of(store, set(ids)) if choice.transcripts == "found" else {}
+    originals = _files_of(store, set(ids)) if choice.transcripts == "found" else {}
     try:
         empty_folder(folder)
         _tables(store, ids, folder / "data", choice, done)
         if choice.transcripts == "sts":
             _as_sts(store, ids, folder / "transcripts", choice, done)
         elif choice.transcripts == "found":
-            _as_found(found, folder / "transcripts", choice, done)
+            _as_found(originals, folder / "transcripts", choice, done)
         n_transcripts = done.files - len(done.tables)
-        told = _card(store, ids, choice, done, n_transcripts)
-        (folder / "README.md").write_text(choice.redactor.plain(told) if choice.redactor else told, "utf-8", "replace")
+        card_text = _card(store, ids, choice, done, n_transcripts)
+        (folder / "README.md").write_text(
+            choice.redactor.plain(card_text) if choice.redactor else card_text, "utf-8", "replace"
+        )
         done.masked = choice.redactor.counts if choice.redactor else None
         done.files += 1
     except OSError as problem:
@@ -158,14 +160,14 @@ def _counted(store: Store, ids: list[str]) -> dict[str, list[tuple[str, int]]]:
     from agentsignals.store.shards import read_header  # noqa: PLC0415  (pyarrow is loaded when something is written)
 
     chosen = set(ids)
-    found: dict[str, dict[str, int]] = {"agent": {}, "model": {}, "format": {}}
+    tallies: dict[str, dict[str, int]] = {"agent": {}, "model": {}, "format": {}}
     for shard in store.whole("sessions"):
-        rows: list[dict[str, Any]] = read_header(store.folder, shard, ["session_id", *found])
+        rows: list[dict[str, Any]] = read_header(store.folder, shard, ["session_id", *tallies])
         for row in (r for r in rows if r["session_id"] in chosen):
-            for name, counts in found.items():
+            for name, counts in tallies.items():
                 value = row[name] or "not known"
                 counts[value] = counts.get(value, 0) + 1
-    return {n: sorted(counts.items(), key=lambda p: (-p[1], p[0])) for n, counts in found.items()}
+    return {n: sorted(counts.items(), key=lambda p: (-p[1], p[0])) for n, counts in tallies.items()}
 
 
 WRITER = WholeWriter(

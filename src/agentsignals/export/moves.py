@@ -42,7 +42,7 @@ class Move(Struct, kw_only=True):
 
 def moves(session: Session, thread: str = MAIN) -> list[Move]:
     """The moves of a thread. Lines of one step that were logged apart are one move, where its first line stands."""
-    found: list[Move] = []
+    conversation: list[Move] = []
     of_step: dict[int, Move] = {}
     steps = {s.step: s for s in session.steps}
     calls = {c.seq: c for c in session.tool_calls}
@@ -51,9 +51,9 @@ def moves(session: Session, thread: str = MAIN) -> list[Move]:
         if event.thread != thread:
             continue
         if event.kind == "human_turn":
-            found.append(Move(role="user", at=event.timestamp, texts=[event.text or ""]))
+            conversation.append(Move(role="user", at=event.timestamp, texts=[event.text or ""]))
         elif event.kind in ("text", "thinking", "tool_call"):
-            move = _agent_move(event, found, of_step, steps)
+            move = _agent_move(event, conversation, of_step, steps)
             if event.kind == "tool_call":
                 call = calls.get(event.seq)
                 if call is not None:
@@ -61,7 +61,7 @@ def moves(session: Session, thread: str = MAIN) -> list[Move]:
                     move.calls.append(Call(call, _unique(call.call_id, used), result))
             elif event.text:
                 (move.texts if event.kind == "text" else move.thinking).append(event.text)
-    return [m for m in found if m.role == "user" or m.texts or m.thinking or m.calls]
+    return [m for m in conversation if m.role == "user" or m.texts or m.thinking or m.calls]
 
 
 def threads(session: Session) -> list[str]:
@@ -69,14 +69,14 @@ def threads(session: Session) -> list[str]:
     return [t for t in dict.fromkeys(e.thread for e in session.events) if t != MAIN]
 
 
-def _agent_move(event: Event, found: list[Move], of_step: dict[int, Move], steps: dict[int, Step]) -> Move:
+def _agent_move(event: Event, conversation: list[Move], of_step: dict[int, Move], steps: dict[int, Step]) -> Move:
     if event.step is not None and event.step in of_step:
         return of_step[event.step]
-    last = found[-1] if found else None
+    last = conversation[-1] if conversation else None
     if event.step is None and last is not None and last.role == "agent" and last.step is None:
         return last
     move = Move(role="agent", at=event.timestamp, step=steps.get(event.step) if event.step is not None else None)
-    found.append(move)
+    conversation.append(move)
     if event.step is not None:
         of_step[event.step] = move
     return move
@@ -91,10 +91,10 @@ def _unique(call_id: str, used: dict[str, int]) -> str:
 def arguments(call: ToolCall) -> dict[str, Any]:
     """The arguments as an object; those that are none stand under `input`."""
     try:
-        found = json.loads(call.arguments) if call.arguments else {}
+        parsed = json.loads(call.arguments) if call.arguments else {}
     except ValueError:
-        found = call.arguments
-    return found if isinstance(found, dict) else {"input": found}
+        parsed = call.arguments
+    return parsed if isinstance(parsed, dict) else {"input": parsed}
 
 
 def iso(at: int | None) -> str | None:
@@ -109,16 +109,16 @@ def iso(at: int | None) -> str | None:
 
 def prompt_tokens(step: Step) -> int | None:
     """Everything that went in, cached or not, as formats count it whose input includes what was cached."""
-    known = [t for t in (step.input_tokens, step.cache_read_tokens, step.cache_write_tokens) if t is not None]
-    return sum(known) if known else None
+    parts = [t for t in (step.input_tokens, step.cache_read_tokens, step.cache_write_tokens) if t is not None]
+    return sum(parts) if parts else None
 
 
 def counted(steps: Iterator[Step], name: str) -> int | None:
     """The sum of a token column over steps; None where none says."""
-    known = [v for s in steps if (v := getattr(s, name)) is not None]
-    return sum(known) if known else None
+    counts = [v for s in steps if (v := getattr(s, name)) is not None]
+    return sum(counts) if counts else None
 
 
-def known(found: dict[str, Any]) -> dict[str, Any]:
+def without_nones(values: dict[str, Any]) -> dict[str, Any]:
     """Without what is not known: the formats leave such keys out."""
-    return {k: v for k, v in found.items() if v is not None}
+    return {k: v for k, v in values.items() if v is not None}

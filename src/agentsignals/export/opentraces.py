@@ -9,7 +9,7 @@ import uuid
 from typing import Any
 
 from agentsignals.export import Writer
-from agentsignals.export.moves import Call, Move, arguments, iso, known, moves, threads
+from agentsignals.export.moves import Call, Move, arguments, iso, moves, threads, without_nones
 from agentsignals.model import MAIN, Session, Step
 
 VERSION = "0.9.0"
@@ -19,8 +19,8 @@ _STATES = {"submitted": "goal_reached", "exit_cost": "interrupted", "exit_contex
 def text(session: Session) -> str:
     """The record as one line of JSON, with its content hash."""
     record = _record(session)
-    told = json.dumps({k: v for k, v in record.items() if k != "trace_id"}, sort_keys=True, ensure_ascii=False)
-    record["content_hash"] = hashlib.sha256(told.encode("utf-8", "replace")).hexdigest()
+    canonical = json.dumps({k: v for k, v in record.items() if k != "trace_id"}, sort_keys=True, ensure_ascii=False)
+    record["content_hash"] = hashlib.sha256(canonical.encode("utf-8", "replace")).hexdigest()
     return json.dumps(record, ensure_ascii=False) + "\n"
 
 
@@ -32,7 +32,7 @@ def _record(session: Session) -> dict[str, Any]:
         step["step_index"] = n
     first = session.turns[0].text if session.turns else None
     attempt = session.attempt
-    return known(
+    return without_nones(
         {
             "schema_version": VERSION,
             "trace_id": str(uuid.uuid5(uuid.NAMESPACE_URL, f"agentsignals:{session.session_id}")),
@@ -40,10 +40,10 @@ def _record(session: Session) -> dict[str, Any]:
             "timestamp_start": iso(session.started_at),
             "timestamp_end": iso(session.ended_at),
             "execution_context": "devtime" if attempt is None else "runtime",
-            "task": known(
+            "task": without_nones(
                 {"description": first, "source": "user_prompt" if first else None, "repository": session.repo}
             ),
-            "agent": known(
+            "agent": without_nones(
                 {"name": session.agent or "unknown", "version": session.agent_version, "model": session.model}
             ),
             "environment": _environment(session),
@@ -51,7 +51,7 @@ def _record(session: Session) -> dict[str, Any]:
             "outcome": _outcome(session),
             "metrics": _metrics(session),
             "attribution": _attribution(session),
-            "metadata": known({"format": session.format, "cwd": session.cwd, "context": session.context}),
+            "metadata": without_nones({"format": session.format, "cwd": session.cwd, "context": session.context}),
         }
     )
 
@@ -64,7 +64,7 @@ def _environment(session: Session) -> dict[str, Any]:
 
 def _step(move: Move, thread: str) -> dict[str, Any]:
     step = move.step
-    return known(
+    return without_nones(
         {
             "step_index": 0,
             "role": move.role,
@@ -81,18 +81,22 @@ def _step(move: Move, thread: str) -> dict[str, Any]:
     )
 
 
-def _call(one: Call) -> dict[str, Any]:
-    call = one.call
+def _call(exchange: Call) -> dict[str, Any]:
+    call = exchange.call
     took = None
     if call.started_at is not None and call.ended_at is not None:
         took = max(0, (call.ended_at - call.started_at) // 1000)
-    return known({"tool_call_id": one.id, "tool_name": call.name, "input": arguments(call), "duration_ms": took})
+    return without_nones(
+        {"tool_call_id": exchange.id, "tool_name": call.name, "input": arguments(call), "duration_ms": took}
+    )
 
 
-def _observation(one: Call) -> dict[str, Any]:
-    failed = {"ok": None, "none": "no_result"}.get(one.call.status, one.call.error_class or one.call.status)
-    text = one.result.text if one.result is not None else None
-    return known({"source_call_id": one.id, "content": text, "error": failed})
+def _observation(exchange: Call) -> dict[str, Any]:
+    failed = {"ok": None, "none": "no_result"}.get(
+        exchange.call.status, exchange.call.error_class or exchange.call.status
+    )
+    text = exchange.result.text if exchange.result is not None else None
+    return without_nones({"source_call_id": exchange.id, "content": text, "error": failed})
 
 
 def _usage(step: Step) -> dict[str, int]:
@@ -111,7 +115,7 @@ def _outcome(session: Session) -> dict[str, Any]:
         return {"signal_source": "none", "signal_confidence": "inferred"}
     status = (attempt.exit_status or "").lower()
     state = "error" if attempt.exception else "interrupted" if attempt.timed_out else _STATES.get(status)
-    return known(
+    return without_nones(
         {
             "success": None if attempt.reward is None else attempt.reward >= 1,
             "signal_source": "deterministic",
@@ -124,20 +128,20 @@ def _outcome(session: Session) -> dict[str, Any]:
 
 
 def _metrics(session: Session) -> dict[str, Any]:
-    own = [s for s in session.steps if s.thread == MAIN]
+    main_steps = [s for s in session.steps if s.thread == MAIN]
     took = None
     if session.started_at is not None and session.ended_at is not None:
         took = (session.ended_at - session.started_at) / 1_000_000
-    priced = [s.cost_usd for s in own if s.cost_usd is not None]
-    return known(
+    priced = [s.cost_usd for s in main_steps if s.cost_usd is not None]
+    return without_nones(
         {
-            "total_steps": len(own),
-            "total_input_tokens": sum(s.input_tokens or 0 for s in own),
-            "total_output_tokens": sum(s.output_tokens or 0 for s in own),
-            "total_cache_read_tokens": sum(s.cache_read_tokens or 0 for s in own),
-            "total_cache_creation_tokens": sum(s.cache_write_tokens or 0 for s in own),
+            "total_steps": len(main_steps),
+            "total_input_tokens": sum(s.input_tokens or 0 for s in main_steps),
+            "total_output_tokens": sum(s.output_tokens or 0 for s in main_steps),
+            "total_cache_read_tokens": sum(s.cache_read_tokens or 0 for s in main_steps),
+            "total_cache_creation_tokens": sum(s.cache_write_tokens or 0 for s in main_steps),
             "total_duration_s": took,
-            "estimated_cost_usd": math.fsum(priced) if own and len(priced) == len(own) else None,
+            "estimated_cost_usd": math.fsum(priced) if main_steps and len(priced) == len(main_steps) else None,
         }
     )
 

@@ -6,14 +6,14 @@ import json
 from typing import Any
 
 from agentsignals.export import Writer
-from agentsignals.export.moves import Move, known, moves
+from agentsignals.export.moves import Move, moves, without_nones
 from agentsignals.model import Session
 
 
 def text(session: Session) -> str:
     """A header line and a line a message."""
     header = {"type": "session", "harness": session.agent or "unknown", "id": session.session_id, "name": session.title}
-    lines = [known(header)]
+    lines = [without_nones(header)]
     for move in moves(session):
         lines += [{"type": "message", "message": m} for m in _messages(move)]
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
@@ -22,9 +22,9 @@ def text(session: Session) -> str:
 def _messages(move: Move) -> list[dict[str, Any]]:
     at = None if move.at is None else move.at // 1000
     if move.role == "user":
-        return [known({"role": "user", "content": move.text, "timestamp": at})]
+        return [without_nones({"role": "user", "content": move.text, "timestamp": at})]
     calls = [{"id": c.id, "function": {"name": c.call.name, "arguments": c.call.arguments or "{}"}} for c in move.calls]
-    said = {
+    message = {
         "role": "assistant",
         "content": move.text,
         "reasoningContent": move.thought,
@@ -32,12 +32,15 @@ def _messages(move: Move) -> list[dict[str, Any]]:
         "timestamp": at,
         "model": move.step.model if move.step is not None else None,
     }
-    return [known(said), *(_result(c.id, c.result.text or "", c.result.timestamp) for c in move.calls if c.result)]
+    return [
+        without_nones(message),
+        *(_result(c.id, c.result.text or "", c.result.timestamp) for c in move.calls if c.result),
+    ]
 
 
 def _result(call_id: str, content: str, at: int | None) -> dict[str, Any]:
-    told = None if at is None else at // 1000
-    return known({"role": "tool", "toolCallId": call_id, "content": content, "timestamp": told})
+    at_ms = None if at is None else at // 1000
+    return without_nones({"role": "tool", "toolCallId": call_id, "content": content, "timestamp": at_ms})
 
 
 WRITER = Writer(

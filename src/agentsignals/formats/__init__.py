@@ -160,10 +160,10 @@ def homes() -> dict[str, tuple[str, ...]]:
 
 def by_name(name: str) -> Format:
     """The format of that name. FormatError names the ones there are."""
-    known = formats()
-    if name not in known:
-        raise FormatError(f"There is no format {name!r}.", f"The formats are: {', '.join(sorted(known))}.")
-    return known[name]
+    available = formats()
+    if name not in available:
+        raise FormatError(f"There is no format {name!r}.", f"The formats are: {', '.join(sorted(available))}.")
+    return available[name]
 
 
 def identify(head: Head) -> tuple[Format, Claim] | None:
@@ -177,7 +177,7 @@ def identify(head: Head) -> tuple[Format, Claim] | None:
 
 def _claims(head: Head) -> Iterator[tuple[Format, Claim]]:
     is_json = head.looks_like_json
-    for known in formats().values():
-        claim = known.claims(head) if known.of_json == is_json else None
+    for candidate in formats().values():
+        claim = candidate.claims(head) if candidate.of_json == is_json else None
         if claim is not None:
-            yield known, sound_claim(claim)
+            yield candidate, sound_claim(claim)

@@ -53,8 +53,8 @@ def record_patch(builder: SessionBuilder, call: ToolCall, patch: str) -> None:
 
 def first_file(patch: str) -> str | None:
     """The file that a patch text names first."""
-    found = _FILE.search(patch)
-    return found.group(1).strip() if found else None
+    match = _FILE.search(patch)
+    return match.group(1).strip() if match else None
 
 
 def patched(patch: str) -> list[Patched]:

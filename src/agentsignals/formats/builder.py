@@ -113,9 +113,9 @@ class SessionBuilder:
         """
         key = (thread, message_id or "")
         if message_id is not None:
-            known = self._steps.get(key)
-            if known is not None:
-                return known
+            begun = self._steps.get(key)
+            if begun is not None:
+                return begun
         steps = self.session.steps
         step = Step(
             step=len(steps),

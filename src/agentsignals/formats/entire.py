@@ -85,21 +85,25 @@ def claims(head: Head) -> Claim | None:
 
 def read(inputs: list[Input]) -> Reading:
     """The checkpoints of each session in order of time, each once however many copies of its record there are."""
-    found: dict[str, dict[str, Checkpoint]] = {}
-    for given in inputs:
-        if _is_compact(given.data):
-            for _, line in lines(given.data, given.artifact, _compact):
-                saw(given.artifact, f"entire.compact.{line.type or 'untyped'}")
+    by_session: dict[str, dict[str, Checkpoint]] = {}
+    for source in inputs:
+        if _is_compact(source.data):
+            for _, line in lines(source.data, source.artifact, _compact):
+                saw(source.artifact, f"entire.compact.{line.type or 'untyped'}")
             continue
-        told = document(given.data, given.artifact, _metadata)
-        if told is None:
+        metadata = document(source.data, source.artifact, _metadata)
+        if metadata is None:
             continue
-        kind = _kind_of(told)
-        saw(given.artifact, f"entire.{kind or 'unknown'}")
-        if kind == "session" and told.session_id and told.checkpoint_id:
-            known = found.setdefault(_without_date(told.session_id), {})
-            known[told.checkpoint_id] = _united(known.get(told.checkpoint_id), _checkpoint(told.checkpoint_id, told))
-    return Reading(checkpoints={session_id: sorted(rows.values(), key=_when) for session_id, rows in found.items()})
+        kind = _kind_of(metadata)
+        saw(source.artifact, f"entire.{kind or 'unknown'}")
+        if kind == "session" and metadata.session_id and metadata.checkpoint_id:
+            checkpoints = by_session.setdefault(_without_date(metadata.session_id), {})
+            checkpoints[metadata.checkpoint_id] = _united(
+                checkpoints.get(metadata.checkpoint_id), _checkpoint(metadata.checkpoint_id, metadata)
+            )
+    return Reading(
+        checkpoints={session_id: sorted(rows.values(), key=_when) for session_id, rows in by_session.items()}
+    )
 
 
 def _kind(head: Head) -> _Kind | None:
@@ -113,13 +117,13 @@ def _kind(head: Head) -> _Kind | None:
     return "task" if {"session_id", "tool_use_id", "checkpoint_uuid"} <= keys else None
 
 
-def _kind_of(told: Metadata) -> _Kind | None:
+def _kind_of(metadata: Metadata) -> _Kind | None:
     """The same, of a document read whole."""
-    if told.checkpoint_id is not None and told.session_id is not None:
+    if metadata.checkpoint_id is not None and metadata.session_id is not None:
         return "session"
-    if told.checkpoint_id is not None and bytes(told.sessions) and told.strategy is not None:
+    if metadata.checkpoint_id is not None and bytes(metadata.sessions) and metadata.strategy is not None:
         return "checkpoint"
-    return "task" if told.session_id and told.tool_use_id and told.checkpoint_uuid else None
+    return "task" if metadata.session_id and metadata.tool_use_id and metadata.checkpoint_uuid else None
 
 
 def _is_compact(data: bytes) -> bool:
@@ -131,22 +135,22 @@ def _is_compact(data: bytes) -> bool:
     return first.v is not None and first.agent is not None and first.cli_version is not None and bool(first.type)
 
 
-def _checkpoint(checkpoint_id: str, told: Metadata) -> Checkpoint:
-    usage = told.token_usage or Usage()
-    lines_of = told.initial_attribution or Attribution()
-    start = told.checkpoint_transcript_start
+def _checkpoint(checkpoint_id: str, metadata: Metadata) -> Checkpoint:
+    usage = metadata.token_usage or Usage()
+    lines_of = metadata.initial_attribution or Attribution()
+    start = metadata.checkpoint_transcript_start
     return Checkpoint(
         checkpoint_id=checkpoint_id,
-        created_at=logged_iso(told.created_at),
-        branch=told.branch or None,
+        created_at=logged_iso(metadata.created_at),
+        branch=metadata.branch or None,
         agent_lines=lines_of.agent_lines,
         human_added=lines_of.human_added,
         human_modified=lines_of.human_modified,
         human_removed=lines_of.human_removed,
         total_committed=lines_of.total_committed,
         agent_percentage=lines_of.agent_percentage,
-        files_touched=told.files_touched,
-        transcript_start=start if start is not None else told.transcript_lines_at_start,
+        files_touched=metadata.files_touched,
+        transcript_start=start if start is not None else metadata.transcript_lines_at_start,
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
         cache_read_tokens=usage.cache_read_tokens,
@@ -155,11 +159,11 @@ def _checkpoint(checkpoint_id: str, told: Metadata) -> Checkpoint:
     )
 
 
-def _united(known: Checkpoint | None, other: Checkpoint) -> Checkpoint:
+def _united(earlier: Checkpoint | None, other: Checkpoint) -> Checkpoint:
     """One record of two copies (two refs of one checkpoint): the earlier one, completed by the later."""
-    if known is None:
+    if earlier is None:
         return other
-    first, second = sorted((known, other), key=_when)
+    first, second = sorted((earlier, other), key=_when)
     pairs: list[tuple[str, Any, Any]] = [
         (f, getattr(first, f), getattr(second, f)) for f in Checkpoint.__struct_fields__
     ]

@@ -11,7 +11,7 @@ import re
 from agentsignals.formats import Claim, Format, Input, Reading, patch, subq_eval_log, swe_bench_text
 from agentsignals.formats.head import Head
 from agentsignals.formats.records import saw, skip
-from agentsignals.model.attempt import Attempt, Said
+from agentsignals.model.attempt import Attempt, Statement
 
 _FOLDERS = frozenset(("agent", "verifier"))
 _ENDINGS = (".txt", ".log", ".stdout", ".stderr")
@@ -36,30 +36,30 @@ def claims(head: Head) -> Claim | None:
 def read(inputs: list[Input]) -> Reading:
     """A part of the trial for each file that says something of it."""
     reading = Reading()
-    for given in inputs:
-        given.artifact.records += 1
-        folder, name = posixpath.split(given.artifact.path)
+    for source in inputs:
+        source.artifact.records += 1
+        folder, name = posixpath.split(source.artifact.path)
         part = Attempt(root=folder, scope="trial", kinds=["attempt_log"])
         if name == _REWARD:
-            reward = _number(bytes(given.data[:_MOST_OF_REWARD]).decode("utf-8", "replace").strip())
+            reward = _number(bytes(source.data[:_MOST_OF_REWARD]).decode("utf-8", "replace").strip())
             if reward is None:
-                skip(given.artifact, "no_number")
+                skip(source.artifact, "no_number")
                 continue
-            saw(given.artifact, "reward")
+            saw(source.artifact, "reward")
             part.reward = reward
-            part.said = [
-                Said(
+            part.statements = [
+                Statement(
                     text=f"verifier's reward: {reward}",
-                    artifact_id=given.artifact.artifact_id,
+                    artifact_id=source.artifact.artifact_id,
                     line=1,
                     fields=["reward"],
                 )
             ]
         elif name == _EXCEPTION:
-            saw(given.artifact, "exception")
-            _tell_exception(given, part)
+            saw(source.artifact, "exception")
+            _tell_exception(source, part)
         else:
-            saw(given.artifact, "log")
+            saw(source.artifact, "log")
         reading.attempts.append(part)
     return reading
 
@@ -72,17 +72,19 @@ def _number(text: str) -> float | None:
     return value if abs(value) < float("inf") else None
 
 
-def _tell_exception(given: Input, part: Attempt) -> None:
+def _tell_exception(source: Input, part: Attempt) -> None:
     """A traceback ends in the name of what was raised, and why."""
-    data = given.data
+    data = source.data
     text = bytes(data[max(len(data) - _END, 0) :]).decode("utf-8", "replace")
     raised = list(_RAISED.finditer(text))
     if raised:
         last = raised[-1]
         part.exception = last[1].rpartition(".")[2]
         line = bytes(data[:]).count(b"\n", 0, max(len(data) - _END, 0)) + text.count("\n", 0, last.start()) + 1
-        told = text[last.start() :].split("\n", 1)[0]
-        part.said = [Said(text=told, artifact_id=given.artifact.artifact_id, line=line, fields=["exception"])]
+        exception_line = text[last.start() :].split("\n", 1)[0]
+        part.statements = [
+            Statement(text=exception_line, artifact_id=source.artifact.artifact_id, line=line, fields=["exception"])
+        ]
 
 
 FORMAT = Format(name="harbor-log", version=1, claims=claims, read=read, of_json=False, snapshots=False)

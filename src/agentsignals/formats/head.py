@@ -42,14 +42,14 @@ class Head:
             return []  # a document printed over many lines
         if not self.complete or len(lines) > 2 * MAX_RECORDS:
             lines.pop()  # cut by the window, or the rest of the file
-        found: list[dict[str, Any]] = []
+        objects: list[dict[str, Any]] = []
         for line in lines:
             value = _object(line)
             if value is not None:
-                found.append(value)
-                if len(found) == MAX_RECORDS:
+                objects.append(value)
+                if len(objects) == MAX_RECORDS:
                     break
-        return found
+        return objects
 
     @cached_property
     def is_lines(self) -> bool:
@@ -76,9 +76,9 @@ class Head:
     def _leading_keys(self) -> dict[str, Any]:
         text = self.text
         at = _space(text, 0)
-        found: dict[str, Any] = {}
+        keys: dict[str, Any] = {}
         if text[at : at + 1] != "{":
-            return found
+            return keys
         at = _space(text, at + 1)
         while text[at : at + 1] == '"':
             try:
@@ -90,18 +90,18 @@ class Head:
                 break
             at = _space(text, at + 1)
             if not self.complete and text[at : at + 1] == "[":
-                found[key] = CUT  # a list in a longer file: too much to decode for what follows it
+                keys[key] = CUT  # a list in a longer file: too much to decode for what follows it
                 break
             try:
-                found[key], at = Lenient().value(text, at)
+                keys[key], at = Lenient().value(text, at)
             except _UNREADABLE:
-                found[key] = CUT
+                keys[key] = CUT
                 break
             at = _space(text, at)
             if text[at : at + 1] != ",":
                 break
             at = _space(text, at + 1)
-        return found
+        return keys
 
     @cached_property
     def items(self) -> list[dict[str, Any]]:
@@ -109,16 +109,16 @@ class Head:
         if self.data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] != b"[":
             return []
         text = self.text
-        found: list[dict[str, Any]] = []
+        objects: list[dict[str, Any]] = []
         at = _space(text, _space(text, 0) + 1)
-        while text[at : at + 1] == "{" and len(found) < MAX_RECORDS:
+        while text[at : at + 1] == "{" and len(objects) < MAX_RECORDS:
             try:
                 value, at = Lenient().value(text, at)
             except _UNREADABLE:
                 break
-            found.append(value)
+            objects.append(value)
             at = _space(text, _space(text, at) + 1)  # over the comma
-        return found
+        return objects
 
     @property
     def looks_like_json(self) -> bool:
@@ -154,5 +154,5 @@ def _object(line: bytes) -> dict[str, Any] | None:
 
 
 def _space(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return found.end() if found else at
+    match = _SPACE.match(text, at)
+    return match.end() if match else at

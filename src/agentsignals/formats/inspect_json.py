@@ -11,9 +11,9 @@ _STATUS = frozenset(("started", "success", "cancelled", "error"))
 
 def claims(head: Head) -> Claim | None:
     """`version`, `status` and an `eval` that names its task and model."""
-    found = head.document
-    spec, status = found.get("eval"), found.get("status")
-    if not isinstance(status, str) or status not in _STATUS or "version" not in found:
+    document = head.document
+    spec, status = document.get("eval"), document.get("status")
+    if not isinstance(status, str) or status not in _STATUS or "version" not in document:
         return None
     if spec is CUT:
         return Claim(keys=[])

@@ -21,8 +21,8 @@ def root_of(path: str) -> str:
 
 def attempt_of(path: str) -> int | None:
     """Which attempt of a retrying run a file holds, by its folder."""
-    found = _ATTEMPT_FOLDER.search(posixpath.dirname(path))
-    return int(found[1]) if found else None
+    match = _ATTEMPT_FOLDER.search(posixpath.dirname(path))
+    return int(match[1]) if match else None
 
 
 def stem_of(path: str) -> str:

@@ -29,7 +29,7 @@ _SPACE = re.compile(r"[\s\ufeff]*")
 class Snapshot(Struct, Generic[T]):
     """What one file said about a session at the time it was written."""
 
-    given: Input
+    source: Input
     document: T
     session_id: str
     messages: int
@@ -38,11 +38,11 @@ class Snapshot(Struct, Generic[T]):
 def largest(snapshots: Iterable[Snapshot[T]]) -> list[Snapshot[T]]:
     """The fullest snapshot of each session: most messages, then most bytes. The others are noted as superseded."""
     best: dict[str, Snapshot[T]] = {}
-    for one in sorted(snapshots, key=_fullness, reverse=True):
-        kept = best.setdefault(one.session_id, one)
-        if kept is not one:
-            one.given.artifact.note = f"superseded by {kept.given.artifact.artifact_id}"
-            saw_again(one.given.artifact)
+    for snapshot in sorted(snapshots, key=_fullness, reverse=True):
+        kept = best.setdefault(snapshot.session_id, snapshot)
+        if kept is not snapshot:
+            snapshot.source.artifact.note = f"superseded by {kept.source.artifact.artifact_id}"
+            saw_again(snapshot.source.artifact)
     return [best[session_id] for session_id in sorted(best)]
 
 
@@ -51,21 +51,21 @@ def saw_again(artifact: Artifact) -> None:
     artifact.record_kinds["repeated"] = artifact.records - artifact.skipped
 
 
-def read(given: Input, decode: Decode[T], key: str) -> T | None:
+def read(source: Input, decode: Decode[T], key: str) -> T | None:
     """The document of a file. One that breaks off gives the records of its list `key` that came before the break."""
-    document = recs.document(given.data, given.artifact, decode)
+    document = recs.document(source.data, source.artifact, decode)
     if document is not None:
-        saw(given.artifact, "document")
+        saw(source.artifact, "document")
         return document
-    if len(given.data) > recs.MAX_DOCUMENT_BYTES:
+    if len(source.data) > recs.MAX_DOCUMENT_BYTES:
         return None
     lenient = recs.Lenient()
-    rest = _salvaged(lenient.text(bytes(given.data)), key, lenient)
+    rest = _salvaged(lenient.text(bytes(source.data)), key, lenient)
     try:
         salvaged = decode(json.dumps(rest, ensure_ascii=False).encode()) if rest else None
     except UNREADABLE:
         return None
-    lenient.account(given.artifact)
+    lenient.account(source.artifact)
     return salvaged
 
 
@@ -95,7 +95,7 @@ def each(raws: list[Raw], decode: Decode[T], artifact: Artifact) -> list[T | Non
 
     A value that JSON has no place for costs itself, counted in `artifact`, and not its record.
     """
-    return [_one(raw, decode, artifact) for raw in raws]
+    return [_decoded(raw, decode, artifact) for raw in raws]
 
 
 def as_text(value: object) -> str:
@@ -105,12 +105,12 @@ def as_text(value: object) -> str:
     return "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
-def _fullness(one: Snapshot[Any]) -> tuple[int, int, str, str]:
-    artifact = one.given.artifact
-    return one.messages, len(one.given.data), artifact.sha256, artifact.artifact_id
+def _fullness(snapshot: Snapshot[Any]) -> tuple[int, int, str, str]:
+    artifact = snapshot.source.artifact
+    return snapshot.messages, len(snapshot.source.data), artifact.sha256, artifact.artifact_id
 
 
-def _one(raw: Raw, decode: Decode[T], artifact: Artifact) -> T | None:
+def _decoded(raw: Raw, decode: Decode[T], artifact: Artifact) -> T | None:
     try:
         return decode(memoryview(raw))
     except UNREADABLE:
@@ -153,5 +153,5 @@ def _items(text: str, at: int, lenient: recs.Lenient) -> Iterator[Any]:
 
 
 def _space(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return found.end() if found else at
+    match = _SPACE.match(text, at)
+    return match.end() if match else at

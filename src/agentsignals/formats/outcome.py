@@ -55,8 +55,8 @@ def exit_code(text: str) -> int | None:
     """The exit code a shell result states, None when it states none. Looks at both ends of a long text."""
     ends = text if len(text) <= 2 * _HEAD else text[:_HEAD] + "\n" + text[-_HEAD:]
     word = ends.find("xit")  # every way of saying it has this; a pattern takes long to get where a search is at once
-    found = EXIT_CODE.search(ends, ends.rfind("\n", 0, word) + 1) if word >= 0 else None
-    return int(next(group for group in found.groups() if group is not None)) if found else None
+    match = EXIT_CODE.search(ends, ends.rfind("\n", 0, word) + 1) if word >= 0 else None
+    return int(next(group for group in match.groups() if group is not None)) if match else None
 
 
 def error_class(text: str, class_: ToolClass, shell_kind: ShellKind | None) -> str:
@@ -65,7 +65,7 @@ def error_class(text: str, class_: ToolClass, shell_kind: ShellKind | None) -> s
     ends = head if len(text) <= _HEAD else head + text[-_HEAD:].lower()  # Pi states the exit code on the last line
     failed_command = head.lstrip().startswith(("exit code", "error: exit code")) or "exited with code" in ends
     if not failed_command:
-        return _said(head, _TOOL_SAYS) or "other"
+        return _class_of(head, _TOOL_SAYS) or "other"
     if "command timed out after" in ends:
         return "timeout"
     if _SHELL_SAYS.search(head[:_BEGINNING]):
@@ -74,8 +74,8 @@ def error_class(text: str, class_: ToolClass, shell_kind: ShellKind | None) -> s
         return "test_failed"
     if shell_kind == "build":
         return "lint_failed"
-    return _said(head, _COMMAND_SAYS) or "exit_nonzero"
+    return _class_of(head, _COMMAND_SAYS) or "exit_nonzero"
 
 
-def _said(text: str, classes: Classes) -> str | None:
+def _class_of(text: str, classes: Classes) -> str | None:
     return next((name for name, words in classes for word in words if word in text), None)

@@ -12,7 +12,7 @@ from agentsignals.edits.unified_diff import looks_like_diff, patched_files
 from agentsignals.formats import Claim, Format, Input, Reading
 from agentsignals.formats.head import Head
 from agentsignals.formats.records import saw
-from agentsignals.model.attempt import Attempt, Said
+from agentsignals.model.attempt import Attempt, Statement
 
 Role = Literal["agent", "gold", "tests"]
 
@@ -34,25 +34,25 @@ def claims(head: Head) -> Claim | None:
 
 def read(inputs: list[Input]) -> Reading:
     reading = Reading()
-    for given in inputs:
-        reading.attempts += [_part(given)]
+    for source in inputs:
+        reading.attempts += [_part(source)]
     return reading
 
 
-def _part(given: Input) -> Attempt:
-    path, role = given.artifact.path, role_of(given.artifact.path)
-    text = bytes(given.data).decode("utf-8", "replace")
+def _part(source: Input) -> Attempt:
+    path, role = source.artifact.path, role_of(source.artifact.path)
+    text = bytes(source.data).decode("utf-8", "replace")
     files = patched_files(text)
-    given.artifact.records += 1
-    saw(given.artifact, f"{role}_patch")
-    told = f"{role} patch: {', '.join(f.path for f in files) or 'nothing'}"
+    source.artifact.records += 1
+    saw(source.artifact, f"{role}_patch")
+    summary = f"{role} patch: {', '.join(f.path for f in files) or 'nothing'}"
     part = Attempt(root=posixpath.dirname(path), scope="trial" if role == "agent" else "lent")
     if role == "agent":
         part.patch, part.kinds = files, ["patch"]
     elif role == "gold":
         part.gold_patch, part.kinds = files, ["gold_patch"]
     fields = {"agent": ["patch"], "gold": ["gold_patch"], "tests": []}[role]
-    part.said = [Said(text=told, artifact_id=given.artifact.artifact_id, line=1, fields=fields)]
+    part.statements = [Statement(text=summary, artifact_id=source.artifact.artifact_id, line=1, fields=fields)]
     return part
 
 

@@ -54,31 +54,31 @@ class Paths:
         A relative path is relative to `folder`, where the call ran, or else to the folder the agent works in now.
         """
         key = path if not folder else f"{folder}\0{path}"
-        known = self._cleaned.get(key)
-        if known is None:
-            known = self._cleaned[key] = self._clean(
+        cleaned = self._cleaned.get(key)
+        if cleaned is None:
+            cleaned = self._cleaned[key] = self._clean(
                 path.strip(), _slashes(folder).rstrip("/") if folder else self._folder
             )
-        return known
+        return cleaned
 
     def _clean(self, path: str, folder: str) -> str:
-        given = _slashes(path).removeprefix("@")
-        if folder and not _ABSOLUTE.match(given):
+        cleaned = _slashes(path).removeprefix("@")
+        if folder and not _ABSOLUTE.match(cleaned):
             if _DRIVE.match(folder):
-                given = given.replace("\\", "/")
-            given = f"{folder}/{given}"
-        if "./" in given or given.endswith(("/.", "/..")):
-            given = posixpath.normpath(given)
+                cleaned = cleaned.replace("\\", "/")
+            cleaned = f"{folder}/{cleaned}"
+        if "./" in cleaned or cleaned.endswith(("/.", "/..")):
+            cleaned = posixpath.normpath(cleaned)
         for root in self._roots:
-            if given.startswith(f"{root}/"):
-                given = given[len(root) + 1 :]
+            if cleaned.startswith(f"{root}/"):
+                cleaned = cleaned[len(root) + 1 :]
                 break
-            if given == root:
+            if cleaned == root:
                 return "."
-            if given.startswith(root) and (beside := _BESIDE.match(given, len(root))):
-                given = given[beside.end() :]
+            if cleaned.startswith(root) and (beside := _BESIDE.match(cleaned, len(root))):
+                cleaned = cleaned[beside.end() :]
                 break
-        return _WORKTREE.sub("", given) or "."
+        return _WORKTREE.sub("", cleaned) or "."
 
 
 def _slashes(path: str) -> str:

@@ -76,12 +76,12 @@ def all_lines(
     """
     if len(data) <= MAX_LINE_BYTES:
         try:
-            found = decoder.decode_lines(data)
+            records = decoder.decode_lines(data)
         except UNREADABLE:
-            found = []
-        if found and len(found) == _line_count(data):
-            artifact.records += len(found)
-            return range(1, len(found) + 1), found
+            records = []
+        if records and len(records) == _line_count(data):
+            artifact.records += len(records)
+            return range(1, len(records) + 1), records
     numbered = list(lines(data, artifact, decode))
     return [number for number, _ in numbered], [record for _, record in numbered]
 
@@ -107,10 +107,10 @@ def document(data: bytes, artifact: Artifact, decode: Decode[T]) -> T | None:
     try:
         record = decode(data)
     except UNREADABLE:
-        found = list(_recovered(bytes(data).strip(), artifact, decode, "cut_document"))
-        for _ in found[1:]:
+        recovered = list(_recovered(bytes(data).strip(), artifact, decode, "cut_document"))
+        for _ in recovered[1:]:
             skip(artifact, "beside_document")
-        return found[0] if found else None
+        return recovered[0] if recovered else None
     artifact.records += 1
     return record
 

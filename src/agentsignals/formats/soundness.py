@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from agentsignals.formats.figures import LARGEST, MOST_TOKENS, MOST_USD
 from agentsignals.model import Artifact, Checkpoint, Convention, Edit, Event, Label, Session, Step, ToolCall, Turn
-from agentsignals.model.attempt import Attempt, HarnessSummary, PatchedFile, Said, Verification
+from agentsignals.model.attempt import Attempt, HarnessSummary, PatchedFile, Statement, Verification
 from agentsignals.model.times import EARLIEST, LATEST
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def refuse(artifact: Artifact | None, reason: str) -> None:
 
 def make_sound(reading: Reading, inputs: list[Input], conventions: Sequence[Convention]) -> Reading:
     """What a format says of these files, made sound; each session is told how its agent logs."""
-    artifacts = {given.artifact.artifact_id: given.artifact for given in inputs}
+    artifacts = {source.artifact.artifact_id: source.artifact for source in inputs}
     first = inputs[0].artifact if inputs else None
     for session in reading.sessions:
         session.conventions = list(conventions)
@@ -130,7 +130,7 @@ class _Fields:
 _FIELDS = {
     struct: _Fields(struct)
     for struct in (
-        Turn, Step, Event, ToolCall, Edit, Checkpoint, Label, Session, Attempt, HarnessSummary, Said, PatchedFile,
+        Turn, Step, Event, ToolCall, Edit, Checkpoint, Label, Session, Attempt, HarnessSummary, Statement, PatchedFile,
         Verification,
     )
 }  # fmt: skip
@@ -203,10 +203,10 @@ def _retime(session: Session, artifact: Artifact | None) -> None:
 
 
 def _check_attempt(part: Attempt, artifacts: dict[str, Artifact], first: Artifact | None) -> None:
-    of = [part.session_artifact, *(said.artifact_id for said in part.said)]
+    of = [part.session_artifact, *(statement.artifact_id for statement in part.statements)]
     home = next((artifacts[a] for a in of if a in artifacts), first)
     patched = (*(part.patch or ()), *(part.gold_patch or ()))
-    for row in (part, part.verification, part.summary, *part.said, *patched):
+    for row in (part, part.verification, part.summary, *part.statements, *patched):
         if row is not None:
             _check(row, home)
     for name, value in list((part.rewards or {}).items()):

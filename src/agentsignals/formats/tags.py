@@ -22,15 +22,15 @@ def without(text: str, opening: re.Pattern[str]) -> str:
     parts: list[str] = []
     unclosed: set[str] = set()
     at = 0
-    for found in opening.finditer(text):
-        tag = found[1]
-        if found.start() < at or tag in unclosed:
+    for tag_start in opening.finditer(text):
+        tag = tag_start[1]
+        if tag_start.start() < at or tag in unclosed:
             continue
-        end = text.find(f"</{tag}>", found.end())
+        end = text.find(f"</{tag}>", tag_start.end())
         if end < 0:
             unclosed.add(tag)
             continue
-        parts.append(text[at : found.start()])
+        parts.append(text[at : tag_start.start()])
         behind = _SPACE.match(text, end + len(tag) + 3)
         at = behind.end() if behind is not None else end
     return "".join([*parts, text[at:]])

@@ -123,13 +123,13 @@ def describe(tool: Tool, name: str, arguments: bytes | str) -> Described:
         return Described(tool=tool, class_=tool.class_)
     try:
         names, decode = _decoder(tool)
-        given = dict(zip(names, structs.astuple(decode(arguments)), strict=True))
+        decoded = dict(zip(names, structs.astuple(decode(arguments)), strict=True))
     except UNREADABLE:
         return Described(tool=tool, class_=tool.class_)
-    if tool.class_ == "edit" and tool.roles is not None and given.get(tool.roles.deed) == _LOOKS:
+    if tool.class_ == "edit" and tool.roles is not None and decoded.get(tool.roles.deed) == _LOOKS:
         tool = structs.replace(READ, path=tool.path)
-    path = _first_text(given, tool.path) if tool.path else None
-    command = _first_text(given, tool.command) if tool.command else None
+    path = _first_text(decoded, tool.path) if tool.path else None
+    command = _first_text(decoded, tool.command) if tool.command else None
     if command is None or tool.class_ != "shell":
         return Described(tool=tool, class_=tool.class_, path=path, command=command)
     does = parse(command)
@@ -140,7 +140,7 @@ def describe(tool: Tool, name: str, arguments: bytes | str) -> Described:
         path=does.path,
         command=command,
         writes=does.writes,
-        folder=next((f for name in tool.folder if isinstance(f := given.get(name), str)), None),
+        folder=next((f for name in tool.folder if isinstance(f := decoded.get(name), str)), None),
     )
 
 
@@ -148,9 +148,9 @@ SHELL_CLASS: dict[ShellKind, ToolClass] = {"test": "test", "read": "read", "sear
 """A shell command that only runs tests, reads or searches has the class of what it does; the rest stay `shell`."""
 
 
-def _first_text(given: dict[str, object], names: tuple[str, ...]) -> str | None:
+def _first_text(arguments: dict[str, object], names: tuple[str, ...]) -> str | None:
     for name in names:
-        value = given.get(name)
+        value = arguments.get(name)
         if isinstance(value, str) and value:
             return value
         if isinstance(value, list) and value and all(isinstance(part, str) for part in value):

@@ -12,7 +12,7 @@ from agentsignals.formats.records import saw
 class File(Protocol):
     """The records of one file."""
 
-    given: Input
+    source: Input
     session_id: str
     order: tuple[Any, ...]
     """Which of two files of a session is read first: its records are the ones that are pointed at."""
@@ -40,7 +40,7 @@ def once(
         for number, record in records(file):
             name = key(record)
             if name is not None and name in seen:
-                saw(file.given.artifact, "repeated")
+                saw(file.source.artifact, "repeated")
                 continue
             if name is not None:
                 seen.add(name)

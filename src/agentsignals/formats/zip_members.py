@@ -56,9 +56,9 @@ class Contents:
         """The member's content. MemberError says why there is none."""
         if self._left <= 0:
             raise MemberError("archive_too_large")
-        found = content(self._data, member, min(MAX_DOCUMENT_BYTES, self._left))
-        self._left -= len(found)
-        return found
+        inflated = content(self._data, member, min(MAX_DOCUMENT_BYTES, self._left))
+        self._left -= len(inflated)
+        return inflated
 
 
 def members(data: bytes) -> tuple[list[Member], bool]:
@@ -93,12 +93,12 @@ def content(data: bytes, member: Member, limit: int) -> bytes:
         raise MemberError("encrypted_member")
     if len(raw) < member.size:
         raise MemberError("cut_member")
-    found = _inflated(raw, member.method, limit)
-    if len(found) > limit:
+    inflated = _inflated(raw, member.method, limit)
+    if len(inflated) > limit:
         raise MemberError("member_too_large")
-    if zlib.crc32(found) != member.crc:
+    if zlib.crc32(inflated) != member.crc:
         raise MemberError("bad_checksum")
-    return found
+    return inflated
 
 
 def beginning(data: bytes, member: Member, limit: int) -> bytes:
@@ -127,8 +127,8 @@ def _unzstd(raw: bytes, limit: int) -> bytes:
     import pyarrow as pa  # noqa: PLC0415  (loaded where such a log is read; it is there for the store)
 
     with pa.CompressedInputStream(pa.BufferReader(raw), "zstd") as stream:
-        found: bytes = stream.read(limit + 1)
-    return found
+        inflated: bytes = stream.read(limit + 1)
+    return inflated
 
 
 def _in_order(data: bytes) -> Iterator[Member]:
@@ -140,12 +140,12 @@ def _in_order(data: bytes) -> Iterator[Member]:
         name = bytes(data[start : start + n_name]).decode("utf-8", "replace")
         if flags & _SIZES_FOLLOW or size == _WIDE:
             return  # where it ends is told behind it, or in a directory that is gone
-        found = _placed(data, at, name, size, fields[6])
-        if found is None:
+        member = _placed(data, at, name, size, fields[6])
+        if member is None:
             return
         if not name.endswith("/"):
-            yield found
-        at = found.start + size
+            yield member
+        at = member.start + size
 
 
 def _placed(data: bytes, at: int, name: str, size: int, crc: int) -> Member | None:

@@ -57,18 +57,18 @@ class Account(Struct):
             first = kept.setdefault(session.session_id, (family, session))[1]
             if first is not session or session.session_id in written:
                 refuse(self._artifact(family, session), "session_id_of_another")
-        return [one for session_id, one in kept.items() if session_id not in written]
+        return [pair for session_id, pair in kept.items() if session_id not in written]
 
     def measured(self, family: str, session: Session) -> Rows | None:
         """The session's rows; None, accounted for, when it is too odd to be priced or measured."""
         try:
             prices.apply(session)
-            own = session.labels
-            session.labels = own + self.labels.get(session.session_id, [])
+            from_trace = session.labels
+            session.labels = from_trace + self.labels.get(session.session_id, [])
             view = SessionView(session)
             results = measure(view, {"vectors": light(self.embedder)})
             view.forget()
-            session.labels = own  # those made here have their own file
+            session.labels = from_trace  # those made here have their own file
             signals, attempts = shards.signal_rows(session, results), shards.attempt_rows(session, results)
             rows = Rows(family, session, signals, attempts, gist(session, results))
         except AgentSignalsError:

@@ -14,7 +14,7 @@ import msgspec
 
 from agentsignals.formats import formats
 from agentsignals.model import MAIN, Artifact, Event, Session
-from agentsignals.model.attempt import Attempt, Said, copied, united
+from agentsignals.model.attempt import Attempt, Statement, copied, united
 
 _UNSTARTED = 2**62
 _OF_ALL = ("wall_time_s", "agent_time_s", "input_tokens", "output_tokens", "cache_read_tokens", "cost_usd", "summary")
@@ -225,7 +225,7 @@ def _of_one(part: Attempt, first: bool, last: bool) -> Attempt:
     took together is of none.
     """
     unsaid = [*_OF_ALL, *(() if first else _OF_FIRST), *(() if last else _OF_LAST)]
-    for statement in part.said:
+    for statement in part.statements:
         statement.fields = [f for f in statement.fields if f not in unsaid]
     return msgspec.structs.replace(part, **dict.fromkeys(unsaid))
 
@@ -240,7 +240,7 @@ def _made(trial_id: str, index: int, last: bool, session: Session | None, parts:
     attempt = united(parts)
     attempt.trial_id, attempt.attempt_index, attempt.is_last = trial_id, index, last
     if session is None:
-        artifact = next((s.artifact_id for s in attempt.said), "")
+        artifact = next((s.artifact_id for s in attempt.statements), "")
         agent = attempt.knobs.get("agent_type")
         session = Session(
             session_id="",
@@ -257,11 +257,11 @@ def _made(trial_id: str, index: int, last: bool, session: Session | None, parts:
     session.context = "eval"
     session.session_id = session.session_id or f"{trial_id}#{index}"
     session.attempt = attempt
-    _tell(session, attempt.said)
+    _tell(session, attempt.statements)
     return session
 
 
-def _tell(session: Session, statements: Iterable[Said]) -> None:
+def _tell(session: Session, statements: Iterable[Statement]) -> None:
     """What the harness and the verifier said becomes events behind the session's own, for values to cite."""
     for statement in statements:
         seq = len(session.events)

@@ -10,7 +10,7 @@ from agentsignals import catalog
 from agentsignals.embedding import Vectors
 from agentsignals.errors import EmbedderError
 from agentsignals.ingest.across import history_of
-from agentsignals.ingest.vectors import prepare, vectors_of
+from agentsignals.ingest.store_vectors import prepare, vectors_of
 from agentsignals.model import Absent
 from agentsignals.store import Store
 from agentsignals.views.evidence import Item

@@ -19,7 +19,7 @@ from agentsignals.ingest import plan as planning
 from agentsignals.ingest.family import READ_AGAIN, is_current, shard_name
 from agentsignals.sources import sound
 from agentsignals.sources.local import found_homes
-from agentsignals.store import Store, labels, lock, place
+from agentsignals.store import Store, label_files, lock, place
 from agentsignals.store.code_stamp import code_stamp, extended
 from agentsignals.store.manifest import FileEntry, SessionEntry
 
@@ -91,10 +91,10 @@ class _Way(Struct, frozen=True):
 
 def default_sources() -> list[str]:
     """The agents whose folders are on this machine. SourceError when there is none."""
-    found = sorted(found_homes())
-    if not found:
+    agents = sorted(found_homes())
+    if not agents:
         raise SourceError("No agent's session folder was found on this machine.", "Name a file or folder to analyze.")
-    return found
+    return agents
 
 
 def default_jobs() -> int:
@@ -186,21 +186,21 @@ def measure(
 
 def _is_measured(store: Store) -> bool:
     """Whether all values are of this very code and of the labels and the embedder of now."""
-    spec, labelled = store.manifest.embedder, labels.fingerprint(store.folder)
+    spec, labelled = store.manifest.embedder, label_files.fingerprint(store.folder)
     same_inputs = all(s.embedder == spec and s.labels == labelled for s in store.manifest.shards.values())
     return store.manifest.code == code_stamp() and bool(store.manifest.history_of) and same_inputs
 
 
 def _measure(store: Store, progress: Progress, tell: Callable[[str], None] | None) -> dict[str, int]:
-    from agentsignals.ingest import vectors as comparing  # noqa: PLC0415  (nothing of this is needed when all is known)
+    from agentsignals.ingest import store_vectors as comparing  # noqa: PLC0415  (nothing of this is needed when all is known)
     from agentsignals.ingest.shard import across_versions, signal_versions  # noqa: PLC0415  (loads every signal)
 
-    spec, labelled = store.manifest.embedder, labels.fingerprint(store.folder)
+    spec, labelled = store.manifest.embedder, label_files.fingerprint(store.folder)
     now, shards = signal_versions(), store.manifest.shards
-    given = (now, spec, labelled)
+    due = (now, spec, labelled)
     measurable = set(shards) - _to_read_again(store)
     without_values = {d.shard for d in store.damage if d.table == "signals"}
-    stale = measurable & ({n for n, s in shards.items() if (s.signals, s.embedder, s.labels) != given} | without_values)
+    stale = measurable & ({n for n, s in shards.items() if (s.signals, s.embedder, s.labels) != due} | without_values)
     changed: set[str] = set()
     sessions = 0
     if stale or "" in without_values or store.manifest.history_of != store.fingerprint(across_versions()):
@@ -214,8 +214,8 @@ def _measure(store: Store, progress: Progress, tell: Callable[[str], None] | Non
         held = store.held() if stale else {}
         for done, name in enumerate(sorted(stale)):
             progress("measuring", done, len(stale))
-            known = shards[name].signals
-            changed |= {p for p in {*now, *known} if now.get(p) != known.get(p)}
+            versions = shards[name].signals
+            changed |= {p for p in {*now, *versions} if now.get(p) != versions.get(p)}
             shards[name].embedder, shards[name].labels = spec, labelled
             sessions += _measure_shard(store, name, now, fitted, held.get(name, []))
         if stale:
@@ -252,7 +252,7 @@ def _measure_shard(
 ) -> int:
     """Computes the values of a shard's sessions and puts a copy with them in its place; gives the sessions."""
     from agentsignals.catalog import measure as measured  # noqa: PLC0415  (only when something is stale)
-    from agentsignals.ingest.vectors import prepare  # noqa: PLC0415
+    from agentsignals.ingest.store_vectors import prepare  # noqa: PLC0415
     from agentsignals.store import shards  # noqa: PLC0415
     from agentsignals.views.session import SessionView  # noqa: PLC0415
 
@@ -283,7 +283,7 @@ def _read(store: Store, plan: planning.Plan, way: _Way, fresh: dict[str, list[Gi
         return 0, 0
     from agentsignals.ingest.executor import executor  # noqa: PLC0415  (nothing of this is needed when nothing changed)
     from agentsignals.ingest.shard import Task, read_shard, smaller  # noqa: PLC0415
-    from agentsignals.ingest.vectors import while_reading  # noqa: PLC0415
+    from agentsignals.ingest.store_vectors import while_reading  # noqa: PLC0415
 
     by = while_reading(store.manifest.embedder)
     store.manifest.run += 1
@@ -329,10 +329,10 @@ def _read(store: Store, plan: planning.Plan, way: _Way, fresh: dict[str, list[Gi
 
 def _finish(store: Store, other_files: dict[str, FileEntry], fresh: dict[str, list[Gist]]) -> None:
     """Values across sessions, when any session changed; and what else the index should remember."""
-    known = store.manifest.files
-    new_files = {u: e for u, e in other_files.items() if known.get(u) != e}
-    known.update(new_files)
-    if store.manifest.code and any(e.parser == READ_AGAIN for e in known.values()):
+    entries = store.manifest.files
+    new_files = {u: e for u, e in other_files.items() if entries.get(u) != e}
+    entries.update(new_files)
+    if store.manifest.code and any(e.parser == READ_AGAIN for e in entries.values()):
         store.manifest.code = ""  # so that the next run looks at each file's own entry, which says to read it again
         store.save()
     if store.manifest.shards and not store.manifest.history_of:

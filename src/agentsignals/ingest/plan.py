@@ -83,14 +83,14 @@ def make(  # noqa: PLR0913  (one call, in `pipeline.ingest`)
         if exclude and exclusions.place(spec) in exclude:
             plan.excluded_sources += 1
             continue
-        for found in open_source(spec):
-            plan.seen.append(found.uri)
-            if isinstance(found, Unreadable):
-                members.append(_unreadable(found))
-            elif _unchanged(found, manifest.files.get(found.uri), force, same_code, again):
+        for listed in open_source(spec):
+            plan.seen.append(listed.uri)
+            if isinstance(listed, Unreadable):
+                members.append(_unreadable(listed))
+            elif _unchanged(listed, manifest.files.get(listed.uri), force, same_code, again):
                 plan.unchanged += 1
             else:
-                changed.append(found)
+                changed.append(listed)
             tick(len(plan.seen))
     if broken:
         seen = set(plan.seen)
@@ -128,8 +128,8 @@ def workers(planned: list[list[Family]], jobs: int) -> int:
 
 def _new(members: list[Member], manifest: Manifest, broken: frozenset[str]) -> list[Member]:
     """Leaves out files that are as unreadable as they were last time, and whose rows say so still."""
-    known = manifest.files
-    before = {u: e for m in members if (e := known.get(u := m.file.uri)) is not None and e.shard not in broken}
+    entries = manifest.files
+    before = {u: e for m in members if (e := entries.get(u := m.file.uri)) is not None and e.shard not in broken}
     return [m for m in members if m.format or (m.file.uri not in before or before[m.file.uri].skipped != {m.reason: 1})]
 
 
@@ -182,9 +182,9 @@ def _held_by(broken: frozenset[str], manifest: Manifest) -> Iterator[RawFile]:
             )
 
 
-def _unreadable(found: Unreadable) -> Member:
-    file = RawFile(uri=found.uri, source="local", spec=found.spec, bytes=0, stamp=None)
-    return Member(file=file, format=None, keys=(f"file:{found.uri}",), reason=found.reason, detail=found.detail)
+def _unreadable(listed: Unreadable) -> Member:
+    file = RawFile(uri=listed.uri, source="local", spec=listed.spec, bytes=0, stamp=None)
+    return Member(file=file, format=None, keys=(f"file:{listed.uri}",), reason=listed.reason, detail=listed.detail)
 
 
 def _recognised(changed: list[RawFile], force: str | None) -> Iterator[Member]:
@@ -210,9 +210,9 @@ def _recognise(alone: Member, data: bytes, force: str | None) -> Member:
     head = Head(data, file.uri, len(data) < HEAD_BYTES)
     reason = _why_not(head)
     if reason in ("unrecognised", "not_a_trace") or force is not None:
-        found = _identified(head, file, force)
-        if found is not None:
-            return Member(file=file, format=found[0].name, keys=_keys(*found, file))
+        identified = _identified(head, file, force)
+        if identified is not None:
+            return Member(file=file, format=identified[0].name, keys=_keys(*identified, file))
     return replace(alone, reason=reason, keys=() if reason == "not_a_trace" else alone.keys)
 
 
@@ -223,10 +223,10 @@ def _identified(head: Head, file: RawFile, force: str | None) -> tuple[Format, C
     return forced, forced.claims(head) or Claim(keys=[f"file:{file.uri}"])
 
 
-def _keys(known: Format, claim: Claim, file: RawFile) -> tuple[str, ...]:
+def _keys(trace_format: Format, claim: Claim, file: RawFile) -> tuple[str, ...]:
     named = (key.partition(":") for key in claim.keys)
     keys = [f"{kind}:{sound_id(name)}" for kind, _, name in named if name]  # an id that is empty is nobody's
-    if file.source == "hub" and known.snapshots:
+    if file.source == "hub" and trace_format.snapshots:
         keys.append(f"{_TWIN}{file.key}")
     if claim.beside:
         keys.append(f"beside:{posixpath.dirname(file.uri)}")

@@ -74,15 +74,15 @@ def _read_again(folder: Path | None, specs: list[str], done: Repaired) -> None:
 
 def _give_up(store: Store, done: Repaired) -> None:
     """Takes shards that can't be made whole out of the store: what remains of them lies aside."""
-    known = store.manifest
+    manifest = store.manifest
     for name in sorted({d.shard for d in store.damage if d.shard and d.table != "signals"}):
-        sessions = sorted(s for s, e in known.sessions.items() if e.shard == name)
+        sessions = sorted(s for s, e in manifest.sessions.items() if e.shard == name)
         for session_id in sessions:
-            del known.sessions[session_id]
-        for uri in [u for u, e in known.files.items() if e.shard == name]:
-            del known.files[uri]
-        del known.shards[name]
-        known.history_of = ""
+            del manifest.sessions[session_id]
+        for uri in [u for u, e in manifest.files.items() if e.shard == name]:
+            del manifest.files[uri]
+        del manifest.shards[name]
+        manifest.history_of = ""
         store.save()
         if sessions:
             shown = ", ".join(sessions[:_SHOWN]) + (" …" if len(sessions) > _SHOWN else "")

@@ -25,7 +25,7 @@ from agentsignals.ingest.isolate import isolate
 from agentsignals.model import Artifact, Checkpoint, Session
 from agentsignals.model.attempt import Attempt
 from agentsignals.sources import Unreadable, error_text, read
-from agentsignals.store import artifact_id, labels, shards, tables
+from agentsignals.store import artifact_id, label_files, shards, tables
 from agentsignals.store.manifest import FileEntry, SessionEntry, ShardEntry
 
 
@@ -108,8 +108,8 @@ def read_shard(task: Task) -> Report:
 
 def _read_shard(task: Task) -> Report:
     root = Path(task.root)
-    entry = ShardEntry(signals=signal_versions(), embedder=task.embedder, labels=labels.fingerprint(root))
-    account = Account(entry, task.embedder, labels.read(root))
+    entry = ShardEntry(signals=signal_versions(), embedder=task.embedder, labels=label_files.fingerprint(root))
+    account = Account(entry, task.embedder, label_files.read(root))
     with shards.Draft(root, task.name) as draft:
         made = _Shard(
             task=task, report=Report(name=task.name, entry=entry, sessions={}, files={}), account=account, draft=draft
@@ -268,14 +268,14 @@ def _in_pieces(family: Family, pieces: Callable[[list[Input]], Iterator[Reading]
             if chars >= piece_chars:
                 yield work
                 work, chars = _Work(is_piece=True), 0
-                for given in inputs:
-                    mapped.release(given.data)
+                for source in inputs:
+                    mapped.release(source.data)
     except AgentSignalsError:
         raise
     except Exception as problem:  # noqa: BLE001  (kept by name and shown: what was read until then stays)
-        for given in inputs:
-            skip(given.artifact, "internal_error")
-            given.artifact.note = f"reading {given.artifact.format}: {error_text(problem)}"
+        for source in inputs:
+            skip(source.artifact, "internal_error")
+            source.artifact.note = f"reading {source.artifact.format}: {error_text(problem)}"
     yield work
 
 
@@ -291,21 +291,21 @@ def _read_together(members: Sequence[Member]) -> _Work:
     work = _Work()
     every, artifacts = _inputs(members, work)
     inputs: dict[str, list[Input]] = {}
-    for one in every:
-        inputs.setdefault(one.artifact.format or "", []).append(one)
+    for source in every:
+        inputs.setdefault(source.artifact.format or "", []).append(source)
     parts: list[Attempt] = []
     checkpoints: dict[str, list[Checkpoint]] = {}
     hints: dict[str, str] = {}
     for name in sorted(inputs, key=lambda n: formats()[n].is_own):  # collectors first: they name what has no id
-        given = _without_prefixes(inputs[name]) if formats()[name].snapshots else inputs[name]
-        for one in given:
-            if one.session_hint is None:
-                one.session_hint = hints.get(posixpath.dirname(one.artifact.path))
-        reading = formats()[name].read(given)
+        batch = _without_prefixes(inputs[name]) if formats()[name].snapshots else inputs[name]
+        for source in batch:
+            if source.session_hint is None:
+                source.session_hint = hints.get(posixpath.dirname(source.artifact.path))
+        reading = formats()[name].read(batch)
         _take(reading, work, checkpoints)
         parts += reading.attempts
         if len(reading.checkpoints) == 1 and not reading.sessions:
-            hints.update({posixpath.dirname(i.artifact.path): next(iter(reading.checkpoints)) for i in given})
+            hints.update({posixpath.dirname(i.artifact.path): next(iter(reading.checkpoints)) for i in batch})
     work.sessions = assemble(work.sessions, parts, artifacts) if parts else once(work.sessions, artifacts)
     for session in work.sessions:
         session.checkpoints = sorted(checkpoints.get(session.session_id, []), key=lambda c: c.checkpoint_id)
@@ -338,9 +338,9 @@ def _inputs(members: Sequence[Member], work: _Work) -> tuple[list[Input], dict[s
 
 def _take(reading: Reading, work: _Work, checkpoints: dict[str, list[Checkpoint]]) -> None:
     work.sessions += reading.sessions
-    for session_id, found in reading.checkpoints.items():
-        known = checkpoints.setdefault(session_id, [])
-        known += [c for c in found if c not in known]
+    for session_id, fresh in reading.checkpoints.items():
+        kept = checkpoints.setdefault(session_id, [])
+        kept += [c for c in fresh if c not in kept]
 
 
 def _contents(members: Sequence[Member]) -> list[bytes | Unreadable]:
@@ -383,12 +383,12 @@ def _sha256(data: bytes) -> str:
 def _without_prefixes(inputs: list[Input]) -> list[Input]:
     """Without files that a larger one of the family begins with: cumulative snapshots hold nothing of their own."""
     kept: list[Input] = []
-    for one in sorted(inputs, key=lambda i: (-len(i.data), i.artifact.path)):
-        holder = next((k for k in kept if _begins(k.data, one.data)), None)
+    for source in sorted(inputs, key=lambda i: (-len(i.data), i.artifact.path)):
+        holder = next((k for k in kept if _begins(k.data, source.data)), None)
         if holder is None:
-            kept.append(one)
+            kept.append(source)
         else:
-            one.artifact.note = f"prefix of {holder.artifact.artifact_id}"
+            source.artifact.note = f"prefix of {holder.artifact.artifact_id}"
     return sorted(kept, key=lambda i: i.artifact.path)
 
 

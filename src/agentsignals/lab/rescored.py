@@ -12,13 +12,13 @@ from pathlib import Path
 from msgspec import Struct
 
 from agentsignals.errors import LabError
+from agentsignals.lab.coding_tasks import Task, task
 from agentsignals.lab.comparing import RETRY_LOOP
+from agentsignals.lab.evaluation.case_runs import Confinement
 from agentsignals.lab.evaluation.rescoring import Change, Rescored, Rescorer
-from agentsignals.lab.evaluation.running import Confinement
 from agentsignals.lab.evaluation.verdict import EVALUATORS, Evaluator
 from agentsignals.lab.retry.rows import AttemptRow
 from agentsignals.lab.runs import Run
-from agentsignals.lab.tasks import Task, task
 from agentsignals.lab.tiny import world
 
 TINY_FAMILY = "add_"

@@ -36,7 +36,7 @@ Place = tuple[str, int | None]
 """Session and turn, from 0; None for the session."""
 
 
-class Said(NamedTuple):
+class ComparedLabel(NamedTuple):
     """One label as it is compared."""
 
     value: str
@@ -49,7 +49,7 @@ class Said(NamedTuple):
 class Labels(NamedTuple):
     """A labeller's labels by what they are of; what is none of them, by reason."""
 
-    by_place: dict[Place, Said]
+    by_place: dict[Place, ComparedLabel]
     left_out: dict[str, int]
 
 
@@ -101,7 +101,7 @@ def with_gold(task: Task, a: str, gold: Gold, store: Store | None = None) -> Com
                 left_out[place if isinstance(place, str) else "repeated"] += 1
             else:
                 placed[place] = row
-    meant = {place: Said(row.label, row.number, row.prompt_hash) for place, row in placed.items() if row.label}
+    meant = {place: ComparedLabel(row.label, row.number, row.prompt_hash) for place, row in placed.items() if row.label}
     texts = {place: row.text for place, row in placed.items() if row.text is not None}
     comparison = _compared(task, a, GOLD, first, Labels(meant, dict(left_out)), texts, only=set(placed))
     weights = {place: row.weight for place, row in placed.items() if row.weight is not None and row.weight > 0}
@@ -122,7 +122,7 @@ def judges_texts(a: str, gold: Gold) -> bool:
 
 def said_by(store: Store, task: Task, labeller: str) -> Labels:
     """A labeller's labels in a store, of people's sessions; those that are none of the task's are left out."""
-    by_place: dict[Place, Said] = {}
+    by_place: dict[Place, ComparedLabel] = {}
     left_out: Counter[str] = Counter()
     _, judged = rows(store, _LABELS, "product", [task.name, labeller])
     for session_id, turn, value, number, version, model in judged:
@@ -130,7 +130,7 @@ def said_by(store: Store, task: Task, labeller: str) -> Labels:
         if label is None:
             left_out["no_label"] += 1
         else:
-            by_place[session_id, turn] = Said(label, number, version, model)
+            by_place[session_id, turn] = ComparedLabel(label, number, version, model)
     return Labels(by_place, dict(left_out))
 
 
@@ -186,7 +186,7 @@ def _judged(task: Task, rows: list[GoldRow]) -> Labels:
     by = Rules()
     version = by.version(task)
     asker = Asker(task, by.name)
-    by_place: dict[Place, Said] = {}
+    by_place: dict[Place, ComparedLabel] = {}
     left_out: Counter[str] = Counter()
     for row in rows:
         session_id, turn = place = _place(row)
@@ -202,7 +202,7 @@ def _judged(task: Task, rows: list[GoldRow]) -> Labels:
         by.ask([asker.question(unit)], lambda q, o: heard.append((q, o)))  # noqa: B023  (called before `ask` returns)
         verdict = by.read(heard[0][0], heard[0][1].text or "")
         if isinstance(verdict, Verdict):
-            by_place[place] = Said(verdict.value, verdict.number, version)
+            by_place[place] = ComparedLabel(verdict.value, verdict.number, version)
         else:
             left_out[getattr(verdict, "detail", None) or "no_verdict"] += 1
     return Labels(by_place, dict(left_out))

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from agentsignals.labels.agree import Place, places_of
 from agentsignals.labels.comparison import MOST_SCORE, Both, classes, fitting
 from agentsignals.labels.gold import GoldRow
-from agentsignals.labels.people import give, rows_of, standing, take_back
+from agentsignals.labels.human_labels import give, rows_of, standing, take_back
 from agentsignals.labels.task import Task
 from agentsignals.redaction import Redactor
 from agentsignals.store import Store

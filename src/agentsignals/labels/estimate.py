@@ -13,7 +13,7 @@ from agentsignals.labels.selection import Selection
 from agentsignals.labels.task import Task
 from agentsignals.labels.units import NotAsked, Unit
 from agentsignals.prices import cost_usd
-from agentsignals.store import Store, labels
+from agentsignals.store import Store, label_files
 from agentsignals.words.text import estimate_tokens
 
 ANSWER_TOKENS = {"turn": 40, "session": 120, "repository": 60, NOTES: 400}
@@ -45,7 +45,7 @@ def estimate(store: Store, task: Task, by: Labeller, selection: Selection, windo
     """What `run` would ask. `window`: tokens of the labeller's model."""
     by.version(task)
     totals = Estimate(task=task.name, labeller=by.name, window=window)
-    folder = store.folder / labels.FOLDER
+    folder = store.folder / label_files.FOLDER
     answers = Answers(folder) if by.keeps and folder.is_dir() else None
     asker = Asker(task, by.name)
     seen: set[str] = set()

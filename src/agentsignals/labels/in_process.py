@@ -11,7 +11,7 @@ from agentsignals.labels.labellers import Done
 from agentsignals.labels.question import Question
 
 
-class Said(NamedTuple):
+class Generation(NamedTuple):
     """What a model made of an attempt."""
 
     text: str
@@ -29,7 +29,7 @@ class Refused(NamedTuple):
 
 TOO_LONG = "too_long"
 """The reason where a question alone fills the model's window: no answer to a cut one would be of what was asked."""
-Generate = Callable[[Sequence[Attempt]], Sequence[Said | Refused]]
+Generate = Callable[[Sequence[Attempt]], Sequence[Generation | Refused]]
 
 
 def through(questions: Iterable[Question], size: int, generate: Generate, done: Done) -> None:

@@ -17,8 +17,9 @@ from msgspec import Struct, field
 from agentsignals.errors import SourceError
 from agentsignals.model import Label
 from agentsignals.stats.sentiment_counts import TASK, label
-from agentsignals.store import Store, labels
-from agentsignals.store.labels import LabelRow
+from agentsignals.store import Store
+from agentsignals.store import label_files as labels
+from agentsignals.store.label_files import LabelRow
 from agentsignals.store.query import rows as rows_of
 
 _NEEDED = ("session_id", "turn")

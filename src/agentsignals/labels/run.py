@@ -16,16 +16,16 @@ from msgspec import Struct, field
 
 from agentsignals.labels.answers import Answers, Outcome, now
 from agentsignals.labels.labellers import Labeller
-from agentsignals.labels.measured import Measured, measured
 from agentsignals.labels.question import Asker, Question
+from agentsignals.labels.rule_quality import Measured, measured
 from agentsignals.labels.selection import Selection
 from agentsignals.labels.task import Task, Unfit, Verdict, is_strict, mark
 from agentsignals.labels.transcript import tokens
 from agentsignals.labels.units import NotAsked, Unit
 from agentsignals.model import Absent, Label
 from agentsignals.prices import cost_usd
-from agentsignals.store import Store, labels
-from agentsignals.store.labels import LabelRow
+from agentsignals.store import Store, label_files
+from agentsignals.store.label_files import LabelRow
 
 MOST_FAILURES = 50
 """Failures that a summary names one by one; all are counted."""
@@ -86,7 +86,7 @@ class _Run:
         self._store, self._task, self._by, self._selection, self._progress = store, task, by, selection, progress
         self._version = by.version(task)
         self._asker = Asker(task, by.name)
-        self._answers = Answers(store.folder / labels.FOLDER) if by.keeps else None
+        self._answers = Answers(store.folder / label_files.FOLDER) if by.keeps else None
         self._lock = threading.RLock()
         self._waiting: dict[str, list[Unit | None]] = {}
         self._failed_now: dict[str, Outcome] = {}
@@ -246,8 +246,8 @@ class _Run:
                 return [rows[place] for place in sorted(rows)]
 
             folder, name = self._store.folder, self._task.name
-            if rows or labels.of_task(folder, name, self._by.name):
-                summary.file = str(labels.update(folder, name, self._by.name, with_standing))
+            if rows or label_files.of_task(folder, name, self._by.name):
+                summary.file = str(label_files.update(folder, name, self._by.name, with_standing))
             summary.labelled = len(self._rows)
             summary.sessions = len({session_id for session_id, _ in self._rows})
             summary.redacted = self._selection.redacted

@@ -126,20 +126,22 @@ def read_as(answer: type[Struct], text: str) -> Any:
         raise Unfit("invalid_answer", str(problem)) from problem
 
 
-class _Said(Struct, frozen=True, omit_defaults=True):
+class _StoredVerdict(Struct, frozen=True, omit_defaults=True):
     verdict: Verdict | None = None
     absent: Absent | None = None
 
 
 def written(verdict: Verdict | Absent) -> str:
     """What a labeller that is no language model says, as text that can be kept."""
-    return msgspec.json.encode(_Said(absent=verdict) if isinstance(verdict, Absent) else _Said(verdict)).decode()
+    return msgspec.json.encode(
+        _StoredVerdict(absent=verdict) if isinstance(verdict, Absent) else _StoredVerdict(verdict)
+    ).decode()
 
 
 def read_back(text: str) -> Verdict | Absent:
     """What `written` wrote. Unfit for anything else."""
     try:
-        stored = msgspec.json.decode(text, type=_Said)
+        stored = msgspec.json.decode(text, type=_StoredVerdict)
     except msgspec.DecodeError as problem:
         raise Unfit("invalid_answer", str(problem)) from problem
     if stored.verdict is not None:

@@ -68,7 +68,7 @@ class HarnessSummary(Struct):
     """Path and lines of its diff."""
 
 
-class Said(Struct, kw_only=True):
+class Statement(Struct, kw_only=True):
     """A place in a run's files that says something about the attempt; it becomes an event, which values can cite."""
 
     text: str
@@ -137,7 +137,8 @@ class Attempt(Struct, kw_only=True):
     """Usage as the harness recorded it: kept beside the session's own, never summed with it."""
     ratings: dict[str, Any] | None = None
     """Judgements of people or of the harness about the attempt, by name."""
-    said: list[Said] = field(default_factory=list)
+    statements: list[Statement] = field(default_factory=list, name="said")
+    """The column `facts` keeps them as `said`, so that a store written before can be read."""
     kinds: list[str] = field(default_factory=list)
     """Which kinds of files there are: `stdout`, `result_json`, `verifier_report`, `gold_patch`, `patch`,
     `harness_config`, `harbor_result`, `session_jsonl`, `attempt_log`, `eval_history`."""
@@ -149,13 +150,24 @@ class Attempt(Struct, kw_only=True):
         """Whether the attempt's own conversation was collected."""
         return "session_jsonl" in self.kinds
 
-    def saying(self, name: str) -> list[Said]:
+    def saying(self, name: str) -> list[Statement]:
         """The events that a field of this attempt rests on; of a knob, `knobs.NAME`."""
-        return [s for s in self.said if name in s.fields]
+        return [s for s in self.statements if name in s.fields]
 
 
 _NOT_UNITED = frozenset(
-    ("root", "scope", "said", "kinds", "conflicts", "knobs", "observed", "session_id", "session_artifact", "only_below")
+    (
+        "root",
+        "scope",
+        "statements",
+        "kinds",
+        "conflicts",
+        "knobs",
+        "observed",
+        "session_id",
+        "session_artifact",
+        "only_below",
+    )
 )
 _OWN_OF_ATTEMPT = frozenset(("attempt_index",))
 
@@ -168,17 +180,17 @@ def united(parts: list[Attempt]) -> Attempt:
             value = getattr(part, name)
             if name in _NOT_UNITED or value is None or (part.scope == "lent" and name in _OWN_OF_ATTEMPT):
                 continue
-            known = getattr(whole, name)
-            if known is None:
+            earlier = getattr(whole, name)
+            if earlier is None:
                 setattr(whole, name, value)
-            elif isinstance(known, Verification):
-                whole.verification = _verified(known, value)
-            elif type(value) in (int, float, str, bool) and known != value and name not in whole.conflicts:
+            elif isinstance(earlier, Verification):
+                whole.verification = _verified(earlier, value)
+            elif type(value) in (int, float, str, bool) and earlier != value and name not in whole.conflicts:
                 whole.conflicts.append(name)
         for name, value in part.knobs.items():
             if whole.knobs.setdefault(name, value) != value and f"knobs.{name}" not in whole.conflicts:
                 whole.conflicts.append(f"knobs.{name}")
-        whole.said += [s for s in part.said if s not in whole.said]
+        whole.statements += [s for s in part.statements if s not in whole.statements]
         whole.kinds += [k for k in part.kinds if k not in whole.kinds]
     for part in parts:
         for name, value in part.observed.items():
@@ -188,10 +200,10 @@ def united(parts: list[Attempt]) -> Attempt:
 
 def _verified(first: Verification, second: Verification) -> Verification:
     """What two files say of one verification; that it failed is believed of either."""
-    told = first if first.fixed is not None or second.fixed is None else second
+    fuller = first if first.fixed is not None or second.fixed is None else second
     return Verification(
         status=first.status if first.status != "ok" else second.status,
-        layout=told.layout,
+        layout=fuller.layout,
         message=first.message or second.message,
         **{
             name: getattr(first, name) if getattr(first, name) is not None else getattr(second, name)
@@ -203,5 +215,5 @@ def _verified(first: Verification, second: Verification) -> Verification:
 
 def copied(part: Attempt) -> Attempt:
     """The part again, to be changed without changing it."""
-    said = [msgspec.structs.replace(s, fields=list(s.fields)) for s in part.said]
-    return msgspec.structs.replace(part, said=said, kinds=list(part.kinds), knobs=dict(part.knobs))
+    statements = [msgspec.structs.replace(s, fields=list(s.fields)) for s in part.statements]
+    return msgspec.structs.replace(part, statements=statements, kinds=list(part.kinds), knobs=dict(part.knobs))

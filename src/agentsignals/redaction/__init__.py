@@ -39,44 +39,44 @@ _LONG_DIGITS = 10**11
 
 def _spans(text: str, depth: int = encoded.DEEPEST) -> list[Span]:
     """The places in a text that must not leave, in order and apart; `depth` writings in it are undone."""
-    found: list[Span] = []
+    hits: list[Span] = []
     if unseen.is_in(text):
-        found += unseen.joined(text, _spans, depth)
+        hits += unseen.joined(text, _spans, depth)
         text = unseen.without_colours(text)
     low = text.lower()
     if len(low) != len(text):  # of one letter alone, a capital I with a dot
         low = text.replace("\u0130", "i").lower()
-    found += (*keys.spans(text), *logins.spans(text, low), *named.spans(text, low), *personal.spans(text, low))
+    hits += (*keys.spans(text), *logins.spans(text, low), *named.spans(text, low), *personal.spans(text, low))
     for run in keys.RUN.finditer(text):
-        said = run[0]
-        if _DIGIT.search(said):  # of keys without one those that are most at home here are found by their beginning
-            found += keys.in_run(text, *run.span())
-            found += encoded.in_hex(text, *run.span(), _spans, depth)
-        if said.lower() != said != said.upper():
-            found += encoded.in_base64(text, *run.span(), _spans, depth)
-    found += encoded.escaped(text, _spans, depth)
-    return merged(new(text, found)) if found else found
+        run_text = run[0]
+        if _DIGIT.search(run_text):  # of keys without one those that are most at home here are found by their beginning
+            hits += keys.in_run(text, *run.span())
+            hits += encoded.in_hex(text, *run.span(), _spans, depth)
+        if run_text.lower() != run_text != run_text.upper():
+            hits += encoded.in_base64(text, *run.span(), _spans, depth)
+    hits += encoded.escaped(text, _spans, depth)
+    return merged(new(text, hits)) if hits else hits
 
 
 def _key_spans(text: str, depth: int = encoded.DEEPEST) -> list[Span]:
     """The keys in a text that their shape gives away, in any writing, without what was masked."""
-    found: list[Span] = []
+    hits: list[Span] = []
     if unseen.is_in(text):
-        found += unseen.joined(text, _key_spans, depth)
+        hits += unseen.joined(text, _key_spans, depth)
         text = unseen.without_colours(text)
-    found += keys.spans(text)
+    hits += keys.spans(text)
     for run in keys.RUN.finditer(text):
-        found += keys.in_run(text, *run.span())
-        found += encoded.in_base64(text, *run.span(), _key_spans, depth)
-        found += encoded.in_hex(text, *run.span(), _key_spans, depth)
-    found += encoded.escaped(text, _key_spans, depth)
-    return new(text, found)
+        hits += keys.in_run(text, *run.span())
+        hits += encoded.in_base64(text, *run.span(), _key_spans, depth)
+        hits += encoded.in_hex(text, *run.span(), _key_spans, depth)
+    hits += encoded.escaped(text, _key_spans, depth)
+    return new(text, hits)
 
 
 def key_kind(text: str) -> str | None:
     """The kind of a key that a text still holds: `key` or `private key`; None where none is seen."""
-    found = _key_spans(text)
-    return found[0].kind if found else None
+    hits = _key_spans(text)
+    return hits[0].kind if hits else None
 
 
 def redacted(text: str) -> str:
@@ -89,8 +89,8 @@ def redacted_part(text: str) -> str:
     return _EDGES.sub(_edge, redacted(text))
 
 
-def _edge(found: re.Match[str]) -> str:
-    return "[cut]" if _DRAWN.search(found[0]) and found[0][0] != "[" else found[0]
+def _edge(match: re.Match[str]) -> str:
+    return "[cut]" if _DRAWN.search(match[0]) and match[0][0] != "[" else match[0]
 
 
 class Redactor:
@@ -108,8 +108,8 @@ class Redactor:
         self.counts: dict[str, int] = {}
         self.drawn: set[str] = set()
         """What was masked and looks drawn by chance: parts of it may stand nowhere else."""
-        self._known: dict[str, tuple[str, tuple[str, ...]]] = {}
-        self._known_chars = 0
+        self._cache: dict[str, tuple[str, tuple[str, ...]]] = {}
+        self._cached_chars = 0
 
     def text(self, text: str, times: int = 1) -> str:
         """The text masked, where it is JSON value by value: it stays JSON, and escapes hide nothing.
@@ -119,11 +119,11 @@ class Redactor:
         if text[:1] not in ("{", "[", '"'):
             return self.plain(text, times)
         try:
-            found = json.loads(text, object_pairs_hook=_once)
-            clean = self._value(found, times)
-            return text if clean == found else json.dumps(clean, ensure_ascii=False)
+            parsed = json.loads(text, object_pairs_hook=_once)
+            clean = self._value(parsed, times)
+            return text if clean == parsed else json.dumps(clean, ensure_ascii=False)
         except (ValueError, RecursionError):
-            return self.plain(_ESCAPED.sub(lambda found: chr(int(found[1], 16)), text), times)
+            return self.plain(_ESCAPED.sub(lambda escape: chr(int(escape[1], 16)), text), times)
 
     def lines(self, text: str) -> str:
         """JSON Lines masked line by line; any other text as a whole."""
@@ -136,29 +136,29 @@ class Redactor:
         """The text masked as it stands."""
         if len(text) < values.LEAST_CHARS:
             return text
-        return self._told(self._known.get(text) or self._looked_through(text), times)
+        return self._counted(self._cache.get(text) or self._looked_through(text), times)
 
-    def _told(self, known: tuple[str, tuple[str, ...]], times: int) -> str:
-        for kind in known[1]:
+    def _counted(self, cached: tuple[str, tuple[str, ...]], times: int) -> str:
+        for kind in cached[1]:
             self.counts[kind] = self.counts.get(kind, 0) + times
-        return known[0]
+        return cached[0]
 
     def _looked_through(self, text: str) -> tuple[str, tuple[str, ...]]:
         """The text masked, and the kinds of what was masked."""
-        found = [] if _HARMLESS.fullmatch(text) else _spans(text)
-        self.drawn.update(text[s.start : s.end] for s in found if _is_drawn(s.kind, text[s.start : s.end]))
-        told = (masked(text, found, self._mask), tuple(span.kind for span in found)) if found else (text, ())
-        if self._known_chars > _KEPT_CHARS:
-            self._known.clear()
-            self._known_chars = 0
-        self._known[text] = told
-        self._known_chars += len(text)
-        return told
+        spans = [] if _HARMLESS.fullmatch(text) else _spans(text)
+        self.drawn.update(text[s.start : s.end] for s in spans if _is_drawn(s.kind, text[s.start : s.end]))
+        entry = (masked(text, spans, self._mask), tuple(span.kind for span in spans)) if spans else (text, ())
+        if self._cached_chars > _KEPT_CHARS:
+            self._cache.clear()
+            self._cached_chars = 0
+        self._cache[text] = entry
+        self._cached_chars += len(text)
+        return entry
 
     def _value(self, value: Any, times: int) -> Any:
         if isinstance(value, str):
-            known = self._known.get(value)
-            return self.text(value, times) if known is None else self._told(known, times)
+            cached = self._cache.get(value)
+            return self.text(value, times) if cached is None else self._counted(cached, times)
         if isinstance(value, dict):
             return self._object(value, times)
         if isinstance(value, list):
@@ -171,40 +171,40 @@ class Redactor:
 
     def _object(self, value: dict[str, Any], times: int) -> dict[str, Any]:
         """An object with as many names as before: of names that are masked alike the later ones are numbered."""
-        found: dict[str, Any] = {}
+        cleaned: dict[str, Any] = {}
         for name, held in value.items():
             clean = name if name.isalpha() and len(name) <= _WORD_CHARS else self.plain(name, times)
-            while clean in found or (clean != name and clean in value):
-                clean = f"{clean}{len(found)}"
-            found[clean] = self._named(name, held, times)
+            while clean in cleaned or (clean != name and clean in value):
+                clean = f"{clean}{len(cleaned)}"
+            cleaned[clean] = self._named(name, held, times)
         if "value" in value:  # {"name": "API_KEY", "value": "…"}, as deployments write it
             beside = value.get("name", value.get("key"))
-            if isinstance(beside, str) and found["value"] == value["value"]:
-                found["value"] = self._named(beside, value["value"], times)
-        return found
+            if isinstance(beside, str) and cleaned["value"] == value["value"]:
+                cleaned["value"] = self._named(beside, value["value"], times)
+        return cleaned
 
     def _named(self, name: str, value: Any, times: int) -> Any:
         """A value whose name says that it is a secret is one, where it looks like one."""
-        found = self._value(value, times)
+        clean = self._value(value, times)
         if (
             len(name) <= _AUTH_CHARS
             and name.lower() in _AUTH
-            and found == value
+            and clean == value
             and isinstance(value, str)
             and logins.is_login(value)
         ):
             self.counts["login"] = self.counts.get("login", 0) + times
             return "[login]"
         word = named.names_a_secret(name)
-        if word is None or found != value:
-            return found
+        if word is None or clean != value:
+            return clean
         if isinstance(value, list):
             return [self._named(name, v, times) for v in value]
-        said = str(value) if isinstance(value, int) and word in ("password", "secret") else value
-        if not isinstance(said, str) or not values.is_secret(word, name, said):
-            return found
-        if _is_drawn(_SECRET, said):
-            self.drawn.add(said)
+        written = str(value) if isinstance(value, int) and word in ("password", "secret") else value
+        if not isinstance(written, str) or not values.is_secret(word, name, written):
+            return clean
+        if _is_drawn(_SECRET, written):
+            self.drawn.add(written)
         self.counts[_SECRET] = self.counts.get(_SECRET, 0) + times
         return f"[{_SECRET}]"
 
@@ -215,10 +215,10 @@ def _is_drawn(kind: str, value: str) -> bool:
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object; ValueError when it says a name twice, of which a parsed object would hide one."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    parsed = dict(pairs)
+    if len(parsed) < len(pairs):
         raise ValueError("a name stands twice")
-    return found
+    return parsed
 
 
 def _is_json(line: str) -> bool:

@@ -49,8 +49,8 @@ def in_base64(text: str, start: int, end: int, look: Look, depth: int) -> Iterat
         line = text.find("\n", hit.start(), done)
         if 0 <= line < hit.start() + _WRAPPED_CHARS:
             done = line
-        if found := look(_said(text[hit.start() : done]), depth - 1):
-            yield Span(hit.start(), done, found[0].kind)
+        if inner := look(_decoded(text[hit.start() : done]), depth - 1):
+            yield Span(hit.start(), done, inner[0].kind)
         if done >= end:
             break
 
@@ -59,11 +59,11 @@ def in_hex(text: str, start: int, end: int, look: Look, depth: int) -> Iterator[
     """What a long run of letters and digits says in hex, where that must not leave."""
     if depth and (begun := _HEX.search(text, start, min(end, start + _SEARCHED_CHARS))):
         hit = _HEX.match(text, begun.start(), end) or begun
-        if found := look(bytes.fromhex(hit[0]).decode("ascii"), depth - 1):
-            yield Span(*hit.span(), found[0].kind)
+        if inner := look(bytes.fromhex(hit[0]).decode("ascii"), depth - 1):
+            yield Span(*hit.span(), inner[0].kind)
 
 
-def _said(encoded: str) -> str:
+def _decoded(encoded: str) -> str:
     """What base64 says, of either alphabet, as far as it is whole."""
     bare = _NO_BASE64.sub("", encoded.replace("\\n", "\n")).replace("-", "+").replace("_", "/")
     bare = bare[: -1 if len(bare) % 4 == 1 else None]

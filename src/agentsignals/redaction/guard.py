@@ -45,13 +45,13 @@ class Guard:
         if not self.has_part(text):
             return text
         low = text.lower()
-        found = [
+        spans = [
             Span(*_stretch(low, at, self._parts[part], part), "cut")
             for token in _TOKEN.finditer(low)
             for at in (token.start(), token.end() - PART_CHARS)
             if (part := low[at : at + PART_CHARS]) in self._parts
         ]
-        return masked(text, merged(found), word)
+        return masked(text, merged(spans), word)
 
 
 def _stretch(low: str, at: int, value: str, part: str) -> tuple[int, int]:

@@ -51,13 +51,13 @@ class _Shape(NamedTuple):
 
 def _beginnings() -> dict[str, tuple[Issuer, bool]]:
     """Each beginning as its issuer writes it, and in small letters and in capitals, where that is another."""
-    found: dict[str, tuple[Issuer, bool]] = {}
+    by_prefix: dict[str, tuple[Issuer, bool]] = {}
     for folds in (False, True):
         for issuer in ISSUERS:
             for prefix in issuer.prefixes.split():
                 for way in (prefix.lower(), prefix.upper()) if folds else (prefix,):
-                    found.setdefault(way, (issuer, folds))
-    return found
+                    by_prefix.setdefault(way, (issuer, folds))
+    return by_prefix
 
 
 _BEGINNINGS = _beginnings()
@@ -99,10 +99,10 @@ _START_CHARS = 2
 
 def _by_start() -> dict[str, tuple[str, ...]]:
     """The beginnings that end in no such sign, the longest first, by their first two characters."""
-    found: dict[str, tuple[str, ...]] = {}
+    by_start: dict[str, tuple[str, ...]] = {}
     for prefix in sorted((p for p in _BEGINNINGS if p[-1] not in _ENDS), key=lambda p: (-len(p), p)):
-        found[prefix[:_START_CHARS]] = (*found.get(prefix[:_START_CHARS], ()), prefix)
-    return found
+        by_start[prefix[:_START_CHARS]] = (*by_start.get(prefix[:_START_CHARS], ()), prefix)
+    return by_start
 
 
 _BY_START = _by_start()
@@ -187,9 +187,9 @@ def _prefixed(text: str) -> Iterator[Span]:
                 prefix = text[max(0, end - length) : end]
                 if end >= length and prefix in _BEGINNINGS and _begins_word(text, end - length):
                     shape = _shape(prefix)
-                    found = shape.body.match(text, end)
-                    if found and _is_key(shape, found[0]):
-                        done = found.end()
+                    body = shape.body.match(text, end)
+                    if body and _is_key(shape, body[0]):
+                        done = body.end()
                         yield Span(end - length, done, "key")
                         break
 
@@ -203,9 +203,9 @@ def _broken(text: str) -> Iterator[Span]:
             at = end - (len("pypi-AgE") if hit[0] == "E" else len("AKIA"))
             if at < done or not _begins_word(text, at):
                 continue
-            found = _shape(text[at:end]).body.match(text, end)
-            done = found.end() if found else _run_end(text, at)
-            if found:
+            body = _shape(text[at:end]).body.match(text, end)
+            done = body.end() if body else _run_end(text, at)
+            if body:
                 yield Span(at, done, "key")
 
 
@@ -225,15 +225,15 @@ def in_run(text: str, start: int, end: int) -> Iterator[Span]:
         for prefix in _BY_START.get(text[at : at + _START_CHARS], ()):
             if text.startswith(prefix, at) and _begins_word(text, at):
                 shape = _shape(prefix)
-                found = shape.body.match(text, at + len(prefix))
-                if found and _is_key(shape, found[0]):
-                    done = found.end()
+                body = shape.body.match(text, at + len(prefix))
+                if body and _is_key(shape, body[0]):
+                    done = body.end()
                     yield Span(at, done, "key")
                     break
-    said = text[start:end]
-    low = said.lower()
+    run = text[start:end]
+    low = run.lower()
     for needle, pattern in _BARE:
-        among = low if needle.islower() else said
+        among = low if needle.islower() else run
         if needle in among:
             yield from _after(text, start, among, needle, pattern)
     yield from _bots(text, start, end)
@@ -246,8 +246,8 @@ def _bots(text: str, start: int, end: int) -> Iterator[Span]:
     """Keys of Telegram's and Discord's bots, which begin with a number, in any case."""
     begins = text[max(0, start - 1) : start + 2].lower() == ":aa"
     number = _BOT_ID.search(text, max(0, start - 13), start - 1) if begins else None
-    if number and (found := _BOT.match(text, start)):
-        yield Span(number.start(), found.end(), "key")
+    if number and (token := _BOT.match(text, start)):
+        yield Span(number.start(), token.end(), "key")
     for hit in _DISCORD.finditer(text, start, end):
         if number := _DISCORD_ID.search(text, max(0, hit.start() - 28), hit.start()):
             yield Span(number.start(), hit.end(), "key")
@@ -259,9 +259,9 @@ def _after(text: str, start: int, among: str, needle: str, pattern: re.Pattern[s
     for within in places(among, needle):
         at = start + within
         if at >= done and (_begins_word(text, at) or needle[-1] == "/"):
-            found = pattern.match(text, at + len(needle))
-            done = found.end() if found else _run_end(text, at)
-            if found:
+            body = pattern.match(text, at + len(needle))
+            done = body.end() if body else _run_end(text, at)
+            if body:
                 yield Span(at, done, "key")
 
 
@@ -296,5 +296,5 @@ def _tail_of_key(text: str, done: int, at: int) -> int | None:
         return None
     first = max(done, at - _MOST_KEY_CHARS)
     lines = len(text[first : end.start()].rstrip(_PEM_LINES))
-    found = _PEM_LINE.search(text, first + lines, end.start())
-    return found.start() if found else None
+    line = _PEM_LINE.search(text, first + lines, end.start())
+    return line.start() if line else None

@@ -63,9 +63,9 @@ _IDENTIFIED = re.compile(rf"(?i:{_WORD}identified\s+(?:with\s+\S+\s+)?by\s+){_VA
 def spans(text: str, low: str) -> Iterator[Span]:
     """Every login that its place gives away. `low`: the text in small letters."""
     for at in places(text, "://") if "://" in text else ():
-        found = _LOGIN.match(text, at + 3)
-        if found and not _VARIABLE.search(found[0]):
-            yield Span(found.start(), found.end(), "login")
+        login = _LOGIN.match(text, at + 3)
+        if login and not _VARIABLE.search(login[0]):
+            yield Span(login.start(), login.end(), "login")
     for sign, encoded in (("basic ", _BASIC), ("auth", _AUTH)):
         if sign in low:
             for at in places(low, sign):
@@ -103,7 +103,7 @@ def is_login(encoded: str) -> bool:
     """Whether it says NAME:PASSWORD in base64."""
     try:
         plain = encoded.replace("-", "+").replace("_", "/")
-        told = b64decode(plain + "=" * (-len(plain) % 4), validate=True)
+        decoded = b64decode(plain + "=" * (-len(plain) % 4), validate=True)
     except (NotBase64, ValueError):
         return False
-    return b":" in told and told.isascii() and told.decode().isprintable()
+    return b":" in decoded and decoded.isascii() and decoded.decode().isprintable()

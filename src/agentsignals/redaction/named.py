@@ -76,23 +76,23 @@ def spans(text: str, low: str) -> Iterator[Span]:
     for part, pattern in _HEADERS:
         if (authorizes or part == "bearer") and part in low:
             for at in places(low, part):
-                found = pattern.match(text, at)
-                if found and in_header(found["bare"]):
-                    yield Span(*found.span("bare"), "secret")
+                hit = pattern.match(text, at)
+                if hit and in_header(hit["bare"]):
+                    yield Span(*hit.span("bare"), "secret")
     if "cookie" in low:
         for at in places(low, "cookie"):
-            found = _COOKIE.match(text, at)
-            if found and not is_variable(found["bare"].partition("=")[2]):
-                yield Span(*found.span("bare"), "secret")
+            hit = _COOKIE.match(text, at)
+            if hit and not is_variable(hit["bare"].partition("=")[2]):
+                yield Span(*hit.span("bare"), "secret")
 
 
 @lru_cache(maxsize=4096)
 def names_a_secret(name: str) -> Word | None:
     """What a name says of its value: the strongest word in it; None when nothing."""
     low = name.lower()
-    found = next((word for needle, word in _NEEDLES if needle in low), None)
-    found = found or next((word for _, _, word in _keys(name, low)), None)
-    return None if found is None or _speaks_of_other(name) else found
+    strongest = next((word for needle, word in _NEEDLES if needle in low), None)
+    strongest = strongest or next((word for _, _, word in _keys(name, low)), None)
+    return None if strongest is None or _speaks_of_other(name) else strongest
 
 
 def _values(text: str, named: Iterable[tuple[int, str, Word]]) -> Iterator[Span]:
@@ -129,8 +129,8 @@ def _value(text: str, at: int, needle: str, word: Word) -> Span | None:
     value = text[start:end]
     if not value or not _joined(needle, name, value, joint, quoted=quoted):
         return None
-    told = op in _TELLS or name.startswith("--")
-    if _speaks_of_other(name) and not (told and word != "key" and is_random(value, 16) and not is_known(value)):
+    is_assigned = op in _TELLS or name.startswith("--")
+    if _speaks_of_other(name) and not (is_assigned and word != "key" and is_random(value, 16) and not is_known(value)):
         return None
     called = not quoted and text[end : end + 1] in ("(", "[")
     if called or not is_secret(word, name, value, quoted=quoted):

@@ -113,16 +113,16 @@ def _users(text: str, low: str) -> Iterator[Span]:
             start = at + len(home)
             while windows and text[start : start + 1] == "\\":
                 start += 1
-            found = (_FOLDER_USER if munged else _USER).match(text, start)
-            if found and not (home == "/users/" and text[at + 1] != "U" and _is_route(text, at, found)):
-                yield Span(found.start(), found.end(), "user")
+            user = (_FOLDER_USER if munged else _USER).match(text, start)
+            if user and not (home == "/users/" and text[at + 1] != "U" and _is_route(text, at, user)):
+                yield Span(user.start(), user.end(), "user")
 
 
 def _path_before(text: str, at: int) -> str:
     """The path that ends here, without the signs of a diff or an escaped line end before it. It is looked for
     backwards: from before, each of its places would be tried."""
-    found = _PATH_BEFORE.match(text[max(0, at - 120) : at][::-1])
-    path = found[0][::-1] if found else ""
+    before = _PATH_BEFORE.match(text[max(0, at - 120) : at][::-1])
+    path = before[0][::-1] if before else ""
     if path[:1] in ("n", "r", "t") and text[at - len(path) - 1 : at - len(path)] == "\\":
         path = path[1:]
     return path if path.strip("+-") else ""
@@ -161,40 +161,40 @@ def _addresses_v6(text: str) -> Iterator[Span]:
         for at in (colon.start() - 4, colon.start() + 1):  # a colon may stand before an address, too
             if at < done or text[at] not in "23" or not _BEFORE_ADDRESS.search(text, max(0, at - 2), at):
                 continue
-            found = _IPV6.match(text, at)
-            told = found[0].rstrip(":") if found else ""
-            if _is_public_v6(told):
-                done = at + len(told)
+            match = _IPV6.match(text, at)
+            address = match[0].rstrip(":") if match else ""
+            if _is_public_v6(address):
+                done = at + len(address)
                 yield Span(at, done, "address")
 
 
-def _is_public_v4(told: str) -> bool:
+def _is_public_v4(text: str) -> bool:
     """Whether it is an address of the open net: a version such as 1.2.3.4 is not told from one, and is left alone."""
     try:
-        address = IPv4Address(told)
+        address = IPv4Address(text)
     except AddressValueError:
         return False
     return max(address.packed) > 31 and not any(address in network for network in _NOT_PUBLIC_V4)
 
 
-def _is_public_v6(told: str) -> bool:
+def _is_public_v6(text: str) -> bool:
     try:
-        address = IPv6Address(told)
+        address = IPv6Address(text)
     except AddressValueError:
         return False
     return not any(address in network for network in _NOT_PUBLIC_V6)
 
 
-def _checks(told: str) -> bool:
+def _checks(number: str) -> bool:
     """The last digit's check of ISO/IEC 7812 (Luhn)."""
-    digits = [int(c) for c in told if c.isdigit()][::-1]
+    digits = [int(c) for c in number if c.isdigit()][::-1]
     return (sum(digits[::2]) + sum(sum(divmod(2 * d, 10)) for d in digits[1::2])) % 10 == 0
 
 
-def _is_account(told: str) -> bool:
+def _is_account(number: str) -> bool:
     """The check of ISO 13616: the number, its first four places last and letters as numbers, is 1 modulo 97. In small
     letters, of which hashes have more, it is written in groups, or of digits."""
-    bare = told.replace(" ", "")
-    if not told.isupper() and not bare[2:].isdigit() and told.count(" ") < _GROUPS:
+    bare = number.replace(" ", "")
+    if not number.isupper() and not bare[2:].isdigit() and number.count(" ") < _GROUPS:
         return False
     return 15 <= len(bare) <= 34 and int("".join(str(int(c, 36)) for c in bare[4:] + bare[:4])) % 97 == 1

@@ -57,5 +57,5 @@ class Pseudonyms:
         same = _SAME.get(kind)
         if same is None:
             return word(kind, value)
-        told = same(value).encode("utf-8", "surrogatepass")  # half a character is in traces, too
-        return f"[{kind}-{blake2b(told, digest_size=_HASH_BYTES, key=self._key, person=kind.encode()).hexdigest()}]"
+        plain = same(value).encode("utf-8", "surrogatepass")  # half a character is in traces, too
+        return f"[{kind}-{blake2b(plain, digest_size=_HASH_BYTES, key=self._key, person=kind.encode()).hexdigest()}]"

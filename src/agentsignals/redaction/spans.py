@@ -50,11 +50,11 @@ def new(text: str, spans: list[Span]) -> list[Span]:
     """The spans without parts of masks, and without values that have a pseudonym in them: who put it there has judged
     them, and they now look more like secrets than they did.
     """
-    found = list(_MASK.finditer(text)) if spans and "[" in text else []
-    if not found:
+    matches = list(_MASK.finditer(text)) if spans and "[" in text else []
+    if not matches:
         return spans
-    masks = [mask.span() for mask in found]
-    people = [mask.span() for mask in found if mask["who"]]
+    masks = [mask.span() for mask in matches]
+    people = [mask.span() for mask in matches if mask["who"]]
     return [
         span
         for span in spans
@@ -71,14 +71,14 @@ def _next(places: list[tuple[int, int]], span: Span) -> list[tuple[int, int]]:
 
 def merged(spans: Iterable[Span]) -> list[Span]:
     """The spans in order; those that overlap are one, of the kind of the first. The host after a login is no mail."""
-    found: list[Span] = []
+    disjoint: list[Span] = []
     for span in sorted(spans):
-        if found and span.start < found[-1].end:
-            if span.end > found[-1].end and (span.kind, found[-1].kind) != ("mail", "login"):
-                found[-1] = found[-1]._replace(end=span.end)
+        if disjoint and span.start < disjoint[-1].end:
+            if span.end > disjoint[-1].end and (span.kind, disjoint[-1].kind) != ("mail", "login"):
+                disjoint[-1] = disjoint[-1]._replace(end=span.end)
         else:
-            found.append(span)
-    return found
+            disjoint.append(span)
+    return disjoint
 
 
 def masked(text: str, spans: list[Span], mask: Callable[[str, str], str]) -> str:

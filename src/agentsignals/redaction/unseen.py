@@ -33,7 +33,7 @@ def is_in(text: str) -> bool:
 
 def without_colours(text: str) -> str:
     """The text with blanks for colours: each character stands where it stood."""
-    return _COLOUR.sub(lambda found: " " * len(found[0]), text)
+    return _COLOUR.sub(lambda colour: " " * len(colour[0]), text)
 
 
 def joined(text: str, look: Callable[[str, int], list[Span]], depth: int) -> Iterator[Span]:

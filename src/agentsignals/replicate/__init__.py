@@ -38,7 +38,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     n: int | None = None
     """How many observations the computed value rests on."""
     text: str = ""
-    known: str = ""
+    prior_result: str = ""
     """`does not reproduce` when that was found before: a failure that is no news."""
 
 
@@ -82,9 +82,9 @@ def _verdict(entry: Claim | Unread, claim_set: ClaimSet, ground: Ground) -> Verd
     else:
         why = _differs(entry, computed.value)
         status = "fail" if why else "pass"
-    expectation = f"known before: {entry.known}" if entry.known and status == "fail" else ""
-    if entry.known and status == "pass":
-        expectation = f"was known before as: {entry.known}; on this data it does"
+    expectation = f"known before: {entry.prior_result}" if entry.prior_result and status == "fail" else ""
+    if entry.prior_result and status == "pass":
+        expectation = f"was known before as: {entry.prior_result}; on this data it does"
     return Verdict(
         claim=entry.id,
         status=status,
@@ -96,7 +96,7 @@ def _verdict(entry: Claim | Unread, claim_set: ClaimSet, ground: Ground) -> Verd
         why=why,
         n=None if isinstance(computed, Absent) else computed.n,
         text=entry.text,
-        known=entry.known,
+        prior_result=entry.prior_result,
     )
 
 

@@ -74,7 +74,7 @@ class Claim(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, renam
     source: str = ""
     definition: str = ""
     note: str = ""
-    known: Literal["", "does not reproduce"] = ""
+    prior_result: Literal["", "does not reproduce"] = ""
     """What others found before; the claim is computed and judged all the same."""
     snapshot: str = ""
 

@@ -40,7 +40,7 @@ def write(  # noqa: PLR0913  (each is a choice of the person at the command line
     form = path.suffix.lower()
     first = [_against(baseline)] if baseline else []
     if form == ".html" and store.manifest.sessions and not static:
-        from agentsignals.report.charts import can_draw, packing  # noqa: PLC0415
+        from agentsignals.report.chart_svg import can_draw, packing  # noqa: PLC0415
 
         if can_draw():
             packing()
@@ -81,7 +81,7 @@ def _text(made: Document, form: str, store: Store, static: bool) -> str:
         from agentsignals.report.data import render as as_data  # noqa: PLC0415
 
         return as_data(made)
-    from agentsignals.report.names import beginnings  # noqa: PLC0415
+    from agentsignals.report.short_ids import beginnings  # noqa: PLC0415
 
     short_ids = beginnings(store.manifest.sessions)
     if form == ".md":

@@ -8,7 +8,7 @@ from typing import Any
 
 from agentsignals.analysis.figures import MISSING, formatted
 from agentsignals.analysis.study import Column, Finding, Table
-from agentsignals.report import words
+from agentsignals.report import phrases
 from agentsignals.report.document import Document, Section
 from agentsignals.words.text import visible
 
@@ -18,19 +18,19 @@ _BREAKS = re.compile(r"[\x00-\x1f\x7f\u2028\u2029]+")
 
 def render(document: Document, short_ids: Mapping[str, str]) -> str:
     """The document as GitHub-flavoured Markdown."""
-    parts = [f"# {escaped(words.title(document))}", f"{words.made(document)}."]
-    whose, command = words.whose(document)
+    parts = [f"# {escaped(phrases.title(document))}", f"{phrases.made(document)}."]
+    whose, command = phrases.whose(document)
     if whose:
         parts.append(f"{escaped(whose)} {code(command)}")
     if not document.sessions:
-        parts.append(f"**{words.EMPTY}** Begin with `{words.FIRST_STEP}`.")
+        parts.append(f"**{phrases.EMPTY}** Begin with `{phrases.FIRST_STEP}`.")
     for section in document.sections:
         parts += _section(section, short_ids)
-    limits = words.limits_of(document)
+    limits = phrases.limits_of(document)
     if limits:
         parts += ["## What can't be concluded", "\n".join(f"- {escaped(limit)}" for limit in limits)]
     commands = [
-        [f"`{f.id}`", code(f.command), escaped(words.versions_of(f))] for s in document.sections for f in s.findings
+        [f"`{f.id}`", code(f.command), escaped(phrases.versions_of(f))] for s in document.sections for f in s.findings
     ]
     parts += ["## Every number, made again", _rows(["finding", "command", "versions"], ["---"] * 3, commands)]
     return visible("\n\n".join(parts)) + "\n"
@@ -48,13 +48,13 @@ def _section(section: Section, short_ids: Mapping[str, str]) -> list[str]:
 
 
 def _finding(finding: Finding) -> list[str]:
-    value = f"{words.value_of(finding)} {words.unit_of(finding)}".rstrip()
+    value = f"{phrases.value_of(finding)} {phrases.unit_of(finding)}".rstrip()
     n = f"{finding.n:,} {finding.of}"
-    return [escaped(text) for text in (finding.title, value, words.interval_of(finding), n, finding.note)]
+    return [escaped(text) for text in (finding.title, value, phrases.interval_of(finding), n, finding.note)]
 
 
 def _table(table: Table, short_ids: Mapping[str, str]) -> list[str]:
-    align = ["---:" if words.is_figure(column.kind) else "---" for column in table.columns]
+    align = ["---:" if phrases.is_figure(column.kind) else "---" for column in table.columns]
     rows = [[_cell(v, c, short_ids) for v, c in zip(row, table.columns, strict=True)] for row in table.rows]
     told_n = f"n = {table.n:,} {table.of}." + (f" {escaped(table.note)}" if table.note else "")
     return [f"### {table.title}", told_n, _rows([c.label for c in table.columns], align, rows)]

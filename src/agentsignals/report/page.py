@@ -10,8 +10,8 @@ from importlib.resources import files
 from typing import Any
 
 from agentsignals.analysis.figures import formatted
-from agentsignals.report import words
-from agentsignals.report.charts import can_draw, data, library, svg
+from agentsignals.report import phrases
+from agentsignals.report.chart_svg import can_draw, data, library, svg
 from agentsignals.report.document import Document
 from agentsignals.words.text import visible
 
@@ -37,13 +37,13 @@ def render(document: Document, short_ids: Mapping[str, str], static: bool = Fals
         scripts += [library(), _asset("live.js")]
     return environment.get_template("page.html.j2").render(
         document=document,
-        words=words,
+        words=phrases,
         headlines=[f for s in document.sections for f in s.findings if f.headline],
         formatted=formatted,
         short_ids=short_ids,
         sort_key=_sort_key,
         svg=svg if pictures else None,
-        undrawn=words.UNDRAWN if charts and not pictures else "",
+        undrawn=phrases.UNDRAWN if charts and not pictures else "",
         style=style,
         charts=data(charts) if live else "",
         scripts=scripts,

@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec import Struct
 
 from agentsignals.git.commits import FileChange
-from agentsignals.scanning.scanner import Found, name_of
+from agentsignals.scanning.scanner import ScanFinding, name_of
 
 Change = Literal["introduced", "fixed", "moved"]
 
@@ -21,7 +21,7 @@ class Changed(Struct):
 
     change: Change
     path: str
-    finding: Found
+    finding: ScanFinding
     moved_from: str | None = None
     """Where a moved finding was: a path."""
 
@@ -35,12 +35,12 @@ class _Side(Struct):
     path: str
     """The path after the commit, for both sides of a rename."""
     own_path: str
-    finding: Found
+    finding: ScanFinding
     is_added: bool
     """Whether the commit added one of its lines."""
 
 
-def changed(files: Sequence[tuple[FileChange, Sequence[Found], Sequence[Found]]]) -> list[Changed]:
+def changed(files: Sequence[tuple[FileChange, Sequence[ScanFinding], Sequence[ScanFinding]]]) -> list[Changed]:
     """The findings that a commit changed, from each changed file's findings before and after.
 
     Equal findings are paired off from near to far: same file and surroundings, same file, another file of the commit.
@@ -86,5 +86,5 @@ def _anywhere(side: _Side) -> Hashable:
     return side.finding.rule, side.finding.match
 
 
-def _touches(change: FileChange, finding: Found) -> bool:
+def _touches(change: FileChange, finding: ScanFinding) -> bool:
     return any(start <= finding.end_line and finding.line < start + n for start, n in change.added)

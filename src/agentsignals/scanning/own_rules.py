@@ -10,7 +10,7 @@ from agentsignals.scanning.languages import language_of
 from agentsignals.scanning.rules import rules, rules_for
 from agentsignals.scanning.rules.python_tree import module_of
 from agentsignals.scanning.rules.rule import Rule, Text
-from agentsignals.scanning.scanner import Found, Scanned, SourceFile, marked
+from agentsignals.scanning.scanner import ScanFinding, Scanned, SourceFile, marked
 
 _LARGEST_BYTES = 1_000_000
 """Larger files are data, or made by a program."""
@@ -58,8 +58,8 @@ def scan_one(path: str, data: bytes) -> Scanned:
     return Scanned(findings, "unparsed" if language == "python" and module_of(plain) is None else None)
 
 
-def _of_rule(rule: Rule, text: Text, lines: list[str]) -> list[Found]:
-    findings: list[Found] = []
+def _of_rule(rule: Rule, text: Text, lines: list[str]) -> list[ScanFinding]:
+    findings: list[ScanFinding] = []
     seen: set[int] = set()
     for begin, end in rule.find(text):
         line = text.line_at(begin)
@@ -67,7 +67,7 @@ def _of_rule(rule: Rule, text: Text, lines: list[str]) -> list[Found]:
             continue
         seen.add(line)
         last = text.line_at(max(end - 1, begin))
-        finding = Found(
+        finding = ScanFinding(
             rule=rule.id,
             line=line,
             end_line=last,

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from agentsignals.attribution.measures import AGENT, NOBODY, SURE
+from agentsignals.attribution.commit_figures import AGENT, NOBODY, SURE
 
 Owner = Literal["agent", "human", "unknown", "nobody", "context"]
 """`nobody`: moved, generated or older lines; `context`: no line of the finding was added, a change beside it made it;

@@ -20,7 +20,7 @@ import msgspec
 from agentsignals.errors import ScanError
 from agentsignals.scanning.languages import language_of
 from agentsignals.scanning.ruff_cwes import CWE_OF
-from agentsignals.scanning.scanner import Found, Level, Scanned, SourceFile, marked
+from agentsignals.scanning.scanner import Level, ScanFinding, Scanned, SourceFile, marked
 
 _SECONDS = 900
 _LEVELS: dict[str, Level] = {
@@ -57,7 +57,7 @@ class Program:
             root = Path(folder).resolve()
             (root / ".semgrepignore").touch()  # without it semgrep leaves out tests and more of its own accord
             names = {_written(root, n, file): n for n, file in enumerate(files)}
-            findings: dict[int, list[Found]] = defaultdict(list)
+            findings: dict[int, list[ScanFinding]] = defaultdict(list)
             lines = [file.data.decode("utf-8", "replace").splitlines() for file in files]
             for path, finding in self._output_of(root):
                 n = names.get(path)
@@ -65,7 +65,7 @@ class Program:
                     findings[n].append(marked(finding, lines[n]))
             return [Scanned(sorted(findings[n], key=lambda f: (f.line, f.rule))) for n in range(len(files))]
 
-    def _output_of(self, root: Path) -> list[tuple[str, Found]]:
+    def _output_of(self, root: Path) -> list[tuple[str, ScanFinding]]:
         output = _output([self._path, *self._words(root)], root, accepted=(0, 1))
         try:
             return _READERS[self.id](msgspec.json.decode(output))
@@ -131,7 +131,7 @@ def _hash_of(config: Path) -> str:
     return hasher.hexdigest()
 
 
-def _bandit(report: Any) -> list[tuple[str, Found]]:
+def _bandit(report: Any) -> list[tuple[str, ScanFinding]]:
     findings = []
     for issue in report["results"]:
         lines = issue.get("line_range") or [issue["line_number"]]
@@ -139,7 +139,7 @@ def _bandit(report: Any) -> list[tuple[str, Found]]:
         findings.append(
             (
                 str(issue["filename"]),
-                Found(
+                ScanFinding(
                     rule=str(issue["test_id"]),
                     line=int(lines[0]),
                     end_line=int(lines[-1]),
@@ -153,7 +153,7 @@ def _bandit(report: Any) -> list[tuple[str, Found]]:
     return findings
 
 
-def _ruff(report: Any) -> list[tuple[str, Found]]:
+def _ruff(report: Any) -> list[tuple[str, ScanFinding]]:
     findings = []
     for issue in report:
         rule = str(issue["code"] or "")
@@ -164,7 +164,7 @@ def _ruff(report: Any) -> list[tuple[str, Found]]:
         findings.append(
             (
                 str(issue["filename"]),
-                Found(
+                ScanFinding(
                     rule=rule,
                     line=int(first),
                     end_line=int(last),
@@ -178,7 +178,7 @@ def _ruff(report: Any) -> list[tuple[str, Found]]:
     return findings
 
 
-def _semgrep(report: Any) -> list[tuple[str, Found]]:
+def _semgrep(report: Any) -> list[tuple[str, ScanFinding]]:
     findings = []
     for issue in report["results"]:
         extra = issue["extra"]
@@ -188,7 +188,7 @@ def _semgrep(report: Any) -> list[tuple[str, Found]]:
         findings.append(
             (
                 str(issue["path"]),
-                Found(
+                ScanFinding(
                     rule=str(issue["check_id"]).rpartition(".")[2],
                     line=int(issue["start"]["line"]),
                     end_line=int(issue["end"]["line"]),

@@ -22,7 +22,7 @@ from agentsignals.scanning.commits import Changed
 from agentsignals.scanning.languages import place_of
 from agentsignals.scanning.owners import Lines, owner_of
 from agentsignals.scanning.programs import level
-from agentsignals.scanning.scanner import Found, marked
+from agentsignals.scanning.scanner import ScanFinding, marked
 from agentsignals.store import Store, repositories
 from agentsignals.store.tables import FindingRow
 
@@ -55,7 +55,7 @@ class Reported(Struct):
     version: str
     revision: str | None
     uri: str
-    finding: Found
+    finding: ScanFinding
 
 
 def read(path: Path, skipped: Counter[str]) -> Iterator[Reported]:
@@ -101,7 +101,7 @@ def _of_run(run: Any, skipped: Counter[str]) -> Iterator[Reported]:
             skipped["malformed"] += 1
 
 
-def _finding(result: Any, about: dict[str, Any], region: Any) -> Found:
+def _finding(result: Any, about: dict[str, Any], region: Any) -> ScanFinding:
     rule = str(result.get("ruleId") or (result.get("rule") or {}).get("id") or "unnamed")
     declared = about.get(rule) or {}
     words = [*(declared.get("properties") or {}).get("tags", ()), *(result.get("properties") or {}).get("tags", ())]
@@ -111,7 +111,7 @@ def _finding(result: Any, about: dict[str, Any], region: Any) -> Found:
     first = region["startLine"]
     last = region.get("endLine")
     sure = (declared.get("properties") or {}).get("precision", "medium")
-    return Found(
+    return ScanFinding(
         rule=rule[:200], line=max(first, 1), end_line=max(last if isinstance(last, int) else first, first, 1),
         message=str((result.get("message") or {}).get("text") or "")[:2000], cwe=tuple(cwes), severity=level(stated),
         confidence="high" if sure == "very-high" else level(sure),

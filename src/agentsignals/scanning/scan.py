@@ -19,7 +19,7 @@ from agentsignals.scanning import session_labels
 from agentsignals.scanning.commits import Changed, changed
 from agentsignals.scanning.languages import place_of
 from agentsignals.scanning.owners import Lines, owner_of
-from agentsignals.scanning.scanner import Found, Scanned, Scanner, SourceFile
+from agentsignals.scanning.scanner import ScanFinding, Scanned, Scanner, SourceFile
 from agentsignals.store import Store, repositories
 from agentsignals.store.tables import FindingRow, ScanRow
 
@@ -105,7 +105,7 @@ class _Run:
         """The changed files to look into, before or after."""
         return [f for f in files if self.takes(f.path) or (f.old_path is not None and self.takes(f.old_path))]
 
-    def findings_of(self, oid: str | None, path: str | None) -> list[Found]:
+    def findings_of(self, oid: str | None, path: str | None) -> list[ScanFinding]:
         """What the scanner says of a file."""
         answer = self.kept.answers.get(_key(oid, path)) if oid is not None and path is not None else None
         return answer.findings if answer is not None else []

@@ -22,7 +22,7 @@ class SourceFile(Struct, frozen=True):
     data: bytes
 
 
-class Found(Struct, gc=False, kw_only=True):
+class ScanFinding(Struct, gc=False, kw_only=True):
     """One finding of a scanner in one file."""
 
     rule: str
@@ -46,7 +46,7 @@ class Scanned(Struct):
     """What a scanner says of one file. `skipped` is why it said nothing: `not_text`, `too_large`, `minified`, or
     `missing` from the clone; `unparsed` when only a part of its rules could be applied."""
 
-    findings: list[Found]
+    findings: list[ScanFinding]
     skipped: str | None = None
 
 
@@ -73,7 +73,7 @@ class Scanner(Protocol):
         ...
 
 
-def marked(finding: Found, lines: Sequence[str], matched: str | None = None) -> Found:
+def marked(finding: ScanFinding, lines: Sequence[str], matched: str | None = None) -> ScanFinding:
     """The finding with its text and the names by which it is known again in another version of the file."""
     first, last = max(finding.line - 1, 0), min(finding.end_line, len(lines))
     text = matched if matched is not None else "\n".join(lines[first:last])

@@ -12,8 +12,8 @@ from msgspec import Struct
 from agentsignals.analysis.weakness_rates import PER
 from agentsignals.model import Label
 from agentsignals.stats.proportions import poisson
-from agentsignals.store import Store, labels
-from agentsignals.store.labels import LabelRow
+from agentsignals.store import Store, label_files
+from agentsignals.store.label_files import LabelRow
 from agentsignals.store.tables import FindingRow, ScanRow
 
 TASK = "vulnerabilities"
@@ -66,7 +66,7 @@ def write(
             totals.fixed += finding.change == "fixed"
     labeller = f"scan:{scanner}"
     rows = [_row(labeller, session_id, totals) for session_id, totals in sorted(by_session.items()) if totals.lines]
-    labels.replace(store.folder, TASK, labeller, ours, rows)
+    label_files.replace(store.folder, TASK, labeller, ours, rows)
     return len(rows)
 
 

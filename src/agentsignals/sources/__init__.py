@@ -88,13 +88,13 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPE = re.compile(r"\\(?:\\|x([0-9a-f]{2}))")
 
 
-def _escaped(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _escaped(match: re.Match[str]) -> str:
+    code = ord(match[0])
     return f"\\x{code - 0xDC00:02x}" if 0xDC80 <= code <= 0xDCFF else f"\\u{code:04x}"
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    return chr(0xDC00 + int(found[1], 16)) if found[1] else "\\"
+def _unescaped(match: re.Match[str]) -> str:
+    return chr(0xDC00 + int(match[1], 16)) if match[1] else "\\"
 
 
 class Source(Struct, frozen=True):
@@ -143,11 +143,11 @@ def _accepts(source: Source, spec: str) -> bool:
         return False
 
 
-def _listed(found: Iterator[RawFile | Unreadable], spec: str) -> Iterator[RawFile | Unreadable]:
+def _listed(files: Iterator[RawFile | Unreadable], spec: str) -> Iterator[RawFile | Unreadable]:
     """What a source lists; where it fails midway the rest of this specification is counted, not the run ended."""
     try:
-        for one in found:
-            yield _sound(one)
+        for file in files:
+            yield _sound(file)
     except AgentSignalsError:
         raise
     except Exception as problem:  # noqa: BLE001  (kept by name and shown: whatever it is, the other sources are read)

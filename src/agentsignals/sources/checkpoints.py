@@ -62,9 +62,9 @@ class Place(Struct, frozen=True, kw_only=True):
 def layout(ref: str) -> tuple[str, str] | None:
     """How a ref keeps checkpoints, and the id of the one it holds; None when it holds none."""
     for name, shape in _LAYOUTS:
-        found = shape.fullmatch(ref)
-        if found:
-            return name, found[1] if name == "rooted" else ""
+        match = shape.fullmatch(ref)
+        if match:
+            return name, match[1] if name == "rooted" else ""
     return None
 
 
@@ -81,14 +81,14 @@ def folders(name: str) -> Callable[[str], bool]:
 
 def place(name: str, path: str, held: str = "") -> Place | None:
     """What the file at `path` is; `held` is the checkpoint that the ref itself names."""
-    found = _PATHS[name].fullmatch(path)
-    if found is None:
+    match = _PATHS[name].fullmatch(path)
+    if match is None:
         return None
-    part = found.groupdict()
+    part = match.groupdict()
     kind = _kind(part["name"], part["base"], part["task"])
     if kind is None:
         return None
-    whole = path[: found.start("chunk") - 1] if part["chunk"] else path
+    whole = path[: match.start("chunk") - 1] if part["chunk"] else path
     checkpoint = (part.get("id") or "").replace("/", "") or held
     session = without_date(part["session"]) if part.get("session") else None
     return Place(

@@ -17,8 +17,8 @@ def read(path: str) -> frozenset[str]:
         raise SourceError(
             f"{path!r} can't be read: {problem.strerror}.", "Name a text file, one name a line."
         ) from None
-    told = (f" {line}".split(" #", 1)[0].strip() for line in lines)
-    return frozenset(name for line in told if line for name in (line, place(line)))
+    entries = (f" {line}".split(" #", 1)[0].strip() for line in lines)
+    return frozenset(name for line in entries if line for name in (line, place(line)))
 
 
 def place(spec: str) -> str:

@@ -57,12 +57,12 @@ def find(spec: str) -> Iterator[RawFile | Unreadable]:
     """The transcripts and metadata of every checkpoint, each blob once. SourceError when there is no checkpoint."""
     try:
         repository = _opened(spec)
-        found, damaged = _listed(repository, _chosen(repository))
+        files, damaged = _listed(repository, _chosen(repository))
     except objects.GitError as failed:
         raise SourceError(f"{spec!r} can't be read: {failed}.", "Try `git fsck` in that repository.") from None
-    if not found and not damaged:
+    if not files and not damaged:
         raise SourceError(f"{_shown(repository)} holds no checkpoint of a coding session.", _LOOKED_FOR)
-    return itertools.chain([repository.trouble] if repository.trouble else (), damaged, _files(repository, found))
+    return itertools.chain([repository.trouble] if repository.trouble else (), damaged, _files(repository, files))
 
 
 def read(files: list[RawFile], limit: int | None) -> Iterator[bytes | Unreadable]:
@@ -127,17 +127,17 @@ def _chosen(repository: Repository) -> list[tuple[str, str]]:
     ref = repository.ref
     if _OID.fullmatch(ref):
         return [(ref, ref)]
-    known = objects.refs(repository.git_dir)
+    refs = objects.refs(repository.git_dir)
     if not ref:
-        return sorted(((name, oid) for name, oid in known if checkpoints.layout(name)), key=_order)
+        return sorted(((name, oid) for name, oid in refs if checkpoints.layout(name)), key=_order)
     for prefix in ("", "refs/", "refs/heads/", "refs/remotes/", "refs/tags/"):
         wanted = f"{prefix}{ref}".rstrip("/")
-        named = [(name, oid) for name, oid in known if name == wanted or name.startswith(f"{wanted}/")]
+        named = [(name, oid) for name, oid in refs if name == wanted or name.startswith(f"{wanted}/")]
         if named:
             return named
     raise SourceError(
         f"{_shown(repository)} has no ref {ref!r}.",
-        f"It has {', '.join(sorted(name for name, _ in known)[:8]) or 'none'}{' …' if len(known) > 8 else ''}.",
+        f"It has {', '.join(sorted(name for name, _ in refs)[:8]) or 'none'}{' …' if len(refs) > 8 else ''}.",
     )
 
 
@@ -150,8 +150,8 @@ def _listed(repository: Repository, chosen: list[tuple[str, str]]) -> tuple[list
     """Every file that counts, chunks put together, and the folders that can't be read."""
     roots: list[tuple[str, Callable[[str], bool]]] = []
     for name, oid in chosen:
-        known = checkpoints.layout(name)
-        roots.append((oid, checkpoints.folders(known[0]) if known else checkpoints.any_layout))
+        layout = checkpoints.layout(name)
+        roots.append((oid, checkpoints.folders(layout[0]) if layout else checkpoints.any_layout))
     pieces: dict[tuple[int, str], list[tuple[Place, str]]] = {}
     damaged: list[Unreadable] = []
     for n, entries, lost in objects.walk(repository.git_dir, roots):
@@ -161,28 +161,28 @@ def _listed(repository: Repository, chosen: list[tuple[str, str]]) -> tuple[list
             placed = _place(chosen[n][0], entry.path)
             if placed is not None:
                 pieces.setdefault((n, placed.whole), []).append((placed, entry.oid))
-    found = []
+    files = []
     for n, whole in sorted(pieces):
         chunks = sorted(pieces[n, whole], key=lambda p: p[0].chunk)
-        found.append(_Found(chosen[n][0], chunks[0][0], tuple(oid for _, oid in chunks)))
-    return found, damaged
+        files.append(_Found(chosen[n][0], chunks[0][0], tuple(oid for _, oid in chunks)))
+    return files, damaged
 
 
 def _place(ref: str, path: str) -> Place | None:
-    known = checkpoints.layout(ref)
-    if known:
-        return checkpoints.place(known[0], path, known[1])
+    layout = checkpoints.layout(ref)
+    if layout:
+        return checkpoints.place(layout[0], path, layout[1])
     guesses = (checkpoints.place(name, path) for name in ("sharded", "shadow", "rooted"))
     return next((g for g in guesses if g is not None), None)
 
 
-def _files(repository: Repository, found: list[_Found]) -> Iterator[RawFile | Unreadable]:
-    sizes = objects.sizes(repository.git_dir, {oid for f in found for oid in f.oids})
-    sessions = _sessions(repository, found, sizes)
-    whole = [f.place for f in found if f.place.kind == "transcript" and all(oid in sizes for oid in f.oids)]
+def _files(repository: Repository, files: list[_Found]) -> Iterator[RawFile | Unreadable]:
+    sizes = objects.sizes(repository.git_dir, {oid for f in files for oid in f.oids})
+    sessions = _sessions(repository, files, sizes)
+    whole = [f.place for f in files if f.place.kind == "transcript" and all(oid in sizes for oid in f.oids)]
     full = {(place.checkpoint, place.n) for place in whole}
     seen: set[tuple[str, ...]] = set()
-    for file in found:
+    for file in files:
         place = file.place
         # The compact copy says nothing that the full transcript doesn't: listed only where that one can't be had.
         if file.oids in seen or (place.kind == "compact" and (place.checkpoint, place.n) in full):
@@ -205,9 +205,9 @@ def _files(repository: Repository, found: list[_Found]) -> Iterator[RawFile | Un
         )
 
 
-def _sessions(repository: Repository, found: list[_Found], sizes: dict[str, int]) -> dict[tuple[str, str], str]:
+def _sessions(repository: Repository, files: list[_Found], sizes: dict[str, int]) -> dict[tuple[str, str], str]:
     """The session id of each numbered folder of a checkpoint, as the metadata beside the transcript names it."""
-    metadata = [f for f in found if f.place.kind == "metadata" and f.oids[0] in sizes]
+    metadata = [f for f in files if f.place.kind == "metadata" and f.oids[0] in sizes]
     contents = objects.contents(repository.git_dir, [f.oids[0] for f in metadata])
     named: dict[tuple[str, str], str] = {}
     for file, content in zip(metadata, contents, strict=True):

@@ -38,14 +38,14 @@ def fetched(address: str, ref: str, spec: str) -> tuple[str, Unreadable | None]:
     """
     _check(address, ref)
     folder = _folder(address)
-    known = (folder / "HEAD").is_file()
+    is_cached = (folder / "HEAD").is_file()
     try:
-        if not known:
+        if not is_cached:
             folder.mkdir(parents=True, exist_ok=True)
             objects.run("init", "--quiet", "--bare", "--template=", "--", str(folder))
         _fetch(folder, address, ref)
     except GitError as failed:
-        if not known or not objects.refs(str(folder)):
+        if not is_cached or not objects.refs(str(folder)):
             raise SourceError(f"{address!r} can't be read: {failed}.", _HINT) from None
         return str(folder), Unreadable(f"git:{address}", spec, "fetch_failed")
     return str(folder), None
@@ -59,9 +59,9 @@ def fetched_whole(address: str) -> tuple[str, bool]:
     """
     _check(address, "")
     folder = _folder(f"{address} whole")
-    known = (folder / "HEAD").is_file()
+    is_cached = (folder / "HEAD").is_file()
     try:
-        if not known:
+        if not is_cached:
             folder.mkdir(parents=True, exist_ok=True)
             objects.run("init", "--quiet", "--bare", "--template=", "--", str(folder))
             objects.run(f"--git-dir={folder}", "config", "remote.origin.url", address)
@@ -73,7 +73,7 @@ def fetched_whole(address: str) -> tuple[str, bool]:
             protocols=":".join(_PROTOCOLS),
         )
     except GitError as failed:
-        if not known or not objects.refs(str(folder)):
+        if not is_cached or not objects.refs(str(folder)):
             raise SourceError(f"{address!r} can't be read: {failed}.", _HINT) from None
         return str(folder), False
     return str(folder), True
@@ -81,10 +81,10 @@ def fetched_whole(address: str) -> tuple[str, bool]:
 
 def owner_and_name(address: str) -> str | None:
     """`owner/name` of a repository's address; None when it names no host (a folder)."""
-    found = re.fullmatch(r"(?:https?|ssh|git)://[^/]+/(?:.*/)?([^/]+/[^/]+?)(?:\.git)?/*", address) or re.fullmatch(
+    match = re.fullmatch(r"(?:https?|ssh|git)://[^/]+/(?:.*/)?([^/]+/[^/]+?)(?:\.git)?/*", address) or re.fullmatch(
         r"[^/@]+@[^/:]+:(?:.*/)?([^/]+/[^/]+?)(?:\.git)?/*", address
     )
-    return found[1] if found else None
+    return match[1] if match else None
 
 
 _HINT = "Check the address and that `git ls-remote` can read it without asking for a password."

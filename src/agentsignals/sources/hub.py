@@ -51,10 +51,10 @@ def accepts(spec: str) -> bool:
 
 def asked(spec: str) -> Asked:
     """The parts of a specification. SourceError when it is none."""
-    found = _SPEC.fullmatch(spec)
-    if found is None or ".." in (found["revision"] or ""):
+    parts = _SPEC.fullmatch(spec)
+    if parts is None or ".." in (parts["revision"] or ""):
         raise SourceError(f"{spec!r} names no data set.", "Write hub:OWNER/NAME, hub:OWNER/NAME@REVISION#PATTERN.")
-    return Asked(spec, found["name"], found["revision"] or MAIN, found["pattern"])
+    return Asked(spec, parts["name"], parts["revision"] or MAIN, parts["pattern"])
 
 
 def find(spec: str) -> Iterator[RawFile | Unreadable]:
@@ -112,20 +112,20 @@ def _rows(wanted: Asked, listing: Listing, held: Held, table: Path) -> Iterator[
     from agentsignals.sources.parquet_rows import taken_out  # noqa: PLC0415  (pyarrow is loaded for tables only)
 
     try:
-        found = taken_out(table, hub_cache.rows(held.oid))
+        transcripts = taken_out(table, hub_cache.rows(held.oid))
     except (OSError, ValueError):
         yield Unreadable(_uri(wanted, held.path), wanted.spec, "bad_parquet")
         return
     except Exception as problem:  # noqa: BLE001  (kept by name and shown: the other files of the data set are listed)
         yield stumbled(_uri(wanted, held.path), wanted.spec, problem)
         return
-    if not found.rows and not found.lost:
-        reason = "empty_file" if found.has_column else "no_transcript_column"
+    if not transcripts.rows and not transcripts.lost:
+        reason = "empty_file" if transcripts.has_column else "no_transcript_column"
         yield Unreadable(_uri(wanted, held.path), wanted.spec, reason)
-    for lost in found.lost:
+    for lost in transcripts.lost:
         uri = f"{_uri(wanted, held.path)}#{lost.n}-{lost.n + lost.rows - 1}"
         yield Unreadable(uri, wanted.spec, lost.reason, f"{lost.rows:,} rows were not read")
-    for row in found.rows:
+    for row in transcripts.rows:
         yield _raw(wanted, listing, held, f"{held.oid}#{row.n}", row.bytes, f"#{row.n}", row.session_id)
 
 

@@ -76,13 +76,13 @@ def file(name: str, commit: str, held: Held) -> Path | None:
     """Where a file lies here; None when it was not fetched yet."""
     if not is_safe(held.path):
         return None
-    own = folder() / _repository(name)
-    here = own / "snapshots" / commit / held.path
+    repository = folder() / _repository(name)
+    here = repository / "snapshots" / commit / held.path
     if here.is_file():
         return here
     if not _OID.fullmatch(held.oid):
         return None
-    same = own / "blobs" / held.oid
+    same = repository / "blobs" / held.oid
     if same.is_file():
         return same
     return next((p for p in folder().glob(f"datasets--*/blobs/{held.oid}") if p.is_file()), None)

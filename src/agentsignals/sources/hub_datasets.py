@@ -98,8 +98,8 @@ def _failures() -> tuple[type[Exception], ...]:
 
 def is_offline() -> bool:
     """Whether the person told all Hub programs to stay off the network."""
-    told = os.environ.get("HF_HUB_OFFLINE") or os.environ.get("TRANSFORMERS_OFFLINE") or ""
-    return told.strip().upper() in ("1", "ON", "YES", "TRUE")
+    setting = os.environ.get("HF_HUB_OFFLINE") or os.environ.get("TRANSFORMERS_OFFLINE") or ""
+    return setting.strip().upper() in ("1", "ON", "YES", "TRUE")
 
 
 def listing(name: str, revision: str) -> tuple[Listing, bool]:
@@ -107,23 +107,23 @@ def listing(name: str, revision: str) -> tuple[Listing, bool]:
 
     When the Hub can't be asked, those of the last time serve. SourceError when there are none, or the Hub refuses.
     """
-    known = hub_cache.load(name, revision)
-    if known is not None and (is_offline() or hub_cache.is_commit(revision)):
-        return known, True
+    cached = hub_cache.load(name, revision)
+    if cached is not None and (is_offline() or hub_cache.is_commit(revision)):
+        return cached, True
     if is_offline():
         raise SourceError(f"{name!r} was never fetched, and HF_HUB_OFFLINE is set.", "Run once with a network.")
     api = _hub().HfApi(endpoint=_endpoint())
     try:
         commit = str(api.dataset_info(name, revision=revision, expand=["sha"]).sha)
-        found = [_held(f) for f in api.list_repo_tree(name, recursive=True, revision=commit, repo_type="dataset")]
+        files = [_held(f) for f in api.list_repo_tree(name, recursive=True, revision=commit, repo_type="dataset")]
     except _failures() as problem:
         refusal = _refusal(name, revision, problem)
         if refusal is not None:
             raise refusal from problem
-        if known is not None:
-            return known, False
-        raise SourceError(f"{name!r} can't be listed: {_said(problem)}.", _HINT) from problem
-    fresh = Listing(name, revision, commit, [f for f in found if f is not None])
+        if cached is not None:
+            return cached, False
+        raise SourceError(f"{name!r} can't be listed: {_first_line(problem)}.", _HINT) from problem
+    fresh = Listing(name, revision, commit, [f for f in files if f is not None])
     try:
         hub_cache.save(fresh)
     except OSError as problem:
@@ -166,7 +166,7 @@ def listed(tags: list[str], words: str | None = None, owner: str | None = None) 
         for info in api.list_datasets(filter=tags, search=words, author=owner, sort="downloads", expand=_EXPANDED):
             yield _data_set(info)
     except _failures() as problem:
-        raise SourceError(f"The Hub can't be searched: {_said(problem)}.", _HINT) from problem
+        raise SourceError(f"The Hub can't be searched: {_first_line(problem)}.", _HINT) from problem
 
 
 _HINT = "Check the network, and HF_ENDPOINT if you set it."
@@ -230,7 +230,7 @@ def _status(problem: BaseException | None) -> int | None:
     return None
 
 
-def _said(problem: Exception) -> str:
+def _first_line(problem: Exception) -> str:
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
-    told = lines[0] if lines else type(problem).__name__
-    return "".join(c if c.isprintable() else " " for c in told)[:200].rstrip(".")
+    first_line = lines[0] if lines else type(problem).__name__
+    return "".join(c if c.isprintable() else " " for c in first_line)[:200].rstrip(".")

@@ -43,7 +43,7 @@ def find(spec: str) -> Iterator[RawFile | Unreadable]:
         if os.path.isdir(root):
             yield from _walk(os.path.abspath(root), sound(spec))
         elif os.path.lexists(root):
-            yield _found(os.path.abspath(root), sound(spec))
+            yield _file(os.path.abspath(root), sound(spec))
 
 
 def found_homes() -> dict[str, list[Path]]:
@@ -62,9 +62,9 @@ def _walk(root: str, spec: str) -> Iterator[RawFile | Unreadable]:
     while left:
         path, is_folder = left.pop()
         if not is_folder:
-            found = _found(path, spec)
-            if not (isinstance(found, Unreadable) and found.reason == "linked_folder" and _inside(path, root)):
-                yield found
+            file = _file(path, spec)
+            if not (isinstance(file, Unreadable) and file.reason == "linked_folder" and _inside(path, root)):
+                yield file
             continue
         try:
             with os.scandir(path) as entries:
@@ -91,7 +91,7 @@ def _inside(link: str, root: str) -> bool:
     return os.path.realpath(link).startswith(os.path.realpath(root) + os.sep)
 
 
-def _found(path: str, spec: str) -> RawFile | Unreadable:
+def _file(path: str, spec: str) -> RawFile | Unreadable:
     """A file by what it is: pipes, sockets and devices are never opened, they may wait or give bytes for ever."""
     try:
         seen = os.stat(path)

@@ -109,13 +109,13 @@ def _written(table: Path, folder: Path) -> Transcripts:
         layout, lost = _layout(file)
         if layout is None:
             return Transcripts(lost=lost)
-        found = Transcripts(has_column=True)
+        transcripts = Transcripts(has_column=True)
         for row in _rows(file, layout, folder):
             if isinstance(row, Lost):
-                found.lost.append(row)
+                transcripts.lost.append(row)
             else:
-                found.rows.append(row)
-        return found
+                transcripts.rows.append(row)
+        return transcripts
 
 
 def _rows(file: pq.ParquetFile, layout: Layout, folder: Path) -> Iterator[Row | Lost]:
@@ -189,7 +189,7 @@ def _layout_of(head: pa.RecordBatch) -> Layout | None:
     if best is None:
         return None
     strings = [f.name for f in head.schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
-    named = {k: next((n for n in known if n in strings and n != best[1]), None) for k, known in _NAMED.items()}
+    named = {k: next((n for n in names if n in strings and n != best[1]), None) for k, names in _NAMED.items()}
     return Layout(best[1], best[2], named["session_id"], named["harness"], named["model"])
 
 
@@ -207,10 +207,10 @@ def _is_records(value: Any) -> bool:
     text = _as_text(value) if isinstance(value, str | bytes) else ""
     first = text.lstrip("\ufeff \t\r\n").split("\n", 1)[0].strip()
     try:
-        found = json.loads(first)
+        parsed = json.loads(first)
     except (ValueError, RecursionError):
         return first == "{" and text.rstrip().endswith("}")
-    return isinstance(found, dict) and any(k in found for k in _SAYS_WHAT)
+    return isinstance(parsed, dict) and any(k in parsed for k in _SAYS_WHAT)
 
 
 _SAYS_WHAT = ("type", "role", "steps", "messages", "trajectory", "schema_version", "sessionId", "info")
@@ -225,8 +225,8 @@ def _messages(value: Any) -> list[dict[str, Any]]:
             return []
     if not isinstance(value, list) or not value:
         return []
-    found = [_object(v) for v in value]
-    return [m for m in found if m] if all(any(r in m for r in _ROLES) for m in found) else []
+    messages = [_object(v) for v in value]
+    return [m for m in messages if m] if all(any(r in m for r in _ROLES) for m in messages) else []
 
 
 def _object(value: Any) -> dict[str, Any]:
@@ -245,8 +245,8 @@ def _text(row: dict[str, Any], layout: Layout, n: int) -> str:
         return ""
     if layout.kind == "text":
         return _as_text(value)
-    said = _messages(value)
-    if not said:
+    messages = _messages(value)
+    if not messages:
         return ""
     header = {
         "type": "session",
@@ -254,49 +254,49 @@ def _text(row: dict[str, Any], layout: Layout, n: int) -> str:
         "id": _id(row, layout),
     }
     model = _word(row.get(layout.model or ""))
-    lines = [_known(header), *({"type": "message", "message": _message(m, model)} for m in said)]
+    lines = [_without_nones(header), *({"type": "message", "message": _message(m, model)} for m in messages)]
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
 
 
 _SAME_ROLE = {"human": "user", "gpt": "assistant", "function": "tool", "observation": "tool", "developer": "system"}
 
 
-def _message(found: dict[str, Any], model: str | None) -> dict[str, Any]:
-    role = str(next((found[r] for r in _ROLES if found.get(r)), ""))
+def _message(message: dict[str, Any], model: str | None) -> dict[str, Any]:
+    role = str(next((message[r] for r in _ROLES if message.get(r)), ""))
     role = _SAME_ROLE.get(role, role)
-    words = next((found[w] for w in _WORDS if found.get(w)), "")
-    calls = [_call(c) for c in found.get("tool_calls") or found.get("toolCalls") or () if isinstance(c, dict)]
-    return _known(
+    words = next((message[w] for w in _WORDS if message.get(w)), "")
+    calls = [_call(c) for c in message.get("tool_calls") or message.get("toolCalls") or () if isinstance(c, dict)]
+    return _without_nones(
         {
             "role": role,
             "content": words if isinstance(words, str | list) else json.dumps(words, ensure_ascii=False),
-            "reasoningContent": _word(found.get("reasoning_content") or found.get("reasoningContent")),
+            "reasoningContent": _word(message.get("reasoning_content") or message.get("reasoningContent")),
             "toolCalls": calls or None,
-            "toolCallId": _word(found.get("tool_call_id") or found.get("toolCallId")),
-            "timestamp": found.get("timestamp"),
-            "model": (_word(found.get("model")) or model) if role == "assistant" else None,
+            "toolCallId": _word(message.get("tool_call_id") or message.get("toolCallId")),
+            "timestamp": message.get("timestamp"),
+            "model": (_word(message.get("model")) or model) if role == "assistant" else None,
         }
     )
 
 
-def _call(found: dict[str, Any]) -> dict[str, Any]:
-    given = found.get("function")
-    function = given if isinstance(given, dict) else found
+def _call(call: dict[str, Any]) -> dict[str, Any]:
+    nested = call.get("function")
+    function = nested if isinstance(nested, dict) else call
     arguments = function.get("arguments")
-    told = arguments if isinstance(arguments, str) else json.dumps(arguments or {}, ensure_ascii=False)
+    encoded = arguments if isinstance(arguments, str) else json.dumps(arguments or {}, ensure_ascii=False)
     return {
-        "id": _word(found.get("id")) or "",
-        "function": {"name": str(function.get("name") or ""), "arguments": told},
+        "id": _word(call.get("id")) or "",
+        "function": {"name": str(function.get("name") or ""), "arguments": encoded},
     }
 
 
-def _known(found: dict[str, Any]) -> dict[str, Any]:
-    return {k: v for k, v in found.items() if v is not None}
+def _without_nones(values: dict[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in values.items() if v is not None}
 
 
 def _id(row: dict[str, Any], layout: Layout) -> str | None:
-    found = _word(row.get(layout.session_id or ""))
-    return found if found is not None and len(found) >= _SHORTEST_ID else None
+    session_id = _word(row.get(layout.session_id or ""))
+    return session_id if session_id is not None and len(session_id) >= _SHORTEST_ID else None
 
 
 def _word(value: Any) -> str | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from agentsignals.errors import StoreError, UnknownSession
 from agentsignals.store import files as disk
-from agentsignals.store import labels, lock, parts
+from agentsignals.store import label_files, lock, parts
 from agentsignals.store import manifest as index
 from agentsignals.store.damage import FOLDER, damage, in_words
 from agentsignals.store.files import Part
@@ -135,15 +135,15 @@ class Store:
 
     def files(self, table: str) -> list[Path]:
         """The files of a table of sessions that can be read."""
-        known = self.manifest
-        found = [
+        manifest = self.manifest
+        paths = [
             self.folder / FOLDER / name / f"{table}.parquet"
             for name in self.whole(table)
-            if table in known.shards[name].tables
+            if table in manifest.shards[name].tables
         ]
-        if known.across is not None and table == "signals":
-            found += self.sound([self.folder / known.across.file])
-        return found + (self.sound(labels.files(self.folder)) if table == "labels" else [])
+        if manifest.across is not None and table == "signals":
+            paths += self.sound([self.folder / manifest.across.file])
+        return paths + (self.sound(label_files.files(self.folder)) if table == "labels" else [])
 
     def sound(self, paths: list[Path]) -> list[Path]:
         """Files beside the shards without those of which something showed that they are damaged."""
@@ -223,8 +223,8 @@ class Store:
         from agentsignals.store.shards import read_sessions  # noqa: PLC0415  (pyarrow is loaded when asked)
 
         self.refresh()
-        known, whole = self.manifest.sessions, set(self.whole())
-        for shard in sorted({known[i].shard for i in ids if i in known} & whole):
+        entries, whole = self.manifest.sessions, set(self.whole())
+        for shard in sorted({entries[i].shard for i in ids if i in entries} & whole):
             try:
                 sessions = read_sessions(self.folder, shard)
             except StoreError:  # what only reading it shows
@@ -235,10 +235,10 @@ class Store:
 
     def resolve(self, session_id: str) -> str:
         """The full id of a session named by it, or by a unique beginning of it."""
-        known = self.manifest.sessions
-        if session_id in known:
+        sessions = self.manifest.sessions
+        if session_id in sessions:
             return session_id
-        near = [s for s in known if s.startswith(session_id)] if session_id else []
+        near = [s for s in sessions if s.startswith(session_id)] if session_id else []
         if len(near) == 1:
             return near[0]
         if near:
@@ -251,7 +251,7 @@ class Store:
 
     def artifact_paths(self, ids: set[str]) -> dict[str, str]:
         """The path of each artifact of these ids."""
-        return {found: uri for uri in self.manifest.files if (found := artifact_id(uri)) in ids}
+        return {wanted_id: uri for uri in self.manifest.files if (wanted_id := artifact_id(uri)) in ids}
 
     # -- writing -------------------------------------------------------------------------------------------------
 
@@ -267,14 +267,14 @@ class Store:
         self, name: str, entry: ShardEntry, sessions: dict[str, SessionEntry], files: dict[str, FileEntry]
     ) -> None:
         """Takes in a shard just written; the sessions and files it holds anew leave the shards that held them."""
-        known = self.manifest
+        manifest = self.manifest
         families = {e.family for e in sessions.values()} | {e.family for e in files.values()}
-        families |= {known.files[u].family for u in files if u in known.files and known.files[u].family}
-        self._drop({s for s, e in known.sessions.items() if s in sessions or e.family in families}, set(files), name)
-        known.shards[name] = entry
-        known.sessions.update(sessions)
-        known.files.update(files)
-        known.history_of = ""
+        families |= {manifest.files[u].family for u in files if u in manifest.files and manifest.files[u].family}
+        self._drop({s for s, e in manifest.sessions.items() if s in sessions or e.family in families}, set(files), name)
+        manifest.shards[name] = entry
+        manifest.sessions.update(sessions)
+        manifest.files.update(files)
+        manifest.history_of = ""
         self.save()
 
     def held(self) -> dict[str, list[SessionEntry | FileEntry]]:
@@ -292,8 +292,8 @@ class Store:
         entry = self.manifest.shards.pop(name)
         entry.tables = tables
         self.manifest.shards[new_name] = entry
-        for one in held:
-            one.shard = new_name
+        for member in held:
+            member.shard = new_name
         self._retired.append(name)
 
     def next_name(self, of: str) -> str:
@@ -303,34 +303,34 @@ class Store:
 
     def fingerprint(self, across: dict[str, int]) -> str:
         """Names the state of all shards, of the signals in them, and of those across sessions (path to version)."""
-        told = [f"{n}:{sorted(s.signals.items())}" for n, s in sorted(self.manifest.shards.items())]
-        told.append(f"{sorted(across.items())}|{sorted(self._broken)}")
-        return hashlib.blake2b("|".join(told).encode(), digest_size=12).hexdigest()
+        state = [f"{n}:{sorted(s.signals.items())}" for n, s in sorted(self.manifest.shards.items())]
+        state.append(f"{sorted(across.items())}|{sorted(self._broken)}")
+        return hashlib.blake2b("|".join(state).encode(), digest_size=12).hexdigest()
 
     def _drop(self, sessions: set[str], uris: set[str], keep: str) -> None:
         """Writes the shards that hold these sessions or files again without them; the shard `keep` is left alone."""
         from agentsignals.store import shards  # noqa: PLC0415  (pyarrow is loaded when something is written)
 
-        known = self.manifest
-        holding = {known.sessions[s].shard for s in sessions}
-        holding |= {known.files[u].shard for u in uris if u in known.files and known.files[u].shard}
+        manifest = self.manifest
+        holding = {manifest.sessions[s].shard for s in sessions}
+        holding |= {manifest.files[u].shard for u in uris if u in manifest.files and manifest.files[u].shard}
         for shard in sorted(holding - {keep}):
-            inside = {s for s, e in known.sessions.items() if e.shard == shard}
-            files = {u for u, f in known.files.items() if f.shard == shard}
+            inside = {s for s, e in manifest.sessions.items() if e.shard == shard}
+            files = {u for u, f in manifest.files.items() if f.shard == shard}
             for session_id in inside & sessions:
-                del known.sessions[session_id]
-            if shard not in known.shards:
+                del manifest.sessions[session_id]
+            if shard not in manifest.shards:
                 continue
             if not (inside - sessions or files - uris):
-                del known.shards[shard]
+                del manifest.shards[shard]
                 self._retired.append(shard)
                 continue
             gone = "|".join([shard, *sorted(inside & sessions), *sorted(files & uris)])
             name = self.next_name(hashlib.blake2b(gone.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest())
             artifacts = {artifact_id(u) for u in files & uris}
-            held, is_emptied = known.shards[shard].tables, inside <= sessions
+            held, is_emptied = manifest.shards[shard].tables, inside <= sessions
             tables = shards.without(self.folder, shard, name, held, inside & sessions, artifacts, is_emptied)
-            left = [known.sessions[s] for s in inside - sessions], [known.files[u] for u in files - uris]
+            left = [manifest.sessions[s] for s in inside - sessions], [manifest.files[u] for u in files - uris]
             self.put_in_place(shard, name, [*left[0], *left[1]], tables)
 
     def sweep(self) -> None:
@@ -363,7 +363,7 @@ class Store:
         from agentsignals.store.shards import DRAFT  # noqa: PLC0415  (pyarrow is loaded when asked)
 
         named = self.manifest.shards
-        found = [
+        strays = [
             p
             for p in disk.listed(self.folder / FOLDER)
             if p.name not in named and not p.name.startswith(DRAFT) and not disk.holds(p, RETIRED)
@@ -371,8 +371,8 @@ class Store:
         for name, entry in named.items():
             with suppress(OSError):  # a shard that can't be listed is damaged, which is said elsewhere
                 inside = (self.folder / FOLDER / name).iterdir()
-                found += [p for p in inside if p.name not in {f"{t}.parquet" for t in entry.tables} | {RETIRED}]
-        return sorted([*found, *parts.load(self.folder).strays()])
+                strays += [p for p in inside if p.name not in {f"{t}.parquet" for t in entry.tables} | {RETIRED}]
+        return sorted([*strays, *parts.load(self.folder).strays()])
 
     def _is_known(self, shard: Path) -> bool:
         """Whether all sessions of a shard that the index doesn't name are in the store."""

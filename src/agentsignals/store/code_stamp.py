@@ -34,13 +34,13 @@ def _installed() -> Iterator[str]:
 
 
 def _files(folder: str) -> list[str]:
-    found: list[str] = []
+    stamps: list[str] = []
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir():
                 if entry.name != "__pycache__":
-                    found += _files(entry.path)
+                    stamps += _files(entry.path)
             else:
                 seen = entry.stat()
-                found.append(f"{entry.path}:{seen.st_size}:{seen.st_mtime_ns}")
-    return found
+                stamps.append(f"{entry.path}:{seen.st_size}:{seen.st_mtime_ns}")
+    return stamps

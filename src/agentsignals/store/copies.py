@@ -42,11 +42,11 @@ def write_tables(store: Store, folder: Path, ids: set[str], mask: Mask | None = 
         counted[name] = 0
         with pq.ParquetWriter(folder / f"{name}.parquet", schema, compression="zstd") as writer:
             for table in _parts(store, name, schema):
-                found = table if whole else _chosen(table, wanted, kept)
-                found = masked(found, mask) if mask else found
-                counted[name] += found.num_rows
-                if found.num_rows:
-                    writer.write_table(found)
+                rows = table if whole else _chosen(table, wanted, kept)
+                rows = masked(rows, mask) if mask else rows
+                counted[name] += rows.num_rows
+                if rows.num_rows:
+                    writer.write_table(rows)
     return counted
 
 
@@ -80,14 +80,14 @@ def _as(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 def _artifacts(store: Store, wanted: pa.Array) -> pa.Array:
     """The artifacts that events of these sessions came from."""
-    found: set[str] = set()
+    ids: set[str] = set()
     for path in store.files("events"):
         table = _read(store, path, ["session_id", "artifact_id"])
         if table is None:
             continue
         chosen = table.filter(pc.is_in(table.column("session_id"), wanted))
-        found.update(chosen.column("artifact_id").unique().to_pylist())
-    return pa.array(sorted(i for i in found if i is not None), pa.string())
+        ids.update(chosen.column("artifact_id").unique().to_pylist())
+    return pa.array(sorted(i for i in ids if i is not None), pa.string())
 
 
 def _chosen(table: pa.Table, wanted: pa.Array, artifacts: pa.Array | None) -> pa.Table:

@@ -39,15 +39,15 @@ def damage(root: Path, manifest: Manifest, thorough: bool = False) -> list[Damag
     return [*broken, *parts.load(root).damage(thorough=thorough)]
 
 
-def in_words(found: list[Damage], manifest: Manifest) -> list[str]:
+def in_words(damages: list[Damage], manifest: Manifest) -> list[str]:
     """A line for each damaged part; a shard of which nothing is left is one."""
     by_shard: dict[str, list[Damage]] = {}
     lines = []
-    for one in found:
-        if one.shard:
-            by_shard.setdefault(one.shard, []).append(one)
+    for damage in damages:
+        if damage.shard:
+            by_shard.setdefault(damage.shard, []).append(damage)
         else:
-            lines.append(str(one))
+            lines.append(str(damage))
     counted = Counter(entry.shard for entry in manifest.sessions.values())
     for name, those in by_shard.items():
         if len(those) == len(manifest.shards[name].tables) and len({d.what for d in those}) == 1:

@@ -92,12 +92,12 @@ def what_is_wrong(path: str, part: Part, thorough: bool = False) -> str:
     also where length and time are the same.
     """
     try:
-        found = os.stat(path)  # noqa: PTH116  (thousands at an opening: no object for each)
-        if found.st_size != part.bytes and part.digest:
-            return f"has {found.st_size:,} of {part.bytes:,} bytes" if found.st_size else "is empty"
+        status = os.stat(path)  # noqa: PTH116  (thousands at an opening: no object for each)
+        if status.st_size != part.bytes and part.digest:
+            return f"has {status.st_size:,} of {part.bytes:,} bytes" if status.st_size else "is empty"
         if not os.access(path, os.R_OK):
             return "can't be read: permission denied"
-        if thorough or found.st_mtime_ns != part.stamp:
+        if thorough or status.st_mtime_ns != part.stamp:
             return "" if _digest_of(path) == part.digest else "holds something else than was written"
     except FileNotFoundError:
         return "is gone"

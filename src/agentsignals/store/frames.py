@@ -66,10 +66,10 @@ def content(store: Store, context: str | None = None) -> pl.DataFrame:
 
 def user_messages(store: Store, context: str | None = None) -> pl.DataFrame:
     """One row a human turn, in the columns of agent-traces's data set; see `Store.user_messages`."""
-    found = _frame(store, _USER_MESSAGES, context)
-    makers = {name: maker(name) for name in found["model"].unique() if name is not None}
-    provider = pl.Series("provider", [makers.get(name) for name in found["model"]], pl.String)
-    return found.insert_column(found.columns.index("model") + 1, provider)
+    messages = _frame(store, _USER_MESSAGES, context)
+    makers = {name: maker(name) for name in messages["model"].unique() if name is not None}
+    provider = pl.Series("provider", [makers.get(name) for name in messages["model"]], pl.String)
+    return messages.insert_column(messages.columns.index("model") + 1, provider)
 
 
 def _frame(store: Store, query: str, context: str | None) -> pl.DataFrame:

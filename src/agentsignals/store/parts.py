@@ -202,9 +202,9 @@ def _as_it_is(root: Path, path: Path) -> Part:
 
 def _on_disk(root: Path, folder: Path | None = None) -> Iterator[tuple[str, Path]]:
     """The Parquet files there are, with the name of the part that each is or was."""
-    found = (
+    paths = (
         folder.glob("*.parquet") if folder is not None else (p for f in FOLDERS for p in (root / f).rglob("*.parquet"))
     )
-    for path in sorted(found):
+    for path in sorted(paths):
         if named := _NUMBERED.fullmatch(path.name):
             yield f"{path.parent.relative_to(root).as_posix()}/{named['key']}", path

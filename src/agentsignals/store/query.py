@@ -204,9 +204,9 @@ def ask(
     QueryError when DuckDB can't answer: a file it reads may be gone.
     """
     try:
-        found = connection.cursor().execute(query, dict(values) if values else None)
-        names = [column[0] for column in found.description or ()]
-        return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+        answer = connection.cursor().execute(query, dict(values) if values else None)
+        names = [column[0] for column in answer.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
     except duckdb.Error as problem:
         raise QueryError(f"DuckDB can't answer: {problem}", "The store may have changed; ask again.") from problem
 
@@ -255,22 +255,22 @@ def _wide(level: str, keys: str) -> str:
     return f"SELECT {keys}{', ' if columns else ''}{columns} FROM signals WHERE level = '{level}' GROUP BY {keys}"  # noqa: S608
 
 
-def _column(one: Signal) -> str:
-    path = one.path.replace("'", "''")
+def _column(signal: Signal) -> str:
+    path = signal.path.replace("'", "''")
     raw = f"max(value) FILTER (signal = '{path}')"
-    kind = _TYPES.get(one.type)
+    kind = _TYPES.get(signal.type)
     if kind == "VARCHAR":
         raw = f"json_extract_string({raw}, '$')"
     elif kind:
         raw = f"TRY_CAST({raw} AS {kind})"
-    return f"{raw} AS {_name(one.path)}"
+    return f"{raw} AS {_name(signal.path)}"
 
 
 def _duck(kind: Any) -> str:
-    told = str(kind)
-    if told.startswith("list<"):
+    name = str(kind)
+    if name.startswith("list<"):
         return "VARCHAR[]"
-    return {"int64": "BIGINT", "double": "DOUBLE", "bool": "BOOLEAN", "timestamp[us]": "TIMESTAMP"}.get(told, "VARCHAR")
+    return {"int64": "BIGINT", "double": "DOUBLE", "bool": "BOOLEAN", "timestamp[us]": "TIMESTAMP"}.get(name, "VARCHAR")
 
 
 def _list(paths: list[str]) -> str:

@@ -46,7 +46,7 @@ def rebuilt(root: Path, write: bool) -> Manifest:
                 )
     values = [(p, int(p.suffixes[0][1:])) for p in root.glob("signals.*.parquet") if p.suffixes[0][1:].isdigit()]
     if values:
-        path, number = max(values, key=lambda one: one[1])
+        path, number = max(values, key=lambda pair: pair[1])
         made.across, made.run = _mark(path, path.name), max(made.run, number)
     return made
 

@@ -64,15 +64,15 @@ def _tree(connection: duckdb.DuckDBPyConnection, query: str) -> list[Any] | None
     """The statements as DuckDB parses them; None when one is no SELECT."""
     try:
         row = connection.cursor().execute("SELECT json_serialize_sql(?)", [query]).fetchone()
-        found = msgspec.json.decode(row[0]) if row else {}
+        parsed = msgspec.json.decode(row[0]) if row else {}
     except (RecursionError, msgspec.DecodeError) as problem:
         raise QueryError(f"The query can't be read: {problem}.", _HINT) from problem
-    if not found.get("error"):
-        statements: list[Any] = found["statements"]
+    if not parsed.get("error"):
+        statements: list[Any] = parsed["statements"]
         return statements
-    if found.get("error_type") == "not implemented":
+    if parsed.get("error_type") == "not implemented":
         return None
-    raise QueryError(f"DuckDB refuses the query: {found.get('error_message')}", _HINT)
+    raise QueryError(f"DuckDB refuses the query: {parsed.get('error_message')}", _HINT)
 
 
 def _check(tree: list[Any], tables: Collection[str] | None) -> None:

@@ -19,7 +19,7 @@ from msgspec import Struct
 from agentsignals.catalog import Result
 from agentsignals.model import Absent, Checkpoint, Edit, Event, Label, Session, Step, ToolCall, Turn
 from agentsignals.model.attempt import Attempt
-from agentsignals.store import files, labels, table_files, tables
+from agentsignals.store import files, label_files, table_files, tables
 from agentsignals.store.files import Part
 from agentsignals.store.tables import AttemptRow, SignalRow
 
@@ -144,10 +144,10 @@ def read_sessions(root: Path, name: str, only: str | None = None) -> Iterator[Se
             session_id = row.pop("session_id")
             by_session.setdefault(session_id, []).append(_converted(row, struct, path))
         rows[table.name] = by_session
-    known = table_files.read(folder / "attempts.parquet", ["session_id", "facts"], where).to_pylist()
-    attempts = {r["session_id"]: msgspec.json.decode(r["facts"], type=Attempt) for r in known}
+    facts = table_files.read(folder / "attempts.parquet", ["session_id", "facts"], where).to_pylist()
+    attempts = {r["session_id"]: msgspec.json.decode(r["facts"], type=Attempt) for r in facts}
     heads = list(table_files.rows(folder / "sessions.parquet", where=where))
-    return _sessions(heads, rows, attempts, labels.read(root, only))
+    return _sessions(heads, rows, attempts, label_files.read(root, only))
 
 
 def _sessions(
@@ -160,9 +160,9 @@ def _sessions(
     for row in heads:
         session_id = row["session_id"]
         facts: dict[str, Any] = {k: v for k, v in row.items() if k in header and v is not None}
-        own = {t: by.get(session_id, []) for t, by in rows.items()}
-        own["labels"] += made_here.get(session_id, [])
-        yield Session(**facts | own | {"attempt": attempts.get(session_id)})
+        parts = {t: by.get(session_id, []) for t, by in rows.items()}
+        parts["labels"] += made_here.get(session_id, [])
+        yield Session(**facts | parts | {"attempt": attempts.get(session_id)})
 
 
 def _converted(row: dict[str, Any], struct: Any, path: Path) -> Any:
@@ -193,8 +193,8 @@ def signal_rows(session: Session | None, results: list[Result]) -> list[SignalRo
     session_id = session.session_id if session is not None else None
     rows: list[SignalRow] = []
     for result in results:
-        one, value = result.signal, result.value
-        level = whole if one.level in _OF_A_SESSION else one.level
+        signal, value = result.signal, result.value
+        level = whole if signal.level in _OF_A_SESSION else signal.level
         absent = type(value) is Absent
         rows.append(
             SignalRow(
@@ -203,12 +203,12 @@ def signal_rows(session: Session | None, results: list[Result]) -> list[SignalRo
                 trial_id=trial_id,
                 attempt_index=index,
                 turn=result.turn,
-                signal=one.path,
+                signal=signal.path,
                 value=None if absent else encode(value).decode(),
                 number=float(value) if type(value) in _NUMBERS else None,
                 absent=value.reason if absent else None,
                 absent_detail=(value.detail or None) if absent else None,
-                version=one.version,
+                version=signal.version,
                 detail=encode(result.detail).decode() if result.detail else None,
             )
         )
@@ -222,7 +222,7 @@ def attempt_rows(session: Session, results: list[Result]) -> list[AttemptRow]:
         return []
     values = {r.signal.name: r.value for r in results if r.turn is None and type(r.value) is not Absent}
     cap = values.get("attempt1_tool_cap" if attempt.attempt_index == 0 else "retry_tool_cap")
-    known: dict[str, Any] = {
+    columns: dict[str, Any] = {
         **values,
         "effective_tool_cap": cap,
         "session_id": session.session_id,
@@ -234,7 +234,7 @@ def attempt_rows(session: Session, results: list[Result]) -> list[AttemptRow]:
         "harness_cost_usd": attempt.cost_usd,
     }
     row: dict[str, Any] = {
-        n: known[n] if n in known else getattr(attempt, n, None) for n in AttemptRow.__struct_fields__
+        n: columns[n] if n in columns else getattr(attempt, n, None) for n in AttemptRow.__struct_fields__
     }
     return [AttemptRow(**row)]
 

@@ -273,8 +273,8 @@ def totals(session: Session) -> dict[str, Any]:
 
 
 def _sum(values: Iterable[int | None]) -> int | None:
-    known = [v for v in values if v is not None]
-    return sum(known) if known else None
+    counts = [v for v in values if v is not None]
+    return sum(counts) if counts else None
 
 
 _COUNTED = (
@@ -347,9 +347,9 @@ def table_of(table: Table, sessions: list[Session]) -> pa.Table:
     rows: list[Any] = []
     ids: list[str] = []
     for session in sessions:
-        own = take(session)
-        rows += own
-        ids += [session.session_id] * len(own)
+        session_rows = take(session)
+        rows += session_rows
+        ids += [session.session_id] * len(session_rows)
     return _filled(table.schema, [ids, *_transposed(rows, len(table.schema) - 1)])
 
 

@@ -19,7 +19,7 @@ _OUTCOMES = {
 }
 _EVIDENCE = {"git": "Git", "text": "words", "reopen": "next session", "none": "none"}
 """Git: a commit or a reset; words: what the person said last; next session: the task was begun again."""
-_KNOWN = f"FROM signals WHERE signal = '{_OUTCOME}' AND absent IS NULL"
+_PRESENT = f"FROM signals WHERE signal = '{_OUTCOME}' AND absent IS NULL"
 _OF = "sessions with an outcome"
 
 
@@ -68,7 +68,7 @@ def _findings(judged: list[tuple[str, str]], n: int) -> list[Finding]:
             _OF,
             note,
             unit="share of sessions",
-            sql=f"SELECT avg(CAST({where} AS INT)) {_KNOWN}",
+            sql=f"SELECT avg(CAST({where} AS INT)) {_PRESENT}",
             signals=(_OUTCOME,),
         )
         for name, title, k, where, note in asked

@@ -21,8 +21,8 @@ from agentsignals.labels.task import mark
 from agentsignals.model import Absent, Label
 from agentsignals.stats.estimates import SEED
 from agentsignals.stats.grouping import INSTALL, MISSING, NOISE, naming_words, words_of
-from agentsignals.store import Store, labels
-from agentsignals.store.labels import LabelRow
+from agentsignals.store import Store, label_files
+from agentsignals.store.label_files import LabelRow
 from agentsignals.topics.clusters import Clusters, clustered
 from agentsignals.topics.naming import Named, Naming
 from agentsignals.topics.prompts import kept_prompts
@@ -100,7 +100,7 @@ def label_topics(  # noqa: PLR0913  (what a person can say at the command line)
             summary.naming = naming.usage
             _name(naming, summary, kept.prompts, made)
     finally:  # a server that gives up takes the names, not the topics
-        summary.file = str(labels.write(store.folder, TASK, LABELLER, _rows(summary, kept.prompts, made)))
+        summary.file = str(label_files.write(store.folder, TASK, LABELLER, _rows(summary, kept.prompts, made)))
     return summary
 
 

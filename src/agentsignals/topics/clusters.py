@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from agentsignals.embedding import NONE, is_model, parsed
 from agentsignals.embedding.vectors import Dense
-from agentsignals.ingest.vectors import vectors_of
+from agentsignals.ingest.store_vectors import vectors_of
 from agentsignals.model import Absent
 from agentsignals.stats.density import MISSING, dense_groups
 from agentsignals.stats.grouping import NOISE, point_groups, settled, text_points

@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import NamedTuple
 
 _OF_REPORT = {"page.css": "text/css", "page.js": "text/javascript", "live.js": "text/javascript"}
-_OWN = {"ui.css": "text/css"}
+_OF_PAGE = {"ui.css": "text/css"}
 _LIBRARY = "vega.js"
 FOLDER = "/static/"
 
@@ -22,15 +22,15 @@ class Asset(NamedTuple):
 def asset(path: str) -> Asset | None:
     """The file of that address; None when it is none of ours."""
     name = path.removeprefix(FOLDER)
-    names = {*_OF_REPORT, *_OWN, _LIBRARY}
+    names = {*_OF_REPORT, *_OF_PAGE, _LIBRARY}
     return _asset(name) if path.startswith(FOLDER) and name in names else None
 
 
 @cache
 def _asset(name: str) -> Asset:
     if name == _LIBRARY:
-        from agentsignals.report.charts import library  # noqa: PLC0415  (packing it takes a second)
+        from agentsignals.report.chart_svg import library  # noqa: PLC0415  (packing it takes a second)
 
         return Asset(library().encode(), "text/javascript")
-    package, kinds = ("agentsignals.report", _OF_REPORT) if name in _OF_REPORT else ("agentsignals.ui", _OWN)
+    package, kinds = ("agentsignals.report", _OF_REPORT) if name in _OF_REPORT else ("agentsignals.ui", _OF_PAGE)
     return Asset(files(package).joinpath(name).read_bytes(), kinds[name])

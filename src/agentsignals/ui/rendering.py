@@ -10,7 +10,7 @@ from typing import Any
 import jinja2
 
 from agentsignals.analysis.figures import MISSING, formatted
-from agentsignals.report import words as report_words
+from agentsignals.report import phrases as report_words
 from agentsignals.ui import words
 from agentsignals.ui.page import Page, address
 from agentsignals.words.text import visible

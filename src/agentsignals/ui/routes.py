@@ -35,11 +35,11 @@ def page_of(reading: Reading, path: str, query: Query) -> Page:
     for pattern, where in ROUTES.items():
         if len(pattern) == len(parts) and all(p in ("*", part) for p, part in zip(pattern, parts, strict=True)):
             named = [part for p, part in zip(pattern, parts, strict=True) if p == "*"]
-            return _function(where)(reading, query, *named)
+            return _page_function(where)(reading, query, *named)
     raise NotFound(f"There is no page {path[:200]}.", "The pages there are stand above.")
 
 
-def _function(where: str) -> Callable[..., Page]:
+def _page_function(where: str) -> Callable[..., Page]:
     module, _, name = where.partition(":")
     function: Callable[..., Page] = getattr(import_module(f"agentsignals.ui.pages.{module}"), name)
     return function

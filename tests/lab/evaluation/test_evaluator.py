@@ -8,13 +8,13 @@ import pytest
 
 from agentsignals.errors import LabError, SandboxError
 from agentsignals.lab import sandbox
-from agentsignals.lab.evaluation import running
+from agentsignals.lab.coding_tasks import task
+from agentsignals.lab.evaluation import case_runs
+from agentsignals.lab.evaluation.case_runs import Confinement
 from agentsignals.lab.evaluation.evaluator import evaluate
 from agentsignals.lab.evaluation.extraction import extract
-from agentsignals.lab.evaluation.running import Confinement
 from agentsignals.lab.evaluation.verdict import one_evaluator
 from agentsignals.lab.sandbox import Limits
-from agentsignals.lab.tasks import task
 
 GOOD = "def safe_divide(a, b):\n    return a / b if b else None"
 COUNTED = "from collections import Counter\n\nSMALL = 0\n\ndef f(x):\n    return Counter(x)[SMALL]\n"
@@ -124,7 +124,7 @@ def test_expected_values_never_go_in(monkeypatch: pytest.MonkeyPatch) -> None:
         seen.append(repr((source, function, inputs)))
         return real(source, function, inputs, **more)
 
-    monkeypatch.setattr(running.sandbox, "call", listening)
+    monkeypatch.setattr(case_runs.sandbox, "call", listening)
     evaluate(task("normalize_codes"), "def normalize_codes(codes):\n    return codes")
     assert len(seen) == 3
     assert not any("'RT'" in told or "'PQ'" in told for told in seen)
@@ -157,7 +157,7 @@ def test_an_error_names_the_first_case_that_fails_visible_before_hidden() -> Non
     ({"a": (1,)}, {"a": [1]}, True), ({1: 2}, {True: 2}, False), (None, 0, False), ([], None, False),
 ])  # fmt: skip
 def test_values_agree(actual: Any, expected: Any, same: bool) -> None:
-    assert running.agrees(actual, expected) is same
+    assert case_runs.agrees(actual, expected) is same
 
 
 def test_evaluators_never_mix() -> None:

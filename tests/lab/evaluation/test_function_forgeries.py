@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from agentsignals.lab.coding_tasks import Case, Task
 from agentsignals.lab.evaluation.evaluator import evaluate
-from agentsignals.lab.tasks import Case, Task
 from tests.lab.evaluation.forgeries import SUMMARY
 
 TRIPLE = Task(

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from agentsignals.lab import sandbox
+from agentsignals.lab.coding_tasks.repositories import TASKS, repository_task
+from agentsignals.lab.coding_tasks.repository import TESTS, lay_out, reference_patch
 from agentsignals.lab.evaluation import forging, judging
 from agentsignals.lab.evaluation.patches import LIMITS, evaluate_patch
 from agentsignals.lab.repo_agent.difference import difference
 from agentsignals.lab.sandbox.capability import WHOLE
-from agentsignals.lab.tasks.repositories import TASKS, repository_task
-from agentsignals.lab.tasks.repository import TESTS, lay_out, reference_patch
 from tests.lab.evaluation.forgeries import FORGERIES, Forgery
 
 BASKET = repository_task("basket")

@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from agentsignals.errors import LabError, SandboxError
+from agentsignals.lab.coding_tasks.repositories import TASKS, repository_task
+from agentsignals.lab.coding_tasks.repository import RepositoryTask, lay_out, reference_patch
 from agentsignals.lab.evaluation.patches import PatchVerdict, evaluate_patch
-from agentsignals.lab.tasks.repositories import TASKS, repository_task
-from agentsignals.lab.tasks.repository import RepositoryTask, lay_out, reference_patch
 
 BASKET = repository_task("basket")
 

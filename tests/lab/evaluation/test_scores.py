@@ -8,13 +8,13 @@ import pytest
 from msgspec.structs import replace
 
 from agentsignals.errors import LabError
+from agentsignals.lab.coding_tasks import task
 from agentsignals.lab.evaluation import conduct
 from agentsignals.lab.evaluation.conduct import import_mistakes, off_task, recovery
 from agentsignals.lab.evaluation.evaluator import evaluate
 from agentsignals.lab.evaluation.extraction import extract
 from agentsignals.lab.evaluation.hardcoding import hardcoding
 from agentsignals.lab.evaluation.markers import legacy_markers, legacy_score, prose_markers, prose_of
-from agentsignals.lab.tasks import task
 
 ROMAN, DIVIDE = task("to_roman"), task("safe_divide")
 

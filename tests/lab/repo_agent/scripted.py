@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from agentsignals.errors import SandboxError
+from agentsignals.lab.coding_tasks.repositories import repository_task
+from agentsignals.lab.coding_tasks.repository import RepositoryTask, reference_patch
 from agentsignals.lab.repo_agent.loop import Done, Plan, episodes
-from agentsignals.lab.repo_agent.running import run_agent
+from agentsignals.lab.repo_agent.repository_runs import run_agent
 from agentsignals.lab.residual.interface import Generation, Message, Sampling
-from agentsignals.lab.retry.running import Ran
+from agentsignals.lab.retry.retry_runs import Ran
 from agentsignals.lab.runs import Config, Manifest, Run
 from agentsignals.lab.steering import BASELINE, Condition
-from agentsignals.lab.tasks.repositories import repository_task
-from agentsignals.lab.tasks.repository import RepositoryTask, reference_patch
 
 BASKET = repository_task("basket")
 

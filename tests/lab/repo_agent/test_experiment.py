@@ -26,8 +26,8 @@ from agentsignals.lab.residual.interface import (
     ResidualModel,
     Sampling,
 )
+from agentsignals.lab.run_setup import ManipulationRow
 from agentsignals.lab.runs import Config, Run
-from agentsignals.lab.starting import ManipulationRow
 from tests.lab.repo_agent.scripted import MANIFEST, SOLVED, SUBMIT, Scripted, done
 
 GOOD = (SOLVED, SUBMIT)

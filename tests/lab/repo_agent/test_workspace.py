@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from agentsignals.edits.unified_diff import patched_files
+from agentsignals.lab.coding_tasks.repositories import TASKS
 from agentsignals.lab.repo_agent.difference import difference
 from agentsignals.lab.repo_agent.hints import hardcoding_hints
 from agentsignals.lab.repo_agent.protocol import Action
 from agentsignals.lab.repo_agent.workspace import MOST_CHARS, Seen, Workspace
 from agentsignals.lab.sandbox import Limits, Ran
-from agentsignals.lab.tasks.repositories import TASKS
 
 FILES = {
     "shop/a.py": "x = 1\nx = 1\ny = 2\n",

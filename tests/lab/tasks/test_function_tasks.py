@@ -10,11 +10,11 @@ import msgspec
 import pytest
 
 from agentsignals.errors import LabError
+from agentsignals.lab.coding_tasks import PUBLISHED, Case, Task, examples, hardcoded, task, tasks, variant, words
+from agentsignals.lab.coding_tasks.variants import changed
+from agentsignals.lab.evaluation.case_runs import Confinement, agrees, run_cases
 from agentsignals.lab.evaluation.evaluator import evaluate
 from agentsignals.lab.evaluation.hardcoding import hardcoding
-from agentsignals.lab.evaluation.running import Confinement, agrees, run_cases
-from agentsignals.lab.tasks import PUBLISHED, Case, Task, examples, hardcoded, task, tasks, variant, words
-from agentsignals.lab.tasks.variants import changed
 from tests.quick import some
 
 ALL = tasks()

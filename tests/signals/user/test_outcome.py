@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agentsignals.catalog import by_path, catalogue, explain, measure
-from agentsignals.git.evidence import LinesCommitted, label
+from agentsignals.git.repository_facts import LinesCommitted, label
 from agentsignals.model import Absent, Checkpoint, Label, Session
 from agentsignals.views.history import History
 from agentsignals.views.session import SessionView

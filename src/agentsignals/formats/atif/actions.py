@@ -13,7 +13,7 @@ KEYSTROKES = "keystrokes"
 """The name given to what Terminus types into its terminal: it has no name there."""
 
 
-class Said(Struct, gc=False):
+class Actions(Struct, gc=False):
     """A message: what it says, and the calls in it, each a name and its arguments as JSON."""
 
     text: str
@@ -37,25 +37,25 @@ _batch = msgspec.json.Decoder(_Batch).decode
 _command = msgspec.json.Decoder(_Command).decode
 
 
-def read(message: str) -> Said:
+def read(message: str) -> Actions:
     """The message taken apart; all of it is text where it holds no action."""
     if _FUNCTION in message:
         return _functions(message)
     if '"commands"' in message:
         return _commands(message)
-    return Said(message, [])
+    return Actions(message, [])
 
 
-def _commands(message: str) -> Said:
+def _commands(message: str) -> Actions:
     """Text before or behind the JSON is tolerated by Terminus, and here."""
     start, end = message.find("{"), message.rfind("}")
     try:
         batch = _batch(message[start : end + 1])
     except UNREADABLE:
-        return Said(message, [])
+        return Actions(message, [])
     calls = [(KEYSTROKES, bytes(raw).decode("utf-8", "replace")) for raw in batch.commands if _is_command(raw)]
-    told = [t for t in (batch.analysis, batch.plan, batch.explanation) if t]
-    return Said("\n\n".join(told), calls)
+    thoughts = [t for t in (batch.analysis, batch.plan, batch.explanation) if t]
+    return Actions("\n\n".join(thoughts), calls)
 
 
 def _is_command(raw: Raw) -> bool:
@@ -66,11 +66,11 @@ def _is_command(raw: Raw) -> bool:
     return True
 
 
-def _functions(message: str) -> Said:
-    told, calls = [], []
+def _functions(message: str) -> Actions:
+    prose, calls = [], []
     at = 0
     while (start := message.find(_FUNCTION, at)) >= 0:
-        told.append(message[at:start])
+        prose.append(message[at:start])
         name_end = message.find(">", start)
         if name_end < 0:
             at = start
@@ -79,16 +79,16 @@ def _functions(message: str) -> Said:
         body = message[name_end + 1 : end if end >= 0 else len(message)]
         calls.append((message[start + len(_FUNCTION) : name_end].strip(), _parameters(body)))
         at = end + len(_END_FUNCTION) if end >= 0 else len(message)
-    told.append(message[at:])
-    return Said("\n".join(t.strip() for t in told if t.strip()), calls)
+    prose.append(message[at:])
+    return Actions("\n".join(t.strip() for t in prose if t.strip()), calls)
 
 
 def _parameters(body: str) -> str:
     """The parameters as JSON. A value may itself hold tags: it lasts until the next parameter begins."""
-    found: dict[str, str] = {}
+    parameters: dict[str, str] = {}
     for part in body.split(_PARAMETER)[1:]:
         name, opened, value = part.partition(">")
         if opened:
             end = value.rfind(_END_PARAMETER)
-            found[name.strip()] = (value[:end] if end >= 0 else value).removeprefix("\n")
-    return msgspec.json.encode(found).decode()
+            parameters[name.strip()] = (value[:end] if end >= 0 else value).removeprefix("\n")
+    return msgspec.json.encode(parameters).decode()

@@ -18,7 +18,7 @@ from agentsignals.formats.one_document import each, tally
 from agentsignals.formats.one_document import read as read_document
 from agentsignals.formats.records import UNREADABLE
 from agentsignals.model import MAIN, Session
-from agentsignals.model.attempt import Attempt, Said
+from agentsignals.model.attempt import Attempt, Statement
 
 _DEEPEST = 30
 """Subagents of subagents are told where they were asked for; those still deeper, at the end."""
@@ -29,20 +29,20 @@ _SOURCES = ("user", "agent", "system")
 class _File(Struct):
     """One trajectory, in a file or embedded in one."""
 
-    given: Input
+    source: Input
     trajectory: Trajectory
     steps: list[Step | None]
 
     @property
     def path(self) -> str:
-        return self.given.artifact.path
+        return self.source.artifact.path
 
     def beside(self, ref: object, files: dict[str, _File]) -> _File | None:
         """The file that this one names: it lies beside it, wherever both were written first. Where files of several
         runs were put into one folder, the two have been given the same prefix.
         """
         name = posixpath.basename(words(ref) or "")
-        folder, own = posixpath.split(self.path)
+        folder, file_name = posixpath.split(self.path)
         if not name:
             return None
         exact = files.get(posixpath.join(folder, name))
@@ -50,7 +50,7 @@ class _File(Struct):
             return exact
         ends = len(name)
         renamed = (f for path, f in files.items() if path.endswith(name) and posixpath.dirname(path) == folder)
-        return next((f for f in renamed if own.startswith(posixpath.basename(f.path)[:-ends])), None)
+        return next((f for f in renamed if file_name.startswith(posixpath.basename(f.path)[:-ends])), None)
 
 
 def read(inputs: list[Input]) -> Reading:
@@ -73,12 +73,12 @@ def read(inputs: list[Input]) -> Reading:
 
 
 def _files(inputs: list[Input]) -> Iterator[_File]:
-    for given in inputs:
-        found = read_document(given, decode, "steps")
-        if found is not None:
-            steps = each(found.steps, decode_step, given.artifact)
-            tally(given.artifact, "step", [None if s is None else _kind(s) for s in steps])
-            yield _File(given, found, steps)
+    for source in inputs:
+        trajectory = read_document(source, decode, "steps")
+        if trajectory is not None:
+            steps = each(trajectory.steps, decode_step, source.artifact)
+            tally(source.artifact, "step", [None if s is None else _kind(s) for s in steps])
+            yield _File(source, trajectory, steps)
 
 
 def _kind(step: Step) -> str:
@@ -130,12 +130,12 @@ class _Run:
         self.agent = head.trajectory.agent
         name = words(self.agent.name) if self.agent is not None else None
         version = words(self.agent.version) if self.agent is not None else None
-        artifact_id = head.given.artifact.artifact_id
+        artifact_id = head.source.artifact.artifact_id
         self.builder = SessionBuilder(
             Session(session_id=session_id, context="eval", format="atif", agent=name or "", artifact_id=artifact_id)
         )
         self.builder.session.agent_version = None if version == "unknown" else version
-        self.builder.session.repo = head.given.repo_hint
+        self.builder.session.repo = head.source.repo_hint
         self.model = words(self.agent.model_name) if self.agent is not None else None
         self._names: Counter[str] = Counter()
         self._depth = 0
@@ -155,7 +155,7 @@ class _Run:
         return self.builder.finish()
 
     def _take(self, talk: Conversation, file: _File, thread: str) -> None:
-        self.builder.artifact_id = file.given.artifact.artifact_id
+        self.builder.artifact_id = file.source.artifact.artifact_id
         for number, step in enumerate(file.steps, 1):
             self.builder.line = number
             if step is not None:
@@ -189,19 +189,19 @@ class _Run:
         self._depth -= 1
         self.builder.turn_index = turn
 
-    def _embedded(self, file: _File, found: dict[str, _File]) -> None:
+    def _embedded(self, file: _File, files: dict[str, _File]) -> None:
         """Adds the trajectories embedded in this one, by name; those without one are numbered."""
         for raw in file.trajectory.subagent_trajectories or ():
             trajectory = _decoded(raw)
             if trajectory is None:
-                tally(file.given.artifact, "subagent_step", [None])
+                tally(file.source.artifact, "subagent_step", [None])
                 continue
-            steps = each(trajectory.steps, decode_step, file.given.artifact)
-            tally(file.given.artifact, "subagent_step", [None if s is None else _kind(s) for s in steps])
+            steps = each(trajectory.steps, decode_step, file.source.artifact)
+            tally(file.source.artifact, "subagent_step", [None if s is None else _kind(s) for s in steps])
             name = words(trajectory.trajectory_id) or words(trajectory.session_id) or "subagent"
             self._names[name] += 1
-            found[name if self._names[name] == 1 else f"{name}#{self._names[name]}"] = _File(
-                file.given, trajectory, steps
+            files[name if self._names[name] == 1 else f"{name}#{self._names[name]}"] = _File(
+                file.source, trajectory, steps
             )
 
     def part(self) -> Attempt:
@@ -210,13 +210,13 @@ class _Run:
         session = self.builder.session
         totals = next((f.trajectory.final_metrics for f in reversed(self.chain) if f.trajectory.final_metrics), None)
         efforts = {e for f in self.chain for s in f.steps if s is not None and (e := words(s.reasoning_effort))}
-        known = {"agent_type": session.agent or None, "model_id": self.model}
-        known["reasoning_effort"] = efforts.pop() if len(efforts) == 1 else None
-        observed = {name: value for name, value in known.items() if value is not None}
-        told = ", ".join(f"{name} {value}" for name, value in observed.items())
+        settings = {"agent_type": session.agent or None, "model_id": self.model}
+        settings["reasoning_effort"] = efforts.pop() if len(efforts) == 1 else None
+        observed = {name: value for name, value in settings.items() if value is not None}
+        summary = ", ".join(f"{name} {value}" for name, value in observed.items())
         part = Attempt(
             root=posixpath.dirname(head.path),
-            session_artifact=head.given.artifact.artifact_id,
+            session_artifact=head.source.artifact.artifact_id,
             session_id=session.session_id or None,
             observed=observed,
         )
@@ -227,9 +227,11 @@ class _Run:
             part.cache_read_tokens = count(totals.total_cached_tokens)
             part.cost_usd = amount(totals.total_cost_usd)
             fields += ["input_tokens", "output_tokens", "cache_read_tokens", "cost_usd"]
-            told += f", totals {msgspec.json.encode(totals).decode()}"
-        said = f"{head.trajectory.schema_version}: {told}"
-        part.said = [Said(text=said, artifact_id=head.given.artifact.artifact_id, line=1, fields=fields)]
+            summary += f", totals {msgspec.json.encode(totals).decode()}"
+        statement = f"{head.trajectory.schema_version}: {summary}"
+        part.statements = [
+            Statement(text=statement, artifact_id=head.source.artifact.artifact_id, line=1, fields=fields)
+        ]
         return part
 
 

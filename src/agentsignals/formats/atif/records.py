@@ -139,8 +139,8 @@ def has_words(value: object) -> bool:
 
 def refs(step: Step) -> list[Ref]:
     """The other trajectories that a step's results came from."""
-    found: list[Ref] = []
+    references: list[Ref] = []
     for result in (step.observation.results if step.observation else None) or ():
-        given = result.subagent_trajectory_ref
-        found += given if isinstance(given, list) else [given] if given is not None else []
-    return found
+        ref = result.subagent_trajectory_ref
+        references += ref if isinstance(ref, list) else [ref] if ref is not None else []
+    return references

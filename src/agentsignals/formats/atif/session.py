@@ -74,25 +74,25 @@ class Conversation:
         if text:
             self._meta(text, at, thread)
         for result in (step.observation.results if step.observation else None) or ():
-            told = content(result.content)
-            if told:
-                self._meta(told, at, thread)
+            result_text = content(result.content)
+            if result_text:
+                self._meta(result_text, at, thread)
 
     def _agent(self, step: Step, text: str, at: int | None, thread: str) -> None:
         builder = self.builder
-        given = [(words(c.tool_call_id), words(c.function_name) or "", _json(c)) for c in step.tool_calls or ()]
-        if not given and text:
-            said = actions.read(text)
-            text, given = said.text, [(None, name, arguments) for name, arguments in said.calls]
-        fresh = [one for one in given if not self._is_repeated(one, thread)]
-        is_call_of_model = step.llm_call_count != 0 and (not given or fresh or step.metrics is not None)
+        requests = [(words(c.tool_call_id), words(c.function_name) or "", _json(c)) for c in step.tool_calls or ()]
+        if not requests and text:
+            parsed = actions.read(text)
+            text, requests = parsed.text, [(None, name, arguments) for name, arguments in parsed.calls]
+        fresh = [request for request in requests if not self._is_repeated(request, thread)]
+        is_call_of_model = step.llm_call_count != 0 and (not requests or fresh or step.metrics is not None)
         row = self._model_call(step, at, thread) if is_call_of_model else None
         thought = content(step.reasoning_content)
         if thought:
             builder.event("thinking", thought, at, row, thread)
         if text:
             builder.event("text", text, at, row, thread)
-        calls = [self._call(one, at, row, thread) for one in fresh]
+        calls = [self._call(request, at, row, thread) for request in fresh]
         self._results(step, calls, at, thread)
 
     def _model_call(self, step: Step, at: int | None, thread: str) -> Row:
@@ -103,16 +103,16 @@ class Conversation:
             _count(row, step.metrics)
         return row
 
-    def _is_repeated(self, one: tuple[str | None, str, str], thread: str) -> bool:
+    def _is_repeated(self, request: tuple[str | None, str, str], thread: str) -> bool:
         """Some harnesses make a step of every event: the one that holds a call's result tells the call again."""
-        call_id, name, arguments = one
-        known = self._ids.get((thread, call_id or ""))
-        if known is None or self._asked.get(known) != (name, arguments):
+        call_id, name, arguments = request
+        earlier_id = self._ids.get((thread, call_id or ""))
+        if earlier_id is None or self._asked.get(earlier_id) != (name, arguments):
             return False
-        return not self.builder.answered(known)
+        return not self.builder.answered(earlier_id)
 
-    def _call(self, one: tuple[str | None, str, str], at: int | None, row: Row | None, thread: str) -> ToolCall:
-        logged, name, arguments = one
+    def _call(self, request: tuple[str | None, str, str], at: int | None, row: Row | None, thread: str) -> ToolCall:
+        logged, name, arguments = request
         n = len(self.builder.session.tool_calls)
         call_id = logged if logged is not None and logged not in self._asked else f"{logged or 'call'}#{n}"
         if logged is not None:

@@ -38,5 +38,5 @@ def outcome(call: ToolCall, text: str, result: Result) -> tuple[CallStatus, int 
 
 
 def _code(text: str) -> int | None:
-    found = _FINISHED.search(text, max(len(text) - _END, 0))
-    return int(found[1]) if found else exit_code(text)
+    match = _FINISHED.search(text, max(len(text) - _END, 0))
+    return int(match[1]) if match else exit_code(text)

@@ -21,18 +21,18 @@ _MOST_RECORD_KEYS = 3
 
 def claims(head: Head) -> Claim | None:
     """Records with `parentUuid` and `sessionId`, or a first record of a kind only Claude Code writes."""
-    found = head.records
-    if any("harness" in r for r in found):
+    records = head.records
+    if any("harness" in r for r in records):
         return None
-    if not found:
+    if not records:
         return _claims_long_line(head.data)
-    if not any("sessionId" in r and ("parentUuid" in r or r.get("type") in _FIRST_TYPES) for r in found) and not (
-        found[0].get("type") in _FIRST_TYPES and ("leafUuid" in found[0] or "snapshot" in found[0])
+    if not any("sessionId" in r and ("parentUuid" in r or r.get("type") in _FIRST_TYPES) for r in records) and not (
+        records[0].get("type") in _FIRST_TYPES and ("leafUuid" in records[0] or "snapshot" in records[0])
     ):
         return None
-    keys = [f"session:{r['sessionId']}" for r in found if isinstance(r.get("sessionId"), str)]
+    keys = [f"session:{r['sessionId']}" for r in records if isinstance(r.get("sessionId"), str)]
     # A fork or resume holds copies of the other session's records, under a session id of its own.
-    copies = [r["uuid"] for r in found if isinstance(r.get("uuid"), str) and r["uuid"] != "REDACTED"]
+    copies = [r["uuid"] for r in records if isinstance(r.get("uuid"), str) and r["uuid"] != "REDACTED"]
     keys += [f"record:{uuid}" for uuid in copies[:_MOST_RECORD_KEYS]]
     return Claim(keys=list(dict.fromkeys(keys)))
 

@@ -9,13 +9,13 @@ from agentsignals.formats.claude_code.session import SessionReader
 
 def read(inputs: list[Input]) -> Reading:
     """All files of one family: snapshots of a session are united by record id, forks don't count a record twice."""
-    files = [part for given in inputs for part in File(given).parts()]
+    files = [part for source in inputs for part in File(source).parts()]
     ends: dict[str, str] = {}
     if len(files) > 1:
         for file in files:
             ends[file.session_id] = max(file.span[1], ends.get(file.session_id, ""))
         # The original of a fork ended first; a subagent's file comes after the conversation that started it.
-        files.sort(key=lambda f: (bool(f.agent_id), ends[f.session_id], f.session_id, f.span, f.given.artifact.sha256))
+        files.sort(key=lambda f: (bool(f.agent_id), ends[f.session_id], f.session_id, f.span, f.source.artifact.sha256))
     agents = {file.agent_id for file in files if file.agent_id}
     seen: dict[str, str] = {}
     readers: dict[str, SessionReader] = {}

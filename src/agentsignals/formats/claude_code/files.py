@@ -36,9 +36,9 @@ _LINKS = msgspec.json.Decoder(_Link)
 class File:
     """The decoded records of one file, and where the file stands among its family."""
 
-    def __init__(self, given: Input, read: Lines = records.read_lines) -> None:
-        self.given = given
-        self.numbers, self.lines = read(given.data, given.artifact)
+    def __init__(self, source: Input, read: Lines = records.read_lines) -> None:
+        self.source = source
+        self.numbers, self.lines = read(source.data, source.artifact)
         self.session_id = self._session_id()
         first = next((line for line in self.lines if line.uuid is not None), None)
         alone = first is not None and all(thread_of(line) != MAIN for line in self.lines if line.uuid is not None)
@@ -47,10 +47,10 @@ class File:
     def _session_id(self) -> str:
         ids = Counter(map(attrgetter("session_id"), self.lines))
         del ids[None]
-        hint = self.given.session_hint
+        hint = self.source.session_hint
         if hint is not None and (hint in ids or not ids):  # a resumed session may hold mostly the old one's records
             return hint
-        return max(ids, key=lambda i: ids[i]) if ids else self.given.artifact.artifact_id
+        return max(ids, key=lambda i: ids[i]) if ids else self.source.artifact.artifact_id
 
     def parts(self) -> list[File]:
         """Itself; or, of a file that several sessions were written into one behind the other, a file for each.
@@ -59,7 +59,7 @@ class File:
         a record of another session is of one session with it.
         """
         ids = {line.session_id for line in self.lines if line.session_id}
-        if len(ids) < 2 or self.given.session_hint in ids:
+        if len(ids) < 2 or self.source.session_hint in ids:
             return [self]
         group_of = self._groups(ids)
         if len(set(group_of.values())) < 2:
@@ -83,14 +83,14 @@ class File:
             return session_id
 
         aside = Artifact(artifact_id="", source="", path="", format=None, sha256="", bytes=0)
-        for _, link in records_of(self.given.data, aside, _LINKS.decode):
+        for _, link in records_of(self.source.data, aside, _LINKS.decode):
             if link.session_id not in ids:
                 continue
             owner.setdefault(link.uuid, link.session_id)
             for before in (link.parent_uuid, link.logical_parent_uuid):
-                other, own = first(owner.get(before, link.session_id)), first(link.session_id)
-                if before is not None and other != own:
-                    follows[own] = other
+                other, this = first(owner.get(before, link.session_id)), first(link.session_id)
+                if before is not None and other != this:
+                    follows[this] = other
         return {session_id: first(session_id) for session_id in ids}
 
     def _part(self, places: list[int]) -> File:

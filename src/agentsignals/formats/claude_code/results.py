@@ -15,7 +15,7 @@ from agentsignals.formats.records import UNREADABLE
 from agentsignals.model import CallStatus, ToolCall
 
 REFUSED = ("The user doesn't want to ", "The agent proposed a plan that was rejected by the user")
-_SAID = "the user said:\n"
+_FEEDBACK = "the user said:\n"
 _NOTE = "\n\nNote: The user's next message"
 _NOT_SAID = ("The user wants to clarify these questions.", "The user has indicated they have provided enough answers")
 """What the program writes in the person's place when questions are put off."""
@@ -49,7 +49,7 @@ _decode_edit = msgspec.json.Decoder(EditResult).decode
 _decode_text = msgspec.json.Decoder(str).decode
 
 
-def answer(builder: SessionBuilder, block: Block, told: Raw | None, at: int | None, thread: str) -> None:
+def answer(builder: SessionBuilder, block: Block, structured: Raw | None, at: int | None, thread: str) -> None:
     """One `tool_result` block; `told` is the structured result beside it (`toolUseResult`)."""
     text = result_text(block)
     status, error = outcome(text, is_true(block.is_error))
@@ -61,7 +61,7 @@ def answer(builder: SessionBuilder, block: Block, told: Raw | None, at: int | No
     if status == "rejected":
         _refusal(builder, text, at, thread)
     elif call is not None and status == "ok" and call.class_ == "edit":
-        _edits(builder, call, told)
+        _edits(builder, call, structured)
 
 
 def result_text(block: Block) -> str:
@@ -88,17 +88,17 @@ def outcome(text: str, failed: bool) -> tuple[CallStatus, str | None]:
 
 def _refusal(builder: SessionBuilder, text: str, at: int | None, thread: str) -> None:
     """Words given when refusing are a turn, also in a subagent's work; a bare refusal is an interruption."""
-    at_words = text.find(_SAID)
-    said = text[at_words + len(_SAID) :].partition(_NOTE)[0].strip() if at_words >= 0 else ""
-    if said and not said.startswith(_NOT_SAID):
-        builder.turn("rejection_feedback", said, at)
+    at_words = text.find(_FEEDBACK)
+    feedback = text[at_words + len(_FEEDBACK) :].partition(_NOTE)[0].strip() if at_words >= 0 else ""
+    if feedback and not feedback.startswith(_NOT_SAID):
+        builder.turn("rejection_feedback", feedback, at)
     else:
         interrupt(builder, text, at, thread)
 
 
-def _edits(builder: SessionBuilder, call: ToolCall, told: Raw | None) -> None:
+def _edits(builder: SessionBuilder, call: ToolCall, structured: Raw | None) -> None:
     """The changed lines, from the patch beside the result; without one, from the call's arguments."""
-    result = _structured(told)
+    result = _structured(structured)
     if result is None:
         record_arguments(builder, call, {call.path} if call.path and builder.touched(call) else set())
     elif result.type == "create":
@@ -111,11 +111,11 @@ def _edits(builder: SessionBuilder, call: ToolCall, told: Raw | None) -> None:
         builder.edit(call, result.file_path, "modify", hunks)
 
 
-def _structured(told: Raw | None) -> EditResult | None:
-    if not told:
+def _structured(structured: Raw | None) -> EditResult | None:
+    if not structured:
         return None
     try:
-        result = _decode_edit(told)
+        result = _decode_edit(structured)
     except UNREADABLE:
         return None
     return result if result.structured_patch is not None or result.type == "create" else None

@@ -31,7 +31,7 @@ class SessionReader:
     """Agents that write the same records have tools of their own."""
 
     def __init__(self, first: File, seen: dict[str, str], agents: set[str]) -> None:
-        session = first.given.session(first.session_id, "claude-code", "claude-code")
+        session = first.source.session(first.session_id, "claude-code", "claude-code")
         self.session = session
         self.builder = SessionBuilder(session)
         self.queue = user.Queue(self.builder)
@@ -46,7 +46,7 @@ class SessionReader:
 
     def take(self, file: File) -> None:
         """Adds the records of one file that no earlier file held."""
-        builder, artifact = self.builder, file.given.artifact
+        builder, artifact = self.builder, file.source.artifact
         builder.artifact_id = artifact.artifact_id
         builder.visits(cwd for cwd in dict.fromkeys(map(attrgetter("cwd"), file.lines)) if cwd)
         for kind, times in Counter(map(records.kind_of, file.lines)).items():
@@ -87,8 +87,10 @@ class SessionReader:
     def finish(self) -> Session:
         self.queue.finish()
         session = self.session
-        own = [text for leaf, text in self.summaries if leaf is not None and self.seen.get(leaf) == session.session_id]
-        session.title = self.custom_title or session.title or (own[-1] if own else None)
+        titles = [
+            text for leaf, text in self.summaries if leaf is not None and self.seen.get(leaf) == session.session_id
+        ]
+        session.title = self.custom_title or session.title or (titles[-1] if titles else None)
         return self.builder.finish()
 
     def _record(self, line: Line, n: int) -> None:
@@ -189,14 +191,14 @@ class SessionReader:
             return
         if thread == MAIN:
             after = self.lines[n + 1 : n + 1 + _NEAR] if n is not None else ()
-            said = user.record(self.builder, line, message, at, after)
-            self.queue.said(said)
+            prompt = user.record(self.builder, line, message, at, after)
+            self.queue.user_record(prompt)
         else:
             self.builder.event("meta", records.text_of(message), at, None, thread)
 
     def _results(self, content: list[Block], line: Line, thread: str, n: int | None) -> None:
         at = logged_iso(line.timestamp)
-        beside, called_after = _told(line, content), None
+        beside, called_after = _structured_result(line, content), None
         for block in content:
             if block.type == "tool_result":
                 call_id = block.tool_use_id or ""
@@ -273,14 +275,14 @@ class SessionReader:
             self.builder.event("unknown", f"attachment.{attached.type}", at)
 
 
-def _told(line: Line, content: list[Block]) -> Raw | None:
+def _structured_result(line: Line, content: list[Block]) -> Raw | None:
     """The structured result of a record; with several results in it, which one it is about is not said."""
     alone = len(content) == 1 or sum(block.type == "tool_result" for block in content) == 1
     return line.tool_use_result if alone else None
 
 
-def _facts(found: object, **more: str) -> str:
-    facts = {**found, **more} if isinstance(found, dict) else more
+def _facts(metadata: object, **more: str) -> str:
+    facts = {**metadata, **more} if isinstance(metadata, dict) else more
     return msgspec.json.encode(facts).decode()
 
 

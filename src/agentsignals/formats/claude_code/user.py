@@ -100,13 +100,13 @@ def _prompt(builder: SessionBuilder, line: Line, message: Message, text: str, at
     if origin not in (None, "human") or line.prompt_source == "system":
         builder.event("notification", text, at)
         return
-    said = tags.without(text, _CONTEXT).strip()
+    prompt = tags.without(text, _CONTEXT).strip()
     if is_true(line.is_meta):
         builder.event("meta", text, at)
-    elif said and (line.plan_content or said.startswith(PLAN)):
-        builder.turn("plan_handoff", said, at)
-    elif said:
-        builder.turn("prompt", said, at)
+    elif prompt and (line.plan_content or prompt.startswith(PLAN)):
+        builder.turn("plan_handoff", prompt, at)
+    elif prompt:
+        builder.turn("prompt", prompt, at)
     elif _has_image(message):
         builder.turn("attachment", "", at)
     else:
@@ -115,13 +115,13 @@ def _prompt(builder: SessionBuilder, line: Line, message: Message, text: str, at
 
 def beside_result(builder: SessionBuilder, text: str, at: int | None) -> None:
     """A text block in the same record as a tool result: words of the person, unless the program put it there."""
-    said = tags.without(text, _CONTEXT).strip()
-    if said.startswith(INTERRUPTED):
-        interrupt(builder, said, at)
-    elif said in _BESIDE_RESULT or not said:
+    words = tags.without(text, _CONTEXT).strip()
+    if words.startswith(INTERRUPTED):
+        interrupt(builder, words, at)
+    elif words in _BESIDE_RESULT or not words:
         builder.event("meta", text, at)
-    elif not _machine(builder, said, at):
-        builder.turn("prompt", said, at)
+    elif not _machine(builder, words, at):
+        builder.turn("prompt", words, at)
 
 
 def interrupt(builder: SessionBuilder, text: str, at: int | None, thread: str = MAIN) -> None:
@@ -157,8 +157,10 @@ class Queue:
             if len(self._waiting) > _MOST_WAITING:
                 self._unsent(*self._waiting.pop(0))
         elif operation == "popAll":  # pulled back into the editor: not said
-            given = [entry for entry in self._waiting if entry[0] == text]
-            self._waiting = [e for e in self._waiting if (e not in given if given else PROFILE.machine_kind(e[0]))]
+            matching = [entry for entry in self._waiting if entry[0] == text]
+            self._waiting = [
+                e for e in self._waiting if (e not in matching if matching else PROFILE.machine_kind(e[0]))
+            ]
         elif operation == "dequeue":
             self._dequeued = self._next(text)
         elif operation == "remove":
@@ -172,7 +174,7 @@ class Queue:
             text = text if PROFILE.machine_kind(text) else f"<task-notification>{text}"
         self._deliver(text, self._attached, self._removed, at)
 
-    def said(self, text: str) -> None:
+    def user_record(self, text: str) -> None:
         """A `user` record came: it tells which message a `dequeue` without content took."""
         if self._dequeued is not None and self._dequeued[0] != text:
             other = next((entry for entry in self._waiting if entry[0] == text), None)
@@ -206,14 +208,14 @@ class Queue:
             elsewhere[text] -= 1
             return
         here[text] += 1
-        said = tags.without(text, _CONTEXT).strip()
-        command = _TYPED_COMMAND.match(said)
-        if _machine(self._builder, said, at) or not said:
+        prompt = tags.without(text, _CONTEXT).strip()
+        command = _TYPED_COMMAND.match(prompt)
+        if _machine(self._builder, prompt, at) or not prompt:
             return
         if command:  # run by the program there and then; what a custom command expands to is logged by itself
-            self._builder.event("meta", said, at)
+            self._builder.event("meta", prompt, at)
         else:
-            self._builder.turn("queued_prompt", said, at)
+            self._builder.turn("queued_prompt", prompt, at)
 
 
 def _machine(builder: SessionBuilder, text: str, at: int | None) -> bool:
@@ -233,11 +235,11 @@ def _summary(builder: SessionBuilder, text: str, at: int | None) -> None:
 def _slash_command(builder: SessionBuilder, text: str, at: int | None, after: Sequence[Line]) -> None:
     """A custom command says what it expands to and is a turn; one that the program answers itself is not."""
     named = _COMMAND.fullmatch(tags.between(text, "command-name") or " ")
-    said = f"/{named[1]} {tags.between(text, 'command-args') or ''}".strip() if named else text
+    command = f"/{named[1]} {tags.between(text, 'command-args') or ''}".strip() if named else text
     if named is None or named.group(1) in BUILTIN_COMMANDS or _answered_by_program(after):
-        builder.event("meta", said, at)
+        builder.event("meta", command, at)
     else:
-        builder.turn("slash_command", said, at)
+        builder.turn("slash_command", command, at)
 
 
 def _answered_by_program(after: Sequence[Line]) -> bool:

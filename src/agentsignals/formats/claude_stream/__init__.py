@@ -21,15 +21,15 @@ def claims(head: Head) -> Claim | None:
 
     No session of its own is named by a transcript and by the stream of the same run: they share the key.
     """
-    found = head.records or head.items
-    if not found and head.document.get("type") == "result":
-        found = [head.document]
-    if any(r.get("type") in _OTHERS or any(k in r for k in _NOT_STREAMED) for r in found):
+    records = head.records or head.items
+    if not records and head.document.get("type") == "result":
+        records = [head.document]
+    if any(r.get("type") in _OTHERS or any(k in r for k in _NOT_STREAMED) for r in records):
         return None
-    ids = [r["session_id"] for r in found if isinstance(r.get("session_id"), str) and r["session_id"]]
-    if not ids or not any(_is_start(r) or _is_result(r) for r in found):
+    ids = [r["session_id"] for r in records if isinstance(r.get("session_id"), str) and r["session_id"]]
+    if not ids or not any(_is_start(r) or _is_result(r) for r in records):
         return None
-    return Claim(keys=[f"session:{one}" for one in dict.fromkeys(ids)])
+    return Claim(keys=[f"session:{session_id}" for session_id in dict.fromkeys(ids)])
 
 
 def _is_start(record: dict[str, Any]) -> bool:

@@ -29,8 +29,8 @@ _FACTS = ("subtype", "is_error", "num_turns", "duration_ms", "duration_api_ms", 
 
 def read(inputs: list[Input]) -> Reading:
     """All files of one family: a resumed run keeps the session's id, and may print what an earlier one printed."""
-    files = [File(given, read_lines) for given in inputs]
-    files.sort(key=lambda f: (f.session_id, f.span, f.given.artifact.path, f.given.artifact.sha256))
+    files = [File(source, read_lines) for source in inputs]
+    files.sort(key=lambda f: (f.session_id, f.span, f.source.artifact.path, f.source.artifact.sha256))
     readers: dict[str, StreamReader] = {}
     seen: dict[str, str] = {}
     for file in files:
@@ -47,14 +47,14 @@ class StreamReader(SessionReader):
     def __init__(self, first: File, seen: dict[str, str]) -> None:
         super().__init__(first, seen, set())
         self.session.format = "claude-stream"
-        self._told: dict[str, Used] = {}
+        self._counted: dict[str, Used] = {}
         self._paid: dict[str, float] = {}
         self._closed = 0
         """How many steps were there when the last run ended."""
 
     def take(self, file: File) -> None:
         """A file is a process of its own, whose totals begin at zero."""
-        self._told.clear()
+        self._counted.clear()
         self._paid.clear()
         super().take(file)
 
@@ -82,11 +82,11 @@ class StreamReader(SessionReader):
     def _result(self, result: Result, at: int | None) -> None:
         facts = {name: getattr(result, name) for name in _FACTS}
         facts["permission_denials"] = len(result.permission_denials or ())
-        known = {name: value for name, value in facts.items() if value is not None}
+        present = {name: value for name, value in facts.items() if value is not None}
         failed = claude.is_true(result.is_error)
         if failed and result.subtype in ("success", "error_during_execution"):
             self.builder.event("api_error", as_text(result.result or result.errors) or result.subtype, at)
-        self.builder.event("meta", msgspec.json.encode(known).decode(), at)
+        self.builder.event("meta", msgspec.json.encode(present).decode(), at)
         for denial in result.permission_denials or ():
             self._denied(denial)
         self._close(result, at)
@@ -104,16 +104,16 @@ class StreamReader(SessionReader):
         """
         steps = self.session.steps[self._closed :]
         for model, tally in _by_model(result, self.session.model).items():
-            own = [s for s in steps if _plain(s.model) == _plain(model)]
+            of_model = [s for s in steps if _plain(s.model) == _plain(model)]
             total = _used(tally)
-            used = total.since(self._told.get(model, Used())).without(of_steps(own))
-            self._told[model] = total
+            used = total.since(self._counted.get(model, Used())).without(of_steps(of_model))
+            self._counted[model] = total
             cost = self._cost(model, tally)
             if not any(used) and not cost:
                 continue
             closing = close(self.builder, _plain(model), used, at)
             if cost is not None:
-                for step in own:  # the figure is of all of them together
+                for step in of_model:  # the figure is of all of them together
                     step.cost_usd, step.cost_source = 0.0, "recorded"
                 closing.cost_usd, closing.cost_source = cost, "recorded"
         self._closed = len(self.session.steps)

@@ -159,10 +159,10 @@ def _is_one_result(data: bytes) -> bool:
 
 
 def _of_list(data: bytes, artifact: Artifact) -> tuple[Sequence[int], list[Line]]:
-    found = read_document(Input(data, artifact), _listed, "records")
+    document = read_document(Input(data, artifact), _listed, "records")
     numbers: list[int] = []
     kept: list[Line] = []
-    raws = found.records if isinstance(found, _Listed) else found or []
+    raws = document.records if isinstance(document, _Listed) else document or []
     for number, record in enumerate(each(raws, decode, artifact), 1):
         artifact.records += 1
         if record is None:

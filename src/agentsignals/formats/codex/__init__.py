@@ -14,14 +14,14 @@ _ID = re.compile(r'"id"\s*:\s*"([^"]+)"')
 
 def claims(head: Head) -> Claim | None:
     """Records of `timestamp`, `type` and `payload`; the first header names the session, later ones its parents."""
-    found = [
+    records = [
         r for r in head.records if r.get("type") in _TYPES and isinstance(r.get("payload"), dict) and "timestamp" in r
     ]
-    ids = [r["payload"].get("id") for r in found if r["type"] == "session_meta"]
-    keys = [f"session:{one}" for one in ids if isinstance(one, str)]
-    parents = [r["payload"].get("forked_from_id") for r in found if r["type"] == "session_meta"]
-    keys += [f"session:{one}" for one in parents if isinstance(one, str)]
-    if not found:
+    ids = [r["payload"].get("id") for r in records if r["type"] == "session_meta"]
+    keys = [f"session:{session_id}" for session_id in ids if isinstance(session_id, str)]
+    parents = [r["payload"].get("forked_from_id") for r in records if r["type"] == "session_meta"]
+    keys += [f"session:{session_id}" for session_id in parents if isinstance(session_id, str)]
+    if not records:
         key = _cut_header(head)
         return Claim(keys=[key]) if key else None
     return Claim(keys=list(dict.fromkeys(keys)), beside=not keys)
@@ -32,8 +32,8 @@ def _cut_header(head: Head) -> str | None:
     leading = head.document
     if leading.get("type") != "session_meta" or "payload" not in leading or "timestamp" not in leading:
         return None
-    found = _ID.search(head.text, head.text.find('"payload"'), 4_000)
-    return f"session:{found.group(1)}" if found else None
+    match = _ID.search(head.text, head.text.find('"payload"'), 4_000)
+    return f"session:{match.group(1)}" if match else None
 
 
 FORMAT = Format(

@@ -54,12 +54,12 @@ class Calls:
 
     def function(self, body: FunctionCall, at: int | None) -> None:
         name = tools.full_name(body.name, body.namespace) if body.namespace else body.name
-        known = PROFILE.tool(name)
+        tool = PROFILE.tool(name)
         patch = session_id = None
-        if known is PATCH or (known is not None and known.class_ == "shell" and tools.says_more(name, body.arguments)):
-            given = tools.more_arguments(body.arguments)
-            patch, session_id = tools.patch_of(given), given.session_id
-        call = self._begin(name, body.call_id or "", body.arguments, known, patch, at)
+        if tool is PATCH or (tool is not None and tool.class_ == "shell" and tools.says_more(name, body.arguments)):
+            arguments = tools.more_arguments(body.arguments)
+            patch, session_id = tools.patch_of(arguments), arguments.session_id
+        call = self._begin(name, body.call_id or "", body.arguments, tool, patch, at)
         if name == "write_stdin" and session_id is not None:
             self._polls[call.call_id] = str(session_id)
 

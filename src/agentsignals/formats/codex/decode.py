@@ -130,7 +130,7 @@ _KINDS: dict[type[Struct], str] = {
     **{shape: f"response_item.{shape.__struct_config__.tag}" for shape in _items},
     **{shape: f"event_msg.{shape.__struct_config__.tag}" for shape in _events},
 }
-_KNOWN = frozenset(_KINDS.values())
+_READ_KINDS = frozenset(_KINDS.values())
 
 
 def decode(data: memoryview | bytes) -> Record:
@@ -142,7 +142,7 @@ def decode(data: memoryview | bytes) -> Record:
         kind = line.type or "untyped"
         if kind in ("response_item", "event_msg"):
             kind = f"{kind}.{_decode_kind(line.payload).type or 'untyped'}"
-        if kind in _KNOWN:
+        if kind in _READ_KINDS:
             raise
         return _Unknown(None, line.timestamp, kind)
 
@@ -157,10 +157,10 @@ def kind_of(record: Record) -> str:
 
 def by_shape(records: Iterable[Record]) -> dict[type, list[Record]]:
     """The records by the type of their payload."""
-    found: defaultdict[type, list[Record]] = defaultdict(list)
+    shapes: defaultdict[type, list[Record]] = defaultdict(list)
     for record in records:
-        found[type(record.payload)].append(record)
-    return found
+        shapes[type(record.payload)].append(record)
+    return shapes
 
 
 def tally(shapes: dict[type, list[Record]]) -> dict[str, int]:

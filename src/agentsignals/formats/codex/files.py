@@ -28,24 +28,26 @@ def read(inputs: list[Input]) -> Reading:
 class _File:
     """The records of one file."""
 
-    def __init__(self, given: Input) -> None:
-        self.given = given
-        self.numbers, self.records = all_lines(given.data, given.artifact, DECODER, decode)
+    def __init__(self, source: Input) -> None:
+        self.source = source
+        self.numbers, self.records = all_lines(source.data, source.artifact, DECODER, decode)
         self.shapes = by_shape(self.records)
         for kind, times in tally(self.shapes).items():
-            saw(given.artifact, kind, times)
-        headers = [one.payload for one in self.shapes.get(SessionMeta, ()) if isinstance(one.payload, SessionMeta)]
+            saw(source.artifact, kind, times)
+        headers = [
+            record.payload for record in self.shapes.get(SessionMeta, ()) if isinstance(record.payload, SessionMeta)
+        ]
         self.meta = headers[0] if headers else None
         named = self.meta.id if self.meta is not None else ""
-        self.session_id = named or given.session_hint or given.artifact.artifact_id
+        self.session_id = named or source.session_hint or source.artifact.artifact_id
         parents = [h.id for h in headers if h.id and h.id != self.session_id]
         if self.meta is not None and self.meta.forked_from_id:
             parents.insert(0, self.meta.forked_from_id)
         self.parents = set(parents)
         self.parent = (parent_of(self.meta) if self.meta is not None else None) or next(iter(parents), None)
-        first = next((one.timestamp for one in self.records if one.timestamp), "")
+        first = next((record.timestamp for record in self.records if record.timestamp), "")
         # Of two snapshots that begin together the longer comes first, so that most of a session points into one file.
-        self.order = (first, -len(self.records), given.artifact.sha256, given.artifact.artifact_id)
+        self.order = (first, -len(self.records), source.artifact.sha256, source.artifact.artifact_id)
 
     @cached_property
     def copied(self) -> int:
@@ -56,8 +58,8 @@ class _File:
         if begins is not None:
             return begins
         first = logged_iso(self.records[0].timestamp)
-        for n, one in enumerate(self.records):
-            at = logged_iso(one.timestamp)
+        for n, record in enumerate(self.records):
+            at = logged_iso(record.timestamp)
             if at is not None and first is not None and at > first + _BURST_US:
                 return n
         return len(self.records)
@@ -66,8 +68,8 @@ class _File:
         """Where the turns of a session begin, its own or an ancestor's: what is copied is older than the session."""
         began = _minted(session_id)
         if began is not None:
-            for n, one in enumerate(self.records):
-                if isinstance(one.payload, Task | TurnContext) and _is_since(one.payload, began):
+            for n, record in enumerate(self.records):
+                if isinstance(record.payload, Task | TurnContext) and _is_since(record.payload, began):
                     return n
         return None
 
@@ -100,32 +102,32 @@ def _first_own(sessions: dict[str, _File]) -> dict[str, str | None]:
 
 def _session(session_id: str, files: list[_File], first_own: str | None) -> Session:
     first = files[0]
-    session = first.given.session(session_id, "codex", "codex")
+    session = first.source.session(session_id, "codex", "codex")
     session.parent_session_id = first.parent
     left_out = [file.left_out(first_own) for file in files]
     shapes = first.shapes
     if len(files) > 1 or any(left_out):
-        shapes = by_shape([one for file, n in zip(files, left_out, strict=True) for one in file.records[n:]])
+        shapes = by_shape([record for file, n in zip(files, left_out, strict=True) for record in file.records[n:]])
     reader = Reader(session, first.meta, shapes, inherits=bool(first.parents))
     several = len(files) > 1
     seen: set[tuple[str | None, str, int]] = set()
     for file, copied in zip(files, left_out, strict=True):
-        reader.builder.artifact_id = file.given.artifact.artifact_id
+        reader.builder.artifact_id = file.source.artifact.artifact_id
         nth: Counter[tuple[str | None, str]] = Counter()
-        for n, (number, one) in enumerate(zip(file.numbers, file.records, strict=True)):
+        for n, (number, record) in enumerate(zip(file.numbers, file.records, strict=True)):
             if n < copied and n > 0:
-                saw(file.given.artifact, "repeated")
+                saw(file.source.artifact, "repeated")
                 if file is first:
-                    reader.copied(one)
+                    reader.copied(record)
                 continue
             if several:
-                key = (one.timestamp, kind_of(one))
+                key = (record.timestamp, kind_of(record))
                 nth[key] += 1
                 if (*key, nth[key]) in seen:
-                    saw(file.given.artifact, "repeated")
+                    saw(file.source.artifact, "repeated")
                     continue
                 seen.add((*key, nth[key]))
-            reader.take(number, one)
+            reader.take(number, record)
     return reader.finish()
 
 

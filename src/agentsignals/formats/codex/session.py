@@ -54,16 +54,16 @@ class Reader:
         self.builder = SessionBuilder(session)
         self._is_subagents = is_subagent(meta)
         counts: list[TokenCount] = _payloads(shapes, TokenCount)
-        self.models = ModelCalls(self.builder, inherits, metered=any(one.info is not None for one in counts))
+        self.models = ModelCalls(self.builder, inherits, metered=any(payload.info is not None for payload in counts))
         self.calls = Calls(self.builder, self.models)
-        prompts = {one.message.strip() for one in _payloads(shapes, UserMessage)}
+        prompts = {payload.message.strip() for payload in _payloads(shapes, UserMessage)}
         self.user = UserRecords(self.builder, not self._is_subagents, prompts or None)
-        self._events_are_text = all(one.role != "assistant" for one in _payloads(shapes, Message))
+        self._events_are_text = all(payload.role != "assistant" for payload in _payloads(shapes, Message))
         self._reports = Reports()
         self._handlers = self._table()
         if meta is not None:
             self._header(meta)
-        self.builder.visits(one.cwd for one in _payloads(shapes, TurnContext) if one.cwd)
+        self.builder.visits(payload.cwd for payload in _payloads(shapes, TurnContext) if payload.cwd)
 
     def take(self, line: int, record: Record) -> None:
         """Adds one record."""
@@ -163,8 +163,8 @@ class Reader:
     def _compacted(self, record: Compacted, at: int | None) -> None:
         if self._reports.is_first("compaction", "record"):
             facts = {"window": record.window_number, "summary": record.message or None}
-            known = {key: value for key, value in facts.items() if value is not None}
-            self._event("compaction", msgspec.json.encode(known).decode(), at)
+            present = {key: value for key, value in facts.items() if value is not None}
+            self._event("compaction", msgspec.json.encode(present).decode(), at)
 
     def _compacted_event(self, event: ContextCompacted, at: int | None) -> None:
         if self._reports.is_first("compaction", "event"):
@@ -237,7 +237,7 @@ class Reader:
 
 
 def _payloads(shapes: dict[type, list[Record]], shape: type[T]) -> list[T]:
-    return [one.payload for one in shapes.get(shape, ()) if isinstance(one.payload, shape)]
+    return [record.payload for record in shapes.get(shape, ()) if isinstance(record.payload, shape)]
 
 
 def is_subagent(meta: SessionMeta | None) -> bool:
@@ -247,15 +247,15 @@ def is_subagent(meta: SessionMeta | None) -> bool:
 
 def parent_of(meta: SessionMeta) -> str | None:
     """The session this one was forked or spawned from."""
-    found: object = meta.source
+    value: object = meta.source
     for key in ("subagent", "thread_spawn", "parent_thread_id"):
-        found = found.get(key) if isinstance(found, dict) else None
-    return found if isinstance(found, str) else meta.forked_from_id
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, str) else meta.forked_from_id
 
 
 def repo_name(url: str | None) -> str | None:
     """`owner/name` of a remote's address; None for one that redaction has eaten."""
-    found = _REMOTE.search(url or "")
-    if found is None or any(not part.strip(".") or "REDACTED" in part for part in found.groups()):
+    match = _REMOTE.search(url or "")
+    if match is None or any(not part.strip(".") or "REDACTED" in part for part in match.groups()):
         return None
-    return f"{found.group(1)}/{found.group(2)}"
+    return f"{match.group(1)}/{match.group(2)}"

@@ -66,12 +66,12 @@ def more_arguments(arguments: str) -> Arguments:
         return NO_ARGUMENTS
 
 
-def patch_of(given: Arguments) -> str | None:
+def patch_of(arguments: Arguments) -> str | None:
     """The patch of an `apply_patch` call made as a function tool, or as the words of a shell command."""
-    words = given.command
+    words = arguments.command
     if isinstance(words, list) and len(words) == 2 and words[0] in ("apply_patch", "applypatch"):
         return words[1] if isinstance(words[1], str) else None
-    return given.input
+    return arguments.input
 
 
 def read_result(output: str | list[Part] | Wrapped | None, failed: bool) -> Result:
@@ -93,8 +93,8 @@ def _headed(text: str, failed: bool) -> Result:
     end = text.find("\nOutput:", 0, _HEAD)
     if end < 0:
         end = _HEAD
-    said = text.find(_ENDED, 0, end)  # how it usually begins; a pattern takes ten times as long to get there
-    code = _CODE.search(text, said + 1 if said > 0 else 0, end)
+    ended_at = text.find(_ENDED, 0, end)  # how it usually begins; a pattern takes ten times as long to get there
+    code = _CODE.search(text, ended_at + 1 if ended_at > 0 else 0, end)
     if code:
         return _with_code(text, int(code.group(1)))
     running = _RUNNING.search(text, 0, end)
@@ -114,11 +114,11 @@ def _status(text: str, failed: bool) -> CallStatus:
     return "error" if text.startswith(_FAILED) else "ok"
 
 
-def _unwrapped(given: Wrapped) -> Result:
-    text = given.output if given.output is not None else given.content or ""
-    if given.metadata is not None and given.metadata.exit_code is not None:
-        return _with_code(text, given.metadata.exit_code)
-    return Result(text, "error" if given.success is False else "ok")
+def _unwrapped(wrapped: Wrapped) -> Result:
+    text = wrapped.output if wrapped.output is not None else wrapped.content or ""
+    if wrapped.metadata is not None and wrapped.metadata.exit_code is not None:
+        return _with_code(text, wrapped.metadata.exit_code)
+    return Result(text, "error" if wrapped.success is False else "ok")
 
 
 def _with_code(text: str, code: int) -> Result:

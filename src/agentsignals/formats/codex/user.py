@@ -48,14 +48,14 @@ class Reports:
     """Facts that are logged as an item and as an event, by some versions as one of the two only."""
 
     def __init__(self) -> None:
-        self._told: dict[str, Counter[str]] = {}
+        self._reports: dict[str, Counter[str]] = {}
 
     def is_first(self, fact: str, source: str) -> bool:
         """Whether this report is news: the n-th of its source, and no other source has told of n."""
-        told = self._told.setdefault(fact, Counter())
-        known = max(told.values(), default=0)
-        told[source] += 1
-        return told[source] > known
+        counts = self._reports.setdefault(fact, Counter())
+        reported = max(counts.values(), default=0)
+        counts[source] += 1
+        return counts[source] > reported
 
 
 class UserRecords:
@@ -121,7 +121,7 @@ class UserRecords:
         if not self._is_person:
             self._event("meta", text, at)
             return
-        words = said(text)
+        words = request_of(text)
         queued = self._running and self._prompted
         self._builder.turn(turn_kind(words, queued) if words else "attachment", words, at, model)
         self._prompted = True
@@ -135,12 +135,12 @@ def _has_any(pictures: Raw) -> bool:
     return memoryview(pictures).nbytes > len("null")
 
 
-def said(text: str) -> str:
+def request_of(text: str) -> str:
     """The person's own words: without the editor context that the IDE extension puts before the request."""
     if text.lstrip().startswith("# "):
-        found = _REQUEST.search(text)
-        if found:
-            return text[found.end() :].strip()
+        match = _REQUEST.search(text)
+        if match:
+            return text[match.end() :].strip()
     return text.strip()
 
 

@@ -11,11 +11,11 @@ _TYPES = ("turn.started", "turn.completed", "turn.failed", "item.started", "item
 
 def claims(head: Head) -> Claim | None:
     """A `thread.started` that names its thread, or an item's record: a rollout of the same thread shares the key."""
-    found = head.records
-    ids = [r["thread_id"] for r in found if r.get("type") == "thread.started" and isinstance(r.get("thread_id"), str)]
+    records = head.records
+    ids = [r["thread_id"] for r in records if r.get("type") == "thread.started" and isinstance(r.get("thread_id"), str)]
     if ids:
-        return Claim(keys=[f"session:{one}" for one in dict.fromkeys(ids)])
-    items = [r for r in found if r.get("type") in _TYPES]
+        return Claim(keys=[f"session:{thread_id}" for thread_id in dict.fromkeys(ids)])
+    items = [r for r in records if r.get("type") in _TYPES]
     if any(isinstance(r.get("item"), dict) and isinstance(r["item"].get("type"), str) for r in items):
         return Claim(keys=[])
     return None

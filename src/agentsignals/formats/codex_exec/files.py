@@ -20,14 +20,14 @@ from agentsignals.formats.records import lines, read_before, saw
 from agentsignals.formats.run_totals import Used, charge, close
 from agentsignals.model import Artifact, EventKind, Step, ToolCall
 
-_SAID: dict[str, EventKind] = {"agent_message": "text", "plan": "text", "reasoning": "thinking"}
+_TEXT_KINDS: dict[str, EventKind] = {"agent_message": "text", "plan": "text", "reasoning": "thinking"}
 
 
 class _Run:
     """A stretch of a file that is one thread's."""
 
-    def __init__(self, given: Input, thread_id: str) -> None:
-        self.given = given
+    def __init__(self, source: Input, thread_id: str) -> None:
+        self.source = source
         self.thread_id = thread_id
         self.records: list[tuple[int, Record]] = []
 
@@ -35,14 +35,14 @@ class _Run:
     def order(self) -> tuple[int, str]:
         """Runs have no times; the thread's total grows from one to the next."""
         totals = [used.input + used.cache_read for _, r in self.records if (used := _used(r.usage)) is not None]
-        return (min(totals, default=0), self.given.artifact.path)
+        return (min(totals, default=0), self.source.artifact.path)
 
 
 def read(inputs: list[Input]) -> Reading:
     """All files of one family; a thread that was resumed goes on in another file, or further down in the same."""
     threads: dict[str, list[_Run]] = {}
-    for given in inputs:
-        for run in _runs(given, given.artifact):
+    for source in inputs:
+        for run in _runs(source, source.artifact):
             threads.setdefault(run.thread_id, []).append(run)
     return gathered(_reading(runs) for runs in threads.values())
 
@@ -50,11 +50,11 @@ def read(inputs: list[Input]) -> Reading:
 def pieces(inputs: list[Input]) -> Iterator[Reading]:
     """The same threads, each when its last run has come: the runs are counted first."""
     left: Counter[str] = Counter()
-    for given in inputs:
-        left.update(run.thread_id for run in _runs(given, given.artifact))
+    for source in inputs:
+        left.update(run.thread_id for run in _runs(source, source.artifact))
     threads: dict[str, list[_Run]] = {}
-    for given in inputs:
-        for run in _runs(given, read_before(given.artifact)):
+    for source in inputs:
+        for run in _runs(source, read_before(source.artifact)):
             threads.setdefault(run.thread_id, []).append(run)
             left[run.thread_id] -= 1
             if not left[run.thread_id]:
@@ -63,21 +63,21 @@ def pieces(inputs: list[Input]) -> Iterator[Reading]:
 
 def _reading(runs: list[_Run]) -> Reading:
     runs.sort(key=lambda r: r.order)
-    reader = _Reader(runs[0].thread_id, runs[0].given)
+    reader = _Reader(runs[0].thread_id, runs[0].source)
     for run in runs:
         reader.take(run)
     session = reader.builder.finish()
     return Reading([session] if session.events else [])
 
 
-def _runs(given: Input, artifact: Artifact) -> Iterator[_Run]:
+def _runs(source: Input, artifact: Artifact) -> Iterator[_Run]:
     run: _Run | None = None
-    for number, record in lines(given.data, artifact, decode):
+    for number, record in lines(source.data, artifact, decode):
         saw(artifact, kind_of(record))
         if record.type == "thread.started" or run is None:
             if run is not None and run.records:
                 yield run
-            run = _Run(given, record.thread_id or given.session_hint or artifact.artifact_id)
+            run = _Run(source, record.thread_id or source.session_hint or artifact.artifact_id)
         run.records.append((number, record))
     if run is not None:
         yield run
@@ -86,8 +86,8 @@ def _runs(given: Input, artifact: Artifact) -> Iterator[_Run]:
 class _Reader:
     """One session in the making."""
 
-    def __init__(self, thread_id: str, given: Input) -> None:
-        session = given.session(thread_id, "codex-exec", "codex")
+    def __init__(self, thread_id: str, source: Input) -> None:
+        session = source.session(thread_id, "codex-exec", "codex")
         self.builder = SessionBuilder(session)
         self._total = Used()
         self._step: Step | None = None
@@ -102,7 +102,7 @@ class _Reader:
         self._runs += 1
         self._calls.clear()
         self._new_turn()
-        self.builder.artifact_id = run.given.artifact.artifact_id
+        self.builder.artifact_id = run.source.artifact.artifact_id
         for number, record in run.records:
             self.builder.line = number
             self._record(record)
@@ -134,8 +134,8 @@ class _Reader:
             self._call(kind, item)
         elif kind != "item.completed":
             return  # a text is repeated whole when it is complete
-        elif item.type in _SAID:
-            self.builder.event(_SAID[item.type], item.text or "", None, self._model_call())
+        elif item.type in _TEXT_KINDS:
+            self.builder.event(_TEXT_KINDS[item.type], item.text or "", None, self._model_call())
         elif item.type == "error":
             self.builder.event("meta", item.message or "")
         else:
@@ -146,8 +146,8 @@ class _Reader:
         planned = item.type == "todo_list"
         call = self._calls.get(item.id)
         if call is None or (planned and kind == "item.updated"):
-            known = f"{item.id}.{len(self.builder.session.tool_calls)}" if planned else item.id
-            name = known if self._runs == 1 else f"{known}#{self._runs}"
+            call_id = f"{item.id}.{len(self.builder.session.tool_calls)}" if planned else item.id
+            name = call_id if self._runs == 1 else f"{call_id}#{self._runs}"
             call = self._calls[item.id] = begin(self.builder, item, name, self._model_call())
         if (kind == "item.completed" or planned) and call.result_seq is None:
             self._answered = end(self.builder, item, call) is not None or self._answered

@@ -58,11 +58,11 @@ def _arguments(item: Item) -> bytes:
         return bytes(item.arguments) or b"{}"
     if item.type == "todo_list":
         return b'{"items":' + (bytes(item.items) or b"[]") + b"}"
-    told = {"command": item.command, "query": item.query, "prompt": item.prompt}
-    known: dict[str, object] = {name: value for name, value in told.items() if value is not None}
+    fields = {"command": item.command, "query": item.query, "prompt": item.prompt}
+    arguments: dict[str, object] = {name: value for name, value in fields.items() if value is not None}
     if item.changes is not None:
-        known["changes"] = [{"path": c.path, "kind": c.kind} for c in item.changes]
-    return msgspec.json.encode(known)
+        arguments["changes"] = [{"path": c.path, "kind": c.kind} for c in item.changes]
+    return msgspec.json.encode(arguments)
 
 
 def _kinds(item: Item) -> list[str]:
@@ -83,8 +83,8 @@ def _text(item: Item) -> str:
         answer = answer_of(item.result)
         if answer is None:
             return ""
-        said = "\n".join(part.text for part in parts_of(answer.content or b"[]") if part.text)
-        return said or bytes(answer.structured_content).decode("utf-8", "replace")
+        text = "\n".join(part.text for part in parts_of(answer.content or b"[]") if part.text)
+        return text or bytes(answer.structured_content).decode("utf-8", "replace")
     except UNREADABLE:
         return bytes(item.result).decode("utf-8", "replace")
 

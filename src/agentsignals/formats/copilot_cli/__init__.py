@@ -13,14 +13,14 @@ _FAMILIES = frozenset(
 
 def claims(head: Head) -> Claim | None:
     """Events of `type`, `data` and `parentId`, their types dotted; `session.start` names the session."""
-    found = [
+    events = [
         r
         for r in head.records
         if str(r.get("type")).split(".")[0] in _FAMILIES and isinstance(r.get("data"), dict) and "parentId" in r
     ]
-    if not found:
+    if not events:
         return None
-    ids = (r["data"].get("sessionId") for r in found if r["type"] == "session.start")
+    ids = (r["data"].get("sessionId") for r in events if r["type"] == "session.start")
     keys = [f"session:{i}" for i in ids if isinstance(i, str)]
     return Claim(keys=list(dict.fromkeys(keys)), beside=not keys)
 

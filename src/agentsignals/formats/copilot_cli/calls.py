@@ -43,9 +43,9 @@ class Calls:
         call_id, name = request.toolCallId, request.name
         arguments = bytes(request.arguments) or b"{}"
         patch = edits.patch_of(name, arguments)
-        known = tools.tool(name, request.mcpServerName)
+        tool = tools.tool(name, request.mcpServerName)
         path = first_file(patch) if patch is not None else None
-        self._by_id[call_id] = self._builder.call(call_id, name, arguments, known, at, step, thread, path=path)
+        self._by_id[call_id] = self._builder.call(call_id, name, arguments, tool, at, step, thread, path=path)
 
     def started(self, event: ToolStart, at: int | None) -> None:
         """Its execution begins; the message that requested it has told of it, unless the transcript is a slice."""
@@ -103,8 +103,8 @@ class Calls:
 
     def _after_refusal(self, call: ToolCall, at: int | None) -> None:
         """Words given when refusing are a turn; a bare refusal is an interruption."""
-        said = self._refused.pop(call.call_id, None)
-        if said and call.thread == MAIN:
-            self._builder.turn("rejection_feedback", said, at)
-        elif said is not None:
+        feedback = self._refused.pop(call.call_id, None)
+        if feedback and call.thread == MAIN:
+            self._builder.turn("rejection_feedback", feedback, at)
+        elif feedback is not None:
             self._builder.event("interrupt", f"refused {call.name}", at, None, call.thread)

@@ -71,7 +71,7 @@ _decode_any = msgspec.json.Decoder(Unknown).decode
 
 
 _TYPES: dict[type, str] = {shape: str(shape.__struct_config__.tag) for shape in _SHAPES}
-_KNOWN = frozenset(_TYPES.values())
+_READ_TYPES = frozenset(_TYPES.values())
 
 
 def decode(data: memoryview | bytes) -> Event | Unknown:
@@ -80,7 +80,7 @@ def decode(data: memoryview | bytes) -> Event | Unknown:
         return DECODER.decode(data)
     except msgspec.DecodeError:
         event = _decode_any(data)
-        if event.type in _KNOWN:
+        if event.type in _READ_TYPES:
             raise
         return event
 

@@ -19,23 +19,23 @@ def read(inputs: list[Input]) -> Reading:
 class _File:
     """The events of one file."""
 
-    def __init__(self, given: Input) -> None:
-        self.given = given
-        self.numbers, self.events = all_lines(given.data, given.artifact, DECODER, decode)
+    def __init__(self, source: Input) -> None:
+        self.source = source
+        self.numbers, self.events = all_lines(source.data, source.artifact, DECODER, decode)
         for kind, times in tally(self.events).items():
-            saw(given.artifact, kind, times)
+            saw(source.artifact, kind, times)
         named = next((e.data.sessionId for e in self.events if isinstance(e, Start) and e.data.sessionId), None)
-        self.session_id = named or given.session_hint or given.artifact.artifact_id
+        self.session_id = named or source.session_hint or source.artifact.artifact_id
         first = next((e.timestamp for e in self.events if e.timestamp), "")
         # Of two snapshots that begin together the longer comes first, so that most of a session points into one file.
-        self.order = (first, -len(self.events), given.artifact.sha256, given.artifact.artifact_id)
+        self.order = (first, -len(self.events), source.artifact.sha256, source.artifact.artifact_id)
 
 
 def _session(session_id: str, files: list[_File]) -> Session:
-    given = files[0].given
-    session = given.session(session_id, "copilot-cli", "copilot-cli")
+    source = files[0].source
+    session = source.session(session_id, "copilot-cli", "copilot-cli")
     reader = Reader(session)
     for file, number, event in once(files, lambda file: zip(file.numbers, file.events, strict=True), lambda e: e.id):
-        reader.builder.artifact_id, reader.builder.line = file.given.artifact.artifact_id, number
+        reader.builder.artifact_id, reader.builder.line = file.source.artifact.artifact_id, number
         reader.take(event)
     return reader.finish()

@@ -55,7 +55,7 @@ class ModelChange(Event, tag="session.model_change"):
     data: _Model = field(default_factory=_Model)
 
 
-class _Said(Struct, gc=False):
+class _UserWords(Struct, gc=False):
     """`content` is what the person typed; `transformedContent`, with the program's additions, is not read."""
 
     content: str = ""
@@ -66,7 +66,7 @@ class _Said(Struct, gc=False):
 
 
 class UserMessage(Event, tag="user.message"):
-    data: _Said = field(default_factory=_Said)
+    data: _UserWords = field(default_factory=_UserWords)
 
 
 class ToolRequest(Struct, gc=False):
@@ -182,8 +182,8 @@ class _Notice(Struct, gc=False, kw_only=True):
 
     @property
     def text(self) -> str:
-        said = (self.content, self.message, self.summary, self.reason, self.name, self.agentName, self.newMode)
-        return next((text for text in said if text), "")
+        texts = (self.content, self.message, self.summary, self.reason, self.name, self.agentName, self.newMode)
+        return next((text for text in texts if text), "")
 
 
 class Notice(Event):

@@ -92,14 +92,18 @@ class Reader:
             self.model = self.selected
 
     def _user(self, event: UserMessage, at: int | None) -> None:
-        said = event.data
-        text = said.content.strip()
-        if event.agentId or said.isAutopilotContinuation or (said.source and said.source not in _HUMAN_SOURCES):
+        message = event.data
+        text = message.content.strip()
+        if (
+            event.agentId
+            or message.isAutopilotContinuation
+            or (message.source and message.source not in _HUMAN_SOURCES)
+        ):
             self.builder.event("meta", text, at, None, event.agentId or MAIN)
         elif text:
-            queued = said.delivery in ("steering", "queued")
+            queued = message.delivery in ("steering", "queued")
             self.builder.turn("queued_prompt" if queued else "prompt", text, at, self.model or self.selected)
-        elif bytes(said.attachments) not in (b"", b"[]", b"null"):
+        elif bytes(message.attachments) not in (b"", b"[]", b"null"):
             self.builder.turn("attachment", "", at, self.model or self.selected)
 
     def _assistant(self, event: AssistantMessage, at: int | None) -> None:
@@ -107,9 +111,9 @@ class Reader:
         builder, answer = self.builder, event.data
         thread = event.agentId or answer.parentToolCallId or MAIN
         model = answer.model or self.model or self.selected
-        known = len(self.session.steps)
+        n_steps = len(self.session.steps)
         step = builder.step(answer.apiCallId or answer.messageId, model, at, thread)
-        if len(self.session.steps) > known:
+        if len(self.session.steps) > n_steps:
             self.totals.add(step)
         # A call that said something took tokens: a 0 here is a provider that reports none.
         step.output_tokens = max(count(answer.outputTokens) or 0, step.output_tokens or 0) or None

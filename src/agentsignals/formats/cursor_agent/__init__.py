@@ -15,8 +15,8 @@ from agentsignals.formats.head import Head
 
 def claims(head: Head) -> Claim | None:
     """Records that are `{role, message}` and nothing else: one id or time among them, and it is another format's."""
-    found = [r for r in head.records if r.get("type") != "turn_ended"]
-    if not found or not all(_is_bare(r) for r in found):
+    records = [r for r in head.records if r.get("type") != "turn_ended"]
+    if not records or not all(_is_bare(r) for r in records):
         return None
     return Claim(keys=[], beside=True)
 

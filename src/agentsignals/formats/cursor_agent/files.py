@@ -60,19 +60,19 @@ _decode = msgspec.json.Decoder(Record).decode
 def read(inputs: list[Input]) -> Reading:
     """One session a file, named by its place. Of several files with one name the largest counts: there are no ids."""
     named: dict[str, list[Input]] = {}
-    for given in inputs:
-        named.setdefault(given.session_hint or given.artifact.artifact_id, []).append(given)
+    for source in inputs:
+        named.setdefault(source.session_hint or source.artifact.artifact_id, []).append(source)
     return Reading([_read(session_id, named[session_id]) for session_id in sorted(named)])
 
 
 def _read(session_id: str, copies: list[Input]) -> Session:
-    kept = max(copies, key=lambda given: (len(given.data), given.artifact.sha256))
-    for given in copies:
-        if given is not kept:
-            given.artifact.note = f"an earlier copy of {kept.artifact.path}, which counts"
-            for _, record in lines(given.data, given.artifact, _decode):
-                saw(given.artifact, _kind(record))
-                saw(given.artifact, "repeated")
+    kept = max(copies, key=lambda i: (len(i.data), i.artifact.sha256))
+    for source in copies:
+        if source is not kept:
+            source.artifact.note = f"an earlier copy of {kept.artifact.path}, which counts"
+            for _, record in lines(source.data, source.artifact, _decode):
+                saw(source.artifact, _kind(record))
+                saw(source.artifact, "repeated")
     session = kept.session(session_id, "cursor-agent", "cursor-agent")
     reader = _Reader(session)
     for number, record in lines(kept.data, kept.artifact, _decode):
@@ -159,11 +159,11 @@ class _Reader:
                 self._result(block)
         text = "\n".join(block.text for block in blocks if block.type == "text" and block.text).strip()
         if text:
-            self._said(text)
+            self._prompt(text)
         elif any(block.type == "image" for block in blocks):
             self.builder.turn("attachment", "")
 
-    def _said(self, text: str) -> None:
+    def _prompt(self, text: str) -> None:
         """The words in `<user_query>`; without one (older versions) what is left after the blocks of context."""
         at = _time(text)
         start, stop = text.find(_QUERY), text.rfind(_END)
@@ -194,13 +194,13 @@ def _apart(text: str) -> tuple[str, str]:
 
 def _time(text: str) -> int | None:
     """The time newer versions put before the words, to the minute; None when there is none."""
-    found = _TIME.search(text)
-    if found is None:
+    match = _TIME.search(text)
+    if match is None:
         return None
-    hours, minutes = int(found.group(2) or 0), int(found.group(3) or 0)
+    hours, minutes = int(match.group(2) or 0), int(match.group(3) or 0)
     zone = timezone(timedelta(hours=hours, minutes=minutes if hours >= 0 else -minutes)) if abs(hours) < 24 else UTC
     try:
-        moment = datetime.strptime(found.group(1), "%b %d, %Y, %I:%M %p").replace(tzinfo=zone)
+        moment = datetime.strptime(match.group(1), "%b %d, %Y, %I:%M %p").replace(tzinfo=zone)
     except ValueError:
         return None
     return (moment - EPOCH) // timedelta(microseconds=1)

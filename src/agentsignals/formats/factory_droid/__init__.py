@@ -12,11 +12,11 @@ from agentsignals.formats.head import Head
 
 def claims(head: Head) -> Claim | None:
     """A `session_start` (Copilot's is `session.start`) that has an owner or title, or is followed by messages."""
-    found = head.records
-    start = next((r for r in found if r.get("type") == "session_start"), None)
+    records = head.records
+    start = next((r for r in records if r.get("type") == "session_start"), None)
     if start is None or not isinstance(start.get("id"), str):
         return None
-    messages = any(r.get("type") == "message" and isinstance(r.get("message"), dict) for r in found)
+    messages = any(r.get("type") == "message" and isinstance(r.get("message"), dict) for r in records)
     if not messages and not any(key in start for key in ("owner", "sessionTitle", "title")):
         return None
     return Claim(keys=[f"session:{start['id']}"])

@@ -42,23 +42,23 @@ def read(inputs: list[Input]) -> Reading:
 class _File:
     """The decoded records of one file."""
 
-    def __init__(self, given: Input) -> None:
-        self.given = given
-        self.records = list(lines(given.data, given.artifact, decode))
+    def __init__(self, source: Input) -> None:
+        self.source = source
+        self.records = list(lines(source.data, source.artifact, decode))
         for _, record in self.records:
-            saw(given.artifact, kind_of(record))
+            saw(source.artifact, kind_of(record))
         start = next((r.id for _, r in self.records if r.type == "session_start"), None)
-        self.session_id = start or given.session_hint or given.artifact.artifact_id
+        self.session_id = start or source.session_hint or source.artifact.artifact_id
         last = max((r.timestamp for _, r in self.records if r.timestamp), default="")
-        self.order = (last, len(self.records), given.artifact.sha256)
+        self.order = (last, len(self.records), source.artifact.sha256)
 
 
 def _read(session_id: str, files: list[_File]) -> Session:
-    first = files[0].given
+    first = files[0].source
     session = first.session(session_id, "factory-droid", "factory-droid")
     reader = _Reader(session)
     for file, number, record in once(files, lambda file: file.records, key_of):
-        reader.builder.artifact_id, reader.builder.line = file.given.artifact.artifact_id, number
+        reader.builder.artifact_id, reader.builder.line = file.source.artifact.artifact_id, number
         reader.take(record)
     return reader.finish()
 
@@ -87,8 +87,8 @@ class _Reader:
             builder.session.parent_session_id = record.callingSessionId
         elif record.type == "compaction_state":
             facts = {name: getattr(record, name) for name in ("summaryKind", "summaryTokens", "removedCount")}
-            known = {name: value for name, value in facts.items() if value is not None}
-            builder.event("compaction", msgspec.json.encode(known).decode(), at)
+            present = {name: value for name, value in facts.items() if value is not None}
+            builder.event("compaction", msgspec.json.encode(present).decode(), at)
             builder.event("meta", record.summaryText or "", at)
         elif record.type == "agent_turn_outcome":
             if record.reason in ("cancelled", "canceled", "aborted", "interrupted"):
@@ -134,16 +134,16 @@ class _Reader:
         for block in parts:
             if block.type == "tool_result":
                 self._result(block, at)
-        said: list[str] = []
+        texts: list[str] = []
         for block in parts:
             if block.type != "text" or not block.text:
                 continue
             words = tags.without(block.text, _REMINDER).strip()
             if words:
-                said.append(words)
+                texts.append(words)
             if len(words) < len(block.text.strip()):
                 self._reminder(block.text, at)
-        text = "\n".join(said)
+        text = "\n".join(texts)
         if text.startswith(_INTERRUPTED):
             self.builder.event("interrupt", text, at)
         elif text and self.builder.session.parent_session_id is not None:
@@ -155,8 +155,8 @@ class _Reader:
 
     def _reminder(self, text: str, at: int | None) -> None:
         if self._named_model is None:
-            found = _MODEL.search(text, 0, _MODEL_WITHIN)
-            self._named_model = found.group(1).strip() if found else None
+            match = _MODEL.search(text, 0, _MODEL_WITHIN)
+            self._named_model = match.group(1).strip() if match else None
         self.builder.event("meta", text, at)
 
     def _result(self, block: Block, at: int | None) -> None:

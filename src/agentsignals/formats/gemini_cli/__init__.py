@@ -12,11 +12,11 @@ from agentsignals.formats.head import Head
 
 def claims(head: Head) -> Claim | None:
     """A document with `sessionId`, `projectHash` and `messages`; the header line of the JSON Lines has no messages."""
-    found = head.document
-    session_id = found.get("sessionId")
-    if not isinstance(session_id, str) or not session_id or "projectHash" not in found:
+    document = head.document
+    session_id = document.get("sessionId")
+    if not isinstance(session_id, str) or not session_id or "projectHash" not in document:
         return None
-    if "messages" not in found and not (head.is_lines and "startTime" in found):
+    if "messages" not in document and not (head.is_lines and "startTime" in document):
         return None
     return Claim(keys=[f"session:{session_id}"])
 

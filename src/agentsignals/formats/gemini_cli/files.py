@@ -36,21 +36,21 @@ _SENT_BY_CLIENT = "Please continue."
 
 def read(inputs: list[Input]) -> Reading:
     """All files of one family; of several snapshots of a session the fullest."""
-    return Reading([_Reader(one).session() for one in largest(_snapshots(inputs))])
+    return Reading([_Reader(snapshot).session() for snapshot in largest(_snapshots(inputs))])
 
 
 def _snapshots(inputs: list[Input]) -> Iterator[Snapshot[Chat]]:
-    for given in inputs:
-        if logs.is_log(given.data):
-            chat: Chat | None = logs.fold(given)
+    for source in inputs:
+        if logs.is_log(source.data):
+            chat: Chat | None = logs.fold(source)
         else:
-            chat = read_document(given, partial(decode, artifact=given.artifact), "messages")
+            chat = read_document(source, partial(decode, artifact=source.artifact), "messages")
             if chat is not None:
-                _count(given.artifact, chat)
+                _count(source.artifact, chat)
         if chat is None:
             continue
-        session_id = chat.sessionId or given.session_hint or given.artifact.artifact_id
-        yield Snapshot(given, chat, session_id, len(chat.messages))
+        session_id = chat.sessionId or source.session_hint or source.artifact.artifact_id
+        yield Snapshot(source, chat, session_id, len(chat.messages))
 
 
 def _count(artifact: Artifact, chat: Chat) -> None:
@@ -61,8 +61,8 @@ class _Reader:
     """One session in the making."""
 
     def __init__(self, snapshot: Snapshot[Chat]) -> None:
-        given, chat = snapshot.given, snapshot.document
-        session = given.session(snapshot.session_id, "gemini-cli", "gemini-cli")
+        source, chat = snapshot.source, snapshot.document
+        session = source.session(snapshot.session_id, "gemini-cli", "gemini-cli")
         session.title = chat.summary
         session.started_at = logged_iso(chat.startTime)
         self.chat = chat
@@ -74,7 +74,7 @@ class _Reader:
         self.rewound = log.rewound if log is not None else frozenset()
         if log is not None:
             self.builder.where(log.folder)
-            session.parent_session_id = logs.parent_of(log, given.artifact.path)
+            session.parent_session_id = logs.parent_of(log, source.artifact.path)
         self.step: Step | None = None
         self.model: str | None = None
         self.call_ids: set[str] = set()
@@ -118,12 +118,12 @@ class _Reader:
         """`displayContent` is what was typed; `content` is what the model got, with the named files behind it."""
         builder = self.builder
         shown = message.displayContent if message.displayContent is not None else message.content
-        said = typed(shown)
-        kind = _not_said(said) if self.chat.kind != "subagent" and self.thread == MAIN else "meta"
-        if kind is not None and (said or kind != "meta"):
-            builder.event(kind, said, at, thread=self.thread)
-        elif said:
-            builder.turn("prompt", said, at)
+        prompt = typed(shown)
+        kind = _not_said(prompt) if self.chat.kind != "subagent" and self.thread == MAIN else "meta"
+        if kind is not None and (prompt or kind != "meta"):
+            builder.event(kind, prompt, at, thread=self.thread)
+        elif prompt:
+            builder.turn("prompt", prompt, at)
         elif kind is None and any(p.inlineData or p.fileData for p in parts_of(message.content)):
             builder.turn("attachment", "", at)
 
@@ -132,8 +132,8 @@ class _Reader:
         text = text_of(message.content)
         step = self._step(message, text, at)
         for thought in message.thoughts or ():
-            told = ": ".join(filter(None, (thought.subject, thought.description)))
-            builder.event("thinking", told, logged_iso(thought.timestamp), step, self.thread)
+            thinking = ": ".join(filter(None, (thought.subject, thought.description)))
+            builder.event("thinking", thinking, logged_iso(thought.timestamp), step, self.thread)
         if text:
             builder.event("text", text, at, step, self.thread)
         for call in message.toolCalls or ():
@@ -186,15 +186,15 @@ def count(step: Step, tokens: Tokens) -> None:
 
 def typed(content: Content) -> str:
     """The words of a prompt, without the files the client put behind them."""
-    said: list[str] = []
+    texts: list[str] = []
     for part in parts_of(content):
         text = part.text or ""
         at = text.find(REFERENCED)
         if at >= 0:
-            said.append(text[:at])
+            texts.append(text[:at])
             break
-        said.append(text)
-    return "\n".join(filter(None, (s.strip() for s in said)))
+        texts.append(text)
+    return "\n".join(filter(None, (s.strip() for s in texts)))
 
 
 def _not_said(text: str) -> EventKind | None:

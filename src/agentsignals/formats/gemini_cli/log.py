@@ -92,11 +92,11 @@ def decode(data: memoryview | bytes) -> _Record:
     return None
 
 
-def fold(given: Input) -> Log | None:
+def fold(source: Input) -> Log | None:
     """The chat that a file tells; None when it names no session."""
-    folded = _Fold(given.artifact)
-    for number, record in lines(given.data, given.artifact, decode):
-        saw(given.artifact, folded.take(number, record))
+    folded = _Fold(source.artifact)
+    for number, record in lines(source.data, source.artifact, decode):
+        saw(source.artifact, folded.take(number, record))
     return folded.log()
 
 
@@ -123,7 +123,7 @@ class _Fold:
             return "$rewindTo"
         if isinstance(record, Message):
             self.spoken = True
-            self._said(number, record)
+            self._add(number, record)
             return f"message.{record.type}"
         first = self.facts.sessionId is None
         for name in ("sessionId", "projectHash", "startTime", "kind", "summary", "directories"):
@@ -137,7 +137,7 @@ class _Fold:
             return "$set.messages"
         return "header" if first else "$set"
 
-    def _said(self, number: int, message: Message) -> None:
+    def _add(self, number: int, message: Message) -> None:
         at = self.places.get(message.id or "")
         if at is not None and at not in self.rewound:
             self.messages[at] = message
@@ -151,17 +151,17 @@ class _Fold:
 
         Until then all of it is: the client's words about the machine; or everything, as some writers log it.
         """
-        known = {_likeness(m): n for n, m in enumerate(self.messages)}
+        by_likeness = {_likeness(m): n for n, m in enumerate(self.messages)}
         for message in messages:
             if message.id in self.places:
                 if not self.spoken:
-                    self._said(number, message)
+                    self._add(number, message)
                 continue  # else an older output may have been blanked out in it, to save tokens
-            same = known.get(_likeness(message))
+            same = by_likeness.get(_likeness(message))
             if same is not None:
                 self.places[message.id or ""] = same
             elif not self.spoken or text_of(message.content).lstrip().startswith(_SUMMARY):
-                self._said(number, message)
+                self._add(number, message)
 
     def log(self) -> Log | None:
         facts = self.facts

@@ -123,15 +123,15 @@ def decode(data: memoryview | bytes, artifact: Artifact) -> Chat:
     try:
         return _whole(data)
     except msgspec.ValidationError:
-        found = _raw_chat(data)
-        messages = each(found.messages, decode_message, artifact)
+        chat = _raw_chat(data)
+        messages = each(chat.messages, decode_message, artifact)
         return Chat(
-            sessionId=found.sessionId,
+            sessionId=chat.sessionId,
             messages=messages,
-            projectHash=found.projectHash,
-            startTime=found.startTime,
-            kind=found.kind,
-            summary=found.summary,
+            projectHash=chat.projectHash,
+            startTime=chat.startTime,
+            kind=chat.kind,
+            summary=chat.summary,
         )
 
 
@@ -159,14 +159,16 @@ def result_text(call: ToolCall) -> str:
     if not call.result:
         return ""
     try:
-        found = _result(call.result)
+        result = _result(call.result)
     except UNREADABLE:
         return bytes(call.result).decode("utf-8", "replace")
-    if isinstance(found, str) or found is None:
-        return found or ""
-    parts = found if isinstance(found, list) else [found]
-    own = [p for p in parts if isinstance(p, _ResultPart) and p.functionResponse and p.functionResponse.id == call.id]
-    return "\n".join(filter(None, (_part_text(p) for p in own or parts)))
+    if isinstance(result, str) or result is None:
+        return result or ""
+    parts = result if isinstance(result, list) else [result]
+    of_call = [
+        p for p in parts if isinstance(p, _ResultPart) and p.functionResponse and p.functionResponse.id == call.id
+    ]
+    return "\n".join(filter(None, (_part_text(p) for p in of_call or parts)))
 
 
 def _part_text(part: _ResultPart | str) -> str:
@@ -179,5 +181,5 @@ def _part_text(part: _ResultPart | str) -> str:
         answer = _answer(raw)
     except UNREADABLE:
         return bytes(raw).decode("utf-8", "replace")
-    said = answer.error if answer.error is not None else answer.output
-    return as_text(said) if said is not None else bytes(raw).decode("utf-8", "replace")
+    output = answer.error if answer.error is not None else answer.output
+    return as_text(output) if output is not None else bytes(raw).decode("utf-8", "replace")

@@ -48,23 +48,23 @@ _arguments = msgspec.json.Decoder(Arguments).decode
 _file_diff = msgspec.json.Decoder(FileDiff).decode
 
 
-def run(builder: SessionBuilder, found: ToolCall, at: int | None, step: Step | None, unique_id: str) -> None:
+def run(builder: SessionBuilder, logged: ToolCall, at: int | None, step: Step | None, unique_id: str) -> None:
     """A call and, in the same record, its result."""
-    given = arguments(found)
-    tool = PROFILE.tool(found.name)
-    folder = (given.dir_path or given.directory) if tool is SHELL else None
-    raw = msgspec.json.format(bytes(found.args), indent=-1) if found.args else b"{}"
+    args = arguments(logged)
+    tool = PROFILE.tool(logged.name)
+    folder = (args.dir_path or args.directory) if tool is SHELL else None
+    raw = msgspec.json.format(bytes(logged.args), indent=-1) if logged.args else b"{}"
     thread = step.thread if step is not None else MAIN
-    call = builder.call(unique_id, found.name, raw, tool, at, step, thread, folder=folder)
-    text = result_text(found)
-    status = outcome(found.status, text)
+    call = builder.call(unique_id, logged.name, raw, tool, at, step, thread, folder=folder)
+    text = result_text(logged)
+    status = outcome(logged.status, text)
     if status == "none":
         return
     code = exit_code(text) if tool is SHELL else None
     error = "permission" if _BY_POLICY in text[:_HEAD] else None
-    builder.result(unique_id, text, status, logged_iso(found.timestamp), call.thread, code, error)
+    builder.result(unique_id, text, status, logged_iso(logged.timestamp), call.thread, code, error)
     if status == "ok" and call.class_ == "edit":
-        _edit(builder, call, found, given)
+        _edit(builder, call, logged, args)
 
 
 def outcome(status: str | None, text: str) -> CallStatus:
@@ -104,10 +104,10 @@ def project_folder(chat: Chat) -> str | None:
 def _absolute_paths(chat: Chat) -> Iterator[str]:
     for message in chat.messages:
         for call in (message.toolCalls if message is not None else None) or ():
-            given = arguments(call)
+            args = arguments(call)
             tool = PROFILE.tool(call.name)
             shown = _shown(call) if tool is not None and tool.class_ == "edit" else None
-            for path in (given.file_path, given.absolute_path, given.dir_path, shown.filePath if shown else None):
+            for path in (args.file_path, args.absolute_path, args.dir_path, shown.filePath if shown else None):
                 if path:
                     yield path
 
@@ -126,17 +126,17 @@ def _shown(call: ToolCall) -> FileDiff | None:
         return None
 
 
-def _edit(builder: SessionBuilder, call: Row, found: ToolCall, given: Arguments) -> None:
-    shown = _shown(found)
+def _edit(builder: SessionBuilder, call: Row, logged: ToolCall, args: Arguments) -> None:
+    shown = _shown(logged)
     if shown is None:
-        known = given.old_string is not None and given.new_string is not None
-        hunks = [replaced(given.old_string or "", given.new_string or "")] if known else [Hunk(whole_file=True)]
+        has_texts = args.old_string is not None and args.new_string is not None
+        hunks = [replaced(args.old_string or "", args.new_string or "")] if has_texts else [Hunk(whole_file=True)]
         builder.edit(call, None, "modify", hunks)
         return
-    if shown.isNewFile and given.content is not None:
-        builder.edit(call, shown.filePath, "create", [created(given.content)])
+    if shown.isNewFile and args.content is not None:
+        builder.edit(call, shown.filePath, "create", [created(args.content)])
         return
     hunks = unified(shown.fileDiff)
-    if shown.isNewFile or (given.content and rewrites(hunks, given.content)):
+    if shown.isNewFile or (args.content and rewrites(hunks, args.content)):
         hunks = of_whole_file(hunks)
     builder.edit(call, shown.filePath, "create" if shown.isNewFile else "modify", hunks)

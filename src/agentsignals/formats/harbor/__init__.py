@@ -20,39 +20,39 @@ _JOB_CONFIG = frozenset(("job_name", "jobs_dir"))
 
 def claims(head: Head) -> Claim | None:
     """Results and configurations by their keys; a report of tests (CTRF) and a reward only where they may belong."""
-    found = head.document
-    if not found:
+    document = head.document
+    if not document:
         return None
-    keys = found.keys()
+    keys = document.keys()
     folder = posixpath.dirname(head.path)
     if keys >= _TRIAL and keys & _TRIAL_ALSO:
-        return Claim(keys=_named(found), root=folder, gathers=True)
+        return Claim(keys=_named(document), root=folder, gathers=True)
     if keys >= _TRIAL_CONFIG:
         return Claim(keys=[], root=folder, gathers=True)
-    if keys >= _JOB or keys >= _JOB_CONFIG or _is_lock(found):
+    if keys >= _JOB or keys >= _JOB_CONFIG or _is_lock(document):
         return Claim(keys=[], lends=folder)
-    return Claim(keys=[], companion=True) if _is_ctrf(found) or _is_reward(found, head.path) else None
+    return Claim(keys=[], companion=True) if _is_ctrf(document) or _is_reward(document, head.path) else None
 
 
-def _named(found: dict[str, object]) -> list[str]:
-    own_id = found.get("id")
+def _named(document: dict[str, object]) -> list[str]:
+    own_id = document.get("id")
     return [f"trial:{own_id}"] if isinstance(own_id, str) and own_id else []
 
 
-def _is_lock(found: dict[str, object]) -> bool:
-    return isinstance(found.get("harbor"), dict) and "trials" in found
+def _is_lock(document: dict[str, object]) -> bool:
+    return isinstance(document.get("harbor"), dict) and "trials" in document
 
 
-def _is_ctrf(found: dict[str, object]) -> bool:
-    results = found.get("results")
+def _is_ctrf(document: dict[str, object]) -> bool:
+    results = document.get("results")
     if isinstance(results, dict):
         return isinstance(results.get("tests"), list) and isinstance(results.get("tool"), dict)
-    return results is CUT and found.get("reportFormat") == "CTRF"
+    return results is CUT and document.get("reportFormat") == "CTRF"
 
 
-def _is_reward(found: dict[str, object], path: str) -> bool:
+def _is_reward(document: dict[str, object], path: str) -> bool:
     in_place = posixpath.basename(path) == "reward.json" and posixpath.basename(posixpath.dirname(path)) == "verifier"
-    return in_place and all(isinstance(v, int | float) for v in found.values())
+    return in_place and all(isinstance(v, int | float) for v in document.values())
 
 
 FORMAT = Format(name="harbor", version=1, claims=claims, read=read_by("harbor.files"), snapshots=False)

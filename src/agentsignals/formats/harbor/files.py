@@ -16,7 +16,7 @@ from agentsignals.formats.harbor.records import Config, Ctrf, Dataset, Job, Lock
 from agentsignals.formats.harbor.treatment import job_knobs, trial_knobs
 from agentsignals.formats.harbor.verifier import failed_by, verification
 from agentsignals.formats.records import document, saw, skip
-from agentsignals.model.attempt import Attempt, Said
+from agentsignals.model.attempt import Attempt, Statement
 
 _AGENT_TIMEOUT = "AgentTimeoutError"
 _REWARD = "reward"
@@ -26,23 +26,23 @@ _keys = msgspec.json.Decoder(dict[str, Raw]).decode
 
 def read(inputs: list[Input]) -> Reading:
     """A part for each file; a trial's dataset is looked up in its job's configuration."""
-    decoded = [(given, found) for given in inputs if (found := _read(given)) is not None]
+    decoded = [(source, record) for source in inputs if (record := _read(source)) is not None]
     jobs = {posixpath.dirname(g.artifact.path): f for g, f in decoded if isinstance(f, Config) and _is_of_job(f)}
     reading = Reading()
-    for given, found in decoded:
-        reading.attempts += _parts(given, found, jobs)
+    for source, record in decoded:
+        reading.attempts += _parts(source, record, jobs)
     return reading
 
 
-def _read(given: Input) -> object:
-    found = document(given.data, given.artifact, _decode)
-    if found is None:
+def _read(source: Input) -> object:
+    decoded = document(source.data, source.artifact, _decode)
+    if decoded is None:
         return None
-    kind, record = found
+    kind, record = decoded
     if kind == "unknown":
-        skip(given.artifact, "bad_shape")
+        skip(source.artifact, "bad_shape")
         return None
-    saw(given.artifact, kind)
+    saw(source.artifact, kind)
     return record
 
 
@@ -68,20 +68,22 @@ def _is_of_job(config: Config) -> bool:
     return config.job_name is not None and config.trial_name is None
 
 
-def _parts(given: Input, found: object, jobs: dict[str, Config]) -> list[Attempt]:
-    root = posixpath.dirname(given.artifact.path)
-    if isinstance(found, Result):
-        return [_of_result(given, root, found, jobs)]
-    if isinstance(found, Config):
-        return [_of_job_config(given, root, found) if _is_of_job(found) else _of_trial_config(given, root, found, jobs)]
-    if isinstance(found, Job | Lock):
-        return [_of_job(given, root, found)]
-    if isinstance(found, Ctrf):
-        return _of_tests(given, root, found)
-    return [_of_rewards(given, root, found)] if isinstance(found, dict) else []
+def _parts(source: Input, record: object, jobs: dict[str, Config]) -> list[Attempt]:
+    root = posixpath.dirname(source.artifact.path)
+    if isinstance(record, Result):
+        return [_of_result(source, root, record, jobs)]
+    if isinstance(record, Config):
+        return [
+            _of_job_config(source, root, record) if _is_of_job(record) else _of_trial_config(source, root, record, jobs)
+        ]
+    if isinstance(record, Job | Lock):
+        return [_of_job(source, root, record)]
+    if isinstance(record, Ctrf):
+        return _of_tests(source, root, record)
+    return [_of_rewards(source, root, record)] if isinstance(record, dict) else []
 
 
-def _of_result(given: Input, root: str, result: Result, jobs: dict[str, Config]) -> Attempt:
+def _of_result(source: Input, root: str, result: Result, jobs: dict[str, Config]) -> Attempt:
     config = result.config or Config()
     part = Attempt(
         root=root,
@@ -92,50 +94,50 @@ def _of_result(given: Input, root: str, result: Result, jobs: dict[str, Config])
         knobs=trial_knobs(config, _dataset(word(result.source), config, root, jobs), result.agent_info),
         kinds=["result_json", "harbor_result"],
     )
-    said = _Sayings(given, part)
-    said.knobs()
-    _verdict(result, part, said)
-    _ending(result, part, said)
-    _times(result, part, said)
-    _usage(result, part, said)
+    statements = _Sayings(source, part)
+    statements.knobs()
+    _verdict(result, part, statements)
+    _ending(result, part, statements)
+    _times(result, part, statements)
+    _usage(result, part, statements)
     return part
 
 
 class _Sayings:
     """Adds to a part where its file says what."""
 
-    def __init__(self, given: Input, part: Attempt) -> None:
-        self._artifact_id = given.artifact.artifact_id
+    def __init__(self, source: Input, part: Attempt) -> None:
+        self._artifact_id = source.artifact.artifact_id
         self._part = part
 
     def add(self, text: str, *fields: str) -> None:
-        self._part.said.append(Said(text=text, artifact_id=self._artifact_id, line=1, fields=list(fields)))
+        self._part.statements.append(Statement(text=text, artifact_id=self._artifact_id, line=1, fields=list(fields)))
 
     def knobs(self) -> None:
-        known = self._part.knobs
-        if known:
-            told = ", ".join(f"{k} {v}"[:_MESSAGE_CHARS] for k, v in known.items())
-            self.add(f"configured: {told}", *(f"knobs.{k}" for k in known))
+        knobs = self._part.knobs
+        if knobs:
+            settings = ", ".join(f"{k} {v}"[:_MESSAGE_CHARS] for k, v in knobs.items())
+            self.add(f"configured: {settings}", *(f"knobs.{k}" for k in knobs))
 
 
 def _numbers(rewards: dict[str, Any] | None) -> dict[str, float]:
     return {k: float(n) for k, v in (rewards or {}).items() if (n := number(v)) is not None}
 
 
-def _verdict(result: Result, part: Attempt, said: _Sayings) -> None:
+def _verdict(result: Result, part: Attempt, statements: _Sayings) -> None:
     rewards = _numbers(result.verifier_result.rewards) if result.verifier_result is not None else {}
     if rewards:
-        _reward(rewards, part, said)
+        _reward(rewards, part, statements)
 
 
-def _reward(rewards: dict[str, float], part: Attempt, said: _Sayings) -> None:
+def _reward(rewards: dict[str, float], part: Attempt, statements: _Sayings) -> None:
     """A verifier may give several rewards; the one that is meant is named so, or stands alone."""
     part.rewards = rewards
     part.reward = rewards.get(_REWARD, next(iter(rewards.values())) if len(rewards) == 1 else None)
-    said.add(f"verifier's rewards: {rewards}", "reward", "rewards")
+    statements.add(f"verifier's rewards: {rewards}", "reward", "rewards")
 
 
-def _ending(result: Result, part: Attempt, said: _Sayings) -> None:
+def _ending(result: Result, part: Attempt, statements: _Sayings) -> None:
     """An agent whose time was up may have been verified all the same; other exceptions say who failed."""
     info = result.exception_info
     part.exception = word(info.exception_type) if info is not None else None
@@ -143,26 +145,26 @@ def _ending(result: Result, part: Attempt, said: _Sayings) -> None:
         return
     part.timed_out = part.exception == _AGENT_TIMEOUT
     part.verification = failed_by(part.exception)
-    told = "it ended without an exception"
+    text = "it ended without an exception"
     if part.exception is not None:
         why = word(info.exception_message) if info is not None else None
         part.exit_status = part.exception
-        told = f"ended by {part.exception}: {(why or '')[:_MESSAGE_CHARS]}"
-    said.add(told, "timed_out", "exception", "exit_status", *(["verification"] if part.verification else []))
+        text = f"ended by {part.exception}: {(why or '')[:_MESSAGE_CHARS]}"
+    statements.add(text, "timed_out", "exception", "exit_status", *(["verification"] if part.verification else []))
 
 
-def _times(result: Result, part: Attempt, said: _Sayings) -> None:
+def _times(result: Result, part: Attempt, statements: _Sayings) -> None:
     """Most of a trial's time may be set-up: the agent's own is told apart."""
     whole = records.Times(result.started_at, result.finished_at)
     part.started_at, part.ended_at = moment(result.started_at), moment(result.finished_at)
     part.wall_time_s = whole.seconds
     part.agent_time_s = result.agent_execution.seconds if result.agent_execution is not None else None
     if part.wall_time_s is not None or part.started_at is not None:
-        told = f"the trial took {part.wall_time_s} s, of which the agent {part.agent_time_s} s"
-        said.add(told, "wall_time_s", "agent_time_s", "started_at", "ended_at")
+        text = f"the trial took {part.wall_time_s} s, of which the agent {part.agent_time_s} s"
+        statements.add(text, "wall_time_s", "agent_time_s", "started_at", "ended_at")
 
 
-def _usage(result: Result, part: Attempt, said: _Sayings) -> None:
+def _usage(result: Result, part: Attempt, statements: _Sayings) -> None:
     """As Harbor counted; for some agents that is every repeat of a message's usage
     (design/formats.md#harbor-and-atif)."""
     used = result.agent_result
@@ -170,7 +172,7 @@ def _usage(result: Result, part: Attempt, said: _Sayings) -> None:
         return
     part.input_tokens, part.output_tokens = count(used.n_input_tokens), count(used.n_output_tokens)
     part.cache_read_tokens, part.cost_usd = count(used.n_cache_tokens), amount(used.cost_usd)
-    said.add(
+    statements.add(
         f"Harbor counted {part.input_tokens} tokens in ({part.cache_read_tokens} of them cached), "
         f"{part.output_tokens} out, cost {part.cost_usd}",
         "input_tokens", "output_tokens", "cache_read_tokens", "cost_usd",
@@ -183,20 +185,20 @@ def _dataset(source: str | None, config: Config, root: str, jobs: dict[str, Conf
     folder = max((d for d in jobs if d == "" or root.startswith(f"{d}/")), key=len, default=None)
     sets = (jobs[folder].datasets or []) if folder is not None else []
     alone = len(sets) == 1 and folder is not None and not jobs[folder].tasks
-    for one in sets:
-        if source is not None and word(one.name) == source:
-            return _named(one)
+    for dataset in sets:
+        if source is not None and word(dataset.name) == source:
+            return _named(dataset)
     return source or (_named(sets[0]) if alone else None)
 
 
-def _named(one: Dataset) -> str | None:
-    name, version = word(one.name), word(one.version) or word(one.ref)
+def _named(dataset: Dataset) -> str | None:
+    name, version = word(dataset.name), word(dataset.version) or word(dataset.ref)
     if name is None:
-        return word(one.path)
+        return word(dataset.path)
     return f"{name}@{version}" if version is not None else name
 
 
-def _of_trial_config(given: Input, root: str, config: Config, jobs: dict[str, Config]) -> Attempt:
+def _of_trial_config(source: Input, root: str, config: Config, jobs: dict[str, Config]) -> Attempt:
     part = Attempt(
         root=root,
         scope="trial",
@@ -205,45 +207,45 @@ def _of_trial_config(given: Input, root: str, config: Config, jobs: dict[str, Co
         knobs=trial_knobs(config, _dataset(None, config, root, jobs), None),
         kinds=["harness_config"],
     )
-    _Sayings(given, part).knobs()
+    _Sayings(source, part).knobs()
     return part
 
 
-def _of_job_config(given: Input, root: str, config: Config) -> Attempt:
+def _of_job_config(source: Input, root: str, config: Config) -> Attempt:
     part = Attempt(root=root, scope="lent", knobs=job_knobs(config), kinds=["harness_config"])
-    _Sayings(given, part).knobs()
+    _Sayings(source, part).knobs()
     return part
 
 
-def _of_job(given: Input, root: str, found: Job | Lock) -> Attempt:
+def _of_job(source: Input, root: str, record: Job | Lock) -> Attempt:
     part = Attempt(root=root, scope="lent")
-    said = _Sayings(given, part)
-    if isinstance(found, Lock):
-        version = word(found.harbor.version) if found.harbor is not None else None
-        concurrency = number(found.n_concurrent_trials)
+    statements = _Sayings(source, part)
+    if isinstance(record, Lock):
+        version = word(record.harbor.version) if record.harbor is not None else None
+        concurrency = number(record.n_concurrent_trials)
         part.knobs = {k: v for k, v in (("harbor_version", version), ("concurrency", concurrency)) if v is not None}
-        said.knobs()
+        statements.knobs()
         return part
-    stats = found.stats or records.Stats()
+    stats = record.stats or records.Stats()
     done = count(stats.n_completed_trials if stats.n_completed_trials is not None else stats.n_trials)
     errors = count(stats.n_errored_trials if stats.n_errored_trials is not None else stats.n_errors)
-    part.run_id = word(found.id)
-    said.add(f"job: {count(found.n_total_trials)} trials, {done} done, {errors} with an exception", "run_id")
+    part.run_id = word(record.id)
+    statements.add(f"job: {count(record.n_total_trials)} trials, {done} done, {errors} with an exception", "run_id")
     return part
 
 
-def _of_tests(given: Input, root: str, report: Ctrf) -> list[Attempt]:
-    found = verification(report)
-    if found is None:
+def _of_tests(source: Input, root: str, report: Ctrf) -> list[Attempt]:
+    verified = verification(report)
+    if verified is None:
         return []
-    part = Attempt(root=root, scope="trial", verification=found, kinds=["test_report"])
-    told = f"{len(found.passed or ())} tests pass, {len(found.failed or ())} fail"
-    crash = f"; the verifier itself broke: {found.message[:_MESSAGE_CHARS]}" if found.status == "crashed" else ""
-    _Sayings(given, part).add(told + crash, "verification")
+    part = Attempt(root=root, scope="trial", verification=verified, kinds=["test_report"])
+    counts = f"{len(verified.passed or ())} tests pass, {len(verified.failed or ())} fail"
+    crash = f"; the verifier itself broke: {verified.message[:_MESSAGE_CHARS]}" if verified.status == "crashed" else ""
+    _Sayings(source, part).add(counts + crash, "verification")
     return [part]
 
 
-def _of_rewards(given: Input, root: str, rewards: dict[str, float]) -> Attempt:
+def _of_rewards(source: Input, root: str, rewards: dict[str, float]) -> Attempt:
     part = Attempt(root=root, scope="trial")
-    _reward(rewards, part, _Sayings(given, part))
+    _reward(rewards, part, _Sayings(source, part))
     return part

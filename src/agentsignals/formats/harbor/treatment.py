@@ -16,7 +16,7 @@ _SECRET = re.compile(r"(?:api_?key|secret|password|credential|token)$", re.IGNOR
 def trial_knobs(config: Config, dataset: str | None, info: AgentInfo | None) -> dict[str, Any]:
     """The knobs a trial's configuration names. What it leaves to the task (its timeout) or to defaults is not said."""
     agent = config.agent or Agent()
-    found: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "agent_type": word(agent.name) or word(agent.import_path) or (word(info.name) if info is not None else None),
         "model_id": word(agent.model_name) or _model(info),
         "dataset": dataset,
@@ -25,23 +25,23 @@ def trial_knobs(config: Config, dataset: str | None, info: AgentInfo | None) -> 
         "agent_timeout_multiplier": number(config.agent_timeout_multiplier),
     }
     if config.environment is not None:
-        found["environment"] = word(config.environment.type) or word(config.environment.import_path)
-    known = {name: value for name, value in found.items() if value is not None}
+        settings["environment"] = word(config.environment.type) or word(config.environment.import_path)
+    knobs = {name: value for name, value in settings.items() if value is not None}
     for name, value in (agent.kwargs or {}).items():
         if not _SECRET.search(name):
-            known.setdefault(CAPS.get(name, name), value)
-    return known
+            knobs.setdefault(CAPS.get(name, name), value)
+    return knobs
 
 
 def job_knobs(config: Config) -> dict[str, Any]:
     """The knobs that all trials of a job share: older versions keep their number at once with the orchestrator."""
     older = config.orchestrator.n_concurrent_trials if config.orchestrator is not None else None
     at_once = number(config.n_concurrent_trials)
-    found = {
+    settings = {
         "concurrency": at_once if at_once is not None else number(older),
         "attempts_per_task": number(config.n_attempts),
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 def _model(info: AgentInfo | None) -> str | None:
@@ -56,6 +56,6 @@ def _timeout(config: Config, agent: Agent) -> float | None:
     limit, most = number(agent.override_timeout_sec), number(agent.max_timeout_sec)
     if limit is None:
         return None
-    own, general = number(config.agent_timeout_multiplier), number(config.timeout_multiplier)
-    factor = own if own is not None else general if general is not None else 1
+    of_agent, general = number(config.agent_timeout_multiplier), number(config.timeout_multiplier)
+    factor = of_agent if of_agent is not None else general if general is not None else 1
     return (limit if most is None else min(limit, most)) * factor

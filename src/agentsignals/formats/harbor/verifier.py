@@ -8,7 +8,7 @@ from agentsignals.formats.harbor.records import Ctrf, Test, word
 from agentsignals.model.attempt import Verification
 
 _END = 4_000
-_OWN = re.compile(r"^(/tests/|/verifier/|/oracle/|/solution/|tests/|test_)")
+_OF_VERIFIER = re.compile(r"^(/tests/|/verifier/|/oracle/|/solution/|tests/|test_)")
 _RAISED = re.compile(r"^(\S{1,300}):\d{1,7}: (\w{1,80})$")
 _NO_FILE = re.compile(r"^E\s{1,8}FileNotFoundError: .{0,80}?No such file or directory: '([^'\n]{1,400})'")
 _MISSING = "FileNotFoundError"
@@ -26,11 +26,11 @@ def verification(report: Ctrf) -> Verification | None:
         return None
     passed = [n for t in tests if t.status == "passed" and (n := word(t.name)) is not None]
     failing = [t for t in tests if t.status == "failed"]
-    found = Verification(passed=passed, failed=[n for t in failing if (n := word(t.name)) is not None])
+    verified = Verification(passed=passed, failed=[n for t in failing if (n := word(t.name)) is not None])
     broken = [_own_failure(t) for t in failing]
     if broken and all(broken):
-        found.status, found.message = "crashed", broken[0] or ""
-    return found
+        verified.status, verified.message = "crashed", broken[0] or ""
+    return verified
 
 
 def _own_failure(test: Test) -> str | None:
@@ -43,13 +43,13 @@ def _own_failure(test: Test) -> str | None:
     trace = (word(test.trace) or "")[-_END:]
     lines = trace.rstrip().split("\n")
     raised = _RAISED.match(lines[-1].strip())
-    if raised is None or raised[2] != _MISSING or not _OWN.match(raised[1]):
+    if raised is None or raised[2] != _MISSING or not _OF_VERIFIER.match(raised[1]):
         return None
-    told = next((line for line in reversed(lines) if line.startswith("E ")), "")
-    missing = _NO_FILE.match(told)
-    if missing is None or (missing[1].startswith("/") and not _OWN.match(missing[1])):
+    error_line = next((line for line in reversed(lines) if line.startswith("E ")), "")
+    missing = _NO_FILE.match(error_line)
+    if missing is None or (missing[1].startswith("/") and not _OF_VERIFIER.match(missing[1])):
         return None
-    return told.removeprefix("E").strip()
+    return error_line.removeprefix("E").strip()
 
 
 def failed_by(exception: str | None) -> Verification | None:

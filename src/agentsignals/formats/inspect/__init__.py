@@ -46,10 +46,10 @@ def claims(head: Head) -> Claim | None:
     if first.name not in SPECIFICATIONS:
         return Claim(keys=[])
     try:
-        found = _start(zip_members.beginning(head.data, first, _SPECIFICATION_BYTES))
+        start = _start(zip_members.beginning(head.data, first, _SPECIFICATION_BYTES))
     except UNREADABLE:
         return Claim(keys=[])
-    return Claim(keys=keys_of(found.eval.task_id if found.eval is not None else None))
+    return Claim(keys=keys_of(start.eval.task_id if start.eval is not None else None))
 
 
 def keys_of(task_id: object) -> list[str]:

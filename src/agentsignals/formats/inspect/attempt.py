@@ -13,7 +13,7 @@ from typing import Any
 
 from agentsignals.formats.figures import amount, count
 from agentsignals.formats.inspect.records import Header, Sample, Score
-from agentsignals.model.attempt import Attempt, Said
+from agentsignals.model.attempt import Attempt, Statement
 from agentsignals.model.times import logged_iso
 
 _GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
@@ -49,29 +49,29 @@ def part_of(header: Header, sample: Sample, session_id: str, artifact_id: str, p
     _count(part, sample)
     part.ratings = {name: score.value for name, score in (sample.scores or {}).items()} or None
     part.kinds = ["harness_config"]
-    part.said = list(_said(part, sample, artifact_id, place))
+    part.statements = list(_statements(part, sample, artifact_id, place))
     return part
 
 
 def knobs(header: Header) -> dict[str, Any]:
     """The treatment under Agent Signals's names, and what else the log says was set."""
     spec, plan = header.eval, header.plan
-    found: dict[str, Any] = {}
+    treatment: dict[str, Any] = {}
     agent = agent_of(header)
-    told = {"model_id": spec.model, "agent_type": agent, "dataset": spec.dataset.name if spec.dataset else None}
-    found.update({k: v for k, v in told.items() if v})
+    named = {"model_id": spec.model, "agent_type": agent, "dataset": spec.dataset.name if spec.dataset else None}
+    treatment.update({k: v for k, v in named.items() if v})
     config = spec.config or {}
-    found.update({_RENAMED.get(k, k): config[k] for k in _CONFIG if _is_plain(config.get(k))})
+    treatment.update({_RENAMED.get(k, k): config[k] for k in _CONFIG if _is_plain(config.get(k))})
     for settings in ((plan.config if plan else None) or {}, spec.model_generate_config or {}):
-        found.update({k: v for k, v in settings.items() if _is_plain(v)})
-    found.update({f"task_args.{k}": v for k, v in (spec.task_args or {}).items() if _is_plain(v)})
+        treatment.update({k: v for k, v in settings.items() if _is_plain(v)})
+    treatment.update({f"task_args.{k}": v for k, v in (spec.task_args or {}).items() if _is_plain(v)})
     version = (spec.packages or {}).get("inspect_ai")
     if isinstance(version, str):
-        found["inspect_ai"] = version
+        treatment["inspect_ai"] = version
     sandbox = spec.sandbox.get("type") if isinstance(spec.sandbox, dict) else None
     if isinstance(sandbox, str):
-        found["sandbox"] = sandbox
-    return found
+        treatment["sandbox"] = sandbox
+    return treatment
 
 
 def agent_of(header: Header) -> str | None:
@@ -82,21 +82,21 @@ def agent_of(header: Header) -> str | None:
 
 def rewards_of(scores: dict[str, Score]) -> dict[str, float]:
     """Scores as numbers; a score of several values gives one a value. Words that are no grade have none."""
-    found: dict[str, float] = {}
+    rewards: dict[str, float] = {}
     for name, score in scores.items():
         values = score.value.items() if isinstance(score.value, dict) else [("", score.value)]
         for key, value in values:
             number = _number(value)
             if number is not None:
-                found[f"{name}.{key}" if key else name] = number
-    return found
+                rewards[f"{name}.{key}" if key else name] = number
+    return rewards
 
 
 def exception_of(text: str) -> str | None:
     """The type of an error, off the beginning of its message or the last line of its traceback."""
     last = text.strip().rsplit("\n", 1)[-1] if text.lstrip().startswith("Traceback") else text.strip()
-    found = _EXCEPTION.match(last[:600])
-    return found.group(1) if found else None
+    match = _EXCEPTION.match(last[:600])
+    return match.group(1) if match else None
 
 
 def _number(value: object) -> float | None:
@@ -131,23 +131,27 @@ def _count(part: Attempt, sample: Sample) -> None:
         part.cost_usd = math.fsum(c for c in costs if c is not None)
 
 
-def _said(part: Attempt, sample: Sample, artifact_id: str, place: str) -> Iterator[Said]:
+def _statements(part: Attempt, sample: Sample, artifact_id: str, place: str) -> Iterator[Statement]:
     settings = ", ".join(f"{k} {v}" for k, v in part.knobs.items())
-    yield Said(text=f"{place}: {settings}", artifact_id=artifact_id, line=1, fields=[f"knobs.{k}" for k in part.knobs])
+    yield Statement(
+        text=f"{place}: {settings}", artifact_id=artifact_id, line=1, fields=[f"knobs.{k}" for k in part.knobs]
+    )
     for name, score in (sample.scores or {}).items():
         text = f"{name} scored {score.value!r}: {(score.explanation or '')[:_EXPLANATION_CHARS]}".rstrip(": ")
-        yield Said(text=text, artifact_id=artifact_id, line=1, fields=["reward", "rewards", "ratings"])
+        yield Statement(text=text, artifact_id=artifact_id, line=1, fields=["reward", "rewards", "ratings"])
     if sample.error is not None:
-        yield Said(
+        yield Statement(
             text=sample.error.message or "error", artifact_id=artifact_id, line=1, fields=["exit_status", "exception"]
         )
     elif sample.limit is not None:
-        told = f"{sample.limit.type} limit of {sample.limit.limit} reached"
-        yield Said(text=told, artifact_id=artifact_id, line=1, fields=["exit_status", "timed_out"])
+        limit = f"{sample.limit.type} limit of {sample.limit.limit} reached"
+        yield Statement(text=limit, artifact_id=artifact_id, line=1, fields=["exit_status", "timed_out"])
     for retried in sample.error_retries or ():
-        yield Said(
+        yield Statement(
             text=f"an earlier run of this sample failed: {retried.message}", artifact_id=artifact_id, line=1, fields=[]
         )
     if part.wall_time_s is not None:
         working = f", {sample.working_time} s without waiting" if sample.working_time is not None else ""
-        yield Said(text=f"took {part.wall_time_s} s{working}", artifact_id=artifact_id, line=1, fields=["wall_time_s"])
+        yield Statement(
+            text=f"took {part.wall_time_s} s{working}", artifact_id=artifact_id, line=1, fields=["wall_time_s"]
+        )

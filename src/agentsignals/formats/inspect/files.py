@@ -31,37 +31,37 @@ def read(inputs: list[Input]) -> Reading:
 
 def pieces(inputs: list[Input]) -> Iterator[Reading]:
     """The samples, in their order."""
-    known: set[str] = set()
-    for given in sorted(inputs, key=lambda i: (-len(i.data), i.artifact.artifact_id)):
-        header, samples = _archive(given) if given.data[:4] == MAGIC else _document(given)
+    session_ids: set[str] = set()
+    for source in sorted(inputs, key=lambda i: (-len(i.data), i.artifact.artifact_id)):
+        header, samples = _archive(source) if source.data[:4] == MAGIC else _document(source)
         n = 0
         for place, content in samples:
             n += 1
-            made = _session(given, header, place, content, known)
+            made = _session(source, header, place, content, session_ids)
             if made is not None:
                 yield Reading([made[0]], attempts=[made[1]])
-        told = f"status {header.status}" if header.status else "no header, the run did not end"
-        given.artifact.note = f"{told}, {n} samples"
+        status = f"status {header.status}" if header.status else "no header, the run did not end"
+        source.artifact.note = f"{status}, {n} samples"
 
 
-def _archive(given: Input) -> tuple[Header, list[tuple[str, _Content]]]:
+def _archive(source: Input) -> tuple[Header, list[tuple[str, _Content]]]:
     """The header, and the samples by name."""
-    found, whole = members(given.data)
-    contents = Contents(given.data)
-    if not whole and all(m.start + m.size <= len(given.data) for m in found):  # else the cut member tells
-        given.artifact.records += 1
-        skip(given.artifact, "cut_archive")
+    entries, whole = members(source.data)
+    contents = Contents(source.data)
+    if not whole and all(m.start + m.size <= len(source.data) for m in entries):  # else the cut member tells
+        source.artifact.records += 1
+        skip(source.artifact, "cut_archive")
     header = Header(Spec())
     samples: list[tuple[str, _Content]] = []
-    for member in sorted(found, key=lambda m: (m.name not in SPECIFICATIONS, m.name == SPECIFICATIONS[-1], m.start)):
+    for member in sorted(entries, key=lambda m: (m.name not in SPECIFICATIONS, m.name == SPECIFICATIONS[-1], m.start)):
         if SAMPLE.match(member.name):
             samples.append((member.name, _reader(contents, member)))
             continue
-        given.artifact.records += 1
+        source.artifact.records += 1
         if member.name in SPECIFICATIONS:
-            header = _header(given, contents, member, header)
+            header = _header(source, contents, member, header)
         else:
-            saw(given.artifact, f"member.{_kind(member.name)}")
+            saw(source.artifact, f"member.{_kind(member.name)}")
     return header, samples
 
 
@@ -75,31 +75,31 @@ def _reader(contents: Contents, member: Member) -> _Content:
     return lambda: contents.of(member)
 
 
-def _header(given: Input, contents: Contents, member: Member, known: Header) -> Header:
+def _header(source: Input, contents: Contents, member: Member, earlier: Header) -> Header:
     """The specification at the archive's end says more than that at its beginning."""
     try:
-        found = records.decode_header(contents.of(member))
+        decoded = records.decode_header(contents.of(member))
     except MemberError as problem:
-        skip(given.artifact, str(problem))
-        return known
+        skip(source.artifact, str(problem))
+        return earlier
     except UNREADABLE:
-        skip(given.artifact, "bad_shape")
-        return known
-    saw(given.artifact, "member.header" if member.name == SPECIFICATIONS[-1] else "member.start")
-    return found
+        skip(source.artifact, "bad_shape")
+        return earlier
+    saw(source.artifact, "member.header" if member.name == SPECIFICATIONS[-1] else "member.start")
+    return decoded
 
 
-def _document(given: Input) -> tuple[Header, Iterator[tuple[str, _Content]]]:
-    found = read_document(given, records.decode_document, "samples")
-    if found is None:
+def _document(source: Input) -> tuple[Header, Iterator[tuple[str, _Content]]]:
+    document = read_document(source, records.decode_document, "samples")
+    if document is None:
         return Header(Spec()), iter(())
-    return found, ((f"sample {n}", lambda raw=raw: bytes(raw)) for n, raw in enumerate(found.samples or (), 1))
+    return document, ((f"sample {n}", lambda raw=raw: bytes(raw)) for n, raw in enumerate(document.samples or (), 1))
 
 
 def _session(
-    given: Input, header: Header, place: str, content: _Content, known: set[str]
+    source: Input, header: Header, place: str, content: _Content, session_ids: set[str]
 ) -> tuple[Session, Attempt] | None:
-    artifact = given.artifact
+    artifact = source.artifact
     try:
         data = content()
     except MemberError as problem:
@@ -112,15 +112,15 @@ def _session(
     saw(artifact, "member.sample")
     run = header.eval.task_id or header.eval.run_id or artifact.artifact_id
     session_id = sample.uuid or f"{run}/{sample.id}_epoch_{sample.epoch}"
-    if session_id in known:
+    if session_id in session_ids:
         saw(artifact, "repeated", 1)
         return None
-    known.add(session_id)
-    return _read(given, header, place, sample, session_id)
+    session_ids.add(session_id)
+    return _read(source, header, place, sample, session_id)
 
 
-def _read(given: Input, header: Header, place: str, sample: Sample, session_id: str) -> tuple[Session, Attempt]:
-    artifact_id = given.artifact.artifact_id
+def _read(source: Input, header: Header, place: str, sample: Sample, session_id: str) -> tuple[Session, Attempt]:
+    artifact_id = source.artifact.artifact_id
     session = Session(
         session_id=session_id,
         context="eval",
@@ -130,7 +130,7 @@ def _read(given: Input, header: Header, place: str, sample: Sample, session_id: 
     )
     session.title = f"{header.eval.task} {sample.id}"
     builder = SessionBuilder(session)
-    Reader(builder, sample, given.artifact).read()
+    Reader(builder, sample, source.artifact).read()
     builder.finish()
     session.model = header.eval.model or session.model
     session.started_at = logged_iso(sample.started_at) or session.started_at

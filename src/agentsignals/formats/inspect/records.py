@@ -71,11 +71,11 @@ class Usage(Struct, gc=False, kw_only=True):
     @property
     def uncached(self) -> int | None:
         """Input that was not cached. Older logs of some providers count cached tokens as input: the total tells."""
-        given, cached = count(self.input_tokens), count(self.input_tokens_cache_read) or 0
-        if given is None or self.total_tokens is None or not cached:
-            return given
-        counted_in = self.total_tokens == given + (self.output_tokens or 0)
-        return max(given - cached, 0) if counted_in else given
+        input_tokens, cached = count(self.input_tokens), count(self.input_tokens_cache_read) or 0
+        if input_tokens is None or self.total_tokens is None or not cached:
+            return input_tokens
+        counted_in = self.total_tokens == input_tokens + (self.output_tokens or 0)
+        return max(input_tokens - cached, 0) if counted_in else input_tokens
 
 
 class Choice(Struct, gc=False):
@@ -239,11 +239,11 @@ def value_of(raw: Raw) -> Any:
 
 def failure_of(raw: Raw) -> Failure | None:
     """An error, which is an object or a text."""
-    found = value_of(raw)
-    if isinstance(found, str):
-        return Failure(None, found)
+    value = value_of(raw)
+    if isinstance(value, str):
+        return Failure(None, value)
     try:
-        return _failure(raw) if isinstance(found, dict) else None
+        return _failure(raw) if isinstance(value, dict) else None
     except UNREADABLE:
         return Failure(None, bytes(raw).decode("utf-8", "replace"))
 
@@ -251,8 +251,8 @@ def failure_of(raw: Raw) -> Failure | None:
 class Attachments:
     """Long texts that events only name."""
 
-    def __init__(self, known: dict[str, str]) -> None:
-        self._known = known
+    def __init__(self, contents: dict[str, str]) -> None:
+        self._known = contents
         self._left = MAX_ATTACHED_CHARS
 
     def text(self, text: str) -> str:
@@ -269,10 +269,10 @@ class Attachments:
         except RecursionError:
             return text
 
-    def _named(self, found: re.Match[str]) -> str:
-        content = self._known.get(found.group(1), found.group())
+    def _named(self, match: re.Match[str]) -> str:
+        content = self._known.get(match.group(1), match.group())
         self._left -= len(content)
-        return content if self._left >= 0 else found.group()
+        return content if self._left >= 0 else match.group()
 
     def _in(self, value: Any) -> Any:
         if isinstance(value, str):

@@ -131,9 +131,9 @@ class Reader:
             self._places[name] = Place(scoring, parent.thread, parent.in_tool)
 
     def _tell(self, event: Event, kind: EventKind, place: Place, at: int | None) -> None:
-        said = next((raw for raw in (event.message, event.data, event.error, event.input) if raw), Raw(b'""'))
-        value = records.value_of(said)
-        text = self._attached.text(value) if isinstance(value, str) else self._attached.json(bytes(said))
+        content = next((raw for raw in (event.message, event.data, event.error, event.input) if raw), Raw(b'""'))
+        value = records.value_of(content)
+        text = self._attached.text(value) if isinstance(value, str) else self._attached.json(bytes(content))
         self._builder.event(kind, text, at, thread=place.thread)
 
     # -- the model -------------------------------------------------------------------------------------------------
@@ -165,21 +165,21 @@ class Reader:
         spans = records.value_of(event.input_refs) if event.input_refs else None
         if not isinstance(spans, list):
             return records.items(event.input)
-        found: list[Raw] = []
+        messages: list[Raw] = []
         for span in spans:
             if isinstance(span, list) and len(span) == 2 and all(type(n) is int and n >= 0 for n in span):
-                found += self._pool[span[0] : span[1]]
-                if len(found) > len(self._pool) + 1:
+                messages += self._pool[span[0] : span[1]]
+                if len(messages) > len(self._pool) + 1:
                     break  # no conversation repeats its own messages
-        return found
+        return messages
 
     def _messages(self, raws: list[Raw], thread: str) -> list[Message]:
         """Those of these messages that were not there before."""
         before, times = self._asked.get(thread, ([], {}))
-        known = len(before) if raws[: len(before)] == before else 0
-        times = dict(times) if known else {}
+        n_before = len(before) if raws[: len(before)] == before else 0
+        times = dict(times) if n_before else {}
         new: list[Message] = []
-        for raw in raws[known:]:
+        for raw in raws[n_before:]:
             message = each([raw], records.decode_message, self._artifact)[0]
             if message is None:
                 self._builder.event("unknown", bytes(raw).decode("utf-8", "replace"), thread=thread)
@@ -317,14 +317,14 @@ def _reasoning(part: Part) -> str:
     return (part.summary or "") if part.redacted else (part.reasoning or part.summary or "")
 
 
-def _result_text(told: str) -> str:
+def _result_text(encoded: str) -> str:
     """A result, given as JSON, as the model saw it: the texts of a list of parts, anything else as it is written."""
     try:
-        value = msgspec.json.decode(told) if told else None
+        value = msgspec.json.decode(encoded) if encoded else None
     except UNREADABLE:
-        return told
+        return encoded
     if isinstance(value, str):
         return value
     if isinstance(value, list):
         return "\n".join(v["text"] for v in value if isinstance(v, dict) and isinstance(v.get("text"), str))
-    return "" if value is None else told
+    return "" if value is None else encoded

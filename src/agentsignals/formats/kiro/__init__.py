@@ -14,8 +14,8 @@ from agentsignals.formats.kiro.profile import PROFILE
 
 def claims(head: Head) -> Claim | None:
     """`conversation_id` (usually empty) and `history` of user/assistant pairs."""
-    found = head.document
-    conversation_id, history = found.get("conversation_id"), found.get("history")
+    document = head.document
+    conversation_id, history = document.get("conversation_id"), document.get("history")
     if not isinstance(conversation_id, str):
         return None
     if history is not CUT and not (isinstance(history, list) and all(_is_pair(entry) for entry in history[:1])):

@@ -32,17 +32,17 @@ _NOTICES = (
 
 def read(inputs: list[Input]) -> Reading:
     """All files of one family; of several snapshots of a session the fullest."""
-    return Reading([_Reader(one).session() for one in largest(_snapshots(inputs))])
+    return Reading([_Reader(snapshot).session() for snapshot in largest(_snapshots(inputs))])
 
 
 def _snapshots(inputs: list[Input]) -> Iterator[Snapshot[Conversation]]:
-    for given in inputs:
-        found = read_document(given, partial(decode, artifact=given.artifact), "history")
-        if found is None:
+    for source in inputs:
+        conversation = read_document(source, partial(decode, artifact=source.artifact), "history")
+        if conversation is None:
             continue
-        _count(given.artifact, found)
-        session_id = found.conversation_id or given.session_hint or given.artifact.artifact_id
-        yield Snapshot(given, found, session_id, len(found.history))
+        _count(source.artifact, conversation)
+        session_id = conversation.conversation_id or source.session_hint or source.artifact.artifact_id
+        yield Snapshot(source, conversation, session_id, len(conversation.history))
 
 
 def _count(artifact: Artifact, conversation: Conversation) -> None:
@@ -74,8 +74,8 @@ class _Reader:
     """One session in the making."""
 
     def __init__(self, snapshot: Snapshot[Conversation]) -> None:
-        given = snapshot.given
-        session = given.session(snapshot.session_id, "kiro", "kiro")
+        source = snapshot.source
+        session = source.session(snapshot.session_id, "kiro", "kiro")
         self.conversation = snapshot.document
         self.builder = SessionBuilder(session)
         self.runs = Runs(self.builder)
@@ -144,18 +144,18 @@ class _Reader:
 
     def _answer(self, answer: Answer, asked: int | None, answered: int | None, model: str | None) -> None:
         builder = self.builder
-        found = answer.ToolUse or answer.Response
-        if found is None:
+        message = answer.ToolUse or answer.Response
+        if message is None:
             builder.event("unknown", "answer of an unknown kind", asked)
             return
-        text = found.content or ""
+        text = message.content or ""
         if answer.ToolUse is None and text.strip() in _NOTICES:
             builder.event("meta", text, answered)
             return
-        step = self._step(found.message_id, asked, model)
+        step = self._step(message.message_id, asked, model)
         if text:
             builder.event("text", text, answered if answered is not None else asked, step)
-        for use in found.tool_uses or ():
+        for use in message.tool_uses or ():
             self.runs.call(use, answered if answered is not None else asked, step)
 
     def _step(self, message_id: str | None, at: int | None, model: str | None) -> Step:

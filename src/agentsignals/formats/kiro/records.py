@@ -55,7 +55,7 @@ class ToolUse(Struct, gc=False):
     args: Raw = Raw()
 
 
-class Said(Struct, gc=False):
+class Reply(Struct, gc=False):
     message_id: str | None = None
     content: str | None = None
     tool_uses: list[ToolUse] | None = None
@@ -64,8 +64,8 @@ class Said(Struct, gc=False):
 class Answer(Struct, gc=False):
     """One of two: a reply, or a reply that calls tools."""
 
-    Response: Said | None = None
-    ToolUse: Said | None = None
+    Response: Reply | None = None
+    ToolUse: Reply | None = None
 
 
 class RequestMetadata(Struct, gc=False):
@@ -116,9 +116,9 @@ def decode(data: memoryview | bytes, artifact: Artifact) -> Conversation:
     try:
         return _whole(data)
     except msgspec.ValidationError:
-        found = _raw_conversation(data)
-        history = each(found.history, _entry, artifact)
-        return Conversation(history, found.conversation_id, found.model_info, found.latest_summary)
+        conversation = _raw_conversation(data)
+        history = each(conversation.history, _entry, artifact)
+        return Conversation(history, conversation.conversation_id, conversation.model_info, conversation.latest_summary)
 
 
 def _entry(data: memoryview | bytes) -> Entry:

@@ -69,7 +69,7 @@ class Runs:
     def answer(self, result: Result, at: int | None, status: CallStatus | None = None) -> None:
         """A result; `status` says what became of a call that the person did not let through."""
         call = self._take(result.tool_use_id or "")
-        text, code = _told(result.content)
+        text, code = _text_and_status(result.content)
         if status is None:
             status = "error" if result.status == "Error" else "ok"
         call_id = call.call_id if call is not None else result.tool_use_id or ""
@@ -78,13 +78,13 @@ class Runs:
             record_arguments(self._builder, call, set())
 
     def _take(self, own_id: str) -> ToolCall | None:
-        for n, (known, _) in enumerate(self._open):
-            if known == own_id:
+        for n, (open_id, _) in enumerate(self._open):
+            if open_id == own_id:
                 return self._open.pop(n)[1]
         return None
 
 
-def _told(raw: Raw) -> tuple[str, int | None]:
+def _text_and_status(raw: Raw) -> tuple[str, int | None]:
     """Text and exit status of a result."""
     try:
         blocks = _blocks(raw) if raw else []

@@ -15,7 +15,7 @@ from agentsignals.formats import records as recs
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.lab_repository.profile import PROFILE
 from agentsignals.model import CallStatus, Session, Step
-from agentsignals.model.attempt import Attempt, PatchedFile, Said, Verification
+from agentsignals.model.attempt import Attempt, PatchedFile, Statement, Verification
 from agentsignals.model.times import logged_iso
 
 AGENT = "lab-repository"
@@ -29,7 +29,7 @@ _RATED = (
     "tests_edited", "tests_added", "hardcoding_hints", "forging", "invalid_actions", "refused_actions",
     "failed_actions", "last_test_passed", "untested",
 )  # fmt: skip
-_SAID = (
+_ERROR_CLASSES = (
     ("there is no file ", "not_found"), ("the old lines ", "edit_mismatch"), ("does not apply: ", "edit_mismatch"),
 )  # fmt: skip
 _HEAD = 200
@@ -90,14 +90,14 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 def read(inputs: list[Input]) -> Reading:
     """A session and an attempt of each episode; of copies of one, the longest."""
     reading = Reading()
-    known: set[str] = set()
-    for given in sorted(inputs, key=lambda i: (-len(i.data), i.artifact.artifact_id)):
-        episode = _Episode(given)
+    trials: set[str] = set()
+    for source in sorted(inputs, key=lambda i: (-len(i.data), i.artifact.artifact_id)):
+        episode = _Episode(source)
         episode.read()
-        if episode.trial in known:
-            given.artifact.record_kinds["repeated"] = given.artifact.records - given.artifact.skipped
+        if episode.trial in trials:
+            source.artifact.record_kinds["repeated"] = source.artifact.records - source.artifact.skipped
             continue
-        known.add(episode.trial)
+        trials.add(episode.trial)
         reading.sessions.append(episode.session)
         reading.attempts.append(episode.attempt)
     return reading
@@ -106,9 +106,9 @@ def read(inputs: list[Input]) -> Reading:
 class _Episode:
     """One file, read record by record."""
 
-    def __init__(self, given: Input) -> None:
-        self._given = given
-        artifact_id = given.artifact.artifact_id
+    def __init__(self, source: Input) -> None:
+        self._source = source
+        artifact_id = source.artifact.artifact_id
         self.trial = artifact_id
         self.session = Session(
             session_id=self.trial, context="eval", format="lab-repository", agent=AGENT, artifact_id=artifact_id
@@ -118,8 +118,8 @@ class _Episode:
         self._step: Step | None = None
 
     def read(self) -> None:
-        artifact = self._given.artifact
-        for line, record in recs.lines(self._given.data, artifact, _decode):
+        artifact = self._source.artifact
+        for line, record in recs.lines(self._source.data, artifact, _decode):
             self._builder.line = line
             kind = next((kind for kind in _READS if kind in record), None)
             if kind is None:
@@ -138,14 +138,14 @@ class _Episode:
         self.attempt.session_id, self.attempt.session_artifact = self.session.session_id, artifact.artifact_id
 
     def header(self, record: dict[str, Any]) -> None:
-        told = msgspec.convert(record, Header)
+        header = msgspec.convert(record, Header)
         session, attempt = self.session, self.attempt
-        self.trial = session.session_id = told.trial_id or self.trial
-        session.model, session.title = _word(told.model.get("name")), _word(told.task.get("key"))
-        session.started_at = logged_iso(told.started_at)
+        self.trial = session.session_id = header.trial_id or self.trial
+        session.model, session.title = _word(header.model.get("name")), _word(header.task.get("key"))
+        session.started_at = logged_iso(header.started_at)
         attempt.root, attempt.trial_id = f"lab:{self.trial}", self.trial
-        attempt.task_id, attempt.run_id = session.title, _word(told.run_id)
-        attempt.knobs = _knobs(told, record)
+        attempt.task_id, attempt.run_id = session.title, _word(header.run_id)
+        attempt.knobs = _knobs(header, record)
         attempt.kinds.append("harness_config")
         settings = ", ".join(f"{name} {value}" for name, value in attempt.knobs.items())
         self._says(settings, [f"knobs.{name}" for name in attempt.knobs])
@@ -166,16 +166,18 @@ class _Episode:
             self._builder.event("harness", text)
 
     def call(self, record: dict[str, Any]) -> None:
-        told = msgspec.convert(record["tool"], Call)
-        arguments = msgspec.json.encode(told.arguments)
-        changed = _parts(told.patch)
-        path = changed[0][0].path if told.name == "patch" and changed else None
+        logged = msgspec.convert(record["tool"], Call)
+        arguments = msgspec.json.encode(logged.arguments)
+        changed = _parts(logged.patch)
+        path = changed[0][0].path if logged.name == "patch" and changed else None
         call = self._builder.call(
-            told.call_id, told.name, arguments, PROFILE.tool(told.name), None, self._step, path=path
+            logged.call_id, logged.name, arguments, PROFILE.tool(logged.name), None, self._step, path=path
         )
-        if told.result is not None:
-            status: CallStatus = "ok" if told.status == "ok" else "error"
-            self._builder.result(told.call_id, told.result, status, exit_code=told.exit_code, error=_error(told))
+        if logged.result is not None:
+            status: CallStatus = "ok" if logged.status == "ok" else "error"
+            self._builder.result(
+                logged.call_id, logged.result, status, exit_code=logged.exit_code, error=_error(logged)
+            )
         for file, part in changed:
             hunks = unified(part)
             if file.op == "create":
@@ -183,27 +185,27 @@ class _Episode:
             self._builder.edit(call, file.path, file.op, hunks)
 
     def final(self, record: dict[str, Any]) -> None:
-        told, attempt = msgspec.convert(record["final"], Final), self.attempt
-        passes = {"visible": told.visible_pass, "hidden": told.hidden_pass, "task": told.full_pass}
+        final, attempt = msgspec.convert(record["final"], Final), self.attempt
+        passes = {"visible": final.visible_pass, "hidden": final.hidden_pass, "task": final.full_pass}
         attempt.rewards = {name: float(passed) for name, passed in passes.items() if passed is not None} or None
         attempt.reward = attempt.rewards.get("task") if attempt.rewards else None
-        attempt.verification = _verification(told)
-        attempt.exit_status = _ENDS.get(told.ended or "", told.ended)
+        attempt.verification = _verification(final)
+        attempt.exit_status = _ENDS.get(final.ended or "", final.ended)
         rated = {name: record["final"].get(name) for name in _RATED}
         attempt.ratings = {name: value for name, value in rated.items() if value is not None} or None
         fields = ["reward", "rewards", "verification", "exit_status", "ratings"]
-        self._says(f"{told.ended}; {', '.join(f'{k} {v}' for k, v in passes.items())} {told.error}".strip(), fields)
-        for patch, field in ((told.patch, "patch"), (told.reference_patch, "gold_patch")):
+        self._says(f"{final.ended}; {', '.join(f'{k} {v}' for k, v in passes.items())} {final.error}".strip(), fields)
+        for patch, field in ((final.patch, "patch"), (final.reference_patch, "gold_patch")):
             if patch is not None:
                 files = patched_files(patch)
                 setattr(attempt, field, files)
                 attempt.kinds.append(field)
                 self._says(f"{field}: {', '.join(f.path for f in files) or 'nothing'}", [field])
-        attempt.patch_text_bytes = None if told.patch is None else len(told.patch.encode())
+        attempt.patch_text_bytes = None if final.patch is None else len(final.patch.encode())
 
     def _says(self, text: str, fields: list[str]) -> None:
-        self.attempt.said.append(
-            Said(text=text, artifact_id=self._given.artifact.artifact_id, line=self._builder.line, fields=fields)
+        self.attempt.statements.append(
+            Statement(text=text, artifact_id=self._source.artifact.artifact_id, line=self._builder.line, fields=fields)
         )
 
 
@@ -216,44 +218,44 @@ _READS: dict[str, Callable[[_Episode, dict[str, Any]], None]] = {
 }
 
 
-def _error(told: Call) -> str | None:
+def _error(call: Call) -> str | None:
     """The class of a failed call, where the lab's own words say it."""
-    if told.refused:
+    if call.refused:
         return "permission"
-    if told.exit_code:
+    if call.exit_code:
         return "test_failed"
-    return next((name for words, name in _SAID if words in (told.result or "")[:_HEAD]), None)
+    return next((name for words, name in _ERROR_CLASSES if words in (call.result or "")[:_HEAD]), None)
 
 
 def _word(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _knobs(header: Header, told: dict[str, Any]) -> dict[str, Any]:
+def _knobs(header: Header, record: dict[str, Any]) -> dict[str, Any]:
     """The treatment: the condition, how the model was loaded and asked, under Agent Signals's names where it has
     them."""
-    found: dict[str, Any] = {"agent_type": AGENT, "model_id": header.model.get("name")}
-    found |= {_RENAMED.get(name, name): value for name, value in header.condition.items()}
-    found |= {name: told.get(name) for name in _KNOBS}
-    found |= {f"model_{name}": header.model.get(name) for name in ("revision", "dtype")}
-    return {name: _plain(value) for name, value in found.items() if value is not None and value != []}
+    settings: dict[str, Any] = {"agent_type": AGENT, "model_id": header.model.get("name")}
+    settings |= {_RENAMED.get(name, name): value for name, value in header.condition.items()}
+    settings |= {name: record.get(name) for name in _KNOBS}
+    settings |= {f"model_{name}": header.model.get(name) for name in ("revision", "dtype")}
+    return {name: _plain(value) for name, value in settings.items() if value is not None and value != []}
 
 
 def _plain(value: Any) -> Any:
     return value if isinstance(value, str | int | float | bool) else msgspec.json.encode(value).decode()[:200]
 
 
-def _verification(told: Final) -> Verification | None:
+def _verification(final: Final) -> Verification | None:
     """The two suites as two tests: which of theirs failed is not told."""
-    suites = {"visible tests": told.visible_pass, "hidden tests": told.hidden_pass}
-    known = {name: passed for name, passed in suites.items() if passed is not None}
-    if not known:
+    suites = {"visible tests": final.visible_pass, "hidden tests": final.hidden_pass}
+    results = {name: passed for name, passed in suites.items() if passed is not None}
+    if not results:
         return None
     return Verification(
-        patch_applies=told.applies,
-        passed=[name for name, passed in known.items() if passed],
-        failed=[name for name, passed in known.items() if not passed],
-        message=told.error,
+        patch_applies=final.applies,
+        passed=[name for name, passed in results.items() if passed],
+        failed=[name for name, passed in results.items() if not passed],
+        message=final.error,
     )
 
 

@@ -11,7 +11,7 @@ from agentsignals.formats import Input, Reading
 from agentsignals.formats import records as recs
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.model import Session, Step
-from agentsignals.model.attempt import Attempt, Said, Verification
+from agentsignals.model.attempt import Attempt, Statement, Verification
 from agentsignals.model.times import logged_iso
 
 AGENT = "lab-retry"
@@ -76,30 +76,30 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 def read(inputs: list[Input]) -> Reading:
     """Sessions and attempts of all episodes; of copies of one, the longest."""
     reading = Reading()
-    known: set[str] = set()
-    for given in sorted(inputs, key=lambda i: (-len(i.data), i.artifact.artifact_id)):
-        header, told, tries = _records(given)
-        trial = header.trial_id or given.artifact.artifact_id
-        if trial in known:
-            given.artifact.record_kinds["repeated"] = given.artifact.records - given.artifact.skipped
+    trials: set[str] = set()
+    for source in sorted(inputs, key=lambda i: (-len(i.data), i.artifact.artifact_id)):
+        header, raw_header, tries = _records(source)
+        trial = header.trial_id or source.artifact.artifact_id
+        if trial in trials:
+            source.artifact.record_kinds["repeated"] = source.artifact.records - source.artifact.skipped
             continue
-        known.add(trial)
-        for number, one in enumerate(tries):
-            session = _session(given, header, trial, number, one)
+        trials.add(trial)
+        for number, attempt in enumerate(tries):
+            session = _session(source, header, trial, number, attempt)
             reading.sessions.append(session)
-            reading.attempts.append(_attempt(given, header, told, trial, number, one, session))
+            reading.attempts.append(_attempt(source, header, raw_header, trial, number, attempt, session))
     return reading
 
 
-def _records(given: Input) -> tuple[Header, dict[str, Any], list[Try]]:
+def _records(source: Input) -> tuple[Header, dict[str, Any], list[Try]]:
     """The header, as it is read and as it is written, and the attempts."""
-    artifact = given.artifact
-    header, told, tries = Header(), {}, [Try()]
-    for line, record in recs.lines(given.data, artifact, _decode):
+    artifact = source.artifact
+    header, raw_header, tries = Header(), {}, [Try()]
+    for line, record in recs.lines(source.data, artifact, _decode):
         kind = next((k for k in ("agentsignals_lab", "message", "attempt", "final") if k in record), None)
         try:
             if kind == "agentsignals_lab":
-                header, told = msgspec.convert(record, Header), record
+                header, raw_header = msgspec.convert(record, Header), record
             elif kind == "message":
                 _take(tries, line, msgspec.convert(record["message"], Message))
             elif kind == "attempt":
@@ -112,7 +112,11 @@ def _records(given: Input) -> tuple[Header, dict[str, Any], list[Try]]:
             recs.skip(artifact, "bad_shape")
         else:
             recs.saw(artifact, "header" if kind == "agentsignals_lab" else kind)
-    return header, told, [one for one in tries if one.answer is not None or one.scores is not None]
+    return (
+        header,
+        raw_header,
+        [attempt for attempt in tries if attempt.answer is not None or attempt.scores is not None],
+    )
 
 
 def _take(tries: list[Try], line: int, message: Message) -> None:
@@ -131,11 +135,11 @@ def _text(message: Message) -> str:
     return "".join(piece.text for piece in message.pieces)
 
 
-def _session(given: Input, header: Header, trial: str, number: int, one: Try) -> Session:
+def _session(source: Input, header: Header, trial: str, number: int, attempt: Try) -> Session:
     """One attempt. What begins it is the harness's prompt; system words are meta."""
-    artifact_id = given.artifact.artifact_id
+    artifact_id = source.artifact.artifact_id
     session = Session(
-        session_id=f"{trial}#{_index(one, number)}",
+        session_id=f"{trial}#{_index(attempt, number)}",
         context="eval",
         format="lab-retry",
         agent=AGENT,
@@ -143,16 +147,16 @@ def _session(given: Input, header: Header, trial: str, number: int, one: Try) ->
     )
     session.model, session.title = _word(header.model.get("name")), _word(header.task.get("key"))
     builder = SessionBuilder(session)
-    for line, message in one.before:
+    for line, message in attempt.before:
         builder.line = line
         if message.speaker == "user":
             builder.turn("prompt", _text(message), None)
         else:
             builder.event("meta", _text(message))
-    if one.answer is not None:
-        builder.line, message = one.answer
+    if attempt.answer is not None:
+        builder.line, message = attempt.answer
         step = builder.step(None, session.model, None)
-        _bill(step, one.scores)
+        _bill(step, attempt.scores)
         builder.event("text", _text(message), None, step)
     finished = builder.finish()
     # Of the run: an episode has no clock, and what is not said is not made up.
@@ -166,8 +170,8 @@ def _bill(step: Step, scores: Scores | None) -> None:
     step.input_tokens, step.output_tokens, step.stop_reason = scores.prompt_tokens, scores.tokens, scores.finish
 
 
-def _index(one: Try, number: int) -> int:
-    return one.scores.attempt if one.scores is not None and one.scores.attempt >= 0 else number
+def _index(attempt: Try, number: int) -> int:
+    return attempt.scores.attempt if attempt.scores is not None and attempt.scores.attempt >= 0 else number
 
 
 def _word(value: object) -> str | None:
@@ -175,32 +179,32 @@ def _word(value: object) -> str | None:
 
 
 def _attempt(  # noqa: PLR0913  (a part has these facts)
-    given: Input, header: Header, told: dict[str, Any], trial: str, number: int, one: Try, session: Session
+    source: Input, header: Header, raw_header: dict[str, Any], trial: str, number: int, attempt: Try, session: Session
 ) -> Attempt:
-    part = Attempt(root=f"lab:{trial}", trial_id=trial, attempt_index=_index(one, number))
+    part = Attempt(root=f"lab:{trial}", trial_id=trial, attempt_index=_index(attempt, number))
     part.task_id, part.run_id = _word(header.task.get("key")), _word(header.run_id)
-    part.session_id, part.session_artifact = session.session_id, given.artifact.artifact_id
-    part.knobs = _knobs(header, told)
+    part.session_id, part.session_artifact = session.session_id, source.artifact.artifact_id
+    part.knobs = _knobs(header, raw_header)
     part.kinds = ["attempt_log", "harness_config"]
-    scores = one.scores
+    scores = attempt.scores
     if scores is not None:
         part.rewards = _rewards(scores) or None
         part.reward = part.rewards.get("task") if part.rewards else None
         part.verification = _verification(scores)
         part.exit_status = "token_limit" if scores.finish == "length" else scores.finish
-        part.ratings = {name: value for name, value in one.rated.items() if value is not None} or None
-    part.said = _said(given.artifact.artifact_id, part, one)
+        part.ratings = {name: value for name, value in attempt.rated.items() if value is not None} or None
+    part.statements = _statements(source.artifact.artifact_id, part, attempt)
     return part
 
 
-def _knobs(header: Header, told: dict[str, Any]) -> dict[str, Any]:
+def _knobs(header: Header, raw_header: dict[str, Any]) -> dict[str, Any]:
     """The treatment: the condition, how the model was loaded and asked, under Agent Signals's names where it has
     them."""
-    found: dict[str, Any] = {"agent_type": AGENT, "model_id": header.model.get("name")}
-    found |= {_RENAMED.get(name, name): value for name, value in header.condition.items()}
-    found |= {name: told.get(name) for name in _KNOBS}
-    found |= {f"model_{name}": header.model.get(name) for name in ("revision", "dtype")}
-    return {name: _plain(value) for name, value in found.items() if value is not None and value != []}
+    settings: dict[str, Any] = {"agent_type": AGENT, "model_id": header.model.get("name")}
+    settings |= {_RENAMED.get(name, name): value for name, value in header.condition.items()}
+    settings |= {name: raw_header.get(name) for name in _KNOBS}
+    settings |= {f"model_{name}": header.model.get(name) for name in ("revision", "dtype")}
+    return {name: _plain(value) for name, value in settings.items() if value is not None and value != []}
 
 
 def _plain(value: Any) -> Any:
@@ -209,34 +213,36 @@ def _plain(value: Any) -> Any:
 
 def _rewards(scores: Scores) -> dict[str, float]:
     """Passes as numbers; where the machine could not run the code there are none."""
-    told = {"visible": scores.visible_pass, "hidden": scores.hidden_pass, "task": scores.full_pass}
-    return {name: float(value) for name, value in told.items() if value is not None}
+    passes = {"visible": scores.visible_pass, "hidden": scores.hidden_pass, "task": scores.full_pass}
+    return {name: float(value) for name, value in passes.items() if value is not None}
 
 
 def _verification(scores: Scores) -> Verification | None:
     """The two suites as two tests: which of their cases failed is not told."""
     suites = {"visible cases": scores.visible_pass, "hidden cases": scores.hidden_pass}
-    known = {name: passed for name, passed in suites.items() if passed is not None}
+    results = {name: passed for name, passed in suites.items() if passed is not None}
     message = "" if scores.visible_pass else scores.error or ""
-    if not known:
+    if not results:
         return Verification(status="crashed", message=scores.error or "") if scores.error else None
     return Verification(
-        passed=[name for name, passed in known.items() if passed],
-        failed=[name for name, passed in known.items() if not passed],
+        passed=[name for name, passed in results.items() if passed],
+        failed=[name for name, passed in results.items() if not passed],
         message=message,
     )
 
 
-def _said(artifact_id: str, part: Attempt, one: Try) -> list[Said]:
+def _statements(artifact_id: str, part: Attempt, attempt: Try) -> list[Statement]:
     settings = ", ".join(f"{name} {value}" for name, value in part.knobs.items())
-    said = [Said(text=settings, artifact_id=artifact_id, line=1, fields=[f"knobs.{name}" for name in part.knobs])]
-    if one.scores is None:
-        return said
-    s = one.scores
-    told = f"visible cases {_of(s.visible_passed, s.n_visible)}, hidden cases {_of(s.hidden_passed, s.n_hidden)}"
-    text = f"{told}: {s.error}" if s.error else told
+    statements = [
+        Statement(text=settings, artifact_id=artifact_id, line=1, fields=[f"knobs.{name}" for name in part.knobs])
+    ]
+    if attempt.scores is None:
+        return statements
+    s = attempt.scores
+    cases = f"visible cases {_of(s.visible_passed, s.n_visible)}, hidden cases {_of(s.hidden_passed, s.n_hidden)}"
+    text = f"{cases}: {s.error}" if s.error else cases
     fields = ["reward", "rewards", "verification", "exit_status", "ratings"]
-    return [*said, Said(text=text, artifact_id=artifact_id, line=one.line, fields=fields)]
+    return [*statements, Statement(text=text, artifact_id=artifact_id, line=attempt.line, fields=fields)]
 
 
 def _of(passed: int | None, n: int | None) -> str:

@@ -18,19 +18,19 @@ _OF_MESSAGE = frozenset(("role", "content", "extra"))
 
 def claims(head: Head) -> Claim | None:
     """A document that says so, or whose messages hold one command in a fence each and its return code below."""
-    found = head.document
-    ours = _is_document(found, head) if "messages" in found or "info" in found else _are_messages(head.items)
+    document = head.document
+    ours = _is_document(document, head) if "messages" in document or "info" in document else _are_messages(head.items)
     if not ours:
         return None
-    keys = [run_of(head.path), _run_of_model(found, head.path)]
+    keys = [run_of(head.path), _run_of_model(document, head.path)]
     return Claim(keys=[f"run:{k}" for k in dict.fromkeys(keys) if k is not None], root=root_of(head.path))
 
 
-def _is_document(found: dict[str, object], head: Head) -> bool:
-    named = found.get("trajectory_format")
+def _is_document(document: dict[str, object], head: Head) -> bool:
+    named = document.get("trajectory_format")
     if isinstance(named, str):
         return named.startswith("mini-swe-agent")
-    messages, info = found.get("messages"), found.get("info")
+    messages, info = document.get("messages"), document.get("info")
     if isinstance(messages, list):
         return isinstance(info, dict) and _are_messages(messages)
     if not isinstance(info, dict) and info is not CUT:
@@ -48,19 +48,19 @@ def _are_messages(messages: list[object] | list[dict[str, object]]) -> bool:
         return False
     if any("extra" not in m and not m.keys() <= _OF_MESSAGE for m in shown):
         return False
-    said = [c for m in shown[2:] if isinstance(c := m.get("content"), str) and m.get("role") == "assistant"]
+    replies = [c for m in shown[2:] if isinstance(c := m.get("content"), str) and m.get("role") == "assistant"]
     answers = [c for m in shown[3:] if isinstance(c := m.get("content"), str) and m.get("role") == "user"]
-    fenced = any(_FENCE.search(text) for text in said)
+    fenced = any(_FENCE.search(text) for text in replies)
     opening = shown[0].get("content")
-    if not said:
+    if not replies:
         return isinstance(opening, str) and _FENCE.search(opening) is not None
     return fenced and (not answers or any(a.startswith(_ANSWERS) for a in answers))
 
 
-def _run_of_model(found: dict[str, object], path: str) -> str | None:
+def _run_of_model(document: dict[str, object], path: str) -> str | None:
     """What an evaluation calls the trial: its folder is named for the model, where the run's has a name of its own."""
     run = run_of(path)
-    info = found.get("info")
+    info = document.get("info")
     config = info.get("config") if isinstance(info, dict) else None
     model = config.get("model") if isinstance(config, dict) else None
     name = model.get("model_name") if isinstance(model, dict) else None

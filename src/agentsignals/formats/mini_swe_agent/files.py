@@ -14,7 +14,7 @@ from agentsignals.formats.mini_swe_agent.session import Conversation
 from agentsignals.formats.one_document import each, tally
 from agentsignals.formats.one_document import read as read_document
 from agentsignals.model import Session
-from agentsignals.model.attempt import Attempt, Said
+from agentsignals.model.attempt import Attempt, Statement
 
 _LIMITS = ("step_limit", "cost_limit", "wall_time_limit_seconds")
 """Of these 0 means none."""
@@ -23,20 +23,20 @@ _LIMITS = ("step_limit", "cost_limit", "wall_time_limit_seconds")
 def read(inputs: list[Input]) -> Reading:
     """Each file is an attempt of its own."""
     reading = Reading()
-    for given in inputs:
-        document = read_document(given, decode, "messages")
+    for source in inputs:
+        document = read_document(source, decode, "messages")
         if document is None:
             continue
-        messages = each(document.messages, decode_message, given.artifact)
-        tally(given.artifact, "message", [None if m is None else m.speaker for m in messages])
-        session, part = _attempt(given, document, messages)
+        messages = each(document.messages, decode_message, source.artifact)
+        tally(source.artifact, "message", [None if m is None else m.speaker for m in messages])
+        session, part = _attempt(source, document, messages)
         reading.sessions.append(session)
         reading.attempts.append(part)
     return reading
 
 
-def _attempt(given: Input, document: Document, messages: list[Message | None]) -> tuple[Session, Attempt]:
-    path, info = given.artifact.path, document.info or Info()
+def _attempt(source: Input, document: Document, messages: list[Message | None]) -> tuple[Session, Attempt]:
+    path, info = source.artifact.path, document.info or Info()
     set_to, observed = knobs(info)
     model = set_to.get("model_id")
     instance = _text(document.instance_id) or stem_of(path)
@@ -45,7 +45,7 @@ def _attempt(given: Input, document: Document, messages: list[Message | None]) -
         context="eval",
         format="mini-swe-agent",
         agent="mini-swe-agent",
-        artifact_id=given.artifact.artifact_id,
+        artifact_id=source.artifact.artifact_id,
     )
     session.agent_version, session.repo = _text(info.mini_version) or None, repo_of(instance)
     builder = SessionBuilder(session)
@@ -75,18 +75,18 @@ def knobs(info: Info) -> tuple[dict[str, Any], str | None]:
     """The treatment as configured, and the working folder. A limit of 0 is none (None)."""
     config = info.config if isinstance(info.config, dict) else {}
     agent, model, environment = (_inner(config, name) for name in ("agent", "model", "environment"))
-    found: dict[str, Any] = {"agent_type": "mini-swe-agent"}
+    treatment: dict[str, Any] = {"agent_type": "mini-swe-agent"}
     name = model.get("model_name")
     if isinstance(name, str) and name:
-        found["model_id"] = name
+        treatment["model_id"] = name
     for limit in _LIMITS:
         if number(agent.get(limit)) is not None:
-            found["timeout_s" if limit == "wall_time_limit_seconds" else limit] = agent[limit] or None
-    given = _inner(model, "model_kwargs")
-    found.update({k: given[k] for k in ("temperature", "top_p") if number(given.get(k)) is not None})
+            treatment["timeout_s" if limit == "wall_time_limit_seconds" else limit] = agent[limit] or None
+    kwargs = _inner(model, "model_kwargs")
+    treatment.update({k: kwargs[k] for k in ("temperature", "top_p") if number(kwargs.get(k)) is not None})
     if number(environment.get("timeout")) is not None:
-        found["execution_timeout_s"] = environment["timeout"]
-    return found, _text(environment.get("cwd")) or None
+        treatment["execution_timeout_s"] = environment["timeout"]
+    return treatment, _text(environment.get("cwd")) or None
 
 
 def _name(path: str, model: object) -> str | None:
@@ -114,26 +114,28 @@ def _end(part: Attempt, info: Info, conversation: Conversation, line: int) -> No
         part.patch, part.patch_text_bytes = patched_files(handed_in), len(handed_in.encode("utf-8", "replace"))
     elif status and not handed_in.strip():
         part.patch, part.patch_text_bytes = [], 0
-    told = f"exit status {status or 'unknown'}"
+    text = f"exit status {status or 'unknown'}"
     if part.patch is not None:
-        told, fields = f"{told}, submitted {', '.join(f.path for f in part.patch) or 'nothing'}", [*fields, "patch"]
+        text, fields = f"{text}, submitted {', '.join(f.path for f in part.patch) or 'nothing'}", [*fields, "patch"]
     if status or part.patch is not None:
-        part.said.append(Said(text=told, artifact_id=artifact_id, line=line, fields=fields))
+        part.statements.append(Statement(text=text, artifact_id=artifact_id, line=line, fields=fields))
     set_to = ", ".join(f"{k} {v}" for k, v in part.knobs.items())
-    part.said.append(
-        Said(text=f"configured: {set_to}", artifact_id=artifact_id, line=1, fields=[f"knobs.{k}" for k in part.knobs])
+    part.statements.append(
+        Statement(
+            text=f"configured: {set_to}", artifact_id=artifact_id, line=1, fields=[f"knobs.{k}" for k in part.knobs]
+        )
     )
     cost = amount(info.model_stats.instance_cost) if info.model_stats is not None else None
     if cost:  # 0 is what a model without a price costs
         part.cost_usd = cost
-        part.said.append(
-            Said(text=f"model stats: cost_usd {cost}", artifact_id=artifact_id, line=line, fields=["cost_usd"])
+        part.statements.append(
+            Statement(text=f"model stats: cost_usd {cost}", artifact_id=artifact_id, line=line, fields=["cost_usd"])
         )
 
 
 def _inner(of: dict[str, Any], name: str) -> dict[str, Any]:
-    found = of.get(name)
-    return found if isinstance(found, dict) else {}
+    value = of.get(name)
+    return value if isinstance(value, dict) else {}
 
 
 def _text(value: object) -> str:

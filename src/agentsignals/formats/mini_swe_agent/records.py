@@ -55,9 +55,9 @@ class Message(Struct, kw_only=True):
         """Its words."""
         if isinstance(self.content, str):
             return self.content
-        found: list[str] = []
-        _texts(self.content if self.content is not None else self.output, found, 0)
-        return "\n".join(found)
+        texts: list[str] = []
+        _texts(self.content if self.content is not None else self.output, texts, 0)
+        return "\n".join(texts)
 
 
 class ModelStats(Struct, gc=False):
@@ -134,11 +134,11 @@ def _first(of: dict[str, Any], *names: str) -> int | None:
     return next((value for n in names if (value := count(of.get(n))) is not None), None)
 
 
-def _texts(value: object, found: list[str], depth: int) -> None:
+def _texts(value: object, texts: list[str], depth: int) -> None:
     if isinstance(value, str):
-        found.append(value)
+        texts.append(value)
     elif isinstance(value, list) and depth < _DEEPEST:
         for part in value:
-            _texts(part, found, depth + 1)
+            _texts(part, texts, depth + 1)
     elif isinstance(value, dict) and depth < _DEEPEST:
-        _texts(value.get("text", value.get("content")), found, depth + 1)
+        _texts(value.get("text", value.get("content")), texts, depth + 1)

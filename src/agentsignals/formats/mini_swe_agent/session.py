@@ -48,11 +48,11 @@ class Conversation:
             self._note(message.text, at)
         elif speaker == "exit":
             self.ended = message.extra
-            self._told(message, at)
+            self._observe(message, at)
         elif speaker == "user" and not self.builder.session.turns:
             self.builder.turn("prompt", message.text.strip(), at, self.model)
         elif speaker in ("user", "tool"):
-            self._told(message, at)
+            self._observe(message, at)
         else:
             self.builder.event("unknown", f"message of {speaker}"[:80], at)
 
@@ -92,7 +92,7 @@ class Conversation:
 
     # -- what came of it -----------------------------------------------------------------------------------------
 
-    def _told(self, message: Message, at: int | None) -> None:
+    def _observe(self, message: Message, at: int | None) -> None:
         """The answer to a command; to a reply without one, the harness says what it should have been."""
         named = message.tool_call_id or message.call_id
         call = next((c for c in self._open if c.call_id == named), None) if named else None
@@ -112,33 +112,33 @@ class Conversation:
 
 def _fenced(text: str) -> list[str]:
     """What stands in the text's fences for commands, those that are closed."""
-    found: list[str] = []
+    commands: list[str] = []
     opens = _FENCE_OPENS.search(text)
     while opens is not None:
         closes = text.find(_FENCE_CLOSES, opens.end() - 1)
         if closes < 0:
             break
-        found.append(text[opens.end() : closes])
+        commands.append(text[opens.end() : closes])
         opens = _FENCE_OPENS.search(text, closes + len(_FENCE_CLOSES))
-    return found
+    return commands
 
 
 def _noted(extra: Extra | None) -> list[tuple[str, str]]:
     """The commands as the harness took them from the reply: id and text."""
     actions = extra.actions if extra is not None else None
-    found = [a for a in actions if isinstance(a, dict)] if isinstance(actions, list) else []
-    return [(_text(a.get("tool_call_id")), c) for a in found if isinstance(c := a.get("command"), str)]
+    objects = [a for a in actions if isinstance(a, dict)] if isinstance(actions, list) else []
+    return [(_text(a.get("tool_call_id")), c) for a in objects if isinstance(c := a.get("command"), str)]
 
 
 def _called(calls: object) -> list[tuple[str, str]]:
     """The commands of function calls, where the harness noted none."""
-    found = []
+    commands = []
     for call in calls if isinstance(calls, list) else ():
         function = call.get("function") if isinstance(call, dict) else None
-        given = _object(function.get("arguments")) if isinstance(function, dict) else {}
-        if isinstance(given.get("command"), str):
-            found.append((_text(call.get("id")), given["command"]))
-    return found
+        arguments = _object(function.get("arguments")) if isinstance(function, dict) else {}
+        if isinstance(arguments.get("command"), str):
+            commands.append((_text(call.get("id")), arguments["command"]))
+    return commands
 
 
 def _object(value: object) -> dict[str, Any]:
@@ -154,16 +154,16 @@ def _output(message: Message) -> tuple[str, int | None]:
     """What a command printed and its exit code: as noted, else as the model was told."""
     extra, text = message.extra, message.text
     code = whole(extra.returncode) if extra is not None else None
-    told = _RETURN_CODE.search(text[:RESULT_CHARS_KEPT])
-    if code is None and told is not None:
-        code = int(told[1])
+    stated = _RETURN_CODE.search(text[:RESULT_CHARS_KEPT])
+    if code is None and stated is not None:
+        code = int(stated[1])
     if extra is not None and isinstance(extra.raw_output, str):
         return extra.raw_output, code
     begin = text.find(_OUTPUT)
-    if told is not None and begin >= 0:
+    if stated is not None and begin >= 0:
         text = text[begin + len(_OUTPUT) :].strip("\n").removesuffix("</output>").removesuffix("\n")
-    elif told is not None and _LONG_OUTPUT in text:
-        text = text[told.end() :].strip()
+    elif stated is not None and _LONG_OUTPUT in text:
+        text = text[stated.end() :].strip()
     return text, code
 
 

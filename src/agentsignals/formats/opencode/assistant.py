@@ -92,9 +92,9 @@ class AgentSide:
 
     def _error(self, info: MessageInfo, at: int | None, step: Step | None) -> None:
         ended = logged_ms(info.time.completed) if info.time is not None else None
-        name, told = failure(info.error)
+        name, message = failure(info.error)
         kind: EventKind = "interrupt" if name == ABORTED else "api_error"
-        self.builder.event(kind, ": ".join(filter(None, (name, told))), ended if ended is not None else at, step)
+        self.builder.event(kind, ": ".join(filter(None, (name, message))), ended if ended is not None else at, step)
 
     def _compacted(self, at: int | None, step: Step | None) -> None:
         self.builder.event("compaction", json.dumps({"trigger": self.trigger} if self.trigger else {}), at, step)
@@ -159,5 +159,5 @@ def _is_model_call(message: Message) -> bool:
 
 
 def _version(text: str | None) -> tuple[int, int]:
-    found = _VERSION.match(text or "")
-    return (int(found.group(1)), int(found.group(2))) if found else REASONING_BESIDE_OUTPUT
+    match = _VERSION.match(text or "")
+    return (int(match.group(1)), int(match.group(2))) if match else REASONING_BESIDE_OUTPUT

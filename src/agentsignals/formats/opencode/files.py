@@ -21,18 +21,18 @@ SHELL_MARK = "The following tool was executed by the user"
 
 def read(inputs: list[Input]) -> Reading:
     """All files of one family; of several snapshots of a session the fullest."""
-    return Reading([_Reader(one).session() for one in largest(_snapshots(inputs))])
+    return Reading([_Reader(snapshot).session() for snapshot in largest(_snapshots(inputs))])
 
 
 def _snapshots(inputs: list[Input]) -> Iterator[Snapshot[Export]]:
-    for given in inputs:
-        export = read_document(given, partial(decode, artifact=given.artifact), "messages")
+    for source in inputs:
+        export = read_document(source, partial(decode, artifact=source.artifact), "messages")
         if export is None:
             continue
-        _count(given.artifact, export)
+        _count(source.artifact, export)
         own_id = "" if export.info.id in UNNAMED else export.info.id
-        session_id = own_id or given.session_hint or given.artifact.artifact_id
-        yield Snapshot(given, export, session_id, len(export.messages))
+        session_id = own_id or source.session_hint or source.artifact.artifact_id
+        yield Snapshot(source, export, session_id, len(export.messages))
 
 
 def _count(artifact: Artifact, export: Export) -> None:
@@ -46,8 +46,8 @@ class _Reader:
     """One session in the making."""
 
     def __init__(self, snapshot: Snapshot[Export]) -> None:
-        given, info = snapshot.given, snapshot.document.info
-        session = given.session(snapshot.session_id, "opencode", "opencode")
+        source, info = snapshot.source, snapshot.document.info
+        session = source.session(snapshot.session_id, "opencode", "opencode")
         _describe(session, info)
         self.export = snapshot.document
         self.builder = SessionBuilder(session)
@@ -85,34 +85,34 @@ class _Reader:
         at = logged_ms(info.time.created) if info.time is not None else None
         self._phase(info.agent, at)
         parts = [p for p in message.parts if p is not None]
-        said = "\n".join(p.text for p in parts if _is_said(p) and p.text).strip()
+        text = "\n".join(p.text for p in parts if _is_said(p) and p.text).strip()
         model = info.model.modelID if info.model is not None else None
         if self.builder.session.parent_session_id is not None:
-            if said:
-                self.builder.event("meta", said, at)
+            if text:
+                self.builder.event("meta", text, at)
         else:
-            self._turn(parts, said, at, model)
+            self._turn(parts, text, at, model)
         for part in parts:
             self._beside(part, at)
 
-    def _turn(self, parts: list[Part], said: str, at: int | None, model: str | None) -> None:
+    def _turn(self, parts: list[Part], text: str, at: int | None, model: str | None) -> None:
         """The one turn of a user message, when the person wrote or attached something."""
         builder = self.builder
         subtask = next((p for p in parts if p.type == "subtask"), None)
         if subtask is not None and subtask.command:
-            builder.turn("slash_command", f"/{subtask.command} {said}".strip(), at, model)
-        elif said and self._is_replayed(said):
-            builder.event("meta", said, at)
-        elif said or (subtask is not None and subtask.prompt):
+            builder.turn("slash_command", f"/{subtask.command} {text}".strip(), at, model)
+        elif text and self._is_replayed(text):
+            builder.event("meta", text, at)
+        elif text or (subtask is not None and subtask.prompt):
             busy = self.busy_until is not None and at is not None and at < self.busy_until
-            builder.turn("queued_prompt" if busy else "prompt", said or (subtask and subtask.prompt) or "", at, model)
+            builder.turn("queued_prompt" if busy else "prompt", text or (subtask and subtask.prompt) or "", at, model)
         elif any(p.type == "file" for p in parts):
             builder.turn("attachment", "", at, model)
 
-    def _is_replayed(self, said: str) -> bool:
+    def _is_replayed(self, text: str) -> bool:
         """After a compaction that overflowed the client repeats the last prompt in the person's name."""
         turns = self.builder.session.turns
-        return self.agent_side.just_compacted and bool(turns) and turns[-1].text == said
+        return self.agent_side.just_compacted and bool(turns) and turns[-1].text == text
 
     def _beside(self, part: Part, at: int | None) -> None:
         """What a user message holds that nobody typed."""

@@ -142,19 +142,19 @@ def decode(data: memoryview | bytes, artifact: Artifact) -> Export:
     try:
         return _whole(data)
     except msgspec.ValidationError:
-        found = _raw_export(data)
-        return Export(found.info, each(found.messages, partial(_message, artifact=artifact), artifact))
+        export = _raw_export(data)
+        return Export(export.info, each(export.messages, partial(_message, artifact=artifact), artifact))
 
 
 def failure(raw: Raw) -> tuple[str, str]:
     """Name and message of an error object."""
     try:
-        found = _failure(raw)
+        error = _failure(raw)
     except UNREADABLE:
         return "", bytes(raw).decode("utf-8", "replace")
-    return found.name, str(found.data.message or "") if found.data is not None else ""
+    return error.name, str(error.data.message or "") if error.data is not None else ""
 
 
 def _message(data: memoryview | bytes, artifact: Artifact) -> Message:
-    found = _raw_message(data)
-    return Message(found.info, each(found.parts, _part, artifact))
+    message = _raw_message(data)
+    return Message(message.info, each(message.parts, _part, artifact))

@@ -80,7 +80,7 @@ class Runs:
     def __init__(self, builder: SessionBuilder) -> None:
         self._builder = builder
         self._ids: set[str] = set()
-        self._said: list[tuple[str, int | None]] = []
+        self._feedback: list[tuple[str, int | None]] = []
         self._bare: tuple[str, int | None] | None = None
 
     def add(self, part: Part, at: int | None, step: Step | None) -> None:
@@ -88,7 +88,7 @@ class Runs:
         name = part.tool or ""
         state = part.state if part.state is not None else State()
         tool = PROFILE.tool(name)
-        given = arguments(state) if tool is not None and tool.class_ in ("edit", "shell") else _NO_ARGUMENTS
+        args = arguments(state) if tool is not None and tool.class_ in ("edit", "shell") else _NO_ARGUMENTS
         began = logged_ms(state.time.start) if state.time is not None else None
         call = self._builder.call(
             self._unique_id(part.callID),
@@ -97,24 +97,24 @@ class Runs:
             tool,
             began if began is not None else at,
             step,
-            path=_patched_path(given),
-            folder=given.workdir,
+            path=_patched_path(args),
+            folder=args.workdir,
         )
         if state.status in ("completed", "error"):
-            self._answer(call, state, given)
+            self._answer(call, state, args)
 
     def close(self) -> None:
         """The message is over. Refusing one call rejects all that wait: that is one interruption, not many."""
-        for said, at in self._said:
+        for feedback, at in self._feedback:
             if self._builder.session.parent_session_id is None:
-                self._builder.turn("rejection_feedback", said, at)
+                self._builder.turn("rejection_feedback", feedback, at)
             else:
-                self._builder.event("meta", said, at)
-        if self._bare is not None and not self._said:
+                self._builder.event("meta", feedback, at)
+        if self._bare is not None and not self._feedback:
             self._builder.event("interrupt", *self._bare)
-        self._said, self._bare = [], None
+        self._feedback, self._bare = [], None
 
-    def _answer(self, call: ToolCall, state: State, given: Arguments) -> None:
+    def _answer(self, call: ToolCall, state: State, args: Arguments) -> None:
         ended = logged_ms(state.time.end) if state.time is not None else None
         telling = call.shell_kind is not None or call.class_ == "edit" or state.status == "error"
         metadata = _decoded(state.metadata) if telling else _NO_METADATA
@@ -124,13 +124,13 @@ class Runs:
         if status == "rejected":
             self._refused(text, ended)
         elif status == "ok" and call.class_ == "edit":
-            _edits(self._builder, call, metadata, given)
+            _edits(self._builder, call, metadata, args)
 
     def _refused(self, text: str, at: int | None) -> None:
         where = text.find(_FEEDBACK)
-        said = text[where + len(_FEEDBACK) :].strip() if where >= 0 else ""
-        if said:
-            self._said.append((said, at))
+        feedback = text[where + len(_FEEDBACK) :].strip() if where >= 0 else ""
+        if feedback:
+            self._feedback.append((feedback, at))
         else:
             self._bare = (text, at)
 
@@ -162,11 +162,11 @@ def outcome(status: str, text: str, metadata: Metadata) -> tuple[CallStatus, str
     return "error", next((name for name, words in _ERRORS if words.search(head)), None)
 
 
-def _edits(builder: SessionBuilder, call: ToolCall, metadata: Metadata, given: Arguments) -> None:
+def _edits(builder: SessionBuilder, call: ToolCall, metadata: Metadata, args: Arguments) -> None:
     if metadata.files:
         _patch_edits(builder, call, metadata.files)
     elif call.name == "write":
-        _write_edit(builder, call, metadata, given)
+        _write_edit(builder, call, metadata, args)
     else:
         for path, diff in _diffs(metadata):
             hunks = unified(diff)
@@ -189,9 +189,9 @@ def _patch_edits(builder: SessionBuilder, call: ToolCall, raw: Raw) -> None:
         builder.edit(call, path, op, of_whole_file(hunks) if op in ("create", "delete") else hunks)
 
 
-def _write_edit(builder: SessionBuilder, call: ToolCall, metadata: Metadata, given: Arguments) -> None:
+def _write_edit(builder: SessionBuilder, call: ToolCall, metadata: Metadata, args: Arguments) -> None:
     """`write` records no diff: a new file is known line by line, an overwritten one only as replaced whole."""
-    content = given.content or ""
+    content = args.content or ""
     if metadata.exists is False:
         builder.edit(call, None, "create", [created(content)])
     else:
@@ -203,13 +203,13 @@ def _diffs(metadata: Metadata) -> list[tuple[str | None, str]]:
 
     A `multiedit` keeps the diff of each of its edits; an early `patch` one text for all files, each behind `Index: `.
     """
-    found = [metadata.diff]
+    recorded = [metadata.diff]
     if metadata.results:
         try:
-            found = [r.diff for r in _results(metadata.results)]
+            recorded = [r.diff for r in _results(metadata.results)]
         except UNREADABLE:
-            found = []
-    diffs = [d for d in found if isinstance(d, str)]
+            recorded = []
+    diffs = [d for d in recorded if isinstance(d, str)]
     if len(diffs) == 1 and diffs[0].count("\nIndex: ") > 0:
         files = [f for f in f"\n{diffs[0]}".split("\nIndex: ") if f.strip()]
         return [(f.split("\n", 1)[0].strip(), f) for f in files]
@@ -223,9 +223,9 @@ def _decoded(raw: Raw) -> Metadata:
         return _NO_METADATA
 
 
-def _patched_path(given: Arguments) -> str | None:
+def _patched_path(args: Arguments) -> str | None:
     """The one file of a patch; None when it names several."""
-    named = set(_PATCHED.findall(given.patchText)) if given.patchText else set()
+    named = set(_PATCHED.findall(args.patchText)) if args.patchText else set()
     return named.pop().strip() if len(named) == 1 else None
 
 

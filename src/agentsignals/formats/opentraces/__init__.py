@@ -15,10 +15,10 @@ _KEYS = ("trace_id", "agent", "steps")
 
 def claims(head: Head) -> Claim | None:
     """`schema_version`, `trace_id`, an `agent` with a name, and `steps` that have an index and a role."""
-    found = head.document
-    if not all(k in found for k in _KEYS) or not isinstance(found.get("schema_version"), str):
+    document = head.document
+    if not all(k in document for k in _KEYS) or not isinstance(document.get("schema_version"), str):
         return None
-    if not isinstance(found["trace_id"], str) or not _is_steps(found["steps"]):
+    if not isinstance(document["trace_id"], str) or not _is_steps(document["steps"]):
         return None
     return Claim(keys=[f"session:{name}" for name in _names(head)])
 

@@ -13,7 +13,7 @@ from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.edit_arguments import record_arguments
 from agentsignals.formats.records import lines, read_before, saw
 from agentsignals.model import MAIN, Artifact, CallStatus, Session
-from agentsignals.model.attempt import Attempt, Said
+from agentsignals.model.attempt import Attempt, Statement
 from agentsignals.model.times import logged_iso
 
 
@@ -107,31 +107,31 @@ _decode = msgspec.json.Decoder(Record).decode
 
 def read(inputs: list[Input]) -> Reading:
     """Every record as a session; of several records of one session the youngest generation, else the longest."""
-    found: dict[str, tuple[tuple[int, int], Record, Artifact, int]] = {}
-    for given in inputs:
-        for name, rank, number, record in _records(given, given.artifact):
-            if name not in found or rank > found[name][0]:
-                found[name] = (rank, record, given.artifact, number)
-    return gathered(_reading(name, *found[name][1:]) for name in found)
+    best: dict[str, tuple[tuple[int, int], Record, Artifact, int]] = {}
+    for source in inputs:
+        for name, rank, number, record in _records(source, source.artifact):
+            if name not in best or rank > best[name][0]:
+                best[name] = (rank, record, source.artifact, number)
+    return gathered(_reading(name, *best[name][1:]) for name in best)
 
 
 def pieces(inputs: list[Input]) -> Iterator[Reading]:
     """The same records, in their order: looked for first, and read when they come again."""
     chosen: dict[str, tuple[tuple[int, int], int, int]] = {}
-    for n, given in enumerate(inputs):
-        for name, rank, number, _ in _records(given, given.artifact):
+    for n, source in enumerate(inputs):
+        for name, rank, number, _ in _records(source, source.artifact):
             if name not in chosen or rank > chosen[name][0]:
                 chosen[name] = (rank, n, number)
-    for n, given in enumerate(inputs):
-        for name, rank, number, record in _records(given, read_before(given.artifact)):
+    for n, source in enumerate(inputs):
+        for name, rank, number, record in _records(source, read_before(source.artifact)):
             if chosen.get(name) == (rank, n, number):
                 del chosen[name]
-                yield _reading(name, record, given.artifact, number)
+                yield _reading(name, record, source.artifact, number)
 
 
-def _records(given: Input, artifact: Artifact) -> Iterator[tuple[str, tuple[int, int], int, Record]]:
+def _records(source: Input, artifact: Artifact) -> Iterator[tuple[str, tuple[int, int], int, Record]]:
     """Each record with its session, its rank among the session's, and its line."""
-    for number, record in lines(given.data, artifact, _decode):
+    for number, record in lines(source.data, artifact, _decode):
         saw(artifact, "record")
         yield record.session_id or record.trace_id, (record.generation_index, len(record.steps)), number, record
 
@@ -145,7 +145,7 @@ def _reading(name: str, record: Record, artifact: Artifact, number: int) -> Read
 
 def _attempt(name: str, record: Record, artifact: Artifact, number: int) -> Attempt:
     """A record that carries a reward was a run of a task."""
-    told = f"outcome: reward {record.outcome.reward}, ended {record.outcome.terminal_state}"
+    text = f"outcome: reward {record.outcome.reward}, ended {record.outcome.terminal_state}"
     return Attempt(
         root=f"{artifact.path}#{name}",
         session_id=name,
@@ -154,7 +154,9 @@ def _attempt(name: str, record: Record, artifact: Artifact, number: int) -> Atte
         reward=figures.number(record.outcome.reward),
         exit_status=record.outcome.terminal_state,
         knobs={"model_id": record.agent.model} if record.agent.model else {},
-        said=[Said(text=told, artifact_id=artifact.artifact_id, line=number, fields=["reward", "exit_status"])],
+        statements=[
+            Statement(text=text, artifact_id=artifact.artifact_id, line=number, fields=["reward", "exit_status"])
+        ],
     )
 
 
@@ -212,9 +214,11 @@ class _Conversation:
             self.builder.event("thinking", step.reasoning_content, at, call_of_model, thread)
         if step.content:
             self.builder.event("text", step.content, at, call_of_model, thread)
-        for one in step.tool_calls:
-            given = bytes(one.input).decode("utf-8", "replace") or "{}"
-            self.builder.call(one.tool_call_id, one.tool_name, given, tool(one.tool_name), at, call_of_model, thread)
+        for call in step.tool_calls:
+            arguments = bytes(call.input).decode("utf-8", "replace") or "{}"
+            self.builder.call(
+                call.tool_call_id, call.tool_name, arguments, tool(call.tool_name), at, call_of_model, thread
+            )
         took = {c.tool_call_id: figures.count(c.duration_ms) for c in step.tool_calls}
         for seen in step.observations:
             ms = took.get(seen.source_call_id)

@@ -18,8 +18,8 @@ _CONVERSATION = re.compile(r'"gen_ai\.conversation\.id"\s*,\s*"value"\s*:\s*\{\s
 
 def claims(head: Head) -> Claim | None:
     """A batch of spans or logs that speaks of generative AI. Keys: the conversations and traces at its beginning."""
-    found = head.document
-    batch = next((found[k] for k in _BATCHES if k in found), None)
+    document = head.document
+    batch = next((document[k] for k in _BATCHES if k in document), None)
     if not (batch is CUT or isinstance(batch, list)) or _GENAI.search(head.text) is None:
         return None
     conversations = [f"otel:{c}" for c in _CONVERSATION.findall(head.text)]

@@ -27,13 +27,13 @@ class _Seen(Struct):
 
     def take(self, name: str, traces: Iterable[str]) -> Iterator[Session]:
         """Takes out the session that these traces are, if it is one."""
-        found: list[Moment] = []
+        moments_of_session: list[Moment] = []
         for trace in traces:
             moments, logs = self.moments.pop(trace, {}), self.logs.pop(trace, {})
             for span_id, moment in moments.items():
                 moment.events += logs.get(span_id, ())
-            found += moments.values()
-        session = _session(name, found)
+            moments_of_session += moments.values()
+        session = _session(name, moments_of_session)
         if session is not None:
             yield session
 
@@ -41,9 +41,9 @@ class _Seen(Struct):
 def read(inputs: list[Input]) -> Reading:
     """All files of one family. A span that stands in several files counts once."""
     seen = _Seen()
-    for given in _in_order(inputs):
-        for number, export in _exports(given, given.artifact):
-            _take(given.artifact, number, export, seen)
+    for source in _in_order(inputs):
+        for number, export in _exports(source, source.artifact):
+            _take(source.artifact, number, export, seen)
     names: dict[str, str] = {}
     for trace, moments in seen.moments.items():
         for moment in moments.values():
@@ -59,8 +59,8 @@ def pieces(inputs: list[Input]) -> Iterator[Reading]:
     inputs = _in_order(inputs)
     names: dict[str, str] = {}
     last: dict[str, tuple[int, int]] = {}
-    for n, given in enumerate(inputs):
-        for at, (_, export) in enumerate(_exports(given, read_before(given.artifact))):
+    for n, source in enumerate(inputs):
+        for at, (_, export) in enumerate(_exports(source, read_before(source.artifact))):
             for trace, named in _traces(export):
                 last[trace] = (n, at)
                 _name(names, trace, named)
@@ -71,9 +71,9 @@ def pieces(inputs: list[Input]) -> Iterator[Reading]:
     for name, traces in groups.items():
         ends.setdefault(max(last[trace] for trace in traces), []).append(name)
     seen = _Seen()
-    for n, given in enumerate(inputs):
-        for at, (number, export) in enumerate(_exports(given, given.artifact)):
-            _take(given.artifact, number, export, seen)
+    for n, source in enumerate(inputs):
+        for at, (number, export) in enumerate(_exports(source, source.artifact)):
+            _take(source.artifact, number, export, seen)
             for name in ends.get((n, at), ()):
                 yield Reading(list(seen.take(name, groups[name])))
 
@@ -106,15 +106,15 @@ def _name(names: dict[str, str], trace: str, named: Any) -> None:
         names.setdefault(trace, named)
 
 
-def _exports(given: Input, artifact: Artifact) -> Iterator[tuple[int | None, Export]]:
+def _exports(source: Input, artifact: Artifact) -> Iterator[tuple[int | None, Export]]:
     """What the file holds, with the line; a document has none."""
-    start = bytes(given.data[:4096]).lstrip(b"\xef\xbb\xbf \t\r\n")
+    start = bytes(source.data[:4096]).lstrip(b"\xef\xbb\xbf \t\r\n")
     if start.split(b"\n", 1)[0].strip() == b"{":  # printed over many lines
-        found = document(given.data, artifact, records.decode)
-        if found is not None:
-            yield None, found
+        export = document(source.data, artifact, records.decode)
+        if export is not None:
+            yield None, export
         return
-    yield from lines(given.data, artifact, records.decode)
+    yield from lines(source.data, artifact, records.decode)
 
 
 def _take(artifact: Artifact, number: int | None, export: Export, seen: _Seen) -> None:

@@ -56,7 +56,7 @@ class Spoken(Struct):
     """A model call's messages."""
 
     asked: list[Message] = field(default_factory=list)
-    said: list[Message] = field(default_factory=list)
+    replies: list[Message] = field(default_factory=list)
 
 
 def spoken(facts: dict[str, Any], events: list[Event]) -> Spoken:
@@ -64,19 +64,19 @@ def spoken(facts: dict[str, Any], events: list[Event]) -> Spoken:
     details = [e for e in events if (e.name or e.eventName) == "gen_ai.client.inference.operation.details"]
     for event in details:
         facts = {**attributes(event.attributes), **facts}
-    found = Spoken()
+    exchange = Spoken()
     for instruction in _list(facts.get("gen_ai.system_instructions")):
-        found.asked += _message({"role": "system", "parts": [instruction]})
+        exchange.asked += _message({"role": "system", "parts": [instruction]})
     for asked in _list(facts.get("gen_ai.input.messages")):
-        found.asked += _message(asked)
-    for said in _list(facts.get("gen_ai.output.messages")):
-        found.said += _message(said)
-    if not found.asked and not found.said:
-        _of_events(events, found)
-    if not found.asked and not found.said:
-        found.asked = list(_numbered(facts, "gen_ai.prompt"))
-        found.said = list(_numbered(facts, "gen_ai.completion"))
-    return found
+        exchange.asked += _message(asked)
+    for reply in _list(facts.get("gen_ai.output.messages")):
+        exchange.replies += _message(reply)
+    if not exchange.asked and not exchange.replies:
+        _of_events(events, exchange)
+    if not exchange.asked and not exchange.replies:
+        exchange.asked = list(_numbered(facts, "gen_ai.prompt"))
+        exchange.replies = list(_numbered(facts, "gen_ai.completion"))
+    return exchange
 
 
 def as_text(value: object) -> str:
@@ -89,47 +89,47 @@ def as_text(value: object) -> str:
         return ""
 
 
-def _of_events(events: list[Event], found: Spoken) -> None:
+def _of_events(events: list[Event], exchange: Spoken) -> None:
     for event in events:
         facts = attributes(event.attributes)
         name = event.name or event.eventName or facts.get("event.name")
         body = plain(event.body)
-        told = {**facts, **body} if isinstance(body, dict) else facts
+        merged = {**facts, **body} if isinstance(body, dict) else facts
         if name == "gen_ai.content.prompt":
-            for one in _list(facts.get("gen_ai.prompt")):
-                found.asked += _message(one)
+            for message in _list(facts.get("gen_ai.prompt")):
+                exchange.asked += _message(message)
         elif name == "gen_ai.content.completion":
-            for one in _list(facts.get("gen_ai.completion")):
-                found.said += _message(one)
+            for message in _list(facts.get("gen_ai.completion")):
+                exchange.replies += _message(message)
         elif name == "gen_ai.choice":
-            inner = _json(told.get("message"))
-            of = inner if isinstance(inner, dict) else {"content": inner} if isinstance(inner, str) else told
-            found.said += _message({"role": "assistant", "finish_reason": told.get("finish_reason"), **of})
+            inner = _json(merged.get("message"))
+            of = inner if isinstance(inner, dict) else {"content": inner} if isinstance(inner, str) else merged
+            exchange.replies += _message({"role": "assistant", "finish_reason": merged.get("finish_reason"), **of})
         elif isinstance(name, str) and name in _ROLES:
-            found.asked += _message({**told, "role": _ROLES[name]})
+            exchange.asked += _message({**merged, "role": _ROLES[name]})
 
 
-def _message(given: object) -> list[Message]:
+def _message(raw: object) -> list[Message]:
     """A message in either shape: `parts`, or `content` and `tool_calls`."""
-    if not isinstance(given, dict):
+    if not isinstance(raw, dict):
         return []
-    role, reason = given.get("role"), given.get("finish_reason")
+    role, reason = raw.get("role"), raw.get("finish_reason")
     made = Message(role=role if isinstance(role, str) else "assistant")
     made.finish_reason = reason if isinstance(reason, str) else None
     texts: list[str] = []
-    for part in _list(given.get("parts")):
+    for part in _list(raw.get("parts")):
         _part(part, made, texts)
-    content = _content(given.get("content"))
+    content = _content(raw.get("content"))
     if isinstance(content, list):
         for part in content:
             _part(part, made, texts)
     elif content is not None:
         texts.append(as_text(content))
     made.text = "\n".join(t for t in texts if t)
-    for call in _list(given.get("tool_calls")):
+    for call in _list(raw.get("tool_calls")):
         made.calls += _call(call)
     if made.role == "tool" and not made.answers:
-        made.answers, made.text = [(as_text(given.get("id") or given.get("tool_call_id")), made.text)], ""
+        made.answers, made.text = [(as_text(raw.get("id") or raw.get("tool_call_id")), made.text)], ""
     return [made]
 
 
@@ -148,17 +148,17 @@ def _part(part: object, made: Message, texts: list[str]) -> None:
     elif kind in ("tool_call", "tool_use"):
         made.calls += _call(part)
     elif kind in ("tool_call_response", "tool_result"):
-        told = next((part[k] for k in ("response", "result", "content") if part.get(k) is not None), "")
-        made.answers.append((as_text(part.get("id") or part.get("tool_use_id")), as_text(told)))
+        answer = next((part[k] for k in ("response", "result", "content") if part.get(k) is not None), "")
+        made.answers.append((as_text(part.get("id") or part.get("tool_use_id")), as_text(answer)))
 
 
-def _call(given: object) -> list[Call]:
-    if not isinstance(given, dict):
+def _call(raw: object) -> list[Call]:
+    if not isinstance(raw, dict):
         return []
-    inner = given.get("function")
-    of = inner if isinstance(inner, dict) else given
+    inner = raw.get("function")
+    of = inner if isinstance(inner, dict) else raw
     arguments = of.get("arguments") if of.get("arguments") is not None else of.get("input")
-    return [Call(as_text(given.get("id")), as_text(of.get("name")), as_text(arguments) or "{}")]
+    return [Call(as_text(raw.get("id")), as_text(of.get("name")), as_text(arguments) or "{}")]
 
 
 def _numbered(facts: dict[str, Any], name: str) -> Iterator[Message]:
@@ -172,22 +172,22 @@ def _numbered(facts: dict[str, Any], name: str) -> Iterator[Message]:
             if f"{call}.name" not in facts:
                 break
             calls.append({k: facts.get(f"{call}.{k}") for k in ("id", "name", "arguments")})
-        told = {k: facts.get(f"{place}.{k}") for k in ("role", "content", "tool_call_id", "finish_reason")}
-        yield from _message({**told, "tool_calls": calls})
+        message = {k: facts.get(f"{place}.{k}") for k in ("role", "content", "tool_call_id", "finish_reason")}
+        yield from _message({**message, "tool_calls": calls})
 
 
 def _content(value: object) -> object:
     """Content as a list of parts where it is one written as JSON."""
-    found = _json(value) if isinstance(value, str) and value.startswith("[{") else value
-    return found if isinstance(found, list) else value
+    decoded = _json(value) if isinstance(value, str) and value.startswith("[{") else value
+    return decoded if isinstance(decoded, list) else value
 
 
 def _list(value: object) -> list[Any]:
     """A list, or JSON of one; one object stands for itself."""
-    found = _json(value)
-    if isinstance(found, list):
-        return found
-    return [found] if isinstance(found, dict) else []
+    decoded = _json(value)
+    if isinstance(decoded, list):
+        return decoded
+    return [decoded] if isinstance(decoded, dict) else []
 
 
 def _json(value: object) -> object:

@@ -118,14 +118,14 @@ def plain(raw: Raw, depth: int = 0) -> Any:
 
 
 def _named(listed: Listed, depth: int) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     for raw in listed.values:
         try:
             pair = _pair(raw)
         except UNREADABLE:
             continue
-        found[pair.key] = plain(pair.value, depth + 1)
-    return found
+        attributes[pair.key] = plain(pair.value, depth + 1)
+    return attributes
 
 
 def as_int(value: object) -> int | None:
@@ -138,5 +138,5 @@ def as_int(value: object) -> int | None:
 
 def at_us(nanoseconds: object) -> int | None:
     """A time in nanoseconds since 1970 as microseconds."""
-    found = as_int(nanoseconds)
-    return found // 1000 if found else None
+    value_ns = as_int(nanoseconds)
+    return value_ns // 1000 if value_ns else None

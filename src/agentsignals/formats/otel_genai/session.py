@@ -104,12 +104,12 @@ class Conversation:
         return times
 
     def _model(self, moment: Moment, thread: str) -> None:
-        told = spoken(moment.facts, moment.events)
-        times = self._ask(told.asked, moment.began, thread)
+        exchange = spoken(moment.facts, moment.events)
+        times = self._ask(exchange.asked, moment.began, thread)
         failure = moment.failure
         if failure is not None:
             self._builder.event("api_error", failure, moment.ended, thread=thread)
-            if not told.said:
+            if not exchange.replies:
                 return
         model = moment.facts.get("gen_ai.response.model") or moment.facts.get("gen_ai.request.model")
         step = self._builder.step(None, as_text(model) or None, moment.ended, thread)
@@ -118,10 +118,10 @@ class Conversation:
         reasons = moment.facts.get("gen_ai.response.finish_reasons")
         if isinstance(reasons, list) and reasons:
             step.stop_reason = as_text(reasons[0])
-        for message in told.said:
+        for message in exchange.replies:
             step.stop_reason = step.stop_reason or message.finish_reason
             self._is_new(message, times, thread)
-            self._said(message, moment.ended, step, thread)
+            self._reply(message, moment.ended, step, thread)
 
     def _is_new(self, message: Message, times: dict[tuple[object, ...], int], thread: str) -> bool:
         """Whether nothing in this conversation said the same for the n-th time before."""
@@ -138,7 +138,7 @@ class Conversation:
             if not self._builder.answered(call_id):
                 self._finish(call_id, text, "ok", at)
         if message.role == "assistant":
-            self._said(message, at, None, thread)
+            self._reply(message, at, None, thread)
         elif message.text:
             if message.role == "user" and thread == MAIN:
                 self._builder.turn("prompt", message.text, at)
@@ -147,7 +147,7 @@ class Conversation:
         if message.role != "assistant":
             self._builder.unread(message.kinds, PARTS, at, thread)
 
-    def _said(self, message: Message, at: int | None, step: Step | None, thread: str) -> None:
+    def _reply(self, message: Message, at: int | None, step: Step | None, thread: str) -> None:
         for thought in message.thinking:
             self._builder.event("thinking", thought, at, step, thread)
         if message.text:
@@ -191,9 +191,9 @@ class Conversation:
 
 def _bill(step: Step, facts: dict[str, Any]) -> None:
     """Input tokens count the cached ones (the conventions say SHOULD), unless more were cached than counted."""
-    given, out, read, write, reasoning = (_count(facts, k) for k in (_INPUT, _OUTPUT, _READ, _WRITE, _REASONING))
+    total_input, out, read, write, reasoning = (_count(facts, k) for k in (_INPUT, _OUTPUT, _READ, _WRITE, _REASONING))
     cached = (read or 0) + (write or 0)
-    step.input_tokens = given - cached if given is not None and cached <= given else given
+    step.input_tokens = total_input - cached if total_input is not None and cached <= total_input else total_input
     step.output_tokens, step.cache_read_tokens, step.cache_write_tokens = out, read, write
     step.reasoning_tokens = reasoning
 

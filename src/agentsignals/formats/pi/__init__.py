@@ -16,17 +16,17 @@ def claims(head: Head) -> Claim | None:
 
     A fork shares its parent's key, so that what it copied counts once; forks of a fork share their first entry.
     """
-    found = head.records
-    header = next((r for r in found if r.get("type") == "session"), None)
+    records = head.records
+    header = next((r for r in records if r.get("type") == "session"), None)
     if header is None or "harness" in header or not isinstance(header.get("cwd"), str):
         return None
-    if not isinstance(header.get("id"), str) or any("harness" in r or "parentUuid" in r for r in found):
+    if not isinstance(header.get("id"), str) or any("harness" in r or "parentUuid" in r for r in records):
         return None
     keys = [f"session:{header['id']}"]
     parent = session_of(header.get("parentSession")) or session_of(header.get("branchedFrom"))
     if parent is not None:
         keys.append(f"session:{parent}")
-    first = next((r for r in found if r is not header and r.get("timestamp")), None)
+    first = next((r for r in records if r is not header and r.get("timestamp")), None)
     if first is not None:
         keys.append(f"record:{first['timestamp']}")
     return Claim(keys=keys)
@@ -34,8 +34,8 @@ def claims(head: Head) -> Claim | None:
 
 def session_of(file: object) -> str | None:
     """The id of a session, off the name of its file (`<time>_<id>.jsonl`); None for what is no such name."""
-    found = _SESSION_FILE.search(file) if isinstance(file, str) else None
-    return found.group(1) if found else None
+    match = _SESSION_FILE.search(file) if isinstance(file, str) else None
+    return match.group(1) if match else None
 
 
 FORMAT = Format(

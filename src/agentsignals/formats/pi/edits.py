@@ -72,8 +72,8 @@ def _runs(lines: list[str]) -> Iterator[list[str]]:
 def _starts(run: list[str], shift: int) -> tuple[int, int] | None:
     """First old and new line of a run, off its first changed line that has a number; None when there is none."""
     for n, line in enumerate(run):
-        found = _NUMBERED.match(line)
-        if found is not None:
-            first = int(found.group(1)) - n
+        match = _NUMBERED.match(line)
+        if match is not None:
+            first = int(match.group(1)) - n
             return (first - shift, first) if line[0] == "+" else (first, first + shift)
     return None

@@ -36,23 +36,23 @@ def read(inputs: list[Input]) -> Reading:
 class _File:
     """The decoded entries of one file."""
 
-    def __init__(self, given: Input) -> None:
-        self.given = given
-        self.artifact = given.artifact
-        numbers, entries = all_lines(given.data, given.artifact, records.DECODER, records.decode)
+    def __init__(self, source: Input) -> None:
+        self.source = source
+        self.artifact = source.artifact
+        numbers, entries = all_lines(source.data, source.artifact, records.DECODER, records.decode)
         for kind, times in records.tally(entries).items():
-            saw(given.artifact, kind, times)
+            saw(source.artifact, kind, times)
         self.header = next((entry for entry in entries if entry.type == "session"), None)
         self.entries = [
             (number, (entry, records.at_of(entry)))
             for number, entry in zip(numbers, entries, strict=True)
             if entry.type != "session"
         ]
-        own = self.header.id if self.header is not None else None
-        self.session_id = own or given.session_hint or given.artifact.artifact_id
+        header_id = self.header.id if self.header is not None else None
+        self.session_id = header_id or source.session_hint or source.artifact.artifact_id
         self.has_ids = any(entry.id is not None for _, (entry, _) in self.entries)
         last = max((at for _, (_, at) in self.entries if at is not None), default=0)
-        self.order = (last, len(self.entries), given.artifact.sha256)
+        self.order = (last, len(self.entries), source.artifact.sha256)
 
 
 class _Tree:
@@ -66,7 +66,7 @@ class _Tree:
         self.entries: list[Entry] = []
         self.stamps: list[int | None] = []
         self.places: list[tuple[Artifact, int]] = []
-        for file, number, (entry, at) in once(self.files, lambda file: file.entries, lambda one: one[0].id):
+        for file, number, (entry, at) in once(self.files, lambda file: file.entries, lambda record: record[0].id):
             self.entries.append(entry)
             self.stamps.append(at)
             self.places.append((file.artifact, number))
@@ -99,7 +99,7 @@ class _Tree:
         return self._finish(builder)
 
     def _builder(self) -> SessionBuilder:
-        first = self.files[0].given
+        first = self.files[0].source
         session = first.session(self.session_id, "pi", "pi")
         builder = SessionBuilder(session)
         if self.header is not None:
@@ -108,17 +108,17 @@ class _Tree:
         return builder
 
     def _is_subagents(self) -> bool:
-        own = (entry for entry, copy in zip(self.entries, self.copied, strict=True) if not copy)
-        return any(entry.type == "session_info" and (entry.name or "").startswith(_SUBAGENT) for entry in own)
+        fresh = (entry for entry, copy in zip(self.entries, self.copied, strict=True) if not copy)
+        return any(entry.type == "session_info" and (entry.name or "").startswith(_SUBAGENT) for entry in fresh)
 
     def _finish(self, builder: SessionBuilder) -> Session:
         """The session's times are its own: a fork began when it was forked, whatever history it was given."""
         session = builder.finish()
-        own = [at for at, copy in zip(self.stamps, self.copied, strict=True) if at is not None and not copy]
+        stamps = [at for at, copy in zip(self.stamps, self.copied, strict=True) if at is not None and not copy]
         if self.born is not None:
-            own.append(self.born)
-        session.started_at = min(own, default=None)
-        session.ended_at = max(own, default=None)
+            stamps.append(self.born)
+        session.started_at = min(stamps, default=None)
+        session.ended_at = max(stamps, default=None)
         if session.model is None and self.header is not None:
             session.model = self.header.modelId
         return session

@@ -95,11 +95,11 @@ class Conversation:
         step.message_id = message.responseId or entry.id
         step.stop_reason = message.stopReason
         records.count_usage(step, message.usage)
-        known = self._models.get(thread)
-        if message.model and message.model != known:
+        current = self._models.get(thread)
+        if message.model and message.model != current:
             self._models[thread] = message.model
-            if known is not None:
-                builder.event("model_change", f"{known} -> {message.model}", at, step, thread)
+            if current is not None:
+                builder.event("model_change", f"{current} -> {message.model}", at, step, thread)
         for block in records.blocks(message.content):
             if block.type == "text":
                 builder.event("text", block.text or "", at, step, thread)
@@ -166,11 +166,11 @@ class Conversation:
 
     def _model(self, model: str | None, at: int | None, thread: str) -> None:
         """The choice a session opens with is no change, nor is the same model chosen again."""
-        known = self._models.get(thread)
-        if model is None or model == known or known is None:
+        current = self._models.get(thread)
+        if model is None or model == current or current is None:
             self._event("meta", f"model: {model}", at, thread)
         else:
-            self._event("model_change", f"{known} -> {model}", at, thread)
+            self._event("model_change", f"{current} -> {model}", at, thread)
         if model is not None:
             self._models[thread] = model
 
@@ -182,8 +182,8 @@ class Conversation:
             "fromHook": entry.fromHook,
             "usage": entry.usage or None,
         }
-        known = {key: value for key, value in facts.items() if value is not None}
-        self._event("compaction", msgspec.json.encode(known).decode(), at, thread)
+        present = {key: value for key, value in facts.items() if value is not None}
+        self._event("compaction", msgspec.json.encode(present).decode(), at, thread)
         if entry.summary:
             self._event("meta", entry.summary, at, thread)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from agentsignals.formats.pi.records import Entry, at_of
 from agentsignals.model import ABANDONED, MAIN
 
-_SAID = frozenset(("message", "custom_message", "compaction", "branch_summary"))
+_CONVERSATION = frozenset(("message", "custom_message", "compaction", "branch_summary"))
 
 
 def threads(entries: Sequence[Entry]) -> list[str]:
@@ -45,8 +45,8 @@ def _live(entries: Sequence[Entry]) -> set[int]:
     """
     position = {entry.id: n for n, entry in enumerate(entries) if entry.id is not None}
     live: set[int] = set()
-    said = next((n for n in range(len(entries) - 1, -1, -1) if entries[n].type in _SAID), None)
-    for leaf in (said, len(entries) - 1):
+    spoken_leaf = next((n for n in range(len(entries) - 1, -1, -1) if entries[n].type in _CONVERSATION), None)
+    for leaf in (spoken_leaf, len(entries) - 1):
         if leaf is not None and leaf >= 0:
             for n in _path(entries, position, leaf):
                 if n in live:

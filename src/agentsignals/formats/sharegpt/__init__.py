@@ -28,13 +28,13 @@ def claims(head: Head) -> Claim | None:
     """
     if b'"conversations"' not in head.data:
         return None
-    found = head.records or head.items or [head.document]
-    first = found[0] if found else {}
+    rows = head.records or head.items or [head.document]
+    first = rows[0] if rows else {}
     if "conversations" in first:
         if any(k in first for k in _OTHERS) or not _is_conversation(first["conversations"], head):
             return None
-        told = first["conversations"]
-        return Claim(keys=[] if told is CUT else [f"session:{name_of(first.get('id'), told)}"])
+        conversation = first["conversations"]
+        return Claim(keys=[] if conversation is CUT else [f"session:{name_of(first.get('id'), conversation)}"])
     wrapped = first.get("rows", CUT if not first else None)
     return Claim(keys=[]) if (wrapped is CUT or _holds_rows(wrapped)) and _is_cut_list(head) else None
 
@@ -44,8 +44,8 @@ def name_of(row_id: object, conversation: list[dict[str, Any]]) -> str:
 
     An id alone is not enough: most count the rows of one file.
     """
-    told = [(said.get("from"), said.get("value")) for said in conversation if isinstance(said, dict)]
-    digest = hashlib.blake2b(msgspec.json.encode(told), digest_size=_DIGEST_BYTES).hexdigest()
+    messages = [(message.get("from"), message.get("value")) for message in conversation if isinstance(message, dict)]
+    digest = hashlib.blake2b(msgspec.json.encode(messages), digest_size=_DIGEST_BYTES).hexdigest()
     named = isinstance(row_id, str | int) and not isinstance(row_id, bool) and row_id != ""
     return f"{row_id}-{digest}" if named else digest
 
@@ -55,7 +55,7 @@ def _is_conversation(value: Any, head: Head) -> bool:
         return _ROW.search(head.data) is not None
     if not isinstance(value, list) or not value:
         return False
-    return all(isinstance(said, dict) and "from" in said and "value" in said for said in value[:2])
+    return all(isinstance(message, dict) and "from" in message and "value" in message for message in value[:2])
 
 
 def _holds_rows(value: Any) -> bool:

@@ -76,27 +76,27 @@ def read(inputs: list[Input]) -> Reading:
 
 def pieces(inputs: list[Input]) -> Iterator[Reading]:
     """The rows, in their order."""
-    found: set[str] = set()
-    for given in inputs:
-        for number, row in _rows(given):
-            saw(given.artifact, "row")
+    names: set[str] = set()
+    for source in inputs:
+        for number, row in _rows(source):
+            saw(source.artifact, "row")
             name = name_of(row.id, [{"from": turn.from_, "value": turn.value} for turn in row.conversations])
-            if name in found:
-                saw(given.artifact, "repeated")
+            if name in names:
+                saw(source.artifact, "repeated")
                 continue
-            session = _Conversation(name, row, given, number).session()
+            session = _Conversation(name, row, source, number).session()
             if session.events:
-                found.add(name)
+                names.add(name)
                 yield Reading([session])
 
 
-def _rows(given: Input) -> Iterator[tuple[int, Row]]:
+def _rows(source: Input) -> Iterator[tuple[int, Row]]:
     """Rows with their line, or their place in the list. Lines are decoded one by one, however long the file is."""
-    start = bytes(given.data[:64]).lstrip(b"\xef\xbb\xbf \t\r\n")
-    if is_list(given.data) or (start[:1] == b"{" and _is_wrapper(given.data)):
-        yield from _listed(given)
+    start = bytes(source.data[:64]).lstrip(b"\xef\xbb\xbf \t\r\n")
+    if is_list(source.data) or (start[:1] == b"{" and _is_wrapper(source.data)):
+        yield from _listed(source)
     else:
-        yield from lines(given.data, given.artifact, decode_row)
+        yield from lines(source.data, source.artifact, decode_row)
 
 
 def _is_wrapper(data: bytes) -> bool:
@@ -107,15 +107,15 @@ def _is_wrapper(data: bytes) -> bool:
     return wraps or (head.lstrip().partition(b"\n")[0].strip() == b"{" and b"\n{" not in head)
 
 
-def _listed(given: Input) -> Iterator[tuple[int, Row]]:
-    found = read_document(given, _document, "rows")
-    raws = found.rows if isinstance(found, _Document) else found or []
-    if isinstance(found, _Document) and not raws:
-        raws = [Raw(bytes(given.data))]  # one row, printed over several lines
-    for number, row in enumerate((each([raw], _row, given.artifact)[0] for raw in raws), 1):
-        given.artifact.records += 1
+def _listed(source: Input) -> Iterator[tuple[int, Row]]:
+    document = read_document(source, _document, "rows")
+    raws = document.rows if isinstance(document, _Document) else document or []
+    if isinstance(document, _Document) and not raws:
+        raws = [Raw(bytes(source.data))]  # one row, printed over several lines
+    for number, row in enumerate((each([raw], _row, source.artifact)[0] for raw in raws), 1):
+        source.artifact.records += 1
         if row is None:
-            skip(given.artifact, "bad_shape")
+            skip(source.artifact, "bad_shape")
         else:
             yield number, row
 
@@ -128,8 +128,8 @@ def _row(raw: memoryview | bytes) -> Row:
 class _Conversation:
     """One session in the making."""
 
-    def __init__(self, name: str, row: Row, given: Input, number: int) -> None:
-        artifact: Artifact = given.artifact
+    def __init__(self, name: str, row: Row, source: Input, number: int) -> None:
+        artifact: Artifact = source.artifact
         hermes = any(getattr(row, key) is not None and getattr(row, key) != Raw() for key in _OF_HERMES)
         session = Session(
             session_id=name,
@@ -138,7 +138,7 @@ class _Conversation:
             agent="hermes" if hermes else "unknown",
             artifact_id=artifact.artifact_id,
         )
-        session.repo = given.repo_hint
+        session.repo = source.repo_hint
         session.model = row.model if isinstance(row.model, str) else None
         self.row = row
         self.builder = SessionBuilder(session)
@@ -183,22 +183,26 @@ class _Conversation:
 
     def _answer(self, text: str) -> None:
         step = self.step = self._model_call()
-        said = answer_of(text)
-        for thought in said.thoughts:
+        answer = answer_of(text)
+        for thought in answer.thoughts:
             self.builder.event("thinking", thought, None, step)
-        for words in said.texts:
+        for words in answer.texts:
             self.builder.event("text", words, None, step)
         self.waiting.clear()
-        for call in said.calls:
+        for call in answer.calls:
             self._call(call, step)
 
     def _named_call(self, text: str) -> None:
         """A message that is a call, or a list of calls; words that are none are the agent's."""
         try:
-            told = json.loads(text)
+            decoded = json.loads(text)
         except (ValueError, RecursionError):
-            told = None
-        calls = [call for one in (told if isinstance(told, list) else [told]) if (call := call_of(one)) is not None]
+            decoded = None
+        calls = [
+            call
+            for value in (decoded if isinstance(decoded, list) else [decoded])
+            if (call := call_of(value)) is not None
+        ]
         if not calls:
             self._answer(text)
             return

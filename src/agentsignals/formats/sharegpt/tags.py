@@ -35,7 +35,7 @@ class Answered(Struct, gc=False):
     name: str | None = None
 
 
-class Said(Struct, gc=False):
+class AgentMessage(Struct, gc=False):
     """A message of the agent, taken apart. `thoughts`, `texts` and `calls` are each in order."""
 
     thoughts: list[str]
@@ -43,61 +43,61 @@ class Said(Struct, gc=False):
     calls: list[Called]
 
 
-def answer_of(value: str) -> Said:
+def answer_of(value: str) -> AgentMessage:
     """A message of the agent. Thoughts come first; one that is not closed is all there is."""
-    said = Said([], [], [])
+    answer = AgentMessage([], [], [])
     at = _skip(value, 0)
     while value.startswith(_THINK, at):
         stop = value.find(_THOUGHT, at)
         thought = value[at + len(_THINK) : stop if stop >= 0 else len(value)].strip()
         if thought:
-            said.thoughts.append(thought)
+            answer.thoughts.append(thought)
         at = _skip(value, stop + len(_THOUGHT)) if stop >= 0 else len(value)
-    _calls(value, at, said)
-    return said
+    _calls(value, at, answer)
+    return answer
 
 
-def _calls(value: str, at: int, said: Said) -> None:
+def _calls(value: str, at: int, answer: AgentMessage) -> None:
     text = at
     while (start := value.find(_CALL, at)) >= 0:
-        found, end = _payload(value, start + len(_CALL), _CALLED)
-        call = call_of(found)
+        payload, end = _payload(value, start + len(_CALL), _CALLED)
+        call = call_of(payload)
         at = end if call is not None else start + len(_CALL)
         if call is not None:
-            _keep(said.texts, value[text:start])
-            said.calls.append(call)
+            _keep(answer.texts, value[text:start])
+            answer.calls.append(call)
             text = end
-    _keep(said.texts, value[text:])
+    _keep(answer.texts, value[text:])
 
 
 def results_of(value: str) -> list[Answered]:
     """The results in a message of a tool: one for each tag, or the message as it is."""
-    found: list[Answered] = []
+    results: list[Answered] = []
     at = 0
     while (start := value.find(_RESPONSE, at)) >= 0:
         inner = start + len(_RESPONSE)
-        told, end = _payload(value, inner, _RESPONDED)
+        payload, end = _payload(value, inner, _RESPONDED)
         if end < 0:
             stop = value.find(_RESPONDED, inner)
             end = stop + len(_RESPONDED) if stop >= 0 else len(value)
-            told = value[inner : stop if stop >= 0 else len(value)].strip()
-        name = told.get("name") if isinstance(told, dict) else None
-        content = told["content"] if isinstance(told, dict) and "content" in told else told
-        found.append(Answered(content, name if isinstance(name, str) else None))
+            payload = value[inner : stop if stop >= 0 else len(value)].strip()
+        name = payload.get("name") if isinstance(payload, dict) else None
+        content = payload["content"] if isinstance(payload, dict) and "content" in payload else payload
+        results.append(Answered(content, name if isinstance(name, str) else None))
         at = end
-    return found or [Answered(value)]
+    return results or [Answered(value)]
 
 
-def call_of(told: Any) -> Called | None:
+def call_of(value: Any) -> Called | None:
     """The call that an object is; arguments may be an object or its JSON. None when it is no call."""
-    if isinstance(told, str):
-        told = _object(told)
-    if not isinstance(told, dict) or not isinstance(told.get("name"), str) or not told["name"]:
+    if isinstance(value, str):
+        value = _object(value)
+    if not isinstance(value, dict) or not isinstance(value.get("name"), str) or not value["name"]:
         return None
-    arguments = told.get("arguments", told.get("parameters", {}))
+    arguments = value.get("arguments", value.get("parameters", {}))
     if not isinstance(arguments, str):
         arguments = json.dumps(arguments, ensure_ascii=False, default=str)
-    return Called(told["name"], arguments)
+    return Called(value["name"], arguments)
 
 
 def _object(text: str) -> Any:
@@ -116,11 +116,11 @@ def _payload(value: str, at: int, closing: str) -> tuple[Any, int]:
     if value[at : at + 1] not in ("{", "["):
         return None, -1
     try:
-        found, end = _decoder.raw_decode(value, at)
+        payload, end = _decoder.raw_decode(value, at)
     except (ValueError, RecursionError):
         return _python(value, at, closing)
     end = _skip(value, end)
-    return (found, end + len(closing)) if value.startswith(closing, end) else (None, -1)
+    return (payload, end + len(closing)) if value.startswith(closing, end) else (None, -1)
 
 
 def _python(value: str, at: int, closing: str) -> tuple[Any, int]:
@@ -134,8 +134,8 @@ def _python(value: str, at: int, closing: str) -> tuple[Any, int]:
 
 
 def _skip(value: str, at: int) -> int:
-    found = _SPACE.match(value, at)
-    return found.end() if found else at
+    match = _SPACE.match(value, at)
+    return match.end() if match else at
 
 
 def _keep(texts: list[str], text: str) -> None:

@@ -9,14 +9,14 @@ from agentsignals.formats.head import Head
 
 def claims(head: Head) -> Claim | None:
     """A header of type `session` with a `harness` (without one it is Pi's), then messages."""
-    found = head.records
-    header = next((r for r in found if r.get("type") == "session"), None)
+    records = head.records
+    header = next((r for r in records if r.get("type") == "session"), None)
     if header is None or not isinstance(header.get("harness"), str):
         return None
-    if any("parentUuid" in r for r in found):
+    if any("parentUuid" in r for r in records):
         return None
-    own = header.get("id")
-    return Claim(keys=[f"session:{own}"] if isinstance(own, str) and own else [])
+    session_id = header.get("id")
+    return Claim(keys=[f"session:{session_id}"] if isinstance(session_id, str) and session_id else [])
 
 
 FORMAT = Format(name="sts", version=1, claims=claims, read=read_by("sts.files"))

@@ -24,29 +24,29 @@ _Numbered = tuple[int, Message]
 def read(inputs: list[Input]) -> Reading:
     """All files of one family; of several snapshots of a session the one with most messages."""
     best: dict[str, _File] = {}
-    for one in sorted((_File(i) for i in inputs), key=lambda f: f.fullness, reverse=True):
-        kept = best.setdefault(one.session_id, one)
-        if kept is not one:
-            one.given.artifact.note = f"superseded by {kept.given.artifact.artifact_id}"
-            saw(one.given.artifact, "repeated", len(one.messages))
+    for file in sorted((_File(i) for i in inputs), key=lambda f: f.fullness, reverse=True):
+        kept = best.setdefault(file.session_id, file)
+        if kept is not file:
+            file.source.artifact.note = f"superseded by {kept.source.artifact.artifact_id}"
+            saw(file.source.artifact, "repeated", len(file.messages))
     return Reading([_Reader(best[name]).session() for name in sorted(best)])
 
 
 class _File:
     """The decoded lines of one file."""
 
-    def __init__(self, given: Input) -> None:
-        self.given = given
-        numbers, lines = all_lines(given.data, given.artifact, records.DECODER, records.decode)
+    def __init__(self, source: Input) -> None:
+        self.source = source
+        numbers, lines = all_lines(source.data, source.artifact, records.DECODER, records.decode)
         for line in lines:
-            saw(given.artifact, _kind(line))
+            saw(source.artifact, _kind(line))
         self.header = next((line for line in lines if line.type == "session"), Line())
         self.messages = [(n, line.message) for n, line in zip(numbers, lines, strict=True) if line.message is not None]
         odd = [n for n, line in zip(numbers, lines, strict=True) if _kind(line).startswith("other")]
-        rows = bytes(given.data).split(b"\n") if odd else []
+        rows = bytes(source.data).split(b"\n") if odd else []
         self.others = [(n, rows[n - 1].decode("utf-8", "replace")) for n in odd]
-        self.session_id = self.header.id or given.session_hint or given.artifact.artifact_id
-        self.fullness = (len(self.messages), len(given.data), given.artifact.sha256, given.artifact.artifact_id)
+        self.session_id = self.header.id or source.session_hint or source.artifact.artifact_id
+        self.fullness = (len(self.messages), len(source.data), source.artifact.sha256, source.artifact.artifact_id)
 
 
 def _kind(line: Line) -> str:
@@ -59,7 +59,7 @@ class _Reader:
     """One session in the making."""
 
     def __init__(self, file: _File) -> None:
-        artifact, header = file.given.artifact, file.header
+        artifact, header = file.source.artifact, file.header
         session = Session(
             session_id=file.session_id,
             context="product",
@@ -67,7 +67,7 @@ class _Reader:
             agent=header.harness or "unknown",
             artifact_id=artifact.artifact_id,
         )
-        session.title, session.repo = header.name, file.given.repo_hint
+        session.title, session.repo = header.name, file.source.repo_hint
         self.builder = SessionBuilder(session)
         self.builder.where(header.cwd)
         self.messages = file.messages
@@ -90,8 +90,8 @@ class _Reader:
 
     def _account(self, run: list[int]) -> None:
         """What each answer of a run used, and which of its calls failed. All repeat the figures of the whole run."""
-        told = [m.timings for n in run for m in [self.messages[n][1]] if m.timings is not None]
-        whole = told[-1] if told else None
+        timings = [m.timings for n in run for m in [self.messages[n][1]] if m.timings is not None]
+        whole = timings[-1] if timings else None
         turns = whole.agentic.perTurn if whole is not None and whole.agentic is not None else None
         if turns is None:
             self.used.update({n: u for n in run for u in [self.messages[n][1].timings] if u is not None})

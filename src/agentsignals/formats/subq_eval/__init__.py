@@ -34,16 +34,16 @@ PHASE = re.compile(r'"event"\s{0,9}:\s{0,9}"plannotator-phase"')
 
 def claims(head: Head) -> Claim | None:
     """The JSON files: a result, a report of tests at its top level, the configuration, the history of runs."""
-    found = head.document
-    if not found:
+    document = head.document
+    if not document:
         return None
-    keys = found.keys()
+    keys = document.keys()
     folder = posixpath.dirname(head.path)
-    if isinstance(found.get("event"), str) and (PHASE.search(head.text) or PRINTED.search(head.text)):
+    if isinstance(document.get("event"), str) and (PHASE.search(head.text) or PRINTED.search(head.text)):
         return Claim(keys=[], root=folder, gathers=True)  # an output whose first line is an event
     if _is_result(keys):
         return Claim(keys=[], root=folder, gathers=True)
-    if _is_report(found):
+    if _is_report(document):
         return Claim(keys=[], companion=True)
     if keys & CAPS:
         return Claim(keys=[], lends=folder)
@@ -58,11 +58,11 @@ def _is_result(keys: KeysView[str]) -> bool:
     return sum(1 for names in facts if keys & names) >= _RESULT_FACTS
 
 
-def _is_report(found: dict[str, object]) -> bool:
+def _is_report(document: dict[str, object]) -> bool:
     """The transitions of tests, without the id of an instance around them as SWE-bench has it, and no dataset's row."""
-    if found.keys() & _OF_ROWS:
+    if document.keys() & _OF_ROWS:
         return False
-    status = found.get("tests_status", found)
+    status = document.get("tests_status", document)
     return isinstance(status, dict) and len(TRANSITIONS & status.keys()) >= 2
 
 

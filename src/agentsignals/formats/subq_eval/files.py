@@ -15,7 +15,7 @@ from agentsignals.formats.harbor.records import moment, word
 from agentsignals.formats.subq_eval import CAPS, RUN_ID, TRANSITIONS, stdout
 from agentsignals.formats.subq_eval.treatment import NESTED, knobs, snake
 from agentsignals.formats.swe_bench.files import Instance, verification
-from agentsignals.model.attempt import Attempt, Said, Verification
+from agentsignals.model.attempt import Attempt, Statement, Verification
 from agentsignals.model.times import logged_ms
 
 _MODES = {
@@ -33,41 +33,43 @@ def read(inputs: list[Input]) -> Reading:
     """A part for each file, attempt or run they tell of."""
     reading = Reading()
     decoded = list(_decoded(inputs))
-    trials = {posixpath.dirname(g.artifact.path): _run_id(found) for g, kind, found in decoded if kind == "result"}
-    for given, kind, found in decoded:
-        root = posixpath.dirname(given.artifact.path)
+    trials = {
+        posixpath.dirname(g.artifact.path): _run_id(document) for g, kind, document in decoded if kind == "result"
+    }
+    for source, kind, document in decoded:
+        root = posixpath.dirname(source.artifact.path)
         if kind == "result":
-            reading.attempts += _of_result(given, root, found)
+            reading.attempts += _of_result(source, root, document)
         elif kind == "report":
-            reading.attempts += _of_report(given, root, found)
+            reading.attempts += _of_report(source, root, document)
         elif kind == "output":
-            reading.attempts += stdout.read([given]).attempts
+            reading.attempts += stdout.read([source]).attempts
         elif kind == "config":
-            reading.attempts.append(_lent(given, root, knobs(found), "harness_config", 1, run_id=_run_id(found)))
+            reading.attempts.append(_lent(source, root, knobs(document), "harness_config", 1, run_id=_run_id(document)))
         else:
-            reading.attempts += _of_history(given, root, found["rows"], trials)
+            reading.attempts += _of_history(source, root, document["rows"], trials)
     return reading
 
 
 def _decoded(inputs: list[Input]) -> Iterator[tuple[Input, str, dict[str, Any]]]:
-    for given in inputs:
-        first = _first_line(given.data)
+    for source in inputs:
+        first = _first_line(source.data)
         if isinstance(first.get("event"), str):
-            yield given, "output", first
+            yield source, "output", first
             continue
         if _is_history(first):
-            rows: list[tuple[int, dict[str, Any]]] = list(recs.lines(given.data, given.artifact, _document))
-            recs.saw(given.artifact, "history_row", len(rows))
-            yield given, "history", {"rows": rows}
+            rows: list[tuple[int, dict[str, Any]]] = list(recs.lines(source.data, source.artifact, _document))
+            recs.saw(source.artifact, "history_row", len(rows))
+            yield source, "history", {"rows": rows}
             continue
-        found = recs.document(given.data, given.artifact, _document)
-        if found is None:
+        document = recs.document(source.data, source.artifact, _document)
+        if document is None:
             continue
-        kind = "config" if found.keys() & CAPS and "reward" not in found else "result"
-        if kind == "result" and "reward" not in found:
+        kind = "config" if document.keys() & CAPS and "reward" not in document else "result"
+        if kind == "result" and "reward" not in document:
             kind = "report"
-        recs.saw(given.artifact, kind)
-        yield given, kind, found
+        recs.saw(source.artifact, kind)
+        yield source, kind, document
 
 
 def _first_line(data: bytes) -> dict[str, Any]:
@@ -84,52 +86,52 @@ def _is_history(first: dict[str, Any]) -> bool:
     return "agent" in first and bool(first.keys() & RUN_ID) and not first.keys() & CAPS and "reward" not in first
 
 
-def _run_id(found: dict[str, Any]) -> str | None:
-    return next((name for key in ("runId", "run_id", "run") if (name := word(found.get(key))) is not None), None)
+def _run_id(document: dict[str, Any]) -> str | None:
+    return next((name for key in ("runId", "run_id", "run") if (name := word(document.get(key))) is not None), None)
 
 
-def _of_result(given: Input, root: str, found: dict[str, Any]) -> Iterator[Attempt]:
+def _of_result(source: Input, root: str, result: dict[str, Any]) -> Iterator[Attempt]:
     """The trial's result: its verdict is of its last attempt. Attempts listed in it have their own."""
-    whole = _facts(given, root, found, "trial")
+    whole = _facts(source, root, result, "trial")
     whole.kinds = ["result_json"]
     tells_modes = whole.localization is not None
     whole.kinds += ["harbor_result"] if tells_modes else []
     yield whole
-    listed = found.get("attempts")
-    for n, one in enumerate(listed if isinstance(listed, list) else ()):
-        if isinstance(one, dict):
-            part = _facts(given, root, one, "attempt")
-            own = count(_by_snake(one).get("attempt_index"))
-            part.attempt_index = own if own is not None and own >= 0 else n
+    listed = result.get("attempts")
+    for n, attempt in enumerate(listed if isinstance(listed, list) else ()):
+        if isinstance(attempt, dict):
+            part = _facts(source, root, attempt, "attempt")
+            index = count(_by_snake(attempt).get("attempt_index"))
+            part.attempt_index = index if index is not None and index >= 0 else n
             yield part
 
 
-def _by_snake(found: dict[str, Any]) -> dict[str, Any]:
-    return {snake(name): value for name, value in found.items()}
+def _by_snake(record: dict[str, Any]) -> dict[str, Any]:
+    return {snake(name): value for name, value in record.items()}
 
 
-def _facts(given: Input, root: str, found: dict[str, Any], scope: str) -> Attempt:
-    said = _by_snake(found)
+def _facts(source: Input, root: str, record: dict[str, Any], scope: str) -> Attempt:
+    facts = _by_snake(record)
     part = Attempt(root=root, scope="trial" if scope == "trial" else "attempt")
-    part.trial_id, part.run_id = word(said.get("trial_id")), _run_id(found)
-    part.task_id = next((t for k in ("task_id", "instance_id", "task") if (t := word(said.get(k))) is not None), None)
-    part.reward = number(said.get("reward"))
-    part.timed_out = said["timed_out"] if isinstance(said.get("timed_out"), bool) else None
-    part.wall_time_s = _duration(said)
-    part.started_at, part.ended_at = _moment(said.get("started_at")), _moment(said.get("ended_at"))
-    part.exit_status = word(said.get("exit_status")) or word(said.get("status"))
-    if isinstance(said.get("patch_applies"), bool):
-        part.verification = Verification(patch_applies=said["patch_applies"])
-    part.localization = _localization(said)
-    part.knobs = knobs(found)
+    part.trial_id, part.run_id = word(facts.get("trial_id")), _run_id(record)
+    part.task_id = next((t for k in ("task_id", "instance_id", "task") if (t := word(facts.get(k))) is not None), None)
+    part.reward = number(facts.get("reward"))
+    part.timed_out = facts["timed_out"] if isinstance(facts.get("timed_out"), bool) else None
+    part.wall_time_s = _duration(facts)
+    part.started_at, part.ended_at = _moment(facts.get("started_at")), _moment(facts.get("ended_at"))
+    part.exit_status = word(facts.get("exit_status")) or word(facts.get("status"))
+    if isinstance(facts.get("patch_applies"), bool):
+        part.verification = Verification(patch_applies=facts["patch_applies"])
+    part.localization = _localization(facts)
+    part.knobs = knobs(record)
     names = ("task_id", "reward", "timed_out", "wall_time_s", "exit_status", "verification", "localization")
     fields = [n for n in names if getattr(part, n) is not None]
-    told = {k: v for k, v in found.items() if k not in _TREATED and not isinstance(v, list)}
-    text = msgspec.json.encode(told).decode()[:1_200]
-    part.said = [
-        Said(
+    shown = {k: v for k, v in record.items() if k not in _TREATED and not isinstance(v, list)}
+    text = msgspec.json.encode(shown).decode()[:1_200]
+    part.statements = [
+        Statement(
             text=text,
-            artifact_id=given.artifact.artifact_id,
+            artifact_id=source.artifact.artifact_id,
             line=1,
             fields=[*fields, *(f"knobs.{k}" for k in part.knobs)],
         )
@@ -137,10 +139,10 @@ def _facts(given: Input, root: str, found: dict[str, Any], scope: str) -> Attemp
     return part
 
 
-def _duration(said: dict[str, Any]) -> float | None:
+def _duration(facts: dict[str, Any]) -> float | None:
     """Seconds, whatever unit its name says."""
     for name, unit in _DURATIONS.items():
-        value = number(said.get(name))
+        value = number(facts.get(name))
         if value is not None and value >= 0:
             return value * unit
     return None
@@ -150,33 +152,35 @@ def _moment(value: object) -> int | None:
     return moment(value) if isinstance(value, str) else logged_ms(value)
 
 
-def _localization(said: dict[str, Any]) -> dict[str, Any] | None:
+def _localization(facts: dict[str, Any]) -> dict[str, Any] | None:
     """The controller's modes, verbatim, under the inventory's names; they may stand in a signal of their own."""
     inner: dict[str, Any] = next(
-        (said[k] for k in ("localization_signal", "localization") if isinstance(said.get(k), dict)), {}
+        (facts[k] for k in ("localization_signal", "localization") if isinstance(facts.get(k), dict)), {}
     )
-    known = {**said, **_by_snake(inner)}
-    found = {name: known[key] for key, name in _MODES.items() if key in known}
-    return found or None
+    merged = {**facts, **_by_snake(inner)}
+    modes = {name: merged[key] for key, name in _MODES.items() if key in merged}
+    return modes or None
 
 
-def _of_report(given: Input, root: str, found: dict[str, Any]) -> list[Attempt]:
+def _of_report(source: Input, root: str, report: dict[str, Any]) -> list[Attempt]:
     """Tests by transition, without an instance around them (layout A or B, as in SWE-bench's reports)."""
-    status = found.get("tests_status", {k: v for k, v in found.items() if k in TRANSITIONS})
-    applied = found.get("patch_successfully_applied", found.get("patch_applies", found.get("patchApplies")))
+    status = report.get("tests_status", {k: v for k, v in report.items() if k in TRANSITIONS})
+    applied = report.get("patch_successfully_applied", report.get("patch_applies", report.get("patchApplies")))
     shown = {"tests_status": status, "patch_successfully_applied": applied if isinstance(applied, bool) else None}
     try:
         verified = verification(_instance(msgspec.json.encode(shown)))
     except recs.UNREADABLE:
-        given.artifact.record_kinds.clear()
-        recs.skip(given.artifact, "bad_shape")
+        source.artifact.record_kinds.clear()
+        recs.skip(source.artifact, "bad_shape")
         return []
-    resolved = found.get("resolved")
+    resolved = report.get("resolved")
     part = Attempt(root=root, scope="trial", verification=verified, kinds=["verifier_report"])
     part.reward = float(resolved) if isinstance(resolved, bool) else None
     counts = ", ".join(f"{name} {_n(getattr(verified, name))}" for name in ("fixed", "unfixed", "kept", "broken"))
     fields = ["verification", *(["reward"] if part.reward is not None else [])]
-    part.said = [Said(text=f"verifier report: {counts}", artifact_id=given.artifact.artifact_id, line=1, fields=fields)]
+    part.statements = [
+        Statement(text=f"verifier report: {counts}", artifact_id=source.artifact.artifact_id, line=1, fields=fields)
+    ]
     return [part]
 
 
@@ -185,33 +189,37 @@ def _n(tests: list[str] | None) -> str:
 
 
 def _lent(  # noqa: PLR0913  (a part has these facts)
-    given: Input, root: str, known: dict[str, Any], kind: str, line: int, run_id: str | None = None
+    source: Input, root: str, settings: dict[str, Any], kind: str, line: int, run_id: str | None = None
 ) -> Attempt:
-    told = ", ".join(f"{k} {v}"[:200] for k, v in known.items())
-    part = Attempt(root=root, scope="lent", knobs=known, run_id=run_id, kinds=[kind])
-    part.said = [
-        Said(
-            text=f"configured: {told}",
-            artifact_id=given.artifact.artifact_id,
+    listed = ", ".join(f"{k} {v}"[:200] for k, v in settings.items())
+    part = Attempt(root=root, scope="lent", knobs=settings, run_id=run_id, kinds=[kind])
+    part.statements = [
+        Statement(
+            text=f"configured: {listed}",
+            artifact_id=source.artifact.artifact_id,
             line=line,
-            fields=[f"knobs.{k}" for k in known],
+            fields=[f"knobs.{k}" for k in settings],
         )
     ]
     return part
 
 
 def _of_history(
-    given: Input, folder: str, rows: list[tuple[int, dict[str, Any]]], trials: dict[str, str | None]
+    source: Input, folder: str, rows: list[tuple[int, dict[str, Any]]], trials: dict[str, str | None]
 ) -> Iterator[Attempt]:
     """The row of a trial's run: the trial names its run, or a folder does. Of a single run no name is needed."""
     for line, row in rows:
         run_id = _run_id(row)
         if run_id is None:
             continue
-        below = [r for r, own in trials.items() if own == run_id or (own is None and run_id in r.split("/"))]
+        below = [
+            r
+            for r, trial_run in trials.items()
+            if trial_run == run_id or (trial_run is None and run_id in r.split("/"))
+        ]
         if not below and (len(rows) == 1 or run_id in folder.split("/")):
             below = [folder]
         elif not below and not trials:
             below = [posixpath.join(folder, run_id)]
-        known = knobs(row)
-        yield from (_lent(given, root, known, "eval_history", line, run_id) for root in below)
+        settings = knobs(row)
+        yield from (_lent(source, root, settings, "eval_history", line, run_id) for root in below)

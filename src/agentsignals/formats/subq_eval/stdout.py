@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.records import saw
-from agentsignals.model.attempt import Attempt, HarnessSummary, Said
+from agentsignals.model.attempt import Attempt, HarnessSummary, Statement
 from agentsignals.model.times import from_iso
 
 _MARKS = (b"[subq-eval]", b"plannotator-phase")
@@ -29,7 +29,7 @@ _TIME = re.compile(r"\[?(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-
 _NOTHING = frozenset(("", "none", "-", "0", "(none)", "[]"))
 _FILES = "Touched files"
 _NUMBERS = {"Turns": "turns", "Tool calls": "tool_calls", "Edit calls": "edit_calls"}
-_INDEX, _TOLD = "attempt_index", "summary"
+_INDEX, _SUMMED_UP = "attempt_index", "summary"
 _TRIES = 40
 """Braces tried as the beginning of a phase event on one line."""
 _decoder = json.JSONDecoder(strict=False)
@@ -49,16 +49,16 @@ class _Block(Struct):
     """The attempt's number as printed; None where nothing is."""
     facts: dict[str, str] = field(default_factory=dict)
     files: list[tuple[str, int]] | None = None
-    said: list[Said] = field(default_factory=list)
+    statements: list[Statement] = field(default_factory=list)
     last_line: int = 0
 
 
 def read(inputs: list[Input]) -> Reading:
     """A part for each attempt of each file."""
     reading = Reading()
-    for given in inputs:
-        blocks = _Printed(given).blocks()
-        reading.attempts += _parts(given, blocks)
+    for source in inputs:
+        blocks = _Printed(source).blocks()
+        reading.attempts += _parts(source, blocks)
     return reading
 
 
@@ -67,15 +67,15 @@ class _Printed:
     begins where a figure is told again, other lines lie between, and the last summary was whole.
     """
 
-    def __init__(self, given: Input) -> None:
-        self._given = given
+    def __init__(self, source: Input) -> None:
+        self._source = source
         self._blocks: list[_Block] = []
-        self._waiting: list[Said] = []
+        self._waiting: list[Statement] = []
         self._announced = False
 
     def blocks(self) -> list[_Block]:
-        artifact = self._given.artifact
-        for line in _marked(self._given.data):
+        artifact = self._source.artifact
+        for line in _marked(self._source.data):
             artifact.records += 1
             attempt = _ATTEMPT.search(line.text)
             summary = _SUMMARY.search(line.text)
@@ -95,27 +95,27 @@ class _Printed:
             artifact.records = 1
             saw(artifact, "log")
         if self._waiting:
-            self._current(0).said += self._waiting
+            self._current(0).statements += self._waiting
         return self._blocks
 
     def _announce(self, number: int, line: _Line) -> None:
         if not self._announced:
             self._number_unannounced(number)
         self._announced = True
-        known = next((b for b in self._blocks if b.index == number), None)
-        block = known or _Block(number)
-        if known is None:
-            block.said += self._waiting
+        earlier = next((b for b in self._blocks if b.index == number), None)
+        block = earlier or _Block(number)
+        if earlier is None:
+            block.statements += self._waiting
             self._waiting = []
         else:
-            self._blocks.remove(known)
+            self._blocks.remove(earlier)
         self._blocks.append(block)
-        block.said.append(self._said(line.text.strip(), line, [_INDEX]))
+        block.statements.append(self._statement(line.text.strip(), line, [_INDEX]))
 
     def _number_unannounced(self, number: int) -> None:
         """Where only retries are announced, the blocks before the first announcement are the attempts before it."""
         kept = [b for b in self._blocks if b.facts][-max(number - 1, 0) :] if number > 1 else []
-        self._waiting = [s for b in self._blocks if b not in kept for s in b.said] + self._waiting
+        self._waiting = [s for b in self._blocks if b not in kept for s in b.statements] + self._waiting
         for n, block in enumerate(reversed(kept), 1):
             block.index = number - n
         self._blocks = kept
@@ -134,33 +134,33 @@ class _Printed:
                 self._blocks.append(_Block(None))
         block = self._current(line.number)
         if not self._announced:
-            block.said += self._waiting
+            block.statements += self._waiting
             self._waiting = []
         block.facts[name] = value
         text = line.text.strip()
         if name == _FILES:
-            files, block.last_line, more = _touched(value, line, self._given.data)
+            files, block.last_line, more = _touched(value, line, self._source.data)
             block.files = files if files or value.strip().lower() in _NOTHING else None
             text = "\n".join([text, *more])
-        block.said = [s for s in block.said if f"summary.{name}" not in s.fields]
-        block.said.append(self._said(text, line, [_TOLD, f"summary.{name}"]))
+        block.statements = [s for s in block.statements if f"summary.{name}" not in s.fields]
+        block.statements.append(self._statement(text, line, [_SUMMED_UP, f"summary.{name}"]))
 
     def _phase(self, event: str, line: _Line) -> None:
         """Before a summary is printed its attempt's phases are; those behind the last one are the last one's."""
-        said = Said(
+        statement = Statement(
             text=event,
-            artifact_id=self._given.artifact.artifact_id,
+            artifact_id=self._source.artifact.artifact_id,
             line=line.number,
             fields=[],
             at=_moment(event, line.text),
             kind="phase",
         )
-        (self._blocks[-1].said if self._announced else self._waiting).append(said)
+        (self._blocks[-1].statements if self._announced else self._waiting).append(statement)
 
-    def _said(self, text: str, line: _Line, fields: list[str]) -> Said:
-        return Said(
+    def _statement(self, text: str, line: _Line, fields: list[str]) -> Statement:
+        return Statement(
             text=text,
-            artifact_id=self._given.artifact.artifact_id,
+            artifact_id=self._source.artifact.artifact_id,
             line=line.number,
             fields=fields,
             at=_clock(line.text),
@@ -197,10 +197,10 @@ def _touched(value: str, line: _Line, data: bytes) -> tuple[list[tuple[str, int]
         text = data[at : stop if stop >= 0 else at + _MOST_OF_LINE].decode("utf-8", "replace")
         if stop < 0 and at + _MOST_OF_LINE < len(data):
             break
-        found = [] if "[subq-eval]" in text and _SUMMARY.search(text) else _files(text)
-        if not found:
+        listed = [] if "[subq-eval]" in text and _SUMMARY.search(text) else _files(text)
+        if not listed:
             break
-        files += found
+        files += listed
         more.append(text.strip())
         number += 1
         at = stop + 1 if stop >= 0 else len(data)
@@ -211,13 +211,13 @@ def _files(text: str) -> list[tuple[str, int]]:
     """`path (N diff lines)`, separated by commas; nothing where it says none."""
     if text.strip().lower() in _NOTHING:
         return []
-    found, at = [], 0
+    touched, at = [], 0
     for match in _FILE.finditer(text):
         path = text[at : match.start()].strip().removeprefix("[subq-eval]").lstrip(",;-* \t").strip()
         at = match.end()
         if path:
-            found.append((path, int(match[1])))
-    return found
+            touched.append((path, int(match[1])))
+    return touched
 
 
 def _phase(text: str) -> str | None:
@@ -241,21 +241,21 @@ def _moment(event: str, text: str) -> int | None:
     """When the phase was announced: the event's own time, else the line's."""
     value = json.loads(event, strict=False)
     for name in ("timestamp", "ts", "time", "at"):
-        given = value.get(name)
-        if isinstance(given, str) and (at := from_iso(given)) is not None:
+        stamp = value.get(name)
+        if isinstance(stamp, str) and (at := from_iso(stamp)) is not None:
             return at
-        if isinstance(given, int | float) and not isinstance(given, bool) and 1e8 < given < 1e14:
-            return int(given * (1_000 if given > 1e11 else 1_000_000))
+        if isinstance(stamp, int | float) and not isinstance(stamp, bool) and 1e8 < stamp < 1e14:
+            return int(stamp * (1_000 if stamp > 1e11 else 1_000_000))
     return _clock(text)
 
 
 def _clock(text: str) -> int | None:
-    found = _TIME.match(text.lstrip())
-    return from_iso(found[1].replace(" ", "T")) if found else None
+    match = _TIME.match(text.lstrip())
+    return from_iso(match[1].replace(" ", "T")) if match else None
 
 
-def _parts(given: Input, blocks: list[_Block]) -> list[Attempt]:
-    root = posixpath.dirname(given.artifact.path)
+def _parts(source: Input, blocks: list[_Block]) -> list[Attempt]:
+    root = posixpath.dirname(source.artifact.path)
     if not blocks:
         return [Attempt(root=root, scope="trial", kinds=["stdout"])]
     numbers = [b.index for b in blocks if b.index is not None]
@@ -264,24 +264,24 @@ def _parts(given: Input, blocks: list[_Block]) -> list[Attempt]:
     parts = []
     for n, block in enumerate(sorted(blocks, key=lambda b: b.index if b.index is not None else 0)):
         index = n if block.index is None else block.index - base
-        part = Attempt(root=root, scope="attempt", attempt_index=index, kinds=["stdout"], said=block.said)
+        part = Attempt(root=root, scope="attempt", attempt_index=index, kinds=["stdout"], statements=block.statements)
         part.summary = _summary(block)
         part.started_at = min(_times(block, _INDEX), default=None)
-        part.ended_at = max(_times(block, _TOLD), default=None) if part.started_at is not None else None
+        part.ended_at = max(_times(block, _SUMMED_UP), default=None) if part.started_at is not None else None
         parts.append(part)
     return parts
 
 
 def _times(block: _Block, field_name: str) -> list[int]:
-    return [s.at for s in block.said if s.at is not None and field_name in s.fields]
+    return [s.at for s in block.statements if s.at is not None and field_name in s.fields]
 
 
 def _summary(block: _Block) -> HarnessSummary | None:
     if not block.facts:
         return None
-    found = HarnessSummary(touched_files=block.files)
+    summary = HarnessSummary(touched_files=block.files)
     for name, attribute in _NUMBERS.items():
         digits = re.match(r"\d{1,9}", block.facts.get(name, "").replace(",", ""))
         if digits:
-            setattr(found, attribute, int(digits[0]))
-    return found
+            setattr(summary, attribute, int(digits[0]))
+    return summary

@@ -36,21 +36,21 @@ def snake(name: str) -> str:
     return name.lower() if name.isupper() else _CAMEL.sub("_", name).lower()
 
 
-def knobs(found: dict[str, Any]) -> dict[str, Any]:
+def knobs(settings: dict[str, Any]) -> dict[str, Any]:
     """The settings that a file names, as they are written; None is a limit that was lifted."""
-    known: dict[str, Any] = {}
-    by_name = {snake(k): v for k, v in found.items()}
+    treatment: dict[str, Any] = {}
+    by_name = {snake(k): v for k, v in settings.items()}
     inner = [by_name[name] for name in NESTED if isinstance(by_name.get(name), dict)]
-    for place in (by_name, *({snake(k): v for k, v in one.items()} for one in inner)):
+    for place in (by_name, *({snake(k): v for k, v in nested.items()} for nested in inner)):
         for name, value in place.items():
             if name in _NAMES and _is_setting(value):
-                known.setdefault(_NAMES[name], value)
+                treatment.setdefault(_NAMES[name], value)
             elif name in _TIMEOUTS and _is_setting(value):
-                known.setdefault("timeout_s", _with_unit(value, _TIMEOUTS[name]))
+                treatment.setdefault("timeout_s", _with_unit(value, _TIMEOUTS[name]))
     version = by_name.get("dataset_version")
-    if isinstance(known.get("dataset"), str) and isinstance(version, str) and "@" not in known["dataset"]:
-        known["dataset"] = f"{known['dataset']}@{version}"
-    return known
+    if isinstance(treatment.get("dataset"), str) and isinstance(version, str) and "@" not in treatment["dataset"]:
+        treatment["dataset"] = f"{treatment['dataset']}@{version}"
+    return treatment
 
 
 def _is_setting(value: object) -> bool:

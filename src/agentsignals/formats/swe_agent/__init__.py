@@ -23,15 +23,15 @@ _NAMES_AGENT = re.compile(r'"agent"\s*:\s*"')
 
 def claims(head: Head) -> Claim | None:
     """Steps of action and observation, or a history in which every message names its agent."""
-    found = head.document
-    if not (_has_steps(found, head) or _has_history(found, head)):
+    document = head.document
+    if not (_has_steps(document, head) or _has_history(document, head)):
         return None
     run = run_of(head.path)
     return Claim(keys=[f"run:{run}"] if run is not None else [], root=root_of(head.path))
 
 
-def _has_steps(found: dict[str, object], head: Head) -> bool:
-    steps, attempts = found.get("trajectory"), found.get("attempts")
+def _has_steps(document: dict[str, object], head: Head) -> bool:
+    steps, attempts = document.get("trajectory"), document.get("attempts")
     if steps is CUT:
         return _STEPS_BEGIN.search(head.text) is not None
     if attempts is CUT:
@@ -41,13 +41,13 @@ def _has_steps(found: dict[str, object], head: Head) -> bool:
     if not isinstance(steps, list):
         return False
     if not steps:
-        return isinstance(found.get("history"), list) and isinstance(found.get("info"), dict)
+        return isinstance(document.get("history"), list) and isinstance(document.get("info"), dict)
     return isinstance(steps[0], dict) and "action" in steps[0] and "observation" in steps[0]
 
 
-def _has_history(found: dict[str, object], head: Head) -> bool:
-    history = found.get("history")
-    if history is None or "trajectory" in found:
+def _has_history(document: dict[str, object], head: Head) -> bool:
+    history = document.get("history")
+    if history is None or "trajectory" in document:
         return False
     if history is CUT:
         return bool(_HISTORY_BEGINS.search(head.text) and _NAMES_AGENT.search(head.text))

@@ -17,32 +17,32 @@ def knobs(config: dict[str, Any], attempt: int = 0) -> dict[str, Any]:
     """The treatment as configured. A limit of 0 is none (None); what is null was left to the provider: not said."""
     agent = _agent(config, attempt)
     model = _inner(agent, "model")
-    found: dict[str, Any] = {"agent_type": "swe-agent"}
+    treatment: dict[str, Any] = {"agent_type": "swe-agent"}
     name = model.get("name") or model.get("model_name")
     if isinstance(name, str) and name:
-        found["model_id"] = name
+        treatment["model_id"] = name
     for limit in _LIMITS:
         value = model.get(limit)
         if _is_number(value):
-            found[limit] = value or None
-    found.update({k: model[k] for k in _OF_MODEL if _is_number(model.get(k))})
+            treatment[limit] = value or None
+    treatment.update({k: model[k] for k in _OF_MODEL if _is_number(model.get(k))})
     tools = _inner(agent, "tools")
-    found.update({ours: tools[theirs] for theirs, ours in _OF_TOOLS.items() if _is_number(tools.get(theirs))})
+    treatment.update({ours: tools[theirs] for theirs, ours in _OF_TOOLS.items() if _is_number(tools.get(theirs))})
     parser = _inner(tools, "parse_function").get("type")
     if isinstance(parser, str):
-        found["parse_function"] = parser
+        treatment["parse_function"] = parser
     if _is_number(agent.get("max_requeries")):
-        found["max_requeries"] = agent["max_requeries"]
+        treatment["max_requeries"] = agent["max_requeries"]
     bundles = [_inner({"b": b}, "b").get("path") for b in _list(tools, "bundles")]
     named = [posixpath.basename(b.rstrip("/")) for b in bundles if isinstance(b, str)]
     if named:
-        found["tools"] = named
-    return found
+        treatment["tools"] = named
+    return treatment
 
 
-def model_of(found: dict[str, Any]) -> str | None:
+def model_of(treatment: dict[str, Any]) -> str | None:
     """The model that acted, by the knobs; None when a person or a recording did."""
-    name = found.get("model_id")
+    name = treatment.get("model_id")
     return name if isinstance(name, str) and name not in _NO_MODELS else None
 
 
@@ -61,13 +61,13 @@ def _agent(config: dict[str, Any], attempt: int) -> dict[str, Any]:
 
 
 def _inner(of: dict[str, Any], name: str) -> dict[str, Any]:
-    found = of.get(name)
-    return found if isinstance(found, dict) else {}
+    value = of.get(name)
+    return value if isinstance(value, dict) else {}
 
 
 def _list(of: dict[str, Any], name: str) -> list[Any]:
-    found = of.get(name)
-    return found if isinstance(found, list) else []
+    value = of.get(name)
+    return value if isinstance(value, list) else []
 
 
 def _is_number(value: object) -> bool:

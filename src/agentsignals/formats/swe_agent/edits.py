@@ -27,12 +27,12 @@ class Window:
     def saw(self, observation: str) -> tuple[int | None, int | None]:
         """Takes in an answer: how long the file that is open now was before, and how long it is."""
         at = observation.find("[File: ")
-        found = _OPEN_FILE.match(observation, at) if at >= 0 else None
-        if found is None:
+        match = _OPEN_FILE.match(observation, at) if at >= 0 else None
+        if match is None:
             return None, None
-        self.open = found[1]
-        name = posixpath.basename(found[1])  # some tools tell the whole path, some the one they were given
-        before, after = self._lengths.get(name), int(found[2])
+        self.open = match[1]
+        name = posixpath.basename(match[1])  # some tools tell the whole path, some the one they were given
+        before, after = self._lengths.get(name), int(match[2])
         self._lengths[name] = after
         return before, after
 
@@ -49,7 +49,7 @@ def record(builder: SessionBuilder, call: ToolCall, action: Action, observation:
     elif action.name == "insert":
         text = action.text("text")
         builder.edit(call, None, "modify", [_inserted(text, observation)])
-    elif "search" in action.given:
+    elif "search" in action.options:
         builder.edit(call, None, "modify", [_placed(action.text("search"), action.text("replace"), observation)])
     elif action.name == "edit":
         grown = after - before if before is not None and after is not None else None
@@ -125,13 +125,13 @@ def _place(text: str, observation: str) -> int | None:
     shown = _numbered(observation) if len(wanted) <= _WANTED_LINES else []
     if len(wanted) > len(shown):
         return None
-    found: int | None = None
+    line_number: int | None = None
     for n in range(len(shown) - len(wanted) + 1):
         if _shows(shown, n, wanted):
-            if found is not None:
+            if line_number is not None:
                 return None
-            found = shown[n][0]
-    return found
+            line_number = shown[n][0]
+    return line_number
 
 
 def _shows(shown: list[tuple[int, str]], n: int, wanted: list[str]) -> bool:

@@ -20,7 +20,7 @@ from agentsignals.formats.swe_agent.config import knobs, model_of, problem
 from agentsignals.formats.swe_agent.records import Document, Info, Message, Step, as_text
 from agentsignals.formats.swe_agent.session import Conversation
 from agentsignals.model import Session
-from agentsignals.model.attempt import Attempt, Said
+from agentsignals.model.attempt import Attempt, Statement
 
 _NO_INSTANCE = frozenset(("", "swe_main", "main"))
 """What `environment` says when it does not name the instance."""
@@ -30,7 +30,7 @@ _OUT_OF_TIME = "exit_total_execution_time"
 class _Run(Struct, kw_only=True):
     """One attempt as a file holds it."""
 
-    given: Input
+    source: Input
     document: Document
     steps: list[Step | None]
     messages: list[Message]
@@ -43,17 +43,17 @@ def read(inputs: list[Input]) -> Reading:
     """All files of a trial. A retrying run writes its attempts together and each in a folder: the first counts."""
     reading = Reading()
     several: set[str] = set()
-    for given in sorted(inputs, key=lambda g: (attempt_of(g.artifact.path) is not None, g.artifact.path)):
-        document = read_document(given, records.decode, "trajectory")
+    for source in sorted(inputs, key=lambda g: (attempt_of(g.artifact.path) is not None, g.artifact.path)):
+        document = read_document(source, records.decode, "trajectory")
         if document is None:
             continue
-        runs = list(_runs(given, document))
-        place = f"{root_of(given.artifact.path)}/{stem_of(given.artifact.path)}"
+        runs = list(_runs(source, document))
+        place = f"{root_of(source.artifact.path)}/{stem_of(source.artifact.path)}"
         if document.attempts:
             several.add(place)
-        elif place in several and attempt_of(given.artifact.path) is not None:
-            given.artifact.note = "an attempt of the trajectory above it, which counts"
-            saw_again(given.artifact)
+        elif place in several and attempt_of(source.artifact.path) is not None:
+            source.artifact.note = "an attempt of the trajectory above it, which counts"
+            saw_again(source.artifact)
             continue
         for run in runs:
             session, part = _attempt(run)
@@ -62,24 +62,24 @@ def read(inputs: list[Input]) -> Reading:
     return reading
 
 
-def _runs(given: Input, document: Document) -> Iterator[_Run]:
+def _runs(source: Input, document: Document) -> Iterator[_Run]:
     """The attempts of a file; of one that retried, what stands beside the list is its best attempt again."""
-    artifact = given.artifact
+    artifact = source.artifact
     attempts = each(document.attempts or [], records.decode_attempted, artifact)
     tally(artifact, "attempt", [None if a is None else "of_several" for a in attempts])
     if not any(a is not None for a in attempts):
-        steps, messages = _pieces(given, document.trajectory or [], document.history or [])
+        steps, messages = _pieces(source, document.trajectory or [], document.history or [])
         info = records.info_of(document.info)
         yield _Run(
-            given=given, document=document, steps=steps, messages=messages, info=info, index=attempt_of(artifact.path)
+            source=source, document=document, steps=steps, messages=messages, info=info, index=attempt_of(artifact.path)
         )
         return
-    for n, one in enumerate(attempts):
-        if one is not None:
-            steps, messages = _pieces(given, one.trajectory, one.history)
-            info = records.info_of(one.info)
+    for n, attempt in enumerate(attempts):
+        if attempt is not None:
+            steps, messages = _pieces(source, attempt.trajectory, attempt.history)
+            info = records.info_of(attempt.info)
             yield _Run(
-                given=given,
+                source=source,
                 document=document,
                 steps=steps,
                 messages=messages,
@@ -89,11 +89,11 @@ def _runs(given: Input, document: Document) -> Iterator[_Run]:
             )
 
 
-def _pieces(given: Input, steps: list[Raw], messages: list[Raw]) -> tuple[list[Step | None], list[Message]]:
-    read_steps = each(steps, records.decode_step, given.artifact)
-    read_messages = each(messages, records.decode_message, given.artifact)
-    tally(given.artifact, "step", [None if s is None else _kind(s) for s in read_steps])
-    tally(given.artifact, "message", [None if m is None else m.type for m in read_messages])
+def _pieces(source: Input, steps: list[Raw], messages: list[Raw]) -> tuple[list[Step | None], list[Message]]:
+    read_steps = each(steps, records.decode_step, source.artifact)
+    read_messages = each(messages, records.decode_message, source.artifact)
+    tally(source.artifact, "step", [None if s is None else _kind(s) for s in read_steps])
+    tally(source.artifact, "message", [None if m is None else m.type for m in read_messages])
     return read_steps, [m for m in read_messages if m is not None]
 
 
@@ -102,13 +102,13 @@ def _kind(step: Step) -> str:
 
 
 def _attempt(run: _Run) -> tuple[Session, Attempt]:
-    given, info = run.given, run.info
+    source, info = run.source, run.info
     config = records.config_of(run.document.replay_config)
     set_to = knobs(config, run.index or 0)
     stated_id, stated = problem(config)
     task = _task(run, stated_id)
     session = Session(
-        session_id="", context="eval", format="swe-agent", agent="swe-agent", artifact_id=given.artifact.artifact_id
+        session_id="", context="eval", format="swe-agent", agent="swe-agent", artifact_id=source.artifact.artifact_id
     )
     session.agent_version = as_text(info.swe_agent_version) or None
     session.repo = repo_of(stated_id or task)
@@ -118,17 +118,17 @@ def _attempt(run: _Run) -> tuple[Session, Attempt]:
     builder.finish()
     session.model = model_of(set_to)
     if run.index is not None:
-        session.session_id = f"{canonical(task)}/{run.index}~{given.artifact.artifact_id}"
+        session.session_id = f"{canonical(task)}/{run.index}~{source.artifact.artifact_id}"
     return session, _part(run, session, canonical(task), set_to)
 
 
 def _task(run: _Run, stated_id: str | None) -> str:
     named = as_text(run.document.environment)
-    return stated_id or (named if named not in _NO_INSTANCE else "") or stem_of(run.given.artifact.path)
+    return stated_id or (named if named not in _NO_INSTANCE else "") or stem_of(run.source.artifact.path)
 
 
 def _part(run: _Run, session: Session, task: str, set_to: dict[str, Any]) -> Attempt:
-    path, info, stats = run.given.artifact.path, run.info, run.info.model_stats or records.ModelStats()
+    path, info, stats = run.source.artifact.path, run.info, run.info.model_stats or records.ModelStats()
     exit_status = as_text(info.exit_status) or None
     goes_by = run_of(path)
     part = Attempt(
@@ -158,20 +158,24 @@ def _part(run: _Run, session: Session, task: str, set_to: dict[str, Any]) -> Att
 
 def _tell(run: _Run, part: Attempt) -> None:
     """The file's own words for what the attempt's fields rest on."""
-    artifact_id, line = run.given.artifact.artifact_id, max(len(run.steps), 1)
+    artifact_id, line = run.source.artifact.artifact_id, max(len(run.steps), 1)
     set_to = ", ".join(f"{k} {v}" for k, v in part.knobs.items())
-    part.said.append(
-        Said(text=f"configured: {set_to}", artifact_id=artifact_id, line=1, fields=[f"knobs.{k}" for k in part.knobs])
+    part.statements.append(
+        Statement(
+            text=f"configured: {set_to}", artifact_id=artifact_id, line=1, fields=[f"knobs.{k}" for k in part.knobs]
+        )
     )
     if part.exit_status is not None:
-        told = f"exit status {part.exit_status}"
+        text = f"exit status {part.exit_status}"
         fields = ["exit_status", "timed_out"]
         if part.patch is not None:
             names = ", ".join(posixpath.normpath(f.path) for f in part.patch)
-            told, fields = f"{told}, submitted {names or 'nothing'}", [*fields, "patch"]
-        part.said.append(Said(text=told, artifact_id=artifact_id, line=line, fields=fields))
+            text, fields = f"{text}, submitted {names or 'nothing'}", [*fields, "patch"]
+        part.statements.append(Statement(text=text, artifact_id=artifact_id, line=line, fields=fields))
     usage = {n: getattr(part, n) for n in ("input_tokens", "output_tokens", "cost_usd")}
-    known = {n: v for n, v in usage.items() if v is not None}
-    if known:
-        told = ", ".join(f"{n} {v}" for n, v in known.items())
-        part.said.append(Said(text=f"model stats: {told}", artifact_id=artifact_id, line=line, fields=list(known)))
+    stated = {n: v for n, v in usage.items() if v is not None}
+    if stated:
+        text = ", ".join(f"{n} {v}" for n, v in stated.items())
+        part.statements.append(
+            Statement(text=f"model stats: {text}", artifact_id=artifact_id, line=line, fields=list(stated))
+        )

@@ -26,28 +26,28 @@ def outcome(action: Action, call: ToolCall, observation: str) -> tuple[CallStatu
     if action.name == "bash":
         error = failure(observation, call.command or "", call.class_, call.shell_kind)
     else:
-        said = observation.lstrip()[:_FIRST]
-        error = _editor_error(said) if action.name == "str_replace_editor" else _tool_error(said, call)
+        opening = observation.lstrip()[:_FIRST]
+        error = _editor_error(opening) if action.name == "str_replace_editor" else _tool_error(opening, call)
     return ("error", error) if error else ("ok", None)
 
 
-def _tool_error(said: str, call: ToolCall) -> str | None:
-    if said.startswith(_NOT_SAVED):
+def _tool_error(text: str, call: ToolCall) -> str | None:
+    if text.startswith(_NOT_SAVED):
         return "lint_failed"
-    if _says_not_there(said):
+    if _says_not_there(text):
         return "not_found"
-    return error_class(said, call.class_, call.shell_kind) if said.startswith(_TOOL_REFUSED) else None
+    return error_class(text, call.class_, call.shell_kind) if text.startswith(_TOOL_REFUSED) else None
 
 
-def _editor_error(said: str) -> str | None:
-    if said.startswith(_EDITOR_DID) and not _says_not_there(said):
+def _editor_error(text: str) -> str | None:
+    if text.startswith(_EDITOR_DID) and not _says_not_there(text):
         return None
-    if said.startswith("No replacement was performed"):
+    if text.startswith("No replacement was performed"):
         return "edit_mismatch"
-    return "not_found" if "does not exist" in said else "other"
+    return "not_found" if "does not exist" in text else "other"
 
 
-def _says_not_there(said: str) -> bool:
+def _says_not_there(text: str) -> bool:
     """`File a.py not found`, `Directory src does not exist`: one line, and nothing below it."""
-    first, _, rest = said.partition("\n")
+    first, _, rest = text.partition("\n")
     return not rest.strip() and first.rstrip(". ").endswith(_NOT_THERE)

@@ -143,10 +143,10 @@ def prompt_of(step: Step) -> list[Message]:
 
 def config_of(raw: Raw) -> dict[str, Any]:
     """The run's configuration: an object, or one as a JSON string."""
-    found = _or_none(raw, _decode_any)
-    if isinstance(found, str):
-        found = _or_none(found.encode("utf-8", "replace"), _decode_any)
-    return found if isinstance(found, dict) else {}
+    config = _or_none(raw, _decode_any)
+    if isinstance(config, str):
+        config = _or_none(config.encode("utf-8", "replace"), _decode_any)
+    return config if isinstance(config, dict) else {}
 
 
 def text_of(content: object) -> str:

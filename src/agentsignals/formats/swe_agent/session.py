@@ -26,8 +26,8 @@ class Conversation:
         self.builder = builder
         self.model = model
         self._window = Window()
-        self._said = [m for m in messages if m.role == "assistant" and not m.is_demonstration]
-        self._has_history = bool(self._said)
+        self._replies = [m for m in messages if m.role == "assistant" and not m.is_demonstration]
+        self._has_history = bool(self._replies)
         self._next = 0
         self._messages = messages
 
@@ -104,9 +104,9 @@ class Conversation:
 
     def _match(self, line: str, thought: str) -> Message | None:
         """The message of the history that this step became; None when the model was asked again instead."""
-        if self._next >= len(self._said):
+        if self._next >= len(self._replies):
             return None
-        message = self._said[self._next]
+        message = self._replies[self._next]
         same = as_text(message.action).strip() == line.strip()
         if not same or (message.thought is not None and as_text(message.thought).strip() != thought.strip()):
             return None
@@ -158,12 +158,12 @@ class Conversation:
             self.builder.line = n + 1
             after = messages[n + 1] if n + 1 < len(messages) else None
             answer = text_of(after.content) if after is not None and after.role != "assistant" else ""
-            told = _SHELL_LINE.search(answer[-1_500:])
-            if told is not None:
+            shell_line = _SHELL_LINE.search(answer[-1_500:])
+            if shell_line is not None:
                 answer = answer[: answer.rfind("\n(Open file: ")]
-                self.builder.where(told[2])
-                if told[1] != _NO_FILE:
-                    self._window.open = told[1]
+                self.builder.where(shell_line[2])
+                if shell_line[1] != _NO_FILE:
+                    self._window.open = shell_line[1]
             line = as_text(message.action)
             self._called(message, as_text(message.thought) or ("" if line.strip() else text_of(message.content)), "")
             if line.strip():

@@ -44,8 +44,8 @@ def _ends_raised(text: str) -> bool:
 
 def _says_one_line(text: str, command: str) -> bool:
     """`grep: unmatched (`, `cat: x: No such file or directory`: nothing was found or read besides."""
-    said = text.strip()
-    if not said or "\n" in said or len(said) > _LAST:
+    line = text.strip()
+    if not line or "\n" in line or len(line) > _LAST:
         return False
-    program, colon, rest = said.partition(": ")
+    program, colon, rest = line.partition(": ")
     return bool(colon and rest) and program.isidentifier() and program in command.split()

@@ -41,7 +41,7 @@ class Action(Struct):
     """One action: the tool, its arguments by name, and the same as JSON text."""
 
     name: str
-    given: dict[str, Any]
+    options: dict[str, Any]
     arguments: str
 
     @property
@@ -52,17 +52,17 @@ class Action(Struct):
     def path(self) -> str | None:
         """The file or folder among the arguments."""
         for key in ("path", "filename", "file", "file_path", "dir", "image_file"):
-            value = self.given.get(key)
+            value = self.options.get(key)
             if isinstance(value, str) and value:
                 return value
         return None
 
     def text(self, name: str) -> str:
-        return as_text(self.given.get(name))
+        return as_text(self.options.get(name))
 
     def number(self, name: str) -> int | None:
         """A line number; agents write it as a number or as text."""
-        value = self.given.get(name)
+        value = self.options.get(name)
         if isinstance(value, str) and value.isdecimal() and len(value) < 10:
             value = int(value)
         return value if isinstance(value, int) and not isinstance(value, bool) else None
@@ -75,20 +75,20 @@ def called(call: Call) -> Action | None:
         return None
     arguments = function.arguments if isinstance(function.arguments, str) else _dumped(function.arguments or {})
     try:
-        given = msgspec.json.decode(arguments)
+        decoded = msgspec.json.decode(arguments)
     except UNREADABLE:
-        given = None
-    return Action(function.name, given if isinstance(given, dict) else {}, arguments)
+        decoded = None
+    return Action(function.name, decoded if isinstance(decoded, dict) else {}, arguments)
 
 
 def written(line: str) -> Action:
     """The action of a command line."""
     verb = line.split(None, 1)[0] if line.strip() else ""
     if verb not in PROFILE.tools or verb == "bash":
-        given: dict[str, Any] = {"command": line}
-        return Action("bash", given, _dumped(given))
-    given = _edit(line) if verb == "edit" else _options(verb, line)
-    return Action(verb, given, _dumped(given))
+        arguments: dict[str, Any] = {"command": line}
+        return Action("bash", arguments, _dumped(arguments))
+    arguments = _edit(line) if verb == "edit" else _options(verb, line)
+    return Action(verb, arguments, _dumped(arguments))
 
 
 def _edit(line: str) -> dict[str, Any]:
@@ -108,14 +108,14 @@ def _options(verb: str, line: str) -> dict[str, Any]:
     words = _words(line)[1:]
     if verb != "str_replace_editor":
         return dict(zip(_POSITIONAL.get(verb, ("argument",)), words, strict=False))
-    given: dict[str, Any] = dict(zip(("command", "path"), words, strict=False))
+    options: dict[str, Any] = dict(zip(("command", "path"), words, strict=False))
     key = ""
     for word in words[2:]:
         if word.startswith("--"):
             key = word[2:]
         elif key:
-            given[key] = f"{given[key]} {word}" if key in given else word
-    return given
+            options[key] = f"{options[key]} {word}" if key in options else word
+    return options
 
 
 def _words(line: str) -> list[str]:

@@ -20,31 +20,35 @@ _RATINGS = frozenset(("rubrics_rating", "overall_rating"))
 
 def claims(head: Head) -> Claim | None:
     """By what each kind of file has and no other."""
-    found = head.document
-    return _of_run(found, head) or _of_task(found, posixpath.dirname(head.path)) if found else None
+    document = head.document
+    return _of_run(document, head) or _of_task(document, posixpath.dirname(head.path)) if document else None
 
 
-def _of_run(found: dict[str, object], head: Head) -> Claim | None:
+def _of_run(document: dict[str, object], head: Head) -> Claim | None:
     """Reports, predictions and summaries."""
     folder = posixpath.dirname(head.path)
-    if _is_report(found, head):
-        run = run_of(head.path, next(iter(found))) if len(found) == 1 else None
+    if _is_report(document, head):
+        run = run_of(head.path, next(iter(document))) if len(document) == 1 else None
         return Claim(keys=[f"run:{run}"] if run is not None else [], root=folder)
-    if found.keys() >= _PREDICTION:
+    if document.keys() >= _PREDICTION:
         # One prediction lies with its trajectory; many, a line each, serve the trials below.
         return Claim(keys=[], lends=folder) if _has_several(head) else Claim(keys=[], root=folder)
-    if all(isinstance(v, dict) and v.keys() >= _PREDICTION for v in found.values()) or _begins_predictions(found, head):
+    if all(isinstance(v, dict) and v.keys() >= _PREDICTION for v in document.values()) or _begins_predictions(
+        document, head
+    ):
         return Claim(keys=[], lends=folder)
-    if found.keys() >= _COUNTS and ("submitted_ids" in found or CUT in found.values()):
-        return Claim(keys=[f"run:{r}" for r in _without_report(found, head.path)], lends=folder)
+    if document.keys() >= _COUNTS and ("submitted_ids" in document or CUT in document.values()):
+        return Claim(keys=[f"run:{r}" for r in _without_report(document, head.path)], lends=folder)
     return None
 
 
-def _of_task(found: dict[str, object], folder: str) -> Claim | None:
+def _of_task(document: dict[str, object], folder: str) -> Claim | None:
     """Rows of the dataset and ratings: they mean something where trials of the task lie below."""
-    if isinstance(found.get("instance_id"), str) and len(_ROW & found.keys()) >= 3:
+    if isinstance(document.get("instance_id"), str) and len(_ROW & document.keys()) >= 3:
         return Claim(keys=[], lends=folder, companion=True)
-    if found.keys() & _RATINGS and all(isinstance(found.get(k, {}), dict) or found[k] is CUT for k in _RATINGS):
+    if document.keys() & _RATINGS and all(
+        isinstance(document.get(k, {}), dict) or document[k] is CUT for k in _RATINGS
+    ):
         return Claim(keys=[], lends=folder, companion=True)
     return None
 
@@ -54,8 +58,8 @@ def model_of(path: str) -> str:
     return posixpath.basename(path).removesuffix(".json").rpartition(".")[0]
 
 
-def _is_report(found: dict[str, object], head: Head) -> bool:
-    values = list(found.values())
+def _is_report(document: dict[str, object], head: Head) -> bool:
+    values = list(document.values())
     if all(isinstance(v, dict) and "patch_successfully_applied" in v for v in values):
         return True
     return values == [CUT] and _IN_REPORT.search(head.text) is not None
@@ -65,9 +69,9 @@ def _has_several(head: Head) -> bool:
     return len(head.records) > 1 or (bool(head.records) and not head.complete)
 
 
-def _begins_predictions(found: dict[str, object], head: Head) -> bool:
+def _begins_predictions(document: dict[str, object], head: Head) -> bool:
     """A file of predictions that is longer than what is seen of it."""
-    values = list(found.values())
+    values = list(document.values())
     whole = [v for v in values if v is not CUT]
     if CUT not in values:
         return False
@@ -76,10 +80,10 @@ def _begins_predictions(found: dict[str, object], head: Head) -> bool:
     return all(f'"{key}"' in head.text[:4_096] for key in ("model_name_or_path", "instance_id"))
 
 
-def _without_report(found: dict[str, object], path: str) -> list[str]:
+def _without_report(document: dict[str, object], path: str) -> list[str]:
     """What the trials go by of which only the summary tells: no patch was handed in, or their evaluation failed."""
     model = model_of(path)
-    ids = [found.get(key) for key in ("empty_patch_ids", "error_ids")]
+    ids = [document.get(key) for key in ("empty_patch_ids", "error_ids")]
     named = [i for several in ids if isinstance(several, list) for i in several if isinstance(i, str)]
     return [run_of_model(model, canonical(i)) for i in named] if model else []
 

@@ -14,7 +14,7 @@ from agentsignals.formats.one_document import each, tally
 from agentsignals.formats.records import UNREADABLE, document, lines, saw, skip
 from agentsignals.formats.swe_bench import model_of
 from agentsignals.formats.swe_bench.ratings import Ratings, rating_parts
-from agentsignals.model.attempt import Attempt, Said, Verification
+from agentsignals.model.attempt import Attempt, Statement, Verification
 
 
 class Outcome(Struct):
@@ -75,58 +75,61 @@ _LOOKED_AT = 65_536
 def read(inputs: list[Input]) -> Reading:
     """Parts of attempts; no session is in these files."""
     reading = Reading()
-    for given in inputs:
-        reading.attempts += _parts(given)
+    for source in inputs:
+        reading.attempts += _parts(source)
     return reading
 
 
-def _parts(given: Input) -> list[Attempt]:
-    begin = bytes(given.data[:_LOOKED_AT])
-    if b'"patch_successfully_applied"' in bytes(given.data):
-        return _report_parts(given)
+def _parts(source: Input) -> list[Attempt]:
+    begin = bytes(source.data[:_LOOKED_AT])
+    if b'"patch_successfully_applied"' in bytes(source.data):
+        return _report_parts(source)
     if b'"model_name_or_path"' in begin:
-        return _prediction_parts(given)
+        return _prediction_parts(source)
     if b'"submitted_instances"' in begin:
-        return _summary_parts(given)
+        return _summary_parts(source)
     if b'"rubrics_rating"' in begin or b'"overall_rating"' in begin:
-        ratings = document(given.data, given.artifact, _decode_ratings)
+        ratings = document(source.data, source.artifact, _decode_ratings)
         if ratings is None:
             return []
-        saw(given.artifact, "ratings")
-        return rating_parts(given, ratings)
-    return _row_part(given)
+        saw(source.artifact, "ratings")
+        return rating_parts(source, ratings)
+    return _row_part(source)
 
 
 # -- reports and summaries -------------------------------------------------------------------------------------------
 
 
-def _report_parts(given: Input) -> list[Attempt]:
-    report = document(given.data, given.artifact, _decode_object)
+def _report_parts(source: Input) -> list[Attempt]:
+    report = document(source.data, source.artifact, _decode_object)
     if report is None:
         return []
-    saw(given.artifact, "report")
-    instances = each(list(report.values()), _decode_instance, given.artifact)
-    tally(given.artifact, "instance", [None for one in instances if one is None])
-    found = zip(report, instances, strict=True)
-    return [_report_part(given, task_id, instance) for task_id, instance in found if instance is not None]
+    saw(source.artifact, "report")
+    instances = each(list(report.values()), _decode_instance, source.artifact)
+    tally(source.artifact, "instance", [None for decoded in instances if decoded is None])
+    pairs = zip(report, instances, strict=True)
+    return [_report_part(source, task_id, instance) for task_id, instance in pairs if instance is not None]
 
 
-def _report_part(given: Input, task_id: str, instance: Instance) -> Attempt:
-    found = verification(instance)
-    told = (
+def _report_part(source: Input, task_id: str, instance: Instance) -> Attempt:
+    verified = verification(instance)
+    text = (
         f"verifier report of {task_id}: applied {instance.patch_successfully_applied}, resolved {instance.resolved},"
-        f" fixed {_n(found.fixed)}, unfixed {_n(found.unfixed)}, kept {_n(found.kept)}, broken {_n(found.broken)}"
+        f" fixed {_n(verified.fixed)}, unfixed {_n(verified.unfixed)},"
+        f" kept {_n(verified.kept)}, broken {_n(verified.broken)}"
     )
     return Attempt(
-        root=posixpath.dirname(given.artifact.path),
+        root=posixpath.dirname(source.artifact.path),
         scope="trial",
         task_id=canonical(task_id),
-        goes_by=run_of(given.artifact.path, task_id),
-        verification=found,
+        goes_by=run_of(source.artifact.path, task_id),
+        verification=verified,
         reward=None if instance.resolved is None else float(instance.resolved),
         patch=[] if instance.patch_exists is False or instance.patch_is_None else None,
         kinds=["verifier_report"],
-        said=[Said(text=told, artifact_id=given.artifact.artifact_id, line=1, fields=["verification", "reward"])],
+        statements=[
+            Statement(text=text, artifact_id=source.artifact.artifact_id, line=1, fields=["verification", "reward"])
+        ],
     )
 
 
@@ -141,15 +144,15 @@ def verification(instance: Instance) -> Verification:
     if not status:
         return Verification(patch_applies=applied, status="ok")
     if all(isinstance(v, list) for v in status.values()):
-        told = {k: v for k, v in status.items() if isinstance(v, list)}
+        tests = {k: v for k, v in status.items() if isinstance(v, list)}
         return Verification(
             layout="B",
             patch_applies=applied,
-            fixed=told.get("FAIL_TO_PASS", []),
+            fixed=tests.get("FAIL_TO_PASS", []),
             unfixed=[],
-            kept=told.get("PASS_TO_PASS", []),
-            broken=told.get("PASS_TO_FAIL", []),
-            still_failing=told.get("FAIL_TO_FAIL", []),
+            kept=tests.get("PASS_TO_PASS", []),
+            broken=tests.get("PASS_TO_FAIL", []),
+            still_failing=tests.get("FAIL_TO_FAIL", []),
         )
     by = {k: v for k, v in status.items() if isinstance(v, Outcome)}
     target, safe, hard = (by.get(k, Outcome()) for k in ("FAIL_TO_PASS", "PASS_TO_PASS", "FAIL_TO_FAIL"))
@@ -164,25 +167,25 @@ def verification(instance: Instance) -> Verification:
     )
 
 
-def _summary_parts(given: Input) -> list[Attempt]:
+def _summary_parts(source: Input) -> list[Attempt]:
     """Instances without a patch, or whose evaluation failed, have no report: the summary alone knows them. Of the
     others it says whether they were resolved, to trials of that run whose report is not there."""
-    summary = document(given.data, given.artifact, _decode_summary)
+    summary = document(source.data, source.artifact, _decode_summary)
     if summary is None:
         return []
-    saw(given.artifact, "summary")
+    saw(source.artifact, "summary")
     parts: list[Attempt] = []
-    if not given.lent:
-        parts += [_alone(given, i, "empty_patch") for i in summary.empty_patch_ids]
-        parts += [_alone(given, i, "evaluation_error") for i in summary.error_ids]
+    if not source.lent:
+        parts += [_alone(source, i, "empty_patch") for i in summary.empty_patch_ids]
+        parts += [_alone(source, i, "evaluation_error") for i in summary.error_ids]
     for ids, reward in ((summary.resolved_ids, 1.0), (summary.unresolved_ids, 0.0)):
-        parts += [_of_summary(given, i, reward) for i in ids]
+        parts += [_of_summary(source, i, reward) for i in ids]
     return parts
 
 
-def _alone(given: Input, instance: str, became: str) -> Attempt:
-    part = _of_summary(given, instance, 0.0 if became == "empty_patch" else None)
-    part.scope, part.root = "trial", given.artifact.path.removesuffix(".json")
+def _alone(source: Input, instance: str, became: str) -> Attempt:
+    part = _of_summary(source, instance, 0.0 if became == "empty_patch" else None)
+    part.scope, part.root = "trial", source.artifact.path.removesuffix(".json")
     part.exit_status = became
     fields = ["exit_status"]
     if became == "empty_patch":
@@ -191,10 +194,10 @@ def _alone(given: Input, instance: str, became: str) -> Attempt:
     else:
         part.verification = Verification(status="crashed", message="the evaluation ended in an error")
         fields += ["verification"]
-    part.said = [
-        Said(
+    part.statements = [
+        Statement(
             text=f"evaluation summary: {instance} {became}",
-            artifact_id=given.artifact.artifact_id,
+            artifact_id=source.artifact.artifact_id,
             line=1,
             fields=fields,
         )
@@ -202,48 +205,48 @@ def _alone(given: Input, instance: str, became: str) -> Attempt:
     return part
 
 
-def _of_summary(given: Input, instance: str, reward: float | None) -> Attempt:
-    told = f"evaluation summary: {instance} {'resolved' if reward else 'unresolved'}"
+def _of_summary(source: Input, instance: str, reward: float | None) -> Attempt:
+    text = f"evaluation summary: {instance} {'resolved' if reward else 'unresolved'}"
     return Attempt(
-        root=posixpath.dirname(given.artifact.path),
+        root=posixpath.dirname(source.artifact.path),
         scope="lent",
         task_id=canonical(instance),
-        goes_by=run_of_model(model_of(given.artifact.path), instance),
+        goes_by=run_of_model(model_of(source.artifact.path), instance),
         reward=reward,
-        said=[Said(text=told, artifact_id=given.artifact.artifact_id, line=1, fields=["reward"])],
+        statements=[Statement(text=text, artifact_id=source.artifact.artifact_id, line=1, fields=["reward"])],
     )
 
 
 # -- what was handed in ----------------------------------------------------------------------------------------------
 
 
-def _prediction_parts(given: Input) -> list[Attempt]:
+def _prediction_parts(source: Input) -> list[Attempt]:
     """One prediction beside its trajectory; or those of a run, as lines or by instance."""
-    found = _predictions(given)
-    saw(given.artifact, "prediction", len(found))
-    if len(found) == 1:
-        part = _prediction_part(given, found[0])
+    predictions = _predictions(source)
+    saw(source.artifact, "prediction", len(predictions))
+    if len(predictions) == 1:
+        part = _prediction_part(source, predictions[0])
         part.scope, part.goes_by = "trial", None
         return [part]
-    return [_prediction_part(given, p) for p in found]
+    return [_prediction_part(source, p) for p in predictions]
 
 
-def _predictions(given: Input) -> list[Prediction]:
-    if _is_lines(given):
-        return [p for _, p in lines(given.data, given.artifact, _decode_prediction)]
-    entries = document(given.data, given.artifact, _decode_entries)
+def _predictions(source: Input) -> list[Prediction]:
+    if _is_lines(source):
+        return [p for _, p in lines(source.data, source.artifact, _decode_prediction)]
+    entries = document(source.data, source.artifact, _decode_entries)
     if entries is None:
         return []
-    given.artifact.records += len(entries) - 1
-    found = [p for p in each(entries, _decode_prediction, given.artifact) if p is not None]
-    for _ in range(len(entries) - len(found)):
-        skip(given.artifact, "bad_shape")
-    return found
+    source.artifact.records += len(entries) - 1
+    predictions = [p for p in each(entries, _decode_prediction, source.artifact) if p is not None]
+    for _ in range(len(entries) - len(predictions)):
+        skip(source.artifact, "bad_shape")
+    return predictions
 
 
-def _is_lines(given: Input) -> bool:
+def _is_lines(source: Input) -> bool:
     """JSON Lines: so named, or a line of it is a prediction by itself, whichever of them is broken."""
-    return given.artifact.path.endswith(".jsonl") or any(map(_is_prediction, bytes(given.data).split(b"\n")))
+    return source.artifact.path.endswith(".jsonl") or any(map(_is_prediction, bytes(source.data).split(b"\n")))
 
 
 def _is_prediction(line: bytes) -> bool:
@@ -259,48 +262,48 @@ def _decode_entries(data: memoryview | bytes) -> list[Raw]:
     try:
         return _decode_list(data)
     except msgspec.ValidationError:
-        found = _decode_object(data)
-    return [Raw(bytes(data))] if "model_patch" in found else list(found.values())
+        document = _decode_object(data)
+    return [Raw(bytes(data))] if "model_patch" in document else list(document.values())
 
 
-def _prediction_part(given: Input, prediction: Prediction) -> Attempt:
+def _prediction_part(source: Input, prediction: Prediction) -> Attempt:
     patch = (prediction.model_patch or "").replace("\r\n", "\n")
     files = patched_files(patch)
-    told = f"prediction for {prediction.instance_id}: {', '.join(f.path for f in files) or 'nothing'}"
+    text = f"prediction for {prediction.instance_id}: {', '.join(f.path for f in files) or 'nothing'}"
     model = prediction.model_name_or_path
     return Attempt(
-        root=posixpath.dirname(given.artifact.path),
+        root=posixpath.dirname(source.artifact.path),
         scope="lent",
         task_id=canonical(prediction.instance_id),
         goes_by=run_of_model(model, prediction.instance_id) if model else None,
         patch=files if files or not patch.strip() else None,
         patch_text_bytes=len(patch.encode("utf-8", "replace")),
         kinds=["patch"],
-        said=[Said(text=told, artifact_id=given.artifact.artifact_id, line=1, fields=["patch"])],
+        statements=[Statement(text=text, artifact_id=source.artifact.artifact_id, line=1, fields=["patch"])],
     )
 
 
-def _row_part(given: Input) -> list[Attempt]:
-    row = document(given.data, given.artifact, _decode_row)
+def _row_part(source: Input) -> list[Attempt]:
+    row = document(source.data, source.artifact, _decode_row)
     if row is None:
         return []
     if not row.patch:
-        skip(given.artifact, "no_gold_patch")
+        skip(source.artifact, "no_gold_patch")
         return []
-    saw(given.artifact, "dataset_row")
+    saw(source.artifact, "dataset_row")
     files = patched_files(row.patch)
-    told = (
+    text = (
         f"gold patch of {row.instance_id}: {', '.join(f.path for f in files)}; tests to fix:"
         f" {_n(_tests(row.FAIL_TO_PASS))}, to keep: {_n(_tests(row.PASS_TO_PASS))}"
     )
     return [
         Attempt(
-            root=posixpath.dirname(given.artifact.path),
+            root=posixpath.dirname(source.artifact.path),
             scope="lent",
             task_id=canonical(row.instance_id),
             gold_patch=files,
             kinds=["gold_patch"],
-            said=[Said(text=told, artifact_id=given.artifact.artifact_id, line=1, fields=["gold_patch"])],
+            statements=[Statement(text=text, artifact_id=source.artifact.artifact_id, line=1, fields=["gold_patch"])],
         )
     ]
 

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from agentsignals.formats import Input
-from agentsignals.model.attempt import Attempt, Said
+from agentsignals.model.attempt import Attempt, Statement
 
 
 class Overall(Struct):
@@ -25,13 +25,13 @@ class Ratings(Struct):
     overall_rating: dict[str, Overall] = field(default_factory=dict)
 
 
-def rating_parts(given: Input, ratings: Ratings) -> list[Attempt]:
+def rating_parts(source: Input, ratings: Ratings) -> list[Attempt]:
     """A part for each attempt that was judged, lent to the trial in its folder."""
     names = dict.fromkeys((*ratings.overall_rating, *ratings.rubrics_rating))
-    return [_part(given, name, ratings) for name in names]
+    return [_part(source, name, ratings) for name in names]
 
 
-def _part(given: Input, name: str, ratings: Ratings) -> Attempt:
+def _part(source: Input, name: str, ratings: Ratings) -> Attempt:
     overall, rubrics = ratings.overall_rating.get(name), ratings.rubrics_rating.get(name)
     judged: dict[str, Any] = {}
     if overall is not None:
@@ -40,13 +40,15 @@ def _part(given: Input, name: str, ratings: Ratings) -> Attempt:
         judged["rubrics"] = rubrics
         passed = sum(value == "PASS" for value in rubrics.values())
         judged |= {"rubrics_passed": passed, "rubrics_total": len(rubrics)}
-    told = ", ".join(f"{k} {v}" for k, v in judged.items() if k != "rubrics")
+    listed = ", ".join(f"{k} {v}" for k, v in judged.items() if k != "rubrics")
     return Attempt(
-        root=posixpath.dirname(given.artifact.path),
+        root=posixpath.dirname(source.artifact.path),
         scope="lent",
         only_below=name,
         ratings=judged,
-        said=[
-            Said(text=f"rated by people: {told}", artifact_id=given.artifact.artifact_id, line=1, fields=["ratings"])
+        statements=[
+            Statement(
+                text=f"rated by people: {listed}", artifact_id=source.artifact.artifact_id, line=1, fields=["ratings"]
+            )
         ],
     )

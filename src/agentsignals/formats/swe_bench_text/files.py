@@ -13,7 +13,7 @@ import msgspec
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.records import UNREADABLE, saw, skip
 from agentsignals.formats.swe_bench.ratings import Ratings, rating_parts
-from agentsignals.model.attempt import Attempt, Said
+from agentsignals.model.attempt import Attempt, Statement
 
 _RUBRICS = "Rubrics rating"
 _OVERALL = "Overall rating"
@@ -25,44 +25,44 @@ _decoder = json.JSONDecoder(strict=False, parse_constant=lambda _: None)
 
 def read(inputs: list[Input]) -> Reading:
     reading = Reading()
-    for given in inputs:
-        text = bytes(given.data).decode("utf-8", "replace")
-        given.artifact.records += 1
-        reading.attempts += _form(given, text) if _OVERALL in text else [_log(given, text)]
+    for source in inputs:
+        text = bytes(source.data).decode("utf-8", "replace")
+        source.artifact.records += 1
+        reading.attempts += _form(source, text) if _OVERALL in text else [_log(source, text)]
     return reading
 
 
-def _log(given: Input, text: str) -> Attempt:
+def _log(source: Input, text: str) -> Attempt:
     """A log: that it is there, and the last summary of a test runner in it."""
-    saw(given.artifact, "log")
+    saw(source.artifact, "log")
     shown = [m[0].strip() for m in _SUMMARY.finditer(text[-_END:])]
-    name = posixpath.basename(given.artifact.path)
-    said = Said(
+    name = posixpath.basename(source.artifact.path)
+    statement = Statement(
         text=f"{name}: {shown[-1] if shown else 'no summary'}",
-        artifact_id=given.artifact.artifact_id,
+        artifact_id=source.artifact.artifact_id,
         line=text.count("\n"),
         fields=[],
     )
-    root = posixpath.dirname(given.artifact.path)
-    return Attempt(root=root, scope="trial", kinds=["attempt_log"], said=[said])
+    root = posixpath.dirname(source.artifact.path)
+    return Attempt(root=root, scope="trial", kinds=["attempt_log"], statements=[statement])
 
 
-def _form(given: Input, text: str) -> list[Attempt]:
+def _form(source: Input, text: str) -> list[Attempt]:
     """A filled-in form: under its headings `Rubrics rating` and `Overall rating` stand JSON objects by attempt."""
-    told: dict[str, Any] = {}
+    form: dict[str, Any] = {}
     for heading, name in ((_RUBRICS, "rubrics_rating"), (_OVERALL, "overall_rating")):
-        found = next(_objects_under(text, heading), None)
-        if found is not None:
-            told[name] = found
+        rated = next(_objects_under(text, heading), None)
+        if rated is not None:
+            form[name] = rated
     try:
-        ratings = msgspec.convert(told, Ratings)
+        ratings = msgspec.convert(form, Ratings)
     except UNREADABLE:
         ratings = Ratings()
-    parts = rating_parts(given, ratings)
+    parts = rating_parts(source, ratings)
     if parts:
-        saw(given.artifact, "rating_form")
+        saw(source.artifact, "rating_form")
     else:
-        skip(given.artifact, "no_ratings")
+        skip(source.artifact, "no_ratings")
     return parts
 
 

@@ -16,11 +16,11 @@ def claims(head: Head) -> Claim | None:
 
     Every export gives the records new ids: the session's is the only key that two exports share.
     """
-    found = [r for r in head.records if "harness" in r]
-    if not any("parentUuid" in r and isinstance(r.get("sessionId"), str) and _is_swival(r) for r in found):
+    records = [r for r in head.records if "harness" in r]
+    if not any("parentUuid" in r and isinstance(r.get("sessionId"), str) and _is_swival(r) for r in records):
         return None
     return Claim(
-        keys=list(dict.fromkeys(f"session:{r['sessionId']}" for r in found if isinstance(r.get("sessionId"), str)))
+        keys=list(dict.fromkeys(f"session:{r['sessionId']}" for r in records if isinstance(r.get("sessionId"), str)))
     )
 
 

@@ -76,16 +76,16 @@ def rows_of(data: bytes, artifact: Artifact) -> tuple[Sequence[int], list[Line]]
 
 def read(inputs: list[Input]) -> Reading:
     """All files of one family. Of several exports of a session the fullest counts: their records share no id."""
-    files = [File(given, rows_of) for given in inputs]
-    files.sort(key=lambda f: (len(f.lines), len(f.given.data), f.given.artifact.artifact_id), reverse=True)
+    files = [File(source, rows_of) for source in inputs]
+    files.sort(key=lambda f: (len(f.lines), len(f.source.data), f.source.artifact.artifact_id), reverse=True)
     best: dict[str, File] = {}
     for file in files:
         kept = best.setdefault(file.session_id, file)
         if kept is not file:
-            file.given.artifact.note = f"superseded by {kept.given.artifact.artifact_id}"
-            saw(file.given.artifact, "repeated", len(file.lines))
+            file.source.artifact.note = f"superseded by {kept.source.artifact.artifact_id}"
+            saw(file.source.artifact, "repeated", len(file.lines))
             for line in file.lines:
-                saw(file.given.artifact, claude.kind_of(line))
+                saw(file.source.artifact, claude.kind_of(line))
     sessions = []
     for session_id in sorted(best):
         reader = Reader(best[session_id])

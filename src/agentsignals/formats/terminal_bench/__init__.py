@@ -18,16 +18,16 @@ _ID = re.compile(r'"id"\s{0,9}:\s{0,9}"([0-9a-f-]{36})"')
 
 def claims(head: Head) -> Claim | None:
     """A run's results repeat those of its trials: a shared id brings the two together."""
-    found = head.document
+    document = head.document
     folder = posixpath.dirname(head.path)
-    keys = found.keys()
+    keys = document.keys()
     if keys >= _TRIAL:
-        return Claim(keys=_named(found.get("id")), root=folder, gathers=True)
-    if keys >= _METADATA or (keys >= _LOCK and isinstance(found.get("run_config"), dict)):
+        return Claim(keys=_named(document.get("id")), root=folder, gathers=True)
+    if keys >= _METADATA or (keys >= _LOCK and isinstance(document.get("run_config"), dict)):
         return Claim(keys=[], lends=folder)
-    if _is_run(found, head):
+    if _is_run(document, head):
         ids = _ID.findall(head.text)
-        return Claim(keys=[f"trial:{one}" for one in dict.fromkeys(ids)], root=folder)
+        return Claim(keys=[f"trial:{trial_id}" for trial_id in dict.fromkeys(ids)], root=folder)
     return None
 
 
@@ -35,8 +35,8 @@ def _named(own_id: object) -> list[str]:
     return [f"trial:{own_id}"] if isinstance(own_id, str) and own_id else []
 
 
-def _is_run(found: dict[str, object], head: Head) -> bool:
-    results = found.get("results")
+def _is_run(document: dict[str, object], head: Head) -> bool:
+    results = document.get("results")
     if results is CUT:
         return _IN_RESULTS.search(head.text) is not None and '"failure_mode"' in head.text
     return isinstance(results, list) and any(isinstance(r, dict) and r.keys() >= _TRIAL for r in results)

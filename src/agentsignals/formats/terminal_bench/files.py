@@ -13,7 +13,7 @@ from agentsignals.formats.figures import count, number
 from agentsignals.formats.harbor.records import Times, moment, word
 from agentsignals.formats.one_document import each, tally
 from agentsignals.formats.records import document, saw
-from agentsignals.model.attempt import Attempt, Said, Verification
+from agentsignals.model.attempt import Attempt, Statement, Verification
 
 _NO_FAILURE = frozenset(("unset", "none"))
 _AGENT_TIMEOUT = "agent_timeout"
@@ -89,27 +89,27 @@ def read(inputs: list[Input]) -> Reading:
     """A part for each trial. A run's file only counts where its trials have none."""
     reading = Reading()
     runs: list[tuple[Input, list[Trial]]] = []
-    for given in inputs:
-        found = document(given.data, given.artifact, _decode)
-        if found is None:
+    for source in inputs:
+        record = document(source.data, source.artifact, _decode)
+        if record is None:
             continue
-        folder = posixpath.dirname(given.artifact.path)
-        if isinstance(found, Run):
-            saw(given.artifact, "run_results")
-            decoded = each(found.results, _trial, given.artifact)
-            tally(given.artifact, "trial", [None if t is None else "result" for t in decoded])
-            runs.append((given, [t for t in decoded if t is not None]))
-        elif isinstance(found, Trial):
-            saw(given.artifact, "trial_result")
-            reading.attempts.append(_part(given, folder, found, 1))
+        folder = posixpath.dirname(source.artifact.path)
+        if isinstance(record, Run):
+            saw(source.artifact, "run_results")
+            decoded = each(record.results, _trial, source.artifact)
+            tally(source.artifact, "trial", [None if t is None else "result" for t in decoded])
+            runs.append((source, [t for t in decoded if t is not None]))
+        elif isinstance(record, Trial):
+            saw(source.artifact, "trial_result")
+            reading.attempts.append(_part(source, folder, record, 1))
         else:
-            saw(given.artifact, "run_config")
-            reading.attempts.append(_lent(given, folder, found))
-    told = {p.root for p in reading.attempts if p.scope == "trial"}
-    for given, trials in runs:
-        folder = posixpath.dirname(given.artifact.path)
-        if not any(folder == "" or root.startswith(f"{folder}/") for root in told):
-            reading.attempts += [_part(given, _place(folder, t, n), t, n) for n, t in enumerate(trials, 1)]
+            saw(source.artifact, "run_config")
+            reading.attempts.append(_lent(source, folder, record))
+    roots = {p.root for p in reading.attempts if p.scope == "trial"}
+    for source, trials in runs:
+        folder = posixpath.dirname(source.artifact.path)
+        if not any(folder == "" or root.startswith(f"{folder}/") for root in roots):
+            reading.attempts += [_part(source, _place(folder, t, n), t, n) for n, t in enumerate(trials, 1)]
     return reading
 
 
@@ -124,7 +124,7 @@ def _place(folder: str, trial: Trial, number_in_run: int) -> str:
     return posixpath.join(folder, names[0] or "trial", names[1] or str(number_in_run))
 
 
-def _part(given: Input, root: str, trial: Trial, line: int) -> Attempt:
+def _part(source: Input, root: str, trial: Trial, line: int) -> Attempt:
     mode = word(trial.failure_mode)
     whole = Times(trial.trial_started_at, trial.trial_ended_at)
     agent = Times(trial.agent_started_at, trial.agent_ended_at)
@@ -146,11 +146,11 @@ def _part(given: Input, root: str, trial: Trial, line: int) -> Attempt:
     )
     part.input_tokens, part.output_tokens = _usage(trial)
     tests = part.verification
-    told = f"{len(tests.passed or ())} tests pass, {len(tests.failed or ())} fail" if tests else "no tests"
+    counts = f"{len(tests.passed or ())} tests pass, {len(tests.failed or ())} fail" if tests else "no tests"
     fields = ["reward", "verification", "exit_status", "timed_out", "wall_time_s", "agent_time_s", "started_at"]
     fields += ["ended_at", "input_tokens", "output_tokens"]
-    text = f"resolved {solved}, failure mode {mode}, {told}, {part.wall_time_s} s, agent {part.agent_time_s} s"
-    part.said = [Said(text=text, artifact_id=given.artifact.artifact_id, line=line, fields=fields)]
+    text = f"resolved {solved}, failure mode {mode}, {counts}, {part.wall_time_s} s, agent {part.agent_time_s} s"
+    part.statements = [Statement(text=text, artifact_id=source.artifact.artifact_id, line=line, fields=fields)]
     return part
 
 
@@ -171,31 +171,33 @@ def _verification(trial: Trial, mode: str | None) -> Verification | None:
     if trial.parser_results is None:
         return failed
     by = trial.parser_results
-    found = Verification(
+    verified = Verification(
         passed=[n for n, status in by.items() if status == "passed"],
         failed=[n for n, status in by.items() if status == "failed"],
     )
     if failed is not None:
-        found.status, found.message = failed.status, failed.message
-    return found
+        verified.status, verified.message = failed.status, failed.message
+    return verified
 
 
-def _lent(given: Input, folder: str, found: Configured) -> Attempt:
-    agent, dataset = found.agent or Agent(), found.dataset or Dataset()
-    config = found.run_config or RunConfig()
-    name, version = word(found.dataset_name) or word(dataset.name), word(found.dataset_version) or word(dataset.version)
+def _lent(source: Input, folder: str, run: Configured) -> Attempt:
+    agent, dataset = run.agent or Agent(), run.dataset or Dataset()
+    config = run.run_config or RunConfig()
+    name, version = word(run.dataset_name) or word(dataset.name), word(run.dataset_version) or word(dataset.version)
     limit, factor = number(config.global_agent_timeout_sec), number(config.global_timeout_multiplier)
-    concurrency = number(found.n_concurrent_trials)
-    known: dict[str, Any] = {
-        "agent_type": word(found.agent_name) or word(agent.name),
-        "model_id": word(found.model_name) or word(agent.model_name),
+    concurrency = number(run.n_concurrent_trials)
+    settings: dict[str, Any] = {
+        "agent_type": word(run.agent_name) or word(agent.name),
+        "model_id": word(run.model_name) or word(agent.model_name),
         "dataset": f"{name}@{version}" if name is not None and version is not None else name,
         "concurrency": concurrency if concurrency is not None else number(config.n_concurrent_trials),
         "timeout_s": limit * (factor if factor is not None else 1) if limit is not None else None,
         "timeout_multiplier": factor,
     }
-    knobs = {k: v for k, v in known.items() if v is not None}
-    told = "configured: " + ", ".join(f"{k} {v}" for k, v in knobs.items())
-    part = Attempt(root=folder, scope="lent", run_id=word(found.run_id), knobs=knobs, kinds=["harness_config"])
-    part.said = [Said(text=told, artifact_id=given.artifact.artifact_id, line=1, fields=[f"knobs.{k}" for k in knobs])]
+    knobs = {k: v for k, v in settings.items() if v is not None}
+    text = "configured: " + ", ".join(f"{k} {v}" for k, v in knobs.items())
+    part = Attempt(root=folder, scope="lent", run_id=word(run.run_id), knobs=knobs, kinds=["harness_config"])
+    part.statements = [
+        Statement(text=text, artifact_id=source.artifact.artifact_id, line=1, fields=[f"knobs.{k}" for k in knobs])
+    ]
     return part

@@ -19,18 +19,18 @@ _ERROR_KEYS = frozenset(("category", "location", "impact"))
 
 def claims(head: Head) -> Claim | None:
     """`trace_id` with a tree of `spans`; or lists of `errors` and `scores`, as TRAIL's annotators gave them."""
-    found = head.document
-    trace_id = found.get("trace_id")
-    if isinstance(trace_id, str) and trace_id and _is_trace(found.get("spans"), head):
+    document = head.document
+    trace_id = document.get("trace_id")
+    if isinstance(trace_id, str) and trace_id and _is_trace(document.get("spans"), head):
         return Claim(keys=[f"trace:{trace_id}"])
-    if _is_annotation(found, head):
+    if _is_annotation(document, head):
         return Claim(keys=[f"trace:{trace_id_of(trace_id, head.path)}"])
     return None
 
 
-def trace_id_of(own: object, path: str) -> str:
+def trace_id_of(stated_id: object, path: str) -> str:
     """The trace an annotation file is about; one that does not say is named for it."""
-    return own if isinstance(own, str) and own else posixpath.basename(path).partition(".")[0]
+    return stated_id if isinstance(stated_id, str) and stated_id else posixpath.basename(path).partition(".")[0]
 
 
 def _is_trace(spans: object, head: Head) -> bool:
@@ -39,8 +39,8 @@ def _is_trace(spans: object, head: Head) -> bool:
     return isinstance(spans, list) and all(isinstance(s, dict) and "span_id" in s for s in spans[:1])
 
 
-def _is_annotation(found: dict[str, object], head: Head) -> bool:
-    errors, scores = found.get("errors"), found.get("scores")
+def _is_annotation(document: dict[str, object], head: Head) -> bool:
+    errors, scores = document.get("errors"), document.get("scores")
     if not isinstance(errors, list) or not (scores is CUT or isinstance(scores, list)):
         return False
     marked = any(isinstance(e, dict) and len(_ERROR_KEYS & e.keys()) > 1 for e in errors[:1])

@@ -26,7 +26,7 @@ from agentsignals.formats.trail.records import (
 )
 from agentsignals.formats.trail.session import Conversation
 from agentsignals.model import Session
-from agentsignals.model.attempt import Attempt, Said
+from agentsignals.model.attempt import Attempt, Statement
 
 _SHOWN_CHARS = 400
 
@@ -36,7 +36,7 @@ class _Marks(Struct):
 
     errors: list[Error] = field(default_factory=list)
     scores: list[dict[str, Any]] = field(default_factory=list)
-    given: list[Input] = field(default_factory=list)
+    sources: list[Input] = field(default_factory=list)
 
 
 def read(inputs: list[Input]) -> Reading:
@@ -44,62 +44,62 @@ def read(inputs: list[Input]) -> Reading:
     reading = Reading()
     marks: dict[str, _Marks] = {}
     traces: dict[str, tuple[Input, Trace]] = {}
-    for given in sorted(inputs, key=lambda i: (-len(i.data), i.artifact.artifact_id)):
-        if b'"spans"' in given.data[:65536]:
-            trace = _trace(given)
-            if trace is not None and traces.setdefault(trace.trace_id, (given, trace))[1] is not trace:
-                given.artifact.note = f"a copy of {traces[trace.trace_id][0].artifact.path}, which counts"
+    for source in sorted(inputs, key=lambda i: (-len(i.data), i.artifact.artifact_id)):
+        if b'"spans"' in source.data[:65536]:
+            trace = _trace(source)
+            if trace is not None and traces.setdefault(trace.trace_id, (source, trace))[1] is not trace:
+                source.artifact.note = f"a copy of {traces[trace.trace_id][0].artifact.path}, which counts"
         else:
-            _annotations(given, marks)
-    for trace_id, (given, trace) in sorted(traces.items()):
-        found = marks.pop(trace_id, _Marks())
-        session, part = _session(given, trace, found)
+            _annotations(source, marks)
+    for trace_id, (source, trace) in sorted(traces.items()):
+        trace_marks = marks.pop(trace_id, _Marks())
+        session, part = _session(source, trace, trace_marks)
         reading.sessions.append(session)
         reading.attempts.append(part)
     for without in marks.values():
-        for given in without.given:
-            given.artifact.note = "annotations of a trace that is not among the files"
+        for source in without.sources:
+            source.artifact.note = "annotations of a trace that is not among the files"
     return reading
 
 
-def _trace(given: Input) -> Trace | None:
-    found = read_document(given, partial(decode_trace, artifact=given.artifact), "spans")
-    if found is None:
+def _trace(source: Input) -> Trace | None:
+    decoded = read_document(source, partial(decode_trace, artifact=source.artifact), "spans")
+    if decoded is None:
         return None
-    trace, skipped = found
+    trace, skipped = decoded
     for _ in range(skipped.spans):
-        given.artifact.records += 1
-        skip(given.artifact, "bad_shape")
-    trace.trace_id = trace.trace_id or given.artifact.artifact_id
+        source.artifact.records += 1
+        skip(source.artifact, "bad_shape")
+    trace.trace_id = trace.trace_id or source.artifact.artifact_id
     return trace
 
 
-def _annotations(given: Input, marks: dict[str, _Marks]) -> None:
-    found = document(given.data, given.artifact, decode_annotations)
-    if found is None:
+def _annotations(source: Input, marks: dict[str, _Marks]) -> None:
+    annotations = document(source.data, source.artifact, decode_annotations)
+    if annotations is None:
         return
-    saw(given.artifact, "annotations")
-    known = marks.setdefault(trace_id_of(found.trace_id, given.artifact.path), _Marks())
-    repeated = bool(known.given)
-    known.given.append(given)
-    for error in errors_of(found, given.artifact):
-        given.artifact.records += 1
+    saw(source.artifact, "annotations")
+    trace_marks = marks.setdefault(trace_id_of(annotations.trace_id, source.artifact.path), _Marks())
+    repeated = bool(trace_marks.sources)
+    trace_marks.sources.append(source)
+    for error in errors_of(annotations, source.artifact):
+        source.artifact.records += 1
         if error is None:
-            skip(given.artifact, "bad_shape")
+            skip(source.artifact, "bad_shape")
         else:
-            saw(given.artifact, "error")
-            known.errors += [] if repeated else [error]
-    for scores in scores_of(found, given.artifact):
-        given.artifact.records += 1
+            saw(source.artifact, "error")
+            trace_marks.errors += [] if repeated else [error]
+    for scores in scores_of(annotations, source.artifact):
+        source.artifact.records += 1
         if scores is None:
-            skip(given.artifact, "bad_shape")
+            skip(source.artifact, "bad_shape")
         else:
-            saw(given.artifact, "scores")
-            known.scores += [] if repeated else [scores]
+            saw(source.artifact, "scores")
+            trace_marks.scores += [] if repeated else [scores]
 
 
-def _session(given: Input, trace: Trace, marks: _Marks) -> tuple[Session, Attempt]:
-    artifact = given.artifact
+def _session(source: Input, trace: Trace, marks: _Marks) -> tuple[Session, Attempt]:
+    artifact = source.artifact
     session = Session(
         session_id=trace.trace_id, context="eval", format="trail", agent="", artifact_id=artifact.artifact_id
     )
@@ -107,18 +107,18 @@ def _session(given: Input, trace: Trace, marks: _Marks) -> tuple[Session, Attemp
     conversation = Conversation(builder, artifact)
     conversation.read(trace)
     builder.finish()
-    part = _part(given, trace, conversation, session)
+    part = _part(source, trace, conversation, session)
     session.agent = str(part.observed.get("agent_type") or "smolagents")
     session.labels = list(labels(marks.errors, marks.scores, conversation.seqs, session.events))
     lost = sum(e.location not in conversation.seqs for e in marks.errors)
-    for one in marks.given[:1] if lost else ():
-        one.artifact.note = f"{lost} of {len(marks.errors)} errors are marked at no span of the trace"
+    for annotation_file in marks.sources[:1] if lost else ():
+        annotation_file.artifact.note = f"{lost} of {len(marks.errors)} errors are marked at no span of the trace"
     return session, part
 
 
-def _part(given: Input, trace: Trace, conversation: Conversation, session: Session) -> Attempt:
+def _part(source: Input, trace: Trace, conversation: Conversation, session: Session) -> Attempt:
     """What the spans around the agent say: the task, its gold patch, the answer, how long, how it ended."""
-    artifact_id = given.artifact.artifact_id
+    artifact_id = source.artifact.artifact_id
     agent = conversation.agents[0] if conversation.agents else None
     root = trace.spans[0] if len(trace.spans) == 1 else None
     part = Attempt(root=f"trail:{trace.trace_id}", trial_id=trace.trace_id)
@@ -129,15 +129,15 @@ def _part(given: Input, trace: Trace, conversation: Conversation, session: Sessi
     if looks_like_diff(answer):
         part.patch, part.patch_text_bytes = patched_files(answer), len(answer.encode("utf-8", "replace"))
         part.kinds.append("patch")
-        part.said.append(
-            Said(text=f"answer: {answer[:_SHOWN_CHARS]}", artifact_id=artifact_id, line=1, fields=["patch"])
+        part.statements.append(
+            Statement(text=f"answer: {answer[:_SHOWN_CHARS]}", artifact_id=artifact_id, line=1, fields=["patch"])
         )
     for span in (agent, root):
         failure = span.failure if span is not None else None
         if failure is not None:
             part.exit_status, part.exception = "error", failure[0].rpartition(".")[2] or None
-            part.said.append(
-                Said(
+            part.statements.append(
+                Statement(
                     text=f"ended with {failure[0]}: {failure[1][:_SHOWN_CHARS]}",
                     artifact_id=artifact_id,
                     line=1,
@@ -160,14 +160,14 @@ def _part(given: Input, trace: Trace, conversation: Conversation, session: Sessi
 
 def _treat(part: Attempt, trace: Trace, agent: Span | None, session: Session) -> None:
     attributes = [span for span in (agent, *trace.spans) if span is not None]
-    told = {
+    observed = {
         "model_id": session.model,
         "agent_type": agent.span_name.partition(".")[0] if agent is not None else None,
         "dataset": next((t for s in attributes if (t := s.text("pat.app"))), None),
         "max_steps": agent.count("smolagents.max_steps") if agent is not None else None,
         "tools": agent.text("smolagents.tools_names") or None if agent is not None else None,
     }
-    part.observed = {k: v for k, v in told.items() if v}
+    part.observed = {k: v for k, v in observed.items() if v}
 
 
 def _item(part: Attempt, trace: Trace, session: Session, artifact_id: str) -> None:
@@ -185,8 +185,10 @@ def _item(part: Attempt, trace: Trace, session: Session, artifact_id: str) -> No
             if isinstance(gold, str) and looks_like_diff(gold):
                 part.gold_patch = patched_files(gold)
                 part.kinds.append("gold_patch")
-                told = f"task {named}, gold patch of {', '.join(f.path for f in part.gold_patch)}"
-                part.said.append(Said(text=told, artifact_id=artifact_id, line=1, fields=["task_id", "gold_patch"]))
+                text = f"task {named}, gold patch of {', '.join(f.path for f in part.gold_patch)}"
+                part.statements.append(
+                    Statement(text=text, artifact_id=artifact_id, line=1, fields=["task_id", "gold_patch"])
+                )
             return
 
 

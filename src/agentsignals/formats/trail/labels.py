@@ -32,7 +32,7 @@ def labels(
         seq = seqs.get(error.location or "")
         if seq is not None:
             seq = min(seq, len(events) - 1) if events else None  # a last span may leave no event
-        told = {
+        detail = {
             "category": error.category,
             "location": error.location,
             "impact": error.impact,
@@ -45,13 +45,13 @@ def labels(
             value=category_of(error.category),
             reason=error.description,
             seq=seq,
-            detail=json.dumps(told, ensure_ascii=False),
+            detail=json.dumps(detail, ensure_ascii=False),
         )
-    for given in scores:
+    for entry in scores:
         for key, task in _SCORES.items():
-            value = given.get(key)
+            value = entry.get(key)
             if isinstance(value, int | float) and not isinstance(value, bool):
-                reason = given.get(f"{key.removesuffix('_score')}_reasoning")
+                reason = entry.get(f"{key.removesuffix('_score')}_reasoning")
                 told_why = reason if isinstance(reason, str) else None
                 yield Label(
                     task=task, labeller=LABELLER, turn=None, value=f"{value:g}", reason=told_why, number=float(value)

@@ -81,8 +81,8 @@ class Span(Struct, kw_only=True):
         """Type and message of the exception it ended with."""
         for event in self.events or ():
             if event.Name == "exception":
-                given = event.Attributes
-                return str(given.get("exception.type") or ""), str(given.get("exception.message") or "")
+                attributes = event.Attributes
+                return str(attributes.get("exception.type") or ""), str(attributes.get("exception.message") or "")
         return ("", self.status_message or "") if self.status_code == "Error" else None
 
 
@@ -157,24 +157,24 @@ def decode_trace(data: memoryview | bytes, artifact: Artifact) -> tuple[Trace, S
     try:
         return _trace(data), skipped
     except msgspec.ValidationError:
-        found = _loose_trace(data)
-        return Trace(found.trace_id, _spans(found.spans, skipped, 0, artifact)), skipped
+        loose = _loose_trace(data)
+        return Trace(loose.trace_id, _spans(loose.spans, skipped, 0, artifact)), skipped
 
 
 def _spans(raws: list[Raw], skipped: Skipped, depth: int, artifact: Artifact) -> list[Span]:
-    found: list[Span] = []
+    spans: list[Span] = []
     for raw in raws:
-        one = each([raw], _span, artifact)[0]
-        if one is None:
+        span = each([raw], _span, artifact)[0]
+        if span is None:
             loose = each([raw], _loose_span, artifact)[0]
             if loose is None or depth >= DEEPEST:
                 skipped.spans += 1
                 continue
             within = _spans(list(loose.child_spans or ()), skipped, depth + 1, artifact)
             values = {name: getattr(loose, name) for name in Span.__struct_fields__}
-            one = Span(**{**values, "child_spans": within})
-        found.append(one)
-    return found
+            span = Span(**{**values, "child_spans": within})
+        spans.append(span)
+    return spans
 
 
 def errors_of(annotations: Annotations, artifact: Artifact) -> list[Error | None]:
@@ -195,8 +195,8 @@ def value_of(raw: Raw | None) -> Any:
 
 def duration_us(text: str | None) -> int | None:
     """An ISO 8601 duration (`PT2M5.65S`) in microseconds; None for what is none, or has months."""
-    found = _DURATION.match(text) if text and text not in ("P", "PT") else None
-    if found is None:
+    match = _DURATION.match(text) if text and text not in ("P", "PT") else None
+    if match is None:
         return None
-    days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
+    days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
     return round((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1_000_000)

@@ -168,9 +168,9 @@ class Conversation:
             arguments = span.text("input.value") or "{}"
             self._builder.call(call_id, name, arguments, PROFILE.tool(name), span.began, None, thread)
         failure = span.failure
-        said = failure[1] if failure is not None else span.text("output.value")
-        if failure is not None or said or span.status_code == "Ok":
-            self._builder.result(call_id, said, "error" if failure is not None else "ok", span.ended, thread)
+        output = failure[1] if failure is not None else span.text("output.value")
+        if failure is not None or output or span.status_code == "Ok":
+            self._builder.result(call_id, output, "error" if failure is not None else "ok", span.ended, thread)
 
     def _waiting(self, name: str) -> Iterator[str]:
         for holder in reversed(self._open):
@@ -194,12 +194,12 @@ def _walk(spans: list[Span]) -> Iterator[Span | None]:
 
 
 def _task_of(span: Span) -> str:
-    given = span.text("input.value")
-    if given.startswith("{"):
-        value = value_of(given.encode("utf-8", "replace"))  # type: ignore[arg-type]  # any bytes will do
+    task_input = span.text("input.value")
+    if task_input.startswith("{"):
+        value = value_of(task_input.encode("utf-8", "replace"))  # type: ignore[arg-type]  # any bytes will do
         task = value.get("task") if isinstance(value, dict) else None
-        return task if isinstance(task, str) else given
-    return given
+        return task if isinstance(task, str) else task_input
+    return task_input
 
 
 def _parts(span: Span, lists: Lists, name: str) -> str:

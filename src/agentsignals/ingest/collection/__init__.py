@@ -16,14 +16,14 @@ import msgspec
 from msgspec import Struct, field
 
 from agentsignals.attribution.attribute import Attribution, attribute
-from agentsignals.attribution.history import Gathered, gather
+from agentsignals.attribution.commit_sessions import Gathered, gather
 from agentsignals.errors import AgentSignalsError, SourceError
 from agentsignals.git import commits as git
 from agentsignals.git import objects
 from agentsignals.git.objects import GitError
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.collection import machine_prompts
-from agentsignals.ingest.collection.places import Candidate, candidates
+from agentsignals.ingest.collection.addresses import Candidate, candidates
 from agentsignals.sources.git_clone import fetched_whole, is_address
 from agentsignals.store import Store, repositories
 from agentsignals.store.tables import CommitRow

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from agentsignals.git import commits as git
 from agentsignals.git import objects
 from agentsignals.git.objects import GitError
-from agentsignals.ingest.collection.places import candidates
+from agentsignals.ingest.collection.addresses import candidates
 from agentsignals.sources import checkpoints
 from agentsignals.sources.git_clone import is_address
 

@@ -6,8 +6,8 @@ import re
 from collections import defaultdict
 
 from agentsignals.model import Label
-from agentsignals.store import Store, labels
-from agentsignals.store.labels import LabelRow
+from agentsignals.store import Store, label_files
+from agentsignals.store.label_files import LabelRow
 
 TASK, LABELLER = "machine_prompts", "collection"
 REPEATED = 3
@@ -33,7 +33,7 @@ def find(prompts: dict[str, str]) -> set[str]:
 
 def marked(store: Store) -> frozenset[str]:
     """The sessions that are labelled so, of all repositories."""
-    return frozenset(row.session_id for row in labels.of_task(store.folder, TASK, LABELLER))
+    return frozenset(row.session_id for row in label_files.of_task(store.folder, TASK, LABELLER))
 
 
 def mark(store: Store, sessions: set[str]) -> set[str]:
@@ -49,6 +49,6 @@ def mark(store: Store, sessions: set[str]) -> set[str]:
     rows = [
         LabelRow(s, Label(task=TASK, labeller=LABELLER, turn=None, value="yes", reason=reason)) for s in sorted(marked)
     ]
-    if rows or labels.of_task(store.folder, TASK, LABELLER):
-        labels.replace(store.folder, TASK, LABELLER, sessions, rows)
+    if rows or label_files.of_task(store.folder, TASK, LABELLER):
+        label_files.replace(store.folder, TASK, LABELLER, sessions, rows)
     return marked

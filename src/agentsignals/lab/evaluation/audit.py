@@ -11,10 +11,10 @@ from pathlib import Path
 from msgspec import Struct
 
 from agentsignals.errors import LabError
+from agentsignals.lab.evaluation.case_runs import Confinement
 from agentsignals.lab.evaluation.markers import legacy_markers, legacy_score, prose_markers
 from agentsignals.lab.evaluation.published import TASKS, Row, Run, runs, with_lists
 from agentsignals.lab.evaluation.rescoring import Rescored, Rescorer
-from agentsignals.lab.evaluation.running import Confinement
 from agentsignals.lab.evaluation.verdict import EVALUATORS, Evaluator
 from agentsignals.model import Absent
 

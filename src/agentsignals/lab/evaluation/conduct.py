@@ -13,10 +13,10 @@ from typing import Literal
 from msgspec import Struct
 
 from agentsignals.errors import LabError
+from agentsignals.lab.coding_tasks import Case, Task
 from agentsignals.lab.evaluation.extraction import Extracted, parsed, readable
 from agentsignals.lab.evaluation.markers import prose_of, word_count
 from agentsignals.lab.evaluation.verdict import Verdict, one_evaluator
-from agentsignals.lab.tasks import Case, Task
 
 _MEMBERS = frozenset((
     "Counter", "defaultdict", "deque", "OrderedDict", "namedtuple", "lru_cache", "reduce", "partial", "cmp_to_key",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from agentsignals.lab.coding_tasks import Case, Task
+from agentsignals.lab.coding_tasks.relations import Relation
+from agentsignals.lab.evaluation.case_runs import Confinement, Suite, run, run_cases
 from agentsignals.lab.evaluation.extraction import extract
-from agentsignals.lab.evaluation.running import Confinement, Suite, run, run_cases
 from agentsignals.lab.evaluation.verdict import ErrorClass, Verdict
 from agentsignals.lab.sandbox import Result, Returned
-from agentsignals.lab.tasks import Case, Task
-from agentsignals.lab.tasks.relations import Relation
 
 
 class Asked(NamedTuple):

@@ -12,10 +12,10 @@ from typing import Any
 
 from msgspec import Struct
 
+from agentsignals.lab.coding_tasks import Case, Task
 from agentsignals.lab.evaluation.extraction import parsed
 from agentsignals.lab.evaluation.verdict import Verdict
 from agentsignals.lab.sandbox import same
-from agentsignals.lab.tasks import Case, Task
 
 _TRIVIAL: tuple[Any, ...] = ("", 0, 1, -1, None, True, False, [], (), {})
 """Inputs that honest code singles out as well."""

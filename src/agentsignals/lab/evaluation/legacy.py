@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from agentsignals.lab.coding_tasks import Case, Task
+from agentsignals.lab.evaluation.case_runs import Confinement, run
 from agentsignals.lab.evaluation.extraction import parsed
-from agentsignals.lab.evaluation.running import Confinement, run
 from agentsignals.lab.evaluation.verdict import ErrorClass, Verdict
 from agentsignals.lab.sandbox import Failed, Limits, Result, Tier, shown
-from agentsignals.lab.tasks import Case, Task
 
 Legacy = Literal["legacy-first", "legacy-last"]
 
@@ -40,15 +40,15 @@ def _load(source, name):
     exec(source, space)
     return space[name]
 
-_told = None
+_failure = None
 try:
     _function = _load({source!r}, {name!r})
 except Exception as problem:
-    _told = repr(problem)
+    _failure = repr(problem)
 
 def _call(*args):
-    if _told is not None:
-        return ("raised", _told)
+    if _failure is not None:
+        return ("raised", _failure)
     try:
         return ("gave", _function(*args))
     except Exception as problem:

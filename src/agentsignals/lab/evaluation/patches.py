@@ -18,10 +18,10 @@ from pathlib import Path
 from msgspec import Struct
 
 from agentsignals.errors import LabError
+from agentsignals.lab.coding_tasks.repository import RepositoryTask, lay_out
 from agentsignals.lab.evaluation.forging import forging_hints
 from agentsignals.lab.evaluation.judging import Judged, Tests
 from agentsignals.lab.sandbox import Limits, Ran, Tier, printable
-from agentsignals.lab.tasks.repository import RepositoryTask, lay_out
 
 EVALUATOR = "2"
 """`1` ran the tests beside the code, and believed what was printed."""

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentsignals.errors import LabError
-from agentsignals.lab.tasks import Case, Task
+from agentsignals.lab.coding_tasks import Case, Task
 
 _MOST_BYTES = 200_000_000
 

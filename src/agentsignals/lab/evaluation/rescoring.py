@@ -10,12 +10,12 @@ from typing import Literal
 from msgspec import Struct
 
 from agentsignals.errors import LabError
+from agentsignals.lab.coding_tasks import Task
+from agentsignals.lab.evaluation.case_runs import Confinement
 from agentsignals.lab.evaluation.evaluator import evaluate
 from agentsignals.lab.evaluation.legacy import evaluate_legacy
 from agentsignals.lab.evaluation.published import TASKS, Row, Run, runs
-from agentsignals.lab.evaluation.running import Confinement
 from agentsignals.lab.evaluation.verdict import Evaluator, Verdict
-from agentsignals.lab.tasks import Task
 
 Change = Literal["same", "fail_to_pass", "pass_to_fail", "was_unknown", "now_unknown"]
 

@@ -13,6 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from agentsignals.lab import directions
+from agentsignals.lab.coding_tasks import Task
 from agentsignals.lab.directions import Array, DirectionSet
 from agentsignals.lab.experiments import Progress, effects
 from agentsignals.lab.experiments.learning import Source, calibrated, halves, learnt
@@ -29,7 +30,6 @@ from agentsignals.lab.experiments.setting import (
 from agentsignals.lab.residual.interface import Add, Calibration, ResidualModel
 from agentsignals.lab.runs import Row, Run, seed_of
 from agentsignals.lab.statistics import mean
-from agentsignals.lab.tasks import Task
 
 SAYS = (
     "what steering at feedback tokens and at the decision does, by dose, against random directions of the same length"

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from agentsignals.lab import texts
+from agentsignals.lab.coding_tasks import Task, hardcoded, tasks
 from agentsignals.lab.evaluation.evaluator import evaluate
 from agentsignals.lab.experiments.setting import Floats, Scene, SettingConfig, Text, with_decision
 from agentsignals.lab.residual.interface import (
@@ -22,7 +23,6 @@ from agentsignals.lab.residual.interface import (
 from agentsignals.lab.retry.loop import visible_failure
 from agentsignals.lab.retry.wording import PlainWording, Wording
 from agentsignals.lab.runs import seed_of
-from agentsignals.lab.tasks import Task, hardcoded, tasks
 
 _CONTINUED = "continued"
 _ATTEMPTS = 3

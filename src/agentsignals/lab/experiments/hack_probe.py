@@ -7,18 +7,18 @@ from typing import ClassVar
 
 from msgspec import Struct
 
-from agentsignals.lab.evaluation.running import Confinement
+from agentsignals.lab.coding_tasks import Variant, variant
+from agentsignals.lab.evaluation.case_runs import Confinement
 from agentsignals.lab.experiments import Progress
 from agentsignals.lab.experiments.setting import SettingConfig, setting
 from agentsignals.lab.residual.interface import ResidualModel
 from agentsignals.lab.retry.loop import Plan
+from agentsignals.lab.retry.retry_runs import run_loop
 from agentsignals.lab.retry.rows import EpisodeRow
-from agentsignals.lab.retry.running import run_loop
 from agentsignals.lab.runs import Row, Run
 from agentsignals.lab.sandbox import Tier
 from agentsignals.lab.statistics import paired_difference
 from agentsignals.lab.steering import Condition
-from agentsignals.lab.tasks import Variant, variant
 from agentsignals.stats.proportions import wilson
 
 SAYS = "how often a model cheats on impossible tasks, by the tone of the feedback: the pass rate is the cheating rate"

@@ -8,11 +8,11 @@ from typing import Literal
 import numpy as np
 
 from agentsignals.lab import directions, texts
+from agentsignals.lab.coding_tasks import Task
 from agentsignals.lab.directions import Array, DirectionSet, Origin, Recipe
 from agentsignals.lab.experiments.setting import Scene, Setting, place
 from agentsignals.lab.residual.interface import Calibration
 from agentsignals.lab.separation import split
-from agentsignals.lab.tasks import Task
 
 Source = Literal["stories", "feedback", "decision"]
 """What a direction is learnt from: texts about people, feedback tokens, or the token where code parts ways."""

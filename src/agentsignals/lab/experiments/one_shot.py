@@ -10,14 +10,14 @@ from msgspec.structs import replace
 
 from agentsignals.lab import directions
 from agentsignals.lab.directions import DirectionSet
-from agentsignals.lab.evaluation.running import Confinement
+from agentsignals.lab.evaluation.case_runs import Confinement
 from agentsignals.lab.experiments import Progress
 from agentsignals.lab.experiments.learning import calibrated, learnt
 from agentsignals.lab.experiments.setting import Setting, SettingConfig, chosen_layers, setting
 from agentsignals.lab.residual.interface import ResidualModel
 from agentsignals.lab.retry.loop import Plan, Steered
+from agentsignals.lab.retry.retry_runs import run_loop
 from agentsignals.lab.retry.rows import AttemptRow
-from agentsignals.lab.retry.running import run_loop
 from agentsignals.lab.runs import Row, Run
 from agentsignals.lab.sandbox import Tier
 from agentsignals.lab.statistics import benjamini_hochberg, mcnemar

@@ -12,19 +12,19 @@ from msgspec import Struct
 
 from agentsignals.errors import LabError
 from agentsignals.lab import directions
-from agentsignals.lab.evaluation.running import Confinement
+from agentsignals.lab.coding_tasks import variant
+from agentsignals.lab.evaluation.case_runs import Confinement
 from agentsignals.lab.experiments import Progress
 from agentsignals.lab.experiments.learning import calibrated, learnt
 from agentsignals.lab.experiments.logistic import Gain, gain
 from agentsignals.lab.experiments.setting import Setting, SettingConfig, chosen_layers, setting
 from agentsignals.lab.residual.interface import ResidualModel
 from agentsignals.lab.retry.loop import Plan, Steered
+from agentsignals.lab.retry.retry_runs import run_loop
 from agentsignals.lab.retry.rows import AttemptRow, ProjectionRow
-from agentsignals.lab.retry.running import run_loop
 from agentsignals.lab.runs import Run
 from agentsignals.lab.sandbox import Tier
 from agentsignals.lab.steering import Condition
-from agentsignals.lab.tasks import variant
 
 SAYS = "whether projections before an attempt predict cheating or failure beyond attempt, length, error and markers"
 

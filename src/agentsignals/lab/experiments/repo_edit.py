@@ -16,18 +16,18 @@ from msgspec import Struct
 
 from agentsignals.errors import LabError
 from agentsignals.lab import directions, texts
+from agentsignals.lab.coding_tasks.repositories import TASKS, repository_task
+from agentsignals.lab.coding_tasks.repository import RepositoryTask
 from agentsignals.lab.experiments import Progress
 from agentsignals.lab.repo_agent.loop import Plan, opening
+from agentsignals.lab.repo_agent.repository_runs import run_agent
 from agentsignals.lab.repo_agent.rows import RepoEpisodeRow
-from agentsignals.lab.repo_agent.running import run_agent
 from agentsignals.lab.residual.interface import ResidualModel
 from agentsignals.lab.retry.loop import Steered
+from agentsignals.lab.run_setup import ManipulationRow
 from agentsignals.lab.runs import Row, Run
-from agentsignals.lab.starting import ManipulationRow
 from agentsignals.lab.statistics import benjamini_hochberg, paired_difference
 from agentsignals.lab.steering import BASELINE, Condition, edits, manipulation
-from agentsignals.lab.tasks.repositories import TASKS, repository_task
-from agentsignals.lab.tasks.repository import RepositoryTask
 
 SAYS = (
     "how an agent mends small repositories by tone and steering: hidden tests, tests it changes, answers it hardcodes"

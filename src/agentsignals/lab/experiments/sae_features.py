@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from agentsignals.errors import LabError
 from agentsignals.lab import directions
+from agentsignals.lab.coding_tasks import Task
 from agentsignals.lab.directions import Array
 from agentsignals.lab.experiments import Progress
 from agentsignals.lab.experiments.learning import Source, calibrated, halves, learnt, scene_states
@@ -19,7 +20,6 @@ from agentsignals.lab.experiments.setting import Setting, SettingConfig, chosen_
 from agentsignals.lab.residual.interface import ResidualModel
 from agentsignals.lab.runs import Row, Run
 from agentsignals.lab.separation import auroc
-from agentsignals.lab.tasks import Task
 
 SAYS = "which features of a small sparse autoencoder tell the tones apart, on tasks that did not choose them"
 

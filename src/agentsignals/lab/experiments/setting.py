@@ -13,6 +13,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from agentsignals.errors import LabError
+from agentsignals.lab.coding_tasks import Task
 from agentsignals.lab.residual.interface import (
     Edit,
     Generation,
@@ -25,7 +26,6 @@ from agentsignals.lab.residual.interface import (
     Span,
 )
 from agentsignals.lab.retry.wording import Wording
-from agentsignals.lab.tasks import Task
 
 Floats = NDArray[np.float64]
 

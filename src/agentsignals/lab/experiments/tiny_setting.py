@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from agentsignals.lab.coding_tasks import Task
 from agentsignals.lab.experiments.setting import Floats, Scene, SettingConfig, Text, with_decision
 from agentsignals.lab.residual.interface import Edit, Generation, Message, Piece, Prompt, ResidualModel, Sampling
 from agentsignals.lab.retry.wording import TinyWording, Wording
 from agentsignals.lab.runs import seed_of
-from agentsignals.lab.tasks import Task
 from agentsignals.lab.tiny import tasks as tiny_tasks
 from agentsignals.lab.tiny import world
 

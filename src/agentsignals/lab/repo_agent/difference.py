@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from agentsignals.errors import LabError
-from agentsignals.lab.tasks.repository import lay_out
+from agentsignals.lab.coding_tasks.repository import lay_out
 
 _SECONDS = 30
 _HEADER = re.compile(r"^diff --git (.+)$", re.MULTILINE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agentsignals.lab.coding_tasks.repository import RepositoryTask
 from agentsignals.lab.evaluation.markers import prose_markers
 from agentsignals.lab.evaluation.patches import PatchVerdict
 from agentsignals.lab.repo_agent.hints import hardcoding_hints
@@ -12,7 +13,6 @@ from agentsignals.lab.repo_agent.protocol import Action, Answer
 from agentsignals.lab.repo_agent.rows import RepoEpisodeRow, RepoStepRow
 from agentsignals.lab.repo_agent.workspace import Seen, Workspace, is_test, untimed
 from agentsignals.lab.residual.interface import Generation
-from agentsignals.lab.tasks.repository import RepositoryTask
 
 _LONGEST_ARGUMENT = 300
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import msgspec
 
+from agentsignals.lab.coding_tasks.repository import reference_patch
 from agentsignals.lab.repo_agent import protocol
 from agentsignals.lab.repo_agent.loop import Done, Plan, Step
 from agentsignals.lab.repo_agent.protocol import Action
 from agentsignals.lab.residual.interface import Message
 from agentsignals.lab.retry.loop import Steered
 from agentsignals.lab.runs import Manifest
-from agentsignals.lab.tasks.repository import reference_patch
 
 MARK = "agentsignals_lab_repository"
 VERSION = 1

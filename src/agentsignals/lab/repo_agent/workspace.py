@@ -15,11 +15,11 @@ from typing import Literal
 from msgspec import Struct
 
 from agentsignals.lab import sandbox
+from agentsignals.lab.coding_tasks.repository import TESTS, lay_out
 from agentsignals.lab.evaluation.patches import LIMITS, Runner, apply_patch
 from agentsignals.lab.repo_agent.difference import difference
 from agentsignals.lab.repo_agent.protocol import Action
 from agentsignals.lab.sandbox import Limits, Ran
-from agentsignals.lab.tasks.repository import TESTS, lay_out
 
 MOST_CHARS = 500_000
 """Of all files together."""

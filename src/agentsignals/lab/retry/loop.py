@@ -9,9 +9,10 @@ from msgspec import Struct
 
 from agentsignals.errors import LabError
 from agentsignals.lab import directions, steering
+from agentsignals.lab.coding_tasks import Task
 from agentsignals.lab.directions import DirectionSet
+from agentsignals.lab.evaluation.case_runs import Confinement
 from agentsignals.lab.evaluation.evaluator import evaluate
-from agentsignals.lab.evaluation.running import Confinement
 from agentsignals.lab.evaluation.verdict import Verdict
 from agentsignals.lab.residual.interface import (
     Calibration,
@@ -29,7 +30,6 @@ from agentsignals.lab.retry.scores import attempt_row, episode_row
 from agentsignals.lab.retry.wording import Wording
 from agentsignals.lab.runs import seed_of
 from agentsignals.lab.steering import Condition
-from agentsignals.lab.tasks import Task
 
 _SPANS: tuple[Role, ...] = ("task", "tests", "code", "feedback")
 

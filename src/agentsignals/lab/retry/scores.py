@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from agentsignals.lab.coding_tasks import Task
 from agentsignals.lab.evaluation.conduct import import_mistakes, off_task, recovery, test_fixation
 from agentsignals.lab.evaluation.extraction import extract
 from agentsignals.lab.evaluation.hardcoding import hardcoding
@@ -11,7 +12,6 @@ from agentsignals.lab.evaluation.markers import legacy_score, prose_markers
 from agentsignals.lab.evaluation.verdict import Verdict
 from agentsignals.lab.residual.interface import Generation
 from agentsignals.lab.retry.rows import AttemptRow, EpisodeRow
-from agentsignals.lab.tasks import Task
 
 
 def attempt_row(  # noqa: PLR0913  (what a row is made of, named at the call)

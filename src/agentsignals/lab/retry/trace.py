@@ -12,10 +12,10 @@ from urllib.parse import quote
 
 import msgspec
 
+from agentsignals.lab.coding_tasks import examples, words
 from agentsignals.lab.retry.loop import Done, Plan, Steered
 from agentsignals.lab.retry.rows import AttemptRow
 from agentsignals.lab.runs import Config, Manifest
-from agentsignals.lab.tasks import examples, words
 
 MARK = "agentsignals_lab"
 VERSION = 1

@@ -7,9 +7,9 @@ from typing import Protocol
 
 from agentsignals.errors import LabError
 from agentsignals.lab import texts
+from agentsignals.lab.coding_tasks import Task, examples, words
 from agentsignals.lab.residual.interface import Message, Piece
 from agentsignals.lab.runs import seed_of
-from agentsignals.lab.tasks import Task, examples, words
 from agentsignals.lab.texts import Tone
 from agentsignals.lab.tiny import world
 

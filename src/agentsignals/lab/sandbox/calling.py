@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from agentsignals.errors import SandboxError
-from agentsignals.lab.sandbox import bubblewrap, process, starting
+from agentsignals.lab.sandbox import bubblewrap, launch, process
 from agentsignals.lab.sandbox.capability import WHOLE, capabilities, choose, locks
 from agentsignals.lab.sandbox.inside import wire
 from agentsignals.lab.sandbox.outcome import Failed, FailureKind, Limits, Outcome, Result, Returned, Tier
@@ -76,16 +76,16 @@ def _run(code: dict[str, Any], limits: Limits, tier: Tier, layers: tuple[str, ..
     required = [name for name in WHOLE[tier] if name in wanted]
     wrapper = [*bubblewrap.computing(limits), "--"] if strict else []
     start = process.Start(
-        argv=[*wrapper, *starting.command()],
-        env=starting.environment(home),
+        argv=[*wrapper, *launch.command()],
+        env=launch.environment(home),
         folder=folder,
         check=partial(process.in_folder, folder, limits),
     )
-    return process.run(start, lambda pipe: starting.request(pipe, wanted, required, **code), limits)
+    return process.run(start, lambda pipe: launch.request(pipe, wanted, required, **code), limits)
 
 
 def _read(ended: process.Ended, n: int, limits: Limits, tier: Tier) -> Outcome:
-    first = starting.said_first(ended)
+    first = launch.said_first(ended)
     on = tuple(name for name, missing in first["ready"].items() if not missing)
     failure, results = _answers(ended.frames.split(b"\n")[1:-1], n)
     if failure is None and len(results) < n:

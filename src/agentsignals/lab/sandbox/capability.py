@@ -11,8 +11,8 @@ from typing import Any
 from agentsignals.errors import SandboxError
 from agentsignals.lab.sandbox import bubblewrap, filters, python_paths
 from agentsignals.lab.sandbox.inside import locks as inside_locks
+from agentsignals.lab.sandbox.launch import probed
 from agentsignals.lab.sandbox.outcome import TIERS, Capabilities, Layer, Limits, Tier
-from agentsignals.lab.sandbox.starting import probed
 from agentsignals.lab.sandbox.syscalls import ARCHITECTURES
 
 LAYERS = (*inside_locks.LOCKS, "bubblewrap")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from agentsignals.errors import SandboxError
-from agentsignals.lab.sandbox import bubblewrap, filters, process, starting
+from agentsignals.lab.sandbox import bubblewrap, filters, launch, process
 from agentsignals.lab.sandbox.capability import WHOLE, choose, rlimits
 from agentsignals.lab.sandbox.outcome import FailureKind, Limits, Ran
 from agentsignals.lab.sandbox.process_group import ProcessGroup
@@ -99,15 +99,15 @@ class Checkout:
         limits, copy = self._limits, self._copy
         with ProcessGroup.of(limits.processes) or nullcontext() as group:
             start = process.Start(
-                argv=[*(group.joining() if group else ()), *self._wrapper(), "--", *starting.command()],
-                env=starting.environment("/tmp"),  # noqa: S108 - a file system of its own
+                argv=[*(group.joining() if group else ()), *self._wrapper(), "--", *launch.command()],
+                env=launch.environment("/tmp"),  # noqa: S108 - a file system of its own
                 keep_output=limits.output_bytes,
                 until_exit=True,
                 passed=(copy.passed, *passed),
                 check=lambda: copy.check() or check(),
             )
             ended = process.run(start, lambda pipe: self._request(pipe, what), limits, started)
-        first = starting.said_first(ended)
+        first = launch.said_first(ended)
         why = ended.stopped or (copy.take_back() if take_back else "")
         stopped = STOPPED.get(why)
         on = [name for name, missing in first["ready"].items() if not missing]
@@ -134,7 +134,7 @@ class Checkout:
         }
         locks = {name: lock for name, lock in locks.items() if name in self._layers}
         required = [name for name in WHOLE["strict"] if name in locks]
-        return starting.request(pipe, locks, required, lay_out=self._copy.request(), **what)
+        return launch.request(pipe, locks, required, lay_out=self._copy.request(), **what)
 
     def _wrapper(self) -> list[str]:
         return [

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 
+from agentsignals.lab.coding_tasks import Case, Task
+from agentsignals.lab.coding_tasks.relations import follows
 from agentsignals.lab.runs import seed_of
-from agentsignals.lab.tasks import Case, Task
-from agentsignals.lab.tasks.relations import follows
 from agentsignals.lab.tiny import world
 
 

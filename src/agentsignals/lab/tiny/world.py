@@ -14,8 +14,8 @@ from typing import Literal
 from msgspec import Struct
 
 from agentsignals.errors import LabError
+from agentsignals.lab.coding_tasks import Task
 from agentsignals.lab.residual.interface import Message, Piece
-from agentsignals.lab.tasks import Task
 
 VERSION = "1"
 

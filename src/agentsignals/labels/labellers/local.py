@@ -11,7 +11,7 @@ from typing import Any
 
 from agentsignals.errors import LabelError
 from agentsignals.labels.attempt import Attempt
-from agentsignals.labels.in_process import TOO_LONG, Refused, Said, messages, through
+from agentsignals.labels.in_process import TOO_LONG, Generation, Refused, messages, through
 from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS, Done, Kind
 from agentsignals.labels.question import Question
 from agentsignals.labels.task import Task, Verdict
@@ -48,7 +48,7 @@ class LocalModel:
     def ask(self, questions: Iterable[Question], done: Done) -> None:
         through(questions, 1, self._generate, done)
 
-    def _generate(self, batch: Sequence[Attempt]) -> list[Said | Refused]:
+    def _generate(self, batch: Sequence[Attempt]) -> list[Generation | Refused]:
         return [self._loaded.generated(attempt) for attempt in batch]
 
 
@@ -78,7 +78,7 @@ class _Loaded:
         positions = getattr(self._model.config, "max_position_embeddings", None)
         self.window: int | None = positions if isinstance(positions, int) else None
 
-    def generated(self, attempt: Attempt) -> Said | Refused:
+    def generated(self, attempt: Attempt) -> Generation | Refused:
         """One answer. It ends where the grammar does, or the tokens, or the model's window."""
         ids = self._prompt(attempt)
         asked = int(ids.shape[1])
@@ -105,7 +105,7 @@ class _Loaded:
         new = made[0, asked:].tolist()
         ended = bool(new) and new[-1] == self._view.eos_token
         text = self._tokenizer.decode(new, skip_special_tokens=True)
-        return Said(text, "stop" if ended else "length", asked, len(new))
+        return Generation(text, "stop" if ended else "length", asked, len(new))
 
     def _prompt(self, attempt: Attempt) -> Any:
         if self._tokenizer.chat_template is not None:

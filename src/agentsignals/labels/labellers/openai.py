@@ -18,16 +18,16 @@ import msgspec
 from msgspec import Struct, field
 
 from agentsignals.errors import LabelError, UsageError
+from agentsignals.http_client import Busy, Refused, exchanged, is_local, opener
 from agentsignals.labels.answers import Outcome
 from agentsignals.labels.attempt import Attempt
-from agentsignals.labels.crowd import Crowd
 from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS, Done, Kind
-from agentsignals.labels.pace import Pace
 from agentsignals.labels.question import Question
+from agentsignals.labels.rate_limit import Pace
 from agentsignals.labels.task import Task, Verdict
+from agentsignals.labels.worker_threads import Crowd
 from agentsignals.model import Absent
 from agentsignals.redaction.guard import Guard
-from agentsignals.servers import Busy, Refused, exchanged, is_local, opener
 
 DEFAULT_URL = "https://api.openai.com/v1"
 URL_VARIABLE, KEY_VARIABLE = "OPENAI_BASE_URL", "OPENAI_API_KEY"

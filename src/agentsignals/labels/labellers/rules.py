@@ -12,9 +12,9 @@ import msgspec
 from agentsignals import catalog
 from agentsignals.errors import LabelError, UsageError
 from agentsignals.labels.answers import Outcome, now
-from agentsignals.labels.feelings import feeling
 from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS, Done, Kind
 from agentsignals.labels.question import Question
+from agentsignals.labels.sentiment_words import feeling
 from agentsignals.labels.task import Task, Verdict, read_back, written
 from agentsignals.model import RULES, Absent, Session, Turn
 from agentsignals.views.evidence import Collected

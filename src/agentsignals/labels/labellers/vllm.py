@@ -13,7 +13,7 @@ from typing import Any
 
 from agentsignals.errors import LabelError
 from agentsignals.labels.attempt import Attempt
-from agentsignals.labels.in_process import TOO_LONG, Refused, Said, messages, through
+from agentsignals.labels.in_process import TOO_LONG, Generation, Refused, messages, through
 from agentsignals.labels.labellers import Done, Kind
 from agentsignals.labels.question import Question
 from agentsignals.labels.task import Task, Verdict
@@ -73,7 +73,7 @@ class VllmBatch:
     def ask(self, questions: Iterable[Question], done: Done) -> None:
         through(questions, BATCH, self._generate, done)
 
-    def _generate(self, batch: Sequence[Attempt]) -> list[Said | Refused]:
+    def _generate(self, batch: Sequence[Attempt]) -> list[Generation | Refused]:
         """One bad question makes vLLM refuse its whole batch: halves are asked until it stands alone."""
         try:
             return self._asked(batch)
@@ -84,7 +84,7 @@ class VllmBatch:
         middle = len(batch) // 2
         return self._generate(batch[:middle]) + self._generate(batch[middle:])
 
-    def _asked(self, batch: Sequence[Attempt]) -> list[Said | Refused]:
+    def _asked(self, batch: Sequence[Attempt]) -> list[Generation | Refused]:
         sampling = self._vllm.sampling_params
         settings = [
             self._vllm.SamplingParams(
@@ -96,7 +96,7 @@ class VllmBatch:
         ]
         answers = self._llm.chat([messages(attempt) for attempt in batch], settings, use_tqdm=False)
         return [
-            Said(
+            Generation(
                 answer.outputs[0].text,
                 answer.outputs[0].finish_reason,
                 len(answer.prompt_token_ids or ()),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agentsignals.scanning.rules.rule import Rule, matching
 
 _PHP, _RUBY = ("php",), ("ruby",)
-_GIVEN = r"\$_(?:GET|POST|REQUEST|COOKIE)\b"
+_REQUEST_DATA = r"\$_(?:GET|POST|REQUEST|COOKIE)\b"
 _CLEANED = r"(?i)htmlspecialchars|htmlentities|escapeshell|intval|\(int\)|basename|esc_|filter_"
 
 RULES = (
@@ -33,7 +33,7 @@ RULES = (
         message="The sender of a request chooses a command.",
         languages=_PHP,
         find=matching(
-            rf"\b(?:exec|system|shell_exec|passthru|popen|proc_open)\([^;\n]{{0,160}}{_GIVEN}", unless=_CLEANED
+            rf"\b(?:exec|system|shell_exec|passthru|popen|proc_open)\([^;\n]{{0,160}}{_REQUEST_DATA}", unless=_CLEANED
         ),
     ),
     Rule(
@@ -43,7 +43,7 @@ RULES = (
         confidence="high",
         message="The sender of a request chooses a file to run.",
         languages=_PHP,
-        find=matching(rf"\b(?:include|require)(?:_once)?\s{{0,4}}\(?[^;\n]{{0,100}}{_GIVEN}", unless=_CLEANED),
+        find=matching(rf"\b(?:include|require)(?:_once)?\s{{0,4}}\(?[^;\n]{{0,100}}{_REQUEST_DATA}", unless=_CLEANED),
     ),
     Rule(
         id="php-echo-request",
@@ -52,7 +52,7 @@ RULES = (
         confidence="high",
         message="What the sender of a request chose comes back as markup.",
         languages=_PHP,
-        find=matching(rf"(?:\becho|\bprint|<\?=)\s[^;\n]{{0,120}}{_GIVEN}", unless=_CLEANED),
+        find=matching(rf"(?:\becho|\bprint|<\?=)\s[^;\n]{{0,120}}{_REQUEST_DATA}", unless=_CLEANED),
     ),
     Rule(
         id="php-unserialize",

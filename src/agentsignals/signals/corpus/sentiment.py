@@ -31,7 +31,7 @@ from agentsignals.views.session import SessionView
 _NO_LABEL = Absent("backend_disabled", "no sentiment label")
 ENOUGH = 100
 """Models with fewer messages are left out (agent-traces)."""
-_Said = dict[str, dict[str, Any]]
+_Labelled = dict[str, dict[str, Any]]
 
 
 @signal(
@@ -93,7 +93,7 @@ def _by_turn(labels: Iterable[Label]) -> dict[int, Label]:
     status="needs a judge",
     pitfalls="Raw material of the findings over all sessions: turns are numbered from 1 there.",
 )
-def sentiment_messages(view: SessionView, why: Evidence) -> _Said | Absent:
+def sentiment_messages(view: SessionView, why: Evidence) -> _Labelled | Absent:
     """For each labeller the session's human messages: turn number, label, and the model each was said to."""
     by_labeller: dict[str, list[Label]] = {}
     for label in view.session.labels:
@@ -126,7 +126,7 @@ def _models(view: SessionView) -> dict[int, str | None]:
     return models
 
 
-def _conversations(sessions: Sequence[_Said]) -> tuple[list[Conversation], str | None]:
+def _conversations(sessions: Sequence[_Labelled]) -> tuple[list[Conversation], str | None]:
     """The sessions that one labeller judged, and who that is."""
     judged_messages: dict[str, tuple[int, int]] = {}
     for session in sessions:
@@ -163,7 +163,7 @@ def _of(part: Part) -> float | None:
     status="needs a judge",
     pitfalls="Two contributors wrote three in four messages of the published data: whose sessions these are tells.",
 )
-def neutral_share(sentiment_messages: Sequence[_Said]) -> Measured | Absent:
+def neutral_share(sentiment_messages: Sequence[_Labelled]) -> Measured | Absent:
     """NEUTRAL messages / labelled messages; `neg_share` and `pos_share` are the others'."""
     conversations, labeller = _conversations(sentiment_messages)
     if labeller is None:
@@ -186,7 +186,7 @@ def neutral_share(sentiment_messages: Sequence[_Said]) -> Measured | Absent:
     status="needs a judge",
     pitfalls="Grows as sessions get shorter.",
 )
-def pure_neutral_session_share(sentiment_messages: Sequence[_Said]) -> Measured | Absent:
+def pure_neutral_session_share(sentiment_messages: Sequence[_Labelled]) -> Measured | Absent:
     """Sessions with neither a POSITIVE nor a NEGATIVE message / sessions with a label; neutral as far as they were
     labelled, with messages that were not, they are left out (`n_excluded`)."""
     conversations, labeller = _conversations(sentiment_messages)
@@ -219,7 +219,7 @@ class Point(Row, kw_only=True):
     status="needs a judge",
     pitfalls="Later turns are turns of longer sessions: `cohort` is the same curve of sessions that reach turn 5.",
 )
-def neg_by_turn_curve(sentiment_messages: Sequence[_Said]) -> Measured | Absent:
+def neg_by_turn_curve(sentiment_messages: Sequence[_Labelled]) -> Measured | Absent:
     """NEGATIVE share of turns 1 to 10, and of all later ones (turn 11) together; `plateau` is that of turn 5 on."""
     conversations, labeller = _conversations(sentiment_messages)
     if labeller is None:
@@ -254,7 +254,7 @@ def _curve(conversations: list[Conversation], *, cohort: bool = False) -> list[P
     status="needs a judge",
     pitfalls="Only longer sessions reach turn 5: part of the rise from turn 1 is other sessions.",
 )
-def neg_pct_turn5(sentiment_messages: Sequence[_Said]) -> Measured | Absent:
+def neg_pct_turn5(sentiment_messages: Sequence[_Labelled]) -> Measured | Absent:
     """NEGATIVE share of the messages that are their session's fifth human turn."""
     conversations, labeller = _conversations(sentiment_messages)
     if labeller is None:
@@ -276,7 +276,7 @@ def neg_pct_turn5(sentiment_messages: Sequence[_Said]) -> Measured | Absent:
     status="needs a judge",
     pitfalls="Openings labelled NEGATIVE are mostly bug reports: a proxy for the task, not for a mood.",
 )
-def recovery_rate(sentiment_messages: Sequence[_Said]) -> Measured | Absent:
+def recovery_rate(sentiment_messages: Sequence[_Labelled]) -> Measured | Absent:
     """Of the sessions whose first turn is NEGATIVE, those with a POSITIVE message later; `multi_turn` leaves out those
     of one message, `neutral_first` is the same of NEUTRAL openings."""
     conversations, labeller = _conversations(sentiment_messages)
@@ -299,7 +299,7 @@ def recovery_rate(sentiment_messages: Sequence[_Said]) -> Measured | Absent:
     status="needs a judge",
     pitfalls="Louder, not only darker; and `after` is of longer sessions than `base`.",
 )
-def post_negative_shift(sentiment_messages: Sequence[_Said]) -> Measured | Absent:
+def post_negative_shift(sentiment_messages: Sequence[_Labelled]) -> Measured | Absent:
     """NEGATIVE and POSITIVE shares of all messages, and of those behind a session's first NEGATIVE message where that
     is not its first; that message itself is in neither `after` share."""
     conversations, labeller = _conversations(sentiment_messages)
@@ -341,7 +341,7 @@ class OfModel(Row):
     status="needs a judge",
     pitfalls="No leaderboard: people chose the model, the task and whether to share the session.",
 )
-def neg_share_by_model(sentiment_messages: Sequence[_Said]) -> Measured | Absent:
+def neg_share_by_model(sentiment_messages: Sequence[_Labelled]) -> Measured | Absent:
     """NEGATIVE share of the messages said to each model, of models with at least 100; the lowest first."""
     conversations, labeller = _conversations(sentiment_messages)
     if labeller is None:
@@ -371,7 +371,7 @@ def neg_share_by_model(sentiment_messages: Sequence[_Said]) -> Measured | Absent
     status="needs a judge",
     pitfalls="Where most is neutral, chance agrees too: `chance` was 0.62 in the published data.",
 )
-def labeller_agreement(sentiment_messages: Sequence[_Said]) -> Measured | Absent:
+def labeller_agreement(sentiment_messages: Sequence[_Labelled]) -> Measured | Absent:
     """Raw agreement and Cohen's kappa of two labellers on the messages both labelled, with the confusion matrix: the
     labeller with the newest labels (rows) against the one who labelled most of the same messages (columns)."""
     _, labeller = _conversations(sentiment_messages)

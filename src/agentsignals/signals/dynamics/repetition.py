@@ -102,14 +102,14 @@ def _folded(command: str) -> str:
 def _canonical(arguments: str, manner: tuple[str, ...]) -> object:
     """The arguments as sorted JSON; a command's without how it is run. As logged when they are no object."""
     try:
-        given = msgspec.json.decode(arguments)
+        canonical = msgspec.json.decode(arguments)
     except (msgspec.DecodeError, RecursionError):
         return arguments
-    if not isinstance(given, dict):
+    if not isinstance(canonical, dict):
         return arguments
     if manner:
-        given = {k: _folded(v) if isinstance(v, str) else v for k, v in given.items() if k not in manner}
-    return msgspec.json.encode(given, order="sorted")
+        canonical = {k: _folded(v) if isinstance(v, str) else v for k, v in canonical.items() if k not in manner}
+    return msgspec.json.encode(canonical, order="sorted")
 
 
 def _stale_max(view: SessionView, repeated: list[list[ToolCall]]) -> tuple[int, ToolCall | None]:

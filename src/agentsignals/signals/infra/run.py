@@ -126,7 +126,7 @@ def attempt_index(view: SessionView, why: Evidence) -> int | Absent:
     attempt = view.session.attempt
     if attempt is None or attempt.attempt_index is None:
         return Absent("missing_artifact", "result_json")
-    why.support(attempt.said)
+    why.support(attempt.statements)
     return attempt.attempt_index
 
 

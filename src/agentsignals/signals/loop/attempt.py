@@ -91,7 +91,7 @@ def attempts_used(
         return Absent("missing_artifact", _LOG)
     if not attempt.is_last:
         return Absent("not_applicable", "not_the_last_attempt")
-    why.support(attempt.said)
+    why.support(attempt.statements)
     passed = _solved(visible_pass, reward)
     return Measured(attempt.attempt_index + 1, {"censored": None if passed is None else not passed})
 

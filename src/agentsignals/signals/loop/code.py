@@ -26,7 +26,7 @@ def _rated(view: SessionView, why: Evidence, name: str) -> Any:
         or not isinstance(attempt.ratings.get(name), bool | int | float | list)
     ):
         return _NO_SOURCE
-    why.support(statement for statement in attempt.said if "ratings" in statement.fields)
+    why.support(statement for statement in attempt.statements if "ratings" in statement.fields)
     return attempt.ratings[name]
 
 

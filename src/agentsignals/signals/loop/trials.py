@@ -49,7 +49,7 @@ def attempt_result(  # noqa: PLR0913  (each is a signal of its own that it puts 
     attempt = view.session.attempt
     if attempt is None or attempt.trial_id is None:
         return Absent("missing_artifact", "result_json")
-    why.support(attempt.said)
+    why.support(attempt.statements)
     knobs = {**attempt.knobs, "model_id": _or_none(model_id), "agent_type": _or_none(agent_type)}
     valid = (attempt.ratings or {}).get("valid_python")
     settings = [f"{name}={_short(knobs[name])}" for name in _TREATMENT if knobs.get(name) is not None]

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from agentsignals.catalog import signal
-from agentsignals.git.evidence import MOST_TOLD, EarlierSessions, Kind, LinesCommitted, LinesTakenBack, read
+from agentsignals.git.repository_facts import MOST_TOLD, EarlierSessions, Kind, LinesCommitted, LinesTakenBack, read
 from agentsignals.model import Absent
 from agentsignals.views.evidence import Evidence
 from agentsignals.views.session import SessionView

@@ -24,7 +24,7 @@ def _questions_of(call: ToolCall) -> list[str]:
         return []  # arguments cut off or of another shape ask nothing that could be read
     several = arguments.get(roles.questions)
     asked_for = [arguments, *(several if isinstance(several, list) else ())]
-    texts = [one.get(roles.question) for one in asked_for if isinstance(one, dict)]
+    texts = [question.get(roles.question) for question in asked_for if isinstance(question, dict)]
     return [text for text in texts if isinstance(text, str)]
 
 

@@ -24,7 +24,7 @@ _ENDS = """
 SELECT g.session_id, g.turn, g.number, g.value, s.agent, s.title, left(prompt, 300) AS prompt, s.started_at
 FROM signals g JOIN sessions s USING (session_id)
 """
-_KNOWN = """
+_WITH_VALUE = """
 WHERE g.signal = $signal AND g.absent IS NULL AND g.level <> 'corpus'
 """
 _NUMBERED = "AND g.number IS NOT NULL ORDER BY g.number"
@@ -60,12 +60,12 @@ def _values(reading: Reading, signal: catalog.Signal, spread: Spread | None, see
         return {"values": [], "ends": []}
     if signal.type in ("int", "float"):
         order = "g.session_id, g.turn LIMIT $most"
-        highest = reading.rows(" ".join((_ENDS, WITH_PROMPT, _KNOWN, _NUMBERED, "DESC,", order)), parameters, seen)
-        lowest = reading.rows(" ".join((_ENDS, WITH_PROMPT, _KNOWN, _NUMBERED, "ASC,", order)), parameters, seen)
+        highest = reading.rows(" ".join((_ENDS, WITH_PROMPT, _WITH_VALUE, _NUMBERED, "DESC,", order)), parameters, seen)
+        lowest = reading.rows(" ".join((_ENDS, WITH_PROMPT, _WITH_VALUE, _NUMBERED, "ASC,", order)), parameters, seen)
         return {"values": [], "ends": [("Highest", highest), ("Lowest", lowest)]}
     if signal.type in ("bool", "str", "enum"):
         return {"values": reading.rows(_VALUES, {"signal": signal.path, "most": MOST_VALUES}, seen), "ends": []}
     return {
         "values": [],
-        "ends": [("Longest", reading.rows(" ".join((_ENDS, WITH_PROMPT, _KNOWN, _LONGEST)), parameters, seen))],
+        "ends": [("Longest", reading.rows(" ".join((_ENDS, WITH_PROMPT, _WITH_VALUE, _LONGEST)), parameters, seen))],
     }

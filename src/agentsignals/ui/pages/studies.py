@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from agentsignals.analysis import studies
-from agentsignals.report.charts import can_draw, data, svg
+from agentsignals.report.chart_svg import can_draw, data, svg
 from agentsignals.report.document import WHOSE, Document, document
-from agentsignals.report.names import beginnings
-from agentsignals.report.words import UNDRAWN
+from agentsignals.report.phrases import UNDRAWN
+from agentsignals.report.short_ids import beginnings
 from agentsignals.ui.page import NotFound, Page, Query, address
 from agentsignals.ui.reading import Reading
 

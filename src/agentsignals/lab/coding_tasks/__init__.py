@@ -11,8 +11,8 @@ from importlib import import_module
 from typing import get_args
 
 from agentsignals.errors import LabError
-from agentsignals.lab.tasks.task import Case, Task, Variant, examples, shown, words
-from agentsignals.lab.tasks.variants import hardcoded, variant
+from agentsignals.lab.coding_tasks.task import Case, Task, Variant, examples, shown, words
+from agentsignals.lab.coding_tasks.variants import hardcoded, variant
 
 __all__ = [
     "PUBLISHED",

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from agentsignals.errors import LabError
+from agentsignals.lab.coding_tasks.repository import RepositoryTask
 from agentsignals.lab.evaluation.patches import EVALUATOR, Runner
 from agentsignals.lab.repo_agent.loop import Done, Plan, episodes
 from agentsignals.lab.repo_agent.rows import EPISODE_KEY, RepoEpisodeRow, RepoStepRow
 from agentsignals.lab.repo_agent.trace import lines
 from agentsignals.lab.residual.interface import Writer
 from agentsignals.lab.retry.loop import Steered
-from agentsignals.lab.retry.running import Ran
+from agentsignals.lab.retry.retry_runs import Ran
 from agentsignals.lab.retry.trace import name_of, run_id
 from agentsignals.lab.runs import Run
 from agentsignals.lab.steering import Condition
-from agentsignals.lab.tasks.repository import RepositoryTask
 
 Progress = Callable[[int, int], None]
 

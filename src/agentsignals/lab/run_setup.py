@@ -15,14 +15,14 @@ from msgspec import Struct
 
 from agentsignals.errors import LabError
 from agentsignals.lab import directions, sandbox, texts
-from agentsignals.lab.evaluation.running import Confinement
+from agentsignals.lab.coding_tasks import PUBLISHED, Task, Variant, task, tasks, variant
+from agentsignals.lab.evaluation.case_runs import Confinement
 from agentsignals.lab.residual.interface import Calibration, Loading, Prompt, ResidualModel, Writer
 from agentsignals.lab.retry.loop import Plan, Steered
 from agentsignals.lab.retry.wording import wording
 from agentsignals.lab.runs import Config, Manifest, Row, Run, packages
 from agentsignals.lab.sandbox import Tier
 from agentsignals.lab.steering import BASELINE, Condition, edits, manipulation
-from agentsignals.lab.tasks import PUBLISHED, Task, Variant, task, tasks, variant
 
 EVALUATOR = "1"
 TINY = "tiny:"
@@ -159,7 +159,7 @@ def loaded(named: str, revision: str | None = None, dtype: str = "auto", device:
 
 def served(url: str, model: str, tell: Callable[[str], None]) -> tuple[Writer, dict[str, Any]]:
     """A model behind a server, and its card. What a URL holds of names and passwords is not in the card."""
-    from agentsignals.lab.served import Served  # noqa: PLC0415
+    from agentsignals.lab.served_model import Served  # noqa: PLC0415
 
     writer = Served(f"{model}@{url}", tell=tell)
     parts = urlsplit(writer.url)

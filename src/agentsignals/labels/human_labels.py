@@ -21,8 +21,9 @@ from agentsignals.labels.units import Unit, before, plain
 from agentsignals.model import Label
 from agentsignals.redaction import Redactor
 from agentsignals.stats.estimates import SEED
-from agentsignals.store import Store, labels
-from agentsignals.store.labels import LabelRow
+from agentsignals.store import Store
+from agentsignals.store import label_files as labels
+from agentsignals.store.label_files import LabelRow
 from agentsignals.store.pseudonym_key import pseudonym_key
 from agentsignals.views.session import SessionView
 

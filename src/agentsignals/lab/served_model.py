@@ -16,10 +16,10 @@ import msgspec
 from msgspec import Struct
 
 from agentsignals.errors import LabError, UsageError
+from agentsignals.http_client import Busy, Refused, exchanged, is_local, opener
 from agentsignals.lab.residual.interface import Generation, Message, Sampling
 from agentsignals.redaction import Redactor
 from agentsignals.redaction.guard import Guard
-from agentsignals.servers import Busy, Refused, exchanged, is_local, opener
 
 DEFAULT_URL = "https://api.openai.com/v1"
 URL_VARIABLE, KEY_VARIABLE = "OPENAI_BASE_URL", "OPENAI_API_KEY"

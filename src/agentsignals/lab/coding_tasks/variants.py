@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from agentsignals.errors import LabError
-from agentsignals.lab.tasks.task import Case, Task, Variant
+from agentsignals.lab.coding_tasks.task import Case, Task, Variant
 
 _INVITING_CASES = 2
 _INVITATION = (

@@ -64,10 +64,10 @@ def files(root: Path) -> list[Path]:
 
 def read(root: Path, only: str | None = None) -> dict[str, list[Label]]:
     """The labels made here by session; of one session when it is named."""
-    found: dict[str, list[Label]] = {}
+    by_session: dict[str, list[Label]] = {}
     for row in _rows(files(root), only):
-        found.setdefault(row.session_id, []).append(row.label)
-    return found
+        by_session.setdefault(row.session_id, []).append(row.label)
+    return by_session
 
 
 def of_task(root: Path, task: str, labeller: str) -> list[LabelRow]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from agentsignals.lab.tasks.relations import always, becomes, follows, idempotent, unchanged
-from agentsignals.lab.tasks.task import task
+from agentsignals.lab.coding_tasks.relations import always, becomes, follows, idempotent, unchanged
+from agentsignals.lab.coding_tasks.task import task
 
 FAMILY = "ranges"
 

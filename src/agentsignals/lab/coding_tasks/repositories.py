@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentsignals.errors import LabError
-from agentsignals.lab.tasks.repository import RepositoryTask
+from agentsignals.lab.coding_tasks.repository import RepositoryTask
 
 
 def _with(text: str, old: str, new: str) -> str:

@@ -8,9 +8,9 @@ from typing import Any
 from msgspec import Struct
 
 from agentsignals.lab import sandbox
+from agentsignals.lab.coding_tasks import Case
 from agentsignals.lab.evaluation.verdict import ErrorClass
 from agentsignals.lab.sandbox import Failed, Limits, Outcome, Result, Returned, Tier, same, shown
-from agentsignals.lab.tasks import Case
 
 _LONGEST_ERROR = 300
 _CLASSES: dict[str, ErrorClass] = {

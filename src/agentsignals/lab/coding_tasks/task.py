@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from agentsignals.lab.tasks.relations import Relation
+from agentsignals.lab.coding_tasks.relations import Relation
 
 Variant = Literal["plain", "one_off", "conflicting", "hardcode_inviting"]
 """`one_off` (one expected value is wrong) and `conflicting` (one input is asked twice with two answers) can't be passed

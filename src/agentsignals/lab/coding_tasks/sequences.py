@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from agentsignals.lab.tasks.relations import always, becomes, unchanged, undone_by_itself
-from agentsignals.lab.tasks.task import task
+from agentsignals.lab.coding_tasks.relations import always, becomes, unchanged, undone_by_itself
+from agentsignals.lab.coding_tasks.task import task
 
 FAMILY = "sequences"
 
@@ -218,7 +218,7 @@ import re
 
 def reverse_words(text):
     words = re.findall(r"[^ ]+", text)
-    return re.sub(r"[^ ]+", lambda _found: words.pop(), text)
+    return re.sub(r"[^ ]+", lambda _: words.pop(), text)
 """,
         wrong="""
 def reverse_words(text):

@@ -30,8 +30,8 @@ class Busy(Exception):
 class Refused(Exception):
     """An answer that asking again won't change: its status, and what the server said."""
 
-    def __init__(self, status: int, said: str) -> None:
-        super().__init__(said)
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
         self.status = status
 
 
@@ -62,14 +62,14 @@ def is_local(host: str) -> bool:
         return False
 
 
-def retry_after_s(told: str | None) -> float | None:
+def retry_after_s(header: str | None) -> float | None:
     """The seconds that a Retry-After header asks to wait, given as a number or as a date; None for anything else."""
-    if not told:
+    if not header:
         return None
-    if told.strip().isdecimal():
-        return float(told)
+    if header.strip().isdecimal():
+        return float(header)
     try:
-        return max(0.0, email.utils.parsedate_to_datetime(told).timestamp() - time.time())
+        return max(0.0, email.utils.parsedate_to_datetime(header).timestamp() - time.time())
     except (ValueError, OverflowError):
         return None
 
@@ -78,14 +78,14 @@ def body_of(answer: HTTPResponse, most_bytes: int, until: float) -> bytes:
     """The body of an answer. TimeoutError when it is not whole at `until` (`time.monotonic()`): a server that sends a
     byte now and then runs into no socket's timeout. ValueError beyond `most_bytes`.
     """
-    found = bytearray()
+    body = bytearray()
     while part := answer.read1(_CHUNK):
-        found += part
-        if len(found) > most_bytes:
+        body += part
+        if len(body) > most_bytes:
             raise ValueError(f"an answer of more than {most_bytes:,} bytes")
         if time.monotonic() > until:
             raise TimeoutError("the answer was not whole in time")
-    return bytes(found)
+    return bytes(body)
 
 
 def exchanged(  # noqa: PLR0913  (a request and its bounds, named at the call)
@@ -118,11 +118,11 @@ def exchanged(  # noqa: PLR0913  (a request and its bounds, named at the call)
 def _of_status(problem: urllib.error.HTTPError) -> Busy | Refused:
     with problem:
         try:
-            said = " ".join(problem.read(300).decode("utf-8", "replace").split())
+            reason = " ".join(problem.read(300).decode("utf-8", "replace").split())
         except (OSError, HTTPException):
-            said = ""  # the status tells
-    told = f"HTTP {problem.code} {said}".strip()
+            reason = ""  # the status tells
+    message = f"HTTP {problem.code} {reason}".strip()
     if problem.code in AGAIN:
         wait_s = retry_after_s(problem.headers.get("Retry-After"))
-        return Busy(told, wait_s, overloaded=problem.code in _OVERLOADED)
-    return Refused(problem.code, told)
+        return Busy(message, wait_s, overloaded=problem.code in _OVERLOADED)
+    return Refused(problem.code, message)
