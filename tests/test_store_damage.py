@@ -16,7 +16,8 @@ import pytest
 from agentsignals.cli import main
 from agentsignals.errors import StoreError
 from agentsignals.ingest import pipeline, repair
-from agentsignals.store import RETIRED, Store, files, label_files, lock, query
+from agentsignals.store import Store, files, label_files, lock, query
+from agentsignals.store.damage import RETIRED
 from agentsignals.store.label_files import LabelRow
 from tests.golden import SAMPLES
 from tests.test_labels_store import label

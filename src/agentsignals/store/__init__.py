@@ -15,7 +15,7 @@ from agentsignals.errors import StoreError, UnknownSession
 from agentsignals.store import files as disk
 from agentsignals.store import label_files, lock, parts
 from agentsignals.store import manifest as index
-from agentsignals.store.damage import FOLDER, damage, in_words
+from agentsignals.store.damage import FOLDER, RETIRED, damage, in_words
 from agentsignals.store.files import Part
 from agentsignals.store.manifest import FileEntry, Manifest, SessionEntry, ShardEntry
 from agentsignals.store.parts import Damage
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from agentsignals.model import Session
 
 ENVIRONMENT = "AGENTSIGNALS_STORE"
-RETIRED = ".retired"
-"""Marks a shard that others took the place of: no index names it, a reader may still hold it."""
 _LOOK_AGAIN_S = 1.0
 """A store that was just opened is not looked at again."""
 

@@ -10,6 +10,8 @@ from agentsignals.store.manifest import Manifest
 from agentsignals.store.parts import Damage
 
 FOLDER = "shards"
+RETIRED = ".retired"
+"""Marks a shard that others took the place of: no index names it, a reader may still hold it."""
 
 
 def damage(root: Path, manifest: Manifest, thorough: bool = False) -> list[Damage]:

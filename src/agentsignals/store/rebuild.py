@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from agentsignals.errors import StoreError
-from agentsignals.store import RETIRED, shards, table_files, tables
+from agentsignals.store import shards, table_files, tables
+from agentsignals.store.damage import RETIRED
 from agentsignals.store.files import Part
 from agentsignals.store.manifest import Manifest, SessionEntry, ShardEntry
 

@@ -15,7 +15,8 @@ pytest.importorskip("transformers", reason="transformers is not installed (extra
 
 from agentsignals.lab.coding_tasks import hardcoded  # noqa: E402
 from agentsignals.lab.experiments import effects, emotion_anchors, patching  # noqa: E402  (after the check above)
-from agentsignals.lab.experiments.setting import SettingConfig, place, setting  # noqa: E402
+from agentsignals.lab.experiments.chosen_setting import setting  # noqa: E402
+from agentsignals.lab.experiments.setting import SettingConfig, place  # noqa: E402
 from agentsignals.lab.residual.interface import Add, Message, Piece  # noqa: E402
 from tests.lab.experiments import tiny  # noqa: E402
 

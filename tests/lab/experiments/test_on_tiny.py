@@ -31,7 +31,8 @@ from agentsignals.lab.experiments import (  # noqa: E402
     size_ladder,
     trajectory_probe,
 )
-from agentsignals.lab.experiments.setting import SettingConfig, setting  # noqa: E402
+from agentsignals.lab.experiments.chosen_setting import setting  # noqa: E402
+from agentsignals.lab.experiments.setting import SettingConfig  # noqa: E402
 from agentsignals.lab.residual import sae  # noqa: E402
 from agentsignals.lab.retry.rows import EpisodeRow  # noqa: E402
 from tests.lab.experiments import tiny  # noqa: E402

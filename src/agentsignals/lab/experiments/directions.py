@@ -12,6 +12,7 @@ from msgspec.structs import asdict
 from agentsignals.lab import directions, separation
 from agentsignals.lab.directions import Array, DirectionSet, Recipe
 from agentsignals.lab.experiments import Progress
+from agentsignals.lab.experiments.chosen_setting import setting
 from agentsignals.lab.experiments.learning import (
     Source,
     by_recipe,
@@ -21,7 +22,7 @@ from agentsignals.lab.experiments.learning import (
     scene_states,
     text_states,
 )
-from agentsignals.lab.experiments.setting import Setting, SettingConfig, chosen_layers, setting
+from agentsignals.lab.experiments.setting import Setting, SettingConfig, chosen_layers
 from agentsignals.lab.geometry import geometry
 from agentsignals.lab.residual.interface import ResidualModel
 from agentsignals.lab.runs import Row, Run

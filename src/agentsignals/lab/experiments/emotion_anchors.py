@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from agentsignals.lab import directions
 from agentsignals.lab.experiments import Progress
 from agentsignals.lab.experiments.answering import read
+from agentsignals.lab.experiments.chosen_setting import setting
 from agentsignals.lab.experiments.learning import calibrated, learnt
 from agentsignals.lab.experiments.receivers import Stretch, kurtosis, vertical_scores, without_position
-from agentsignals.lab.experiments.setting import Scene, Setting, SettingConfig, chosen_layers, setting
+from agentsignals.lab.experiments.setting import Scene, Setting, SettingConfig, chosen_layers
 from agentsignals.lab.residual.interface import Message, Positions, ResidualModel, Role, Sampling, Suppress
 from agentsignals.lab.runs import Row, Run, seed_of
 

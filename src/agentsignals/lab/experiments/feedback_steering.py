@@ -16,6 +16,7 @@ from agentsignals.lab import directions
 from agentsignals.lab.coding_tasks import Task
 from agentsignals.lab.directions import Array, DirectionSet
 from agentsignals.lab.experiments import Progress, effects
+from agentsignals.lab.experiments.chosen_setting import setting
 from agentsignals.lab.experiments.learning import Source, calibrated, halves, learnt
 from agentsignals.lab.experiments.setting import (
     Floats,
@@ -25,7 +26,6 @@ from agentsignals.lab.experiments.setting import (
     SettingConfig,
     chosen_layers,
     place,
-    setting,
 )
 from agentsignals.lab.residual.interface import Add, Calibration, ResidualModel
 from agentsignals.lab.runs import Row, Run, seed_of

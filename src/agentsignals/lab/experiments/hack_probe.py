@@ -10,7 +10,8 @@ from msgspec import Struct
 from agentsignals.lab.coding_tasks import Variant, variant
 from agentsignals.lab.evaluation.case_runs import Confinement
 from agentsignals.lab.experiments import Progress
-from agentsignals.lab.experiments.setting import SettingConfig, setting
+from agentsignals.lab.experiments.chosen_setting import setting
+from agentsignals.lab.experiments.setting import SettingConfig
 from agentsignals.lab.residual.interface import ResidualModel
 from agentsignals.lab.retry.loop import Plan
 from agentsignals.lab.retry.retry_runs import run_loop

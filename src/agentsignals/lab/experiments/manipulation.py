@@ -14,8 +14,9 @@ from agentsignals.lab import steering
 from agentsignals.lab.directions import DirectionSet
 from agentsignals.lab.experiments import Progress
 from agentsignals.lab.experiments.answering import Answered, drawn
+from agentsignals.lab.experiments.chosen_setting import setting
 from agentsignals.lab.experiments.learning import Source, calibrated, halves, learnt
-from agentsignals.lab.experiments.setting import SettingConfig, chosen_layers, setting
+from agentsignals.lab.experiments.setting import SettingConfig, chosen_layers
 from agentsignals.lab.residual.interface import ResidualModel
 from agentsignals.lab.runs import Row, Run
 from agentsignals.lab.steering import Condition, Where

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from agentsignals.lab.experiments import Progress, effects
 from agentsignals.lab.experiments.answering import Answered, drawn
-from agentsignals.lab.experiments.setting import SettingConfig, setting
+from agentsignals.lab.experiments.chosen_setting import setting
+from agentsignals.lab.experiments.setting import SettingConfig
 from agentsignals.lab.residual.interface import ResidualModel
 from agentsignals.lab.runs import Row, Run
 from agentsignals.lab.statistics import benjamini_hochberg, mcnemar

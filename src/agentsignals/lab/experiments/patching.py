@@ -12,6 +12,7 @@ import numpy as np
 from msgspec import Struct
 
 from agentsignals.lab.experiments import Progress
+from agentsignals.lab.experiments.chosen_setting import setting
 from agentsignals.lab.experiments.setting import (
     Floats,
     Place,
@@ -20,7 +21,6 @@ from agentsignals.lab.experiments.setting import (
     SettingConfig,
     chosen_layers,
     place,
-    setting,
 )
 from agentsignals.lab.residual.interface import Edit, Positions, Prompt, Replace, ResidualModel
 from agentsignals.lab.runs import Row, Run

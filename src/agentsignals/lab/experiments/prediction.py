@@ -15,9 +15,10 @@ from agentsignals.lab import directions
 from agentsignals.lab.coding_tasks import variant
 from agentsignals.lab.evaluation.case_runs import Confinement
 from agentsignals.lab.experiments import Progress
+from agentsignals.lab.experiments.chosen_setting import setting
 from agentsignals.lab.experiments.learning import calibrated, learnt
 from agentsignals.lab.experiments.logistic import Gain, gain
-from agentsignals.lab.experiments.setting import Setting, SettingConfig, chosen_layers, setting
+from agentsignals.lab.experiments.setting import Setting, SettingConfig, chosen_layers
 from agentsignals.lab.residual.interface import ResidualModel
 from agentsignals.lab.retry.loop import Plan, Steered
 from agentsignals.lab.retry.retry_runs import run_loop

@@ -15,8 +15,9 @@ from agentsignals.lab import directions
 from agentsignals.lab.coding_tasks import Task
 from agentsignals.lab.directions import Array
 from agentsignals.lab.experiments import Progress
+from agentsignals.lab.experiments.chosen_setting import setting
 from agentsignals.lab.experiments.learning import Source, calibrated, halves, learnt, scene_states
-from agentsignals.lab.experiments.setting import Setting, SettingConfig, chosen_layers, setting
+from agentsignals.lab.experiments.setting import Setting, SettingConfig, chosen_layers
 from agentsignals.lab.residual.interface import ResidualModel
 from agentsignals.lab.runs import Row, Run
 from agentsignals.lab.separation import auroc

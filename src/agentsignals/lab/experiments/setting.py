@@ -12,7 +12,6 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from agentsignals.errors import LabError
 from agentsignals.lab.coding_tasks import Task
 from agentsignals.lab.residual.interface import (
     Edit,
@@ -121,19 +120,6 @@ class Setting(Protocol):
     def stages(self) -> dict[str, list[list[Message]]]:
         """Chats by how far a failure has gone; chat i of every stage is of the same task."""
         ...
-
-
-def setting(model: ResidualModel, asked: SettingConfig) -> Setting:
-    """The setting of that name, ready."""
-    if asked.tasks < 2:
-        raise LabError(f"{asked.tasks} tasks.", "Two at least: intervals are over tasks.")
-    if asked.name == "tiny":
-        from agentsignals.lab.experiments.tiny_setting import TinySetting  # noqa: PLC0415  (it builds on this module)
-
-        return TinySetting(model, asked)
-    from agentsignals.lab.experiments.function_setting import FunctionSetting  # noqa: PLC0415  (as above)
-
-    return FunctionSetting(model, asked)
 
 
 def place(name: Place) -> Positions:

@@ -8,8 +8,9 @@ from msgspec import Struct
 
 from agentsignals.lab import residual, separation
 from agentsignals.lab.experiments import Progress, effects
+from agentsignals.lab.experiments.chosen_setting import setting
 from agentsignals.lab.experiments.learning import calibrated, scene_states
-from agentsignals.lab.experiments.setting import Setting, SettingConfig, chosen_layers, place, setting
+from agentsignals.lab.experiments.setting import Setting, SettingConfig, chosen_layers, place
 from agentsignals.lab.residual.interface import Loading, ResidualModel, Suppress
 from agentsignals.lab.runs import Row, Run
 

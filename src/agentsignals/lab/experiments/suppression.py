@@ -5,7 +5,8 @@ from __future__ import annotations
 from msgspec import Struct
 
 from agentsignals.lab.experiments import Progress, effects
-from agentsignals.lab.experiments.setting import Place, SettingConfig, place, setting
+from agentsignals.lab.experiments.chosen_setting import setting
+from agentsignals.lab.experiments.setting import Place, SettingConfig, place
 from agentsignals.lab.residual.interface import ResidualModel, Suppress
 from agentsignals.lab.runs import Run
 

@@ -11,8 +11,9 @@ from msgspec import Struct
 from agentsignals.lab import directions
 from agentsignals.lab.directions import Array, DirectionSet, Recipe
 from agentsignals.lab.experiments import Progress
+from agentsignals.lab.experiments.chosen_setting import setting
 from agentsignals.lab.experiments.learning import by_recipe, calibrated, text_states
-from agentsignals.lab.experiments.setting import SettingConfig, chosen_layers, setting
+from agentsignals.lab.experiments.setting import SettingConfig, chosen_layers
 from agentsignals.lab.residual.interface import Calibration, Prompt, ResidualModel
 from agentsignals.lab.runs import Row, Run
 from agentsignals.lab.statistics import Difference, paired_difference
