@@ -9,7 +9,7 @@ import ast
 import re
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -36,7 +36,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("embedding", "sources"),
     ("formats", "views"),
     ("edits", "git", "prices", "registry", "shell", "stats", "words"),
-    ("errors", "mapped", "model", "redaction", "servers"),
+    ("errors", "mapped", "model", "redaction", "http_client"),
 )
 """From the roof down. A unit imports units of lower floors only, so neighbours never import each other."""
 
@@ -48,7 +48,7 @@ APART = {
 """Lower is not always fair to import: a store knows no trace format, a signal sees one session."""
 
 STANDS_APART = ("lab", "scanning")
-MAY_OPEN = ("cli", "replicate", "scanning", "ingest")
+MAY_OPEN = ("cli", "replicate.ground", "ingest.collection.weaknesses")
 """Verbs, claims about the lab's runs, `collect` which scans what it brought."""
 
 PLUG_INS = ("signals", "studies")
@@ -73,7 +73,7 @@ WEIGHT = {
     "huggingface_hub": {"sources.hub_datasets"},
     "tqdm": {"cli.output"},
     "yaml": {"replicate.claims"},
-    "vl_convert": {"report.charts"},
+    "vl_convert": {"report.chart_svg"},
     "sentence_transformers": {"embedding.sentence"},
     "sklearn": {"stats.grouping", "stats.density"},
     "umap": {"stats.density"},
@@ -119,6 +119,15 @@ SPEAKS_OF_AGENTS = {
 }
 """Modules (with all names, or one) that may have an agent's words, and why."""
 
+MOST_FIELDS_BY_POSITION = 5
+BY_POSITION = {
+    "redaction.issuers.Issuer": "a table of issuers, a line each, whose columns stand under each other",
+}
+"""Records of more fields that are made by position all the same, and why."""
+
+DIALECT = frozenset(("told", "found", "known", "said", "given", "one", "own"))
+"""Words that once named everything. A name says what a thing is: docs/glossary.md has the nouns."""
+
 MOST_LINES = 400
 MOST_LINES_OF_A_FUNCTION = 60
 
@@ -134,11 +143,16 @@ class Import(NamedTuple):
 @cache
 def trees() -> dict[str, ast.Module]:
     """Every module by its dotted name below agentsignals."""
-    found = {}
+    modules = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = path.relative_to(PACKAGE).with_suffix("").parts
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = ast.parse(path.read_text("utf-8"))
-    return found
+        modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = ast.parse(path.read_text("utf-8"))
+    return modules
+
+
+def planted(sources: Mapping[str, str]) -> dict[str, ast.Module]:
+    """Modules that are not there, to see a test fail."""
+    return {name: ast.parse(source) for name, source in sources.items()}
 
 
 def for_types_only(tree: ast.Module) -> set[ast.AST]:
@@ -151,11 +165,11 @@ def for_types_only(tree: ast.Module) -> set[ast.AST]:
 @cache
 def imports() -> tuple[Import, ...]:
     """Imports at run time, those inside functions included: a late import does not change who knows whom."""
-    return tuple(_imports())
+    return tuple(_imports(trees()))
 
 
-def _imports() -> Iterator[Import]:
-    for module, tree in trees().items():
+def _imports(modules: Mapping[str, ast.Module]) -> Iterator[Import]:
+    for module, tree in modules.items():
         skipped = for_types_only(tree)
         for node in ast.walk(tree):
             if node in skipped:
@@ -167,18 +181,18 @@ def _imports() -> Iterator[Import]:
                 source = node.module or ""
                 for alias in node.names:
                     inner = f"{source}.{alias.name}".removeprefix(f"{FACE}.")
-                    yield Import(module, f"{FACE}.{inner}" if inner in trees() else source, node.lineno)
+                    yield Import(module, f"{FACE}.{inner}" if inner in modules else source, node.lineno)
 
 
 def unit(module: str) -> str:
     return module.partition(".")[0] or FACE
 
 
-def inner_imports() -> Iterator[Import]:
+def inner_imports(modules: Mapping[str, ast.Module] | None = None) -> Iterator[Import]:
     """Imports of our own modules, as dotted names below agentsignals."""
-    for found in imports():
-        if found.imported == FACE or found.imported.startswith(f"{FACE}."):
-            yield found._replace(imported=found.imported.removeprefix(FACE).removeprefix("."))
+    for made in imports() if modules is None else _imports(modules):
+        if made.imported == FACE or made.imported.startswith(f"{FACE}."):
+            yield made._replace(imported=made.imported.removeprefix(FACE).removeprefix("."))
 
 
 def floor_of() -> dict[str, int]:
@@ -203,14 +217,278 @@ def test_imports_run_downward() -> None:
     assert uphill == []
 
 
+def test_no_two_files_import_each_other_around_a_circle() -> None:
+    """Inside a room, too, and inside functions: of files that need each other, one holds what belongs elsewhere."""
+    assert circles(trees()) == []
+
+
+@pytest.mark.parametrize(
+    ("sources", "expected"),
+    [
+        ({"a": "from agentsignals import b", "b": "from agentsignals import c", "c": ""}, []),
+        (
+            {"r.a": "from agentsignals.r import b", "r.b": "def f():\n    from agentsignals.r.a import A"},
+            ["r.a", "r.b"],
+        ),
+        ({"r": "from agentsignals.r.a import A", "r.a": "from agentsignals.r import B"}, ["r", "r.a"]),
+        (
+            {
+                "r.a": "from agentsignals.r import b",
+                "r.b": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from agentsignals.r import a",
+            },
+            [],
+        ),
+        (
+            {"a": "from agentsignals import b", "b": "from agentsignals import c", "c": "from agentsignals import a"},
+            ["a", "b", "c"],
+        ),
+    ],
+)
+def test_a_circle_is_seen(sources: dict[str, str], expected: list[str]) -> None:
+    assert circles(planted(sources)) == expected
+
+
+def circles(modules: Mapping[str, ast.Module]) -> list[str]:
+    """The modules that import themselves by way of others."""
+    needs: dict[str, set[str]] = {}
+    for made in inner_imports(modules):
+        needs.setdefault(made.importer, set()).add(made.imported)
+    return sorted(module for module in needs if module in _reached(needs, module))
+
+
+def _reached(needs: Mapping[str, set[str]], start: str) -> set[str]:
+    seen: set[str] = set()
+    waiting = list(needs[start])
+    while waiting:
+        module = waiting.pop()
+        if module not in seen:
+            seen.add(module)
+            waiting += needs.get(module, ())
+    return seen
+
+
+def test_no_two_public_modules_have_one_name() -> None:
+    """Public is a room, and what another room imports: its last name is enough to say which is meant."""
+    assert namesakes(trees()) == {}
+
+
+@pytest.mark.parametrize(
+    ("sources", "expected"),
+    [
+        ({"a.names": "", "b.names": "", "c": "from agentsignals.a.names import N"}, {}),
+        (
+            {"a.names": "", "b.names": "", "c": "from agentsignals.a.names import N\nfrom agentsignals.b import names"},
+            {"names": ["a.names", "b.names"]},
+        ),
+        ({"words": "", "a.words": "", "c": "from agentsignals.a import words"}, {"words": ["a.words", "words"]}),
+        (
+            {
+                "a.x.rows": "",
+                "a.y.rows": "",
+                "a": "from agentsignals.a.x import rows\nfrom agentsignals.a.y import rows",
+            },
+            {},
+        ),
+    ],
+)
+def test_a_namesake_is_seen(sources: dict[str, str], expected: dict[str, list[str]]) -> None:
+    assert namesakes(planted(sources)) == expected
+
+
+def namesakes(modules: Mapping[str, ast.Module]) -> dict[str, list[str]]:
+    """Names that several public modules have, with the modules."""
+    rooms = {module for module in modules if module and "." not in module}
+    needed = {made.imported for made in inner_imports(modules) if unit(made.importer) != unit(made.imported)}
+    by_name: dict[str, list[str]] = {}
+    for module in sorted(rooms | (needed & modules.keys()) - {""}):
+        by_name.setdefault(module.rpartition(".")[2], []).append(module)
+    return {name: several for name, several in by_name.items() if len(several) > 1}
+
+
+def test_long_records_are_made_by_keyword() -> None:
+    """A field put in the middle of a record that is made by position shifts values of one type silently."""
+    by_position = long_records_by_position(trees())
+    assert by_position - BY_POSITION.keys() == set()
+    assert BY_POSITION.keys() - by_position == set(), "this one is made by keyword now: take it off the list"
+
+
+SIX = "\n    a: int\n    b: int\n    c: int\n    d: int\n    e: int\n    f: int"
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        (f"class R(Struct, frozen=True):{SIX}", {"m.R"}),
+        (f"class R(Struct, kw_only=True):{SIX}", set()),
+        (f"class R(Struct):{SIX[: SIX.rindex(chr(10))]}", set()),
+        (f"class B(Struct):{SIX[: SIX.index('e')].rstrip()}\nclass R(B):\n    x: int\n    y: int", {"m.R"}),
+        (f"class R(NamedTuple):{SIX}\nR(1, 2, 3, 4, 5, 6)", {"m.R"}),
+        (f"class R(NamedTuple):{SIX}\nR(a=1, b=2, c=3, d=4, e=5, f=6)", set()),
+        (f"@dataclass(frozen=True)\nclass R:{SIX}", {"m.R"}),
+        (f"@dataclass(kw_only=True)\nclass R:{SIX}", set()),
+        (f"class R(Protocol):{SIX}", set()),
+    ],
+)
+def test_a_long_record_made_by_position_is_seen(source: str, expected: set[str]) -> None:
+    assert long_records_by_position(planted({"m": source})) == expected
+
+
+def test_a_long_record_is_seen_across_modules() -> None:
+    base = f"class B(Struct, kw_only=True):{SIX}\nclass T(NamedTuple):{SIX}"
+    heir = "from agentsignals.b import B, T as Row\nclass R(B):\n    x: int\nRow(1, 2, 3, 4, 5, 6)"
+    assert long_records_by_position(planted({"b": base, "m": heir})) == {"m.R", "b.T"}
+
+
+class Record(NamedTuple):
+    """A class whose fields are its constructor's parameters."""
+
+    kind: str
+    """`Struct`, `NamedTuple` or `dataclass`."""
+    n_fields: int
+    by_keyword: bool
+
+
+def long_records_by_position(modules: Mapping[str, ast.Module]) -> set[str]:
+    """Records of more than five fields that can be made by position; of tuples, which always can, those that are."""
+    classes = {
+        (module, node.name): node
+        for module, tree in modules.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+    }
+    in_scope = {module: _classes_in_scope(module, tree, classes) for module, tree in modules.items()}
+    records = {key: _record(key, classes, in_scope) for key in classes}
+    long = {key: r for key, r in records.items() if r is not None and r.n_fields > MOST_FIELDS_BY_POSITION}
+    by_position = {f"{m}.{name}" for (m, name), r in long.items() if r.kind != "NamedTuple" and not r.by_keyword}
+    tuples = {key for key, r in long.items() if r.kind == "NamedTuple"}
+    for module, tree in modules.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and node.args and isinstance(node.func, ast.Name):
+                key = in_scope[module].get(node.func.id)
+                by_position |= {".".join(key)} if key in tuples else set()
+    return by_position
+
+
+Key = tuple[str, str]
+"""Module and name of a class."""
+
+
+def _classes_in_scope(module: str, tree: ast.Module, classes: Mapping[Key, ast.ClassDef]) -> dict[str, Key]:
+    names = {key[1]: key for key in classes if key[0] == module}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            source = (node.module or "").removeprefix(FACE).removeprefix(".")
+            names |= {a.asname or a.name: (source, a.name) for a in node.names if (source, a.name) in classes}
+    return names
+
+
+def _record(key: Key, classes: Mapping[Key, ast.ClassDef], in_scope: Mapping[str, Mapping[str, Key]]) -> Record | None:
+    """A class as a record, with what its bases bring; None for a class that is none."""
+    node = classes[key]
+    bases = [ast.unparse(b).partition("[")[0].rpartition(".")[2] for b in node.bases]
+    made = next((ast.unparse(d) for d in node.decorator_list if "dataclass" in ast.unparse(d)), None)
+    above = [in_scope[key[0]][b] for b in bases if in_scope[key[0]].get(b, key) != key]
+    inherited = [r for k in above if (r := _record(k, classes, in_scope)) is not None]
+    kind = "dataclass" if made is not None else next((b for b in bases if b in ("Struct", "NamedTuple")), None)
+    kind = kind or next((r.kind for r in inherited), None)
+    if kind is None:
+        return None
+    fields = [
+        s for s in node.body if isinstance(s, ast.AnnAssign) and not ast.unparse(s.annotation).startswith("ClassVar")
+    ]
+    by_keyword = "kw_only=True" in (made or "") or any(
+        k.arg == "kw_only" and ast.unparse(k.value) == "True" for k in node.keywords
+    )
+    return Record(
+        kind=kind,
+        n_fields=len(fields) + sum(r.n_fields for r in inherited),
+        by_keyword=(by_keyword or not fields) and all(r.by_keyword or not r.n_fields for r in inherited),
+    )
+
+
+def test_no_name_is_of_the_private_dialect() -> None:
+    assert {module: names for module, tree in trees().items() if (names := dialect_in(tree))} == {}
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("found = 1", ["1: found"]),
+        ("def f(told, *given, **own): pass", ["1: told", "1: given", "1: own"]),
+        ("for one in rows: pass", ["1: one"]),
+        ("[one for one in rows]", ["1: one"]),
+        ("lambda said: said", ["1: said"]),
+        ("if (known := f()): pass", ["1: known"]),
+        ("class C:\n    said: str", ["2: said"]),
+        ("class Said: pass", ["1: Said"]),
+        ("def _told(): pass", ["1: _told"]),
+        ("self._known = {}", ["1: _known"]),
+        ("from m import f as given", ["1: given"]),
+        ("match x:\n    case [found, *own]: pass", ["2: found", "2: own"]),
+        ("try: pass\nexcept ValueError as told: pass", ["2: told"]),
+        ("well_known = one_off = own_id = 1", []),
+        ("x = row.found  # found", []),
+    ],
+)
+def test_a_name_of_the_private_dialect_is_seen(source: str, expected: list[str]) -> None:
+    assert dialect_in(ast.parse(source)) == expected
+
+
+def dialect_in(tree: ast.Module) -> list[str]:
+    """What a module assigns, takes, loops over or defines under such a name, with its line."""
+    named = [
+        (getattr(node, "lineno", 0), getattr(node, "col_offset", 0), name)
+        for node in ast.walk(tree)
+        for name in _assigned(node)
+        if name.strip("_").lower() in DIALECT
+    ]
+    return [f"{line}: {name}" for line, _, name in sorted(named)]
+
+
+def _assigned(node: ast.AST) -> list[str]:
+    match node:
+        case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()) | ast.arg(arg=name):
+            return [name]
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return [name]
+        case ast.alias(asname=str(name)) | ast.ExceptHandler(name=str(name)):
+            return [name]
+        case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
+            return [name]
+    return []
+
+
 def test_the_core_does_without_what_stands_apart() -> None:
     """The lab with its sandbox and the scanner keep to themselves: only their verbs and their claims import them."""
-    inside = [
-        f"{found.importer}:{found.line} imports {found.imported}"
-        for found in inner_imports()
-        if unit(found.imported) in STANDS_APART and unit(found.importer) not in {unit(found.imported), *MAY_OPEN}
+    assert core_reaching_apart(trees()) == []
+
+
+@pytest.mark.parametrize(
+    ("importer", "line", "expected"),
+    [
+        ("studies.cost", "from agentsignals.lab import runs", ["studies.cost:1 imports lab"]),
+        (
+            "ingest.plan",
+            "def f():\n    from agentsignals.scanning.scan import scan",
+            ["ingest.plan:2 imports scanning.scan"],
+        ),
+        ("ingest.collection", "import agentsignals.lab", ["ingest.collection:1 imports lab"]),
+        ("cli.lab", "from agentsignals.lab.runs import Run", []),
+        ("lab.report", "from agentsignals.lab.runs import Run", []),
+    ],
+)
+def test_a_core_that_reaches_apart_is_seen(importer: str, line: str, expected: list[str]) -> None:
+    assert core_reaching_apart(planted({importer: line})) == expected
+
+
+def core_reaching_apart(modules: Mapping[str, ast.Module]) -> list[str]:
+    return [
+        f"{made.importer}:{made.line} imports {made.imported}"
+        for made in inner_imports(modules)
+        if unit(made.imported) in STANDS_APART
+        and unit(made.importer) != unit(made.imported)
+        and not f"{made.importer}.".startswith(tuple(f"{place}." for place in MAY_OPEN))
     ]
-    assert inside == []
 
 
 def test_units_that_must_not_know_each_other_do_not() -> None:

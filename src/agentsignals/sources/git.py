@@ -37,7 +37,7 @@ class Repository(Struct, frozen=True, kw_only=True):
     trouble: Unreadable | None = None
 
 
-class _Found(Struct, frozen=True):
+class _CheckpointFile(Struct, frozen=True):
     """A file of a checkpoint: its content in one or more blobs."""
 
     ref: str
@@ -146,7 +146,7 @@ def _order(ref: tuple[str, str]) -> tuple[bool, str]:
     return ref[0].startswith("refs/remotes/"), ref[0]
 
 
-def _listed(repository: Repository, chosen: list[tuple[str, str]]) -> tuple[list[_Found], list[Unreadable]]:
+def _listed(repository: Repository, chosen: list[tuple[str, str]]) -> tuple[list[_CheckpointFile], list[Unreadable]]:
     """Every file that counts, chunks put together, and the folders that can't be read."""
     roots: list[tuple[str, Callable[[str], bool]]] = []
     for name, oid in chosen:
@@ -164,7 +164,7 @@ def _listed(repository: Repository, chosen: list[tuple[str, str]]) -> tuple[list
     files = []
     for n, whole in sorted(pieces):
         chunks = sorted(pieces[n, whole], key=lambda p: p[0].chunk)
-        files.append(_Found(chosen[n][0], chunks[0][0], tuple(oid for _, oid in chunks)))
+        files.append(_CheckpointFile(chosen[n][0], chunks[0][0], tuple(oid for _, oid in chunks)))
     return files, damaged
 
 
@@ -176,7 +176,7 @@ def _place(ref: str, path: str) -> Place | None:
     return next((g for g in guesses if g is not None), None)
 
 
-def _files(repository: Repository, files: list[_Found]) -> Iterator[RawFile | Unreadable]:
+def _files(repository: Repository, files: list[_CheckpointFile]) -> Iterator[RawFile | Unreadable]:
     sizes = objects.sizes(repository.git_dir, {oid for f in files for oid in f.oids})
     sessions = _sessions(repository, files, sizes)
     whole = [f.place for f in files if f.place.kind == "transcript" and all(oid in sizes for oid in f.oids)]
@@ -205,7 +205,9 @@ def _files(repository: Repository, files: list[_Found]) -> Iterator[RawFile | Un
         )
 
 
-def _sessions(repository: Repository, files: list[_Found], sizes: dict[str, int]) -> dict[tuple[str, str], str]:
+def _sessions(
+    repository: Repository, files: list[_CheckpointFile], sizes: dict[str, int]
+) -> dict[tuple[str, str], str]:
     """The session id of each numbered folder of a checkpoint, as the metadata beside the transcript names it."""
     metadata = [f for f in files if f.place.kind == "metadata" and f.oids[0] in sizes]
     contents = objects.contents(repository.git_dir, [f.oids[0] for f in metadata])

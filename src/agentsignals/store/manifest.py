@@ -92,7 +92,7 @@ class Manifest(Struct, kw_only=True):
     """Counts what was written, so that no name is used twice: a reader may still hold what had it."""
 
 
-class _Unclaimed(Struct, array_like=True):
+class _Unclaimed(Struct, array_like=True, kw_only=True):
     """Files of one folder of this machine that no format claims, of one reason: a folder of data holds many."""
 
     spec: str
@@ -104,7 +104,7 @@ class _Unclaimed(Struct, array_like=True):
     """Bytes and stamp by name."""
 
 
-class _Written(Manifest):
+class _Written(Manifest, kw_only=True):
     """The index as it is written: those files are not among `files`, where each would take a hundred bytes more."""
 
     unclaimed: list[_Unclaimed] = []
@@ -168,7 +168,9 @@ def _short(manifest: Manifest) -> _Written:
         place = (e.spec, folder, e.parser, next(iter(e.skipped)), e.shard)
         group = unclaimed.get(place)
         if group is None:
-            group = unclaimed[place] = _Unclaimed(*place, files={})
+            group = unclaimed[place] = _Unclaimed(
+                spec=e.spec, folder=folder, parser=e.parser, reason=next(iter(e.skipped)), shard=e.shard, files={}
+            )
         group.files[name] = (e.bytes, e.stamp)
     rest = {name: getattr(manifest, name) for name in Manifest.__struct_fields__ if name != "files"}
     return _Written(**rest, files=claimed, unclaimed=list(unclaimed.values()))

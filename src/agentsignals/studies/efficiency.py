@@ -41,19 +41,41 @@ def _of(human: float, together: float, vibe: float) -> dict[str, float]:
 
 
 MEASURES = (
-    Measure("usd", "Cost", "USD", "usd", medians=_of(0.07, 0.05, 0.13), means=_of(1.1, 0.574, 0.916)),
-    Measure("tokens", "Tokens", "tokens", "tokens", medians={"vibe_coding": 204_000}, means=_of(1.4e6, 0.74e6, 1.2e6)),
-    Measure("characters", "Characters of prompts", "characters", "number", means=_of(22_364, 9_903, 14_810)),
     Measure(
-        "seconds",
-        "Time without idling",
-        "minutes",
-        "number",
+        key="usd", title="Cost", unit="USD", kind="usd", medians=_of(0.07, 0.05, 0.13), means=_of(1.1, 0.574, 0.916)
+    ),
+    Measure(
+        key="tokens",
+        title="Tokens",
+        unit="tokens",
+        kind="tokens",
+        medians={"vibe_coding": 204_000},
+        means=_of(1.4e6, 0.74e6, 1.2e6),
+    ),
+    Measure(
+        key="characters",
+        title="Characters of prompts",
+        unit="characters",
+        kind="number",
+        means=_of(22_364, 9_903, 14_810),
+    ),
+    Measure(
+        key="seconds",
+        title="Time without idling",
+        unit="minutes",
+        kind="number",
         medians=_of(8.6, 4.8, 12.6),
         means=_of(82.9, 51.3, 80.5),
         divisor=60,
     ),
-    Measure("agent_seconds", "Time of the agent", "minutes", "number", means=_of(74.0, 47.7, 71.2), divisor=60),
+    Measure(
+        key="agent_seconds",
+        title="Time of the agent",
+        unit="minutes",
+        kind="number",
+        means=_of(74.0, 47.7, 71.2),
+        divisor=60,
+    ),
 )
 _OF: dict[Road, str] = {
     "replayed": "sessions alone in their commits",

@@ -10,7 +10,7 @@ from agentsignals.formats.records import UNREADABLE
 from agentsignals.model import Artifact
 
 
-class Part(Struct, gc=False):
+class Part(Struct, gc=False, kw_only=True):
     """A part of a content: text, or something attached (never decoded: it may be a whole image)."""
 
     text: str | None = None
@@ -140,10 +140,10 @@ def parts_of(content: Content) -> list[Part]:
     if content is None:
         return []
     if isinstance(content, str):
-        return [Part(content)]
+        return [Part(text=content)]
     if isinstance(content, Part):
         return [content]
-    return [Part(p) if isinstance(p, str) else p for p in content]
+    return [Part(text=p) if isinstance(p, str) else p for p in content]
 
 
 def text_of(content: Content) -> str:

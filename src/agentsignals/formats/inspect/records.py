@@ -252,7 +252,7 @@ class Attachments:
     """Long texts that events only name."""
 
     def __init__(self, contents: dict[str, str]) -> None:
-        self._known = contents
+        self._contents = contents
         self._left = MAX_ATTACHED_CHARS
 
     def text(self, text: str) -> str:
@@ -270,7 +270,7 @@ class Attachments:
             return text
 
     def _named(self, match: re.Match[str]) -> str:
-        content = self._known.get(match.group(1), match.group())
+        content = self._contents.get(match.group(1), match.group())
         self._left -= len(content)
         return content if self._left >= 0 else match.group()
 

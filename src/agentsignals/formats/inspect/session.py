@@ -23,7 +23,7 @@ from agentsignals.model.times import logged_iso
 
 _DEEPEST = 8
 """Events of a tool within events of a tool, as old logs nest them."""
-_TOLD: dict[str, EventKind] = {
+_EVENT_KINDS: dict[str, EventKind] = {
     "compaction": "compaction", "interrupt": "interrupt", "info": "meta", "input": "meta", "error": "harness",
     "sample_limit": "harness",
 }  # fmt: skip
@@ -32,7 +32,7 @@ _QUIET = frozenset((
     "anchor", "checkpoint", "review", "sentinel",
 ))  # fmt: skip
 """Kinds of events that are counted and leave none here: what they say is said elsewhere, or to the harness only."""
-_UNDERSTOOD = _QUIET | _TOLD.keys() | {"span_begin", "step", "model", "tool", "sandbox"}
+_UNDERSTOOD = _QUIET | _EVENT_KINDS.keys() | {"span_begin", "step", "model", "tool", "sandbox"}
 _PARTS = frozenset(("text", "reasoning", "image", "audio", "video", "data", "document", "tool_use"))
 """The kinds of content that there are; only of the first two the words are read."""
 _ERRORS = {"timeout": "timeout", "permission": "permission", "file_not_found": "not_found"}
@@ -112,8 +112,8 @@ class Reader:
             self._tool(event, place, at, depth)
         elif kind == "sandbox":
             self._sandbox(event, at)
-        elif kind in _TOLD:
-            self._tell(event, _TOLD[kind], place, at)
+        elif kind in _EVENT_KINDS:
+            self._tell(event, _EVENT_KINDS[kind], place, at)
         return kind in _UNDERSTOOD
 
     def _begin(self, event: Event, outer: Place) -> None:
