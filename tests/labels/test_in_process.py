@@ -18,8 +18,8 @@ from msgspec import Meta, Struct
 
 from agentsignals.errors import LabelError, UsageError
 from agentsignals.labels.answers import Outcome
-from agentsignals.labels.attempt import Attempt
 from agentsignals.labels.in_process import Generation, through
+from agentsignals.labels.inquiry import Inquiry
 from agentsignals.labels.labellers import Labeller, labeller
 from agentsignals.labels.labellers.vllm import STRUCTURED
 from agentsignals.labels.question import Asker, Question
@@ -53,13 +53,13 @@ def test_what_was_no_answer_is_tried_again_in_the_next_batch() -> None:
     batches: list[list[tuple[int, float]]] = []
     found: dict[str, Outcome] = {}
 
-    def generate(batch: Sequence[Attempt]) -> list[Generation]:
+    def generate(batch: Sequence[Inquiry]) -> list[Generation]:
         batches.append([(a.limit, round(a.temperature, 1)) for a in batch])
         said = []
-        for attempt in batch:
-            if "message 1" in attempt.question.shown and attempt.limit < 1600:
+        for inquiry in batch:
+            if "message 1" in inquiry.question.shown and inquiry.limit < 1600:
                 said.append(Generation('{"label": "NEU', "length", 5, 7))
-            elif "message 2" in attempt.question.shown:
+            elif "message 2" in inquiry.question.shown:
                 said.append(Generation("never json", "stop", 5, 7))
             else:
                 said.append(Generation(label("NEUTRAL"), "stop", 5, 7))

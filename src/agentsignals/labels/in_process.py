@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from agentsignals.labels.attempt import Attempt
+from agentsignals.labels.inquiry import Inquiry
 from agentsignals.labels.labellers import Done
 from agentsignals.labels.question import Question
 
 
 class Generation(NamedTuple):
-    """What a model made of an attempt."""
+    """What a model made of an inquiry."""
 
     text: str
     finish_reason: str | None
@@ -29,32 +29,32 @@ class Refused(NamedTuple):
 
 TOO_LONG = "too_long"
 """The reason where a question alone fills the model's window: no answer to a cut one would be of what was asked."""
-Generate = Callable[[Sequence[Attempt]], Sequence[Generation | Refused]]
+Generate = Callable[[Sequence[Inquiry]], Sequence[Generation | Refused]]
 
 
 def through(questions: Iterable[Question], size: int, generate: Generate, done: Done) -> None:
     """Asks all questions in batches of `size`; each is settled, or tried again with the rest of its batch."""
     waiting = iter(questions)
-    while batch := [Attempt.at(question) for question in islice(waiting, size)]:
+    while batch := [Inquiry.at(question) for question in islice(waiting, size)]:
         while batch:
             again = []
-            for attempt, result in zip(batch, generate(batch), strict=True):
+            for inquiry, result in zip(batch, generate(batch), strict=True):
                 if isinstance(result, Refused):
-                    done(attempt.question, attempt.failed(result.reason, result.detail))
+                    done(inquiry.question, inquiry.failed(result.reason, result.detail))
                     continue
-                attempt.calls += 1
-                attempt.spent(result.input_tokens, result.output_tokens)
-                outcome = attempt.took(result.text, result.finish_reason)
+                inquiry.calls += 1
+                inquiry.spent(result.input_tokens, result.output_tokens)
+                outcome = inquiry.took(result.text, result.finish_reason)
                 if outcome is None:
-                    again.append(attempt)
+                    again.append(inquiry)
                 else:
-                    done(attempt.question, outcome)
+                    done(inquiry.question, outcome)
             batch = again
 
 
-def messages(attempt: Attempt) -> list[dict[str, str]]:
+def messages(inquiry: Inquiry) -> list[dict[str, str]]:
     """The conversation that asks it."""
     return [
-        {"role": "system", "content": attempt.question.instructions},
-        {"role": "user", "content": attempt.question.shown},
+        {"role": "system", "content": inquiry.question.instructions},
+        {"role": "user", "content": inquiry.question.shown},
     ]

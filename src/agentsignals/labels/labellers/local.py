@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import Any
 
 from agentsignals.errors import LabelError
-from agentsignals.labels.attempt import Attempt
 from agentsignals.labels.in_process import TOO_LONG, Generation, Refused, messages, through
+from agentsignals.labels.inquiry import Inquiry
 from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS, Done, Kind
 from agentsignals.labels.question import Question
 from agentsignals.labels.task import Task, Verdict
@@ -48,8 +48,8 @@ class LocalModel:
     def ask(self, questions: Iterable[Question], done: Done) -> None:
         through(questions, 1, self._generate, done)
 
-    def _generate(self, batch: Sequence[Attempt]) -> list[Generation | Refused]:
-        return [self._loaded.generated(attempt) for attempt in batch]
+    def _generate(self, batch: Sequence[Inquiry]) -> list[Generation | Refused]:
+        return [self._loaded.generated(inquiry) for inquiry in batch]
 
 
 class _Loaded:
@@ -78,26 +78,26 @@ class _Loaded:
         positions = getattr(self._model.config, "max_position_embeddings", None)
         self.window: int | None = positions if isinstance(positions, int) else None
 
-    def generated(self, attempt: Attempt) -> Generation | Refused:
+    def generated(self, inquiry: Inquiry) -> Generation | Refused:
         """One answer. It ends where the grammar does, or the tokens, or the model's window."""
-        ids = self._prompt(attempt)
+        ids = self._prompt(inquiry)
         asked = int(ids.shape[1])
         # Beyond its positions a model raises on one machine and talks nonsense on another.
-        room = attempt.limit if self.window is None else min(attempt.limit, self.window - asked)
+        room = inquiry.limit if self.window is None else min(inquiry.limit, self.window - asked)
         if room <= 0:
             return Refused(TOO_LONG, f"{asked:,} tokens, and the model reads {self.window:,}")
         grammar = self._guidance.LLMatcher.grammar_from_json_schema(
-            json.dumps(attempt.question.schema), defaults={"whitespace_flexible": False}
+            json.dumps(inquiry.question.schema), defaults={"whitespace_flexible": False}
         )
         matcher = self._guidance.LLMatcher(self._view, grammar)
-        warm = attempt.temperature > 0
+        warm = inquiry.temperature > 0
         with self._torch.inference_mode():
             made = self._model.generate(
                 ids,
                 attention_mask=self._torch.ones_like(ids),
                 max_new_tokens=room,
                 do_sample=warm,
-                temperature=attempt.temperature if warm else None,
+                temperature=inquiry.temperature if warm else None,
                 pad_token_id=self._view.eos_token,
                 eos_token_id=self._view.eos_token,
                 logits_processor=self._transformers.LogitsProcessorList([self._masks(matcher)]),
@@ -107,11 +107,11 @@ class _Loaded:
         text = self._tokenizer.decode(new, skip_special_tokens=True)
         return Generation(text, "stop" if ended else "length", asked, len(new))
 
-    def _prompt(self, attempt: Attempt) -> Any:
+    def _prompt(self, inquiry: Inquiry) -> Any:
         if self._tokenizer.chat_template is not None:
-            text = self._tokenizer.apply_chat_template(messages(attempt), tokenize=False, add_generation_prompt=True)
+            text = self._tokenizer.apply_chat_template(messages(inquiry), tokenize=False, add_generation_prompt=True)
         else:
-            text = f"{attempt.question.instructions}\n\n{attempt.question.shown}\n\nAnswer: "
+            text = f"{inquiry.question.instructions}\n\n{inquiry.question.shown}\n\nAnswer: "
         return self._tokenizer(text, return_tensors="pt", add_special_tokens=False).input_ids
 
     def _masks(self, matcher: Any) -> Any:

@@ -2,7 +2,7 @@
 Ollama, hosted ones. The standard library is all it takes.
 
 A server that is busy, failing or gone is tried again, with growing, jittered waits; a 429 halts everybody for as long
-as it asks. What becomes of answers that are none is `attempt`'s to say.
+as it asks. What becomes of answers that are none is `inquiry`'s to say.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from msgspec import Struct, field
 from agentsignals.errors import LabelError, UsageError
 from agentsignals.http_client import Busy, Refused, exchanged, is_local, opener
 from agentsignals.labels.answers import Outcome
-from agentsignals.labels.attempt import Attempt
+from agentsignals.labels.inquiry import Inquiry
 from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS, Done, Kind
 from agentsignals.labels.question import Question
 from agentsignals.labels.rate_limit import Pace
@@ -150,32 +150,32 @@ class ChatServer:
 
     def _answer(self, question: Question) -> Outcome | None:
         """What comes of a question; None when the run ends before."""
-        attempt = Attempt.at(question)
+        inquiry = Inquiry.at(question)
         while True:
-            body = self._body(attempt)
+            body = self._body(inquiry)
             if self._guard and (kind := self._guard.kind(body.decode())):
-                return attempt.failed("held_back", f"it would have sent a {kind}")
+                return inquiry.failed("held_back", f"it would have sent a {kind}")
             try:
-                choice = self._tried(body, attempt)
+                choice = self._tried(body, inquiry)
             except Busy as problem:
-                return attempt.failed("no_answer", f"{TRIES} tries: {problem}")
+                return inquiry.failed("no_answer", f"{TRIES} tries: {problem}")
             except _Refused as problem:
-                return attempt.failed("refused", str(problem))
+                return inquiry.failed("refused", str(problem))
             if choice is None:
                 return None
-            outcome = attempt.took(choice.message.content or "", choice.finish_reason, choice.message.refusal)
-            if attempt.wrong:
-                self._count(attempt.wrong)
+            outcome = inquiry.took(choice.message.content or "", choice.finish_reason, choice.message.refusal)
+            if inquiry.wrong:
+                self._count(inquiry.wrong)
             if outcome is not None:
                 return outcome
 
-    def _tried(self, body: bytes, attempt: Attempt) -> _Choice | None:
+    def _tried(self, body: bytes, inquiry: Inquiry) -> _Choice | None:
         """The answer of one call, tried until it comes. None when the run ends before."""
         for tried in range(1, TRIES + 1):
             if not self._pace.wait():
                 return None
             try:
-                return self._once(body, attempt)
+                return self._once(body, inquiry)
             except Busy as problem:
                 self._count("retries")
                 if tried == TRIES:
@@ -187,14 +187,14 @@ class ChatServer:
                     self._wait(min(problem.wait_s or grown, LONGEST_WAIT_S))
         raise AssertionError("the last try returns or raises")
 
-    def _once(self, body: bytes, attempt: Attempt) -> _Choice:
-        attempt.calls += 1
+    def _once(self, body: bytes, inquiry: Inquiry) -> _Choice:
+        inquiry.calls += 1
         try:
             completion = msgspec.json.decode(self._sent("/chat/completions", body), type=_Completion)
         except (msgspec.DecodeError, UnicodeDecodeError) as problem:
             raise Busy(f"an answer that is no completion ({str(problem)[:100]})") from problem
         if completion.usage is not None:
-            attempt.spent(completion.usage.prompt_tokens, completion.usage.completion_tokens)
+            inquiry.spent(completion.usage.prompt_tokens, completion.usage.completion_tokens)
         if not completion.choices:
             raise Busy("a completion without a choice")
         return completion.choices[0]
@@ -216,8 +216,8 @@ class ChatServer:
                 ) from problem
             raise _Refused(str(problem)) from problem
 
-    def _body(self, attempt: Attempt) -> bytes:
-        question = attempt.question
+    def _body(self, inquiry: Inquiry) -> bytes:
+        question = inquiry.question
         asked: dict[str, Any] = {
             "model": self.model,
             "messages": [
@@ -231,10 +231,10 @@ class ChatServer:
         }
         if self._openai:
             asked["max_completion_tokens"] = (
-                attempt.limit
+                inquiry.limit
             )  # its newer models take neither the older name nor a temperature
         else:
-            asked |= {"max_tokens": attempt.limit, "temperature": attempt.temperature}
+            asked |= {"max_tokens": inquiry.limit, "temperature": inquiry.temperature}
         return msgspec.json.encode(asked)
 
     def _told_window(self) -> int | None:

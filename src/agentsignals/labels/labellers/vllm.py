@@ -12,8 +12,8 @@ from functools import cached_property
 from typing import Any
 
 from agentsignals.errors import LabelError
-from agentsignals.labels.attempt import Attempt
 from agentsignals.labels.in_process import TOO_LONG, Generation, Refused, messages, through
+from agentsignals.labels.inquiry import Inquiry
 from agentsignals.labels.labellers import Done, Kind
 from agentsignals.labels.question import Question
 from agentsignals.labels.task import Task, Verdict
@@ -73,7 +73,7 @@ class VllmBatch:
     def ask(self, questions: Iterable[Question], done: Done) -> None:
         through(questions, BATCH, self._generate, done)
 
-    def _generate(self, batch: Sequence[Attempt]) -> list[Generation | Refused]:
+    def _generate(self, batch: Sequence[Inquiry]) -> list[Generation | Refused]:
         """One bad question makes vLLM refuse its whole batch: halves are asked until it stands alone."""
         try:
             return self._asked(batch)
@@ -84,17 +84,17 @@ class VllmBatch:
         middle = len(batch) // 2
         return self._generate(batch[:middle]) + self._generate(batch[middle:])
 
-    def _asked(self, batch: Sequence[Attempt]) -> list[Generation | Refused]:
+    def _asked(self, batch: Sequence[Inquiry]) -> list[Generation | Refused]:
         sampling = self._vllm.sampling_params
         settings = [
             self._vllm.SamplingParams(
-                temperature=attempt.temperature,
-                max_tokens=attempt.limit,
-                structured_outputs=sampling.StructuredOutputsParams(json=attempt.question.schema),
+                temperature=inquiry.temperature,
+                max_tokens=inquiry.limit,
+                structured_outputs=sampling.StructuredOutputsParams(json=inquiry.question.schema),
             )
-            for attempt in batch
+            for inquiry in batch
         ]
-        answers = self._llm.chat([messages(attempt) for attempt in batch], settings, use_tqdm=False)
+        answers = self._llm.chat([messages(inquiry) for inquiry in batch], settings, use_tqdm=False)
         return [
             Generation(
                 answer.outputs[0].text,

@@ -21,7 +21,7 @@ WARMER = 0.4
 _DETAIL_CHARS = 300
 
 
-class Attempt(Struct, kw_only=True):
+class Inquiry(Struct, kw_only=True):
     """A question, and what it has used so far."""
 
     question: Question
@@ -35,7 +35,7 @@ class Attempt(Struct, kw_only=True):
     calls: int = 0
 
     @classmethod
-    def at(cls, question: Question) -> Attempt:
+    def at(cls, question: Question) -> Inquiry:
         return cls(question=question, limit=question.tokens)
 
     @property
