@@ -19,6 +19,7 @@ from agentsignals.cli import main
 from agentsignals.edits.changed_lines import changed_lines
 from agentsignals.formats.tools import PLAN, Tool
 from agentsignals.model import Artifact, Session
+from agentsignals.registry import Place
 from agentsignals.sources import local
 from agentsignals.store import Store
 
@@ -78,10 +79,11 @@ CALLS = [
 
 @pytest.fixture
 def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A format in a package of its own, switched on by the one line it takes; its home holds a session."""
+    """A format in a package of its own, found as the others are; its home holds a session."""
     (tmp_path / "toy_agent.py").write_text(TOY, encoding="utf-8")
     monkeypatch.setattr(formats, "__path__", [*formats.__path__, str(tmp_path)])
-    monkeypatch.setattr(formats, "_MODULES", (*formats._MODULES, "toy_agent"))
+    place = Place("toy-agent", "agentsignals.formats.toy_agent:FORMAT")
+    monkeypatch.setattr(formats.FORMATS, "places", {**formats.FORMATS.places, "toy-agent": place})
     monkeypatch.setenv("HOME", str(tmp_path))
     logs = tmp_path / ".toy" / "logs"
     logs.mkdir(parents=True)
