@@ -36,7 +36,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("embedding", "sources"),
     ("formats", "views"),
     ("edits", "git", "prices", "registry", "shell", "stats", "words"),
-    ("errors", "mapped", "model", "redaction", "http_client"),
+    ("errors", "http_client", "mapped", "model", "redaction"),
 )
 """From the roof down. A unit imports units of lower floors only, so neighbours never import each other."""
 
