@@ -32,6 +32,7 @@ from agentsignals.model.times import logged_ms
 from agentsignals.redaction import redacted
 from agentsignals.report.phrases import n_of
 from agentsignals.shell.tokens import simples
+from agentsignals.stats.corpus_metrics import spread
 from agentsignals.stats.paired import paired, sign_flip
 from agentsignals.store import Store, repositories, tables
 from agentsignals.store.query import connect
@@ -332,3 +333,8 @@ def test_a_query_may_take_half_of_the_memory(tmp_path: Path) -> None:
 def test_an_axis_is_written_as_its_kind_is(kind: Kind, written: str) -> None:
     rows = [{"name": "a", "value": 0.5, "low": 0.4, "high": 0.6, "tip": ""}]
     assert f'"format": "{written}"' in json.dumps(dots(rows, "x", kind))
+
+
+def test_how_much_values_differ_as_a_share_of_their_median() -> None:
+    """Deviations from the median 4 are 2, 1, 0, 2, 6: their median is 2."""
+    assert spread([2, 3, 4, 6, 10]) == (pytest.approx(math.sqrt(8) / 5), pytest.approx(1.4826 * 2 / 4, rel=1e-4))
