@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agentsignals.edits.hunks import Hunk
-from agentsignals.signals.user.regions import trend
+from agentsignals.signals.user.regions import LOOKED_BACK_CALLS, trend
 from tests.build import Part, call, say, user, view
 from tests.signals.ask import absent, detail, evidence, lines, value
 
@@ -111,6 +111,16 @@ def test_bringing_back_what_was_removed_is_oscillation() -> None:
     onward = edit(hunk(10, 2, 2), old="total = mean(x)\nreturn total * 2", new="total = median(x)\nreturn total * 3")
     assert value(view(user("go"), there, back), TREND) == ["oscillating"]
     assert value(view(user("go"), there, onward), TREND) == ["converging"]
+
+
+@pytest.mark.parametrize(
+    ("between", "label"), [(LOOKED_BACK_CALLS - 2, "oscillating"), (LOOKED_BACK_CALLS, "expanding")]
+)
+def test_what_was_removed_hundreds_of_edits_ago_is_not_brought_back(between: int, label: str) -> None:
+    there = edit(hunk(10, 1, 1), old="total = sum(x)", new="total = 0000")
+    others = [edit(hunk(10, 1, 1), old=f"total = {n:04}", new=f"total = {n + 1:04}") for n in range(between)]
+    back = edit(hunk(10, 3, 1), old=f"total = {between:04}", new="total = sum(x)\n\n\n")
+    assert value(view(user("go"), there, *others, back), TREND) == [label]
 
 
 def test_readding_without_taking_away_what_came_since_is_no_oscillation() -> None:
