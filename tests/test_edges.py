@@ -11,20 +11,20 @@ from typing import Any
 
 import duckdb
 import pytest
-from agentsignals.labels.rules import Rules
 
 from agentsignals.analysis.baseline import decode
 from agentsignals.analysis.charts import dots
 from agentsignals.analysis.rolling import rolling
 from agentsignals.analysis.study import Kind
 from agentsignals.errors import BaselineError, SourceError
-from agentsignals.export import by_name
+from agentsignals.export import WRITERS, Writer
 from agentsignals.formats import Input
 from agentsignals.formats import by_name as by_format
 from agentsignals.formats.atif import FORMAT as ATIF
 from agentsignals.formats.figures import amount, count
 from agentsignals.formats.outcome import exit_code
 from agentsignals.ingest.collection.addresses import candidates
+from agentsignals.labels.labellers.rules import Rules
 from agentsignals.labels.tasks import task
 from agentsignals.labels.transcript import tokens
 from agentsignals.model import Artifact
@@ -109,7 +109,7 @@ def test_the_last_moment_that_is_a_time_is_the_end_of_2099() -> None:
 def test_an_explanation_of_a_score_is_kept_to_600_characters() -> None:
     text = "e" * 600
     (part,) = read_log(archive(sample(scores={"match": {"value": "C", "explanation": f"{text}x"}}))).attempts
-    assert [said.text for said in part.said if "scored" in said.text] == [f"match scored 'C': {text}"]
+    assert [said.text for said in part.statements if "scored" in said.text] == [f"match scored 'C': {text}"]
 
 
 @pytest.mark.parametrize(("number", "is_read"), [(-(10**18), True), (-(10**19 - 1), True), (-(10**20 - 1), False)])
@@ -193,7 +193,9 @@ def test_clones_are_looked_for_so_deep(deep: int, found: bool, tmp_path: Path) -
 
 
 def test_an_export_says_which_version_of_the_agent_it_was() -> None:
-    (line,) = by_name("opentraces").text(session(user("go"), agent_version="2.0.1")).splitlines()
+    writer = WRITERS.get("opentraces")
+    assert isinstance(writer, Writer)
+    (line,) = writer.text(session(user("go"), agent_version="2.0.1")).splitlines()
     assert json.loads(line)["agent"]["version"] == "2.0.1"
 
 
@@ -280,7 +282,7 @@ def test_what_was_raised_is_on_its_line_also_of_a_long_log(before: int) -> None:
     path = "/j/t/exception.txt"
     artifact = Artifact(artifact_id="a", source="t", path=path, format="harbor-log", sha256="", bytes=len(data))
     (part,) = by_format("harbor-log").read([Input(data, artifact)]).attempts
-    assert (part.exception, [s.line for s in part.said]) == ("ValueError", [before + 1])
+    assert (part.exception, [s.line for s in part.statements]) == ("ValueError", [before + 1])
 
 
 @pytest.mark.parametrize(

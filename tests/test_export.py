@@ -30,7 +30,7 @@ ATIF = jsonschema.Draft202012Validator(
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
 READ_BACK = sorted(name for name, w in WRITERS.all().items() if isinstance(w, Writer) and w.reads_back)
 """A writer need not be one whose files a format reads."""
-PRODUCT = [s for s in samples() if formats()[s.parent.name].agent]
+PRODUCT = [s for s in samples() if (profile := formats()[s.parent.name].profile) and profile.agent]
 
 
 def named(session: Session) -> Session:

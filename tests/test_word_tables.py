@@ -17,13 +17,13 @@ from tests.analysis.stores import store_of
 from tests.build import call, session, user
 
 TOOLS = {
-    ("atif", "_TOOLS"): {
+    "atif": {
         "shell": "keystrokes bash_command execute_bash run_shell_command terminal execute_ipython_cell",
         "plan": "task_tracker todo",
         "web": "browser fetch browser_use",
         "other": "think finish submit mark_task_complete task_complete",
     },
-    ("claude_code", "_TOOLS"): {
+    "claude_code": {
         "read": "Read NotebookRead",
         "search": "Grep Glob LS LSP",
         "edit": "Edit MultiEdit Write NotebookEdit",
@@ -37,7 +37,7 @@ TOOLS = {
         "other": "ToolSearch StructuredOutput ScheduleWakeup RemoteTrigger PushNotification EnterWorktree "
         "ExitWorktree CronCreate CronDelete CronList Config Sleep",
     },
-    ("codex", "_TOOLS"): {
+    "codex": {
         "shell": "shell container.exec local_shell shell_command exec_command write_stdin",
         "read": "read_file list_dir view_image read_mcp_resource",
         "search": "grep_files tool_search list_mcp_resources list_mcp_resource_templates",
@@ -49,7 +49,7 @@ TOOLS = {
         "ask": "request_user_input",
         "other": "image_generation js_repl exec request_permissions tool_suggest",
     },
-    ("copilot_cli", "_TOOLS"): {
+    "copilot_cli": {
         "shell": "bash powershell local_shell write_bash write_powershell",
         "read": "view show_file read_bash read_powershell list_bash list_powershell",
         "search": "grep rg glob lsp search_code_subagent tool_search",
@@ -60,7 +60,7 @@ TOOLS = {
         "ask": "ask_user elicitation",
         "other": "sql store_memory fetch_copilot_cli_documentation manage_schedule",
     },
-    ("gemini_cli", "TOOLS"): {
+    "gemini_cli": {
         "read": "read_file read_many_files get_internal_docs",
         "search": "glob grep_search search_file_content list_directory codebase_investigator",
         "edit": "replace edit write_file",
@@ -71,7 +71,7 @@ TOOLS = {
         "ask": "ask_user",
         "other": "save_memory",
     },
-    ("hermes", "TOOLS"): {
+    "hermes": {
         "shell": "terminal process execute_code",
         "read": "read_file",
         "search": "search_files session_search",
@@ -82,7 +82,7 @@ TOOLS = {
         "ask": "clarify",
         "other": "memory vision_analyze image_generate send_message cronjob",
     },
-    ("inspect", "_TOOLS"): {
+    "inspect": {
         "shell": "bash bash_session shell exec_command python code_execution ipython",
         "edit": "text_editor str_replace_editor str_replace_based_edit_tool write_file edit_file "
         "apply_patch create_file",
@@ -94,7 +94,7 @@ TOOLS = {
         "ask": "ask_user",
         "other": "submit think computer memory",
     },
-    ("kiro", "TOOLS"): {
+    "kiro": {
         "read": "fs_read read",
         "edit": "fs_write write",
         "search": "grep glob code knowledge",
@@ -104,7 +104,7 @@ TOOLS = {
         "web": "web_search web_fetch",
         "other": "use_aws aws thinking introspect report_issue gh_issue",
     },
-    ("opencode", "TOOLS"): {
+    "opencode": {
         "read": "read",
         "search": "glob grep list lsp",
         "edit": "edit write multiedit patch apply_patch",
@@ -114,7 +114,7 @@ TOOLS = {
         "web": "webfetch websearch codesearch",
         "ask": "question",
     },
-    ("pi", "_TOOLS"): {
+    "pi": {
         "read": "read",
         "search": "grep find ls",
         "edit": "edit write",
@@ -125,7 +125,7 @@ TOOLS = {
         "plan": "todo plannotator_submit_plan exit_plan_mode",
         "mcp": "mcp",
     },
-    ("swe_agent", "TOOLS"): {
+    "swe_agent": {
         "shell": "bash",
         "edit": "str_replace_editor create edit insert",
         "read": "open goto scroll_up scroll_down filemap view_image decompile disassemble",
@@ -134,7 +134,7 @@ TOOLS = {
         "connect_stop debug_start debug_stop debug_exec debug_step debug_continue "
         "debug_add_breakpoint",
     },
-    ("swival", "TOOLS"): {
+    "swival": {
         "read": "read_file read_multiple_files view_image outline",
         "search": "list_files grep",
         "edit": "write_file edit_file delete_file",
@@ -147,11 +147,11 @@ TOOLS = {
 }
 
 
-@pytest.mark.parametrize(("agent", "table"), TOOLS, ids=lambda x: x)
-def test_every_tool_of_an_agent_has_its_class(agent: str, table: str) -> None:
-    held = getattr(importlib.import_module(f"agentsignals.formats.{agent}.tools"), table)
-    wanted = {name: class_ for class_, names in TOOLS[agent, table].items() for name in names.split()}
-    assert {name: tool.class_ for name, tool in held.items()} == wanted
+@pytest.mark.parametrize("agent", TOOLS)
+def test_every_tool_of_an_agent_has_its_class(agent: str) -> None:
+    profile = importlib.import_module(f"agentsignals.formats.{agent}.profile").PROFILE
+    wanted = {name: class_ for class_, names in TOOLS[agent].items() for name in names.split()}
+    assert {name: tool.class_ for name, tool in profile.tools.items()} == wanted
 
 
 def test_commands_of_the_program_are_no_prompts() -> None:

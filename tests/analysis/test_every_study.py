@@ -12,7 +12,7 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from agentsignals.analysis import STUDIES, study
+from agentsignals.analysis import studies
 from agentsignals.analysis.figures import MISSING
 from agentsignals.analysis.grouped import (
     MOST_BEHIND,
@@ -58,7 +58,7 @@ def stores(demo_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[
 
 @cache
 def outcomes(folder: Path) -> dict[str, Outcome]:
-    declared = [study(name) for name in STUDIES]
+    declared = [*studies().values()]
     reader = Reader(Store(folder), declared)
     return {one.name: one.run(reader.inputs(one)) for one in declared}
 
