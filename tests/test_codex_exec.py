@@ -100,8 +100,8 @@ def test_a_model_call_ends_where_results_do() -> None:
     ("facts", "status", "error"),
     [
         ({}, "ok", None),
-        ({"exit_code": 2, "status": "failed"}, "error", "exit_nonzero"),
-        ({"exit_code": 1, "status": "completed"}, "error", "exit_nonzero"),
+        ({"exit_code": 2, "status": "failed"}, "error", "lint_failed"),
+        ({"exit_code": 1, "status": "completed", "command": "run-me"}, "error", "exit_nonzero"),
         ({"exit_code": None, "status": "declined"}, "rejected", None),
         ({"exit_code": None, "status": "in_progress"}, "none", None),
         ({"exit_code": 1, "status": "failed", "command": "bash -lc 'pytest -q'"}, "error", "test_failed"),

@@ -177,11 +177,13 @@ def test_a_call_denied_by_policy_is_an_error_of_permission() -> None:
     assert [(c.status, c.error_class) for c in read(gemini(toolCalls=[denied])).tool_calls] == [("error", "permission")]
 
 
-def test_a_failed_command_is_a_success_that_says_its_exit_code() -> None:
+def test_a_failed_command_is_a_success_for_the_client_and_says_its_exit_code() -> None:
     run = call(
         "run_shell_command", {"command": "npm test"}, output="Output: 1 failed\nExit Code: 1\nProcess Group PGID: 7"
     )
-    assert [(c.status, c.exit_code, c.class_) for c in read(gemini(toolCalls=[run])).tool_calls] == [("ok", 1, "test")]
+    assert [(c.status, c.exit_code, c.class_) for c in read(gemini(toolCalls=[run])).tool_calls] == [
+        ("error", 1, "test")
+    ]
 
 
 def test_a_shell_s_folder_places_the_files_it_writes() -> None:

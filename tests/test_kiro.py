@@ -137,7 +137,7 @@ def test_a_result_does_not_answer_a_call_whose_own_was_not_kept() -> None:
 def test_a_shell_result_is_its_output_and_its_exit_status() -> None:
     answer = results(result(content=[{"Json": {"exit_status": "2", "stdout": "1 failed", "stderr": "boom"}}]))
     session = read(entry(prompt("go"), use(BASH)), entry(answer, say("ok")))
-    assert [(c.status, c.exit_code, c.class_) for c in session.tool_calls] == [("ok", 2, "test")]
+    assert [(c.status, c.exit_code, c.class_) for c in session.tool_calls] == [("error", 2, "test")]
     assert session.events[2].text == "1 failed\nboom"
 
 

@@ -146,10 +146,10 @@ def test_a_result_belongs_to_its_own_call_although_an_earlier_one_of_that_id_is_
     assert (reading.status, reading.result_seq) == ("ok", 2)
 
 
-def test_a_command_that_failed_is_ok_for_the_client_and_says_its_exit_code() -> None:
+def test_a_command_that_failed_is_completed_for_the_client_and_says_its_exit_code() -> None:
     run = tool("bash", {"command": "npm test"}, output="1 failed", metadata={"exit": 1})
     (call,) = read(agent(run)).tool_calls
-    assert (call.status, call.exit_code, call.class_, call.error_class) == ("ok", 1, "test", None)
+    assert (call.status, call.exit_code, call.class_, call.error_class) == ("error", 1, "test", "test_failed")
 
 
 @pytest.mark.parametrize(
@@ -475,6 +475,6 @@ def test_the_corpus_reads_as_entire_counted_it() -> None:
         "turns": 17,
         "steps": 429,
         "calls": 786,
-        "failed": 5,
+        "failed": 10,
         "exit_not_zero": 5,
     }

@@ -77,8 +77,10 @@ def _observation(calls: list[Call]) -> dict[str, Any] | None:
 
 def _ending(exchange: Call) -> dict[str, Any] | None:
     """How the call ended, which the format has no field for."""
-    ended = without_nones({"status": exchange.call.status, "exit_code": exchange.call.exit_code})
-    return ended if ended != {"status": "ok"} else None
+    ended = without_nones(
+        {"status": exchange.call.status, "outcome": exchange.call.outcome, "exit_code": exchange.call.exit_code}
+    )
+    return ended if ended != {"status": "ok", "outcome": "done"} else None
 
 
 def _metrics(step: Step) -> dict[str, Any]:

@@ -12,10 +12,24 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct, field
 
 from agentsignals.edits.hunks import Hunk, shell_edits
-from agentsignals.formats.outcome import error_class
+from agentsignals.formats.outcome import ending
 from agentsignals.formats.paths import Paths
+from agentsignals.formats.profile import Profile
 from agentsignals.formats.tools import OTHER, Tool, describe
-from agentsignals.model import MAIN, CallStatus, Edit, EditOp, Event, EventKind, Session, Step, ToolCall, Turn, TurnKind
+from agentsignals.model import (
+    MAIN,
+    RAN,
+    CallStatus,
+    Edit,
+    EditOp,
+    Event,
+    EventKind,
+    Session,
+    Step,
+    ToolCall,
+    Turn,
+    TurnKind,
+)
 from agentsignals.model.roles import encoded
 from agentsignals.words.text import count_tokens
 
@@ -26,6 +40,7 @@ _MARK_CHARS = 64
 RESEND_WINDOW_US = 60_000_000
 """Identical text within 60 s and nothing of the agent in between is one turn (design/signals.md#human-turns)."""
 
+_NOBODY = Profile()
 _AGENT_KINDS = ("text", "thinking", "tool_call")
 
 
@@ -39,8 +54,9 @@ class _Latest(Struct):
 class SessionBuilder:
     """Collects one session. `turn_index` is the turn now running, None before the first prompt."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, profile: Profile = _NOBODY) -> None:
         self.session = session
+        self.profile = profile
         self.artifact_id = session.artifact_id
         self.line = 0
         self.turn_index: int | None = None
@@ -188,7 +204,9 @@ class SessionBuilder:
     ) -> ToolCall | None:
         """The result of a call: paired with the oldest unanswered call of that id; None when there is none.
 
-        `error` names the error class when the format knows it; otherwise it is read off the text.
+        `status` is what the record says by itself: what it means with the exit code and the text is one rule for all
+        (`outcome.ending`), so that the call's status counts afterwards. `error` names the error class when the format
+        knows it; otherwise it is read off the text.
         """
         kept = text if len(text) <= RESULT_CHARS_KEPT + _MARK_CHARS else _cut(text)
         call = self._unanswered(call_id)
@@ -197,22 +215,21 @@ class SessionBuilder:
             return None
         event = self.event("tool_result", kept, at, None, call.thread, len(text))
         event.step = call.step
-        call.status = status
+        ended = ending(call, text, status, exit_code, error, self.profile)
+        call.status, call.outcome, call.error_class = ended.status, ended.outcome, ended.error
         call.ended_at = at
         call.exit_code = exit_code
         call.result_tokens = (len(text) + 3) // 4
         call.result_seq = event.seq
-        if status == "error":
-            call.error_class = error or error_class(text, call.class_, call.shell_kind)
         return call
 
     def exited(self, call: ToolCall, code: int, text: str = "", at: int | None = None) -> None:
         """The process that a call left running has ended: its exit code and last output come after the result."""
         call.exit_code = code
         call.ended_at = at if at is not None else call.ended_at
-        if code != 0 and call.status == "ok":
-            call.status = "error"
-            call.error_class = error_class(f"Exit code {code}\n{text}", call.class_, call.shell_kind)
+        if call.status in RAN:
+            ended = ending(call, text, "ok", code, None, self.profile)
+            call.status, call.outcome, call.error_class = ended.status, ended.outcome, ended.error
 
     def edit(self, call: ToolCall, path: str | None, op: EditOp, hunks: list[Hunk]) -> None:
         """A successful file change that the trace records with the call; no hunks means: changed, lines unknown."""
@@ -303,7 +320,7 @@ class SessionBuilder:
             session.model = _most_used_model(session.steps)
         recorded = {edit.seq for edit in session.edits}
         for call, writes in self._shell_writes:
-            if call.status == "ok" and call.seq not in recorded:
+            if call.status in RAN and call.seq not in recorded:
                 session.edits.extend(shell_edits(call, writes))
         session.edits.sort(key=lambda e: (e.seq, e.hunk))
         return session

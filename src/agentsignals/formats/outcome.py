@@ -1,17 +1,22 @@
-"""What became of a tool call: error classes and exit codes, read off the result text
-(design/signals.md#tool-classes)."""
+"""What became of a tool call, by one rule for every agent: status and outcome
+(design/formats.md#how-a-call-ended), error classes and exit codes (design/signals.md#tool-classes)."""
 
 from __future__ import annotations
 
 import re
+from functools import cache
 
-from agentsignals.model import ShellKind, ToolClass
+from msgspec import Struct
+
+from agentsignals.formats.profile import Profile
+from agentsignals.model import CallOutcome, CallStatus, ShellKind, ToolCall, ToolClass
+from agentsignals.shell.searches import found_nothing, search_of
 
 EXIT_CODE = re.compile(
     r"\A(?:Error: )?Exit code:? (-?\d+)\b"
     r"|^Process exited with code (-?\d+)\b"
     r"|completed with exit code (-?\d+)>"
-    r"|^(?:Command exited with code|exit status:?|Exit Code:) (-?\d+)\b",
+    r"|^(?:Command exited with code|exit status:?|Exit Code:|(?:Error: )?Command failed \(exit code:) (-?\d+)\b",
     re.MULTILINE,
 )
 """How Claude Code, Codex, Copilot CLI, Pi and others print the exit code of a shell command."""
@@ -51,6 +56,92 @@ _COMMAND_SAYS: Classes = (
 """Stricter than for a tool: a command's output is any text, and much of it names a timeout or a 404 in passing."""
 
 
+class Ending(Struct, frozen=True, gc=False):
+    """How a call ended; the error class where it failed."""
+
+    status: CallStatus
+    outcome: CallOutcome | None
+    error: str | None = None
+
+
+def ending(  # noqa: PLR0913  (what a result can say)
+    call: ToolCall, text: str, status: CallStatus, code: int | None, error: str | None, profile: Profile
+) -> Ending:
+    """How a call ended. `status` is what the record says by itself, and `error` the class that it names; an exit code
+    other than 0 is a failure whatever the record says, unless a search found nothing or somebody stopped the command.
+    """
+    stopped = _stopped(text, profile) if call.shell_kind is not None and status in ("ok", "error") else None
+    status = "cancelled" if stopped == "cancelled" else status
+    failed = status == "error" or bool(code) or stopped == "error"
+    if status in _NOT_CARRIED_OUT:
+        ended = Ending(status, _NOT_CARRIED_OUT[status])
+    elif status == "none" or (status == "unknown" and code is None):
+        ended = Ending(status, None)
+    elif _nothing_found(call, text, code, failed, profile):
+        ended = Ending("ok", "nothing_found")
+    elif not failed:
+        ended = Ending("ok", "done")
+    elif stopped == "error" or code == _TIMEOUT_EXITS:
+        ended = Ending("error", "timed_out", "timeout")
+    else:
+        ended = _failure(call, text, code, error, profile)
+    return ended
+
+
+def _failure(call: ToolCall, text: str, code: int | None, error: str | None, profile: Profile) -> Ending:
+    """A call that failed. A command that ran may say `timed out` of anything: its agent alone says it of the call."""
+    if error is None and code is None:
+        error = next((name for name, said in profile.failures for p in said if re.search(p, _ends(text))), None)
+    class_ = error or error_class(f"Exit code {code}\n{text}" if code else text, call.class_, call.shell_kind)
+    ran = bool(code) or class_ in _BY_EXIT
+    if class_ == "timeout" and (not ran or _GAVE_UP in _ends(text)):
+        return Ending("error", "timed_out", class_)
+    return Ending("error", "exit_nonzero" if ran else "error_result", class_)
+
+
+_NOT_CARRIED_OUT: dict[CallStatus, CallOutcome] = {"rejected": "refused", "cancelled": "cancelled"}
+_TIMEOUT_EXITS = 124
+"""`timeout` of GNU coreutils exits so when time was up (its manual), and so do agents that stop a command."""
+_GAVE_UP = "command timed out after"
+_BY_EXIT = ("exit_nonzero", "test_failed", "lint_failed")
+
+
+def _nothing_found(call: ToolCall, text: str, code: int | None, failed: bool, profile: Profile) -> bool:
+    """A search that ended without a hit: by a tool's words; of a command that printed nothing by its exit code, or,
+    where the record has none, because it did not fail."""
+    if call.command is None or call.shell_kind is None:
+        return call.class_ == "search" and text.lstrip().startswith(profile.nothing_found)
+    if len(text) > _HEAD or search_of(call.command) is None or not _silent(text, profile.frame):
+        return False
+    return found_nothing(call.command, code) if code else not failed and search_of(call.command) == "prints"
+
+
+def _silent(text: str, frame: tuple[str, ...]) -> bool:
+    """Whether a result holds no output of a command: nothing but what the program writes around it."""
+    return not _frame(frame).sub("", text).strip()
+
+
+@cache
+def _frame(lines: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(f"^(?:{line})$" for line in (*_FRAME, *lines)), re.MULTILINE)
+
+
+_FRAME = (r"(?:Error: )?Exit code:? -?\d+", r"\(no output\)", r"\(empty\)")
+"""What several agents write alike."""
+
+
+def _stopped(text: str, profile: Profile) -> CallStatus | None:
+    if not profile.stopped:
+        return None
+    ends = text if len(text) <= 2 * _BEGINNING else text[:_BEGINNING] + "\n" + text[-_BEGINNING:]
+    return next((status for status, words in profile.stopped for word in words if word in ends), None)
+
+
+def _ends(text: str) -> str:
+    head = text[:_HEAD].lower()
+    return head if len(text) <= _HEAD else head + text[-_HEAD:].lower()
+
+
 def exit_code(text: str) -> int | None:
     """The exit code a shell result states, None when it states none. Looks at both ends of a long text."""
     ends = text if len(text) <= 2 * _HEAD else text[:_HEAD] + "\n" + text[-_HEAD:]
@@ -61,12 +152,11 @@ def exit_code(text: str) -> int | None:
 
 def error_class(text: str, class_: ToolClass, shell_kind: ShellKind | None) -> str:
     """The class of a failed call; `exit_nonzero` or `other` when nothing more precise shows."""
-    head = text[:_HEAD].lower()
-    ends = head if len(text) <= _HEAD else head + text[-_HEAD:].lower()  # Pi states the exit code on the last line
+    head, ends = text[:_HEAD].lower(), _ends(text)  # some state the exit code on the last line
     failed_command = head.lstrip().startswith(("exit code", "error: exit code")) or "exited with code" in ends
     if not failed_command:
         return _class_of(head, _TOOL_SAYS) or "other"
-    if "command timed out after" in ends:
+    if _GAVE_UP in ends:
         return "timeout"
     if _SHELL_SAYS.search(head[:_BEGINNING]):
         return "not_found"

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from msgspec import Struct
 
 from agentsignals.formats.tools import Tool
-from agentsignals.model import Convention, EventKind
+from agentsignals.model import CallStatus, Convention, EventKind
 
 
 class Profile(Struct, frozen=True, kw_only=True):
@@ -26,6 +26,15 @@ class Profile(Struct, frozen=True, kw_only=True):
     conventions: tuple[Convention, ...] = ()
     machine_written: tuple[tuple[str, EventKind], ...] = ()
     """How texts begin that the program writes in the person's name, and what they are."""
+    frame: tuple[str, ...] = ()
+    """Patterns of the lines that the program writes around a command's output, or in its place."""
+    nothing_found: tuple[str, ...] = ()
+    """How results of its searching tools begin that found nothing."""
+    stopped: tuple[tuple[CallStatus, tuple[str, ...]], ...] = ()
+    """What the program writes at either end of a result that it calls complete, though it stopped the command: `error`
+    where time was up, `cancelled` where the person did."""
+    failures: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Classes of errors, by patterns of its results in lower case."""
 
     def tool(self, name: str) -> Tool | None:
         """The tool of that name; None when it is not known."""

@@ -14,7 +14,7 @@ from posixpath import splitext
 from agentsignals.labels.task import Case
 from agentsignals.labels.transcript import Mask, shortened
 from agentsignals.labels.units import Unit
-from agentsignals.model import Event, Session
+from agentsignals.model import RAN, Event, Session
 from agentsignals.store import Store
 from agentsignals.store.query import rows
 from agentsignals.views.history import place_of
@@ -77,7 +77,7 @@ class _Look:
         for call in session.tool_calls:
             if call.path and call.class_ in ("read", "edit"):
                 self._endings[splitext(call.path)[1].lower()] += 1
-            if call.path and call.class_ == "read" and call.status == "ok" and call.result_seq in results:
+            if call.path and call.class_ == "read" and call.status in RAN and call.result_seq in results:
                 self._read(call.path.replace("\\", "/"), results[call.result_seq])
         if view.turns:
             first = view.turns[0]

@@ -45,7 +45,15 @@ Convention = Literal["thinking_not_logged", "phases_logged", "usage_logged_midwa
 """How an agent logs, so that what is missing can be read: it never logs thinking; it logs the phases it announces; its
 usage may be logged before the answer is whole."""
 ShellKind = Literal["test", "build", "vcs", "read", "search", "write", "run"]
-CallStatus = Literal["ok", "error", "rejected", "cancelled", "none"]
+CallStatus = Literal["ok", "error", "rejected", "cancelled", "unknown", "none"]
+"""Whether a call failed. `unknown`: it has a result, and the trace does not say; `none`: it has no result."""
+RAN: frozenset[CallStatus] = frozenset(("ok", "unknown"))
+"""What is taken to have done what it was asked to."""
+CallOutcome = Literal[
+    "done", "nothing_found", "exit_nonzero", "error_result", "timed_out", "refused", "cancelled",
+]  # fmt: skip
+"""How a call ended, in the same words for every agent (design/formats.md#how-a-call-ended). The first two are `ok`, the
+next three `error`; who refused is a person."""
 EditOp = Literal["create", "modify", "delete", "rename"]
 
 AbsentReason = Literal[
@@ -131,6 +139,8 @@ class ToolCall(Struct, gc=False, kw_only=True):
     arguments: str = ""
     """The arguments as JSON text, as logged."""
     status: CallStatus = "none"
+    outcome: CallOutcome | None = None
+    """None where there is no result, or the trace does not say what became of the call."""
     error_class: str | None = None
     exit_code: int | None = None
     started_at: int | None = None

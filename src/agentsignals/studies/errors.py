@@ -26,7 +26,14 @@ from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, St
 
 _RATE = "user.tool_error_rate"
 _RECOVERY = "corpus.error_recovery_rate"
-_UNANSWERED = {"rejected": "Calls the person refused", "cancelled": "Calls cancelled", "none": "Calls without a result"}
+FAILED = "a non-zero exit, an error and a time-out failed, and a search that found nothing did not"
+"""The rule of `tool_calls.outcome`, where rates of failure are compared."""
+_UNANSWERED = {
+    "rejected": "Calls the person refused",
+    "cancelled": "Calls cancelled",
+    "unknown": "Calls of which the trace does not say whether they failed",
+    "none": "Calls without a result",
+}
 
 
 def _outcome(inputs: Inputs) -> Outcome:
@@ -37,14 +44,14 @@ def _outcome(inputs: Inputs) -> Outcome:
     n = sum(row["n"] for row in answered)
     charts = drawn(_rates("class", by_class, n), _rates("agent", _by(answered, "agent"), n), _kinds(failed))
     limits = [
-        "Agents flag failure differently, and some errors are probes (does this file exist?): an error rate compares"
-        " sessions of one agent, and is no measure of skill."
+        f"For every agent {FAILED}. Some errors are probes (does this file exist?), and what agents log differs: a rate"
+        " is no measure of skill."
     ]
     return Outcome(_findings(inputs), [_classes(by_class, n), _errors(failed)], charts, limits)
 
 
 def _findings(inputs: Inputs) -> list[Finding]:
-    refused = "refusals by the person count on neither side"
+    refused = f"{FAILED}; refusals by the person and cancelled calls count on neither side"
     good = "the same tool on the same target succeeded within five calls of the same turn"
     rate, recovery = "Tool calls that failed", "Failed calls soon made good"
     statuses = tally(inputs.rows["calls"], "status")
@@ -95,7 +102,7 @@ def _rates(key: str, rates: list[tuple[str, Estimate, int]], n: int) -> Chart | 
         dots(rows, "share of answered calls"),
         n=n,
         of="answered calls",
-        note=f"answered calls in brackets; {INTERVAL_NOTE}",
+        note=f"{FAILED}; answered calls in brackets; {INTERVAL_NOTE}",
     )
 
 

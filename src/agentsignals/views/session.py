@@ -17,6 +17,7 @@ from agentsignals.model import (
     MAIN,
     NO_SUBAGENT,
     RULES,
+    Absent,
     CallStatus,
     Edit,
     Event,
@@ -126,6 +127,10 @@ class _InRepo(dict[str, bool]):
     def __missing__(self, path: str) -> bool:
         inside = self[path] = not self._relative or not _OUTSIDE.match(path)
         return inside
+
+
+FAILURES_UNSAID = Absent("missing_field", "the trace does not say which calls failed")
+"""What a figure of failed calls is where `says_failures` is false."""
 
 
 class SessionView:
@@ -252,7 +257,7 @@ class SessionView:
 
     @property
     def answered(self) -> Iterator[ToolCall]:
-        """Main-thread calls with a result that was not a person's refusal or a cancelled sibling."""
+        """Main-thread calls that went well or failed: not refused, not cancelled, and the trace says which."""
         return (c for c in self.calls if c.status in ("ok", "error"))
 
     @once
@@ -262,6 +267,11 @@ class SessionView:
     @once
     def rejected(self) -> list[ToolCall]:
         return self.by_status.get("rejected", [])
+
+    @property
+    def says_failures(self) -> bool:
+        """Whether the trace says of any call whether it failed, or there is none that has a result."""
+        return self.n_answered > 0 or "unknown" not in self.by_status
 
     @once
     def errors(self) -> list[ToolCall]:

@@ -14,4 +14,9 @@ PROFILE = Profile(
         (WEB, "browser fetch browser_use"),
         (ASIDE, "think finish submit mark_task_complete task_complete"),
     ),
+    frame=(
+        r"\[The command completed with exit code -?\d+\.?\]",
+        r"\[Command finished with exit code -?\d+\]",
+        r"\[(?:Current working directory|Python interpreter): .*\]",
+    ),
 )

@@ -150,8 +150,8 @@ class Conversation:
             elif result.content is None and not call_id and result.subagent_trajectory_ref is None:
                 self.builder.event("unknown", "result of nothing", at, None, thread)
             return
-        status, code, error = outcome(call, text, result)
-        self.builder.result(call_id, text, status, at, thread, code, error)
+        status, code = outcome(call, text, result)
+        self.builder.result(call_id, text, status, at, thread, code)
         if status == "ok" and call.class_ == "edit":
             record_arguments(self.builder, call, self._touched)
         if call.path is not None:

@@ -8,7 +8,7 @@ from agentsignals.formats import any_agent
 from agentsignals.formats.atif.actions import KEYSTROKES
 from agentsignals.formats.atif.profile import PROFILE
 from agentsignals.formats.atif.records import Result
-from agentsignals.formats.outcome import error_class, exit_code
+from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.tools import Tool
 from agentsignals.model import CallStatus, ToolCall
 
@@ -25,16 +25,14 @@ def tool(name: str) -> Tool | None:
     return PROFILE.tool(name) or any_agent.tool(name)
 
 
-def outcome(call: ToolCall, text: str, result: Result) -> tuple[CallStatus, int | None, str | None]:
-    """What became of a call; the exit code of a command where it is printed, and the class of its failure then."""
+def outcome(call: ToolCall, text: str, result: Result) -> tuple[CallStatus, int | None]:
+    """What the record says of a call; the exit code of a command where it is printed."""
     code = _code(text) if call.command is not None and call.name not in TYPED else None
     extra = result.extra
     failed = extra is not None and (extra.is_error is True or extra.tool_result_is_error is True)
-    if code is not None and code != 0:
-        return "error", code, error_class(f"Exit code {code}\n{text}", call.class_, call.shell_kind)
     if failed or (code is None and call.name not in TYPED and text.lstrip()[:40].startswith(_FAILED)):
-        return "error", code, None
-    return "ok", code, None
+        return "error", code
+    return "ok", code
 
 
 def _code(text: str) -> int | None:

@@ -48,7 +48,7 @@ def _claims_long_line(data: bytes) -> Claim | None:
 read = read_by("claude_code.family")
 FORMAT = Format(
     name="claude-code",
-    version=2,
+    version=3,
     claims=claims,
     read=read,
     profile=PROFILE,

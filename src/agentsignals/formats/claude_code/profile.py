@@ -66,4 +66,19 @@ PROFILE = Profile(
         ("Stop hook feedback:", "hook_block"),
         ("Base directory for this skill:", "meta"),
     ),
+    frame=(r"\(no content\)", r"\(Bash completed with no output\)"),
+    nothing_found=("No files found", "No matches found", "No symbols found"),
+    failures=(
+        ("not_read_first", ("has not been read yet",)),
+        (
+            "edit_mismatch",
+            (
+                "string to replace not found",
+                "no changes to make",
+                "has been modified since read",
+                "file has been unexpectedly modified",
+                "matches of the string to replace",
+            ),
+        ),
+    ),
 )

@@ -33,7 +33,7 @@ class SessionReader:
     def __init__(self, first: File, seen: dict[str, str], agents: set[str]) -> None:
         session = first.source.session(first.session_id, "claude-code", "claude-code")
         self.session = session
-        self.builder = SessionBuilder(session)
+        self.builder = SessionBuilder(session, PROFILE)
         self.queue = user.Queue(self.builder)
         self.seen = seen
         self.agents = agents

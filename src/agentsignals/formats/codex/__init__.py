@@ -38,7 +38,7 @@ def _cut_header(head: Head) -> str | None:
 
 FORMAT = Format(
     name="codex",
-    version=1,
+    version=2,
     claims=claims,
     read=read_by("codex.files"),
     profile=PROFILE,

@@ -28,4 +28,17 @@ PROFILE = Profile(
         (ASIDE, "image_generation js_repl exec request_permissions tool_suggest"),
     ),
     tools_like={"mcp__*": MCP},
+    frame=(
+        r"(?:Chunk ID|Wall time|Original token count|Total output lines|Exit code): .*",
+        r"Process exited with code .*",
+        r"Output:",
+    ),
+    nothing_found=("No matches found", "No files found"),
+    failures=(
+        (
+            "edit_mismatch",
+            ("failed to find expected lines", "failed to find context", "verification failed"),
+        ),
+        ("permission", ("rejected by sandbox", "sandbox denied", "patch rejected: writing outside of the project")),
+    ),
 )

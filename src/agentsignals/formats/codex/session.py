@@ -13,6 +13,7 @@ from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.codex import records
 from agentsignals.formats.codex.calls import Calls
 from agentsignals.formats.codex.decode import Record, kind_of
+from agentsignals.formats.codex.profile import PROFILE
 from agentsignals.formats.codex.records import (
     PARTS,
     AgentMessage,
@@ -51,7 +52,7 @@ class Reader:
     ) -> None:
         """`shapes` are all records of the session: of facts that are logged twice, one twin is read, if it is there."""
         self.session = session
-        self.builder = SessionBuilder(session)
+        self.builder = SessionBuilder(session, PROFILE)
         self._is_subagents = is_subagent(meta)
         counts: list[TokenCount] = _payloads(shapes, TokenCount)
         self.models = ModelCalls(self.builder, inherits, metered=any(payload.info is not None for payload in counts))

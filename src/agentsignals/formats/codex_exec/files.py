@@ -88,7 +88,7 @@ class _Reader:
 
     def __init__(self, thread_id: str, source: Input) -> None:
         session = source.session(thread_id, "codex-exec", "codex")
-        self.builder = SessionBuilder(session)
+        self.builder = SessionBuilder(session, PROFILE)
         self._total = Used()
         self._step: Step | None = None
         self._steps: list[Step] = []

@@ -25,8 +25,6 @@ def begin(builder: SessionBuilder, item: Item, call_id: str, step: Step) -> Tool
 def end(builder: SessionBuilder, item: Item, call: ToolCall) -> ToolCall | None:
     """The result of the call; None for an item that was never finished."""
     status = _ENDED.get(item.status, "ok")
-    if item.type == "command_execution" and item.exit_code not in (None, 0):
-        status = "error"
     if status == "none":
         return None
     text = _text(item)
@@ -34,11 +32,9 @@ def end(builder: SessionBuilder, item: Item, call: ToolCall) -> ToolCall | None:
     if ended is None:
         return None
     builder.unread(_kinds(item), PARTS, None, call.thread)
-    if item.exit_code and ended.error_class in (None, "other"):
-        ended.error_class = "test_failed" if ended.class_ == "test" else "exit_nonzero"
     if item.type in ("web_search", "todo_list"):
         ended.result_tokens = None  # what was found went to the model, not to the log
-    if status == "ok":
+    if ended.status == "ok":
         for change in item.changes or ():
             if not change.path:
                 builder.event("unknown", f"change {change.kind[:80] or 'without a path'}", None, None, call.thread)

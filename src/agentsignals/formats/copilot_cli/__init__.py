@@ -27,7 +27,7 @@ def claims(head: Head) -> Claim | None:
 
 FORMAT = Format(
     name="copilot-cli",
-    version=1,
+    version=2,
     claims=claims,
     read=read_by("copilot_cli.files"),
     profile=PROFILE,

@@ -78,8 +78,7 @@ class Calls:
         if code is not None and result.ended in self._running:
             self.shell_ended(result.ended, code, result.text, at)
             code, status = None, "ok"  # the code is that of the command that ran on, not of the look at it
-        error = tools.failure_class(result, call) if call is not None and status == "error" else None
-        self._builder.result(call_id, result.text, status, at, MAIN, code, error)
+        self._builder.result(call_id, result.text, status, at, MAIN, code)
         if call is None:
             return
         if result.running is not None and result.running not in self._running:

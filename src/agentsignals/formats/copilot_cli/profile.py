@@ -42,4 +42,7 @@ PROFILE = Profile(
         (ASIDE, "sql store_memory fetch_copilot_cli_documentation manage_schedule"),
     ),
     tools_like={"github-mcp-server-*": MCP},
+    frame=(r"<(?:shellId: \S+ completed|(?:command )?exited|command) with exit code:? -?\d+>",),
+    nothing_found=("No matches found", "No files matched"),
+    failures=(("edit_mismatch", ("no match found", "multiple matches found")),),
 )

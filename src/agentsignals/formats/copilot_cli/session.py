@@ -10,6 +10,7 @@ from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.copilot_cli import records
 from agentsignals.formats.copilot_cli.calls import Calls
 from agentsignals.formats.copilot_cli.decode import kind_of
+from agentsignals.formats.copilot_cli.profile import PROFILE
 from agentsignals.formats.copilot_cli.records import (
     Abort,
     Aside,
@@ -46,7 +47,7 @@ class Reader:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self.builder = SessionBuilder(session)
+        self.builder = SessionBuilder(session, PROFILE)
         self.calls = Calls(self.builder)
         self.totals = Totals(self.builder)
         self.model: str | None = None

@@ -8,7 +8,6 @@ from msgspec import Struct
 
 from agentsignals.formats.copilot_cli.profile import PROFILE
 from agentsignals.formats.copilot_cli.records import ToolComplete
-from agentsignals.formats.outcome import error_class
 from agentsignals.formats.tools import MCP, Tool
 from agentsignals.model import CallStatus, ToolCall
 
@@ -49,18 +48,11 @@ def read_result(event: ToolComplete, call: ToolCall | None, refused: bool) -> Re
     code = next((part.exitCode for part in parts if part.exitCode is not None), int(ended.group(2)) if ended else None)
     return Result(
         text,
-        "error" if code else "ok",
+        "ok",
         code,
         ended.group(1) if ended else None,
         (left.group(1) or left.group(2)) if left else None,
     )
-
-
-def failure_class(result: Result, call: ToolCall) -> str | None:
-    """The error class of a command that ran and failed: its result does not begin with the code, as others' do."""
-    if result.exit_code is None:
-        return None
-    return error_class(f"Exit code {result.exit_code}\n{result.text}", call.class_, call.shell_kind)
 
 
 def _failure(code: str | None, refused: bool) -> CallStatus:

@@ -95,7 +95,7 @@ class _Reader:
     """One session in the making. Results carry no call id: each answers the oldest call without one."""
 
     def __init__(self, session: Session) -> None:
-        self.builder = SessionBuilder(session)
+        self.builder = SessionBuilder(session, PROFILE)
         self._open: deque[str] = deque()
 
     def take(self, number: int, record: Record) -> None:

@@ -67,7 +67,7 @@ class _Reader:
     """One session in the making."""
 
     def __init__(self, session: Session) -> None:
-        self.builder = SessionBuilder(session)
+        self.builder = SessionBuilder(session, PROFILE)
         self._named_model: str | None = None
         self._touched: set[str] = set()
 

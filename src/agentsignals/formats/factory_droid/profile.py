@@ -23,4 +23,7 @@ PROFILE = Profile(
         (WEB, "WebSearch FetchUrl"),
         (ASK, "AskUser"),
     ),
+    frame=(r"\[Process exited with code -?\d+\]", r"Error: Command failed \(exit code: -?\d+\)"),
+    nothing_found=("No matches found", "No files found", "No results found"),
+    failures=(("edit_mismatch", ("could not find the text", "old_str not found", "old_str and new_str are")),),
 )

@@ -9,6 +9,7 @@ from agentsignals.formats import Input, Reading
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.figures import count as count_of
 from agentsignals.formats.gemini_cli import log as logs
+from agentsignals.formats.gemini_cli.profile import PROFILE
 from agentsignals.formats.gemini_cli.records import PARTS, Chat, Content, Message, Tokens, decode, parts_of, text_of
 from agentsignals.formats.gemini_cli.tools import project_folder, run
 from agentsignals.formats.one_document import Snapshot, largest, tally
@@ -66,7 +67,7 @@ class _Reader:
         session.title = chat.summary
         session.started_at = logged_iso(chat.startTime)
         self.chat = chat
-        self.builder = SessionBuilder(session)
+        self.builder = SessionBuilder(session, PROFILE)
         self.builder.where(project_folder(chat))
         self.thread = MAIN
         log = chat if isinstance(chat, logs.Log) else None

@@ -42,4 +42,27 @@ PROFILE = Profile(
         (ASIDE, "save_memory"),
     ),
     tools_like={"mcp_*": MCP, "*__*": MCP},
+    frame=(
+        r"Command: (?s:.*?)\nDirectory: .*",
+        r"(?:Output|Stdout|Stderr|Error|Signal|Background PIDs|Process Group PGID):(?: \((?:empty|none)\)| \d+)?",
+        r"Exit Code: -?\d+",
+    ),
+    nothing_found=("No matches found", "No files found", "No files matching"),
+    stopped=(
+        ("error", ("exceeded the timeout of",)),
+        ("cancelled", ("Command was cancelled by user", "Command cancelled by user")),
+    ),
+    failures=(
+        (
+            "edit_mismatch",
+            (
+                "0 occurrences found",
+                "could not find the string to replace",
+                "no changes to apply",
+                "occurrences but found",
+                "no edits to apply",
+            ),
+        ),
+        ("permission", ("denied by policy", "path not in workspace", "must be within")),
+    ),
 )

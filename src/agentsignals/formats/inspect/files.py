@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from agentsignals.formats import Input, Reading
+from agentsignals.formats.any_agent import ANYBODY
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.inspect import SAMPLE, SPECIFICATIONS, records
 from agentsignals.formats.inspect.attempt import agent_of, part_of
@@ -129,7 +130,7 @@ def _read(source: Input, header: Header, place: str, sample: Sample, session_id:
         artifact_id=artifact_id,
     )
     session.title = f"{header.eval.task} {sample.id}"
-    builder = SessionBuilder(session)
+    builder = SessionBuilder(session, ANYBODY)
     Reader(builder, sample, source.artifact).read()
     builder.finish()
     session.model = header.eval.model or session.model

@@ -7,6 +7,7 @@ from functools import partial
 
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.kiro.profile import PROFILE
 from agentsignals.formats.kiro.records import Answer, Conversation, Entry, Result, Results, User, decode
 from agentsignals.formats.kiro.tools import Runs
 from agentsignals.formats.one_document import Snapshot, largest, tally
@@ -77,7 +78,7 @@ class _Reader:
         source = snapshot.source
         session = source.session(snapshot.session_id, "kiro", "kiro")
         self.conversation = snapshot.document
-        self.builder = SessionBuilder(session)
+        self.builder = SessionBuilder(session, PROFILE)
         self.runs = Runs(self.builder)
         info = snapshot.document.model_info
         self.model = info.model_id if info is not None else None

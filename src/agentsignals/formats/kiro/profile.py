@@ -21,5 +21,7 @@ PROFILE = Profile(
     ),
     tools_like={"*___*": MCP},
     conventions=("thinking_not_logged",),
+    nothing_found=("No matches found", "No files found", "No results found"),
+    failures=(("edit_mismatch", ("no occurrences of", "occurrences of old_str were found")),),
 )
 """Its `thinking` is a tool; what the model thought is not logged."""

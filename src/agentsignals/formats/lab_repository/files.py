@@ -114,7 +114,7 @@ class _Episode:
             session_id=self.trial, context="eval", format="lab-repository", agent=AGENT, artifact_id=artifact_id
         )
         self.attempt = Attempt(root=f"lab:{self.trial}", attempt_index=0, kinds=["attempt_log"])
-        self._builder = SessionBuilder(self.session)
+        self._builder = SessionBuilder(self.session, PROFILE)
         self._step: Step | None = None
 
     def read(self) -> None:

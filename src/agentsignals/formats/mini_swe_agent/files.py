@@ -9,6 +9,7 @@ from agentsignals.formats import Input, Reading
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.figures import amount, number
 from agentsignals.formats.instances import canonical, repo_of, root_of, run_of, run_of_model, stem_of
+from agentsignals.formats.mini_swe_agent.profile import PROFILE
 from agentsignals.formats.mini_swe_agent.records import Document, Info, Message, decode, decode_message
 from agentsignals.formats.mini_swe_agent.session import Conversation
 from agentsignals.formats.one_document import each, tally
@@ -48,7 +49,7 @@ def _attempt(source: Input, document: Document, messages: list[Message | None]) 
         artifact_id=source.artifact.artifact_id,
     )
     session.agent_version, session.repo = _text(info.mini_version) or None, repo_of(instance)
-    builder = SessionBuilder(session)
+    builder = SessionBuilder(session, PROFILE)
     builder.where(observed)
     conversation = Conversation(builder, model if isinstance(model, str) else None)
     for n, message in enumerate(messages, 1):

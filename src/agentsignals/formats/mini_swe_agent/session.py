@@ -10,7 +10,6 @@ import msgspec
 from agentsignals.formats.builder import RESULT_CHARS_KEPT, SessionBuilder
 from agentsignals.formats.figures import number, whole
 from agentsignals.formats.mini_swe_agent.records import Extra, Message, count_usage
-from agentsignals.formats.outcome import error_class
 from agentsignals.formats.tools import SHELL
 from agentsignals.model import CallStatus, Step, ToolCall
 from agentsignals.model.times import logged_ms
@@ -177,8 +176,6 @@ def _outcome(message: Message, text: str, code: int | None, call: ToolCall) -> t
         return "error", "timeout"
     if exception and message.speaker != "exit":
         return "error", "other"
-    if code:
-        return "error", error_class(f"Exit code {code}\n{text}", call.class_, call.shell_kind)
     return "ok", None
 
 

@@ -11,6 +11,7 @@ from agentsignals.formats.one_document import Snapshot, largest, tally
 from agentsignals.formats.one_document import read as read_document
 from agentsignals.formats.opencode import UNNAMED
 from agentsignals.formats.opencode.assistant import AgentSide
+from agentsignals.formats.opencode.profile import PROFILE
 from agentsignals.formats.opencode.records import Export, Message, Part, SessionInfo, decode
 from agentsignals.model import Artifact, Session
 from agentsignals.model.times import logged_ms
@@ -50,7 +51,7 @@ class _Reader:
         session = source.session(snapshot.session_id, "opencode", "opencode")
         _describe(session, info)
         self.export = snapshot.document
-        self.builder = SessionBuilder(session)
+        self.builder = SessionBuilder(session, PROFILE)
         self.builder.where(info.directory)
         self.agent_side = AgentSide(self.builder, info.version)
         self.agent: str | None = None

@@ -37,5 +37,26 @@ PROFILE = Profile(
         (WEB, "webfetch websearch codesearch"),
         (ASK, "question"),
     ),
+    nothing_found=("No files found", "No matches found"),
+    stopped=(
+        ("error", ("terminated command after exceeding timeout", "terminated after exceeding timeout")),
+        ("cancelled", ("User aborted the command",)),
+    ),
+    failures=(
+        ("permission", ("the user has specified a rule which prevents you",)),
+        ("not_read_first", ("must read file",)),
+        (
+            "edit_mismatch",
+            (
+                "could not find oldstring",
+                "multiple matches for oldstring",
+                "modified since it was last read",
+                "newstring are identical",
+                "newstring must be different",
+                "oldstring not found",
+            ),
+        ),
+        ("not_found", (r"\A(?:error: )?file .* not found",)),
+    ),
 )
 """Other names are MCP servers' tools (`<server>_<tool>`) and plugins'; nothing in the trace tells them apart."""

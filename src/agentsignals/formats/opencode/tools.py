@@ -22,15 +22,6 @@ REFUSED = "The user rejected permission to use this specific tool call"
 _FEEDBACK = "with the following feedback: "
 _DISMISSED = "The user dismissed this question"
 _ABORTED = ("Tool execution aborted", "Cancelled")
-_ERRORS = (
-    ("permission", re.compile("The user has specified a rule which prevents you")),
-    ("not_found", re.compile("^(?:Error: )?File .* not found")),
-    (
-        "edit_mismatch",
-        re.compile("multiple matches for oldString|modified since it was last read|newString are identical"),
-    ),
-)
-"""Errors in words only OpenCode uses."""
 _ERROR_HEAD = 200
 
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
@@ -119,8 +110,8 @@ class Runs:
         telling = call.shell_kind is not None or call.class_ == "edit" or state.status == "error"
         metadata = _decoded(state.metadata) if telling else _NO_METADATA
         text = as_text(state.output if state.status == "completed" else state.error)
-        status, error = outcome(state.status, text, metadata)
-        self._builder.result(call.call_id, text, status, ended, call.thread, whole(metadata.exit), error)
+        status = outcome(state.status, text, metadata)
+        self._builder.result(call.call_id, text, status, ended, call.thread, whole(metadata.exit))
         if status == "rejected":
             self._refused(text, ended)
         elif status == "ok" and call.class_ == "edit":
@@ -150,16 +141,16 @@ def arguments(state: State) -> Arguments:
         return _NO_ARGUMENTS
 
 
-def outcome(status: str, text: str, metadata: Metadata) -> tuple[CallStatus, str | None]:
-    """`completed` is ok, whatever a command's exit code (see `exit_code`); `error` mixes failures and refusals."""
+def outcome(status: str, text: str, metadata: Metadata) -> CallStatus:
+    """What the state says: `completed` says nothing of an exit code, `error` mixes failures and refusals."""
     if status == "completed":
-        return "ok", None
+        return "ok"
     head = text[:_ERROR_HEAD]
     if REFUSED in head or _DISMISSED in head:
-        return "rejected", None
+        return "rejected"
     if metadata.interrupted is True or head.removeprefix("Error: ") in _ABORTED:
-        return "cancelled", None
-    return "error", next((name for name, words in _ERRORS if words.search(head)), None)
+        return "cancelled"
+    return "error"
 
 
 def _edits(builder: SessionBuilder, call: ToolCall, metadata: Metadata, args: Arguments) -> None:

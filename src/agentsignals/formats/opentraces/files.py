@@ -8,11 +8,11 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from agentsignals.formats import Input, Reading, figures, gathered
-from agentsignals.formats.any_agent import tool
+from agentsignals.formats.any_agent import ANYBODY, tool
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.edit_arguments import record_arguments
 from agentsignals.formats.records import lines, read_before, saw
-from agentsignals.model import MAIN, Artifact, CallStatus, Session
+from agentsignals.model import MAIN, RAN, Artifact, CallStatus, Session
 from agentsignals.model.attempt import Attempt, Statement
 from agentsignals.model.times import logged_iso
 
@@ -100,8 +100,8 @@ class Record(Struct, kw_only=True):
     metadata: Metadata = field(default_factory=Metadata)
 
 
-_ENDINGS: dict[str, CallStatus] = {"rejected": "rejected", "cancelled": "cancelled"}
-"""What our own writer says of calls that were not carried out; other words are errors."""
+_ENDINGS: dict[str, CallStatus] = {"rejected": "rejected", "cancelled": "cancelled", "unknown": "unknown"}
+"""What our own writer says of calls that were not carried out, or of which nothing is known; other words are errors."""
 _decode = msgspec.json.Decoder(Record).decode
 
 
@@ -174,7 +174,7 @@ class _Conversation:
         session.agent_version, session.model = record.agent.version, record.agent.model
         session.repo = record.task.repository
         session.started_at, session.ended_at = logged_iso(record.timestamp_start), logged_iso(record.timestamp_end)
-        self.builder = SessionBuilder(session)
+        self.builder = SessionBuilder(session, ANYBODY)
         self.builder.line = number
         self.touched: set[str] = set()
         self.builder.where(record.metadata.cwd, record.environment.vcs.branch)
@@ -230,7 +230,7 @@ class _Conversation:
         text = seen.content if seen.content is not None else seen.output_summary or ""
         status = "ok" if seen.error is None else _ENDINGS.get(seen.error, "error")
         call = self.builder.result(seen.source_call_id, text, status, at, thread, error=seen.error)
-        if call is not None and call.status == "ok" and call.class_ == "edit":
+        if call is not None and call.status in RAN and call.class_ == "edit":
             record_arguments(self.builder, call, self.touched)
         if call is not None and call.path:
             self.touched.add(call.path)

@@ -66,7 +66,7 @@ class Conversation:
     """Reads one conversation. Messages count when they first appear: each model call repeats those before it."""
 
     def __init__(self, session: Session) -> None:
-        self._builder = SessionBuilder(session)
+        self._builder = SessionBuilder(session, agents.ANYBODY)
         self._within: dict[tuple[str, str], _Above] = {}
         self._seen: set[tuple[object, ...]] = set()
         self._touched: set[str] = set()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.pi import records, session_of
+from agentsignals.formats.pi.profile import PROFILE
 from agentsignals.formats.pi.records import Entry
 from agentsignals.formats.pi.session import Conversation
 from agentsignals.formats.pi.tree import copied, copy_key, threads
@@ -101,7 +102,7 @@ class _Tree:
     def _builder(self) -> SessionBuilder:
         first = self.files[0].source
         session = first.session(self.session_id, "pi", "pi")
-        builder = SessionBuilder(session)
+        builder = SessionBuilder(session, PROFILE)
         if self.header is not None:
             session.parent_session_id = session_of(self.header.parentSession) or session_of(self.header.branchedFrom)
             builder.where(self.header.cwd or None)

@@ -24,4 +24,18 @@ PROFILE = Profile(
         (MCP, "mcp"),
     ),
     conventions=("phases_logged",),
+    nothing_found=("No matches found", "No files found", "No results found"),
+    frame=(r"Command exited with code -?\d+",),
+    failures=(
+        (
+            "edit_mismatch",
+            (
+                "could not find the exact text",
+                r"could not find edits\[",
+                "occurrences of the text",
+                "could not find the text",
+                "no changes made to",
+            ),
+        ),
+    ),
 )

@@ -123,8 +123,7 @@ class Conversation:
         text = records.text_of(message.content)
         status = _status(text, message.isError)
         code = exit_code(text) if status == "error" and message.toolName == "bash" else None
-        error = "edit_mismatch" if message.toolName == "edit" and text.startswith("Could not find") else None
-        call = self.builder.result(message.toolCallId or "", text, status, at, thread, code, error)
+        call = self.builder.result(message.toolCallId or "", text, status, at, thread, code)
         if thread == MAIN:
             self._answered_at = at
         self.builder.unread((block.type for block in records.blocks(message.content)), _PLAIN, at, thread)

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from agentsignals.formats import Input, Reading, gathered
-from agentsignals.formats.any_agent import tool
+from agentsignals.formats.any_agent import ANYBODY, tool
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.edit_arguments import record_arguments
 from agentsignals.formats.one_document import each, is_list
@@ -141,7 +141,7 @@ class _Conversation:
         session.repo = source.repo_hint
         session.model = row.model if isinstance(row.model, str) else None
         self.row = row
-        self.builder = SessionBuilder(session)
+        self.builder = SessionBuilder(session, ANYBODY)
         self.builder.line = number
         self.touched: set[str] = set()
         self.waiting: deque[tuple[str, str]] = deque()
@@ -228,8 +228,6 @@ class _Conversation:
         call = self.builder.result(mine[0] if mine else "", _as_text(result.content), status, exit_code=code)
         if call is None:
             return
-        if code and call.error_class in (None, "other"):
-            call.error_class = "test_failed" if call.class_ == "test" else "exit_nonzero"
         if status == "ok" and call.class_ == "edit":
             record_arguments(self.builder, call, self.touched)
         if call.path:

@@ -68,14 +68,15 @@ class _Reader:
             artifact_id=artifact.artifact_id,
         )
         session.title, session.repo = header.name, file.source.repo_hint
-        self.builder = SessionBuilder(session)
+        self.builder = SessionBuilder(session, agents.ANYBODY)
         self.builder.where(header.cwd)
         self.messages = file.messages
         self.others = file.others
         self.live = _live(file.messages, header.currNode)
         self.touched: set[str] = set()
         self.used: dict[int, Used] = {}
-        self.failed: set[str] = set()
+        self.ended: dict[str, CallStatus] = {}
+        """What the figures of a run say of a call: whether it failed. Of other calls nothing does."""
 
     def session(self) -> Session:
         for run in _runs(self.messages, self.live):
@@ -101,7 +102,9 @@ class _Reader:
                 self.used[n] = _with_cache(turn.llm, whole)
             calls = self.messages[n][1].toolCalls or ()
             ran = turn.toolCalls or ()
-            self.failed.update(c.id for c, r in zip(calls, ran, strict=False) if r.success is False and c.id)
+            for asked, run_call in zip(calls, ran, strict=False):
+                if asked.id and run_call.success is not None:
+                    self.ended[asked.id] = "ok" if run_call.success else "error"
 
     def _message(self, n: int, message: Message, thread: str) -> None:
         at = logged_ms(message.timestamp)
@@ -135,11 +138,11 @@ class _Reader:
 
     def _result(self, message: Message, at: int | None, thread: str) -> None:
         call_id = message.toolCallId or ""
-        status: CallStatus = "error" if call_id in self.failed else "ok"
+        status: CallStatus = self.ended.get(call_id, "unknown")
         call = self.builder.result(call_id, message.text, status, at, thread)
         if call is None:
             return
-        if status == "ok" and call.class_ == "edit":
+        if status != "error" and call.class_ == "edit":
             record_arguments(self.builder, call, self.touched)
         if call.path:
             self.touched.add(call.path)

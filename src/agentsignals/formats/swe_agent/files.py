@@ -17,6 +17,7 @@ from agentsignals.formats.one_document import each, saw_again, tally
 from agentsignals.formats.one_document import read as read_document
 from agentsignals.formats.swe_agent import records
 from agentsignals.formats.swe_agent.config import knobs, model_of, problem
+from agentsignals.formats.swe_agent.profile import PROFILE
 from agentsignals.formats.swe_agent.records import Document, Info, Message, Step, as_text
 from agentsignals.formats.swe_agent.session import Conversation
 from agentsignals.model import Session
@@ -113,7 +114,7 @@ def _attempt(run: _Run) -> tuple[Session, Attempt]:
     session.agent_version = as_text(info.swe_agent_version) or None
     session.repo = repo_of(stated_id or task)
     session.title = next((line.strip() for line in (stated or "").split("\n") if line.strip()), None)
-    builder = SessionBuilder(session)
+    builder = SessionBuilder(session, PROFILE)
     Conversation(builder, run.messages, model_of(set_to)).read(run.steps, stated)
     builder.finish()
     session.model = model_of(set_to)

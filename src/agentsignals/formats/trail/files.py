@@ -14,6 +14,7 @@ from agentsignals.formats.one_document import read as read_document
 from agentsignals.formats.records import document, saw, skip
 from agentsignals.formats.trail import trace_id_of
 from agentsignals.formats.trail.labels import labels
+from agentsignals.formats.trail.profile import PROFILE
 from agentsignals.formats.trail.records import (
     Error,
     Span,
@@ -103,7 +104,7 @@ def _session(source: Input, trace: Trace, marks: _Marks) -> tuple[Session, Attem
     session = Session(
         session_id=trace.trace_id, context="eval", format="trail", agent="", artifact_id=artifact.artifact_id
     )
-    builder = SessionBuilder(session)
+    builder = SessionBuilder(session, PROFILE)
     conversation = Conversation(builder, artifact)
     conversation.read(trace)
     builder.finish()

@@ -8,7 +8,7 @@ from collections import deque
 from agentsignals.catalog import Measured, ratio, signal
 from agentsignals.model import Absent, ToolCall
 from agentsignals.views.evidence import Evidence
-from agentsignals.views.session import SessionView
+from agentsignals.views.session import FAILURES_UNSAID, SessionView
 
 RECOVERY_CALLS = 5
 COMMANDS_LOOKED_AT = 1_000
@@ -44,11 +44,14 @@ def read_before_edit_rate(view: SessionView, why: Evidence) -> Measured | Absent
     context="both",
     origin="this project",
     priority="P1",
+    version=2,
     pitfalls="Seed 000 names error recovery as the better lens without a formula: this one is ours.",
     why="How an agent handles failure says more than how pleased the person sounds.",
 )
 def error_recovery_rate(view: SessionView, why: Evidence) -> Measured | Absent:
     """Failed calls soon made good, by the same tool on the same target within five calls and the same turn / all."""
+    if not view.says_failures:
+        return FAILURES_UNSAID
     if all(c.error_class == "sibling_cancelled" for c in view.errors):
         return Absent("not_applicable", "no_errors")
     failed = [(i, c) for i, c in enumerate(view.calls) if c.status == "error" and c.error_class != "sibling_cancelled"]

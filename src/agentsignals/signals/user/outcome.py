@@ -7,7 +7,7 @@ from typing import Any, TypeGuard
 
 from agentsignals.catalog import Measured, signal
 from agentsignals.edits.tracking import WHOLE_TREE
-from agentsignals.model import Absent, Edit, Event, ToolCall
+from agentsignals.model import RAN, Absent, Edit, Event, ToolCall
 from agentsignals.model.times import to_iso
 from agentsignals.views.evidence import Evidence
 from agentsignals.views.history import History
@@ -174,7 +174,7 @@ def _work(view: SessionView) -> list[Edit]:
 def _revert_commands(view: SessionView) -> list[tuple[ToolCall | Event, str]]:
     """Whole-tree revert commands that ran, the agent's and those the person typed; each with the kind of command."""
     rows: list[tuple[ToolCall | Event, str]] = [(e, e.text or "") for e in view.by_kind.get("user_shell", ())]
-    rows += [(c, c.command) for c in view.git_calls if c.status == "ok" and c.command and "git " in c.command]
+    rows += [(c, c.command) for c in view.git_calls if c.status in RAN and c.command and "git " in c.command]
     reverts: list[tuple[ToolCall | Event, str]] = []
     for row, text in rows:
         if not ("checkout" in text or "restore" in text or "reset" in text or "clean" in text or "stash" in text):
@@ -189,7 +189,7 @@ def _revert_commands(view: SessionView) -> list[tuple[ToolCall | Event, str]]:
 def _dropped_all(view: SessionView, row: ToolCall | Event, kind: str, last_edit: int) -> bool:
     if kind == "stash":
         return not any(
-            c.seq >= row.seq and c.status == "ok" and c.command and _UNSTASHES.search(c.command) for c in view.calls
+            c.seq >= row.seq and c.status in RAN and c.command and _UNSTASHES.search(c.command) for c in view.calls
         )
     # What was committed survives, unless the branch itself is moved.
     return kind == "reset_to" or not any(last_edit <= c.seq <= row.seq for c in view.commits)

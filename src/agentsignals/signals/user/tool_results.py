@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 from agentsignals.catalog import Measured, Row, signal
-from agentsignals.model import ToolCall
+from agentsignals.model import Absent, ToolCall
 from agentsignals.views.evidence import Evidence
-from agentsignals.views.session import SessionView
+from agentsignals.views.session import FAILURES_UNSAID, SessionView
 
 _SIBLING = ("<tool_use_error>Sibling tool call", "<tool_use_error>Cancelled: parallel tool call")
 
@@ -27,12 +27,15 @@ class ToolErrors(Row):
     unit="counts",
     origin="Agent Signals",
     priority="P1",
+    version=2,
     pitfalls="`sibling_cancelled` is no failure of that call: another call made beside it failed. Calls that a person"
     " refused or stopped are not listed.",
     why="A wrong path, a stale edit and a red test call for different remedies.",
 )
-def tool_errors_by_type(view: SessionView, why: Evidence) -> list[ToolErrors]:
+def tool_errors_by_type(view: SessionView, why: Evidence) -> list[ToolErrors] | Absent:
     """Failed main-thread calls for each tool and class of error, most first; n_results counts the tool's results."""
+    if not view.says_failures:
+        return FAILURES_UNSAID
     cancelled = [c for c in view.by_status.get("cancelled", ()) if view.result_text(c).startswith(_SIBLING)]
     why.support(view.errors)
     why.counter(cancelled, "cancelled with another call:")

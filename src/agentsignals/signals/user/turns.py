@@ -13,7 +13,7 @@ from agentsignals.catalog import Measured, ratio, signal
 from agentsignals.model import Absent, Event, Step
 from agentsignals.model.times import to_iso
 from agentsignals.views.evidence import Evidence
-from agentsignals.views.session import OF_AGENT, SessionView
+from agentsignals.views.session import FAILURES_UNSAID, OF_AGENT, SessionView
 from agentsignals.words.lexicon import clean
 from agentsignals.words.text import count_tokens
 
@@ -107,10 +107,14 @@ def turn_ratio(view: SessionView, why: Evidence, user_turn_count: int) -> Measur
     unit="ratio",
     origin="Agent Signals",
     why="A rising rate is an agent that fights its environment.",
-    pitfalls="Some errors are probing. An exit code counts only when the agent's program flagged the result.",
+    version=2,
+    pitfalls="Some errors are probing.",
 )
 def tool_error_rate(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Failed results out of all results of main-thread calls; refusals by the person are in neither."""
+    """Failed results out of all results of main-thread calls; refusals by the person, cancelled calls and those that
+    the trace says nothing of are in neither. A search that found nothing did not fail."""
+    if not view.says_failures:
+        return FAILURES_UNSAID
     failed, rejected = view.errors, view.rejected
     why.support(failed)
     why.denominator(view.answered)

@@ -1,0 +1,358 @@
+"""How calls ended, asked of every format alike (design/formats.md#how-a-call-ended)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from agentsignals.catalog import measure
+from agentsignals.formats import Input, by_name
+from agentsignals.model import Absent, Artifact, ToolCall
+from agentsignals.shell.searches import found_nothing
+from agentsignals.views.session import SessionView
+
+TEST, SEARCH, SLEEP = "pytest -q", "cd src && rg -n nothing_like_this .", "sleep 999"
+QUESTIONS = {
+    "worked": (TEST, "ok", "done"),
+    "exit": (TEST, "error", "exit_nonzero"),
+    "no_hit": (SEARCH, "ok", "nothing_found"),
+    "timeout": (SLEEP, "error", "timed_out"),
+    "refused": (TEST, "rejected", "refused"),
+    "cancelled": (TEST, "cancelled", "cancelled"),
+}
+AT = "2026-03-01T10:00:00.000Z"
+
+
+def claude(question: str) -> list[dict[str, Any]]:
+    text, failed = {
+        "worked": ("3 passed", False),
+        "exit": ("Exit code 1\n1 failed", True),
+        "no_hit": ("", False),
+        "timeout": ("Exit code 143\nCommand timed out after 2m 0.0s", True),
+        "refused": ("The user doesn't want to proceed with this tool use. The tool use was rejected.", True),
+        "cancelled": ("<tool_use_error>Sibling tool call errored</tool_use_error>", True),
+    }[question]
+    use = {"type": "tool_use", "id": "c", "name": "Bash", "input": {"command": QUESTIONS[question][0]}}
+    result = {"type": "tool_result", "tool_use_id": "c", "content": text, "is_error": failed}
+    shared = {"sessionId": "s", "timestamp": AT, "cwd": "/w", "isSidechain": False}
+    return [
+        {**shared, "type": "user", "uuid": "1", "parentUuid": None, "message": {"role": "user", "content": "go"}},
+        {
+            **shared,
+            "type": "assistant",
+            "uuid": "2",
+            "parentUuid": "1",
+            "message": {"id": "m", "role": "assistant", "model": "m", "content": [use]},
+        },
+        {**shared, "type": "user", "uuid": "3", "parentUuid": "2", "message": {"role": "user", "content": [result]}},
+    ]
+
+
+def codex(question: str) -> list[dict[str, Any]]:
+    head = "Chunk ID: a\nWall time: 0.1 seconds\nProcess exited with code {}\nOriginal token count: 3\nOutput:\n{}"
+    output = {
+        "worked": head.format(0, "3 passed"),
+        "exit": head.format(1, "1 failed"),
+        "no_hit": head.format(1, ""),
+        "timeout": head.format(124, "command timed out after 10000 milliseconds"),
+        "refused": "exec_command failed: rejected by user",
+        "cancelled": "aborted by user after 9.9s",
+    }[question]
+    arguments = json.dumps({"cmd": QUESTIONS[question][0]})
+    call = {"type": "function_call", "name": "exec_command", "call_id": "c", "arguments": arguments}
+    return [
+        {"timestamp": AT, "type": "session_meta", "payload": {"id": "s", "cwd": "/w", "originator": "codex_cli_rs"}},
+        {"timestamp": AT, "type": "response_item", "payload": call},
+        {
+            "timestamp": AT,
+            "type": "response_item",
+            "payload": {"type": "function_call_output", "call_id": "c", "output": output},
+        },
+    ]
+
+
+def codex_exec(question: str) -> list[dict[str, Any]]:
+    facts = {
+        "worked": {"exit_code": 0, "status": "completed", "aggregated_output": "3 passed"},
+        "exit": {"exit_code": 1, "status": "failed", "aggregated_output": "1 failed"},
+        "no_hit": {"exit_code": 1, "status": "failed", "aggregated_output": ""},
+        "timeout": {"exit_code": 124, "status": "failed", "aggregated_output": ""},
+        "refused": {"exit_code": None, "status": "declined", "aggregated_output": ""},
+    }[question]
+    item = {"id": "i", "type": "command_execution", "command": QUESTIONS[question][0], **facts}
+    return [{"type": "thread.started", "thread_id": "s"}, {"type": "item.completed", "item": item}]
+
+
+def pi(question: str) -> list[dict[str, Any]]:
+    text, failed = {
+        "worked": ("3 passed", False),
+        "exit": ("1 failed\n\nCommand exited with code 1", True),
+        "no_hit": ("(no output)\n\nCommand exited with code 1", True),
+        "timeout": ("Command timed out after 10 seconds", True),
+        "cancelled": ("Command aborted", True),
+    }[question]
+    call = {"type": "toolCall", "id": "c", "name": "bash", "arguments": {"command": QUESTIONS[question][0]}}
+    bot = {"api": "x", "provider": "p", "model": "m", "stopReason": "toolUse"}
+    result = {"role": "toolResult", "toolCallId": "c", "toolName": "bash", "isError": failed}
+    entries: list[dict[str, Any]] = [
+        {"role": "user", "content": [{"type": "text", "text": "go"}]},
+        {"role": "assistant", "content": [call], **bot},
+        {**result, "content": [{"type": "text", "text": text}]},
+    ]
+    return [
+        {"type": "session", "version": 3, "id": "s", "timestamp": AT, "cwd": "/w"},
+        *(
+            {"type": "message", "id": str(n), "parentId": str(n - 1) if n else None, "timestamp": AT, "message": m}
+            for n, m in enumerate(entries)
+        ),
+    ]
+
+
+def opencode(question: str) -> dict[str, Any]:
+    state: dict[str, Any] = {
+        "worked": {"status": "completed", "output": "3 passed", "metadata": {"exit": 0}},
+        "exit": {"status": "completed", "output": "1 failed", "metadata": {"exit": 1}},
+        "no_hit": {"status": "completed", "output": "(no output)", "metadata": {"exit": 1}},
+        "timeout": {
+            "status": "completed",
+            "output": "<bash_metadata>\nbash tool terminated command after exceeding timeout 120000 ms",
+            "metadata": {"exit": None},
+        },
+        "refused": {"status": "error", "error": "Error: The user rejected permission to use this specific tool call"},
+        "cancelled": {"status": "error", "error": "Tool execution aborted"},
+    }[question]
+    part = {"type": "tool", "tool": "bash", "callID": "c", "state": state}
+    state["input"] = {"command": QUESTIONS[question][0]}
+    info = {"id": "m", "role": "assistant", "modelID": "m", "providerID": "p", "time": {"created": 1}}
+    about = {"id": "ses_1", "directory": "/w", "time": {"created": 1}}
+    return {"info": about, "messages": [{"info": info, "parts": [part]}]}
+
+
+def gemini(question: str) -> dict[str, Any]:
+    output, status = {
+        "worked": ("Output: 3 passed\nExit Code: 0", "success"),
+        "exit": ("Output: 1 failed\nExit Code: 1\nProcess Group PGID: 7", "success"),
+        "no_hit": (
+            f"Command: {SEARCH}\nDirectory: (root)\nOutput: (empty)\nError: (none)\nExit Code: 1",
+            "success",
+        ),
+        "timeout": ("Command was automatically cancelled because it exceeded the timeout of 5.0 minutes", "success"),
+        "refused": ("[Operation Cancelled] Reason: User denied execution.", "cancelled"),
+        "cancelled": ("[Operation Cancelled] Reason: Operation cancelled", "cancelled"),
+    }[question]
+    response = {"functionResponse": {"id": "c", "name": "run_shell_command", "response": {"output": output}}}
+    call = {"id": "c", "name": "run_shell_command", "args": {"command": QUESTIONS[question][0]}, "status": status,
+            "timestamp": AT, "result": [response]}  # fmt: skip
+    message = {"id": "m", "timestamp": AT, "type": "gemini", "content": "", "model": "m", "toolCalls": [call]}
+    return {"sessionId": "s", "projectHash": "0" * 64, "startTime": AT, "lastUpdated": AT, "messages": [message]}
+
+
+def sharegpt(question: str) -> dict[str, Any]:
+    answer: dict[str, Any] = {
+        "worked": {"output": "3 passed", "exit_code": 0},
+        "exit": {"output": "1 failed", "exit_code": 1},
+        "timeout": {"output": "", "exit_code": 124, "error": "Command timed out after 5 seconds"},
+    }[question]
+    call = json.dumps({"name": "terminal", "arguments": {"command": QUESTIONS[question][0]}})
+    back = json.dumps({"name": "terminal", "content": answer})
+    return {
+        "conversations": [
+            {"from": "human", "value": "go"},
+            {"from": "gpt", "value": f"<tool_call>\n{call}\n</tool_call>"},
+            {"from": "tool", "value": f"<tool_response>\n{back}\n</tool_response>"},
+        ]
+    }
+
+
+def copilot(question: str) -> list[dict[str, Any]]:
+    from tests.copilot_events import done, failed, says, start, user  # noqa: PLC0415
+    from tests.copilot_events import request as asks  # noqa: PLC0415
+
+    result = {
+        "worked": done("c", "3 passed\n<exited with exit code 0>"),
+        "exit": done("c", "1 failed\n<exited with exit code 1>"),
+        "no_hit": done("c", "<exited with exit code 1>"),
+        "refused": failed("c", "The user rejected this tool call.", "rejected"),
+        "cancelled": failed("c", "aborted", "aborted"),
+    }[question]
+    return [start(), user("go"), says("m", "", asks("c", "bash", command=QUESTIONS[question][0])), result]
+
+
+def droid(question: str) -> list[dict[str, Any]]:
+    text, failed = {
+        "worked": ("3 passed", False),
+        "exit": ("Error: Command failed (exit code: 1)\n1 failed", True),
+        "no_hit": ("Error: Command failed (exit code: 1)", True),
+        "timeout": ("Error: Command timed out after 60 seconds", True),
+    }[question]
+    use = {"type": "tool_use", "id": "c", "name": "Execute", "input": {"command": QUESTIONS[question][0]}}
+    result = {"type": "tool_result", "tool_use_id": "c", "content": text, "is_error": failed}
+    row = {"type": "message", "timestamp": AT}
+    return [
+        {"type": "session_start", "id": "s1", "title": "t", "owner": "me", "version": 2, "cwd": "/w"},
+        {**row, "id": "1", "message": {"role": "assistant", "content": [use]}},
+        {**row, "id": "2", "message": {"role": "user", "content": [result]}},
+    ]
+
+
+def kiro(question: str) -> dict[str, Any]:
+    shell = {"worked": ("0", "3 passed"), "exit": ("1", "1 failed"), "no_hit": ("1", "")}.get(question)
+    content = (
+        [{"Json": {"exit_status": shell[0], "stdout": shell[1], "stderr": ""}}] if shell else [{"Text": "stopped"}]
+    )
+    result = {"tool_use_id": "c", "content": content, "status": "Success" if shell else "Error"}
+    use = {"id": "c", "name": "execute_bash", "args": {"command": QUESTIONS[question][0]}}
+    words = {"refused": "use make", "cancelled": ""}.get(question)
+    back = "ToolUseResults" if shell else "CancelledToolUses"
+    history = [
+        {
+            "user": {"content": {"Prompt": {"prompt": "go"}}},
+            "assistant": {"ToolUse": {"message_id": "", "content": "", "tool_uses": [use]}},
+        },
+        {
+            "user": {"content": {back: {"prompt": words, "tool_use_results": [result]}}},
+            "assistant": {"Response": {"message_id": "", "content": "ok"}},
+        },
+    ]
+    return {"conversation_id": "c", "history": history}
+
+
+def mini(question: str) -> dict[str, Any]:
+    result = {
+        "worked": "<returncode>0</returncode>\n<output>\n3 passed</output>",
+        "exit": "<returncode>1</returncode>\n<output>\n1 failed</output>",
+        "no_hit": "<returncode>1</returncode>\n<output>\n</output>",
+        "timeout": "The last command <command>sleep 999</command> timed out and has been killed.",
+        "refused": "Command not executed. The user rejected your command with the following message: no",
+    }[question]
+    call = f"THOUGHT: so.\n\n```mswea_bash_command\n{QUESTIONS[question][0]}\n```"
+    said = (("system", "```mswea_bash_command\nx\n```"), ("user", "Fix it."), ("assistant", call), ("user", result))
+    messages = [{"role": role, "content": text} for role, text in said]
+    return {"info": {}, "messages": messages, "trajectory_format": "mini-swe-agent-1.1"}
+
+
+def sts(question: str) -> list[dict[str, Any]]:
+    call = {"id": "c", "function": {"name": "bash", "arguments": json.dumps({"command": TEST})}}
+    said = ({"role": "user", "content": "go"}, {"role": "assistant", "content": "", "toolCalls": [call]},
+            {"role": "tool", "content": "1 failed", "toolCallId": "c"})  # fmt: skip
+    messages: list[dict[str, Any]] = [
+        {"id": str(n), "parent": str(n - 1) if n else None, **message} for n, message in enumerate(said)
+    ]
+    return [
+        {"type": "session", "harness": "acme.app", "id": "c-1"},
+        *({"type": "message", "message": m} for m in messages),
+    ]
+
+
+WRITES = {
+    "claude-code": claude, "codex": codex, "codex-exec": codex_exec, "copilot-cli": copilot, "factory-droid": droid,
+    "gemini-cli": gemini, "kiro": kiro, "mini-swe-agent": mini, "opencode": opencode, "pi": pi, "sharegpt": sharegpt,
+    "sts": sts,
+}  # fmt: skip
+CANNOT_SAY = {
+    **{("sts", question): "nothing is written of how a call ended" for question in QUESTIONS},
+    ("codex-exec", "cancelled"): "an item that was never finished has no result",
+    ("copilot-cli", "timeout"): "a command that takes long is left running, and looked at again",
+    ("factory-droid", "refused"): "no sample of one is known",
+    ("factory-droid", "cancelled"): "no sample of one is known",
+    ("kiro", "timeout"): "its shell has no limit",
+    ("mini-swe-agent", "cancelled"): "a command that was not run has no result of its own in this version",
+    ("pi", "refused"): "its shell asks for no leave",
+    ("sharegpt", "no_hit"): "its answer is a JSON text around the output",
+    ("sharegpt", "refused"): "nobody is there to refuse",
+    ("sharegpt", "cancelled"): "nobody is there to cancel",
+}
+ASKED = [(name, q) for name in WRITES for q in QUESTIONS if (name, q) not in CANNOT_SAY]
+
+
+def calls_of(name: str, document: Any) -> list[ToolCall]:
+    records = document if isinstance(document, list) else [document]
+    data = "\n".join(map(json.dumps, records)).encode()
+    path = f"s.{'jsonl' if isinstance(document, list) else 'json'}"
+    artifact = Artifact(artifact_id="a", source="s", path=path, format=name, sha256="", bytes=len(data))
+    (session,) = by_name(name).read([Input(data, artifact)]).sessions
+    return session.tool_calls
+
+
+@pytest.mark.parametrize(("name", "question"), ASKED, ids=str)
+def test_every_format_means_the_same(name: str, question: str) -> None:
+    _, status, outcome = QUESTIONS[question]
+    (call,) = calls_of(name, WRITES[name](question))
+    assert (call.status, call.outcome) == (status, outcome)
+
+
+def test_a_format_that_cannot_say_leaves_it_out_and_so_does_the_rate() -> None:
+    data = "\n".join(map(json.dumps, sts("exit"))).encode()
+    artifact = Artifact(artifact_id="a", source="s", path="s.jsonl", format="sts", sha256="", bytes=len(data))
+    (session,) = by_name("sts").read([Input(data, artifact)]).sessions
+    assert [(c.status, c.outcome) for c in session.tool_calls] == [("unknown", None)]
+    values = {r.signal.path: r.value for r in measure(SessionView(session))}
+    for name in ("user.tool_error_rate", "user.tool_errors_by_type[]", "corpus.error_recovery_rate"):
+        value = values[name]
+        assert isinstance(value, Absent), name
+        assert value.reason == "missing_field", name
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "nothing"),
+    [
+        ("rg x", 1, True),
+        ("rg x", 2, False),
+        ("cd a && git -C . grep -n x", 1, True),
+        ("git log", 1, False),
+        ("sudo timeout 5 grep -rq x .", 1, True),
+        ("cat a | grep x", 1, True),
+        ("grep x a | head", 1, False),
+        ("find . | xargs grep x", 123, True),
+        ("grep x a", 123, False),
+        ("! grep x a", 1, False),
+        ("bash -lc 'rg x'", 1, True),
+        ("echo $(grep x a)", 1, False),
+        ("which ruff", 1, True),
+        ("test -f a", 1, False),
+        ("diff a b", 1, False),
+        ("grep x a; pytest", 1, False),
+    ],
+)
+def test_which_command_lines_end_in_a_search(command: str, code: int, nothing: bool) -> None:
+    assert found_nothing(command, code) is nothing
+
+
+@pytest.mark.parametrize(
+    ("name", "command", "outcome"),
+    [
+        ("codex", "grep -q x a", "done"),
+        ("codex", "find . -name x -delete", "done"),
+        ("codex", "rg x > hits", "done"),
+        ("codex", "rg x || true", "done"),
+        ("codex", "find . -name x", "nothing_found"),
+    ],
+)
+def test_silence_is_no_hit_only_where_hits_are_printed(name: str, command: str, outcome: str) -> None:
+    records = codex("worked")
+    records[1]["payload"]["arguments"] = json.dumps({"cmd": command})
+    records[2]["payload"]["output"] = records[2]["payload"]["output"].replace("3 passed", "")
+    (call,) = calls_of(name, records)
+    assert (call.status, call.outcome) == ("ok", outcome)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("Error: Could not find oldString in the file.", "edit_mismatch"),
+        ("Error: You must read file /w/a before overwriting it.", "not_read_first"),
+        ("Error: File /w/a not found", "not_found"),
+        ("ENOENT: no such file or directory", "not_found"),
+        ("EACCES: permission denied", "permission"),
+        ("connect ECONNREFUSED", "network"),
+        ("whatever", "other"),
+    ],
+)
+def test_errors_in_the_words_of_one_agent_have_the_classes_of_all(text: str, error: str) -> None:
+    document = opencode("refused")
+    part = document["messages"][0]["parts"][0]
+    part["tool"], part["state"]["error"], part["state"]["input"] = "edit", text, {"filePath": "/w/a"}
+    (call,) = calls_of("opencode", document)
+    assert (call.status, call.outcome, call.error_class) == ("error", "error_result", error)
