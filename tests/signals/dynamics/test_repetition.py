@@ -152,16 +152,18 @@ def test_many_calls_of_one_tool_cost_no_quadratic_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("agent", "name", "stale"),
+    ("agent", "name", "stale", "n", "of"),
     [
-        ("codex", "write_stdin", 1),
-        ("copilot-cli", "read_bash", 1),
-        ("copilot-cli", "list_bash", 1),
-        ("codex", "mcp__db__query", 5),
+        ("codex", "write_stdin", 1, 0, 1),
+        ("copilot-cli", "read_bash", 1, 0, 1),
+        ("copilot-cli", "list_bash", 1, 0, 1),
+        ("codex", "mcp__db__query", 5, 4, 6),
     ],
 )
-def test_looking_again_whether_something_has_ended_is_no_loop(agent: str, name: str, stale: int) -> None:
-    one = view(user("go"), *[call(name, session_id=7, chars="")] * 5, format=agent)
-    assert value(one, "dynamics.repeated_calls")["stale_max"] == stale
-    assert value(one, "dynamics.repeated_calls")["n"] == 4
-    assert value(one, "dynamics.repetition_rate") == 0.8
+def test_looking_again_whether_something_has_ended_is_no_repetition(
+    agent: str, name: str, stale: int, n: int, of: int
+) -> None:
+    one = view(user("go"), TEST, *[call(name, session_id=7, chars="")] * 5, format=agent)
+    counted = value(one, "dynamics.repeated_calls")
+    assert (counted["stale_max"], counted["n"], counted["of"]) == (stale, n, of)
+    assert value(one, "dynamics.repetition_rate") == n / of

@@ -25,11 +25,12 @@ _STATUS = re.compile(r"(?:cd \S+ *(?:&&|;) *)?(?:git (?:-\S+ )*(?:status|log|dif
     unit="tool_calls",
     origin="agentsignals",
     source="derived",
+    version=2,
     why="The raw counts behind dynamics.repetition_rate; stale_max tells a loop from a habit.",
     pitfalls="A test run again after an edit is a repeat, but no stale one.",
 )
 def repeated_calls(view: SessionView, why: Evidence) -> dict[str, Any]:
-    """How many calls repeat an earlier one (n, of all but planning, delegating and asking: of), and stale_max: the most
+    """How many calls repeat an earlier one (n, of all but planning, delegating, asking and waiting: of), and stale_max: the most
     equal calls with no successful edit in between; stale_call is their tool."""
     calls = _repeatable(view)
     repeated = _repeated(calls)
@@ -51,22 +52,28 @@ def repeated_calls(view: SessionView, why: Evidence) -> dict[str, Any]:
     unit="ratio",
     origin="Agent Signals",
     source="derived",
-    version=2,
+    version=3,
     why="Repeating a call without progress is the mark of a loop.",
     pitfalls="For loops look at stale_max; the rate tells the cost. A test run again after an edit is a repeat too.",
 )
 def repetition_rate(view: SessionView, why: Evidence, repeated_calls: dict[str, Any]) -> Measured | Absent:
-    """Calls whose tool and arguments repeat an earlier call's, out of all calls but planning, delegating and asking."""
+    """Calls whose tool and arguments repeat an earlier call's, out of all calls but planning, delegating, asking and waiting
+    (polls of something that runs)."""
     counted = dict(repeated_calls)
     # Looked for again only when somebody asks.
     why.support((c for same in _repeated(_repeatable(view)) for c in same[1:]), "repeats an earlier call:")
-    why.denominator(c for c in view.calls if c.class_ not in _UNREPEATABLE)
+    why.denominator(_repeatable(view))
     why.rule(f"stale_max: {counted['stale_max']} equal calls with no successful edit in between")
     return ratio(counted.pop("n"), counted.pop("of"), method="signature", **counted)
 
 
 def _repeatable(view: SessionView) -> list[ToolCall]:
-    return [c for c in view.calls if c.class_ not in _UNREPEATABLE]
+    return [c for c in view.calls if _may_repeat(c)]
+
+
+def _may_repeat(call: ToolCall) -> bool:
+    """Planning, delegating and asking are the same by nature; to look whether something has ended is waiting."""
+    return call.class_ not in _UNREPEATABLE and call.purpose != "poll"
 
 
 def _repeated(calls: list[ToolCall]) -> list[list[ToolCall]]:
@@ -113,12 +120,12 @@ def _canonical(arguments: str, manner: tuple[str, ...]) -> object:
 
 
 def _stale_max(view: SessionView, repeated: list[list[ToolCall]]) -> tuple[int, ToolCall | None]:
-    """The most equal calls in a row of the session that holds no successful edit, and one of them."""
+    """The most equal calls with no successful edit between them, and one of them."""
     best, worst = 1, None
     edits = sorted({e.seq for e in view.edits}) if repeated else []
     for same in repeated:
         first = same[0]
-        if first.purpose == "poll" or (first.command is not None and _STATUS.match(first.command)):
+        if first.command is not None and _STATUS.match(first.command):
             continue
         run = 0
         before = None

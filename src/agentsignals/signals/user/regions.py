@@ -98,11 +98,12 @@ def region_re_edit_count(view: SessionView, why: Evidence) -> Measured | Absent:
     origin="Agent Signals",
     source="derived",
     priority="P1",
+    version=2,
     why="Shrinking edits refine; edits that go back and forth are the failure.",
     pitfalls="Two edits of a place say little: half of all re-edited regions have no more.",
 )
 def region_edit_convergence(view: SessionView, why: Evidence) -> Measured | Absent:
-    """For each region edited again, by first edit: converging, oscillating or expanding."""
+    """For each region edited again, by first edit: converging, oscillating, expanding or unchanged."""
     if not view.repo_edits:
         return Absent("not_applicable", "no_edit")
     numbers = {id(r): n for n, r in enumerate(view.regions)}
@@ -151,7 +152,7 @@ def _convergence(region: Region, changes: _Changes) -> tuple[str, list[int], flo
         turns = sum(1 for a, b in pairwise(steps) if a * b < 0)
         if turns >= OSCILLATES_AT * (len(steps) - 1):
             return "oscillating", sizes, rel
-    return ("converging" if rel <= 0 else "expanding"), sizes, rel
+    return ("converging" if rel < 0 else "expanding" if rel > 0 else "unchanged"), sizes, rel
 
 
 def trend(sizes: list[int]) -> float:
