@@ -10,8 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from agentsignals.formats.builder import SessionBuilder
-from agentsignals.formats.copilot_cli.usage import TOTAL
-from agentsignals.model import Step
+from agentsignals.model import SESSION_TOTAL, Step
 
 
 class Used(NamedTuple):
@@ -52,7 +51,7 @@ def charge(step: Step, used: Used) -> None:
 def close(builder: SessionBuilder, model: str | None, used: Used, at: int | None = None) -> Step:
     """The closing step that holds what no call of the run accounts for."""
     step = builder.step(None, model, at)
-    step.stop_reason = TOTAL
+    step.stop_reason = SESSION_TOTAL
     charge(step, used)
     builder.event("meta", f"session totals of {model or 'the model'}", at, step)
     return step

@@ -19,6 +19,8 @@ ABANDONED = "abandoned"
 """Thread of what was done on a branch that the person went back from: paid for, but no part of how it ended."""
 REPLAYED = "replayed"
 """Thread of a history copied from a session that is not among the files read."""
+SESSION_TOTAL = "session_total"
+"""Stop reason of a closing step: no model call, but what the log's totals say beyond the calls it tells of."""
 RULES = "rules"
 """The labeller that needs no model: stands in where nobody else judged, and is never pooled with those who did."""
 NO_SUBAGENT = frozenset((MAIN, ABANDONED, REPLAYED))
@@ -105,6 +107,18 @@ class Step(Struct, gc=False, kw_only=True):
     """`recorded`, or the version of the price table that was applied."""
     cache_write_1h_tokens: int | None = None
     """Those of `cache_write_tokens` kept for an hour, which cost more; None when the trace does not say."""
+    input_in_step: int | None = None
+    """The closing step whose input, and output where none stands here, holds this call's too."""
+    speed: str | None = None
+    """`fast` where the call was made so; as the provider names it. None: standard."""
+    service_tier: str | None = None
+    """As the provider names it (`priority`, `batch`); None: standard."""
+    inference_geo: str | None = None
+    """Where the call had to be computed (`us`); None: anywhere."""
+    web_searches: int | None = None
+    """Searches of the provider that are paid for each."""
+    unpriced: str | None = None
+    """What of the call the price table lacks: `cost_usd` is too low by that."""
 
 
 class Event(Struct, gc=False, kw_only=True):

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Struct, field
 
-from agentsignals.model import Session
+from agentsignals.model import SESSION_TOTAL, Session, Step
 from agentsignals.prices.names import candidates
 
 VERSION = "2026-11"
@@ -51,6 +51,10 @@ class Rate(Struct, frozen=True, kw_only=True):
     until: date | None = None
     above: list[Tier] = field(default_factory=list)
     """Long prompts, ascending. A tier without prices says that they differ and are not known."""
+    factors: dict[str, float] = field(default_factory=dict)
+    """By what all of these prices are multiplied for a speed (`fast`), a service tier, or a place (`us`)."""
+    web_search: float | None = None
+    """USD for a thousand searches."""
 
 
 class ModelPrice(Struct, frozen=True):
@@ -124,13 +128,19 @@ def cost_usd(  # noqa: PLR0913  (the kinds of tokens a call is billed for)
 def apply(session: Session) -> None:
     """Gives the steps whose cost was not recorded, and whose tokens are known, their list price.
 
-    A format without a concept of caching leaves the cached tokens absent; then there are none to bill.
+    A format without a concept of caching leaves the cached tokens absent; then there are none to bill. Nor is there
+    input to bill where a closing step holds it. Of a closing step nobody knows how long its prompts were: the price of
+    short ones is the least they cost.
     """
     model: str | None = None
     day: int | None = None
     terms = _terms(model, day)
     for step in session.steps:
         fresh, output = step.input_tokens, step.output_tokens
+        if step.input_in_step is not None:
+            fresh, output = fresh or 0, output or 0
+        if step.stop_reason == SESSION_TOTAL:
+            output = output or 0
         if fresh is None or output is None or step.cost_usd is not None:
             continue
         today = None if step.timestamp is None else step.timestamp // _US_A_DAY
@@ -139,11 +149,36 @@ def apply(session: Session) -> None:
             terms = _terms(model, day)
         read, written = step.cache_read_tokens or 0, step.cache_write_tokens or 0
         prompt = fresh + read + written
-        rate = terms if prompt <= terms.limit else terms.longer(prompt)
+        of_many = step.stop_reason == SESSION_TOTAL and prompt > terms.limit
+        rate = terms if prompt <= terms.limit or of_many else terms.longer(prompt)
         cost = _cost(rate, fresh, output, read, written, for_an_hour=step.cache_write_1h_tokens or 0)
         if not isnan(cost):
-            step.cost_usd = cost
-            step.cost_source = VERSION
+            lacking = ["long prompts"] if of_many else []
+            if step.speed or step.service_tier or step.inference_geo or step.web_searches:
+                cost = cost * _factor(step, terms, lacking) + _searches_usd(step, terms, lacking)
+            step.cost_usd, step.cost_source = cost, VERSION
+            step.unpriced = ", ".join(lacking) or None
+
+
+def _factor(step: Step, terms: _Terms, lacking: list[str]) -> float:
+    """What the way a call was served multiplies its price by; what the table has no figure for is added to `lacking`."""
+    product = 1.0
+    for name in (step.speed, step.service_tier, step.inference_geo):
+        if name is not None:
+            factor = terms.factors.get(name)
+            if factor is None:
+                lacking.append(name)
+            product *= factor or 1.0
+    return product
+
+
+def _searches_usd(step: Step, terms: _Terms, lacking: list[str]) -> float:
+    if not step.web_searches:
+        return 0.0
+    if terms.web_search is None:
+        lacking.append(f"{step.web_searches} web searches")
+        return 0.0
+    return step.web_searches * terms.web_search
 
 
 class _Terms(NamedTuple):
@@ -157,6 +192,9 @@ class _Terms(NamedTuple):
     limit: float = inf
     """The longest prompt they hold for."""
     above: tuple[Tier, ...] = ()
+    factors: dict[str, float] = {}  # noqa: RUF012  (a named tuple has no factories; it is only read)
+    web_search: float | None = None
+    """For one search."""
 
     def longer(self, prompt: int) -> _Terms:
         """The terms of a prompt beyond the limit."""
@@ -186,7 +224,7 @@ def _cost(  # noqa: PLR0913  (the kinds of tokens)
 def _terms(model: str | None, day: int | None) -> _Terms:
     model_price = price(model) if model else None
     rate = model_price.rate(_date(day)) if model_price else None
-    return _a_token(rate, rate.above) if rate else _Terms()
+    return _a_token(rate, rate.above, rate) if rate else _Terms()
 
 
 def _date(day: int | None) -> date:
@@ -195,7 +233,7 @@ def _date(day: int | None) -> date:
     return date.fromordinal(ordinal) if 0 < ordinal <= date.max.toordinal() else table().date
 
 
-def _a_token(prices: Rate | Tier, above: Sequence[Tier] = ()) -> _Terms:
+def _a_token(prices: Rate | Tier, above: Sequence[Tier] = (), extras: Rate | None = None) -> _Terms:
     def per_token(million: float | None) -> float:
         return nan if million is None else million / 1_000_000
 
@@ -207,4 +245,6 @@ def _a_token(prices: Rate | Tier, above: Sequence[Tier] = ()) -> _Terms:
         cache_write_1h=per_token(prices.cache_write_1h),
         limit=above[0].tokens if above else inf,
         above=tuple(above),
+        factors=extras.factors if extras else {},
+        web_search=extras.web_search / 1_000 if extras and extras.web_search is not None else None,
     )

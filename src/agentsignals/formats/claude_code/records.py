@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Raw, Struct, field
 
+from agentsignals.formats.figures import count
 from agentsignals.formats.records import all_lines
 from agentsignals.model import Artifact, Step
 
@@ -15,12 +16,22 @@ class CacheCreation(Struct, gc=False):
     ephemeral_1h_input_tokens: int | None = None
 
 
-class Usage(Struct, gc=False):
+class ServerTools(Struct, gc=False):
+    web_search_requests: object = None
+
+
+class Usage(Struct, gc=False, kw_only=True):
+    """Speed, tier and place are objects: what is not text is no name of one."""
+
     input_tokens: int | None = None
     output_tokens: int | None = None
     cache_read_input_tokens: int | None = None
     cache_creation_input_tokens: int | None = None
     cache_creation: CacheCreation | None = None
+    server_tool_use: ServerTools | None = None
+    speed: object = None
+    service_tier: object = None
+    inference_geo: object = None
 
 
 class Block(Struct, gc=False, kw_only=True):
@@ -185,6 +196,8 @@ def is_true(flag: object) -> bool:
 
 
 REDACTED = "REDACTED"
+_USUAL = frozenset(("", "standard", "default", "auto", "global", "not_available", REDACTED))
+"""Speeds, service tiers and places that cost what the price list says."""
 
 
 def identity(text: str | None) -> str | None:
@@ -250,3 +263,13 @@ def count_usage(step: Step, message: Message) -> None:
         step.cache_write_tokens = n
     if usage.cache_creation is not None and (n := usage.cache_creation.ephemeral_1h_input_tokens):
         step.cache_write_1h_tokens = n if step.cache_write_1h_tokens is None else max(n, step.cache_write_1h_tokens)
+    step.speed = _special(usage.speed) or step.speed
+    step.service_tier = _special(usage.service_tier) or step.service_tier
+    step.inference_geo = _special(usage.inference_geo) or step.inference_geo
+    if usage.server_tool_use is not None and (searches := count(usage.server_tool_use.web_search_requests)):
+        step.web_searches = max(searches, step.web_searches or 0)
+
+
+def _special(name: object) -> str | None:
+    """A way of being served other than the usual one."""
+    return name if isinstance(name, str) and name not in _USUAL else None

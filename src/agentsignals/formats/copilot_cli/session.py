@@ -79,6 +79,7 @@ class Reader:
         session, data = self.session, event.data
         session.agent_version = session.agent_version or data.copilotVersion
         self.selected = data.selectedModel or self.selected
+        self.totals.begin()
         if data.context is not None:
             self.builder.where(data.context.cwd, data.context.branch)
             session.repo = data.context.repository or session.repo
