@@ -9,7 +9,8 @@ STARTED = (
 
 SESSIONS = (
     f"SELECT session_id, agent, model, repo, cwd, parent_session_id, {STARTED}, title, n_turns, n_steps, n_tool_calls,"
-    " n_subagent_tool_calls, n_edits, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_usd"
+    " n_subagent_tool_calls, n_edits, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_usd,"
+    " recorded_cost_usd, subagent_cost_usd, unpriced"
     " FROM sessions ORDER BY session_id"
 )
 """One row a session."""

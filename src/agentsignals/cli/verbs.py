@@ -176,6 +176,7 @@ def _show(options: argparse.Namespace) -> int:
 
 def _explain(options: argparse.Namespace) -> int:
     from agentsignals.ingest.explaining import explain
+    from agentsignals.views.evidence import EXCERPT_CHARS
 
     explanation = explain(Store(options.store), options.session, options.signal)
     if options.json:
@@ -192,7 +193,7 @@ def _explain(options: argparse.Namespace) -> int:
     if explanation.detail:
         print(f"detail     {printable(msgspec.json.encode(explanation.detail).decode())}")
     rows = [(i.role, i.seq, i.line, i.artifact, i.excerpt) for i in explanation.evidence]
-    print(table(("role", "seq", "line", "artifact", "excerpt"), rows, 100))
+    print(table(("role", "seq", "line", "artifact", "excerpt"), rows, EXCERPT_CHARS))
     for name, path in sorted(explanation.artifacts.items()):
         print(f"artifact   {name} = {printable(path)}")
     return 0

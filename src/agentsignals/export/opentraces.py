@@ -132,16 +132,16 @@ def _metrics(session: Session) -> dict[str, Any]:
     took = None
     if session.started_at is not None and session.ended_at is not None:
         took = (session.ended_at - session.started_at) / 1_000_000
-    priced = [s.cost_usd for s in main_steps if s.cost_usd is not None]
+    used = ledger(session.steps)
     return without_nones(
         {
             "total_steps": len(main_steps),
-            "total_input_tokens": sum(s.input_tokens or 0 for s in main_steps),
-            "total_output_tokens": sum(s.output_tokens or 0 for s in main_steps),
-            "total_cache_read_tokens": sum(s.cache_read_tokens or 0 for s in main_steps),
-            "total_cache_creation_tokens": sum(s.cache_write_tokens or 0 for s in main_steps),
+            "total_input_tokens": used.input_tokens or 0,
+            "total_output_tokens": used.output_tokens or 0,
+            "total_cache_read_tokens": used.cache_read_tokens or 0,
+            "total_cache_creation_tokens": used.cache_write_tokens or 0,
             "total_duration_s": took,
-            "estimated_cost_usd": math.fsum(priced) if main_steps and len(priced) == len(main_steps) else None,
+            "estimated_cost_usd": used.cost_usd if session.steps else None,
         }
     )
 

@@ -57,8 +57,9 @@ REASONS = frozenset(reason for *_, reason in _BOUNDS.values()) | {
 why a record was skipped."""
 _COUNTED = (0, MOST_COUNTED, "impossible_count")
 _OURS = frozenset(
-    ("seq", "turn", "step", "input_in_step", "hunk", "n_tokens", "n_chars", "result_tokens", "result_seq", "line", "added", "removed")
-)
+    ("seq", "turn", "step", "input_in_step", "hunk", "n_tokens", "n_chars", "result_tokens", "result_seq", "line",
+     "added", "removed")
+)  # fmt: skip
 """Counted here, of rows and texts that are there: can't be wrong."""
 
 

@@ -119,6 +119,10 @@ class Step(Struct, gc=False, kw_only=True):
     """Searches of the provider that are paid for each."""
     unpriced: str | None = None
     """What of the call the price table lacks: `cost_usd` is too low by that."""
+    summed_calls: int | None = None
+    """Of a closing step for a subagent whose work is not logged: its tool calls, as the log counts them."""
+    summed_tokens: int | None = None
+    """Its tokens, of which the log tells neither kind nor model."""
 
 
 class Event(Struct, gc=False, kw_only=True):

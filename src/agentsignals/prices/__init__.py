@@ -136,32 +136,65 @@ def apply(session: Session) -> None:
     day: int | None = None
     terms = _terms(model, day)
     for step in session.steps:
+        if step.cost_usd is not None:
+            continue
         fresh, output = step.input_tokens, step.output_tokens
-        if step.input_in_step is not None:
-            fresh, output = fresh or 0, output or 0
-        if step.stop_reason == SESSION_TOTAL:
+        if fresh is None and step.input_in_step is not None:
+            fresh, output = 0, output or 0
+        elif step.stop_reason == SESSION_TOTAL and fresh is not None:
             output = output or 0
-        if fresh is None or output is None or step.cost_usd is not None:
+        if fresh is None or output is None:
             continue
         today = None if step.timestamp is None else step.timestamp // _US_A_DAY
         if step.model != model or today != day:  # neighbours mostly share both, and a look-up costs as much as the sum
             model, day = step.model, today
             terms = _terms(model, day)
         read, written = step.cache_read_tokens or 0, step.cache_write_tokens or 0
-        prompt = fresh + read + written
-        of_many = step.stop_reason == SESSION_TOTAL and prompt > terms.limit
-        rate = terms if prompt <= terms.limit or of_many else terms.longer(prompt)
+        rate = _of_prompt(terms, step, fresh + read + written)
         cost = _cost(rate, fresh, output, read, written, for_an_hour=step.cache_write_1h_tokens or 0)
         if not isnan(cost):
-            lacking = ["long prompts"] if of_many else []
+            lacking = ["long prompts"] if rate is terms and fresh + read + written > terms.limit else []
             if step.speed or step.service_tier or step.inference_geo or step.web_searches:
                 cost = cost * _factor(step, terms, lacking) + _searches_usd(step, terms, lacking)
             step.cost_usd, step.cost_source = cost, VERSION
             step.unpriced = ", ".join(lacking) or None
 
 
+def written_out(step: Step) -> str:
+    """What a call used times what a million of it costs, as one line that can be checked by hand: input that came from
+    no cache, read from one, written to one, output."""
+    terms = _terms(step.model, None if step.timestamp is None else step.timestamp // _US_A_DAY)
+    for_an_hour = step.cache_write_1h_tokens or 0
+    prompt = (step.input_tokens or 0) + (step.cache_read_tokens or 0) + (step.cache_write_tokens or 0)
+    rate = _of_prompt(terms, step, prompt)
+    kinds = (
+        (step.input_tokens, "in", rate.input),
+        (step.cache_read_tokens, "read", rate.cache_read),
+        ((step.cache_write_tokens or 0) - for_an_hour, "write", rate.cache_write),
+        (for_an_hour, "write 1h", rate.cache_write_1h),
+        (step.output_tokens, "out", rate.output),
+    )
+    is_listed = step.cost_source not in (None, "recorded")
+    used = [f"{n:,} {name}" + (f" x ${1e6 * price:g}" if is_listed else "") for n, name, price in kinds if n]
+    line = " + ".join(used) or "no tokens"
+    if is_listed and (factor := _factor(step, terms, [])) != 1:
+        line = f"({line}) x {factor:g}"
+    if step.web_searches:
+        each = f" x ${terms.web_search:g}" if is_listed and terms.web_search is not None else ""
+        line += f" + {step.web_searches:,} searches{each}"
+    if step.cost_usd is None:
+        return f"no cost: {line} ({step.model})"
+    lacks = f", without {step.unpriced}" if step.unpriced else ""
+    return f"${step.cost_usd:.6f} = {line} ({step.model}, {step.cost_source}{lacks})"
+
+
+def _of_prompt(terms: _Terms, step: Step, prompt: int) -> _Terms:
+    """The terms of a call with that prompt. A closing step is of many calls, whose prompts nobody knows."""
+    return terms if prompt <= terms.limit or step.stop_reason == SESSION_TOTAL else terms.longer(prompt)
+
+
 def _factor(step: Step, terms: _Terms, lacking: list[str]) -> float:
-    """What the way a call was served multiplies its price by; what the table has no figure for is added to `lacking`."""
+    """What the way a call was served multiplies its price by; `lacking` gets what the table has no figure for."""
     product = 1.0
     for name in (step.speed, step.service_tier, step.inference_geo):
         if name is not None:

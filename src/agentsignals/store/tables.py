@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 import pyarrow as pa
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from agentsignals.model import (
     MAIN,
     NO_SUBAGENT,
+    SESSION_TOTAL,
     Artifact,
     Checkpoint,
     Edit,
@@ -22,7 +23,7 @@ from agentsignals.model import (
     ToolCall,
     Turn,
 )
-from agentsignals.views.session import cost_of
+from agentsignals.views.session import cost_of, cost_source, ledger, unpriced_parts
 
 _TIME = pa.timestamp("us")
 _LARGEST = 2**63
@@ -247,48 +248,59 @@ def _rows_table(name: str, struct: type[Struct], rows: Callable[[Session], list[
     return Table(name, pa.schema(fields), rows)
 
 
-def totals(session: Session) -> dict[str, Any]:
-    """The counted columns of a session: the main thread's own figures, subagents' beside them.
+_KINDS_OF_TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+_COUNTED = ("n_turns", "n_steps", "n_tool_calls", "n_edits", *_KINDS_OF_TOKENS)
+_PARTS_OF_LEDGER = ("main", "subagent")
+_COSTS = ("recorded_cost_usd", *(f"{part}_cost_usd" for part in _PARTS_OF_LEDGER))
+_TOKENS = (
+    *(f"{part}_{kind}" for part in _PARTS_OF_LEDGER for kind in _KINDS_OF_TOKENS),
+    "subagent_summed_tokens",
+)
+_OF_MONEY = ("cost_source", "unpriced")
 
-    None, not 0, for an attempt whose conversation was not collected.
+
+def totals(session: Session) -> dict[str, Any]:
+    """The counted columns of a session: the main thread's own events, subagents' calls beside them.
+
+    Tokens and money are those of all model calls, so that `steps` sums to the same; `main_…` and `subagent_…` are the
+    parts, and what is in neither was used on branches that were left. None, not 0, for an attempt whose conversation
+    was not collected.
     """
     if session.attempt is not None and not session.attempt.has_transcript:
-        return dict.fromkeys((*_COUNTED, "cost_usd", "n_subagent_tool_calls", "subagent_output_tokens"))
-    steps = [s for s in session.steps if s.thread == MAIN]
-    billed = [s for s in steps if s.output_tokens is not None or s.input_tokens is not None]
-    calls = sum(1 for c in session.tool_calls if c.thread == MAIN)
-    return {
+        return dict.fromkeys((*_COUNTED, "cost_usd", "n_subagent_tool_calls", *_COSTS, *_TOKENS, *_OF_MONEY))
+    steps = session.steps
+    main = [s for s in steps if s.thread == MAIN]
+    others = [s for s in steps if s.thread not in NO_SUBAGENT]
+    whole = ledger(steps)
+    figures = {
         "n_turns": len(session.turns),
-        "n_steps": len(steps),
-        "n_tool_calls": calls,
+        "n_steps": sum(1 for s in main if s.stop_reason != SESSION_TOTAL),
+        "n_tool_calls": sum(1 for c in session.tool_calls if c.thread == MAIN),
         "n_edits": len({(e.seq, e.path) for e in session.edits if e.thread == MAIN}),
-        "input_tokens": _sum(s.input_tokens for s in billed),
-        "output_tokens": _sum(s.output_tokens for s in billed),
-        "cache_read_tokens": _sum(s.cache_read_tokens for s in billed),
-        "cache_write_tokens": _sum(s.cache_write_tokens for s in billed),
-        "cost_usd": cost_of(steps),
-        "n_subagent_tool_calls": sum(1 for c in session.tool_calls if c.thread not in NO_SUBAGENT),
-        "subagent_output_tokens": _sum(s.output_tokens for s in session.steps if s.thread not in NO_SUBAGENT),
+        "n_subagent_tool_calls": sum(1 for c in session.tool_calls if c.thread not in NO_SUBAGENT)
+        + sum(s.summed_calls or 0 for s in others),
+        "subagent_summed_tokens": sum(s.summed_tokens or 0 for s in others) or None,
+        **structs.asdict(whole),
+        "recorded_cost_usd": cost_of([s for s in steps if s.cost_source == "recorded"]) if steps else None,
+        "cost_source": cost_source(steps),
+        "unpriced": unpriced_parts(steps),
     }
+    for part, part_steps in zip(_PARTS_OF_LEDGER, (main, others), strict=True):
+        sums = whole if len(part_steps) == len(steps) else ledger(part_steps)
+        figures |= {f"{part}_{name}": value for name, value in structs.asdict(sums).items()}
+    return figures
 
 
-def _sum(values: Iterable[int | None]) -> int | None:
-    counts = [v for v in values if v is not None]
-    return sum(counts) if counts else None
-
-
-_COUNTED = (
-    "n_turns", "n_steps", "n_tool_calls", "n_edits", "input_tokens", "output_tokens", "cache_read_tokens",
-    "cache_write_tokens",
-)  # fmt: skip
 SESSIONS = pa.schema(
     [pa.field(n, pa.timestamp("us") if n in _TIMES else pa.string()) for n in _HEADER]
     + [pa.field(n, pa.int64()) for n in _COUNTED]
     + [pa.field("cost_usd", pa.float64()), pa.field("artifact_id", pa.string()), pa.field("title", pa.string())]
     + [pa.field("n_events", pa.int64()), pa.field("n_subagent_tool_calls", pa.int64())]
-    + [pa.field("subagent_output_tokens", pa.int64())]
     + [pa.field("trial_id", pa.string()), pa.field("attempt_index", pa.int64())]
     + [pa.field("conventions", pa.list_(pa.string()))]
+    + [pa.field(n, pa.string()) for n in _OF_MONEY]
+    + [pa.field(n, pa.float64()) for n in _COSTS]
+    + [pa.field(n, pa.int64()) for n in _TOKENS]
 )
 
 TABLES: dict[str, Table] = {

@@ -10,12 +10,12 @@ from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import bars
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import Estimate, bar, chart, count, drawn, middle, pooled, ranked, table
-from agentsignals.analysis.measures import agents_in_order, numbers, pooled_finding
+from agentsignals.analysis.measures import agents_in_order, pooled_finding
 from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study, Table
 from agentsignals.analysis.timeline import over_time_chart
 from agentsignals.stats.estimates import median
 
-_COST, _ALL_COST = "tokens.cost_usd", "corpus.session_cost_usd"
+_COST = "tokens.cost_usd"
 _CACHE = "tokens.cache_read_ratio"
 _OUTPUT = "tokens.output_tokens_total"
 _KINDS = {
@@ -45,6 +45,14 @@ def _outcome(inputs: Inputs) -> Outcome:
     )
 
 
+def _left_out(inputs: Inputs, n: int) -> str:
+    """What the sum over sessions lacks of the sum over model calls, so that the two can be compared."""
+    if not n:
+        return ""
+    usd = fsum(row["usd"] or 0.0 for row in inputs.rows["left_out"])
+    return f"left out: {n:,} without a known price" + (f", of which {formatted(usd, 'usd')} is known" if usd else "")
+
+
 def _sum(values: list[float]) -> float | None:
     return fsum(values) if values else None
 
@@ -52,8 +60,9 @@ def _sum(values: list[float]) -> float | None:
 def _costs(inputs: Inputs) -> list[Finding]:
     costs: list[float] = inputs.present("sessions", "cost_usd")
     n = len(inputs.rows["sessions"])
-    with_subagents = numbers(inputs, _ALL_COST)
-    left_out = f"left out: {n - len(costs):,} without a known price" if n > len(costs) else ""
+    left_out = _left_out(inputs, n - len(costs))
+    recorded = [s["recorded_cost_usd"] or 0.0 for s in inputs.rows["sessions"] if s["cost_usd"] is not None]
+    of_subagents = [s["subagent_cost_usd"] or 0.0 for s in inputs.rows["sessions"] if s["cost_usd"] is not None]
     steps = [(row["recorded"], row["priced"]) for row in inputs.rows["sources"] if row["priced"]]
     usd: dict[str, Any] = {"unit": "USD", "priced": True}
     priced = "priced sessions"
@@ -61,12 +70,19 @@ def _costs(inputs: Inputs) -> list[Finding]:
         count(_sum(costs), len(costs), "usd").finding(
             "cost.total", "Cost", priced, left_out, sql="SELECT sum(cost_usd) FROM sessions", headline=True, **usd
         ),
-        count(_sum(with_subagents), len(with_subagents), "usd").finding(
-            "cost.with_subagents",
-            "Cost with subagents",
+        count(_sum(of_subagents), len(costs), "usd").finding(
+            "cost.subagents",
+            "Of the cost, subagents' model calls",
             priced,
-            sql=sql.number_of(_ALL_COST, "sum"),
-            signals=(_ALL_COST,),
+            sql="SELECT sum(subagent_cost_usd) FROM sessions WHERE cost_usd IS NOT NULL",
+            **usd,
+        ),
+        count(_sum(recorded), len(costs), "usd").finding(
+            "cost.billed",
+            "Of the cost, as the traces themselves record it",
+            priced,
+            "the rest is list price",
+            sql="SELECT sum(recorded_cost_usd) FROM sessions WHERE cost_usd IS NOT NULL",
             **usd,
         ),
         middle(costs, "usd").finding(
@@ -86,8 +102,7 @@ def _costs(inputs: Inputs) -> list[Finding]:
             "Priced model calls whose cost the trace itself records",
             "priced model calls",
             "the others are priced from a list",
-            sql="SELECT avg(CAST(cost_source = 'recorded' AS INT)) FROM steps"
-            " WHERE thread = 'main' AND cost_usd IS NOT NULL",
+            sql="SELECT avg(CAST(cost_source = 'recorded' AS INT)) FROM steps WHERE cost_usd IS NOT NULL",
             priced=True,
         ),
     ]
@@ -102,7 +117,7 @@ def _tokens(inputs: Inputs) -> list[Finding]:
         findings.append(
             used.finding(f"cost.{column}", title, "sessions that say", unit="tokens", sql=asked, headline=headline)
         )
-    title = "Input tokens read from a cache, of those read or new"
+    title = "Input tokens read from a cache, of those read, written or new"
     return [*findings, pooled_finding(inputs, _CACHE, "cost.cached", title, "input tokens")]
 
 
@@ -142,7 +157,7 @@ def _by_agent(sessions: list[Row]) -> Table:
         rows,
         n=len(sessions),
         of="sessions",
-        note="A dash is unknown, never zero. Subagents are not in it.",
+        note="A dash is unknown, never zero. Subagents are in it.",
     )
 
 
@@ -173,6 +188,13 @@ def _limits(inputs: Inputs) -> list[str]:
             f"{low:,} of {len(outputs):,} sessions log output tokens as they stood in mid-stream: their output,"
             " and its cost, is too low."
         )
+    low_price = [row for row in inputs.rows["sessions"] if row["unpriced"]]
+    if low_price:
+        parts = ranked(Counter(part for row in low_price for part in row["unpriced"].split("; ")))
+        limits.append(
+            f"The cost of {len(low_price):,} sessions is too low: the price list lacks"
+            f" {', '.join(part for part, _ in parts[:3])}{' and more' if len(parts) > 3 else ''}."
+        )
     total, priced = len(inputs.rows["sessions"]), len(inputs.present("sessions", "cost_usd"))
     if priced < total:
         limits.append(f"The cost of {total - priced:,} of {total:,} sessions is unknown, so totals are lower bounds.")
@@ -186,11 +208,13 @@ STUDY = Study(
     question="What did it take?",
     queries={
         "sessions": sql.SESSIONS,
-        "values": sql.values(_COST, _ALL_COST, _CACHE, _OUTPUT),
+        "values": sql.values(_COST, _CACHE, _OUTPUT),
         "undercounted": "SELECT session_id FROM signals JOIN sessions USING (session_id)"
         f" WHERE signal = '{_OUTPUT}' AND number IS NOT NULL AND detail->>'undercount' = 'true' ORDER BY session_id",
+        "left_out": "SELECT sum(steps.cost_usd) AS usd FROM steps JOIN sessions USING (session_id)"
+        " WHERE sessions.cost_usd IS NULL",
         "sources": "SELECT session_id, count(*) AS priced, count(*) FILTER (cost_source = 'recorded') AS recorded"
-        " FROM steps WHERE thread = 'main' AND cost_usd IS NOT NULL GROUP BY session_id ORDER BY session_id",
+        " FROM steps WHERE cost_usd IS NOT NULL GROUP BY session_id ORDER BY session_id",
     },
     function=_outcome,
 )

@@ -8,7 +8,8 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Struct
 
-from agentsignals.model import Absent
+from agentsignals.model import Absent, Step
+from agentsignals.prices import written_out
 from agentsignals.views.session import SessionView
 
 EXCERPT_CHARS = 200
@@ -97,7 +98,7 @@ class Collected(Evidence):
             if n > MOST_ROWS:
                 continue
             event = self._events[row.seq] if 0 <= row.seq < len(self._events) else None
-            excerpt = self._excerpt(row.seq)
+            excerpt = written_out(row) if isinstance(row, Step) else self._excerpt(row.seq)
             self.items.append(
                 Item(
                     row.seq,

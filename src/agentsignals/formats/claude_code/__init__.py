@@ -17,10 +17,15 @@ _FIRST_TYPES = (
 _LONG_FIRST_LINE = re.compile(rb'\{"(?:parentUuid|logicalParentUuid)":.{0,140}"isSidechain":', re.DOTALL)
 _SESSION_ID = re.compile(rb'"sessionId":"([^"]{1,100})"')
 _MOST_RECORD_KEYS = 3
+_ABOUT_SUBAGENT = re.compile(r"(?:([^/]+)/subagents/(?:[^/]+/)*)?agent-[^/]+\.meta\.json$")
+"""What the program notes of a subagent, beside its log."""
 
 
 def claims(head: Head) -> Claim | None:
     """Records with `parentUuid` and `sessionId`, or a first record of a kind only Claude Code writes."""
+    about = _ABOUT_SUBAGENT.search(head.path)
+    if about is not None and b'"agentType"' in head.data:
+        return Claim(keys=[f"session:{about[1]}"] if about[1] else [])
     records = head.records
     if any("harness" in r for r in records):
         return None

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.claude_code.files import File
 from agentsignals.formats.claude_code.session import SessionReader
+from agentsignals.formats.records import document, saw
+
+_note = msgspec.json.Decoder(dict[str, object]).decode
+
+
+def _is_about_subagent(source: Input) -> bool:
+    """A note of a subagent's kind beside its log. It says nothing that the call does not."""
+    if not source.artifact.path.endswith(".meta.json"):
+        return False
+    if document(source.data, source.artifact, _note) is not None:
+        saw(source.artifact, "subagent-meta")
+    return True
 
 
 def read(inputs: list[Input]) -> Reading:
     """All files of one family: snapshots of a session are united by record id, forks don't count a record twice."""
-    files = [part for source in inputs for part in File(source).parts()]
+    files = [part for source in inputs if not _is_about_subagent(source) for part in File(source).parts()]
     ends: dict[str, str] = {}
     if len(files) > 1:
         for file in files:

@@ -45,6 +45,15 @@ class EditResult(Struct, gc=False, rename="camel"):
     content: Raw = Raw()
 
 
+class AgentResult(Struct, gc=False, rename="camel"):
+    """What `toolUseResult` says of a subagent that has ended. Its `usage` is that of its last model call alone."""
+
+    agent_id: str | None = None
+    total_tool_use_count: object = None
+    total_tokens: object = None
+
+
+_decode_agent = msgspec.json.Decoder(AgentResult).decode
 _decode_edit = msgspec.json.Decoder(EditResult).decode
 _decode_text = msgspec.json.Decoder(str).decode
 
@@ -62,6 +71,17 @@ def answer(builder: SessionBuilder, block: Block, structured: Raw | None, at: in
         _refusal(builder, text, at, thread)
     elif call is not None and status == "ok" and call.class_ == "edit":
         _edits(builder, call, structured)
+
+
+def agent_totals(structured: Raw | None) -> AgentResult | None:
+    """The closing totals of a subagent, where the structured result is of one."""
+    if not structured or b'"totalToolUseCount"' not in bytes(structured):
+        return None
+    try:
+        result = _decode_agent(structured)
+    except UNREADABLE:
+        return None
+    return result if result.total_tool_use_count is not None else None
 
 
 def result_text(block: Block) -> str:

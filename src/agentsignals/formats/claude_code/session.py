@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from operator import attrgetter
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Raw
@@ -14,14 +15,22 @@ from agentsignals.formats.claude_code import records, user
 from agentsignals.formats.claude_code.files import File, key_without_id, thread_of
 from agentsignals.formats.claude_code.profile import PROFILE
 from agentsignals.formats.claude_code.records import Block, Line, Message
-from agentsignals.formats.claude_code.results import answer
+from agentsignals.formats.claude_code.results import AgentResult, agent_totals, answer
+from agentsignals.formats.figures import count
 from agentsignals.formats.records import saw
-from agentsignals.model import MAIN, Session, Step
+from agentsignals.model import MAIN, SESSION_TOTAL, Session, Step
 from agentsignals.model.times import logged_iso
 
 _OF_A_PERSON = frozenset(("text", "image", "document", "tool_result"))
 _NEAR = 12
 """How many records ahead is looked for what a record is about: an answer to a command, the call of a result."""
+
+
+class EndedAgent(NamedTuple):
+    """A subagent that has ended, and the call that began it."""
+
+    call_id: str
+    totals: AgentResult
 
 
 class SessionReader:
@@ -43,6 +52,7 @@ class SessionReader:
         self.model: str | None = None
         self.custom_title: str | None = None
         self.summaries: list[tuple[str | None, str]] = []
+        self.ended_agents: list[EndedAgent] = []
 
     def take(self, file: File) -> None:
         """Adds the records of one file that no earlier file held."""
@@ -86,12 +96,28 @@ class SessionReader:
 
     def finish(self) -> Session:
         self.queue.finish()
+        self._close_agents()
         session = self.session
         titles = [
             text for leaf, text in self.summaries if leaf is not None and self.seen.get(leaf) == session.session_id
         ]
         session.title = self.custom_title or session.title or (titles[-1] if titles else None)
         return self.builder.finish()
+
+    def _close_agents(self) -> None:
+        """A subagent without a log of its own: its closing totals stand for it, told apart from logged calls."""
+        logged = {step.thread for step in self.session.steps} | {call.thread for call in self.session.tool_calls}
+        for call_id, ended in self.ended_agents:
+            calls, tokens = count(ended.total_tool_use_count), count(ended.total_tokens)
+            thread = ended.agent_id or call_id
+            if thread in logged:
+                continue
+            logged.add(thread)
+            call = next(iter(self.builder.calls_of(call_id)), None)
+            step = self.builder.step(None, None, call.ended_at if call is not None else None, thread)
+            step.turn, step.seq = (call.turn, call.seq) if call is not None else (step.turn, 0)
+            step.stop_reason, step.summed_calls, step.summed_tokens = SESSION_TOTAL, calls, tokens
+            step.unpriced = "subagents of which only totals are logged"
 
     def _record(self, line: Line, n: int) -> None:
         kind = line.type
@@ -208,6 +234,8 @@ class SessionReader:
                     self.early[call_id] = (self.builder.line, block, line)
                 else:
                     answer(self.builder, block, beside, at, thread)
+                    if (ended := agent_totals(beside)) is not None:
+                        self.ended_agents.append(EndedAgent(call_id, ended))
             elif block.type == "text" and block.text and thread == MAIN:
                 user.beside_result(self.builder, block.text, at)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import posixpath
 from collections.abc import Callable
 from typing import Any
@@ -167,16 +168,25 @@ def _times(result: Result, part: Attempt, statements: _Sayings) -> None:
 def _usage(result: Result, part: Attempt, statements: _Sayings) -> None:
     """As Harbor counted; for some agents that is every repeat of a message's usage
     (design/formats.md#harbor-and-atif)."""
-    used = result.agent_result
-    if used is None:
+    of_steps = [step.agent_result for step in result.step_results or () if step.agent_result is not None]
+    parts = [result.agent_result] if result.agent_result is not None else of_steps
+    if not parts:
         return
-    part.input_tokens, part.output_tokens = count(used.n_input_tokens), count(used.n_output_tokens)
-    part.cache_read_tokens, part.cost_usd = count(used.n_cache_tokens), amount(used.cost_usd)
+    part.input_tokens = _sum([count(used.n_input_tokens) for used in parts])
+    part.output_tokens = _sum([count(used.n_output_tokens) for used in parts])
+    part.cache_read_tokens = _sum([count(used.n_cache_tokens) for used in parts])
+    costs = [amount(used.cost_usd) for used in parts]
+    part.cost_usd = None if None in costs else math.fsum(cost for cost in costs if cost is not None)
     statements.add(
         f"Harbor counted {part.input_tokens} tokens in ({part.cache_read_tokens} of them cached), "
         f"{part.output_tokens} out, cost {part.cost_usd}",
         "input_tokens", "output_tokens", "cache_read_tokens", "cost_usd",
     )  # fmt: skip
+
+
+def _sum(counts: list[int | None]) -> int | None:
+    """The sum over a trial's steps; None where one of them does not say."""
+    return None if None in counts else sum(n for n in counts if n is not None)
 
 
 def _dataset(source: str | None, config: Config, root: str, jobs: dict[str, Config]) -> str | None:

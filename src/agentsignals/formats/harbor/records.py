@@ -100,8 +100,16 @@ class ExceptionInfo(Struct, gc=False):
     occurred_at: object = None
 
 
+class StepResult(Struct, gc=False):
+    """One step of a trial of several."""
+
+    agent_result: AgentResult | None = None
+
+
 class Result(Struct, gc=False, kw_only=True):
     """A trial's `result.json`."""
+
+    step_results: list[StepResult] | None = None
 
     id: object = None
     task_name: object = None

@@ -135,17 +135,14 @@ def median_session_length_events(session_length_events: Sequence[int]) -> Measur
     type="float",
     unit="USD",
     context="both",
+    version=2,
     origin="this project",
-    pitfalls="As tokens.cost_usd, with the subagents' model calls.",
+    pitfalls="As tokens.cost_usd, and the same figure.",
 )
-def session_cost_usd(view: SessionView, why: Evidence, cost_usd: float) -> Measured | Absent:
+def session_cost_usd(view: SessionView, why: Evidence, cost_usd: float) -> Measured:
     """Cost of all model calls of a session, its subagents' included."""
-    others = view.subagent_steps
-    if any(s.cost_usd is None and (s.input_tokens or s.output_tokens or s.cache_read_tokens) for s in others):
-        return Absent("missing_field", "unpriced subagent")
     why.support(s for s in view.session.steps if s.cost_usd is not None)
-    subagent = math.fsum([s.cost_usd or 0.0 for s in others])
-    return Measured(cost_usd + subagent, {"subagent": subagent})
+    return Measured(cost_usd, {"subagent": math.fsum([s.cost_usd or 0.0 for s in view.subagent_steps])})
 
 
 @signal(
@@ -154,12 +151,11 @@ def session_cost_usd(view: SessionView, why: Evidence, cost_usd: float) -> Measu
     unit="USD per session",
     context="both",
     level="corpus",
+    version=2,
     origin="agent-traces",
     pitfalls="Sessions without a price are left out (`n_null`); where output is logged too low, so is this.",
 )
-def cost_per_session(
-    session_cost_usd: Sequence[float], cost_usd: Sequence[float], session_length_events: Sequence[int]
-) -> Measured | Absent:
+def cost_per_session(session_cost_usd: Sequence[float], session_length_events: Sequence[int]) -> Measured | Absent:
     """Mean cost of the sessions whose cost is known, subagents included."""
     if not session_cost_usd:
         return Absent("not_computable", "no_costs")
@@ -167,7 +163,6 @@ def cost_per_session(
         "median": median(session_cost_usd),
         "n": len(session_cost_usd),
         "n_null": max(len(session_length_events) - len(session_cost_usd), 0),
-        "main_thread_mean": _mean(cost_usd) if cost_usd else None,
     }
     return Measured(_mean(session_cost_usd), detail)
 

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from agentsignals.catalog import Measured, ratio, signal
-from agentsignals.model import Absent, Step
+from agentsignals.model import SESSION_TOTAL, Absent, Step
 from agentsignals.views.evidence import Evidence
-from agentsignals.views.session import SessionView, cost_of, used_tokens
+from agentsignals.views.session import SessionView, cost_of, unpriced_parts, used_tokens
 from agentsignals.words.text import estimate_tokens
 
 
@@ -20,13 +20,15 @@ from agentsignals.words.text import estimate_tokens
     unit="tokens",
     context="both",
     level="attempt",
+    version=2,
     origin="Agent Signals",
+    harness=True,
     pitfalls="With prompt caching this is a tiny remainder: ratios want `all_input`, which counts cached tokens too.",
 )
 def input_tokens_total(view: SessionView, why: Evidence) -> Measured | Absent:
     """Input tokens of the main thread's model calls that came from no cache, each call once."""
     total = _total(view, why, "input_tokens")
-    if isinstance(total, Measured):
+    if isinstance(total, Measured) and "method" not in total.detail:
         total.detail["all_input"] = view.usage.all_input
     return total
 
@@ -37,14 +39,16 @@ def input_tokens_total(view: SessionView, why: Evidence) -> Measured | Absent:
     unit="tokens",
     context="both",
     level="attempt",
+    version=2,
     origin="Agent Signals",
+    harness=True,
     pitfalls="Older Claude Code logs a mid-stream count: with `undercount` the number is far too low (2.4 times in one"
     " corpus); never compare such versions with others. `estimated` is characters / 4.",
 )
 def output_tokens_total(view: SessionView, why: Evidence) -> Measured | Absent:
     """Output tokens of the main thread's model calls, reasoning included where the provider counts it so."""
     total = _total(view, why, "output_tokens")
-    if isinstance(total, Measured):
+    if isinstance(total, Measured) and "method" not in total.detail:
         total.detail["estimated"] = estimate_tokens(view.written_chars)
         total.detail["final_share"] = view.final_share
         if view.undercounted:
@@ -59,7 +63,9 @@ def output_tokens_total(view: SessionView, why: Evidence) -> Measured | Absent:
     unit="tokens",
     context="both",
     level="attempt",
+    version=2,
     origin="Agent Signals",
+    harness=True,
     pitfalls="Dominates volume and often cost.",
 )
 def cache_read_tokens(view: SessionView, why: Evidence) -> Measured | Absent:
@@ -88,20 +94,24 @@ def cache_write_tokens(view: SessionView, why: Evidence) -> Measured | Absent:
     unit="ratio",
     context="both",
     level="attempt",
+    version=2,
     origin="Agent Signals",
     priority="P1",
-    pitfalls="Saturates near 1, because new text is logged as a cache write: `incl_write` tells sessions apart.",
+    pitfalls="Without the writes (`read_or_new`) it is near 1 everywhere: new text is logged as a cache write.",
 )
 def cache_read_ratio(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Cache reads / (uncached input + cache reads) over all model calls of the main thread."""
+    """Cache reads / (cache reads + cache writes + uncached input) over all model calls of the main thread."""
     used = view.usage
     if used.cache_read_tokens is None:
         return Absent("missing_field", "usage")
     why.support(s for s in view.billed_steps if s.cache_read_tokens)
     why.denominator(view.billed_steps)
-    incl_write = used.cache_read_tokens / used.all_input if used.all_input else None
-    read_or_new = used.cache_read_tokens + (used.input_tokens or 0)
-    return ratio(used.cache_read_tokens, read_or_new, incl_write=incl_write)
+    unwritten = used.cache_read_tokens + (used.input_tokens or 0)
+    return ratio(
+        used.cache_read_tokens,
+        used.all_input,
+        read_or_new=used.cache_read_tokens / unwritten if unwritten else None,
+    )
 
 
 @signal(
@@ -116,7 +126,10 @@ def cache_read_ratio(view: SessionView, why: Evidence) -> Measured | Absent:
 )
 def context_growth_curve(view: SessionView, why: Evidence) -> Measured | Absent:
     """Size of the context at each model call of the main thread: uncached input + cache reads + cache writes."""
-    sized = [s for s in view.billed_steps if s.input_tokens is not None or s.cache_read_tokens is not None]
+    sized = [
+        s for s in view.billed_steps
+        if (s.input_tokens is not None or s.cache_read_tokens is not None) and s.stop_reason != SESSION_TOTAL
+    ]  # fmt: skip
     if view.steps and not sized:
         return Absent("missing_field", "usage")
     why.support(sized)
@@ -132,14 +145,16 @@ def context_growth_curve(view: SessionView, why: Evidence) -> Measured | Absent:
     unit="USD",
     context="both",
     level="attempt",
-    version=2,
+    version=3,
     origin="Agent Signals",
     harness=True,
-    pitfalls="List prices where the trace recorded none; too low where output is undercounted. Means little alone."
+    pitfalls="List prices where the trace recorded none; too low where output is undercounted, and by what `unpriced`"
+    " names. Means little alone."
     " Method harness: of an eval attempt whose trace tells no cost, as its harness recorded it, subagents included.",
 )
 def cost_usd(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Cost of the main thread's model calls: as the trace recorded it, else tokens times a versioned price table."""
+    """Cost of all model calls, subagents' and left branches' too: as the trace recorded it, else tokens times a
+    versioned price table."""
     attempt = view.session.attempt
     if attempt is None:
         return _own_cost(view, why)
@@ -159,20 +174,24 @@ def cost_usd(view: SessionView, why: Evidence) -> Measured | Absent:
 
 def _own_cost(view: SessionView, why: Evidence) -> Measured | Absent:
     """Cost as the transcript tells it."""
-    if view.steps and not view.billed_steps and all(s.cost_usd is None for s in view.steps):
-        return Absent("missing_field", "usage")
-    cost = cost_of(view.steps)
+    steps = view.session.steps
+    cost = cost_of(steps)
     if cost is None:
-        unpriced = [s for s in view.steps if s.cost_usd is None and used_tokens(s)]
+        unpriced = [s for s in steps if s.cost_usd is None and used_tokens(s)]
+        if not unpriced:
+            return Absent("missing_field", "usage")
         why.counter(unpriced, "no price")
         return Absent("missing_field", f"unpriced: {_models(unpriced)}")
-    priced = [s for s in view.steps if s.cost_usd is not None]
+    priced = [s for s in steps if s.cost_usd is not None]
     why.support(priced)
     detail = _method(priced)
-    if len(view.steps) < len(view.session.steps):
+    if len(view.steps) < len(steps):
+        detail["main"] = math.fsum([s.cost_usd or 0.0 for s in view.steps])
         detail["subagent"] = math.fsum([s.cost_usd or 0.0 for s in view.subagent_steps])
-    if len(priced) < len(view.steps):
-        detail["steps_without"] = len(view.steps) - len(priced)
+    if len(priced) < len(steps):
+        detail["steps_without"] = len(steps) - len(priced)
+    if (lacking := unpriced_parts(steps)) is not None:
+        detail["unpriced"] = lacking
     if view.undercounted:
         detail["confidence"] = "low"
     return Measured(cost, detail)
@@ -188,10 +207,11 @@ def _method(priced: list[Step]) -> dict[str, Any]:
 
 
 def _total(view: SessionView, why: Evidence, field: str) -> Measured | Absent:
-    """The sum of one usage field over the main thread; `subagent` is the sum over the others."""
+    """The sum of one usage field over the main thread; `subagent` is the sum over the others. Method harness: of an
+    eval attempt whose trace tells none, as its harness recorded it, subagents included."""
     total = getattr(view.usage, field)
     if total is None:
-        return Absent("missing_field", "usage")
+        return _by_harness(view, why, field)
     why.support(view.billed_steps)
     detail: dict[str, Any] = {}
     if len(view.billed_steps) < len(view.steps):
@@ -199,6 +219,17 @@ def _total(view: SessionView, why: Evidence, field: str) -> Measured | Absent:
     if len(view.steps) < len(view.session.steps):
         detail["subagent"] = sum([getattr(s, field) or 0 for s in view.subagent_steps])
     return Measured(total, detail)
+
+
+def _by_harness(view: SessionView, why: Evidence, field: str) -> Measured | Absent:
+    """What the harness counted; most count cached input with the rest."""
+    attempt = view.session.attempt
+    recorded: int | None = None if attempt is None else getattr(attempt, field, None)
+    if attempt is None or recorded is None:
+        collected = attempt is None or attempt.has_transcript
+        return Absent("missing_field", "usage") if collected else Absent("missing_artifact", "session_jsonl")
+    why.support(attempt.saying(field))
+    return Measured(recorded, {"method": "harness"})
 
 
 def _context(step: Step) -> int:
