@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import uuid
 from typing import Any
 
 from agentsignals.export import Writer
 from agentsignals.export.moves import Call, Move, arguments, iso, moves, threads, without_nones
 from agentsignals.model import MAIN, Session, Step
+from agentsignals.views.session import ledger
 
 VERSION = "0.9.0"
 _STATES = {"submitted": "goal_reached", "exit_cost": "interrupted", "exit_context": "interrupted"}

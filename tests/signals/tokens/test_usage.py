@@ -98,8 +98,8 @@ def test_an_agent_that_never_logs_stop_reasons_is_not_flagged() -> None:
 
 def test_cache_read_ratio_has_the_form_that_counts_writes() -> None:
     one = view(user("go"), *TWO)
-    assert value(one, "tokens.cache_read_ratio") == 2000 / 2015
-    assert detail(one, "tokens.cache_read_ratio") == {"num": 2000, "den": 2015, "incl_write": 2000 / 4315}
+    assert value(one, "tokens.cache_read_ratio") == 2000 / 4315
+    assert detail(one, "tokens.cache_read_ratio") == {"num": 2000, "den": 4315, "read_or_new": 2000 / 2015}
     assert lines(one, "tokens.cache_read_ratio") == [3]
     assert lines(one, "tokens.cache_read_ratio", "denominator") == [2, 3]
 
