@@ -207,6 +207,14 @@ def test_without_any_cost_the_session_is_missing_or_its_usage() -> None:
     assert absent(ran(say("a")), COST) == ("missing_field", "usage")
 
 
+def test_tokens_are_the_harnesss_as_cost_is_where_the_trace_tells_none() -> None:
+    for one in (unseen(input_tokens=1000, output_tokens=20), ran(say("a"), input_tokens=1000, output_tokens=20)):
+        assert value(one, "tokens.input_tokens_total") == 1000
+        assert value(one, "tokens.output_tokens_total") == 20
+        assert detail(one, "tokens.output_tokens_total") == {"method": "harness"}
+    assert absent(unseen(output_tokens=20), "tokens.input_tokens_total") == ("missing_artifact", "session_jsonl")
+
+
 @pytest.mark.parametrize(
     "path",
     [
@@ -216,8 +224,6 @@ def test_without_any_cost_the_session_is_missing_or_its_usage() -> None:
         "behavior.files_searched_before_edit",
         "behavior.files_read_before_edit",
         "behavior.edit_to_read_ratio",
-        "tokens.input_tokens_total",
-        "tokens.output_tokens_total",
         "tokens.cache_read_tokens",
         "tokens.cache_write_tokens",
         "tokens.context_growth_curve[]",

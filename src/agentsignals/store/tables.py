@@ -252,10 +252,7 @@ _KINDS_OF_TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache
 _COUNTED = ("n_turns", "n_steps", "n_tool_calls", "n_edits", *_KINDS_OF_TOKENS)
 _PARTS_OF_LEDGER = ("main", "subagent")
 _COSTS = ("recorded_cost_usd", *(f"{part}_cost_usd" for part in _PARTS_OF_LEDGER))
-_TOKENS = (
-    *(f"{part}_{kind}" for part in _PARTS_OF_LEDGER for kind in _KINDS_OF_TOKENS),
-    "subagent_summed_tokens",
-)
+_TOKENS = (*(f"{part}_{kind}" for part in _PARTS_OF_LEDGER for kind in _KINDS_OF_TOKENS), "subagent_summed_tokens")
 _OF_MONEY = ("cost_source", "unpriced")
 
 
