@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import statistics
-from itertools import product
 from math import comb
 
 import pytest
@@ -95,12 +94,12 @@ def test_sessions_that_agree_within_count_as_one_observation_each() -> None:
     parts = [(10.0 * (i % 2), 10.0) for i in range(40)]
     low, high = estimates.share_interval(parts) or (0, 0)
     naive, right = estimates.wilson(200, 400) or (0, 0), estimates.wilson(20, 40) or (0, 0)
-    assert high - low == pytest.approx(right[1] - right[0], rel=0.03)
+    assert high - low == pytest.approx(right[1] - right[0], rel=0.08)
     assert high - low > 2.5 * (naive[1] - naive[0])
 
 
-def test_sessions_that_differ_less_than_chance_would_get_wilsons_interval() -> None:
-    assert estimates.share_interval([(3.0, 10.0)] * 20) == pytest.approx(estimates.wilson(60, 200))
+def test_sessions_that_show_no_difference_have_wilsons_interval_of_sessions() -> None:
+    assert estimates.share_interval([(3.0, 10.0)] * 20) == pytest.approx(estimates.wilson(6, 20))
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=2, max_size=30))
@@ -113,14 +112,21 @@ def test_a_shares_interval_holds_the_share_and_stays_between_0_and_1(pairs: list
         assert 0 <= found[0] <= share + 1e-12 and share - 1e-12 <= found[1] <= 1
 
 
-def test_a_ratios_interval_is_the_same_every_time_and_close_to_every_possible_draw() -> None:
-    """Six sessions have 6^6 ways to be drawn anew: few enough to look at them all."""
-    parts = [(1.0, 2.0), (3.0, 1.0), (5.0, 4.0), (2.0, 2.0), (9.0, 3.0), (4.0, 1.0)]
-    every = sorted(sum(a for a, _ in d) / sum(b for _, b in d) for d in product(parts, repeat=6))
-    found = estimates.ratio_interval(parts) or (0, 0)
-    assert found == estimates.ratio_interval(parts)
-    assert found[0] == pytest.approx(every[int(len(every) * 0.025)], rel=0.06)
-    assert found[1] == pytest.approx(every[int(len(every) * 0.975)], rel=0.06)
+@pytest.mark.parametrize("sessions", [6, 8, 12, 20, 50])
+def test_a_ratios_interval_holds_it_in_about_95_of_100_samples(sessions: int) -> None:
+    chance = random.Random(6)  # noqa: S311  (draws, no secret)
+    held, samples = 0, 300
+    for _ in range(samples):
+        sizes = [max(1, round(chance.lognormvariate(1.5, 0.7))) for _ in range(sessions)]
+        low, high = estimates.ratio_interval([(n * chance.gammavariate(4, 0.25), n) for n in sizes]) or (0, 9)
+        held += low <= 1 <= high
+    assert held >= 0.925 * samples, held
+
+
+def test_a_ratio_that_may_be_negative_has_an_interval_on_its_own_scale() -> None:
+    parts = [(float(n), 1.0) for n in (-3, -1, 0, 1, 2, 4)]
+    low, high = estimates.ratio_interval(parts) or (0, 0)
+    assert low < 0 < high and (low + high) / 2 == pytest.approx(0.5)
 
 
 def test_a_ratio_of_few_sessions_has_no_interval_and_of_many_takes_no_minute() -> None:

@@ -1,21 +1,20 @@
 """Estimates with their intervals, at 95 percent. Pure, deterministic, no dependency.
 
-A session is the unit that was sampled: calls of one session are alike, so intervals of shares over calls or turns widen
-by how alike they are. Sessions of one place or person are alike, too: `clustered` draws places anew.
+What was sampled are clusters: calls of one session are alike, and so are sessions of one place. Intervals of sums over
+sums come from how much clusters differ (design/statistics.md#clusters); their coverage from six clusters on is measured
+by `benchmarks/coverage.py`.
 """
 
 from __future__ import annotations
 
-import random
-from array import array
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import lru_cache
-from math import ceil, comb, fsum, sqrt
-from operator import itemgetter
+from collections.abc import Hashable, Iterable, Sequence
+from math import ceil, comb, exp, fsum, log, sqrt
+from statistics import stdev
 from typing import NamedTuple
 
 from agentsignals.stats.proportions import Interval, Z, wilson
 from agentsignals.stats.quantiles import median, quantile
+from agentsignals.stats.student import t_quantile
 
 __all__ = [
     "FEWEST_CLUSTERS",
@@ -37,14 +36,12 @@ __all__ = [
 _TAIL = 0.025
 _EXACT_UP_TO = 400
 """Above so many values the normal approximation of the binomial is right to the rank."""
-_DRAWS = 1000
-_MOST_PICKS = 2_000_000
-"""Resampling stops here: with so many sessions fewer draws tell the same, and the time stays under two seconds."""
+_ROUNDING = 1e-12
+_LARGEST_EXPONENT = 700.0
 SEED = 20260302
 """Of every draw: what is drawn twice is drawn alike."""
-_FEWEST_DRAWS, _MOST_DRAWN = 200, 400_000
 FEWEST_CLUSTERS = 6
-"""Of fewer sessions, places or tasks no interval is given that speaks for others: their few draws repeat each other."""
+"""Of fewer sessions, places or tasks no interval is given that speaks for others: how they differ is hardly seen."""
 
 
 def median_interval(values: Sequence[float]) -> Interval | None:
@@ -75,37 +72,67 @@ def _lower_rank(n: int) -> int:
 
 
 def share_interval(parts: Sequence[tuple[float, float]]) -> Interval | None:
-    """The interval of sum(k) / sum(n), one (k, n) a session: Wilson's with the effective number of observations.
+    """The interval of the share sum(k) / sum(n), one (k, n) a cluster: Student's on the scale of log-odds.
 
-    The design effect compares the variance between sessions with that of independent observations (Kish); it is never
-    taken below 1. With one session nothing is known of the variance between sessions: None.
+    With one cluster nothing is known of how much they differ: None. Where they show no difference (k is 0, or all),
+    Wilson's for as many observations as there are effective clusters.
+    """
+    spread = _spread(parts)
+    if spread is None:
+        return None
+    share, error, effective = spread
+    if error <= _ROUNDING or not 0 < share < 1:
+        return wilson(min(1.0, max(0.0, share)) * effective, effective)
+    centre, half = log(share / (1 - share)), _freedom(effective) * error / (share * (1 - share))
+    return _logistic(centre - half), _logistic(centre + half)
+
+
+def ratio_interval(parts: Sequence[tuple[float, float]]) -> Interval | None:
+    """The interval of sum(a) / sum(b), one (a, b) a cluster, of what is no share (calls for each prompt): Student's, on
+    the scale of logarithms where nothing is negative, because such ratios lean to the right. None under six clusters.
+    """
+    counted = [(a, b) for a, b in parts if b > 0]
+    spread = _spread(counted)
+    if spread is None or len(counted) < FEWEST_CLUSTERS:
+        return None
+    ratio, error, effective = spread
+    half = _freedom(effective) * error
+    if ratio <= 0 or min(a for a, _ in counted) < 0:
+        return ratio - half, ratio + half
+    factor = exp(min(half / ratio, _LARGEST_EXPONENT))
+    return ratio / factor, ratio * factor
+
+
+class _Spread(NamedTuple):
+    value: float
+    error: float
+    """The standard error, from how far clusters lie from the value."""
+    effective: float
+    """See `Clustered`."""
+
+
+def _spread(parts: Iterable[tuple[float, float]]) -> _Spread | None:
+    """Sum over sum and its linearised standard error over clusters; None of fewer than two.
+
+    A large cluster draws the value to itself and so seems to lie near it: its residual is divided by the root of what
+    the others weigh (Bell and McCaffrey 2002).
     """
     clusters = [(k, n) for k, n in parts if n > 0]
     if len(clusters) < 2:
         return None
-    k, n, m = fsum(p[0] for p in clusters), fsum(p[1] for p in clusters), len(clusters)
-    share = k / n
-    effect = 1.0
-    if 0 < share < 1:
-        between = m / (m - 1) * fsum((ki - share * ni) ** 2 for ki, ni in clusters) / n**2
-        effect = max(1.0, between / (share * (1 - share) / n))
-    return wilson(k / effect, n / effect)
+    total = fsum([n for _, n in clusters])
+    value = fsum([k for k, _ in clusters]) / total
+    variance = fsum([(k - value * n) ** 2 / max(1 - n / total, _ROUNDING) for k, n in clusters]) / total**2
+    return _Spread(value, sqrt(variance), total**2 / fsum([n * n for _, n in clusters]))
 
 
-def ratio_interval(parts: Sequence[tuple[float, float]]) -> Interval | None:
-    """The interval of sum(a) / sum(b), one (a, b) a session, by drawing sessions anew with a fixed seed.
+def _freedom(effective: float) -> float:
+    """Student's quantile with one degree of freedom fewer than there are effective clusters."""
+    return t_quantile(max(1.0, effective - 1))
 
-    For ratios that are no shares (calls for each prompt). None under six sessions.
-    """
-    clusters = [(a, b) for a, b in parts if b > 0]
-    if len(clusters) < FEWEST_CLUSTERS:
-        return None
-    chance = random.Random(SEED)  # noqa: S311  (draws, no secret)
-    ratios = []
-    for _ in range(max(100, min(_DRAWS, _MOST_PICKS // len(clusters)))):
-        drawn = chance.choices(clusters, k=len(clusters))
-        ratios.append(fsum([a for a, _ in drawn]) / fsum([b for _, b in drawn]))
-    return percentiles(ratios)
+
+def _logistic(x: float) -> float:
+    return 1 / (1 + exp(-x)) if x > -_LARGEST_EXPONENT else 0.0
 
 
 def percentiles(draws: Iterable[float]) -> Interval:
@@ -128,54 +155,27 @@ class Clustered(NamedTuple):
 
 
 def clustered(parts: Iterable[tuple[Hashable, float, float]]) -> Clustered:
-    """The interval of a share, sum(k) / sum(n) over parts (cluster, k, n), by drawing whole clusters anew with a fixed
-    seed. A cluster without an observation of this share is drawn all the same: it was among those that could be.
-
-    None where under six clusters have one: their few draws repeat each other. Where every draw gives the same (k is 0,
-    or all), Wilson's for as many observations as there are effective clusters.
+    """The interval of a share, sum(k) / sum(n) over parts (cluster, k, n), as `share_interval` gives it of the
+    clusters' sums. None where under six clusters have an observation.
     """
     sums: dict[Hashable, list[float]] = {}
     for cluster, k, n in parts:
         pair = sums.setdefault(cluster, [0.0, 0.0])
         pair[0] += k
         pair[1] += n
-    sizes = [n for _, n in sums.values() if n > 0]
-    if not sizes:
+    seen = [(k, n) for k, n in sums.values() if n > 0]
+    if not seen:
         return Clustered(None, 0, 0.0, 0.0)
-    total = fsum(sizes)
-    effective = total**2 / fsum(n * n for n in sizes)
-    # In the order of their names, not of the input: the same sessions give the same interval however they were read,
-    # and a share's interval mirrors that of what is left of it.
-    named = [(k, n) for _, (k, n) in sorted(sums.items(), key=lambda pair: str(pair[0]))]
-    drawn = _drawn(named, effective) if len(sizes) >= FEWEST_CLUSTERS else None
-    return Clustered(drawn, len(sizes), effective, max(sizes) / total)
-
-
-def _drawn(clusters: list[tuple[float, float]], effective: float) -> Interval | None:
-    over, under = [k for k, _ in clusters], [n for _, n in clusters]
-    value = fsum(over) / fsum(under)
-    pairs = ((fsum(draw(over)), fsum(draw(under))) for draw in _draws(len(clusters)))
-    low, high = percentiles(k / n for k, n in pairs if n)
-    if low == high:
-        return wilson(value * effective, effective)
-    return min(low, value), max(high, value)
+    total = fsum(n for _, n in seen)
+    effective = total**2 / fsum(n * n for _, n in seen)
+    interval = share_interval(seen) if len(seen) >= FEWEST_CLUSTERS else None
+    return Clustered(interval, len(seen), effective, max(n for _, n in seen) / total)
 
 
 def mean_interval(values: Sequence[float]) -> Interval | None:
-    """The interval of the mean of one value a cluster, by drawing clusters anew with a fixed seed; None under six."""
+    """Student's interval of the mean of one value a cluster; None under six."""
     n = len(values)
     if n < FEWEST_CLUSTERS:
         return None
-    sample = list(values)
-    return percentiles(fsum(draw(sample)) / n for draw in _draws(n))
-
-
-@lru_cache(maxsize=4)
-def _draws(n: int) -> list[Callable[[list[float]], tuple[float, ...]]]:
-    """Ways to take n of n with repetition: made once, because a study asks for many intervals over the same places."""
-    chance = random.Random(SEED)  # noqa: S311  (draws, no secret)
-    numbers = array("I")
-    many = max(_FEWEST_DRAWS, min(_DRAWS, _MOST_DRAWN // n))
-    numbers.frombytes(chance.randbytes(numbers.itemsize * n * many))
-    picks = [number % n for number in numbers]
-    return [itemgetter(*picks[start : start + n]) for start in range(0, n * many, n)]
+    mean, half = fsum(values) / n, t_quantile(n - 1) * stdev(values) / sqrt(n)
+    return mean - half, mean + half

@@ -1,19 +1,20 @@
 """Two arms that were given the same tasks: differences within tasks, exact tests, many tests at once, power.
 
-Attempts at one task are alike, so tasks are drawn anew, or flipped, never attempts. Pure and deterministic.
+Attempts at one task are alike, so what counts is how tasks differ: they are flipped whole, and never attempts.
+Pure and deterministic.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
-from math import ceil, comb, fsum, sqrt
+from math import ceil, comb, copysign, fsum, inf, sqrt
 from statistics import fmean
 
 from msgspec import Struct
 
-from agentsignals.stats.estimates import FEWEST_CLUSTERS, SEED, Interval, mean_interval, wilson
+from agentsignals.stats.estimates import FEWEST_CLUSTERS, SEED, Interval, mean_interval
 from agentsignals.stats.proportions import Z
 
 __all__ = [
@@ -21,10 +22,11 @@ __all__ = [
     "apart",
     "benjamini_hochberg",
     "mcnemar",
-    "needed_per_arm",
+    "needed_tasks",
     "paired",
     "sign_flip",
     "smallest_seen",
+    "tango",
 ]
 
 POWER_Z = 0.8416212335729143
@@ -49,6 +51,8 @@ class Paired(Struct, frozen=True, kw_only=True):
     low: float | None = None
     high: float | None = None
     """At 95 percent; None under six tasks, and where every task says the same of a number."""
+    discordance: float | None = None
+    """The mean of the squared differences of tasks: with one attempt a task, the share of tasks that changed."""
     gained: int = 0
     """Tasks where the candidate did better."""
     lost: int = 0
@@ -68,7 +72,7 @@ def paired(candidate: Arm, baseline: Arm, *, yes_or_no: bool) -> Paired:
         return Paired(tasks=0, attempts=0, baseline_attempts=0, value=None)
     single = yes_or_no and tried == (len(tasks), len(tasks))
     gained, lost = sum(g > _ROUNDING for g in gaps), sum(g < -_ROUNDING for g in gaps)
-    interval, method = _interval(gaps, single)
+    interval, method = _interval(gaps, single, gained, lost)
     low, high = interval or (None, None)
     return Paired(
         tasks=len(tasks),
@@ -77,6 +81,7 @@ def paired(candidate: Arm, baseline: Arm, *, yes_or_no: bool) -> Paired:
         value=fmean(gaps),
         low=low,
         high=high,
+        discordance=fmean([g * g for g in gaps]),
         gained=gained,
         lost=lost,
         p=mcnemar(gained, lost) if single else sign_flip(gaps),
@@ -85,18 +90,39 @@ def paired(candidate: Arm, baseline: Arm, *, yes_or_no: bool) -> Paired:
     )
 
 
-def _interval(gaps: Sequence[float], single: bool) -> tuple[Interval | None, str]:
+def _interval(gaps: Sequence[float], single: bool, gained: int, lost: int) -> tuple[Interval | None, str]:
+    """Which of several holds the truth is a matter of simulation (design/statistics.md#paired-differences)."""
     n = len(gaps)
     if n < FEWEST_CLUSTERS:
         return None, f"fewer than {FEWEST_CLUSTERS} matched tasks"
+    if single:
+        return tango(gained, lost, n), "Tango's score interval"
     if max(gaps) - min(gaps) > _ROUNDING:
-        return mean_interval(gaps), "tasks drawn anew"
-    if not single:
-        return None, "every task differs by the same"
-    # Drawing equal tasks anew shows no spread at all, which is no certainty: what could be unseen is Wilson's bound.
-    unseen = (wilson(0, n) or (0.0, 1.0))[1]
-    value = gaps[0]
-    return (max(-1.0, value - (1 + abs(value)) * unseen), min(1.0, value + (1 + abs(value)) * unseen)), "Wilson's bound"
+        return mean_interval(gaps), "Student's over differences of tasks"
+    return None, "every task differs by the same"
+
+
+def tango(gained: int, lost: int, n: int) -> Interval:
+    """The score interval of the difference of two shares over the same n tasks (Tango 1998)."""
+
+    def far(gap: float) -> float:
+        """How many standard errors the difference seen lies above `gap`, were that the truth."""
+        off = gained - lost - n * gap
+        linear, constant = (2 * n - gained + lost) * gap - gained - lost, -lost * gap * (1 - gap)
+        losing = (sqrt(max(0.0, linear**2 - 8 * n * constant)) - linear) / (4 * n)
+        variance = n * (2 * losing + gap * (1 - gap))
+        return off / sqrt(variance) if variance > _ROUNDING else copysign(inf, off) if off else 0.0
+
+    value = (gained - lost) / n
+    return _crossing(far, -1.0, value, Z), _crossing(far, value, 1.0, -Z)
+
+
+def _crossing(far: Callable[[float], float], low: float, high: float, errors: float) -> float:
+    """Where a function that falls is `errors`, by halving; the nearer end where it is that nowhere between."""
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if far(middle) > errors else (low, middle)
+    return (low + high) / 2
 
 
 def mcnemar(gained: int, lost: int) -> float:
@@ -147,13 +173,19 @@ def apart(value: float, interval: Interval, other: float, other_interval: Interv
     return gap - below, gap + above
 
 
-def needed_per_arm(first: float, other: float) -> int:
-    """Independent trials an arm needs to tell two shares apart 4 times in 5, at 5 percent two-sided (Fleiss 1981)."""
-    middle = (first + other) / 2
-    spread = Z * sqrt(2 * middle * (1 - middle)) + POWER_Z * sqrt(first * (1 - first) + other * (1 - other))
-    return ceil((spread / (first - other)) ** 2)
+def needed_tasks(gap: float, discordance: float) -> int:
+    """Tasks given to both that show a difference 4 times in 5, at 5 percent two-sided, where as many change as were
+    seen to (McNemar's test: Connor 1987). ValueError of a difference that so few changes can't make."""
+    if not 0 < gap * gap <= discordance:
+        raise ValueError("the difference is larger than the changes")
+    return ceil(((Z * sqrt(discordance) + POWER_Z * sqrt(discordance - gap * gap)) / gap) ** 2)
 
 
-def smallest_seen(n: int) -> float:
-    """The difference from a share of one half that n trials an arm show 4 times in 5, taken as independent."""
-    return min(1.0, (Z + POWER_Z) * sqrt(0.5 / n))
+def smallest_seen(tasks: int, discordance: float) -> float:
+    """The difference that so many tasks show 4 times in 5 where as many change: `needed_tasks` solved for it."""
+    low, high = 0.0, sqrt(discordance)
+    for _ in range(50):
+        middle = (low + high) / 2
+        short = not middle or Z * sqrt(discordance) + POWER_Z * sqrt(discordance - middle**2) > middle * sqrt(tasks)
+        low, high = (middle, high) if short else (low, middle)
+    return high

@@ -13,7 +13,6 @@ from agentsignals.analysis.compare.tried import MEASURES, Tried
 from agentsignals.stats.estimates import (
     FEWEST_CLUSTERS,
     Interval,
-    clustered,
     median,
     median_interval,
     ratio_interval,
@@ -147,7 +146,7 @@ def reasons(tried: Iterable[Tried]) -> dict[str, int]:
 
 
 def estimate(values: Sequence[Value], yes_or_no: bool) -> Estimate:
-    """The mean over attempts. Where tasks were tried several times, its interval draws tasks anew."""
+    """The mean over attempts. Where tasks were tried several times, its interval takes tasks as drawn."""
     sums: dict[str, list[float]] = {}
     for task, value in values:
         pair = sums.setdefault(task, [0.0, 0.0])
@@ -164,12 +163,10 @@ def estimate(values: Sequence[Value], yes_or_no: bool) -> Estimate:
 def _interval(sums: dict[str, list[float]], n: int, yes_or_no: bool) -> tuple[Interval | None, str]:
     parts = [(k, of) for _, (k, of) in sorted(sums.items())]
     if not yes_or_no:
-        return ratio_interval(parts), "tasks drawn anew" if len(parts) >= FEWEST_CLUSTERS else "too few tasks"
+        return ratio_interval(parts), "Student's over tasks" if len(parts) >= FEWEST_CLUSTERS else "too few tasks"
     if n == len(parts):
         return wilson(sum(k for k, _ in parts), n), "Wilson"
-    if len(parts) >= FEWEST_CLUSTERS:
-        return clustered((task, k, of) for task, (k, of) in sums.items()).interval, "tasks drawn anew"
-    return share_interval(parts), "Wilson, widened as attempts at one task are alike" if len(parts) > 1 else "one task"
+    return share_interval(parts), "Student's over tasks" if len(parts) > 1 else "one task"
 
 
 def _trials(attempts: Sequence[Tried]) -> Iterable[list[Tried]]:

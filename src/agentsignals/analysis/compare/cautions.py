@@ -11,10 +11,15 @@ from agentsignals.analysis.compare.outcome import OutcomeRule, decoded
 from agentsignals.analysis.compare.treatments import differing, is_version, together, values_of
 from agentsignals.analysis.compare.tried import Tried
 from agentsignals.analysis.study import Row
-from agentsignals.stats.paired import needed_per_arm, smallest_seen
+from agentsignals.stats.paired import needed_tasks, smallest_seen
+from agentsignals.stats.proportions import wilson
 
 MOST_MISSING = 0.05
 """Share of first attempts without an outcome above which rates are said to be of the others (as for costs)."""
+FEW_TASKS = 388
+"""Matched tasks under which numbers are said to rest on few."""
+TELLING_GAP = 0.10
+"""A difference of rates that a comparison is expected to see (this project's choice)."""
 _LISTED, _LONGEST, _SENTENCES = 6, 80, 4
 
 
@@ -138,9 +143,9 @@ def _odd_trials(tried: Sequence[Tried], candidates: Sequence[Candidate]) -> list
 
 
 def _few(rule: OutcomeRule, pairs: Sequence[Pair]) -> list[str]:
-    needed = needed_per_arm(0.5, 0.6)
+    """What so many matched tasks can show, by how many of them changed."""
     counts = [comparison.paired.tasks for comparison in pairs]
-    if not counts or min(counts) >= needed:
+    if not counts:
         return []
     least, most = min(counts), max(counts)
     count_text = f"{least:,}" if least == most else f"{least:,} to {most:,}"
@@ -148,10 +153,20 @@ def _few(rule: OutcomeRule, pairs: Sequence[Pair]) -> list[str]:
     if not most:
         return [f"{head}: nothing is paired; what stands for other tasks holds their difficulty, too."]
     if not rule.yes_or_no:
-        return [f"{head} only."] if most < needed else []
+        return [f"{head} only."] if most < FEW_TASKS else []
+    largest = max((comparison.paired for comparison in pairs), key=lambda paired: paired.tasks)
+    # Of no change at all as many could be unseen as Wilson's bound allows.
+    unseen = wilson(0, most) or (0.0, 1.0)
+    discordance = largest.discordance or unseen[1]
+    smallest = smallest_seen(most, discordance)
+    if smallest <= TELLING_GAP:
+        return []
+    tasks = f"{most:,} task{'' if most == 1 else 's'}"
+    if discordance <= TELLING_GAP**2:
+        return [f"{head}: differences under {smallest:.0%} are mostly missed with {tasks} given to both."]
     return [
-        f"{head}: telling .50 from .60 takes about {needed:,} independent trials an arm; with {most:,} an arm,"
-        f" differences under {smallest_seen(most):.0%} are mostly missed."
+        f"{head}: where tasks differ as much as here ({discordance:.0%} discordant), {tasks} given to both mostly miss"
+        f" differences under {smallest:.0%}; {TELLING_GAP:.0%} takes about {needed_tasks(TELLING_GAP, discordance):,}."
     ]
 
 

@@ -1,0 +1,110 @@
+"""How often intervals hold what they are about, and how often tests see what is not there, by simulation.
+
+    python -m benchmarks.coverage [EXPERIMENTS]
+
+Prints the tables of docs/design/statistics.md: paired differences of tasks, shares over clusters, ratios over clusters.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import sys
+from collections.abc import Callable, Sequence
+
+from agentsignals.stats.estimates import clustered, ratio_interval
+from agentsignals.stats.paired import paired
+
+SIZES = (6, 8, 12, 20, 50)
+Interval = tuple[float | None, float | None]
+Sample = Callable[[random.Random, int, float], Interval]
+
+
+def solves(difficulty: float) -> float:
+    """The probability of solving a task."""
+    return 1 / (1 + math.exp(-difficulty))
+
+
+def experiment(chance: random.Random, tasks: int, seeds: int, gain: float) -> tuple[Interval, float | None]:
+    """The interval and the p of one comparison: tasks of all difficulties, `gain` log-odds easier for one arm."""
+    hard = [chance.gauss(0, 1.5) for _ in range(tasks)]
+    better, plain = (
+        {str(n): [float(chance.random() < solves(d + more)) for _ in range(seeds)] for n, d in enumerate(hard)}
+        for more in (gain, 0.0)
+    )
+    difference = paired(better, plain, yes_or_no=True)
+    return (difference.low, difference.high), difference.p
+
+
+def differences(experiments: int) -> None:
+    """Coverage of paired differences, and the type-I error of their tests."""
+    many = _normal(200_000)
+    print("| tasks | seeds | no difference | 13 points | 25 points | type-I error |\n|---|---|---|---|---|---|")
+    for seeds in (1, 3):
+        for tasks in SIZES:
+            cells = []
+            error = 0
+            for gain in (0.0, 0.75, 1.5):
+                truth = math.fsum(solves(d + gain) - solves(d) for d in many) / len(many)
+                chance = random.Random(f"{tasks} {seeds} {gain}")  # noqa: S311  (draws, no secret)
+                drawn = [experiment(chance, tasks, seeds, gain) for _ in range(experiments)]
+                cells.append(_held([ends for ends, _ in drawn], truth))
+                if not gain:
+                    error = sum(p is not None and p <= 0.05 for _, p in drawn)
+            print(f"| {tasks} | {seeds} | {' | '.join(cells)} | {error / experiments:.3f} |", flush=True)
+
+
+def _normal(n: int) -> list[float]:
+    chance = random.Random(1)  # noqa: S311  (draws, no secret)
+    return [chance.gauss(0, 1.5) for _ in range(n)]
+
+
+def _held(intervals: Sequence[Interval], truth: float) -> str:
+    with_ends = [(low, high) for low, high in intervals if low is not None and high is not None]
+    held = sum(low - 1e-12 <= truth <= high + 1e-12 for low, high in with_ends)
+    return f"{held / len(with_ends):.3f}" if with_ends else "-"
+
+
+def clusters(
+    experiments: int, name: str, sample: Callable[[random.Random, int, float], Interval], truth: float
+) -> None:
+    """Coverage over clusters of one size, and of sizes whose logarithms have a standard deviation of 1 and 1.5."""
+    print(f"| clusters | {name}, one size | sizes 1.0 | sizes 1.5 |\n|---|---|---|---|")
+    for n in SIZES:
+        cells = []
+        for spread in (0.0, 1.0, 1.5):
+            chance = random.Random(f"{n} {spread} {name}")  # noqa: S311  (draws, no secret)
+            cells.append(_held([sample(chance, n, spread) for _ in range(experiments)], truth))
+        print(f"| {n} | {' | '.join(cells)} |", flush=True)
+
+
+def _size(chance: random.Random, spread: float) -> int:
+    return max(1, round(math.exp(chance.gauss(2.3, spread))))
+
+
+def a_share(chance: random.Random, n: int, spread: float) -> Interval:
+    """A quarter on average, by place from nearly none to most."""
+    parts = []
+    for place in range(n):
+        likely, size = chance.betavariate(2, 6), _size(chance, spread)
+        parts.append((place, sum(chance.random() < likely for _ in range(size)), size))
+    return clustered(parts).interval or (None, None)
+
+
+def a_ratio(chance: random.Random, n: int, spread: float) -> Interval:
+    """One on average, lying to the right (gamma, a standard deviation of one half)."""
+    parts = [(size * chance.gammavariate(4, 0.25), size) for size in (_size(chance, spread) for _ in range(n))]
+    return ratio_interval(parts) or (None, None)
+
+
+def main(experiments: int) -> None:
+    """Prints all three tables."""
+    differences(experiments)
+    print()
+    clusters(experiments, "share", a_share, 0.25)
+    print()
+    clusters(experiments, "ratio", a_ratio, 1.0)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000)
