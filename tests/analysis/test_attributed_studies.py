@@ -86,6 +86,19 @@ def test_modes_are_told_on_both_roads_and_the_replay_comes_first(tmp_path: Path)
     assert rows["human only"] == [2, 0, 0, 1, 1], "of two recorded as a person's one is the agent's, one is open"
 
 
+def test_medians_by_replay_are_of_bounds_and_say_what_is_unknown(tmp_path: Path) -> None:
+    store = store_of(tmp_path / "s", *(recorded(f"s{n}", 50) for n in range(7)))
+    bounds = {"low": 0.2, "high": 1.0, "likely": 0.6, "n": 10}
+    told(store, "coding_mode", **{f"s{n}": ("unknown", 0.6, bounds) for n in range(7)})
+    found = findings(store, "coding_modes")
+    low, high = found["replayed.percent.low.median"], found["replayed.percent.high.median"]
+    assert (low.value, high.value) == (pytest.approx(20), 100)
+    assert "80.0% of lines unknown" in low.title and "80.0% of lines unknown" in high.title
+    assert low.interval == high.interval and high.interval is not None
+    assert high.interval[0] <= 20 and high.interval[1] >= 100
+    assert "replayed.percent.median" not in found
+
+
 def test_modes_by_other_labellers_are_no_replay(tmp_path: Path) -> None:
     store = store_of(tmp_path / "s", recorded("s0", 0))
     label_files.write(

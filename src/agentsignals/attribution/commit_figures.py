@@ -19,7 +19,7 @@ VIBE_FROM = 0.99
 
 
 class Share(Struct):
-    """What share of the authored lines is an agent's: surely at least, at most, and as the tags have it."""
+    """What share of the authored lines is an agent's: surely at least, at most, and an estimate between."""
 
     low: float | None = None
     high: float | None = None
@@ -64,8 +64,9 @@ def share_of(tags: Counter[str]) -> Share:
     sure = sum(tags[t] for t in SURE)
     human = tags["human_observed"]
     likely = sum(tags[t] for t in AGENT)
-    attributed = likely + human
-    return Share(sure / n, 1 - human / n, likely / attributed if attributed else None, n)
+    # Nobody knows whose the unknown lines are: left out, they would seem to be shared as the others are.
+    estimate = (likely + tags["unknown"] / 2) / n if likely + human else None
+    return Share(sure / n, 1 - human / n, estimate, n)
 
 
 def mode_of(low: float | None, high: float | None) -> str:

@@ -133,7 +133,7 @@ class CommitRow(Struct, gc=False, kw_only=True):
     agent_high: float | None = None
     """1 - the share that only a person can have written."""
     agent_likely: float | None = None
-    """Of the lines whose hand is known or inferred, the agents' share."""
+    """An estimate between the two: an unknown line counts for half. NULL where every line is unknown."""
     mode: str | None = None
     recorded_percentage: float | None = None
     """Entire's own figure, of the one session it is about; NULL where several sessions have one."""

@@ -6,10 +6,13 @@ from collections import Counter
 from collections.abc import Callable
 from statistics import fmean
 
+from msgspec.structs import replace
+
 from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import dots
 from agentsignals.analysis.clusters import PlacedShare, placed_median, share_of
 from agentsignals.analysis.distributions import histogram_chart
+from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import INTERVAL_NOTE, chart, drawn, table
 from agentsignals.analysis.modes import LABEL, LABELLER, MODES, NAMES, OF_ROAD, PERCENT, ROADS, SIGNAL, Road, road_of
 from agentsignals.analysis.over_days import lines_chart
@@ -32,6 +35,7 @@ _NONE = (
 _UNKNOWN = (
     "A mode by replay is unknown where lines that nothing explains leave more than one open: from surely an agent's to"
     " surely a person's lies the interval, and it reaches over a border."
+    " Shares of lines in charts are estimates, in which an unknown line counts for half."
 )
 _RECORDED = (
     "Modes as recorded are the collector's. A replay of one collection found agents' lines taken for a person's where"
@@ -51,7 +55,7 @@ def _outcome(inputs: Inputs) -> Outcome:
         if (classified := [row for row in rows if row[road] is not None])
     }
     findings = [_finding(road, mode, estimate) for road, of in shares.items() for mode, estimate in of.items()]
-    medians = [_median(road, [r for r in rows if r[f"{road}_percent"] is not None], places) for road in shares]
+    medians = [*(_recorded_median(rows, places) if "recorded" in shares else []), *_replayed_medians(rows, places)]
     limits = [
         *([_UNKNOWN] if "replayed" in shares else []),
         *([_RECORDED] if "recorded" in shares else []),
@@ -80,32 +84,61 @@ def _finding(road: Road, mode: str, estimate: PlacedShare) -> Finding:
     )
 
 
-def _median(road: Road, rows: list[Row], places: dict[str, str]) -> Finding:
-    is_recorded = road == "recorded"
-    return placed_median([(row["session_id"], row[f"{road}_percent"]) for row in rows], places).finding(
-        f"coding_modes.{'' if is_recorded else 'replayed.'}percent.median",
-        f"Lines by the agent in the median session, as {road}",
-        _OF[road],
-        "SWE-chat, as recorded: 73.3" + ("" if is_recorded else "; of the lines whose hand is known or inferred"),
-        unit="percent of committed lines",
-        signals=(PERCENT,) if is_recorded else (),
-        sql=f"SELECT median(number) FROM signals WHERE signal = '{PERCENT}'"
-        if is_recorded
-        else f"SELECT median(100 * number) {_REPLAYED}",
+def _recorded_median(rows: list[Row], places: dict[str, str]) -> list[Finding]:
+    percents = [(row["session_id"], row["recorded_percent"]) for row in rows if row["recorded_percent"] is not None]
+    return [
+        placed_median(percents, places).finding(
+            "coding_modes.percent.median",
+            "Lines by the agent in the median session, as recorded",
+            _OF["recorded"],
+            "SWE-chat, as recorded: 73.3",
+            unit="percent of committed lines",
+            signals=(PERCENT,),
+            sql=f"SELECT median(number) FROM signals WHERE signal = '{PERCENT}'",
+        )
+    ]
+
+
+def _replayed_medians(rows: list[Row], places: dict[str, str]) -> list[Finding]:
+    """The medians of the bounds. The interval of both is that of the two together: none is narrower than its bounds."""
+    bounded = [row for row in rows if row["replayed_low"] is not None]
+    low, high = (
+        placed_median([(row["session_id"], row[f"replayed_{end}"]) for row in bounded], places)
+        for end in ("low", "high")
     )
+    interval = (low.interval[0], high.interval[1]) if low.interval and high.interval else None
+    return [
+        replace(estimate, interval=interval).finding(
+            f"coding_modes.replayed.percent.{end}.median",
+            f"Lines by the agent in the median session, {words}, as replayed ({_unknown(bounded)})",
+            _OF["replayed"],
+            "the median of the sessions' bounds; the interval holds both bounds",
+            unit="percent of committed lines",
+            sql=f"SELECT median(100 * CAST(detail->>'{end}' AS DOUBLE)) {_REPLAYED}",
+        )
+        for end, words, estimate in (("low", "at least", low), ("high", "at most", high))
+    ]
+
+
+def _unknown(rows: list[Row]) -> str:
+    """What share of the sessions' lines may be anybody's."""
+    lines = sum(row["lines"] for row in rows)
+    unknown = sum(row["lines"] * (row["replayed_high"] - row["replayed_low"]) / 100 for row in rows)
+    return f"{formatted(unknown / lines, 'share')} of lines unknown" if lines else "no line known"
 
 
 def _of_road(road: Road, rows: list[Row], inputs: Inputs) -> list[Chart | None]:
     """How shares of lines spread, and how modes change, on one road."""
     started = {row["session_id"]: row["started_at"] for row in inputs.rows["sessions"]}
     timed = [(started.get(row["session_id"]), row[road]) for row in rows if row[road] is not None]
+    unknown = f" ({_unknown([row for row in rows if row['lines']])})" if road == "replayed" else ""
     percents = [(started.get(r["session_id"]), r[f"{road}_percent"]) for r in rows if r[f"{road}_percent"] is not None]
     return [
         histogram_chart(
             [row[f"{road}_percent"] for row in rows if row[f"{road}_percent"] is not None],
             _PERCENTS,
             id="coding_modes.percent",
-            title=f"Lines by the agent, of those committed, as {road}",
+            title=f"Lines by the agent, of those committed, as {road}{unknown}",
             unit="percent of lines",
         ),
         lines_chart(
@@ -123,7 +156,7 @@ def _of_road(road: Road, rows: list[Row], inputs: Inputs) -> list[Chart | None]:
             [(at, percent) for at, percent in percents if at is not None],
             {"mean": fmean, "median": median},
             id="coding_modes.percent.over_time",
-            title=f"Lines by the agent, of those committed, as {road}, {WINDOW_DAYS} days rolling",
+            title=f"Lines by the agent, of those committed, as {road}{unknown}, {WINDOW_DAYS} days rolling",
             unit="percent of lines",
             kind="number",
             of="sessions",
