@@ -287,3 +287,13 @@ for words in {wanted!r}:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("agentsignals[lab]") + done.stdout.count("agentsignals[lab]") >= len(wanted) - 1
+
+
+def test_sessions_are_listed_newest_first_with_how_many_there_are(
+    store: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    newest = ask(capsys, "sessions", "--limit", "2", "--store", store)
+    every = ask(capsys, "sessions", "--store", store)
+    assert newest == every[:2] and every[0]["started_at"] == max(row["started_at"] for row in every)
+    assert main(["sessions", "--store", str(store), "--limit", "2"]) == 0
+    assert f"2 of {len(every)} sessions, the newest" in capsys.readouterr().out

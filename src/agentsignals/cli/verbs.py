@@ -156,10 +156,14 @@ def _sessions(options: argparse.Namespace) -> int:
     columns = "session_id, agent, model, started_at, n_turns, n_tool_calls, n_edits, output_tokens, cost_usd, repo, cwd"
     if options.limit < 0:
         raise UsageError(f"--limit {options.limit} came; it counts rows.", "Give 0 or more.")
-    order = f"ORDER BY started_at, session_id LIMIT {options.limit:d}"
-    query = f"SELECT {columns} FROM sessions WHERE ({options.where}) {order}"  # noqa: S608  (the person's own SQL)
-    names, values = rows(Store(options.store), query)
-    _print_rows(options, names, values)
+    order = f"ORDER BY started_at DESC NULLS LAST, session_id LIMIT {options.limit:d}"
+    query = f"SELECT {columns}, count(*) OVER () AS total FROM sessions WHERE ({options.where}) {order}"  # noqa: S608  (the person's own SQL)
+    names, counted = rows(Store(options.store), query)
+    values = [row[:-1] for row in counted]
+    _print_rows(options, names[:-1], values)
+    total = counted[0][-1] if counted else 0
+    if not options.json and len(values) < total:
+        print(f"{len(values):,} of {total:,} sessions, the newest; --limit {total} shows all")
     return 0
 
 
