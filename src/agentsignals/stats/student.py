@@ -35,5 +35,5 @@ def t_quantile(freedom: float) -> float:
 def _integral(end: float, power: float) -> float:
     """Of cos(a) ** power from 0 to `end`, by Simpson's rule."""
     step = end / _STEPS
-    heights = [cos(n * step) ** power for n in range(_STEPS + 1)]
+    heights: list[float] = [cos(n * step) ** power for n in range(_STEPS + 1)]
     return step / 3 * (heights[0] + heights[-1] + 4 * sum(heights[1:-1:2]) + 2 * sum(heights[2:-1:2]))
