@@ -9,7 +9,8 @@ from typing import Any
 
 from agentsignals.export import Writer
 from agentsignals.export.moves import Call, Move, arguments, iso, moves, prompt_tokens, threads, without_nones
-from agentsignals.model import MAIN, Session, Step
+from agentsignals.model import MAIN, Session, Step, carried
+from agentsignals.model.carried import OfCall, OfSession, OfStep, OfTurn
 
 VERSION = "ATIF-v1.7"
 
@@ -37,15 +38,21 @@ def _trajectory(session: Session, thread: str, trajectory_id: str) -> dict[str, 
     }
     if thread == MAIN:
         trajectory["subagent_trajectories"] = [_trajectory(session, t, t) for t in threads(session)] or None
-        trajectory["extra"] = (
-            without_nones({"cwd": session.cwd, "branch": session.branch, "repo": session.repo}) or None
-        )
+        trajectory["extra"] = _extra(carried.of(session, OfSession))
     return without_nones(trajectory)
 
 
 def _step(n: int, move: Move, session: Session) -> dict[str, Any]:
     if move.role == "user":
-        return without_nones({"step_id": n, "timestamp": iso(move.at), "source": "user", "message": move.text})
+        return without_nones(
+            {
+                "step_id": n,
+                "timestamp": iso(move.at),
+                "source": "user",
+                "message": move.text,
+                "extra": _extra(carried.of(move.turn, OfTurn)) if move.turn is not None else None,
+            }
+        )
     step = move.step
     return without_nones(
         {
@@ -58,29 +65,24 @@ def _step(n: int, move: Move, session: Session) -> dict[str, Any]:
             "tool_calls": [_call(c) for c in move.calls] or None,
             "observation": _observation(move.calls),
             "metrics": (without_nones(_metrics(step)) or None) if step is not None else None,
+            "llm_call_count": 0 if step is None and not move.thinking else None,
+            "extra": _extra(carried.of(step, OfStep)) if step is not None else None,
         }
     )
 
 
+def _extra(facts: dict[str, Any] | None) -> dict[str, Any] | None:
+    return {"agentsignals": facts} if facts else None
+
+
 def _call(exchange: Call) -> dict[str, Any]:
-    return {"tool_call_id": exchange.id, "function_name": exchange.call.name, "arguments": arguments(exchange.call)}
+    called = {"tool_call_id": exchange.id, "function_name": exchange.call.name, "arguments": arguments(exchange.call)}
+    return without_nones({**called, "extra": _extra(carried.of(exchange.call, OfCall))})
 
 
 def _observation(calls: list[Call]) -> dict[str, Any] | None:
-    results = [
-        without_nones({"source_call_id": c.id, "content": c.result.text or "", "extra": _ending(c)})
-        for c in calls
-        if c.result is not None
-    ]
+    results = [{"source_call_id": c.id, "content": c.result.text or ""} for c in calls if c.result is not None]
     return {"results": results} if results else None
-
-
-def _ending(exchange: Call) -> dict[str, Any] | None:
-    """How the call ended, which the format has no field for."""
-    ended = without_nones(
-        {"status": exchange.call.status, "outcome": exchange.call.outcome, "exit_code": exchange.call.exit_code}
-    )
-    return ended if ended != {"status": "ok", "outcome": "done"} else None
 
 
 def _metrics(step: Step) -> dict[str, Any]:
@@ -115,11 +117,15 @@ WRITER = Writer(
     reads_back="atif",
     loses=(
         "events that are neither the person's nor the agent's words, calls and results (hooks, notices, compaction)",
-        "the kind of a turn: queued prompts, slash commands and rejections are plain user messages",
-        "ids of messages and stop reasons",
-        "when a tool call began and ended",
+        "places in the order of events, and of subagents among the rest (*.seq, tool_calls.result_seq, *.step)",
+        "the prompt that a subagent was at work for (steps.turn, tool_calls.turn)",
+        "which file and format it was read from (sessions.format, sessions.artifact_id)",
+        "ids that several calls share: later ones are numbered (tool_calls.call_id)",
+        "the spelling of arguments, and arguments that are no object (tool_calls.arguments)",
+        "what the agent's own profile says of its tools (tool_calls.class, tool_calls.shell_kind, tool_calls.purpose, "
+        "tool_calls.path, tool_calls.command, tool_calls.argument_roles)",
         "which lines an edit changed, beyond what its arguments say",
-        "the part of a long tool result that the store does not keep",
+        "the part of a long tool result that the store does not keep (tool_calls.result_tokens)",
         "labels, checkpoints, and what is known of an eval run beyond its trajectory",
     ),
 )

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
-from agentsignals.model import MAIN, Event, Session, Step, ToolCall
+from agentsignals.model import MAIN, Event, Session, Step, ToolCall, Turn
 
 
 class Call(Struct):
@@ -26,10 +26,13 @@ class Move(Struct, kw_only=True):
 
     role: Literal["user", "agent"]
     at: int | None
+    seq: int
+    """The event that it begins with; of a step that left no event, the one that came next."""
     texts: list[str] = field(default_factory=list)
     thinking: list[str] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     step: Step | None = None
+    turn: Turn | None = None
 
     @property
     def text(self) -> str:
@@ -41,17 +44,22 @@ class Move(Struct, kw_only=True):
 
 
 def moves(session: Session, thread: str = MAIN) -> list[Move]:
-    """The moves of a thread. Lines of one step that were logged apart are one move, where its first line stands."""
+    """The moves of a thread. Lines of one step that were logged apart are one move, where its first line stands; a step
+    that left no words (an empty answer, a closing total) is one too: it was paid for.
+    """
     conversation: list[Move] = []
     of_step: dict[int, Move] = {}
     steps = {s.step: s for s in session.steps}
+    turns = {t.seq: t for t in session.turns}
     calls = {c.seq: c for c in session.tool_calls}
     used: dict[str, int] = {}
     for event in session.events:
         if event.thread != thread:
             continue
         if event.kind == "human_turn":
-            conversation.append(Move(role="user", at=event.timestamp, texts=[event.text or ""]))
+            move = Move(role="user", at=event.timestamp, seq=event.seq, turn=turns.get(event.seq))
+            move.texts.append(event.text or "")
+            conversation.append(move)
         elif event.kind in ("text", "thinking", "tool_call"):
             move = _agent_move(event, conversation, of_step, steps)
             if event.kind == "tool_call":
@@ -61,12 +69,16 @@ def moves(session: Session, thread: str = MAIN) -> list[Move]:
                     move.calls.append(Call(call, _unique(call.call_id, used), result))
             elif event.text:
                 (move.texts if event.kind == "text" else move.thinking).append(event.text)
-    return [m for m in conversation if m.role == "user" or m.texts or m.thinking or m.calls]
+    wordless = [s for s in session.steps if s.thread == thread and s.step not in of_step]
+    paid = [Move(role="agent", at=s.timestamp, seq=s.seq, step=s) for s in wordless]
+    spoken = [m for m in conversation if m.role == "user" or m.texts or m.thinking or m.calls or m.step is not None]
+    return sorted([*paid, *spoken], key=lambda m: m.seq)
 
 
 def threads(session: Session) -> list[str]:
     """The threads beside the main one, in order of appearance."""
-    return [t for t in dict.fromkeys(e.thread for e in session.events) if t != MAIN]
+    rows: list[Event | Step] = [*session.events, *session.steps]
+    return [t for t in dict.fromkeys(row.thread for row in rows) if t != MAIN]
 
 
 def _agent_move(event: Event, conversation: list[Move], of_step: dict[int, Move], steps: dict[int, Step]) -> Move:
@@ -75,7 +87,8 @@ def _agent_move(event: Event, conversation: list[Move], of_step: dict[int, Move]
     last = conversation[-1] if conversation else None
     if event.step is None and last is not None and last.role == "agent" and last.step is None:
         return last
-    move = Move(role="agent", at=event.timestamp, step=steps.get(event.step) if event.step is not None else None)
+    step = steps.get(event.step) if event.step is not None else None
+    move = Move(role="agent", at=event.timestamp, seq=event.seq, step=step)
     conversation.append(move)
     if event.step is not None:
         of_step[event.step] = move

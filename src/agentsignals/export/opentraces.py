@@ -9,7 +9,8 @@ from typing import Any
 
 from agentsignals.export import Writer
 from agentsignals.export.moves import Call, Move, arguments, iso, moves, threads, without_nones
-from agentsignals.model import MAIN, Session, Step
+from agentsignals.model import MAIN, Session, Step, carried
+from agentsignals.model.carried import OfCall, OfSession, OfTurn, OfUsage
 from agentsignals.views.session import ledger
 
 VERSION = "0.9.0"
@@ -25,11 +26,8 @@ def text(session: Session) -> str:
 
 
 def _record(session: Session) -> dict[str, Any]:
-    steps = [_step(m, MAIN) for m in moves(session)]
-    for thread in threads(session):
-        steps += [_step(m, thread) for m in moves(session, thread)]
-    for n, step in enumerate(steps):
-        step["step_index"] = n
+    conversation = [(m, thread) for thread in (MAIN, *threads(session)) for m in moves(session, thread)]
+    steps = [_step(m, thread) | {"step_index": n} for n, (m, thread) in enumerate(conversation)]
     first = session.turns[0].text if session.turns else None
     attempt = session.attempt
     return without_nones(
@@ -51,9 +49,23 @@ def _record(session: Session) -> dict[str, Any]:
             "outcome": _outcome(session),
             "metrics": _metrics(session),
             "attribution": _attribution(session),
-            "metadata": without_nones({"format": session.format, "cwd": session.cwd, "context": session.context}),
+            "metadata": without_nones({"format": session.format, "cwd": session.cwd})
+            | {"agentsignals": _carried(session, [move for move, _ in conversation])},
         }
     )
+
+
+def _carried(session: Session, conversation: list[Move]) -> dict[str, Any]:
+    """What the schema has no field for, where it lets a producer add: at the end, by the number of the step."""
+    turns = {str(n): carried.of(m.turn, OfTurn) for n, m in enumerate(conversation) if m.turn is not None}
+    steps = {str(n): carried.of(m.step, OfUsage) for n, m in enumerate(conversation) if m.step is not None}
+    calls = {f"{n}:{c.id}": carried.of(c.call, OfCall) for n, m in enumerate(conversation) for c in m.calls}
+    return {
+        "session": carried.of(session, OfSession) or {},
+        "turns": without_nones(turns),
+        "steps": {n: facts or {} for n, facts in steps.items()},
+        "calls": without_nones(calls),
+    }
 
 
 def _environment(session: Session) -> dict[str, Any]:
@@ -100,7 +112,7 @@ def _observation(exchange: Call) -> dict[str, Any]:
 
 
 def _usage(step: Step) -> dict[str, int]:
-    """The schema knows no unknown: what the trace does not say is 0 here, and is lost."""
+    """The schema knows no unknown: what the trace does not say is 0 here."""
     return {
         "input_tokens": step.input_tokens or 0,
         "output_tokens": step.output_tokens or 0,
@@ -171,11 +183,14 @@ WRITER = Writer(
     reads_back="opentraces",
     loses=(
         "events that are neither the person's nor the agent's words, calls and results (hooks, notices, compaction)",
-        "the kind of a turn: queued prompts, slash commands and rejections are plain user steps",
-        "whether a token count of 0 was recorded or not known",
-        "cost of a single step, reasoning tokens, ids of messages, stop reasons",
-        "exit codes of commands",
-        "the part of a long tool result that the store does not keep",
+        "places in the order of events, and of subagents among the rest (*.seq, tool_calls.result_seq, *.step)",
+        "the prompt that a subagent was at work for (steps.turn, tool_calls.turn)",
+        "which file and format it was read from (sessions.format, sessions.artifact_id)",
+        "ids that several calls share: later ones are numbered (tool_calls.call_id)",
+        "the spelling of arguments, and arguments that are no object (tool_calls.arguments)",
+        "what the agent's own profile says of its tools (tool_calls.class, tool_calls.shell_kind, tool_calls.purpose, "
+        "tool_calls.path, tool_calls.command, tool_calls.argument_roles)",
+        "the part of a long tool result that the store does not keep (tool_calls.result_tokens)",
         "labels, checkpoints, and what is known of an eval run beyond its reward and ending",
     ),
 )

@@ -7,12 +7,18 @@ from typing import Any
 
 from agentsignals.export import Writer
 from agentsignals.export.moves import Move, moves, without_nones
-from agentsignals.model import Session
+from agentsignals.model import Session, Step
 
 
 def text(session: Session) -> str:
     """A header line and a line a message."""
-    header = {"type": "session", "harness": session.agent or "unknown", "id": session.session_id, "name": session.title}
+    header = {
+        "type": "session",
+        "harness": session.agent or "unknown",
+        "id": session.session_id,
+        "name": session.title,
+        "cwd": session.cwd,
+    }
     lines = [without_nones(header)]
     for move in moves(session):
         lines += [{"type": "message", "message": m} for m in _messages(move)]
@@ -30,12 +36,17 @@ def _messages(move: Move) -> list[dict[str, Any]]:
         "reasoningContent": move.thought,
         "toolCalls": calls or None,
         "timestamp": at,
-        "model": move.step.model if move.step is not None else None,
+        **(_of_model(move.step) if move.step is not None else {}),
     }
     return [
         without_nones(message),
         *(_result(c.id, c.result.text or "", c.result.timestamp) for c in move.calls if c.result),
     ]
+
+
+def _of_model(step: Step) -> dict[str, Any]:
+    used = {"prompt_n": step.input_tokens, "predicted_n": step.output_tokens, "cache_n": step.cache_read_tokens}
+    return {"model": step.model, "id": step.message_id, "timings": without_nones(used) or None}
 
 
 def _result(call_id: str, content: str, at: int | None) -> dict[str, Any]:
@@ -50,14 +61,25 @@ WRITER = Writer(
     text=text,
     reads_back="sts",
     loses=(
-        "tokens, costs, ids of messages and stop reasons",
+        "costs, written to the cache and thought tokens, stop reasons (steps.cost_usd, steps.cost_source, "
+        "steps.cache_write_tokens, steps.cache_write_1h_tokens, steps.reasoning_tokens, steps.stop_reason)",
         "events that are neither the person's nor the agent's words, calls and results (hooks, notices, compaction)",
-        "the kind of a turn, the working folder and the branch",
-        "whether a tool call failed, and its exit code",
-        "subagents' own conversations",
+        "places in the order of events (*.seq, tool_calls.result_seq, *.step)",
+        "the kind of a turn and the model asked for (turns.kind, turns.model)",
+        "where it belongs, and how the agent logs (sessions.context, sessions.repo, sessions.branch, "
+        "sessions.parent_session_id, sessions.agent_version, sessions.conventions, sessions.format, "
+        "sessions.artifact_id)",
+        "whether a tool call failed, and its exit code (tool_calls.status, tool_calls.error_class, "
+        "tool_calls.exit_code)",
+        "subagents' conversations, and branches that the person left: all rows of other threads",
+        "that no recorded call of the model said something: it becomes one (tool_calls.step)",
         "edits, beyond what the arguments of the calls say",
-        "times below a millisecond",
-        "the part of a long tool result that the store does not keep",
+        "times that are not of a message, and those below a millisecond (sessions.started_at, sessions.ended_at, "
+        "*.timestamp, tool_calls.started_at, tool_calls.ended_at)",
+        "ids that several calls share: later ones are numbered (tool_calls.call_id)",
+        "what the agent's own profile says of its tools (tool_calls.class, tool_calls.shell_kind, tool_calls.purpose, "
+        "tool_calls.path, tool_calls.command, tool_calls.argument_roles)",
+        "the part of a long tool result that the store does not keep (tool_calls.result_tokens)",
         "labels, checkpoints, and what is known of an eval run",
     ),
 )

@@ -74,7 +74,7 @@ def make_sound(reading: Reading, inputs: list[Input], conventions: Sequence[Conv
     artifacts = {source.artifact.artifact_id: source.artifact for source in inputs}
     first = inputs[0].artifact if inputs else None
     for session in reading.sessions:
-        session.conventions = list(conventions)
+        session.conventions = session.conventions or list(conventions)
         _check_session(session, artifacts)
     for part in reading.attempts:
         _check_attempt(part, artifacts, first)

@@ -10,15 +10,25 @@ import msgspec
 from msgspec import Raw, Struct
 
 from agentsignals.formats import Input, Reading
-from agentsignals.formats.atif.records import Ref, Step, Trajectory, decode, decode_step, refs, words
+from agentsignals.formats.atif.records import (
+    Ref,
+    Step,
+    Trajectory,
+    carried_in,
+    decode,
+    decode_step,
+    refs,
+    words,
+)
 from agentsignals.formats.atif.session import Conversation
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.figures import amount, count
 from agentsignals.formats.one_document import each, tally
 from agentsignals.formats.one_document import read as read_document
 from agentsignals.formats.records import UNREADABLE
-from agentsignals.model import MAIN, Session
+from agentsignals.model import MAIN, Session, carried
 from agentsignals.model.attempt import Attempt, Statement
+from agentsignals.model.carried import OfSession
 
 _DEEPEST = 30
 """Subagents of subagents are told where they were asked for; those still deeper, at the end."""
@@ -67,8 +77,10 @@ def read(inputs: list[Input]) -> Reading:
         chain = list(_chain(head, files, read_so_far))
         own_id = words(head.trajectory.session_id)
         run = _Run(chain, files, own_id if own_id is not None and ids[own_id] < 2 else "")
-        reading.sessions.append(run.session(read_so_far))
-        reading.attempts.append(run.part())
+        session = run.session(read_so_far)
+        reading.sessions.append(session)
+        if session.context == "eval":
+            reading.attempts.append(run.part())
     return reading
 
 
@@ -137,6 +149,8 @@ class _Run:
         self.builder.session.agent_version = None if version == "unknown" else version
         self.builder.session.repo = head.source.repo_hint
         self.model = words(self.agent.model_name) if self.agent is not None else None
+        self.facts = carried.read(carried_in(head.trajectory.extra), OfSession)
+        self.builder.where(self.facts.cwd, self.facts.branch)
         self._names: Counter[str] = Counter()
         self._depth = 0
 
@@ -152,7 +166,9 @@ class _Run:
         while embedded:
             name = next(iter(embedded))
             self._thread(talk, embedded.pop(name), name, embedded, read_so_far)
-        return self.builder.finish()
+        session = self.builder.finish()
+        carried.restore(session, self.facts)
+        return session
 
     def _take(self, talk: Conversation, file: _File, thread: str) -> None:
         self.builder.artifact_id = file.source.artifact.artifact_id

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from agentsignals.formats.one_document import as_text
+from agentsignals.formats.records import UNREADABLE
 
 
 class Agent(Struct, gc=False):
@@ -32,12 +33,20 @@ class Trajectory(Struct, gc=False, kw_only=True):
     final_metrics: Totals | None = None
     continued_trajectory_ref: object = None
     subagent_trajectories: list[Raw] | None = None
+    extra: Raw = Raw()
+
+
+class Carrying(Struct, gc=False):
+    """What our own export put where producers may add to the format (`model.carried`)."""
+
+    agentsignals: Raw = Raw()
 
 
 class Call(Struct, gc=False):
     tool_call_id: object = None
     function_name: object = None
     arguments: Raw = Raw()
+    extra: Raw = Raw()
 
 
 class ResultExtra(Struct, gc=False):
@@ -89,6 +98,7 @@ class ContextManagement(Struct, gc=False):
 
 class StepExtra(Struct, gc=False):
     context_management: ContextManagement | None = None
+    agentsignals: Raw = Raw()
 
 
 class Step(Struct, gc=False, kw_only=True):
@@ -108,6 +118,15 @@ class Step(Struct, gc=False, kw_only=True):
 
 decode = msgspec.json.Decoder(Trajectory).decode
 decode_step = msgspec.json.Decoder(Step).decode
+_carrying = msgspec.json.Decoder(Carrying).decode
+
+
+def carried_in(extra: Raw) -> Raw:
+    """What our own export wrote in a producer's field; nothing where another wrote it."""
+    try:
+        return _carrying(extra).agentsignals if extra else extra
+    except UNREADABLE:
+        return Raw()
 
 
 def words(value: object) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from agentsignals.formats.atif import actions
 from agentsignals.formats.atif.records import (
@@ -13,6 +13,7 @@ from agentsignals.formats.atif.records import (
     Ref,
     Result,
     Step,
+    carried_in,
     content,
     has_words,
     refs,
@@ -22,11 +23,19 @@ from agentsignals.formats.atif.tools import outcome, tool
 from agentsignals.formats.builder import RESULT_CHARS_KEPT, SessionBuilder
 from agentsignals.formats.edit_arguments import record_arguments
 from agentsignals.formats.figures import amount, count
-from agentsignals.model import MAIN, ToolCall
+from agentsignals.model import MAIN, ToolCall, carried
 from agentsignals.model import Step as Row
+from agentsignals.model.carried import OfCall, OfStep, OfTurn
 from agentsignals.model.times import logged_iso
 
 COMPACTION = "compaction"
+
+
+class _Request(Struct, gc=False):
+    call_id: str | None
+    name: str
+    arguments: str
+    extra: Raw = Raw()
 
 
 class Conversation:
@@ -43,6 +52,7 @@ class Conversation:
         self._ids: dict[tuple[str, str], str] = {}
         self._asked: dict[str, tuple[str, str]] = {}
         self._calls: dict[str, ToolCall] = {}
+        self._facts: dict[str, OfCall] = {}
         self._touched: set[str] = set()
 
     def take(self, step: Step, thread: str = MAIN) -> None:
@@ -60,7 +70,9 @@ class Conversation:
 
     def _user(self, step: Step, text: str, at: int | None, thread: str) -> None:
         if thread == MAIN and not self.goes_on:
-            self.builder.turn("prompt" if has_words(step.message) else "attachment", text, at)
+            turn = self.builder.turn("prompt" if has_words(step.message) else "attachment", text, at)
+            if step.extra is not None:
+                carried.restore(turn, carried.read(step.extra.agentsignals, OfTurn))
         else:
             self._meta(text, at, thread)
 
@@ -80,10 +92,13 @@ class Conversation:
 
     def _agent(self, step: Step, text: str, at: int | None, thread: str) -> None:
         builder = self.builder
-        requests = [(words(c.tool_call_id), words(c.function_name) or "", _json(c)) for c in step.tool_calls or ()]
+        requests = [
+            _Request(words(c.tool_call_id), words(c.function_name) or "", _json(c), c.extra)
+            for c in step.tool_calls or ()
+        ]
         if not requests and text:
             parsed = actions.read(text)
-            text, requests = parsed.text, [(None, name, arguments) for name, arguments in parsed.calls]
+            text, requests = parsed.text, [_Request(None, name, arguments) for name, arguments in parsed.calls]
         fresh = [request for request in requests if not self._is_repeated(request, thread)]
         is_call_of_model = step.llm_call_count != 0 and (not requests or fresh or step.metrics is not None)
         row = self._model_call(step, at, thread) if is_call_of_model else None
@@ -94,6 +109,8 @@ class Conversation:
             builder.event("text", text, at, row, thread)
         calls = [self._call(request, at, row, thread) for request in fresh]
         self._results(step, calls, at, thread)
+        for call in calls:
+            carried.restore(call, self._facts[call.call_id])
 
     def _model_call(self, step: Step, at: int | None, thread: str) -> Row:
         named = words(step.model_name)
@@ -101,23 +118,25 @@ class Conversation:
         row = self.builder.step(None, self.model if full else named or self.model, at, thread)
         if step.metrics is not None:
             _count(row, step.metrics)
+        if step.extra is not None:
+            carried.restore(row, carried.read(step.extra.agentsignals, OfStep))
         return row
 
-    def _is_repeated(self, request: tuple[str | None, str, str], thread: str) -> bool:
+    def _is_repeated(self, request: _Request, thread: str) -> bool:
         """Some harnesses make a step of every event: the one that holds a call's result tells the call again."""
-        call_id, name, arguments = request
-        earlier_id = self._ids.get((thread, call_id or ""))
-        if earlier_id is None or self._asked.get(earlier_id) != (name, arguments):
+        earlier_id = self._ids.get((thread, request.call_id or ""))
+        if earlier_id is None or self._asked.get(earlier_id) != (request.name, request.arguments):
             return False
         return not self.builder.answered(earlier_id)
 
-    def _call(self, request: tuple[str | None, str, str], at: int | None, row: Row | None, thread: str) -> ToolCall:
-        logged, name, arguments = request
+    def _call(self, request: _Request, at: int | None, row: Row | None, thread: str) -> ToolCall:
+        logged, name, arguments = request.call_id, request.name, request.arguments
         n = len(self.builder.session.tool_calls)
         call_id = logged if logged is not None and logged not in self._asked else f"{logged or 'call'}#{n}"
         if logged is not None:
             self._ids[thread, logged] = call_id
         self._asked[call_id] = (name, arguments)
+        self._facts[call_id] = carried.read(carried_in(request.extra), OfCall)
         call = self._calls[call_id] = self.builder.call(call_id, name, arguments, tool(name), at, row, thread)
         return call
 
@@ -151,7 +170,10 @@ class Conversation:
                 self.builder.event("unknown", "result of nothing", at, None, thread)
             return
         status, code = outcome(call, text, result)
-        self.builder.result(call_id, text, status, at, thread, code)
+        facts, error = self._facts[call.call_id], None
+        if facts.status is not None:  # read off the agent's own log, which says more than the text
+            status, code, error, at = facts.status, facts.exit_code, facts.error_class, facts.ended_at
+        self.builder.result(call_id, text, status, at, thread, code, error)
         if status == "ok" and call.class_ == "edit":
             record_arguments(self.builder, call, self._touched)
         if call.path is not None:

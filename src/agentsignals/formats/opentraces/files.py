@@ -12,8 +12,10 @@ from agentsignals.formats.any_agent import ANYBODY, tool
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.edit_arguments import record_arguments
 from agentsignals.formats.records import lines, read_before, saw
-from agentsignals.model import MAIN, RAN, Artifact, CallStatus, Session
+from agentsignals.model import MAIN, RAN, Artifact, CallStatus, Session, carried
+from agentsignals.model import Step as ModelCall
 from agentsignals.model.attempt import Attempt, Statement
+from agentsignals.model.carried import OfCall, OfRecord, OfSession, OfTurn, OfUsage
 from agentsignals.model.times import logged_iso
 
 
@@ -80,9 +82,10 @@ class Outcome(Struct):
 
 
 class Metadata(Struct):
-    """What the producer adds; ours says where the session ran."""
+    """What the producer adds; ours says where the session ran, and what the schema has no field for."""
 
     cwd: str | None = None
+    agentsignals: Raw = Raw()
 
 
 class Record(Struct, kw_only=True):
@@ -177,60 +180,80 @@ class _Conversation:
         self.builder = SessionBuilder(session, ANYBODY)
         self.builder.line = number
         self.touched: set[str] = set()
+        self.carries = bool(record.metadata.agentsignals)
+        self.facts = carried.read(record.metadata.agentsignals, OfRecord)
         self.builder.where(record.metadata.cwd, record.environment.vcs.branch)
-        for step in record.steps:
-            self._step(step)
+        for n, step in enumerate(record.steps):
+            self._step(n, step)
         ended = session.ended_at
         self.session = self.builder.finish()
         if ended is not None:
             self.session.ended_at = max(ended, self.session.ended_at or ended)
+        carried.restore(self.session, carried.read(self.facts.session, OfSession))
 
-    def _step(self, step: Step) -> None:
+    def _step(self, n: int, step: Step) -> None:
         at = logged_iso(step.timestamp)
         thread = (step.agent_role or "subagent") if step.call_type == "subagent" else MAIN
         if step.role == "user":
             if thread == MAIN and step.content is not None:
-                self.builder.turn("prompt", step.content, at)
+                turn = self.builder.turn("prompt", step.content, at)
+                carried.restore(turn, carried.read(self.facts.turns.get(str(n), Raw()), OfTurn))
             elif step.content:
                 self.builder.event("meta", step.content, at, thread=thread)
         elif step.role == "agent":
-            self._agent(step, at, thread)
+            self._agent(n, step, at, thread)
         elif step.role != "system":
             self.builder.event("unknown", f"step of role {step.role!r}: {step.content or ''}", at)
         elif step.content:
             self.builder.event("meta", step.content, at)
 
-    def _agent(self, step: Step, at: int | None, thread: str) -> None:
-        call_of_model = self.builder.step(None, step.model, at, thread)
-        usage = step.token_usage
-        if usage is not None and usage.says():
-            call_of_model.input_tokens, call_of_model.output_tokens = (
-                figures.count(usage.input_tokens),
-                figures.count(usage.output_tokens),
-            )
-            call_of_model.cache_read_tokens = figures.count(usage.cache_read_tokens)
-            call_of_model.cache_write_tokens = figures.count(usage.cache_write_tokens)
+    def _agent(self, n: int, step: Step, at: int | None, thread: str) -> None:
+        facts = self.facts.steps.get(str(n))
+        call_of_model = None
+        if facts is not None or not self.carries:  # else words that no recorded call of the model said
+            call_of_model = self.builder.step(None, step.model, at, thread)
+        if call_of_model is not None and facts is not None:
+            carried.restore(call_of_model, carried.read(facts, OfUsage))
+        elif call_of_model is not None and step.token_usage is not None and step.token_usage.says():
+            _count(call_of_model, step.token_usage)
         if step.reasoning_content:
             self.builder.event("thinking", step.reasoning_content, at, call_of_model, thread)
         if step.content:
             self.builder.event("text", step.content, at, call_of_model, thread)
+        first_call = len(self.builder.session.tool_calls)
         for call in step.tool_calls:
             arguments = bytes(call.input).decode("utf-8", "replace") or "{}"
             self.builder.call(
                 call.tool_call_id, call.tool_name, arguments, tool(call.tool_name), at, call_of_model, thread
             )
         took = {c.tool_call_id: figures.count(c.duration_ms) for c in step.tool_calls}
+        facts_of = {c.tool_call_id: self._of_call(n, c.tool_call_id) for c in step.tool_calls}
         for seen in step.observations:
             ms = took.get(seen.source_call_id)
-            self._observed(seen, at + ms * 1000 if at is not None and ms is not None else None, thread)
+            ended = at + ms * 1000 if at is not None and ms is not None else None
+            self._observed(seen, facts_of.get(seen.source_call_id, OfCall()), ended, thread)
+        for made in self.builder.session.tool_calls[first_call:]:
+            carried.restore(made, facts_of[made.call_id])
 
-    def _observed(self, seen: Observation, at: int | None, thread: str) -> None:
+    def _of_call(self, n: int, call_id: str) -> OfCall:
+        return carried.read(self.facts.calls.get(f"{n}:{call_id}", Raw()), OfCall)
+
+    def _observed(self, seen: Observation, facts: OfCall, at: int | None, thread: str) -> None:
         if seen.error == "no_result" and seen.content is None:
             return
         text = seen.content if seen.content is not None else seen.output_summary or ""
-        status = "ok" if seen.error is None else _ENDINGS.get(seen.error, "error")
-        call = self.builder.result(seen.source_call_id, text, status, at, thread, error=seen.error)
+        status = facts.status or ("ok" if seen.error is None else _ENDINGS.get(seen.error, "error"))
+        error = facts.error_class if facts.status is not None else seen.error
+        call = self.builder.result(
+            seen.source_call_id, text, status, facts.ended_at or at, thread, facts.exit_code, error
+        )
         if call is not None and call.status in RAN and call.class_ == "edit":
             record_arguments(self.builder, call, self.touched)
         if call is not None and call.path:
             self.touched.add(call.path)
+
+
+def _count(row: ModelCall, usage: Usage) -> None:
+    row.input_tokens, row.output_tokens = figures.count(usage.input_tokens), figures.count(usage.output_tokens)
+    row.cache_read_tokens = figures.count(usage.cache_read_tokens)
+    row.cache_write_tokens = figures.count(usage.cache_write_tokens)
