@@ -25,6 +25,8 @@ class Count:
     cost: float | None = None
     totals: dict[str, float] = field(default_factory=dict)
     """Of these, what the file itself sums up."""
+    times: list[str] = field(default_factory=list)
+    """When the prompts, answers and results were logged, as ISO 8601."""
     failed: set[str] = field(default_factory=set)
     """Ids of the calls that the log flags as failed, by its own flag."""
 

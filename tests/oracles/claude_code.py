@@ -28,6 +28,7 @@ def count(data: bytes) -> Count:
     done = Count()
     for thread, record, message in _messages(data):
         parts = blocks(message.get("content"))
+        done.times += [str(record["timestamp"])] if record.get("timestamp") else []
         if record.get("type") == "assistant" and message.get("model") != "<synthetic>":
             key = (thread, str(message.get("id") or record.get("uuid")))
             found = message.get("usage") or {}

@@ -15,6 +15,7 @@ def count(data: bytes) -> Count:
         kind = payload.get("type")
         if record.get("type") == "response_item" and kind in CALLS:
             done.tool_calls += 1
+            done.times.append(record["timestamp"])
         if record.get("type") == "event_msg" and kind == "user_message":
             done.prompts += 1
         info = payload.get("info") if kind == "token_count" else None

@@ -16,6 +16,7 @@ def count(data: bytes) -> Count:
     done = Count(
         prompts=sum(r.get("type") == "user.message" and "source" not in r["data"] for r in records),
         tool_calls=len({r["data"].get("toolCallId") for r in records if r.get("type") == "tool.execution_start"}),
+        times=[r["timestamp"] for r in records if r.get("type") in ("user.message", "assistant.message")],
         failed={
             r["data"]["toolCallId"]
             for r in records

@@ -30,6 +30,7 @@ def count(data: bytes) -> Count:
         input=sum(t.get("input", 0) + t.get("tool", 0) - t.get("cached", 0) for t in tokens),
         output=sum(t.get("output", 0) + t.get("thoughts", 0) for t in tokens),
         cache_read=sum(t.get("cached", 0) for t in tokens),
+        times=[m["timestamp"] for m in messages.values() if m.get("timestamp")],
         failed={c["id"] for c in calls if c.get("status") == "error"},
     )
 

@@ -6,7 +6,8 @@ from tests.oracles import Count, blocks, lines
 
 
 def count(data: bytes) -> Count:
-    records = [r["message"] for r in lines(data) if r.get("type") == "message" and isinstance(r.get("message"), dict)]
+    entries = [r for r in lines(data) if r.get("type") == "message" and isinstance(r.get("message"), dict)]
+    records = [entry["message"] for entry in entries]
     answers = [m for m in records if m.get("role") == "assistant"]
     usage = [m.get("usage") or {} for m in answers]
     results = [m for m in records if m.get("role") == "toolResult"]
@@ -23,5 +24,6 @@ def count(data: bytes) -> Count:
         cache_read=total("cacheRead"),
         cache_write=total("cacheWrite"),
         cost=sum((u.get("cost") or {}).get("total") or 0 for u in usage),
+        times=[entry["timestamp"] for entry in entries if entry.get("timestamp")],
         failed={m["toolCallId"] for m in results if m.get("isError") is True},
     )
