@@ -37,7 +37,7 @@ def test_without_turns_or_in_another_language_nobody_knows_who_objected() -> Non
 
 
 CALM: dict[str, Any] = {
-    "session_outcome": "abandoned_mid_session",
+    "session_outcome": Absent("none_found", "no_verdict"),
     "objections": {"corrections": [], "pushback": []},
     "user_turn_count": 6,
     "prompt_underspecification": 0.3,

@@ -15,22 +15,30 @@ _OUTCOMES = {
     "accepted": "accepted",
     "explicitly_rejected": "rejected",
     "restarted_same_task": "begun again",
-    "abandoned_mid_session": "no verdict",
+    "abandoned_mid_session": "left off",
 }
-_EVIDENCE = {"git": "Git", "text": "words", "reopen": "next session", "none": "none"}
-"""Git: a commit or a reset; words: what the person said last; next session: the task was begun again."""
-_PRESENT = f"FROM signals WHERE signal = '{_OUTCOME}' AND absent IS NULL"
-_OF = "sessions with an outcome"
+_UNSEEN = "no verdict"
+_EVIDENCE = {
+    "git": "Git",
+    "text": "words",
+    "reopen": "next session",
+    "cut": "response cut short",
+    "question": "question left open",
+}
+"""Git: a commit or a reset; words: what the person said last; next session: the task was begun again; the last two: the
+person stopped the agent, or owed it an answer, and never came back."""
+_ENDED = f"FROM signals WHERE signal = '{_OUTCOME}' AND (absent IS NULL OR absent = 'none_found')"
+_OF = "sessions that ended"
 
 
 def _outcome(inputs: Inputs) -> Outcome:
     judged = [
-        (_OUTCOMES[row["label"]], _EVIDENCE[row["evidence"]])
+        (_OUTCOMES[row["label"]], _EVIDENCE[row["evidence"]]) if row["absent"] is None else (_UNSEEN, "none")
         for row in inputs.rows["outcomes"]
-        if row["absent"] is None
+        if row["absent"] in (None, "none_found")
     ]
     counted, total = Counter(judged), len(judged)
-    ranks = {name: i for i, name in enumerate(_OUTCOMES.values())}
+    ranks = {name: i for i, name in enumerate((*_OUTCOMES.values(), _UNSEEN))}
     rows: list[list[Any]] = []
     marks: list[Row] = []
     for ended, evidence in sorted(counted, key=lambda pair: (ranks[pair[0]], -counted[pair], pair)):
@@ -43,8 +51,9 @@ def _outcome(inputs: Inputs) -> Outcome:
     by_evidence = table("outcomes.kinds", "Outcomes by evidence", header, rows, n=total, of=_OF)
     title = "How sessions ended, and how that is known"
     limits = [
-        "A session without a verdict did not fail: nothing was committed in sight, and nobody said a word. Where"
-        " commits are not recorded, most sessions end there."
+        "A session without a verdict neither failed nor succeeded: nothing was committed in sight, and nobody said a"
+        " word. Where commits are not recorded, most sessions end there: the shares accepted and rejected are lower"
+        " bounds."
     ]
     kinds = chart("outcomes.kinds", title, marks, bars(marks, "sessions"), n=total, of=_OF)
     return Outcome(_findings(judged, len(inputs.rows["outcomes"])), [by_evidence], drawn(kinds), limits)
@@ -54,12 +63,19 @@ def _findings(judged: list[tuple[str, str]], n: int) -> list[Finding]:
     endings, evidence = Counter(ended for ended, _ in judged), sum(by != "none" for _, by in judged)
     on_evidence, rests_on = (
         "Sessions whose outcome rests on evidence",
-        "a commit, the person's words, or the next session",
+        "a commit, the person's words, the next session, a response cut short, or a question left open",
     )
+    at_least = "a lower bound: of the sessions without a verdict nobody knows"
     asked = (
-        ("accepted", "Accepted", endings["accepted"], f"{sql.LABEL} = 'accepted'", ""),
-        ("rejected", "Rejected", endings["rejected"], f"{sql.LABEL} = 'explicitly_rejected'", ""),
-        ("evidence", on_evidence, evidence, "detail->>'evidence_kind' <> 'none'", rests_on),
+        ("accepted", "Accepted", endings["accepted"], f"absent IS NULL AND {sql.LABEL} = 'accepted'", at_least),
+        (
+            "rejected",
+            "Rejected",
+            endings["rejected"],
+            f"absent IS NULL AND {sql.LABEL} = 'explicitly_rejected'",
+            at_least,
+        ),
+        ("evidence", on_evidence, evidence, "absent IS NULL", rests_on),
     )
     shares = [
         share(k, len(judged)).finding(
@@ -68,18 +84,18 @@ def _findings(judged: list[tuple[str, str]], n: int) -> list[Finding]:
             _OF,
             note,
             unit="share of sessions",
-            sql=f"SELECT avg(CAST({where} AS INT)) {_PRESENT}",
+            sql=f"SELECT avg(CAST({where} AS INT)) {_ENDED}",
             signals=(_OUTCOME,),
         )
         for name, title, k, where, note in asked
     ]
     censored = count(n - len(judged), n).finding(
         "outcomes.censored",
-        "Sessions without an outcome",
+        "Sessions that may not have ended",
         "sessions",
         "they may still have been going on when the traces were read, or have nothing to judge",
         unit="sessions",
-        sql=f"SELECT count(*) FROM signals WHERE signal = '{_OUTCOME}' AND absent IS NOT NULL",
+        sql=f"SELECT count(*) FROM signals WHERE signal = '{_OUTCOME}' AND absent IS NOT NULL AND absent <> 'none_found'",
         signals=(_OUTCOME,),
     )
     return [*shares, censored]

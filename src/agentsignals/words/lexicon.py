@@ -208,6 +208,11 @@ def revert_all(text: str, kind: str = "prompt") -> str | None:
     return _matched(reactions.REVERT_ALL, text, kind)
 
 
+def giving_up(text: str, kind: str = "prompt") -> str | None:
+    """The words that leave the work where it is."""
+    return _matched(reactions.GIVING_UP, text, kind)
+
+
 def seed_corrections(text: str) -> str | None:
     """The first of the seed's literal keywords anywhere in the raw text; for comparison only."""
     low = text.lower()

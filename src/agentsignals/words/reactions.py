@@ -306,10 +306,17 @@ REVERT_ALL = _pattern(
     r"\bgit (?:reset --hard|checkout -- ?\.|checkout \.|restore \.)(?![\w/])",
 )
 
+GIVING_UP = _pattern(
+    "gives_up",
+    "forget never nevermind give giving stop abandon abandoning",
+    clause=r"(?:forget (?:it|(?:about )?(?:it|this|that))|never ?mind|(?:i(?:'m| am)? |let'?s |just )?giv(?:e|ing) up"
+    r"|(?:let'?s |just )?(?:stop here|abandon(?:ing)? (?:it|this|that)))(?:[\s,.!\u2026-]|$)",
+)
+
 SEED_CORRECTIONS = ("no", "that's not", "wrong", "undo", "revert", "actually", "wait", "stop")
 """The seed's own keywords, kept for comparison. A quarter of their hits are corrections."""
 
-ALL = (*CORRECTIONS, *FAILURE_REPORTS, REJECTION, ACCEPTANCE, REVERT_ALL)
+ALL = (*CORRECTIONS, *FAILURE_REPORTS, REJECTION, ACCEPTANCE, REVERT_ALL, GIVING_UP)
 
 REJECTED_THING = re.compile(r"\s*(?:commits?|changes?|edits?|one|thing)\b")
 """What is taken back, named behind the words that take it back: "revert the last" *change*."""

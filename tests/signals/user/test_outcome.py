@@ -98,11 +98,20 @@ def test_recorded_attribution_comes_first(recorded: list[Checkpoint], applied: b
     "recorded",
     [
         [Checkpoint(checkpoint_id="c")],
+        [Checkpoint(checkpoint_id="c", files_touched=["elsewhere.py"])],
         [Checkpoint(checkpoint_id="c", agent_lines=0, total_committed=0, agent_percentage=0.0)],
     ],
 )
 def test_attribution_of_nothing_leaves_it_to_the_transcript(recorded: list[Checkpoint]) -> None:
     assert detail(view(user("go"), EDIT, COMMIT, checkpoints=recorded), APPLIED)["method"] == "transcript"
+
+
+def test_a_commit_that_a_collector_linked_counts_where_no_lines_were_counted() -> None:
+    linked = Checkpoint(checkpoint_id="c", files_touched=["a.py", "b.py"])
+    one = view(user("go"), EDIT, checkpoints=[linked])
+    assert value(one, APPLIED) is True
+    assert detail(one, APPLIED) == {"method": "checkpoint", "files": 1, "confidence": "low"}
+    assert absent(view(user("go"), EDIT, checkpoints=[Checkpoint(checkpoint_id="c", files_touched=["z"])]), APPLIED)
 
 
 def told(verdict: str, is_sure: bool = True) -> Label:
@@ -230,8 +239,37 @@ def test_without_a_revert_command_nobody_saw_the_tree(other: Part) -> None:
 )
 def test_what_the_last_human_turn_says(parts: list[Part], expected: tuple[Any, ...]) -> None:
     found = value(view(*parts), CLOSING)
-    assert tuple(found.values()) == expected
-    assert list(found) == ["kind", "turn", "edits_after", "commits_after", "interrupted_after"]
+    assert tuple(found.values()) == (*expected, False)
+    assert list(found) == ["kind", "turn", "edits_after", "commits_after", "interrupted_after", "question_open"]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("never mind", "gives_up"),
+        ("forget it, I'll do it by hand", "gives_up"),
+        ("ok, let's stop here", "gives_up"),
+        ("I give up.", "gives_up"),
+        ("don't forget it needs a test", "none"),
+        ("give it a name and stop the server", "none"),
+    ],
+)
+def test_words_that_leave_the_work_where_it_is(text: str, kind: str) -> None:
+    assert value(view(user("go"), EDIT, user(text)), CLOSING)["kind"] == kind
+
+
+@pytest.mark.parametrize(
+    ("parts", "is_open"),
+    [
+        ([say("Which database should it use, SQLite or Postgres?")], True),
+        ([call("AskUserQuestion", result=None, status="none", questions=[{"question": "Which one?"}])], True),
+        ([call("AskUserQuestion", questions=[{"question": "Which one?"}]), say("Done.")], False),
+        ([say("Done. Want me to commit?")], False),
+        ([say("Which database should it use?"), user("SQLite"), say("Done.")], False),
+    ],
+)
+def test_a_question_nobody_answered(parts: list[Part], is_open: bool) -> None:
+    assert value(view(user("store the results"), *parts), CLOSING)["question_open"] is is_open
 
 
 def test_the_closing_words_are_its_evidence() -> None:
@@ -258,6 +296,7 @@ def judged(given: dict[str, Any], **history: Any) -> tuple[Any, dict[str, Any], 
             "edits_after": 0,
             "commits_after": 0,
             "interrupted_after": False,
+            "question_open": False,
         },
         "output_applied": Absent("missing_artifact", "git"),
         "changes_reverted": Absent("missing_artifact", "git_or_snapshots"),
@@ -272,9 +311,12 @@ def judged(given: dict[str, Any], **history: Any) -> tuple[Any, dict[str, Any], 
     return explain(by_path("user.session_outcome"), one, known, past)
 
 
-def said(kind: str, edits: int = 0, commits: int = 0, cut: bool = False) -> dict[str, Any]:
-    told = {"kind": kind, "turn": 2, "edits_after": edits, "commits_after": commits, "interrupted_after": cut}
-    return {"closing_reaction": told}
+def said(kind: str, edits: int = 0, commits: int = 0, cut: bool = False, asked: bool = False) -> dict[str, Any]:
+    after = {"edits_after": edits, "commits_after": commits, "interrupted_after": cut, "question_open": asked}
+    return {"closing_reaction": {"kind": kind, "turn": 2, **after}}
+
+
+NO_VERDICT = Absent("none_found", "no_verdict")
 
 
 SOON = {"next_id": "s2", "next_started_at": ENDED + 10 * MINUTE}
@@ -290,24 +332,29 @@ LATE = {"next_id": "s2", "next_started_at": ENDED + 40 * MINUTE}
         (said("revert_all"), {}, "explicitly_rejected", "text", "rule 1"),
         ({**said("revert_all"), "output_applied": True}, {}, "explicitly_rejected", "text", "rule 1"),
         (said("rejection"), {}, "explicitly_rejected", "text", "rule 1"),
-        (said("rejection", edits=1), {}, "abandoned_mid_session", "none", "rule 4"),
-        (said("rejection", commits=1), {}, "abandoned_mid_session", "none", "rule 4"),
+        (said("rejection", edits=1), {}, NO_VERDICT, None, "rule 5"),
+        (said("rejection", commits=1), {}, NO_VERDICT, None, "rule 5"),
         ({"output_applied": True}, {}, "accepted", "git", "rule 2"),
         (said("accept"), {}, "accepted", "text", "rule 2"),
-        (said("accept", cut=True), {}, "abandoned_mid_session", "none", "rule 4"),
-        ({"output_applied": False}, {}, "abandoned_mid_session", "none", "rule 4"),
+        (said("accept", cut=True), {}, "abandoned_mid_session", "cut", "rule 4"),
+        (said("none", edits=2, cut=True), {}, "abandoned_mid_session", "cut", "rule 4"),
+        (said("none", asked=True), {}, "abandoned_mid_session", "question", "rule 4"),
+        (said("gives_up"), {}, "abandoned_mid_session", "text", "rule 4"),
+        (said("gives_up", edits=1), {}, NO_VERDICT, None, "rule 5"),
+        ({**said("none", asked=True), "output_applied": True}, {}, "accepted", "git", "rule 2"),
+        ({"output_applied": False}, {}, NO_VERDICT, None, "rule 5"),
         ({}, {**SOON, "next_shares_file": True}, "restarted_same_task", "reopen", "rule 3"),
         ({}, {**SOON, "next_shares_file": False, "next_similarity": 0.6}, "restarted_same_task", "reopen", "rule 3"),
-        ({}, {**SOON, "next_shares_file": False, "next_similarity": 0.5}, "abandoned_mid_session", "none", "rule 4"),
-        ({}, {**LATE, "next_shares_file": True}, "abandoned_mid_session", "none", "rule 4"),
-        ({"closing_reaction": Absent("not_applicable", "no_turn")}, {}, "abandoned_mid_session", "none", "rule 4"),
+        ({}, {**SOON, "next_shares_file": False, "next_similarity": 0.5}, NO_VERDICT, None, "rule 5"),
+        ({}, {**LATE, "next_shares_file": True}, NO_VERDICT, None, "rule 5"),
+        ({"closing_reaction": Absent("not_applicable", "no_turn")}, {}, NO_VERDICT, None, "rule 5"),
     ],
 )
 def test_the_first_rule_that_holds_names_the_outcome(
-    given: dict[str, Any], history: dict[str, Any], label: str, kind: str, rule: str
+    given: dict[str, Any], history: dict[str, Any], label: Any, kind: str | None, rule: str
 ) -> None:
     found, told, collected = judged(given, **history)
-    assert (found, told["evidence_kind"]) == (label, kind)
+    assert (found, told.get("evidence_kind")) == (label, kind)
     assert collected.rules[0].startswith(rule)
     assert {i.excerpt.split(" = ")[0] for i in collected.items} == {
         "user.closing_reaction",
@@ -331,7 +378,9 @@ def test_a_session_that_only_read_is_marked() -> None:
     ("given", "seen_minutes", "expected"),
     [
         ({}, 29, Absent("censored", "session_may_go_on")),
-        ({}, 30, "abandoned_mid_session"),
+        ({}, 30, NO_VERDICT),
+        (said("none", cut=True), 29, Absent("censored", "session_may_go_on")),
+        (said("none", cut=True), 30, "abandoned_mid_session"),
         (said("accept"), 5, "accepted"),
         (said("rejection"), 5, "explicitly_rejected"),
     ],

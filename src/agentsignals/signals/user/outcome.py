@@ -11,14 +11,17 @@ from agentsignals.model import RAN, Absent, Edit, Event, ToolCall
 from agentsignals.model.times import to_iso
 from agentsignals.views.evidence import Evidence
 from agentsignals.views.history import History
+from agentsignals.views.questions import closing_question
 from agentsignals.views.session import SessionView
-from agentsignals.words.lexicon import acceptance, rejection, revert_all
+from agentsignals.words.lexicon import acceptance, giving_up, rejection, revert_all
 
 REOPENED_SOON_S = 1800
 REOPENED_AT_MOST_S = 86_400
 SAME_TASK_SIMILARITY = 0.6
 SECOND = 1_000_000
 COMMITS_TOLD = 5
+NO_VERDICT = "no_verdict"
+"""Nothing was seen that tells how the session ended."""
 _LOW = {"confidence": "low"}
 
 _ALL_FILES = r"(?:-- +)?(?:\.|:/|\*)(?=\s|$|[;&|)<])"
@@ -38,7 +41,7 @@ _UNSTASHES = re.compile(r"\bgit stash (?:pop|apply)\b")
     unit="flag",
     origin="Agent Signals",
     source="git",
-    version=2,
+    version=3,
     status="needs a repository",
     why="The strongest cheap sign of quality: nobody has to be asked.",
     pitfalls="Committed is not merged. Without `attribute`, and a collector's record, only commits made inside the"
@@ -46,7 +49,7 @@ _UNSTASHES = re.compile(r"\bgit stash (?:pop|apply)\b")
 )
 def output_applied(view: SessionView, why: Evidence, lines_committed: dict[str, Any] | Absent) -> Measured | Absent:
     """Whether lines the agent wrote were committed: by its lines in the commits of the repository, else by recorded
-    attribution, else by a commit after the last edit."""
+    attribution, else by a commit after the last edit, else by one that a collector linked to it."""
     edits = _work(view)
     if not edits:
         return Absent("not_applicable", "no_edit")
@@ -63,6 +66,9 @@ def output_applied(view: SessionView, why: Evidence, lines_committed: dict[str, 
     if recorded is not None:
         why.rule(f"attribution recorded with the session: {recorded.detail['agent_lines']} lines were committed")
         return recorded
+    if not late and (linked := _linked_files(view, edits)):
+        why.rule(f"a collector linked a commit of {', '.join(linked[:COMMITS_TOLD])} to the session")
+        return Measured(True, {"method": "checkpoint", "files": len(linked), **_LOW})
     if not commits:
         return Absent("missing_artifact", "git")
     why.support(late)
@@ -82,6 +88,13 @@ def _recorded(view: SessionView) -> Measured | None:
     if any(c.total_committed for c in checkpoints):
         return Measured(False, {**detail, "commits_in_transcript": len(view.commits)})
     return None
+
+
+def _linked_files(view: SessionView, edits: list[Edit]) -> list[str]:
+    """Files of the session in commits that a collector linked to it without counting their lines."""
+    uncounted = (c for c in view.session.checkpoints if c.agent_lines is None and c.total_committed is None)
+    linked = {path for c in uncounted for path in c.files_touched or ()}
+    return sorted({e.path for e in edits} & linked)
 
 
 def _is_settled(measured: Measured | Absent | None, late: list[ToolCall]) -> TypeGuard[Measured]:
@@ -199,12 +212,14 @@ def _dropped_all(view: SessionView, row: ToolCall | Event, kind: str, last_edit:
     "user.closing_reaction",
     type="obj",
     unit="label",
+    version=2,
     origin="agentsignals",
     why="The raw end of a session, from which the outcome is derived and can be derived anew.",
     pitfalls="Silence is no reaction of either kind: most sessions end without a word about the result.",
 )
 def closing_reaction(view: SessionView, why: Evidence) -> dict[str, Any] | Absent:
-    """What the last human turn says of the work (revert_all, rejection, accept or none), and what still followed."""
+    """What the last human turn says of the work (revert_all, rejection, accept, gives_up or none), and what still followed:
+    edits, commits, a response cut short, a question of the agent's that nobody answered."""
     if not view.turns:
         return Absent("not_applicable", "no_turn")
     last = view.turns[-1]
@@ -224,11 +239,24 @@ def closing_reaction(view: SessionView, why: Evidence) -> dict[str, Any] | Absen
         "edits_after": len(edits),
         "commits_after": len(commits),
         "interrupted_after": bool(cut),
+        "question_open": _leaves_question(view, why),
     }
 
 
+def _leaves_question(view: SessionView, why: Evidence) -> bool:
+    """Whether the last response asks by a tool without an answer, or ends in a question that is no mere offer."""
+    response = view.responses[-1]
+    asking = [c for c in view.calls if c.class_ == "ask" and c.turn == len(view.turns) - 1 and c.status == "none"]
+    why.support(asking, "never answered:")
+    closing = closing_question(view, response)
+    if closing is not None:
+        why.matches(view.prose.matches([closing]))
+    return bool(asking) or closing is not None
+
+
 def _reaction(text: str, kind: str, turn: int) -> tuple[str, str | None]:
-    for name, look in (("revert_all", revert_all), ("rejection", rejection), ("accept", acceptance)):
+    looks = (("revert_all", revert_all), ("rejection", rejection), ("gives_up", giving_up), ("accept", acceptance))
+    for name, look in looks:
         # The first turn has nothing to praise yet; it can still order a revert of older work.
         matched = look(text, kind) if turn or name != "accept" else None
         if matched:
@@ -240,9 +268,11 @@ def _reaction(text: str, kind: str, turn: int) -> tuple[str, str | None]:
     "user.session_outcome",
     type="enum",
     unit="label",
+    version=2,
     origin="Agent Signals",
     why="The label without which no other sign of satisfaction can be read.",
-    pitfalls="Abandoned is not failure. Publish evidence_kind with every rate: without git most sessions fall there.",
+    pitfalls="No verdict (absent, none_found) is neither failure nor success, and where commits are not in sight it is"
+    " the rule: publish evidence_kind and the share without a verdict with every rate.",
 )
 def session_outcome(  # noqa: PLR0913  (the parameters are the needs of the signal)
     why: Evidence,
@@ -253,7 +283,8 @@ def session_outcome(  # noqa: PLR0913  (the parameters are the needs of the sign
     changes_reverted: bool | Absent,
     session_reopened_within_s: float | Absent,
 ) -> Measured | Absent:
-    """explicitly_rejected, accepted, restarted_same_task or abandoned_mid_session: the first that holds."""
+    """explicitly_rejected, accepted, restarted_same_task or abandoned_mid_session: the first that something was seen
+    of; absent where nothing was."""
     reaction = closing_reaction if isinstance(closing_reaction, dict) else {"kind": "none"}
     gap = session_reopened_within_s
     reopened = not isinstance(gap, Absent) and gap <= REOPENED_SOON_S
@@ -263,10 +294,12 @@ def session_outcome(  # noqa: PLR0913  (the parameters are the needs of the sign
     applied = output_applied is True
     label, evidence, rule = _judged(reaction, applied, changes_reverted is True)
     if label is None:
-        label, evidence, rule = _unsaid(history, reopened)
-        if evidence == "none" and _still_open(view, history):
+        label, evidence, rule = _unsaid(history, reopened, reaction)
+        if evidence != "reopen" and _still_open(view, history):
             return Absent("censored", "session_may_go_on")
     why.rule(rule)
+    if label is None:
+        return Absent("none_found", NO_VERDICT)
     return Measured(label, {"evidence_kind": evidence, **detail})
 
 
@@ -286,13 +319,19 @@ def _judged(reaction: dict[str, Any], applied: bool, reverted: bool) -> tuple[st
     return None, "none", ""
 
 
-def _unsaid(history: History, reopened: bool) -> tuple[str, str, str]:
-    """Rules 3 and 4: what only the next session tells, and the rest."""
+def _unsaid(history: History, reopened: bool, reaction: dict[str, Any]) -> tuple[str | None, str, str]:
+    """Rules 3 to 5: what the next session tells, what shows that the person left off, and the rest."""
     alike = history.next_similarity is not None and history.next_similarity >= SAME_TASK_SIMILARITY
     if reopened and (history.next_shares_file or alike):
         how = "touches the same files" if history.next_shares_file else "asks for the same"
         return "restarted_same_task", "reopen", f"rule 3: session {history.next_id} began within 30 minutes and {how}"
-    return "abandoned_mid_session", "none", "rule 4: neither accepted, nor rejected, nor begun again"
+    if reaction["kind"] == "gives_up" and not reaction["edits_after"] and not reaction["commits_after"]:
+        return "abandoned_mid_session", "text", "rule 4: the last human turn gives up, and no edit or commit followed"
+    if reaction.get("interrupted_after"):
+        return "abandoned_mid_session", "cut", "rule 4: the person cut the last response short and never came back"
+    if reaction.get("question_open"):
+        return "abandoned_mid_session", "question", "rule 4: the agent asked, and nobody answered"
+    return None, "none", "rule 5: neither accepted, rejected, begun again, nor seen to be left off"
 
 
 def _still_open(view: SessionView, history: History) -> bool:
