@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from itertools import groupby
 from pathlib import Path
 
-from agentsignals.catalog import Signal, catalogue
+from agentsignals.catalog import Signal, catalogue, validation
 from agentsignals.cli import build_parser
 
 HERE = Path(__file__).parent
@@ -48,6 +48,8 @@ def _entry(one: Signal) -> Iterator[str]:
         yield f"* Why: {_text(one.why_it_matters)}"
     if one.pitfalls:
         yield f"* Mind: {_text(one.pitfalls)}"
+    if one.basis != "record":
+        yield f"* Basis: {one.basis}; {_text(validation(one))}"
     if one.needs:
         yield "* Needs: " + ", ".join(f"`{catalogue()[need].path}`" for need in one.needs)
 

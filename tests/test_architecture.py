@@ -35,7 +35,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("catalog",),
     ("embedding", "sources"),
     ("formats", "views"),
-    ("edits", "git", "prices", "registry", "shell", "stats", "words"),
+    ("edits", "git", "prices", "registry", "shell", "stats", "validation", "words"),
     ("errors", "http_client", "mapped", "model", "redaction"),
 )
 """From the roof down. A unit imports units of lower floors only, so neighbours never import each other."""

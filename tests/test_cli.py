@@ -72,7 +72,7 @@ def test_every_verb_has_help_with_an_example(capsys: pytest.CaptureFixture[str])
     assert set(verbs) == {
         "analyze", "ingest", "measure", "inventory", "sessions", "show", "explain", "query", "report", "demo", "doctor",
         "agree", "annotate", "attribute", "collect", "compare", "discover", "export", "lab", "label", "replicate",
-        "scan", "serve",
+        "scan", "serve", "validate",
     }  # fmt: skip
     for verb in verbs:
         with pytest.raises(SystemExit) as done:

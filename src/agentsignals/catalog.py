@@ -26,11 +26,15 @@ from agentsignals.embedding import light
 from agentsignals.errors import AgentSignalsError, CatalogError, NameCollision
 from agentsignals.model import Absent, Context
 from agentsignals.registry import Place, Registry
+from agentsignals.validation import in_words
 from agentsignals.views.evidence import SILENT, Collected
 from agentsignals.views.session import SessionView
 
 Status = Literal["computed", "needs a judge", "needs a repository", "needs an artifact", "blocked upstream"]
 """What a signal waits for: nothing; a label; a checkout; a file that harnesses seldom collect; what nobody records."""
+Basis = Literal["record", "heuristic", "overlap of words", "judge"]
+"""What a signal rests on: the trace's record; a rule that guesses a meaning; how near two texts are; a label."""
+_BASIS_OF_SOURCE: dict[str, Basis] = {"regex": "heuristic", "embedding": "overlap of words", "llm_judge": "judge"}
 Level = Literal["attempt", "session", "turn", "region", "corpus"]
 _BUILT_IN = ("view", "why", "history", "vectors")
 """Parameters of a signal that are not signals: the session, the evidence, other sessions, what compares texts."""
@@ -78,6 +82,8 @@ class Signal(Struct, frozen=True, kw_only=True):
     reads_transcript: bool
     """It looks at the session itself, so an attempt whose conversation was not collected has no value of it."""
     status: Status
+    basis: Basis
+    """Where it is not declared, the source's."""
 
     def applies_to(self, context: Context) -> bool:
         return self.context in ("both", context)
@@ -115,6 +121,7 @@ def signal(  # noqa: PLR0913  (a declaration is a record; every field is named a
     high_value: bool = False,
     harness: bool = False,
     status: Status = "computed",
+    basis: Basis | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declares the decorated function as the signal `path`.
 
@@ -153,6 +160,7 @@ def signal(  # noqa: PLR0913  (a declaration is a record; every field is named a
             pick=_picker(parameters),
             reads_transcript="view" in parameters and scope == "session" and not harness,
             status=status,
+            basis=basis or _BASIS_OF_SOURCE.get(source, "record"),
         )
         return function
 
@@ -222,8 +230,7 @@ def _place(name: str, ordered: dict[str, Signal], above: tuple[str, ...]) -> Non
 
 def by_path(path: str) -> Signal:
     """The signal of that dotted path (with or without `[]`), or of that function name. CatalogError lists near ones."""
-    signals = catalogue()
-    for signal in signals.values():
+    for signal in (signals := catalogue()).values():
         if path in (signal.path, signal.path.removesuffix("[]"), signal.name):
             return signal
     words = path.rsplit(".", 1)[-1].removesuffix("[]")
@@ -348,6 +355,12 @@ def ratio(num: float, den: float, **detail: Any) -> Measured | Absent:
     return Measured(num / den, {"num": num, "den": den, **detail})
 
 
+def validation(signal: Signal) -> str:
+    """How often a signal that claims a meaning was right (`validation.in_words`)."""
+    needs = [catalogue()[n].path for n in signal.needs]
+    return in_words(signal.path, signal.version, needs, claims=signal.basis != "record")
+
+
 def values_over_sessions(signal: Signal, values: Mapping[str, Sequence[Any]]) -> Any:
     """A corpus signal's value from the values its needs have in all sessions that have one."""
     return signal.function(**{need: values.get(need, ()) for need in signal.needs})
@@ -380,6 +393,6 @@ def inventory(
 
 def _inventory_row(signal: Signal, computed: Collection[str]) -> dict[str, Any]:
     names = ("path", "name", "context", "level", "type", "unit", "version", "source", "description", "pitfalls")
-    more = ("why_it_matters", "origin", "priority", "high_value")
-    status = "computed" if signal.path in computed else signal.status
-    return {**{n: getattr(signal, n) for n in names}, "status": status, **{n: getattr(signal, n) for n in more}}
+    more = ("basis", "why_it_matters", "origin", "priority", "high_value")
+    stands = {"status": "computed" if signal.path in computed else signal.status, "validation": validation(signal)}
+    return {**{n: getattr(signal, n) for n in names}, **stands, **{n: getattr(signal, n) for n in more}}

@@ -24,6 +24,7 @@ MODULES = (
     "replicate",
     "scan",
     "serve",
+    "validate",
 )
 
 

@@ -194,6 +194,8 @@ def _explain(options: argparse.Namespace) -> int:
     print(f"{explanation.signal} = {printable(text) if len(text) < 2000 else printable(text[:2000]) + '…'}")
     print(f"session    {printable(explanation.session)}")
     print(f"rule       {printable(explanation.rule)} (version {explanation.version})")
+    if explanation.basis != "record" or explanation.validation:
+        print(f"basis      {explanation.basis}; {explanation.validation or 'no meaning is claimed'}")
     if explanation.detail:
         print(f"detail     {printable(msgspec.json.encode(explanation.detail).decode())}")
     rows = [(i.role, i.seq, i.line, i.artifact, i.excerpt) for i in explanation.evidence]

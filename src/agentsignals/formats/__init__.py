@@ -6,7 +6,7 @@ To add one: a module or folder with a `PROFILE` of the agent and a `FORMAT = For
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from importlib import import_module
 
@@ -181,3 +181,11 @@ def _claims(head: Head) -> Iterator[tuple[Format, Claim]]:
         claim = candidate.claims(head) if candidate.of_json == is_json else None
         if claim is not None:
             yield candidate, sound_claim(claim)
+
+
+def made_up(parts: Sequence[Sequence[str]]) -> Session:
+    """A session of these parts, of no agent: `person`, `agent`, `thinking` (a text), `interrupt`, `edit`, `read` (a
+    path), `shell` (a command, its output)."""
+    from agentsignals.formats.made_up_session import session_of  # noqa: PLC0415  (reading traces needs none)
+
+    return session_of(parts)

@@ -30,6 +30,10 @@ class Explanation(Struct, kw_only=True):
     detail: dict[str, Any]
     description: str
     version: int
+    basis: str
+    """What it rests on (`catalog.Basis`)."""
+    validation: str
+    """How often it was right where the truth was at hand."""
     artifacts: dict[str, str]
     """Path of each artifact the evidence names."""
 
@@ -60,6 +64,8 @@ def explain(store: Store, session_id: str, path: str) -> Explanation:
         detail=detail,
         description=signal.description,
         version=signal.version,
+        basis=signal.basis,
+        validation=catalog.validation(signal),
         artifacts=store.artifact_paths(wanted),
     )
 

@@ -95,7 +95,8 @@ def _findings(judged: list[tuple[str, str]], n: int) -> list[Finding]:
         "sessions",
         "they may still have been going on when the traces were read, or have nothing to judge",
         unit="sessions",
-        sql=f"SELECT count(*) FROM signals WHERE signal = '{_OUTCOME}' AND absent IS NOT NULL AND absent <> 'none_found'",
+        sql=f"SELECT count(*) FROM signals WHERE signal = '{_OUTCOME}' AND absent IS NOT NULL"
+        " AND absent <> 'none_found'",
         signals=(_OUTCOME,),
     )
     return [*shares, censored]

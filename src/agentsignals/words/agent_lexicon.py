@@ -60,10 +60,16 @@ def _begins_clause(low: str, start: int) -> bool:
     return _CLAUSE_BEGINS.search(low[max(0, start - _LOOKED_BACK) : start]) is not None if start else True
 
 
+_LOOKS = (
+    r"(?!,? (?:let me|let's|i(?:'ll| will| should| need to)) (?:(?:also|just|first|now|quickly) ){0,2}"
+    r"(?:check|confirm|examine|find|grep|inspect|list|look|open|read|run|search|see|take a|test|verify|view)\b)"
+)
+"""What follows is a look, which takes nothing back."""
 _ACTUALLY = (
-    r",? (?:no\b|wait\b|i (?:was|need|should|missed|see|think|realize|realise|misread|made)\b"
+    rf"{_LOOKS}"
+    r"(?:,? (?:no\b|wait\b|i (?:was|need|should|missed|see|think|realize|realise|misread|made)\b"
     r"|(?:that|it)(?:'s| is| was| won't| doesn't)|this (?:is|won't|doesn't)|looking|let me|there(?:'s| is)|on second"
-    r"|the (?:issue|problem|real|better|correct)\b)|,"
+    r"|the (?:issue|problem|real|better|correct)\b)|,)"
 )
 _WAIT = (
     r"(?:[,.!\u2026\u2014-]+| [\u2014-]+)(?!\s*(?:until|till|for)\b)"

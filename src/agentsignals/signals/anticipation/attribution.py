@@ -20,6 +20,7 @@ _UNWATCHED = ("task_paraphrase_accuracy", "plan_optimality")
 
 @signal(
     "anticipation.session_attribution",
+    basis="heuristic",
     type="enum",
     unit="label",
     origin="Agent Signals",

@@ -14,6 +14,7 @@ _LOOKING = frozenset(("read", "search", "plan", "ask"))
 
 @signal(
     "anticipation.clarification_sought",
+    basis="heuristic",
     type="bool",
     unit="flag",
     origin="Agent Signals",

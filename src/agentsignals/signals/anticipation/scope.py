@@ -28,6 +28,7 @@ _NOT_BY_HAND = re.compile(
 
 @signal(
     "anticipation.unrequested_files",
+    basis="heuristic",
     type="obj",
     unit="files",
     origin="agentsignals",
@@ -55,6 +56,7 @@ def unrequested_files(view: SessionView, why: Evidence) -> dict[str, Any] | Abse
 
 @signal(
     "anticipation.conflation_turn",
+    basis="heuristic",
     type="int",
     unit="turn index",
     origin="Agent Signals",

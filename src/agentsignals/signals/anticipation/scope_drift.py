@@ -24,6 +24,7 @@ _NAMING = re.compile(r"[_-]|[a-z][A-Z]|\d")
 
 @signal(
     "anticipation.scope_drift",
+    basis="heuristic",
     type="float",
     unit="ratio",
     origin="Agent Signals",

@@ -65,6 +65,7 @@ _OUTCOME = re.compile(
 
 @signal(
     "anticipation.prompt_underspecification",
+    basis="heuristic",
     type="float",
     unit="score",
     origin="Agent Signals",

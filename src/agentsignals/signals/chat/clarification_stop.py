@@ -12,6 +12,7 @@ from agentsignals.words.agent_lexicon import other_language
 
 @signal(
     "chat.agent_clarification_stop",
+    basis="heuristic",
     type="bool",
     unit="flag",
     level="turn",

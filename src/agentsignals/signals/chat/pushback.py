@@ -80,6 +80,7 @@ def _halts(turn: Turn) -> bool:
 
 @signal(
     "chat.pushback_rate",
+    basis="heuristic",
     type="float",
     unit="ratio",
     origin="swe-chat",

@@ -20,6 +20,7 @@ SAME_REGIONS = 0.5
 
 @signal(
     "dynamics.assumption_lock_turn",
+    basis="heuristic",
     type="int",
     unit="turn index",
     origin="Agent Signals",

@@ -40,6 +40,7 @@ _WORD = re.compile(
 
 @signal(
     "dynamics.session_failure_mode",
+    basis="heuristic",
     type="enum",
     unit="label",
     origin="Agent Signals",

@@ -48,6 +48,7 @@ def repeated_calls(view: SessionView, why: Evidence) -> dict[str, Any]:
 
 @signal(
     "dynamics.repetition_rate",
+    basis="heuristic",
     type="float",
     unit="ratio",
     origin="Agent Signals",

@@ -19,7 +19,7 @@ from agentsignals.words.agent_lexicon import self_corrections as found_self_corr
     origin="Agent Signals",
     source="regex",
     priority="P1",
-    version=2,
+    version=3,
     why="The agent notices its own mistakes, or is stuck in them.",
     pitfalls="The sign is ambiguous: read it with the outcome. Models that hide their thinking show few.",
 )

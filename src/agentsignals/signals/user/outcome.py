@@ -66,6 +66,14 @@ def output_applied(view: SessionView, why: Evidence, lines_committed: dict[str, 
     if recorded is not None:
         why.rule(f"attribution recorded with the session: {recorded.detail['agent_lines']} lines were committed")
         return recorded
+    return _by_transcript(view, commits, late, why)
+
+
+def _by_transcript(
+    view: SessionView, commits: list[ToolCall], late: list[ToolCall], why: Evidence
+) -> Measured | Absent:
+    """By the commits that the session made, else those that a collector linked to it."""
+    edits = _work(view)
     if not late and (linked := _linked_files(view, edits)):
         why.rule(f"a collector linked a commit of {', '.join(linked[:COMMITS_TOLD])} to the session")
         return Measured(True, {"method": "checkpoint", "files": len(linked), **_LOW})
@@ -210,6 +218,7 @@ def _dropped_all(view: SessionView, row: ToolCall | Event, kind: str, last_edit:
 
 @signal(
     "user.closing_reaction",
+    basis="heuristic",
     type="obj",
     unit="label",
     version=2,
@@ -218,8 +227,8 @@ def _dropped_all(view: SessionView, row: ToolCall | Event, kind: str, last_edit:
     pitfalls="Silence is no reaction of either kind: most sessions end without a word about the result.",
 )
 def closing_reaction(view: SessionView, why: Evidence) -> dict[str, Any] | Absent:
-    """What the last human turn says of the work (revert_all, rejection, accept, gives_up or none), and what still followed:
-    edits, commits, a response cut short, a question of the agent's that nobody answered."""
+    """What the last human turn says of the work (revert_all, rejection, accept, gives_up or none), and what still
+    followed: edits, commits, a response cut short, a question of the agent's that nobody answered."""
     if not view.turns:
         return Absent("not_applicable", "no_turn")
     last = view.turns[-1]
@@ -266,6 +275,7 @@ def _reaction(text: str, kind: str, turn: int) -> tuple[str, str | None]:
 
 @signal(
     "user.session_outcome",
+    basis="heuristic",
     type="enum",
     unit="label",
     version=2,

@@ -92,6 +92,7 @@ def region_re_edit_count(view: SessionView, why: Evidence) -> Measured | Absent:
 
 @signal(
     "user.region_edit_convergence[]",
+    basis="heuristic",
     type="list[str]",
     unit="labels",
     level="region",

@@ -1,0 +1,113 @@
+"""How often a signal that claims a meaning was right where the truth is at hand, as `agentsignals validate` measured.
+
+`figures.json` beside this file is written by `agentsignals validate --write`, never by hand; a figure keeps the version
+of the signal that it was measured with. `planted/<family>.json` holds made-up sessions whose truth is as written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+
+import msgspec
+from msgspec import Struct
+
+Interval = tuple[float, float]
+NEVER_VALIDATED = "never validated"
+HALF = 0.5
+"""A class that is named wrongly more often than rightly carries no headline."""
+
+
+class Figure(Struct, frozen=True, kw_only=True):
+    """One class of a signal against one truth. Shares are None where there is nothing to divide by."""
+
+    signal: str
+    version: int
+    """Of the signal, when it was measured."""
+    value: str
+    """The class."""
+    truth: str
+    """`planted`, or the gold file's name and who labelled it."""
+    n: int
+    """Things that both judged."""
+    named: int
+    """How many of them the signal calls so."""
+    true: int
+    """How many are so."""
+    precision: float | None
+    precision_interval: Interval | None
+    recall: float | None
+    recall_interval: Interval | None
+    kappa: float | None
+    """Cohen's over all classes."""
+
+    @property
+    def misleads(self) -> bool:
+        """Whether what it calls so mostly is not."""
+        return self.precision is not None and self.precision < HALF
+
+    def text(self, version: int | None = None) -> str:
+        """In words; `version`: the signal's of today, to say where the figure is of another."""
+        shares = f"precision {_share(self.precision, self.precision_interval)}"
+        shares += f", recall {_share(self.recall, self.recall_interval)}"
+        older = "" if version in (None, self.version) else f"; measured with version {self.version}"
+        return f"{self.value}: {shares} (n {self.n}, {self.truth}{older})"
+
+
+class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A made-up session: its parts in order (a kind and a text each), and what is true of it."""
+
+    says: str
+    parts: list[list[str]]
+    truth: str | None
+    """The class; None where nothing can be said."""
+
+
+class Planted(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The planted cases of one signal."""
+
+    signal: str
+    cases: list[Case]
+    yes_from: float | None = None
+    """Of a number: from where on it says `yes`."""
+
+
+@cache
+def figures() -> tuple[Figure, ...]:
+    """What was measured, by signal."""
+    text = files(__package__).joinpath("figures.json").read_bytes()
+    return tuple(msgspec.json.decode(text, type=list[Figure]))
+
+
+@cache
+def planted() -> tuple[Planted, ...]:
+    """The planted cases, a file a signal family."""
+    folder = sorted(files(__package__).joinpath("planted").iterdir(), key=lambda file: file.name)
+    return tuple(
+        family
+        for file in folder
+        if file.name.endswith(".json")
+        for family in msgspec.json.decode(file.read_bytes(), type=list[Planted])
+    )
+
+
+def in_words(signal: str, version: int, needs: Sequence[str], *, claims: bool) -> str:
+    """What was measured of a signal; of one that `claims` a meaning else that nothing was, and of which of its needs
+    something was. Empty for one that only counts what is recorded."""
+    measured = figures_of(signal)
+    if measured or not claims:
+        return "; ".join(figure.text(version) for figure in measured)
+    through = [need for need in needs if figures_of(need)]
+    return NEVER_VALIDATED + (f"; rests on {', '.join(through)}" if through else "")
+
+
+def figures_of(signal: str) -> list[Figure]:
+    """Those of one signal; none where it was never validated."""
+    return [figure for figure in figures() if figure.signal == signal]
+
+
+def _share(share: float | None, interval: Interval | None) -> str:
+    if share is None:
+        return "–"
+    return f"{share:.0%}" + (f" [{interval[0]:.0%}, {interval[1]:.0%}]" if interval else "")
