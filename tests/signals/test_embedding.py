@@ -14,7 +14,7 @@ from tests.build import Part, say, think, user, view
 from tests.signals.ask import absent, detail, evidence, value
 
 CURVE, MOST, ONSET = "dynamics.cp_curve[]", "dynamics.max_cp", "dynamics.drift_onset_turn"
-COHERENCE, CLOSE = "dynamics.intent_coherence_curve[]", "anticipation.goal_alignment_at_close"
+COHERENCE, CLOSE = "dynamics.intent_coherence_curve[]", "anticipation.close_request_overlap"
 
 CLIENT = "Add a retry with backoff to the download client when the server times out"
 ABOUT_CLIENT = "The download client retries with backoff now when the server times out."

@@ -87,10 +87,10 @@ def judged(**given: Any) -> tuple[Any, dict[str, Any], Any]:
         ({**pushed(2), "first_tool_precision": False, "drift_onset_turn": 2}, "agent_misunderstood", 3),
         ({"session_outcome": "restarted_same_task", "first_tool_precision": False, "drift_onset_turn": 1},
          "agent_misunderstood", 3),
-        # 4: widened, with trouble or without.
-        (WIDE, "scope_conflation", 4),
-        ({"conflation_turn": 4}, "scope_conflation", 4),
-        ({**WIDE, "user_turn_count": 1}, "scope_conflation", 4),
+        # 4: widened, and somebody minded.
+        ({**WIDE, **pushed(2)}, "scope_conflation", 4),
+        ({**WIDE, "session_outcome": "explicitly_rejected"}, "scope_conflation", 4),
+        ({"conflation_turn": 4, **corrected(5)}, "scope_conflation", 4),
         ({**VAGUE, **corrected(3), **WIDE}, "scope_conflation", 4),
         # 5: no trouble, and accepted.
         ({"session_outcome": "accepted"}, "correct_anticipation", 5),
@@ -110,6 +110,10 @@ def test_the_first_rule_that_holds_names_the_session(given: dict[str, Any], labe
     ("given", "holds"),
     [
         ({}, "nothing"),
+        # Files that nobody named are no verdict where nobody minded.
+        (WIDE, "nothing"),
+        ({"conflation_turn": 4}, "nothing"),
+        ({**WIDE, "user_turn_count": 1}, "nothing"),
         (corrected(3), "trouble"),
         # A vague prompt alone blames nobody.
         ({**VAGUE, **corrected(3)}, "trouble"),

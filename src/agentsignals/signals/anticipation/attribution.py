@@ -25,6 +25,7 @@ _UNWATCHED = ("task_paraphrase_accuracy", "plan_optimality")
     unit="label",
     origin="Agent Signals",
     source="derived",
+    version=2,
     priority="P2",
     why="A frustrated person is not yet a failed agent: the prompt may have been the trouble.",
     pitfalls="Never use underspecified_prompt as a bad mark for the agent. Two of its inputs need a judge and count as"
@@ -97,7 +98,8 @@ class _Case:
             "trouble": trouble,
             "vague_prompt": several and vague is not None and vague >= VAGUE and told_vague,
             "misunderstood": several and vague is not None and vague < VAGUE and (early or off_at_once),
-            "scope_widened": widened or self.conflation is not None,
+            # Files that nobody named are no verdict: somebody must have minded.
+            "scope_widened": trouble and (widened or self.conflation is not None),
             "anticipated": not trouble and outcome == "accepted" and not missed,
         }
 
@@ -123,7 +125,11 @@ class _Case:
                 "a clear prompt, and an early correction or a wrong first file and early drift",
             )
         if holds["scope_widened"]:
-            return "scope_conflation", 4, "more than twice the files that were asked for, or work in new places unasked"
+            return (
+                "scope_conflation",
+                4,
+                "trouble, and more than twice the files that were named, or work in new places unasked",
+            )
         if holds["anticipated"]:
             return "correct_anticipation", 5, "no trouble, accepted, and the first file was not a wrong one"
         return None, 6, "no rule holds"

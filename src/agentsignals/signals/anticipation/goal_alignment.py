@@ -8,6 +8,7 @@ from agentsignals.embedding.first_request import DIGITS, cosine_distance, reques
 from agentsignals.embedding.passages import Passages
 from agentsignals.model import Absent
 from agentsignals.views.evidence import Evidence
+from agentsignals.views.judgements import label_detail, session_label
 from agentsignals.views.session import SessionView
 
 
@@ -16,20 +17,37 @@ from agentsignals.views.session import SessionView
     type="float",
     unit="similarity",
     origin="Agent Signals",
+    source="llm_judge",
+    priority="P3",
+    version=3,
+    status="needs a judge",
+    why="Solid work on something else scores low.",
+    pitfalls="A session that moved on to another task is measured by its first. How near the words are is"
+    " anticipation.close_request_overlap, which is no judgement.",
+)
+def goal_alignment_at_close(view: SessionView, why: Evidence) -> Measured | Absent:
+    """How far what was delivered is what was asked, 0 to 1, as a judge scored it."""
+    label = session_label(view, why, "goal_alignment_at_close")
+    if isinstance(label, Absent):
+        return label
+    if label.number is None:
+        return Absent("parse_error", "label without a number")
+    return Measured(label.number, {"method": "judge", **label_detail(label)})
+
+
+@signal(
+    "anticipation.close_request_overlap",
+    type="float",
+    unit="similarity",
+    origin="agentsignals",
     source="embedding",
     priority="P3",
-    version=2,
-    why="Solid work on something else scores low.",
-    pitfalls='Without a judge, words are compared: a close in other words ("done, all green") scores low though the'
-    " goal is met, and a session that moved on to another task is measured by its first.",
+    why="Where the words are far apart, a look at the close is worth it.",
+    pitfalls='An overlap of words, no verdict: a close in other words ("done, all green") scores low though the goal is'
+    " met.",
 )
-def goal_alignment_at_close(view: SessionView, why: Evidence, vectors: Vectors | Absent) -> Measured | Absent:
-    """How far what was delivered is what was asked, 0 to 1, as a judge scored it; without one, how near the agent's
-    last words are to the session's first request on the embedder's scale."""
-    judged = next((label for label in view.judgements("goal_alignment_at_close") if label.turn is None), None)
-    if judged is not None and judged.number is not None:
-        why.rule(f"{judged.labeller}: {judged.value}" + (f" ({judged.reason})" if judged.reason else ""))
-        return Measured(judged.number, {"method": "judge", "labeller": judged.labeller, "reason": judged.reason})
+def close_request_overlap(view: SessionView, why: Evidence, vectors: Vectors | Absent) -> Measured | Absent:
+    """How near the agent's last words are to the session's first request, 0 to 1, on the embedder's scale."""
     passages = view.made(Passages)
     compared = request_vectors(view, vectors, passages, min_turns=1)
     if isinstance(compared, Absent):
