@@ -62,6 +62,14 @@ def test_zero_is_a_count() -> None:
     assert value(unseen(patch=[]), TOUCHED) == []
 
 
+def test_an_empty_submission_is_no_proof_that_nothing_changed() -> None:
+    wrote = ran(call("Bash", command="echo 'x = 1' > a.py"), patch=[])
+    assert value(wrote, TOUCHED) == ["a.py"]
+    assert value(wrote, BASH) is True
+    assert detail(wrote, DIFF).get("method") != "patch"
+    assert value(ran(SCRIPT, patch=[]), TOUCHED) == []
+
+
 def test_touched_files_are_those_that_differ_in_the_end() -> None:
     one = ran(EDIT, call("Write", path="scratch.py", creates=True), summary=COUNTED)
     assert value(one, TOUCHED) == ["a.py", "b.py"]

@@ -10,7 +10,7 @@ from typing import Any
 
 from agentsignals.catalog import Measured, signal
 from agentsignals.model import Absent
-from agentsignals.model.attempt import Attempt, paths_of
+from agentsignals.model.attempt import Attempt, PatchedFile, paths_of
 from agentsignals.views.evidence import Evidence
 from agentsignals.views.session import SessionView
 
@@ -21,7 +21,7 @@ from agentsignals.views.session import SessionView
     unit="flag",
     context="both",
     level="attempt",
-    version=2,
+    version=3,
     origin="Agent Signals",
     harness=True,
     pitfalls="Only the pure case is true; edit tools and shell writes together are false with `mixed`.",
@@ -49,7 +49,7 @@ def bash_mediated_edits(view: SessionView, why: Evidence, edit_calls: int, touch
     unit="repo-relative path",
     context="both",
     level="attempt",
-    version=2,
+    version=3,
     origin="Agent Signals",
     harness=True,
     pitfalls="A log of writes: an edit undone later stays, where an eval harness reports the net diff (method harness"
@@ -82,7 +82,7 @@ def touched_files(view: SessionView, why: Evidence) -> Measured | Absent:
     unit="lines",
     context="both",
     level="attempt",
-    version=2,
+    version=3,
     origin="Agent Signals",
     priority="P1",
     harness=True,
@@ -93,7 +93,7 @@ def diff_lines(view: SessionView, why: Evidence) -> Measured | Absent:
     """Lines added plus lines removed by all successful edits of the repository's files (method edit_log). In an eval
     those of the net diff, where harness or patch says so."""
     attempt = view.session.attempt
-    if attempt is not None and (recorded := _net_lines(attempt, why)) is not None:
+    if attempt is not None and (recorded := _net_lines(view, attempt, why)) is not None:
         return recorded
     edits = view.repo_edits
     counted = [e for e in edits if e.added is not None or e.removed is not None]
@@ -111,7 +111,7 @@ def diff_lines(view: SessionView, why: Evidence) -> Measured | Absent:
 def _net_files(view: SessionView, attempt: Attempt, why: Evidence) -> Measured | Absent | None:
     """The files that differ at the end of the attempt; None where only its edits tell."""
     listed = attempt.summary.touched_files if attempt.summary is not None else None
-    patched = attempt.patch
+    patched = _submitted(view, attempt)
     if listed is None and patched is None:
         return None if attempt.has_transcript else Absent("missing_artifact", "stdout")
     in_patch = paths_of(patched)
@@ -125,18 +125,25 @@ def _net_files(view: SessionView, attempt: Attempt, why: Evidence) -> Measured |
     return Measured(sorted(files), detail)
 
 
-def _net_lines(attempt: Attempt, why: Evidence) -> Measured | Absent | None:
+def _net_lines(view: SessionView, attempt: Attempt, why: Evidence) -> Measured | Absent | None:
     """The lines of the net diff; None where only the edits tell."""
     listed = attempt.summary.touched_files if attempt.summary is not None else None
     if listed is not None:
         why.support(attempt.saying("summary"))
         return Measured(sum([n for _, n in listed]), {"method": "harness"})
-    if attempt.patch is None:
+    patched = _submitted(view, attempt)
+    if patched is None:
         return None if attempt.has_transcript else Absent("missing_artifact", "stdout")
     why.support(attempt.saying("patch"))
-    added, removed = sum([f.added for f in attempt.patch]), sum([f.removed for f in attempt.patch])
-    binary = [f.path for f in attempt.patch if f.binary]
+    added, removed = sum([f.added for f in patched]), sum([f.removed for f in patched])
+    binary = [f.path for f in patched if f.binary]
     return Measured(added + removed, {"method": "patch", "added": added, "removed": removed, "binary": binary})
+
+
+def _submitted(view: SessionView, attempt: Attempt) -> list[PatchedFile] | None:
+    """The files of the patch; None for an empty one of an attempt that edited: handing in nothing is no proof that
+    nothing changed."""
+    return attempt.patch if attempt.patch or not view.repo_edits else None
 
 
 def _plain(path: str) -> str:
