@@ -49,7 +49,7 @@ def _call(  # noqa: PLR0913  (a part says what was called, about what, and what 
     call = builder.call(call_id, tool.class_, arguments, tool, at)
     builder.result(call_id, result, "ok", at + _SECOND // 2)
     if tool is EDIT:
-        builder.edit(call, about, "update", [])
+        builder.edit(call, about, "modify", [])
 
 
 _PARTS: dict[str, Any] = {
