@@ -5,6 +5,7 @@ AgentSignalsError
  ├── SourceError           a source is not there, or can't be opened
  ├── FormatError           a forced format is unknown
  │    └── AmbiguousFormat  two formats claim one file
+ ├── UnlikeCandidates      candidates of eval runs that had other tasks, data sets or limits
  ├── StoreError            the store can't be read or written
  │    └── UnknownSession   no session of that id in the store
  ├── CatalogError          a signal is declared wrongly, or is not known
@@ -53,6 +54,10 @@ class FormatError(AgentSignalsError):
 
 class AmbiguousFormat(FormatError):
     kind = "ambiguous_format"
+
+
+class UnlikeCandidates(AgentSignalsError):
+    kind = "unlike"
 
 
 class StoreError(AgentSignalsError):

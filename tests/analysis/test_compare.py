@@ -215,7 +215,12 @@ def test_a_knob_of_the_task_or_of_the_trial_makes_no_candidate() -> None:
 
 
 def test_setting_nothing_is_not_the_same_as_not_recording() -> None:
-    found = compared(tried("a", "t", 1.0, knobs={"limit": None}), tried("a", "u", 1.0, trial="x"), by=["limit"])
+    found = compared(
+        tried("a", "t", 1.0, knobs={"limit": None}),
+        tried("a", "u", 1.0, trial="x"),
+        by=["limit"],
+        baseline="not recorded",
+    )
     assert {c.name for c in found.candidates} == {"none", "not recorded"}
 
 
@@ -347,6 +352,101 @@ def test_order_of_rows_changes_nothing() -> None:
     assert told(made) == told(made[::-1])
 
 
+def laddered(trials: Sequence[Trial], *rungs: tuple[str, str, bool]) -> Comparison:
+    """Compared by reward, each attempt of these trials on its rung: outcome, reason, whether it was inferred."""
+    made = [entry for attempts in trials for entry in attempts]
+    ladder = [
+        {"session_id": row["session_id"], "signal": "verification.outcome", "value": json.dumps(rung), "absent": None,
+         "absent_detail": None, "detail": json.dumps({"reason": reason, "inferred": inferred})}
+        for (row, _), (rung, reason, inferred) in zip(made, rungs, strict=True)
+    ]  # fmt: skip
+    values = [value for _, value in made] + ladder
+    return compare(outcome_rule("reward"), {"attempts": [row for row, _ in made], "values": values})
+
+
+def test_what_the_infrastructure_broke_is_apart_whatever_its_reward() -> None:
+    rungs = [("solved", "reward", False), ("failed", "tests", False), ("infrastructure", "RateLimit", False),
+             ("infrastructure", "RateLimit", False), ("not_judged", "verifier crashed", False)]  # fmt: skip
+    (a,) = laddered(arm("a", "1 0 1 - 0"), *rungs).candidates
+    assert (a.first.value, a.first.n) == (0.5, 2)
+    assert (a.infrastructure, a.absent, a.failed) == (
+        {"RateLimit": 2},
+        {"not judged: verifier crashed": 1},
+        {"tests": 1},
+    )
+    assert a.bounds is not None and (a.bounds.worst, a.bounds.best, a.bounds.n) == (0.2, 0.8, 5)
+
+
+def test_what_ended_without_a_verdict_failed_only_where_others_were_judged() -> None:
+    ended = ("failed", "empty_patch", True)
+    (a,) = laddered(arm("a", "1 - -"), ("solved", "reward", False), ended, ("failed", "time", True)).candidates
+    assert (a.first.value, a.first.n) == (pytest.approx(1 / 3), 3)
+    (b,) = laddered(arm("b", "- -"), ended, ("not_judged", "no verdict", False)).candidates
+    assert b.first.n == 0 and b.bounds is not None and (b.bounds.worst, b.bounds.best) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "by", "reason"),
+    [
+        ({"dataset": "lite"}, {"dataset": "verified"}, [], "dataset differs: a lite; b verified"),
+        ({"timeout_s": 1800}, {"timeout_s": 7200}, [], "timeout_s differs: a 1800; b 7200"),
+        ({"timeout_s": 1800}, {"timeout_s": 7200}, ["timeout_s"], ""),
+        ({"attempt1_tool_cap": 30}, {"attempt1_tool_cap": 90}, [], "attempt1_tool_cap differs"),
+        ({"retry_tool_cap": 30}, {"retry_tool_cap": 90}, [], "retry_tool_cap differs"),
+        ({"knobs": {"maxTurns": 50}}, {"knobs": {"maxTurns": 90}}, [], "maxTurns differs: a 50; b 90"),
+        ({"knobs": {"step_limit": 50}}, {"knobs": {"step_limit": None}}, [], "step_limit differs: a 50; b none"),
+        ({"knobs": {"max_retries": 0}}, {"knobs": {"max_retries": 3}}, [], "max_retries differs"),
+        ({"knobs": {"split": "dev"}}, {"knobs": {"split": "test"}}, [], "split differs"),
+        ({"timeout_s": 9, "knobs": {"timeout_multiplier": 1}}, {"timeout_s": 9, "knobs": {"timeout_multiplier": 2}},
+         [], ""),
+        ({"knobs": {"timeout_multiplier": 1}}, {"knobs": {"timeout_multiplier": 2}}, [], "timeout_multiplier differs"),
+        ({"knobs": {"max_connections": 1}}, {"knobs": {"max_connections": 9}}, [], ""),
+        ({"knobs": {"step_limit": 50}}, {}, [], ""),
+        ({"knobs": {"temperature": 0}}, {"knobs": {"temperature": 1}}, [], ""),
+    ],
+)  # fmt: skip
+def test_other_data_limits_and_retries_are_no_comparison(
+    left: dict[str, Any], right: dict[str, Any], by: list[str], reason: str
+) -> None:
+    found = compared(*arm("a", "1 1 0", **left), *arm("b", "1 0 0", **right), by=by or ["model"], baseline=None)
+    assert [u for u in found.unlike if not u.startswith("tasks")][:1] == [u for u in found.unlike if reason in u][:1]
+    assert bool(found.unlike) == bool(reason)
+
+
+def test_a_limit_of_the_task_is_alike_for_both() -> None:
+    own = [tried(m, f"t{n}", 1.0, timeout_s=60 * n + 60) for m in ("a", "b") for n in range(4)]
+    assert compared(*own, by=["model"]).unlike == []
+
+
+def test_rates_are_of_the_tasks_that_all_tried() -> None:
+    found = compared(*arm("a", "0 0 1 1"), *arm("b", "_ _ 1 1"), baseline="a")
+    assert [u.partition(":")[0] for u in found.unlike] == ["tasks differ"] and found.common_tasks == 2
+    assert [(c.name, c.first.value, c.all_tasks.value) for c in found.candidates] == [("a", 1, 0.5), ("b", 1, 1)]
+
+
+def test_who_is_not_recorded_is_nobody() -> None:
+    trials = (*arm("a", "1 0"), *(tried(None, f"t{n}", 1.0, trial=f"x{n}") for n in range(6)))
+    found = compared(*trials)
+    assert [c.name for c in found.candidates] == ["a"] and found.baseline == "a" and found.unrecorded == 6
+    with pytest.raises(AgentSignalsError) as problem:
+        compared(*(tried(None, f"t{n}", 1.0) for n in range(3)))
+    assert "who was tried is not known" in problem.value.message
+    runs = [tried(None, "t", float(n), trial=f"r{n}", run_id=f"r{n}") for n in range(2)]
+    assert {c.name for c in compared(*runs).candidates} == {"r0", "r1"}, "the run is recorded"
+
+
+def test_what_each_solved_task_took_holds_the_failed_ones() -> None:
+    made = [entry for attempts in arm("a", "1 0 1") for entry in attempts]
+    costs = [
+        {"session_id": row["session_id"], "signal": "tokens.cost_usd", "value": str(n + 1), "absent": None}
+        for n, (row, _) in enumerate(made)
+    ]
+    rows = {"attempts": [row for row, _ in made], "values": [value for _, value in made] + costs}
+    (a,) = compare(outcome_rule("reward"), rows).candidates
+    assert (a.per_solved["cost_usd"].value, a.per_solved["cost_usd"].n) == (3.0, 3)
+    assert a.per_solved["wall_time_s"].value is None
+
+
 HOSTILE = "\x1b[31m{0}'; DROP TABLE attempts; --<script>"
 SOLVED: dict[str, Any] = {"reward": 1.0, "verification": graded(fixed=2, kept=3)}
 FAILED: dict[str, Any] = {"reward": 0.0, "verification": graded(unfixed=2, broken=1, kept=2)}
@@ -391,7 +491,7 @@ def test_resolved_leaves_out_what_no_verifier_could_judge(store: Store, capsys: 
     found = told(capsys, "--store", store.folder, "--outcome", "resolved", "--baseline", "m1")
     (pair,) = found["pairs"]
     hostile = next(c for c in found["candidates"] if c["name"] == HOSTILE)
-    assert hostile["first"]["n"] == 1 and hostile["absent"] == {"unverifiable": 1}
+    assert hostile["first"]["n"] == 1 and hostile["absent"] == {"not judged: verifier crashed": 1}
     assert (pair["paired"]["tasks"], pair["paired"]["value"]) == (1, 1.0)
     labelled = told(capsys, "--store", store.folder, "--outcome", "patch_outcome_label=correct")
     again = next(c for c in labelled["candidates"] if c["name"] == HOSTILE)
@@ -439,6 +539,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 def test_real_runs_give_what_the_store_says_by_hand(corpus: Store, capsys: pytest.CaptureFixture[str]) -> None:
     found = told(capsys, "--store", corpus.folder, "--by", "max_connections",
+                 "--baseline", "not recorded", "--anyway",
                  "--where", "dataset = 'popularity' AND model_id = 'openai/gpt-4o-mini'")  # fmt: skip
     knob = "json_extract_string(knobs, 'max_connections')"
     of = "FROM attempts WHERE dataset = 'popularity' AND model_id = 'openai/gpt-4o-mini' AND reward IS NOT NULL"
@@ -446,7 +547,11 @@ def test_real_runs_give_what_the_store_says_by_hand(corpus: Store, capsys: pytes
         corpus, f"SELECT {knob} AS c, count(*) FILTER (reward = 1), count(*) {of} GROUP BY 1 ORDER BY 3 DESC"
     )
     assert counted == [(None, 63, 100), ("10", 8, 10)]
-    first = [(c["name"], round(c["first"]["value"] * c["first"]["n"]), c["first"]["n"]) for c in found["candidates"]]
+    first = [
+        (c["name"], round(c["all_tasks"]["value"] * c["all_tasks"]["n"]), c["all_tasks"]["n"])
+        for c in found["candidates"]
+    ]
+    assert found["common_tasks"] == 10 == found["candidates"][0]["first"]["n"]
     assert first == [("not recorded", 63, 100), ("10", 8, 10)]
     _, moved = ask(
         corpus,

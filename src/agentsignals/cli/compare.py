@@ -29,13 +29,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--outcome", metavar="WHAT", default="reward",
         help="reward (default), resolved, or a signal of attempts: SIGNAL, SIGNAL=VALUE, SIGNAL>=NUMBER")  # fmt: skip
+    add("--anyway", action="store_true", help="compare candidates that had other tasks, data sets or limits")
     add("--where", metavar="SQL", default="true", help="a condition over the columns of `sessions` and `attempts`")
 
 
 def run(options: argparse.Namespace) -> int:
     from agentsignals.analysis.compare import compare, outcome_rule, queries
     from agentsignals.cli.output import json_text
-    from agentsignals.errors import StoreError
+    from agentsignals.errors import StoreError, UnlikeCandidates
     from agentsignals.store import Store
 
     rule = outcome_rule(options.outcome)
@@ -47,6 +48,11 @@ def run(options: argparse.Namespace) -> int:
             "Attempts come from eval runs (Harbor, SWE-bench, Inspect …): `agentsignals analyze RUNS` reads them in.",
         )
     comparison = compare(rule, rows, options.by, options.baseline)
+    if comparison.unlike and not options.anyway:
+        raise UnlikeCandidates(
+            f"These candidates can't be compared: {'. '.join(comparison.unlike)}.",
+            "--where chooses attempts that are alike, --by names what is compared, --anyway compares all the same.",
+        )
     print(json_text(comparison) if options.json else _text(comparison))
     return 0
 
@@ -69,11 +75,21 @@ def _text(comparison: Comparison) -> str:
     ]
     if comparison.pairs:
         head.append(f"baseline    {comparison.baseline}")
+    head += [f"UNLIKE      {reason}" for reason in comparison.unlike]
+    if comparison.common_tasks is not None:
+        shares = f"of the {comparison.common_tasks:,} tasks that all tried"
+        head.append(
+            f"rates       {shares if comparison.common_tasks else 'each of its own tasks: none is shared by all'}"
+        )
+    if comparison.unrecorded:
+        head.append(f"left out    {comparison.unrecorded:,} attempts that do not record who was tried")
     shown = comparison.candidates[:_LISTED]
     parts = ["\n".join(printable(line) for line in head), _candidates(shown, comparison.yes_or_no)]
     if any(candidate.retries for candidate in shown):
         parts.append(f"retries, apart: only what failed is tried again\n{_retries(shown, comparison.yes_or_no)}")
     parts.append(f"what first attempts took: median, 95% interval\n{_took(shown)}{_without(comparison)}")
+    if comparison.yes_or_no:
+        parts.append(f"for each one solved, with what the failed ones took\n{_per_solved(shown)}")
     if comparison.pairs:
         parts += _pairs(comparison)
     if len(comparison.candidates) > _LISTED:
@@ -100,10 +116,35 @@ def _candidates(shown: Sequence[Candidate], yes_or_no: bool) -> str:
     from agentsignals.cli.output import table
 
     rows = [
-        (c.name, c.attempts, c.tasks, c.first.n, sum(c.absent.values()), *_estimate(c.first, yes_or_no)) for c in shown
-    ]
-    names = ("candidate", "attempts", "tasks", "known", "unknown", _rate(yes_or_no), "95%", "interval")
-    return table(names, [(*row, c.first.method) for row, c in zip(rows, shown, strict=True)], _WIDEST)
+        (c.name, c.attempts, c.tasks, c.first.n, sum(c.absent.values()), sum(c.infrastructure.values()),
+         *_estimate(c.first, yes_or_no), c.first.method, _bounds(c))
+        for c in shown
+    ]  # fmt: skip
+    names = ("candidate", "attempts", "tasks", "known", "not judged", "infrastructure", _rate(yes_or_no), "95%",
+             "interval", "worst to best")  # fmt: skip
+    return table(names, rows, _WIDEST)
+
+
+def _bounds(candidate: Candidate) -> str:
+    """What the missing outcomes allow; empty where none is missing."""
+    bounds = candidate.bounds
+    return "" if bounds is None or bounds.worst == bounds.best else f"{_share(bounds.worst)} to {_share(bounds.best)}"
+
+
+def _per_solved(shown: Sequence[Candidate]) -> str:
+    from agentsignals.analysis.compare import MEASURES
+    from agentsignals.analysis.figures import formatted
+    from agentsignals.cli.output import table
+
+    rows = []
+    for candidate in shown:
+        spent = candidate.per_solved
+        cells = (
+            f"{formatted(p.value, MEASURES[name][1])}{f' (n {p.n:,})' if 0 < p.n < p.of else ''}"
+            for name, p in spent.items()
+        )
+        rows.append((candidate.name, *cells))
+    return table(("candidate", *(name.replace("_", " ") for name in shown[0].per_solved)), rows, _WIDEST)
 
 
 def _retries(shown: Sequence[Candidate], yes_or_no: bool) -> str:

@@ -8,7 +8,7 @@ from typing import Literal
 from msgspec import Struct
 
 from agentsignals.model import Absent
-from agentsignals.model.attempt import Verification
+from agentsignals.model.attempt import Attempt, Verification
 
 PatchOutcome = Literal["correct_patch", "partial_patch", "regressive_patch", "no_effect_patch", "unverifiable"]
 
@@ -80,3 +80,40 @@ def unfixed_targets(verification: Verification, reward: float | None) -> int | N
     if verification.layout == "B" and reward != 1:
         return len(verification.unfixed) + len(verification.still_failing or ())
     return len(verification.unfixed)
+
+
+def facts_of(attempt: Attempt, touched: list[str] | Absent | None = None) -> PatchFacts:
+    """What the harness and the verifier say, and, of `touched`, the transcript."""
+    tests = attempt.verification
+    present = patch_presence(attempt, touched)[0]
+    if tests is None:
+        return PatchFacts(present=present, reward=attempt.reward)
+    left = unfixed_targets(tests, attempt.reward)
+    fixed = len(tests.fixed) if tests.fixed is not None else None
+    return PatchFacts(
+        present=present,
+        applies=tests.patch_applies,
+        verifier=tests.status,
+        reward=attempt.reward,
+        fixed=fixed,
+        targets=fixed + left if fixed is not None and left is not None else None,
+        broken=len(tests.broken) if tests.broken is not None else None,
+    )
+
+
+def patch_presence(attempt: Attempt, touched: list[str] | Absent | None) -> tuple[bool | None, str]:
+    """Whether there is a patch, and how that is known. What the transcript shows counts last: scripts change files
+    that it does not name, so a patch that the verifier applied is there."""
+    files = attempt.summary.touched_files if attempt.summary is not None else None
+    if attempt.patch or attempt.patch_text_bytes:
+        return True, "patch"
+    if files:
+        return True, "harness"
+    if attempt.patch is not None or attempt.patch_text_bytes is not None:
+        return False, "patch"
+    if files is not None:
+        return False, "harness"
+    applied = attempt.verification is not None and attempt.verification.patch_applies is True
+    if isinstance(touched, list) and (touched or not applied):
+        return bool(touched), "edit_log"
+    return None, ""

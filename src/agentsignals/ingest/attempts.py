@@ -20,8 +20,8 @@ _UNSTARTED = 2**62
 _OF_ALL = ("wall_time_s", "agent_time_s", "input_tokens", "output_tokens", "cache_read_tokens", "cost_usd", "summary")
 _OF_FIRST = ("started_at",)
 _OF_LAST = (
-    "ended_at", "reward", "rewards", "verification", "patch", "patch_text_bytes", "exit_status", "exception",
-    "timed_out", "ratings",
+    "ended_at", "reward", "rewards", "verification", "patch", "patch_text_bytes", "exit_status", "ending",
+    "exception", "timed_out", "ratings",
 )  # fmt: skip
 """What a file about a trial says of its attempts together, of the first of them, of the last."""
 

@@ -13,6 +13,9 @@ import msgspec
 from msgspec import Struct, field
 
 PatchOp = Literal["create", "modify", "delete", "rename"]
+Ending = Literal["finished", "time", "budget", "verifier", "infrastructure"]
+"""What ended an attempt: the agent; its time or its budget of calls, tokens or money; the verifier, which failed; or
+the environment, the provider or the harness, which no benchmark holds against the agent."""
 
 
 class PatchedFile(Struct, gc=False, kw_only=True):
@@ -122,6 +125,8 @@ class Attempt(Struct, kw_only=True):
     rewards: dict[str, float] | None = None
     """Every reward by name, where a verifier gives more than one."""
     exit_status: str | None = None
+    ending: Ending | None = None
+    """`exit_status`, in the harness's own words, by what it means there."""
     timed_out: bool | None = None
     exception: str | None = None
     """Type of what ended the agent or its harness."""

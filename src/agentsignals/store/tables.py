@@ -76,6 +76,8 @@ class AttemptRow(Struct, gc=False, kw_only=True):
     timeout_s: int | None
     knobs: str
     """The treatment as configured, as JSON."""
+    outcome: str | None
+    """solved, failed, not_judged or infrastructure."""
     reward: float | None
     patch_outcome_label: str | None
     fail_to_pass_count: int | None

@@ -11,12 +11,23 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from agentsignals.analysis.compare.against import Pair, Unpaired, adjusted, pair
-from agentsignals.analysis.compare.candidate import Candidate, Estimate, described
+from agentsignals.analysis.compare.candidate import Candidate, Estimate, described, place
 from agentsignals.analysis.compare.cautions import cautions
+from agentsignals.analysis.compare.guard import unlike
 from agentsignals.analysis.compare.outcome import OutcomeRule, outcome_rule
-from agentsignals.analysis.compare.treatments import also_differ, candidates, chosen, differing, named, pooled
-from agentsignals.analysis.compare.tried import MEASURES, queries, tried_of
+from agentsignals.analysis.compare.treatments import (
+    UNKNOWN,
+    also_differ,
+    candidates,
+    chosen,
+    differing,
+    named,
+    pooled,
+    unrecorded,
+)
+from agentsignals.analysis.compare.tried import MEASURES, Tried, evaluated, queries, tried_of
 from agentsignals.analysis.study import Row
+from agentsignals.errors import UsageError
 
 __all__ = [
     "MEASURES",
@@ -47,6 +58,12 @@ class Comparison(Struct, frozen=True, kw_only=True):
     """Most attempts first."""
     pairs: list[Pair]
     """Every other candidate against the baseline."""
+    unlike: list[str]
+    """Why these candidates should not be compared: other data sets, limits, tasks. Empty: nothing is against it."""
+    common_tasks: int | None
+    """Tasks that all candidates tried, where some tried others too; None where all tried the same."""
+    unrecorded: int
+    """Attempts of which nobody recorded who was tried; they are in no candidate."""
     warnings: list[str]
 
 
@@ -60,9 +77,18 @@ def compare(
     """
     tried = tried_of(rule, rows)
     columns = chosen(tried, by)
-    groups = candidates(tried, columns)
+    everyone = tried
+    tried = _recorded(everyone, columns, baseline)
+    groups = {name: evaluated(attempts) for name, attempts in candidates(tried, columns).items()}
+    tried = [attempt for attempts in groups.values() for attempt in attempts]
     by_dataset = "dataset" not in columns
     changing = differing(tried)
+    first = {name: [attempt for attempt in attempts if attempt.index == 0] for name, attempts in groups.items()}
+    tasks = {
+        name: frozenset(place(a, by_dataset) for a in attempts if a.task is not None)
+        for name, attempts in first.items()
+    }
+    common = _common(list(tasks.values()))
     described_candidates = [
         described(
             name,
@@ -71,11 +97,11 @@ def compare(
             yes_or_no=rule.yes_or_no,
             by_dataset=by_dataset,
             pooled=pooled(attempts, columns, changing),
+            common=common or None,
         )
         for name, attempts in groups.items()
     ]
     base = named(baseline, list(groups)) if baseline is not None else _usual(described_candidates)
-    first = {name: [attempt for attempt in attempts if attempt.index == 0] for name, attempts in groups.items()}
     pairs = [
         pair(
             name,
@@ -95,12 +121,34 @@ def compare(
         signal=rule.signal,
         yes_or_no=rule.yes_or_no,
         by=columns,
-        attempts=len(tried),
+        attempts=len(everyone),
         baseline=base,
         candidates=described_candidates,
         pairs=pairs,
+        unlike=unlike(first, base, by, tasks, changing),
+        common_tasks=len(common) if common is not None else None,
+        unrecorded=len(everyone) - len(tried),
         warnings=cautions(rule, rows["values"], tried, columns, described_candidates, pairs),
     )
+
+
+def _recorded(tried: list[Tried], columns: Sequence[str], baseline: str | None) -> list[Tried]:
+    """The attempts of which it is recorded who was tried: the others are nobody's, unless asked for as the baseline."""
+    if baseline == UNKNOWN:
+        return tried
+    recorded = [attempt for attempt in tried if not unrecorded(attempt, columns)]
+    if tried and not recorded:
+        raise UsageError(
+            f"No attempt records its {' or '.join(columns)}: who was tried is not known.",
+            "--by compares by another column; --treatments FILE says it for folders.",
+        )
+    return recorded
+
+
+def _common(tasks: Sequence[frozenset[str]]) -> frozenset[str] | None:
+    """The tasks that all candidates tried; None where each tried the same."""
+    shared = frozenset.intersection(*tasks) if tasks else frozenset()
+    return shared if any(each != shared for each in tasks) else None
 
 
 _CALLED_SO = frozenset({"baseline", "control", "plain"})
@@ -112,4 +160,4 @@ def _usual(candidates: Sequence[Candidate]) -> str | None:
     called = [candidate.name for candidate in candidates if candidate.name.lower() in _CALLED_SO]
     if called:
         return called[0]
-    return max(candidates, key=lambda entry: entry.first.n).name if candidates else None
+    return max(candidates, key=lambda entry: entry.all_tasks.n).name if candidates else None

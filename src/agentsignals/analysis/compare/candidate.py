@@ -23,6 +23,9 @@ from agentsignals.stats.estimates import (
 MOST_WITHIN = 10
 """Success within 1, 2 … so many attempts is told."""
 
+_INFRASTRUCTURE = "infrastructure"
+_SPENT = ("cost_usd", "input_tokens", "output_tokens", "wall_time_s")
+
 Value = tuple[str, float]
 """Task (or, where none is recorded, the session) and outcome."""
 
@@ -67,6 +70,24 @@ class Taken(Struct, frozen=True):
     """Attempts without a value, by reason."""
 
 
+class Bounds(Struct, frozen=True, kw_only=True):
+    """The rate if every first attempt without an outcome, for whatever reason, had failed, and if each were solved."""
+
+    worst: float
+    best: float
+    n: int
+
+
+class PerSolved(Struct, frozen=True, kw_only=True):
+    """What first attempts took together, the failed ones too, for each that was solved."""
+
+    value: float | None
+    """None where none was solved, or nothing was measured."""
+    n: int
+    """Attempts whose outcome and measure are both there."""
+    of: int
+
+
 class Candidate(Struct, frozen=True, kw_only=True):
     """What is known of one candidate."""
 
@@ -78,9 +99,17 @@ class Candidate(Struct, frozen=True, kw_only=True):
     first_attempts: int
     retries: int
     first: Estimate
-    """The outcome of first attempts."""
+    """The outcome of first attempts at the tasks that all candidates tried (at its own where they share none)."""
     absent: dict[str, int]
-    """First attempts without an outcome, by reason."""
+    """Of these, those without an outcome, by reason; without the infrastructure's failures."""
+    infrastructure: dict[str, int]
+    """Of these, those that the environment, the provider or the harness broke off, whatever their reward."""
+    failed: dict[str, int]
+    """Of these, those that failed, by reason, where the ladder of outcomes has one."""
+    bounds: Bounds | None
+    """None of numbers, and of nothing."""
+    all_tasks: Estimate
+    """The outcome of first attempts at all of its tasks."""
     retry: Estimate
     """The outcome of retries: not comparable with first attempts, for only what failed is tried again."""
     retry_absent: dict[str, int]
@@ -91,6 +120,8 @@ class Candidate(Struct, frozen=True, kw_only=True):
     """Trials whose first attempt is not among these."""
     took: dict[str, Taken]
     """By measure: of first attempts, whatever came of them."""
+    per_solved: dict[str, PerSolved]
+    """By measure, at the tasks of `first`; empty of numbers."""
     pooled: dict[str, int]
     """Columns that differ between attempts of this candidate: how many values."""
 
@@ -103,9 +134,11 @@ def described(  # noqa: PLR0913  (what is told of a candidate, named at the call
     yes_or_no: bool,
     by_dataset: bool,
     pooled: dict[str, int],
+    common: frozenset[str] | None = None,
 ) -> Candidate:
-    """The candidate of these attempts. `by_dataset`: a task is one of its data set."""
+    """The candidate of these attempts. `by_dataset`: a task is one of its data set. `common`: the tasks of its rate."""
     first, again = [o for o in attempts if o.index == 0], [o for o in attempts if o.index > 0]
+    shared = [o for o in first if common is None or place(o, by_dataset) in common]
     trials = list(_trials(attempts))
     whole = [t for t in trials if t[0].index == 0]
     return Candidate(
@@ -116,16 +149,41 @@ def described(  # noqa: PLR0913  (what is told of a candidate, named at the call
         tasks=len({place(o, by_dataset) for o in attempts if o.task is not None}),
         first_attempts=len(first),
         retries=len(again),
-        first=estimate(with_outcome(first, by_dataset), yes_or_no),
-        absent=reasons(first),
+        first=estimate(with_outcome(shared, by_dataset), yes_or_no),
+        absent=reasons(o for o in shared if o.rung != _INFRASTRUCTURE),
+        infrastructure=_rungs(shared, _INFRASTRUCTURE),
+        failed=_rungs([o for o in shared if o.outcome is not None], "failed"),
+        bounds=_bounds(shared) if yes_or_no else None,
+        all_tasks=estimate(with_outcome(first, by_dataset), yes_or_no),
         retry=estimate(with_outcome(again, by_dataset), yes_or_no),
         retry_absent=reasons(again),
         within=_within(whole, by_dataset) if yes_or_no and again else [],
         recovery=_recovery(whole, by_dataset) if yes_or_no and again else None,
         without_first=len(trials) - len(whole),
         took={measure: _taken(first, measure, by_dataset) for measure in MEASURES},
+        per_solved={measure: _per_solved(shared, measure) for measure in _SPENT} if yes_or_no else {},
         pooled=pooled,
     )
+
+
+def _rungs(attempts: Sequence[Tried], rung: str) -> dict[str, int]:
+    return dict(Counter(o.reason for o in attempts if o.rung == rung).most_common())
+
+
+def _bounds(attempts: Sequence[Tried]) -> Bounds | None:
+    solved = sum(o.outcome or 0 for o in attempts)
+    missing = sum(o.outcome is None for o in attempts)
+    n = len(attempts)
+    return Bounds(worst=solved / n, best=(solved + missing) / n, n=n) if n else None
+
+
+def _per_solved(attempts: Sequence[Tried], measure: str) -> PerSolved:
+    measured = [
+        (o.outcome, v) for o in attempts if o.outcome is not None and isinstance(v := o.measures[measure], float)
+    ]
+    solved = sum(outcome for outcome, _ in measured)
+    value = sum(v for _, v in measured) / solved if solved else None
+    return PerSolved(value=value, n=len(measured), of=len(attempts))
 
 
 def place(attempt: Tried, by_dataset: bool) -> str:

@@ -15,7 +15,10 @@ from agentsignals.catalog import by_path
 from agentsignals.errors import UsageError
 
 _LABEL = "verification.patch_outcome_label"
-_SHORT = {"reward": "verification.reward", "patch_outcome_label": _LABEL}
+REWARD, OUTCOME = "verification.reward", "verification.outcome"
+_SHORT = {"reward": REWARD, "patch_outcome_label": _LABEL}
+UNKNOWN = ("not_judged", "infrastructure")
+"""The rungs of the ladder on which no outcome is known."""
 _TESTED = re.compile(r"([A-Za-z0-9_.\[\]]{1,120}) ?(>=|<=|=)(.{1,200})", re.DOTALL)
 _TESTS: dict[str, Callable[[float, float], bool]] = {">=": operator.ge, "<=": operator.le, "=": operator.eq}
 _WORDS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
@@ -49,6 +52,23 @@ class OutcomeRule(Struct, frozen=True, kw_only=True):
         wanted = _WORDS.get(self.value.lower()) if isinstance(value, bool) else _number(self.value)
         return "of another type than asked for" if wanted is None else float(_TESTS[self.test](value, wanted))
 
+    def of_attempt(self, value: Any, why: str, rung: str, reason: str) -> float | str:
+        """The same of an attempt: what its rung on the ladder of outcomes decides comes before the value, which
+        may be missing (`why`). `rung` is empty where there is none."""
+        if self.signal in (REWARD, OUTCOME) and rung in UNKNOWN:
+            return f"{rung.replace('_', ' ')}: {reason}"
+        if value is not None:
+            return self.of(value)
+        if self.signal == REWARD and rung:
+            return self.of(float(rung == "solved"))
+        if (
+            self.signal == _LABEL
+            and rung == "failed"
+            and (reason == "empty_patch" or "correct_patch".startswith(self.value))
+        ):
+            return 0.0
+        return why
+
     def _of_label(self, value: str) -> float | str:
         if self.test != "=":
             return "a label, not a number"
@@ -56,16 +76,15 @@ class OutcomeRule(Struct, frozen=True, kw_only=True):
 
 
 def outcome_rule(name: str) -> OutcomeRule:
-    """`reward` (solved at 1, as the harness's; anything else is not), `resolved` (all tests that should be fixed are,
-    none is broken; what no verifier could judge is unknown), or a signal of attempts: SIGNAL of a yes or no or a
-    number, SIGNAL=VALUE, SIGNAL>=NUMBER, SIGNAL<=NUMBER. UsageError or CatalogError where it is none.
+    """`reward` (solved at 1, as the harness's; anything else is not), `resolved` (solved by the reward, else by the
+    tests); in both what was not judged, or broken off by the infrastructure, is unknown; or a signal of attempts:
+    SIGNAL of a yes or no or a number, SIGNAL=VALUE, SIGNAL>=NUMBER, SIGNAL<=NUMBER. UsageError or CatalogError where
+    it is none.
     """
     if name == "reward":
         return OutcomeRule(name=name, signal=_SHORT[name], yes_or_no=True, test="=", value="1")
     if name == "resolved":
-        return OutcomeRule(
-            name=name, signal=_LABEL, yes_or_no=True, test="=", value="correct_patch", unknown=("unverifiable",)
-        )
+        return OutcomeRule(name=name, signal=OUTCOME, yes_or_no=True, test="=", value="solved", unknown=UNKNOWN)
     tested = _TESTED.fullmatch(name.strip())
     path, test, value = (tested[1], tested[2], tested[3].strip()) if tested else (name.strip(), "", "")
     signal = by_path(_SHORT.get(path, path))

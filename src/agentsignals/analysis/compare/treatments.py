@@ -62,7 +62,12 @@ def chosen(tried: Sequence[Tried], asked: Sequence[str]) -> list[str]:
         more = len({_key(attempt, [*taken, name]) for attempt in tried})
         if more > parts:
             taken, parts = [*taken, name], more
-    return taken or ["model_id"]
+    everywhere = (name for name in COLUMNS if all(name in attempt.treatment for attempt in tried))
+    return (
+        taken or ["model_id"]
+        if any("model_id" in a.treatment for a in tried)
+        else taken or [next(everywhere, "model_id")]
+    )
 
 
 def _treatment_columns(tried: Sequence[Tried]) -> list[str]:
@@ -101,6 +106,12 @@ def candidates(tried: Sequence[Tried], by: Sequence[str]) -> Candidates:
     counts = Counter(names)
     unique = (n if counts[n] == 1 else f"{n} #{_digest(key)}" for n, (key, _) in zip(names, ranked, strict=True))
     return {name: attempts for name, (_, attempts) in zip(unique, ranked, strict=True)}
+
+
+def unrecorded(attempt: Tried, by: Sequence[str]) -> bool:
+    """Whether nobody recorded who was tried: nothing of `by`, or not the model where models are compared."""
+    missing = [name for name in by if name not in attempt.treatment]
+    return len(missing) == len(by) or "model_id" in missing
 
 
 def named(name: str, among: Sequence[Name]) -> Name:

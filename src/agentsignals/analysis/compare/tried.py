@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from agentsignals.analysis.compare.outcome import OutcomeRule, decoded, is_number
+from agentsignals.analysis.compare.outcome import OUTCOME, OutcomeRule, decoded, is_number
 from agentsignals.analysis.study import Kind, Row
 
 MEASURES: dict[str, tuple[str, Kind]] = {
@@ -35,6 +36,7 @@ COLUMNS = (
 )
 """Columns of attempts and their sessions by which candidates may be told apart; any knob may, too."""
 _LONGEST = 160
+_NOT_EVALUATED = "nothing of this candidate was evaluated"
 
 
 class Tried(Struct, frozen=True, gc=False, kw_only=True):
@@ -50,13 +52,21 @@ class Tried(Struct, frozen=True, gc=False, kw_only=True):
     outcome: float | None
     why: str
     """Why there is no outcome."""
+    rung: str = ""
+    """Of the ladder of outcomes (`verification.outcome`); empty where it was not measured."""
+    reason: str = ""
+    """Of the rung: what failed, or broke."""
+    inferred: bool = False
+    """No verifier said so."""
     measures: dict[str, float | str]
     """By the name in MEASURES: the number, or why there is none."""
 
 
 def queries(rule: OutcomeRule, where: str = "true") -> dict[str, str]:
     """SQL over the store's tables by the name `tried_of` uses. `where`: a person's own condition."""
-    wanted = ", ".join(f"'{path}'" for path in {rule.signal: 0, **{path: 0 for path, _ in MEASURES.values()}})
+    wanted = ", ".join(
+        f"'{path}'" for path in {rule.signal: 0, OUTCOME: 0, **{path: 0 for path, _ in MEASURES.values()}}
+    )
     columns = ", ".join(f"a.{c}" for c in COLUMNS if c not in ("model_id", "agent_type", "format", "agent_version"))
     chosen = (
         "SELECT session_id FROM sessions JOIN (SELECT * EXCLUDE (trial_id, attempt_index) FROM attempts)"
@@ -67,8 +77,8 @@ def queries(rule: OutcomeRule, where: str = "true") -> dict[str, str]:
         f" coalesce(a.agent_type, s.agent) AS agent_type, coalesce(a.model_id, s.model) AS model_id, {columns}"
         " FROM attempts a JOIN sessions s USING (session_id)"
         f" WHERE session_id IN ({chosen}) ORDER BY session_id",
-        "values": "SELECT session_id, signal, value, absent, absent_detail FROM signals"
-        f" WHERE level = 'attempt' AND signal IN ({wanted})",
+        "values": "SELECT session_id, signal, value, absent, absent_detail, detail FROM signals"
+        f" WHERE level = 'attempt' AND signal IN ({wanted}) AND session_id IN ({chosen})",
     }
 
 
@@ -81,8 +91,8 @@ def tried_of(rule: OutcomeRule, rows: Mapping[str, list[Row]]) -> list[Tried]:
 
 
 def _tried(rule: OutcomeRule, row: Row, values: Mapping[str, Row]) -> Tried:
-    decoded = _value(values.get(rule.signal))
-    outcome = rule.of(decoded[0]) if decoded[0] is not None else decoded[1]
+    rung, reason, inferred = _rung(values.get(OUTCOME))
+    outcome = rule.of_attempt(*_value(values.get(rule.signal)), rung, reason)
     measures: dict[str, float | str] = {}
     for name, (path, _) in MEASURES.items():
         value, why = _value(values.get(path))
@@ -97,6 +107,9 @@ def _tried(rule: OutcomeRule, row: Row, values: Mapping[str, Row]) -> Tried:
         outcome=outcome if isinstance(outcome, float) else None,
         why=outcome if isinstance(outcome, str) else "",
         measures=measures,
+        rung=rung,
+        reason=reason,
+        inferred=inferred,
     )
 
 
@@ -107,6 +120,28 @@ def _value(row: Row | None) -> tuple[Any, str]:
         detail = f": {row['absent_detail']}" if row["absent_detail"] else ""
         return None, f"{row['absent']}{detail}"[:_LONGEST]
     return decoded(row["value"]), "no number"
+
+
+def _rung(row: Row | None) -> tuple[str, str, bool]:
+    value, _ = _value(row)
+    detail = decoded(row.get("detail")) if row is not None else None
+    if not isinstance(value, str):
+        return "", "", False
+    detail = detail if isinstance(detail, dict) else {}
+    return value, str(detail.get("reason", ""))[:_LONGEST], detail.get("inferred") is True
+
+
+def evaluated(attempts: Sequence[Tried]) -> list[Tried]:
+    """The attempts of a candidate; those that failed by inference alone (no patch, no time left) as not judged where
+    no verifier spoke of any of them: only failures could be known, and the rate would be 0."""
+    if any(o.outcome is not None and not o.inferred for o in attempts):
+        return list(attempts)
+    return [
+        replace(o, outcome=None, why=_NOT_EVALUATED, rung="not_judged", reason=_NOT_EVALUATED)
+        if o.inferred and o.outcome is not None
+        else o
+        for o in attempts
+    ]
 
 
 def _treatment(row: Row) -> dict[str, str]:

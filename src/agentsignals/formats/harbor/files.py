@@ -17,9 +17,11 @@ from agentsignals.formats.harbor.records import Config, Ctrf, Dataset, Job, Lock
 from agentsignals.formats.harbor.treatment import job_knobs, trial_knobs
 from agentsignals.formats.harbor.verifier import failed_by, verification
 from agentsignals.formats.records import document, saw, skip
-from agentsignals.model.attempt import Attempt, Statement
+from agentsignals.model.attempt import Attempt, Ending, Statement
 
 _AGENT_TIMEOUT = "AgentTimeoutError"
+_OUT_OF_BUDGET = frozenset(("ContextLengthExceededError", "OutputLengthExceededError"))
+"""The model's window or answer was full: tried again, it would be again."""
 _REWARD = "reward"
 _MESSAGE_CHARS = 300
 _keys = msgspec.json.Decoder(dict[str, Raw]).decode
@@ -146,12 +148,25 @@ def _ending(result: Result, part: Attempt, statements: _Sayings) -> None:
         return
     part.timed_out = part.exception == _AGENT_TIMEOUT
     part.verification = failed_by(part.exception)
+    part.ending = _ending_of(part)
     text = "it ended without an exception"
     if part.exception is not None:
         why = word(info.exception_message) if info is not None else None
         part.exit_status = part.exception
         text = f"ended by {part.exception}: {(why or '')[:_MESSAGE_CHARS]}"
     statements.add(text, "timed_out", "exception", "exit_status", *(["verification"] if part.verification else []))
+
+
+def _ending_of(part: Attempt) -> Ending:
+    """By what Harbor tries again: all but the agent's time-out and the verifier's failures, which would recur
+    (design/signals.md#outcome-of-an-attempt)."""
+    if part.exception is None:
+        return "finished"
+    if part.timed_out:
+        return "time"
+    if part.verification is not None:
+        return "verifier"
+    return "budget" if part.exception in _OUT_OF_BUDGET else "infrastructure"
 
 
 def _times(result: Result, part: Attempt, statements: _Sayings) -> None:

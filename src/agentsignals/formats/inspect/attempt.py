@@ -42,10 +42,13 @@ def part_of(header: Header, sample: Sample, session_id: str, artifact_id: str, p
     part.wall_time_s = sample.total_time
     if limit is not None:
         part.exit_status, part.timed_out = f"limit:{limit.type}", limit.type in _TIME_LIMITS
+        part.ending = "time" if part.timed_out else "infrastructure" if limit.type == "operator" else "budget"
     elif error is not None:
         part.exit_status, part.exception = "error", exception_of(error.message or error.traceback or "")
+        part.ending = "infrastructure"  # Inspect leaves a sample with an error out of its metrics
     elif sample.scores or sample.completed_at:
         part.exit_status, part.timed_out = "completed", False
+        part.ending = "finished"
     _count(part, sample)
     part.ratings = {name: score.value for name, score in (sample.scores or {}).items()} or None
     part.kinds = ["harness_config"]

@@ -15,8 +15,15 @@ from agentsignals.formats.mini_swe_agent.session import Conversation
 from agentsignals.formats.one_document import each, tally
 from agentsignals.formats.one_document import read as read_document
 from agentsignals.model import Session
-from agentsignals.model.attempt import Attempt, Statement
+from agentsignals.model.attempt import Attempt, Ending, Statement
 
+_ENDINGS: dict[str, Ending] = {
+    "LimitsExceeded": "budget",
+    "TimeExceeded": "time",
+    "ContextWindowExceededError": "budget",
+    "FormatError": "finished",
+    "RepeatedFormatError": "finished",
+}
 _LIMITS = ("step_limit", "cost_limit", "wall_time_limit_seconds")
 """Of these 0 means none."""
 
@@ -110,6 +117,7 @@ def _end(part: Attempt, info: Info, conversation: Conversation, line: int) -> No
         handed_in = conversation.handed_in
     fields = ["exit_status", "timed_out"]
     part.exit_status = status or None
+    part.ending = _ending(status) if status else None
     part.timed_out = status == "TimeExceeded" if status else None
     if looks_like_diff(handed_in):
         part.patch, part.patch_text_bytes = patched_files(handed_in), len(handed_in.encode("utf-8", "replace"))
@@ -132,6 +140,13 @@ def _end(part: Attempt, info: Info, conversation: Conversation, line: int) -> No
         part.statements.append(
             Statement(text=f"model stats: cost_usd {cost}", artifact_id=artifact_id, line=line, fields=["cost_usd"])
         )
+
+
+def _ending(status: str) -> Ending:
+    """By the exit status: a limit's, or the name of the exception that ended it."""
+    if status in _ENDINGS:
+        return _ENDINGS[status]
+    return "infrastructure" if status.endswith(("Error", "Exception", "Timeout")) else "finished"
 
 
 def _inner(of: dict[str, Any], name: str) -> dict[str, Any]:

@@ -21,11 +21,20 @@ from agentsignals.formats.swe_agent.profile import PROFILE
 from agentsignals.formats.swe_agent.records import Document, Info, Message, Step, as_text
 from agentsignals.formats.swe_agent.session import Conversation
 from agentsignals.model import Session
-from agentsignals.model.attempt import Attempt, Statement
+from agentsignals.model.attempt import Attempt, Ending, Statement
 
 _NO_INSTANCE = frozenset(("", "swe_main", "main"))
 """What `environment` says when it does not name the instance."""
 _OUT_OF_TIME = "exit_total_execution_time"
+_ENDINGS: dict[str, Ending] = {
+    _OUT_OF_TIME: "time",
+    "exit_command_timeout": "time",
+    "exit_cost": "budget",
+    "exit_context": "budget",
+    "exit_api": "infrastructure",
+    "exit_environment_error": "infrastructure",
+    "exit_error": "infrastructure",
+}
 
 
 class _Run(Struct, kw_only=True):
@@ -143,6 +152,7 @@ def _part(run: _Run, session: Session, task: str, set_to: dict[str, Any]) -> Att
         session_artifact=session.artifact_id,
         knobs=set_to,
         exit_status=exit_status,
+        ending=_ending(exit_status) if exit_status is not None else None,
         timed_out=_OUT_OF_TIME in exit_status if exit_status is not None else None,
         input_tokens=count(stats.tokens_sent) or None,
         output_tokens=count(stats.tokens_received) or None,
@@ -155,6 +165,11 @@ def _part(run: _Run, session: Session, task: str, set_to: dict[str, Any]) -> Att
         part.patch, part.patch_text_bytes = [], 0
     _tell(run, part)
     return part
+
+
+def _ending(status: str) -> Ending:
+    """By the exit status. What was there when the run broke off is submitted all the same: `submitted (exit_cost)`."""
+    return _ENDINGS.get(status, "finished")
 
 
 def _tell(run: _Run, part: Attempt) -> None:

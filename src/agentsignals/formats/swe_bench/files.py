@@ -186,7 +186,7 @@ def _summary_parts(source: Input) -> list[Attempt]:
 def _alone(source: Input, instance: str, became: str) -> Attempt:
     part = _of_summary(source, instance, 0.0 if became == "empty_patch" else None)
     part.scope, part.root = "trial", source.artifact.path.removesuffix(".json")
-    part.exit_status = became
+    part.exit_status, part.ending = became, "finished" if became == "empty_patch" else "verifier"
     fields = ["exit_status"]
     if became == "empty_patch":
         part.patch = []

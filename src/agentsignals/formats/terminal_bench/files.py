@@ -13,7 +13,7 @@ from agentsignals.formats.figures import count, number
 from agentsignals.formats.harbor.records import Times, moment, word
 from agentsignals.formats.one_document import each, tally
 from agentsignals.formats.records import document, saw
-from agentsignals.model.attempt import Attempt, Statement, Verification
+from agentsignals.model.attempt import Attempt, Ending, Statement, Verification
 
 _NO_FAILURE = frozenset(("unset", "none"))
 _AGENT_TIMEOUT = "agent_timeout"
@@ -22,6 +22,16 @@ _VERIFIER: dict[str, Verification] = {
     "parse_error": Verification(status="crashed", message="parse_error"),
 }
 """Failures of the verifier: its tests took too long, or their output could not be read."""
+
+
+_ENDINGS: dict[str, Ending] = {
+    _AGENT_TIMEOUT: "time",
+    "context_length_exceeded": "budget",
+    "output_length_exceeded": "budget",
+    "agent_installation_failed": "infrastructure",
+    "test_timeout": "verifier",
+    "parse_error": "verifier",
+}
 
 
 class Trial(Struct, gc=False, kw_only=True):
@@ -137,6 +147,9 @@ def _part(source: Input, root: str, trial: Trial, line: int) -> Attempt:
         reward=None if solved is None else float(solved),
         verification=_verification(trial, mode),
         exit_status=mode if mode not in _NO_FAILURE else None,
+        ending=_ENDINGS.get(mode, "finished")
+        if mode is not None and (solved is not None or mode in _ENDINGS)
+        else None,
         timed_out=_timed_out(mode, solved),
         started_at=moment(whole.started_at),
         ended_at=moment(whole.finished_at),

@@ -6,9 +6,8 @@ import math
 from typing import Any
 
 from agentsignals.catalog import Measured, signal
-from agentsignals.edits.patch_outcome import PatchFacts, judged, unfixed_targets
+from agentsignals.edits.patch_outcome import facts_of, judged, patch_presence
 from agentsignals.model import Absent
-from agentsignals.model.attempt import Attempt
 from agentsignals.views.evidence import Evidence
 from agentsignals.views.session import SessionView
 
@@ -53,7 +52,7 @@ def reward(view: SessionView, why: Evidence) -> Measured | Absent:
         detail["non_binary"] = True
     if attempt.rewards and len(attempt.rewards) > 1:
         detail["rewards"] = attempt.rewards
-    if judged(_facts(attempt, None)).inconsistent:
+    if judged(facts_of(attempt)).inconsistent:
         detail["inconsistent"] = True
     if "reward" in attempt.conflicts:
         detail["conflict"] = True
@@ -79,7 +78,7 @@ def patch_outcome_label(view: SessionView, why: Evidence, touched_files: list[st
     attempt = view.session.attempt
     if attempt is None:
         return Absent("missing_artifact", "verifier_report")
-    facts = _facts(attempt, _inside(view, touched_files))
+    facts = facts_of(attempt, _inside(view, touched_files))
     verdict = judged(facts)
     for name in ("verification", "reward", "patch"):
         why.support(attempt.saying(name))
@@ -110,7 +109,7 @@ def patch_applies(view: SessionView, why: Evidence, touched_files: list[str] | A
     attempt = view.session.attempt
     if attempt is None:
         return Absent("missing_artifact", "verifier_report")
-    if _presence(attempt, _inside(view, touched_files))[0] is False:
+    if patch_presence(attempt, _inside(view, touched_files))[0] is False:
         return Absent("not_applicable", "no_patch")
     tests = attempt.verification
     if tests is None or tests.patch_applies is None:
@@ -136,49 +135,13 @@ def patch_applies(view: SessionView, why: Evidence, touched_files: list[str] | A
 def patch_present(view: SessionView, why: Evidence, touched_files: list[str] | Absent) -> Measured | Absent:
     """Whether the attempt produced a patch that is not empty."""
     attempt = view.session.attempt
-    present, method = (None, "") if attempt is None else _presence(attempt, _inside(view, touched_files))
+    present, method = (None, "") if attempt is None else patch_presence(attempt, _inside(view, touched_files))
     if attempt is None or present is None:
         return Absent("missing_artifact", "patch")
     why.support(attempt.saying("summary" if method == "harness" else "patch"))
     if method == "edit_log":
         why.support(view.edits)
     return Measured(present, {"method": method})
-
-
-def _facts(attempt: Attempt, touched: list[str] | Absent | None) -> PatchFacts:
-    tests = attempt.verification
-    present = _presence(attempt, touched)[0]
-    if tests is None:
-        return PatchFacts(present=present, reward=attempt.reward)
-    left = unfixed_targets(tests, attempt.reward)
-    fixed = len(tests.fixed) if tests.fixed is not None else None
-    return PatchFacts(
-        present=present,
-        applies=tests.patch_applies,
-        verifier=tests.status,
-        reward=attempt.reward,
-        fixed=fixed,
-        targets=fixed + left if fixed is not None and left is not None else None,
-        broken=len(tests.broken) if tests.broken is not None else None,
-    )
-
-
-def _presence(attempt: Attempt, touched: list[str] | Absent | None) -> tuple[bool | None, str]:
-    """Whether there is a patch, and how that is known. What the transcript shows counts last: scripts change files
-    that it does not name, so a patch that the verifier applied is there."""
-    files = attempt.summary.touched_files if attempt.summary is not None else None
-    if attempt.patch or attempt.patch_text_bytes:
-        return True, "patch"
-    if files:
-        return True, "harness"
-    if attempt.patch is not None or attempt.patch_text_bytes is not None:
-        return False, "patch"
-    if files is not None:
-        return False, "harness"
-    applied = attempt.verification is not None and attempt.verification.patch_applies is True
-    if isinstance(touched, list) and (touched or not applied):
-        return bool(touched), "edit_log"
-    return None, ""
 
 
 def _inside(view: SessionView, touched: list[str] | Absent) -> list[str] | Absent:
