@@ -51,6 +51,40 @@ def attempts(tmp_path: Path, files: dict[str, str]) -> list[dict[str, Any]]:
     return [json.loads(r["facts"]) for r in rows(tmp_path / "store", "SELECT facts FROM attempts ORDER BY trial_id")]
 
 
+# -- who was tried -----------------------------------------------------------------------------------------------------
+
+
+def prediction(model: str, patch: str = DIFF, task: str = TASK) -> str:
+    return json.dumps({"instance_id": task, "model_name_or_path": model, "model_patch": patch})
+
+
+@pytest.mark.parametrize(
+    ("files", "model", "run"),
+    [
+        ({f"logs/run_evaluation/r1/acme__m-1/{TASK}/report.json": report()}, "acme/m-1", "r1"),
+        ({f"logs/run_evaluation/r1/plain/{TASK}/report.json": report()}, "plain", "r1"),
+        ({f"logs/run_evaluation/r1/a__b/{TASK}/report.json": report(), "p.jsonl": prediction("a__b") + "\n"},
+         "a__b", "r1"),
+        ({f"logs/run_evaluation/r1/a__b__c/{TASK}/report.json": report(), "p.json": f"[{prediction('a/b/c')}]"},
+         "a/b/c", "r1"),
+        ({f"evaluation/verified/2026_me/logs/{TASK}/report.json": report()}, None, "2026_me"),
+        ({f"mine/{TASK}/report.json": report()}, None, "mine"),
+        ({"acme__m-1.r7.json": summary(empty_patch=[TASK])}, "acme/m-1", "r7"),
+    ],
+)  # fmt: skip
+def test_model_and_run_are_read_off_predictions_else_folders(
+    tmp_path: Path, files: dict[str, str], model: str | None, run: str
+) -> None:
+    (attempt,) = attempts(tmp_path, files)
+    assert (attempt["knobs"].get("model_id"), attempt["run_id"], attempt["conflicts"]) == (model, run, [])
+
+
+def test_a_file_of_one_prediction_is_no_folder_of_a_trial(tmp_path: Path) -> None:
+    files = {f"logs/run_evaluation/r1/{m}/{TASK}/report.json": report() for m in ("a", "b")}
+    files |= {f"{m}.jsonl": prediction(m) for m in ("a", "b")}
+    assert sorted(a["knobs"]["model_id"] for a in attempts(tmp_path, files)) == ["a", "b"]
+
+
 # -- a run in one place, its evaluation in another ---------------------------------------------------------------------
 
 RUN = f"trajectories/me/quick__v1/{TASK}/{TASK}"

@@ -38,6 +38,23 @@ def run_of(path: str, instance: str | None = None) -> str | None:
     return f"{run}/{canonical(folder)}" if run and folder.lower() == named.lower() else None
 
 
+def evaluation_of(path: str, instance: str) -> dict[str, str]:
+    """What the folders of a report say of who was evaluated: `model` as it is on disk, `run`, `dataset`.
+
+    `run_evaluation/<run>/<model>/<instance>/` is the harness's, `evaluation/<split>/<submission>/logs/<instance>/`
+    that of published submissions; anything else names the run by the folder above, at most.
+    """
+    folders = posixpath.dirname(path).split("/")
+    if folders[-1].lower() != instance.lower():
+        return {}
+    above = ["", "", "", "", *folders[:-1]][-4:]
+    if above[1] == "run_evaluation":
+        return {"run": above[2], "model": above[3]}
+    if above[0] == "evaluation" and above[3] == "logs":
+        return {"run": above[2], "dataset": above[1]}
+    return {"run": above[3]} if above[3] and above[3] != "logs" else {}
+
+
 def run_of_model(model: str, instance: str) -> str:
     """The same for a model's name: an evaluation's folder cannot have its slashes."""
     return f"{model.replace('/', '__')}/{canonical(instance)}"

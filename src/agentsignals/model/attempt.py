@@ -180,6 +180,7 @@ _OWN_OF_ATTEMPT = frozenset(("attempt_index",))
 def united(parts: list[Attempt]) -> Attempt:
     """The parts of one attempt as one, the most specific first: what an earlier part says wins."""
     whole = Attempt(root=parts[0].root)
+    unnoted = {"run_id"}  # the run that an evaluation was is another one than the run it evaluates
     for part in parts:
         for name in Attempt.__struct_fields__:
             value = getattr(part, name)
@@ -190,8 +191,9 @@ def united(parts: list[Attempt]) -> Attempt:
                 setattr(whole, name, value)
             elif isinstance(earlier, Verification):
                 whole.verification = _verified(earlier, value)
-            elif type(value) in (int, float, str, bool) and earlier != value and name not in whole.conflicts:
+            elif type(value) in (int, float, str, bool) and earlier != value and name not in unnoted:
                 whole.conflicts.append(name)
+                unnoted.add(name)
         for name, value in part.knobs.items():
             if whole.knobs.setdefault(name, value) != value and f"knobs.{name}" not in whole.conflicts:
                 whole.conflicts.append(f"knobs.{name}")

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from agentsignals.analysis.compare.against import Pair, Unpaired, adjusted, pair
-from agentsignals.analysis.compare.candidate import Candidate, Estimate, described, place
+from agentsignals.analysis.compare.candidate import Candidate, Estimate, described, tasks_of
 from agentsignals.analysis.compare.cautions import cautions
 from agentsignals.analysis.compare.guard import unlike
 from agentsignals.analysis.compare.outcome import OutcomeRule, outcome_rule
@@ -75,19 +75,15 @@ def compare(
     `by`: columns and knobs (else the treatments that differ). `baseline`: a candidate's name, or a part of it that no
     other has (else the one that is called so, or has most known outcomes).
     """
-    tried = tried_of(rule, rows)
-    columns = chosen(tried, by)
-    everyone = tried
-    tried = _recorded(everyone, columns, baseline)
-    groups = {name: evaluated(attempts) for name, attempts in candidates(tried, columns).items()}
+    everyone = tried_of(rule, rows)
+    columns = chosen(everyone, by)
+    recorded = _recorded(everyone, columns, baseline)
+    groups = {name: evaluated(attempts) for name, attempts in candidates(recorded, columns).items()}
     tried = [attempt for attempts in groups.values() for attempt in attempts]
     by_dataset = "dataset" not in columns
     changing = differing(tried)
     first = {name: [attempt for attempt in attempts if attempt.index == 0] for name, attempts in groups.items()}
-    tasks = {
-        name: frozenset(place(a, by_dataset) for a in attempts if a.task is not None)
-        for name, attempts in first.items()
-    }
+    tasks = {name: tasks_of(attempts, by_dataset) for name, attempts in first.items()}
     common = _common(list(tasks.values()))
     described_candidates = [
         described(
@@ -140,7 +136,7 @@ def _recorded(tried: list[Tried], columns: Sequence[str], baseline: str | None) 
     if tried and not recorded:
         raise UsageError(
             f"No attempt records its {' or '.join(columns)}: who was tried is not known.",
-            "--by compares by another column; --treatments FILE says it for folders.",
+            "--by compares by another column; --treatments FILE says it of folders.",
         )
     return recorded
 

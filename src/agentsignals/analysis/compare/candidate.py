@@ -193,6 +193,11 @@ def place(attempt: Tried, by_dataset: bool) -> str:
     return f"{attempt.dataset or ''}\n{attempt.task}" if by_dataset else f"\n{attempt.task}"
 
 
+def tasks_of(attempts: Iterable[Tried], by_dataset: bool) -> frozenset[str]:
+    """The tasks that these attempts record."""
+    return frozenset(place(attempt, by_dataset) for attempt in attempts if attempt.task is not None)
+
+
 def with_outcome(tried: Iterable[Tried], by_dataset: bool) -> list[Value]:
     """Task and outcome of the attempts that have an outcome."""
     return [(place(o, by_dataset), o.outcome) for o in tried if o.outcome is not None]

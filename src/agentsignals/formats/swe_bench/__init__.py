@@ -21,6 +21,8 @@ _RATINGS = frozenset(("rubrics_rating", "overall_rating"))
 def claims(head: Head) -> Claim | None:
     """By what each kind of file has and no other."""
     document = head.document
+    if head.items and all(item.keys() >= _PREDICTION for item in head.items):
+        return Claim(keys=[], lends=posixpath.dirname(head.path))
     return _of_run(document, head) or _of_task(document, posixpath.dirname(head.path)) if document else None
 
 
@@ -32,7 +34,8 @@ def _of_run(document: dict[str, object], head: Head) -> Claim | None:
         return Claim(keys=[f"run:{run}"] if run is not None else [], root=folder)
     if document.keys() >= _PREDICTION:
         # One prediction lies with its trajectory; many, a line each, serve the trials below.
-        return Claim(keys=[], lends=folder) if _has_several(head) else Claim(keys=[], root=folder)
+        alone = not _has_several(head) and is_beside(head.path, document["instance_id"])
+        return Claim(keys=[], root=folder) if alone else Claim(keys=[], lends=folder)
     if all(isinstance(v, dict) and v.keys() >= _PREDICTION for v in document.values()) or _begins_predictions(
         document, head
     ):
@@ -56,6 +59,13 @@ def _of_task(document: dict[str, object], folder: str) -> Claim | None:
 def model_of(path: str) -> str:
     """The model that a summary is named for: `<model>.<run>.json`."""
     return posixpath.basename(path).removesuffix(".json").rpartition(".")[0]
+
+
+def is_beside(path: str, instance: object) -> bool:
+    """Whether a prediction lies with its trajectory: its file or folder is named for the instance."""
+    folder, name = posixpath.split(path)
+    named = (posixpath.basename(folder).lower(), name.lower().partition(".pred")[0])
+    return isinstance(instance, str) and instance.lower() in named
 
 
 def _is_report(document: dict[str, object], head: Head) -> bool:
@@ -88,4 +98,4 @@ def _without_report(document: dict[str, object], path: str) -> list[str]:
     return [run_of_model(model, canonical(i)) for i in named] if model else []
 
 
-FORMAT = Format(name="swe-bench", version=2, claims=claims, read=read_by("swe_bench.files"), snapshots=False)
+FORMAT = Format(name="swe-bench", version=3, claims=claims, read=read_by("swe_bench.files"), snapshots=False)

@@ -9,10 +9,10 @@ from msgspec import Raw, Struct, field
 
 from agentsignals.edits.unified_diff import patched_files
 from agentsignals.formats import Input, Reading
-from agentsignals.formats.instances import canonical, run_of, run_of_model
+from agentsignals.formats.instances import canonical, evaluation_of, run_of, run_of_model
 from agentsignals.formats.one_document import each, tally
 from agentsignals.formats.records import UNREADABLE, document, lines, saw, skip
-from agentsignals.formats.swe_bench import model_of
+from agentsignals.formats.swe_bench import is_beside, model_of
 from agentsignals.formats.swe_bench.ratings import Ratings, rating_parts
 from agentsignals.model.attempt import Attempt, Statement, Verification
 
@@ -70,6 +70,7 @@ _decode_list = msgspec.json.Decoder(list[Raw]).decode
 _decode_object = msgspec.json.Decoder(dict[str, Raw]).decode
 _decode_tests = msgspec.json.Decoder(list[str]).decode
 _LOOKED_AT = 65_536
+_MODEL = "model_id"
 
 
 def read(inputs: list[Input]) -> Reading:
@@ -77,7 +78,18 @@ def read(inputs: list[Input]) -> Reading:
     reading = Reading()
     for source in inputs:
         reading.attempts += _parts(source)
+    _spell(reading.attempts)
     return reading
+
+
+def _spell(parts: list[Attempt]) -> None:
+    """Models as predictions write them: folders and summaries are named with `__` for a slash."""
+    predicted = [p.observed[_MODEL] for p in parts if "patch" in p.kinds and _MODEL in p.observed]
+    written = {name.replace("/", "__"): name for name in predicted}
+    for part in parts:
+        name = part.observed.get(_MODEL)
+        if isinstance(name, str) and "patch" not in part.kinds:
+            part.observed[_MODEL] = written.get(name, name.replace("__", "/", 1))
 
 
 def _parts(source: Input) -> list[Attempt]:
@@ -113,11 +125,14 @@ def _report_parts(source: Input) -> list[Attempt]:
 
 def _report_part(source: Input, task_id: str, instance: Instance) -> Attempt:
     verified = verification(instance)
+    tried = evaluation_of(source.artifact.path, task_id)
     text = (
         f"verifier report of {task_id}: applied {instance.patch_successfully_applied}, resolved {instance.resolved},"
         f" fixed {_n(verified.fixed)}, unfixed {_n(verified.unfixed)},"
         f" kept {_n(verified.kept)}, broken {_n(verified.broken)}"
     )
+    observed = {knob: tried[name] for name, knob in (("model", _MODEL), ("dataset", "dataset")) if name in tried}
+    fields = ["verification", "reward", *(f"knobs.{knob}" for knob in observed)]
     return Attempt(
         root=posixpath.dirname(source.artifact.path),
         scope="trial",
@@ -127,9 +142,9 @@ def _report_part(source: Input, task_id: str, instance: Instance) -> Attempt:
         reward=None if instance.resolved is None else float(instance.resolved),
         patch=[] if instance.patch_exists is False or instance.patch_is_None else None,
         kinds=["verifier_report"],
-        statements=[
-            Statement(text=text, artifact_id=source.artifact.artifact_id, line=1, fields=["verification", "reward"])
-        ],
+        run_id=tried.get("run"),
+        observed=observed,
+        statements=[Statement(text=text, artifact_id=source.artifact.artifact_id, line=1, fields=fields)],
     )
 
 
@@ -187,7 +202,7 @@ def _alone(source: Input, instance: str, became: str) -> Attempt:
     part = _of_summary(source, instance, 0.0 if became == "empty_patch" else None)
     part.scope, part.root = "trial", source.artifact.path.removesuffix(".json")
     part.exit_status, part.ending = became, "finished" if became == "empty_patch" else "verifier"
-    fields = ["exit_status"]
+    fields = ["exit_status", f"knobs.{_MODEL}"]
     if became == "empty_patch":
         part.patch = []
         fields += ["patch", "reward"]
@@ -206,12 +221,15 @@ def _alone(source: Input, instance: str, became: str) -> Attempt:
 
 
 def _of_summary(source: Input, instance: str, reward: float | None) -> Attempt:
+    model = model_of(source.artifact.path)
     text = f"evaluation summary: {instance} {'resolved' if reward else 'unresolved'}"
     return Attempt(
         root=posixpath.dirname(source.artifact.path),
         scope="lent",
         task_id=canonical(instance),
-        goes_by=run_of_model(model_of(source.artifact.path), instance),
+        goes_by=run_of_model(model, instance),
+        run_id=source.artifact.path.removesuffix(".json").rpartition(".")[2] if model else None,
+        observed={_MODEL: model} if model else {},
         reward=reward,
         statements=[Statement(text=text, artifact_id=source.artifact.artifact_id, line=1, fields=["reward"])],
     )
@@ -224,7 +242,7 @@ def _prediction_parts(source: Input) -> list[Attempt]:
     """One prediction beside its trajectory; or those of a run, as lines or by instance."""
     predictions = _predictions(source)
     saw(source.artifact, "prediction", len(predictions))
-    if len(predictions) == 1:
+    if len(predictions) == 1 and is_beside(source.artifact.path, predictions[0].instance_id):
         part = _prediction_part(source, predictions[0])
         part.scope, part.goes_by = "trial", None
         return [part]
@@ -279,7 +297,10 @@ def _prediction_part(source: Input, prediction: Prediction) -> Attempt:
         patch=files if files or not patch.strip() else None,
         patch_text_bytes=len(patch.encode("utf-8", "replace")),
         kinds=["patch"],
-        statements=[Statement(text=text, artifact_id=source.artifact.artifact_id, line=1, fields=["patch"])],
+        observed={_MODEL: model} if model else {},
+        statements=[
+            Statement(text=text, artifact_id=source.artifact.artifact_id, line=1, fields=["patch", f"knobs.{_MODEL}"])
+        ],
     )
 
 
