@@ -521,6 +521,26 @@ def test_a_name_out_of_a_trace_drives_no_terminal(store: Store, capsys: pytest.C
     assert any("mind: " in line and "DROP TABLE" in line and "1 of 2" in line for line in shown.splitlines())
 
 
+def test_a_file_says_who_was_tried_where_the_run_is_silent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folders = {"/runs/t1/trace_01_m-a": SOLVED, "/runs/t1/trace_02_m-b": FAILED, "/other": SOLVED}
+    made = []
+    for folder, facts in folders.items():
+        ((view,),) = (trial(facts),)
+        assert view.session.attempt is not None
+        view.session.session_id = view.session.attempt.trial_id = view.session.attempt.root = folder
+        made.append(view.session)
+    store = store_of(tmp_path / "s", *made)
+    rules = tmp_path / "rules.yaml"
+    rules.write_text("'**/trace_??_{model_id}': {effort: high, dataset: mine}\n", encoding="utf-8")
+    found = told(capsys, "--store", store.folder, "--by", "model", "--treatments", rules)
+    assert sorted((c["name"], c["first"]["value"]) for c in found["candidates"]) == [("m-a", 1), ("m-b", 0)]
+    assert found["unrecorded"] == 1
+    named = told(capsys, "--store", store.folder, "--by", "effort", "--treatments", rules)
+    assert [(c["name"], c["attempts"]) for c in named["candidates"]] == [("high", 2)]
+    rules.write_text("[1, 2]", encoding="utf-8")
+    assert main(["compare", "--store", str(store.folder), "--treatments", str(rules)]) == 2
+
+
 def test_without_an_attempt_there_is_a_plain_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     people = store_of(tmp_path / "s", session(user("hello"), call("Bash", command="ls"), session_id="person"))
     assert main(["compare", "--store", str(people.folder)]) == 1

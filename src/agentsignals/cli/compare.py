@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentsignals.cli.verb import Verb
@@ -29,12 +30,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--outcome", metavar="WHAT", default="reward",
         help="reward (default), resolved, or a signal of attempts: SIGNAL, SIGNAL=VALUE, SIGNAL>=NUMBER")  # fmt: skip
+    add("--treatments", metavar="FILE", type=Path,
+        help="who was tried, by folder, where the run does not record it (YAML or JSON; docs/compare.md)")  # fmt: skip
     add("--anyway", action="store_true", help="compare candidates that had other tasks, data sets or limits")
     add("--where", metavar="SQL", default="true", help="a condition over the columns of `sessions` and `attempts`")
 
 
 def run(options: argparse.Namespace) -> int:
     from agentsignals.analysis.compare import compare, outcome_rule, queries
+    from agentsignals.analysis.compare.mapping import mapped, read_mapping
     from agentsignals.cli.output import json_text
     from agentsignals.errors import StoreError, UnlikeCandidates
     from agentsignals.store import Store
@@ -42,6 +46,8 @@ def run(options: argparse.Namespace) -> int:
     rule = outcome_rule(options.outcome)
     store = Store(options.store)
     rows = {name: _rows(store, sql) for name, sql in queries(rule, options.where).items()}
+    if options.treatments is not None:
+        rows["attempts"] = mapped(rows["attempts"], read_mapping(options.treatments))
     if not rows["attempts"]:
         raise StoreError(
             "There is no eval attempt to compare" + (" under this condition." if options.where != "true" else "."),

@@ -74,6 +74,7 @@ def queries(rule: OutcomeRule, where: str = "true") -> dict[str, str]:
     )
     return {
         "attempts": "SELECT a.session_id, a.trial_id, a.attempt_index, a.task_id, a.knobs, s.format, s.agent_version,"
+        " a.facts->>'$.root' AS root,"
         f" coalesce(a.agent_type, s.agent) AS agent_type, coalesce(a.model_id, s.model) AS model_id, {columns}"
         " FROM attempts a JOIN sessions s USING (session_id)"
         f" WHERE session_id IN ({chosen}) ORDER BY session_id",
@@ -147,7 +148,8 @@ def evaluated(attempts: Sequence[Tried]) -> list[Tried]:
 def _treatment(row: Row) -> dict[str, str]:
     treatment = {name: _text(row[name]) for name in COLUMNS if row[name] not in (None, "")}
     knobs = decoded(row["knobs"])
-    for name, value in (knobs if isinstance(knobs, dict) else {}).items():
+    stated = knobs if isinstance(knobs, dict) else {}
+    for name, value in (*stated.items(), *row.get("mapped", {}).items()):
         treatment.setdefault(name, _text(value))
     return treatment
 
