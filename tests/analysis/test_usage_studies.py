@@ -416,7 +416,8 @@ def test_usage_of_real_sessions_by_a_second_road(real: Store) -> None:
     turns, calls = [], []
     for session_id in real.manifest.sessions:
         made = real.session(session_id)
-        turns += [len(made.turns)] if made.turns else []
+        prompts = sum(t.kind != "plan_handoff" for t in made.turns)
+        turns += [prompts] if prompts else []
         n = Counter(c.turn for c in made.tool_calls if c.thread == "main")
         calls += [n[t.turn] for t in made.turns]
     found = findings(real, "usage")

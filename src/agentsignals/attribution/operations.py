@@ -94,7 +94,9 @@ def activity(session: Session) -> Activity:
             or (call.class_ == "edit" and call.status == "none" and call.seq not in edit_seqs)
         ):
             writers.append(call.ended_at or clock)
-    is_a_persons = session.parent_session_id is None and bool(session.turns)
+    # A session that takes up a plan is as much the person's as the one the plan was made in.
+    turns = session.turns
+    is_a_persons = bool(turns) and (session.parent_session_id is None or turns[0].kind == "plan_handoff")
     return Activity(
         session_id=session.session_id,
         busy=_busy(session),

@@ -72,6 +72,9 @@ class Reading(Struct):
     checkpoints: dict[str, list[Checkpoint]] = field(default_factory=dict)
     attempts: list[Attempt] = field(default_factory=list)
     """Parts of what is known about attempts. A session of an eval format comes with the part that names it."""
+    keys: set[str] = field(default_factory=set)
+    """What else these files belong to, seen only when they were read whole: files that share such a key are read again,
+    together."""
 
 
 class Format(Struct, frozen=True, kw_only=True):

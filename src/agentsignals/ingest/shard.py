@@ -65,7 +65,7 @@ class Report(Struct, kw_only=True):
     excluded: int = 0
     """Sessions left out as asked."""
     surprises: set[str] = field(default_factory=set)
-    """Keys of sessions that no file was known to be of: other files may tell of them too."""
+    """Keys that no file was known by before it was read: other files may have them too."""
     gists: list[Gist] = field(default_factory=list)
     """What the second pass needs of the sessions."""
 
@@ -77,6 +77,8 @@ class _Work(Struct):
     artifacts: list[tuple[Member, Artifact]] = field(default_factory=list)
     is_piece: bool = False
     """More of the family may come."""
+    keys: set[str] = field(default_factory=set)
+    """See `Reading`."""
 
 
 _PIECES = 8
@@ -133,8 +135,8 @@ class _Shard(Struct, kw_only=True):
     draft: shards.Draft
     works: dict[str, _Work] = field(default_factory=dict)
     again: set[str] = field(default_factory=set)
-    sessions_of: dict[str, set[str]] = field(default_factory=dict)
-    """The keys of the sessions that each family told of."""
+    keys_of: dict[str, set[str]] = field(default_factory=dict)
+    """The keys of the sessions in each family, and of what else it was seen to belong to."""
     waiting: list[tuple[str, Session]] = field(default_factory=list)
     written: set[str] = field(default_factory=set)
 
@@ -143,7 +145,9 @@ class _Shard(Struct, kw_only=True):
         if family not in self.works:
             self.works[family] = work
             self.account.takes(family, [a for _, a in work.artifacts])
-        self.sessions_of.setdefault(family, set()).update(f"session:{s.session_id}" for s in work.sessions)
+        keys = self.keys_of.setdefault(family, set())
+        keys.update(f"session:{s.session_id}" for s in work.sessions)
+        keys.update(work.keys)
         exclude = self.task.exclude
         kept = [s for s in work.sessions if s.session_id not in exclude] if exclude else work.sessions
         if len(kept) < len(work.sessions):
@@ -160,7 +164,7 @@ class _Shard(Struct, kw_only=True):
         report, errors = self.report, self.account.errors
         for name, work in self.works.items():
             self.account.takes(name, [a for _, a in work.artifacts])  # again: a later piece may have gone wrong
-            unforeseen = self.sessions_of[name] - {key for member, _ in work.artifacts for key in member.keys}
+            unforeseen = self.keys_of[name] - {key for member, _ in work.artifacts for key in member.keys}
             report.surprises |= unforeseen
             for member, artifact in work.artifacts:
                 report.bytes += artifact.bytes
@@ -338,6 +342,7 @@ def _inputs(members: Sequence[Member], work: _Work) -> tuple[list[Input], dict[s
 
 def _take(reading: Reading, work: _Work, checkpoints: dict[str, list[Checkpoint]]) -> None:
     work.sessions += reading.sessions
+    work.keys |= reading.keys
     for session_id, fresh in reading.checkpoints.items():
         kept = checkpoints.setdefault(session_id, [])
         kept += [c for c in fresh if c not in kept]

@@ -13,15 +13,17 @@ from agentsignals.analysis.timeline import over_time_chart
 
 _WALL = "infra.wall_time_s"
 _EVENTS = "corpus.session_length_events"
+_SQL = {"n_prompts": sql.PROMPTS}
+"""What is no column of the table of sessions."""
 _TOTALS = (
-    ("turns", "n_turns", "Human prompts", "prompts", True),
+    ("turns", "n_prompts", "Human prompts", "prompts", True),
     ("tool_calls", "n_tool_calls", "Tool calls", "calls", True),
     ("edits", "n_edits", "File changes", "changes", False),
     ("steps", "n_steps", "Model calls", "calls", False),
     ("subagent_tool_calls", "n_subagent_tool_calls", "Tool calls of subagents", "calls", False),
 )
 _MEDIANS = (
-    ("turns", "n_turns", "Prompts in the median session", "prompts"),
+    ("turns", "n_prompts", "Prompts in the median session", "prompts"),
     ("tool_calls", "n_tool_calls", "Tool calls in the median session", "calls"),
     ("edits", "n_edits", "File changes in the median session", "changes"),
 )
@@ -29,7 +31,7 @@ _MEDIANS = (
 
 def _outcome(inputs: Inputs) -> Outcome:
     sessions = inputs.rows["sessions"]
-    turns, calls = inputs.present("sessions", "n_turns"), inputs.present("sessions", "n_tool_calls")
+    turns, calls = inputs.present("sessions", "n_prompts"), inputs.present("sessions", "n_tool_calls")
     title = "Sessions started"
     charts = drawn(
         over_time_chart(sessions, None, id="sessions.over_time", title=title, unit="sessions", kind="count"),
@@ -54,14 +56,14 @@ def _counts(sessions: list[Row]) -> list[Finding]:
     untimed = f"({sql.STARTED.removesuffix(' AS started_at')}) IS NULL"
     in_no_time = "they are in every figure but those over time"
     without_prompt, children = (
-        sum(s["n_turns"] == 0 for s in sessions),
+        sum(s["n_prompts"] == 0 for s in sessions),
         sum(s["parent_session_id"] is not None for s in sessions),
     )
     by_program = "started by a program or by another agent; they have no calls for each prompt"
     asked = (
         ("count", "Sessions", n, "true", span),
         ("without_time", "Sessions without a usable time", n - len(times), untimed, in_no_time),
-        ("without_prompt", "Sessions without a human prompt", without_prompt, "n_turns = 0", by_program),
+        ("without_prompt", "Sessions without a human prompt", without_prompt, f"{sql.PROMPTS} = 0", by_program),
         ("children", "Sessions started from another session", children, "parent_session_id IS NOT NULL", ""),
     )
     return [
@@ -85,7 +87,7 @@ def _totals(inputs: Inputs) -> list[Finding]:
             title,
             "sessions",
             unit=unit,
-            sql=f"SELECT coalesce(sum({column}), 0) FROM sessions",
+            sql=f"SELECT coalesce(sum({_SQL.get(column, column)}), 0) FROM sessions",
             headline=headline,
         )
         for name, column, title, unit, headline in _TOTALS
@@ -96,7 +98,11 @@ def _totals(inputs: Inputs) -> list[Finding]:
 def _medians(inputs: Inputs) -> list[Finding]:
     findings = [
         middle(inputs.present("sessions", column)).finding(
-            f"sessions.{name}.median", title, "sessions", unit=unit, sql=f"SELECT median({column}) FROM sessions"
+            f"sessions.{name}.median",
+            title,
+            "sessions",
+            unit=unit,
+            sql=f"SELECT median({_SQL.get(column, column)}) FROM sessions",
         )
         for name, column, title, unit in _MEDIANS
     ]
@@ -114,7 +120,7 @@ def _medians(inputs: Inputs) -> list[Finding]:
 
 
 def _spread(inputs: Inputs) -> Table:
-    columns = {"prompts": "n_turns", "model calls": "n_steps", "tool calls": "n_tool_calls", "edits": "n_edits"}
+    columns = {"prompts": "n_prompts", "model calls": "n_steps", "tool calls": "n_tool_calls", "edits": "n_edits"}
     spread: dict[str, list[float]] = {name: inputs.present("sessions", column) for name, column in columns.items()}
     spread["events"] = numbers(inputs, _EVENTS)
     spread["minutes the agent worked"] = [seconds / 60 for seconds in inputs.present("values", "active_s")]
@@ -130,7 +136,7 @@ def _spread(inputs: Inputs) -> Table:
 
 
 def _by_agent(sessions: list[Row]) -> Table:
-    columns = ("n_turns", "n_tool_calls", "n_edits", "n_subagent_tool_calls")
+    columns = ("n_prompts", "n_tool_calls", "n_edits", "n_subagent_tool_calls")
     groups = by(sessions, "agent")
     rows: list[list[Any]] = []
     for agent in agents_in_order(sessions):

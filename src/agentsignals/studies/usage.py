@@ -22,7 +22,7 @@ _VALUE = "FROM signals WHERE signal = '{}' AND absent IS NULL"
 
 def _outcome(inputs: Inputs) -> Outcome:
     places = by_session(inputs.rows["sessions"])
-    turns = [(row["session_id"], row["n_turns"]) for row in inputs.rows["sessions"] if row["n_turns"]]
+    turns = [(row["session_id"], row["n_prompts"]) for row in inputs.rows["sessions"] if row["n_prompts"]]
     calls = [(row["session_id"], int(row["number"])) for row in inputs.rows["calls"]]
     languages = inputs.rows["languages"]
     per_call, spoken = _VALUE.format(_CALLS), _VALUE.format(_LANGUAGE)
@@ -32,7 +32,7 @@ def _outcome(inputs: Inputs) -> Outcome:
             "Prompts in the median session",
             "sessions with a prompt",
             unit="prompts",
-            sql="SELECT median(n_turns) FROM sessions WHERE n_turns > 0",
+            sql=f"SELECT median({sql.PROMPTS}) FROM sessions WHERE {sql.PROMPTS} > 0",
         ),
         placed_median(calls, places).finding(
             "usage.calls.median",
@@ -142,7 +142,7 @@ STUDY = Study(
     title="Usage",
     question="How long are conversations, what does a prompt set off, and in which languages?",
     queries={
-        "sessions": "SELECT session_id, repo, cwd, n_turns FROM sessions ORDER BY session_id",
+        "sessions": f"SELECT session_id, repo, cwd, {sql.PROMPTS} AS n_prompts FROM sessions ORDER BY session_id",
         "calls": f"SELECT session_id, turn, number {_VALUE.format(_CALLS)} ORDER BY session_id, turn",
         "files": f"SELECT session_id, value {_VALUE.format(_FILES)} ORDER BY session_id",
         "languages": f"SELECT session_id, {sql.LABEL} AS language, count(*) AS n"

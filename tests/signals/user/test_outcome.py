@@ -442,3 +442,12 @@ def test_what_looks_at_other_sessions_is_computed_in_the_second_pass() -> None:
     scopes = {s.path: s.scope for s in catalogue().values()}
     assert scopes["user.session_outcome"] == scopes["user.session_reopened_within_s"] == "history"
     assert scopes["user.closing_reaction"] == scopes["user.output_applied"] == "session"
+
+
+@pytest.mark.parametrize(
+    ("after", "expected"),
+    [((), Absent("censored", "goes_on_in_another_session")), ((say("ok"),), "abandoned_mid_session")],
+)
+def test_a_session_that_ends_with_an_approved_plan_goes_on_elsewhere(after: Any, expected: Any) -> None:
+    one = view(user("plan it"), call("ExitPlanMode", class_="plan", purpose="plan_handoff"), *after)
+    assert outcome(one)[0] == expected

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from agentsignals.formats import Input, Reading
+from agentsignals.formats.claude_code import plans
 from agentsignals.formats.claude_code.files import File
 from agentsignals.formats.claude_code.session import SessionReader
 from agentsignals.formats.records import document, saw
@@ -38,5 +39,5 @@ def read(inputs: list[Input]) -> Reading:
         if reader is None:
             reader = readers[file.session_id] = SessionReader(file, seen, agents)
         reader.take(file)
-    sessions = [reader.finish() for reader in readers.values()]
-    return Reading([session for session in sessions if session.events])
+    sessions = [session for reader in readers.values() if (session := reader.finish()).events]
+    return Reading(sessions, keys=plans.approve(sessions))

@@ -15,7 +15,8 @@ from agentsignals.formats.records import UNREADABLE
 from agentsignals.model import CallStatus, ToolCall
 
 REFUSED = ("The user doesn't want to ", "The agent proposed a plan that was rejected by the user")
-_FEEDBACK = "the user said:\n"
+WITH_WORDS = "the user said:"
+_FEEDBACK = f"{WITH_WORDS}\n"
 _NOTE = "\n\nNote: The user's next message"
 _NOT_SAID = ("The user wants to clarify these questions.", "The user has indicated they have provided enough answers")
 """What the program writes in the person's place when questions are put off."""

@@ -1,0 +1,126 @@
+"""A plan approved with a fresh context is logged as a refusal: joined with its hand-off it is an approval."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentsignals.formats.claude_code.plans import HANDED_ON_WITHIN_US
+from agentsignals.ingest import pipeline
+from agentsignals.model import Session
+from agentsignals.store import Store
+from tests.claude import REFUSED, SAID, SESSION, STOP, Log, read
+
+NEXT = "6f1d2c3b-0000-4000-8000-000000000002"
+PLAN = "# Plan\n1. parse\n2. test"
+CUT = [{"type": "text", "text": "[Request interrupted by user for tool use]"}]
+EDGE_S = HANDED_ON_WITHIN_US / 1_000_000
+
+
+def planned(refusal: str = STOP, plan: str = PLAN) -> Log:
+    log = Log()
+    log.user("please plan it")
+    log.ran("ExitPlanMode", refusal, error=True, plan=plan)
+    if refusal == STOP:
+        log.user(CUT)
+    return log
+
+
+def taken_up(planning: Log, plan: str = PLAN, after_s: float = 0, where: str = NEXT, pointer: str = "") -> Log:
+    log = planning if where == SESSION else Log(where)
+    # The refusal is two records back where a marker follows it: each is a second after the one before.
+    log.now = planning.now
+    log.wait(after_s - 2)
+    text = f"Implement the following plan:\n\n{plan}"
+    if pointer:
+        text += (
+            "\n\n\nIf you need specific details from before exiting plan mode (like exact code snippets), read the full"
+            f" transcript at: /home/me/.claude/projects/-work-shop/{pointer}.jsonl"
+        )
+    log.user(text)
+    log.say("I do it.")
+    return log
+
+
+def sessions(*logs: Log) -> dict[str, Session]:
+    each = {id(log): log for log in logs}.values()
+    return {session.session_id: session for session in read(*each).sessions}
+
+
+def answer(session: Session) -> tuple[str, int]:
+    return session.tool_calls[0].status, sum(e.kind == "interrupt" for e in session.events)
+
+
+@pytest.mark.parametrize("where", [SESSION, NEXT])
+@pytest.mark.parametrize(
+    ("facts", "status"),
+    [
+        ({}, "ok"),
+        ({"after_s": EDGE_S}, "ok"),
+        ({"after_s": EDGE_S + 0.001}, "rejected"),
+        ({"plan": "# Another plan"}, "rejected"),
+        ({"plan": "# Plan\n\n1. parse\n2. test\n"}, "ok"),
+        ({"plan": "# Plan, edited by the person", "pointer": SESSION}, "ok"),
+        ({"plan": "# Another plan", "pointer": "6f1d2c3b-0000-4000-8000-000000000009"}, "rejected"),
+    ],
+)
+def test_a_refusal_whose_plan_is_taken_up_at_once_is_an_approval(
+    facts: dict[str, Any], status: str, where: str
+) -> None:
+    planning = planned()
+    working = taken_up(planning, where=where, **facts)
+    made = sessions(planning, working)
+    assert answer(made[SESSION]) == (status, int(status == "rejected"))
+    assert [t.kind for s in made.values() for t in s.turns] == ["prompt", "plan_handoff"]
+    if where == NEXT:
+        assert made[NEXT].parent_session_id == (SESSION if status == "ok" else None)
+
+
+def test_a_refusal_with_words_stays_one() -> None:
+    planning = planned(SAID + "use the other parser")
+    made = sessions(planning, taken_up(planning))
+    assert answer(made[SESSION])[0] == "rejected"
+    planning = planned(REFUSED + "the user said: no")
+    made = sessions(planning, taken_up(planning))
+    assert answer(made[SESSION])[0] == "rejected"
+
+
+def test_one_hand_off_approves_one_plan() -> None:
+    log = planned()
+    log.wait(5)
+    log.ran("ExitPlanMode", STOP, error=True, plan=PLAN)
+    log.user(CUT)
+    made = sessions(log, taken_up(log))
+    assert [c.status for c in made[SESSION].tool_calls] == ["rejected", "ok"]
+
+
+def test_the_end_of_a_plan_never_cuts_an_interruption_of_what_came_later() -> None:
+    planning = planned()
+    planning.say("Something else then.")
+    planning.user(CUT)
+    made = sessions(planning, taken_up(planning, after_s=0))
+    assert answer(made[SESSION]) == ("ok", 1)
+
+
+@pytest.mark.parametrize("pointer", ["", SESSION])
+@pytest.mark.parametrize("first", [SESSION, NEXT])
+def test_the_two_ends_find_each_other_in_the_store_whichever_was_read_first(
+    tmp_path: Path, first: str, pointer: str
+) -> None:
+    planning = planned()
+    logs = {SESSION: planning, NEXT: taken_up(planning, pointer=pointer)}
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name in sorted(logs, key=lambda name: name != first):
+        (folder / f"{name}.jsonl").write_bytes(logs[name].data())
+        pipeline.analyze([str(folder)], tmp_path / "store", jobs=1)
+    store = Store(tmp_path / "store")
+    assert store.frame("tool_calls")["status"].to_list() == ["ok"]
+    parents = dict(store.frame("sessions").select("session_id", "parent_session_id").rows())
+    assert parents == {SESSION: None, NEXT: SESSION}
+    logs[SESSION].say("Anything else?")
+    (folder / f"{SESSION}.jsonl").write_bytes(logs[SESSION].data())
+    pipeline.analyze([str(folder)], tmp_path / "store", jobs=1)
+    assert Store(tmp_path / "store").frame("tool_calls")["status"].to_list() == ["ok"]
