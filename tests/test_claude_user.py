@@ -39,6 +39,16 @@ HUMAN: list[tuple[Any, dict[str, Any], str, str]] = [
         "prompt",
         "Continue from where you left off, but test first",
     ),
+    *(
+        (words, {}, "prompt", words)
+        for words in (
+            "<task-notification> keeps coming up, why?",
+            "<agent-notification>\n<status>completed</status>\n</agent-notification> what does this one mean?",
+            "<user-prompt-submit-hook>hi</user-prompt-submit-hook> is shown twice",
+            "why does it say `PreToolUse:Bash hook additional context: x`?",
+            "PreToolUse:Bash hook is broken: please look",
+        )
+    ),
     ("<command-message>pr</command-message>\n<command-name>/pr</command-name>", {}, "slash_command", "/pr"),
     (
         "<command-name>/review</command-name>\n<command-args> the cart </command-args>",
@@ -57,6 +67,19 @@ def test_what_a_person_says_is_a_turn(content: Any, facts: dict[str, Any], kind:
 
 
 MACHINE: list[tuple[Any, dict[str, Any], str]] = [
+    ("<agent-notification>\n<agent-id>a1</agent-id>\n</agent-notification>", {}, "notification"),
+    (
+        "<task-notification>\n<task-id>b</task-id>\n</task-notification>\nRead the output file to go on",
+        {},
+        "notification",
+    ),
+    ("[SYSTEM NOTIFICATION - NOT USER INPUT]\nA task has ended.", {}, "notification"),
+    ("<user-prompt-submit-hook>hello</user-prompt-submit-hook>", {}, "meta"),
+    ("PreToolUse:Bash hook additional context: be careful", {}, "meta"),
+    ("PostToolUse:mcp__x__y hook additional context: be careful", {}, "meta"),
+    ("UserPromptSubmit hook success: hello", {}, "meta"),
+    ("SessionStart:startup hook additional context: hello", {}, "meta"),
+    ("SubagentStop hook feedback:\n- go on", {}, "meta"),
     ("Base directory for this skill: /x\n\n# Skill", {"isMeta": True}, "meta"),
     ("Base directory for this skill: /x\n\n# Skill", {}, "meta"),
     ("Continue from where you left off.", {"isMeta": True}, "meta"),

@@ -91,7 +91,7 @@ def ending(  # noqa: PLR0913  (what a result can say)
 def _failure(call: ToolCall, text: str, code: int | None, error: str | None, profile: Profile) -> Ending:
     """A call that failed. A command that ran may say `timed out` of anything: its agent alone says it of the call."""
     if error is None and code is None:
-        error = next((name for name, said in profile.failures for p in said if re.search(p, _ends(text))), None)
+        error = next((name for name, patterns in profile.failures for p in patterns if re.search(p, _ends(text))), None)
     class_ = error or error_class(f"Exit code {code}\n{text}" if code else text, call.class_, call.shell_kind)
     ran = bool(code) or class_ in _BY_EXIT
     if class_ == "timeout" and (not ran or _GAVE_UP in _ends(text)):

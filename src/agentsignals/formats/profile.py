@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
@@ -25,7 +26,10 @@ class Profile(Struct, frozen=True, kw_only=True):
     """The others by a pattern of their names (`mcp__*`), the first that fits."""
     conventions: tuple[Convention, ...] = ()
     machine_written: tuple[tuple[str, EventKind], ...] = ()
-    """How texts begin that the program writes in the person's name, and what they are."""
+    """How texts begin that the program writes in the person's name, and what they are; a beginning with a tag is the
+    program's only as far as the tag goes, for a person may name or paste one."""
+    machine_like: tuple[tuple[str, EventKind], ...] = ()
+    """The same by pattern, matched at the start."""
     frame: tuple[str, ...] = ()
     """Patterns of the lines that the program writes around a command's output, or in its place."""
     nothing_found: tuple[str, ...] = ()
@@ -45,7 +49,22 @@ class Profile(Struct, frozen=True, kw_only=True):
 
     def machine_kind(self, text: str) -> EventKind | None:
         """What a text is that the program wrote in the person's name; None for the person's words."""
-        return next((kind for beginning, kind in self.machine_written if text.startswith(beginning)), None)
+        kind = next((kind for beginning, kind in self.machine_written if text.startswith(beginning)), None)
+        if kind is None:
+            return next((kind for pattern, kind in self.machine_like if re.match(pattern, text)), None)
+        return None if self._goes_on_in_words(text) else kind
+
+    def _goes_on_in_words(self, text: str) -> bool:
+        """Whether a tag that a text begins with is only named or pasted: words follow it, or its end, on its line."""
+        tag = _TAG.match(text)
+        if tag is None:
+            return False
+        at = text.rfind(f"</{tag[1]}>")
+        return _WORDS.match(text, tag.end() if at < 0 else at + len(tag[1]) + len("</>")) is not None
+
+
+_TAG = re.compile(r"<([a-z][\w-]*)>")
+_WORDS = re.compile(r"[ \t]+[^\W\d_]")
 
 
 def named(*groups: tuple[Tool, str]) -> dict[str, Tool]:

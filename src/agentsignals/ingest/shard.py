@@ -78,7 +78,6 @@ class _Work(Struct):
     is_piece: bool = False
     """More of the family may come."""
     keys: set[str] = field(default_factory=set)
-    """See `Reading`."""
 
 
 _PIECES = 8
@@ -145,9 +144,8 @@ class _Shard(Struct, kw_only=True):
         if family not in self.works:
             self.works[family] = work
             self.account.takes(family, [a for _, a in work.artifacts])
-        keys = self.keys_of.setdefault(family, set())
-        keys.update(f"session:{s.session_id}" for s in work.sessions)
-        keys.update(work.keys)
+        ids = [f"session:{s.session_id}" for s in work.sessions]
+        self.keys_of.setdefault(family, set()).update(ids, work.keys)
         exclude = self.task.exclude
         kept = [s for s in work.sessions if s.session_id not in exclude] if exclude else work.sessions
         if len(kept) < len(work.sessions):

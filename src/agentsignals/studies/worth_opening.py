@@ -42,7 +42,10 @@ def _outcome(inputs: Inputs) -> Outcome:
         [row for row in of_signal(inputs, path) if row[key]]
         for path, key in ((_REPETITION, "number"), (_ERRORS, "num"), (_COST, "number"))
     )
-    runs, failed = "run equal calls with no edit between:count | rate repeats:share", "failed:count | rate of the answered:share"
+    runs, failed = (
+        "run equal calls with no edit between:count | rate repeats:share",
+        "failed:count | rate of the answered:share",
+    )
     tables = [
         most("loops", "Most repetition", runs, loops, lambda row: [int(row["stale_max"]), row["number"]]),
         most("failing", "Most failed calls", failed, failing, lambda row: [int(row["num"]), row["number"]]),

@@ -449,5 +449,13 @@ def test_what_looks_at_other_sessions_is_computed_in_the_second_pass() -> None:
     [((), Absent("censored", "goes_on_in_another_session")), ((say("ok"),), "abandoned_mid_session")],
 )
 def test_a_session_that_ends_with_an_approved_plan_goes_on_elsewhere(after: Any, expected: Any) -> None:
-    one = view(user("plan it"), call("ExitPlanMode", class_="plan", purpose="plan_handoff"), *after)
-    assert outcome(one)[0] == expected
+    one = view(user("plan it"), call("ExitPlanMode"), *after)
+    past = History(place="shop", known_until=4 * 10**15, known_since=0)
+    known = {
+        "closing_reaction": {"kind": "none"},
+        "output_applied": Absent("missing_artifact", "git"),
+        "changes_reverted": Absent("missing_artifact", "git_or_snapshots"),
+        "session_reopened_within_s": Absent("none_found", "within_24h"),
+    }
+    results = {r.signal.path: r.value for r in measure(one, known, past)}
+    assert results["user.session_outcome"] == expected

@@ -24,6 +24,13 @@ from agentsignals.formats.tools import (
 
 _OUTPUT = ("<local-command-stdout>", "<local-command-stderr>", "<bash-stdout>", "<bash-stderr>")
 
+_HOOK = (
+    r"(?:PreToolUse|PostToolUse(?:Failure)?|UserPromptSubmit|SessionStart|SessionEnd|Stop|SubagentSt(?:art|op)|PreCompact"
+    r"|Notification|PermissionRequest)(?::[\w|*.-]+)? hook (?:additional context|success|feedback|blocking error"
+    r"|stopped continuation)\b[^\n:]*:"
+)
+"""What a hook of the person's set-up adds to the conversation."""
+
 PROFILE = Profile(
     agent="claude-code",
     aliases=("claude_code", "claudecode"),
@@ -65,7 +72,14 @@ PROFILE = Profile(
         ("Operation stopped by hook:", "hook_block"),
         ("Stop hook feedback:", "hook_block"),
         ("Base directory for this skill:", "meta"),
+        ("<agent-notification>", "notification"),
+        ("<system-notification>", "notification"),
+        ("[SYSTEM NOTIFICATION", "notification"),
+        ("<cross-session-message", "notification"),
+        ("<user-prompt-submit-hook>", "meta"),
+        ("<session-start-hook>", "meta"),
     ),
+    machine_like=((_HOOK, "meta"),),
     frame=(r"\(no content\)", r"\(Bash completed with no output\)"),
     nothing_found=("No files found", "No matches found", "No symbols found"),
     failures=(

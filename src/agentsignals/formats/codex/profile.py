@@ -9,6 +9,35 @@ from agentsignals.formats.tools import ASIDE, ASK, EDIT, EDIT_ROLES, MCP, PLAN, 
 
 PATCH = structs.replace(EDIT, roles=structs.replace(EDIT_ROLES, patch=("input", "patch", "command")))
 """The patch may be the last of a command's words."""
+_INJECTED = (
+    "# AGENTS.md instructions",
+    "</image>",
+    "<INSTRUCTIONS>",
+    "<agent_message",
+    "<app-context>",
+    "<apps_instructions>",
+    "<codex_internal_context",
+    "<collaboration_mode>",
+    "<environment_context>",
+    "<goal_context>",
+    "<hook_prompt",
+    "<image",
+    "<model_switch>",
+    "<permissions instructions>",
+    "<personality_spec>",
+    "<plugins_instructions>",
+    "<recommended_plugins>",
+    "<skill>",
+    "<skills_instructions>",
+    "<subagent_notification>",
+    "<turn_aborted>",
+    "<user_action>",
+    "<user_instructions>",
+    "<user_shell_command>",
+    "Another language model started to solve this problem and produced a summary",
+)
+"""How items begin that the program puts in the person's place."""
+
 PROFILE = Profile(
     agent="codex",
     homes=("~/.codex/sessions", "~/.codex/archived_sessions"),
@@ -28,6 +57,7 @@ PROFILE = Profile(
         (ASIDE, "image_generation js_repl exec request_permissions tool_suggest"),
     ),
     tools_like={"mcp__*": MCP},
+    machine_written=tuple((beginning, "meta") for beginning in _INJECTED),
     frame=(
         r"(?:Chunk ID|Wall time|Original token count|Total output lines|Exit code): .*",
         r"Process exited with code .*",

@@ -8,6 +8,7 @@ from collections import Counter
 from msgspec import Raw
 
 from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.codex.profile import PROFILE
 from agentsignals.formats.codex.records import Message, UserMessage
 from agentsignals.formats.tags import between
 from agentsignals.model import EventKind, TurnKind
@@ -15,30 +16,6 @@ from agentsignals.model import EventKind, TurnKind
 _INTERRUPTED = "<turn_aborted>"
 _USER_SHELL = "<user_shell_command>"
 
-_INJECTED = (
-    "# AGENTS.md instructions",
-    "<INSTRUCTIONS>",
-    "<app-context>",
-    "<apps_instructions>",
-    "<codex_internal_context",
-    "<collaboration_mode>",
-    "<environment_context>",
-    "<goal_context>",
-    "<hook_prompt",
-    "<image",
-    "</image>",
-    "<model_switch>",
-    "<permissions instructions>",
-    "<personality_spec>",
-    "<plugins_instructions>",
-    "<recommended_plugins>",
-    "<skill>",
-    "<skills_instructions>",
-    "<subagent_notification>",
-    "<turn_aborted>",
-    "<user_instructions>",
-    "<user_shell_command>",
-)
 _REQUEST = re.compile(r"^## My request for Codex:?\s*\n", re.MULTILINE)
 _PLANS = ("PLEASE IMPLEMENT THIS PLAN:", "Implement the following plan:")
 _PLAN_BUTTON = "Implement the plan."
@@ -106,7 +83,7 @@ class UserRecords:
             self._event("user_shell", command, at)
 
     def _injected(self, text: str, at: int | None) -> bool:
-        if not text.lstrip().startswith(_INJECTED):
+        if PROFILE.machine_kind(text.lstrip()) is None:
             return False
         if text.startswith(_INTERRUPTED):
             self.interrupted("item", text, at)

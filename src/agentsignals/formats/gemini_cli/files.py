@@ -22,15 +22,6 @@ CANCELLED = "Request cancelled."
 REFERENCED = "--- Content from referenced files ---"
 """Behind this in a prompt stand the files it names with `@`, put there by the client."""
 
-_NOT_SAID: tuple[tuple[str, EventKind], ...] = (
-    ("System: Please continue.", "meta"),
-    ("System: Potential loop detected", "meta"),
-    ("I ran the following shell command:", "user_shell"),
-    ("<state_snapshot>", "compaction"),
-    ("<session_context>", "meta"),
-    ("<hook_context>", "meta"),
-)
-"""How user messages begin that the client wrote."""
 _SENT_BY_CLIENT = "Please continue."
 """What the client sends, word for word, when it finds that the model should go on by itself."""
 
@@ -201,4 +192,4 @@ def typed(content: Content) -> str:
 def _not_said(text: str) -> EventKind | None:
     if text == _SENT_BY_CLIENT:
         return "meta"
-    return next((kind for start, kind in _NOT_SAID if text.startswith(start)), None)
+    return PROFILE.machine_kind(text)

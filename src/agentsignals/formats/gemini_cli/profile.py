@@ -42,6 +42,14 @@ PROFILE = Profile(
         (ASIDE, "save_memory"),
     ),
     tools_like={"mcp_*": MCP, "*__*": MCP},
+    machine_written=(
+        ("System: Please continue.", "meta"),
+        ("System: Potential loop detected", "meta"),
+        ("I ran the following shell command:", "user_shell"),
+        ("<state_snapshot>", "compaction"),
+        ("<session_context>", "meta"),
+        ("<hook_context>", "meta"),
+    ),
     frame=(
         r"Command: (?s:.*?)\nDirectory: .*",
         r"(?:Output|Stdout|Stderr|Error|Signal|Background PIDs|Process Group PGID):(?: \((?:empty|none)\)| \d+)?",

@@ -24,6 +24,12 @@ PROFILE = Profile(
         (MCP, "mcp"),
     ),
     conventions=("phases_logged",),
+    machine_written=(
+        ("Task: [Read from:", "meta"),
+        ("Task: [Write to:", "meta"),
+        ("You are a fresh Pi instance working on a delegated task", "meta"),
+    ),
+    machine_like=((r"<!-- pi-[\w-]+ v\d+ -->", "meta"),),
     nothing_found=("No matches found", "No files found", "No results found"),
     frame=(r"Command exited with code -?\d+",),
     failures=(

@@ -17,7 +17,6 @@ QUEUED_WITHIN_US = 1_000_000
 """A prompt written this soon after a tool result was typed while the agent worked and handed in between two calls."""
 
 _SKILL = re.compile(r'<skill name="([^"\n]*)"')
-_TASK = ("Task: [Read from:", "Task: [Write to:")
 _CANCELLED = ("Command aborted", "Operation aborted", "Request was aborted", "Skipped due to queued user message")
 _REFUSED = ("Blocked by user", "Cancelled by user")
 _PLAIN = frozenset(("text", "image"))
@@ -141,8 +140,9 @@ class Conversation:
     def _user(self, message: Message, at: int | None, thread: str) -> None:
         self.builder.unread((block.type for block in records.blocks(message.content)), _PLAIN, at, thread)
         text = records.text_of(message.content).strip()
-        if thread != MAIN or self.harness or text.startswith(_TASK):
-            self._event("meta", text, at, thread)
+        machine = PROFILE.machine_kind(text)
+        if thread != MAIN or self.harness or machine is not None:
+            self._event(machine or "meta", text, at, thread)
             return
         queued = self._answered_at is not None and at is not None and at - self._answered_at <= QUEUED_WITHIN_US
         kind: TurnKind = "queued_prompt" if queued else "prompt"

@@ -30,8 +30,8 @@ _STATUS = re.compile(r"(?:cd \S+ *(?:&&|;) *)?(?:git (?:-\S+ )*(?:status|log|dif
     pitfalls="A test run again after an edit is a repeat, but no stale one.",
 )
 def repeated_calls(view: SessionView, why: Evidence) -> dict[str, Any]:
-    """How many calls repeat an earlier one (n, of all but planning, delegating, asking and waiting: of), and stale_max: the most
-    equal calls with no successful edit in between; stale_call is their tool."""
+    """How many calls repeat an earlier one (n, of all but planning, delegating, asking and waiting: of), and stale_max:
+    the most equal calls with no successful edit in between; stale_call is their tool."""
     calls = _repeatable(view)
     repeated = _repeated(calls)
     stale, worst = _stale_max(view, repeated)
@@ -58,8 +58,8 @@ def repeated_calls(view: SessionView, why: Evidence) -> dict[str, Any]:
     pitfalls="For loops look at stale_max; the rate tells the cost. A test run again after an edit is a repeat too.",
 )
 def repetition_rate(view: SessionView, why: Evidence, repeated_calls: dict[str, Any]) -> Measured | Absent:
-    """Calls whose tool and arguments repeat an earlier call's, out of all calls but planning, delegating, asking and waiting
-    (polls of something that runs)."""
+    """Calls whose tool and arguments repeat an earlier call's, out of all calls but planning, delegating, asking and
+    waiting (polls of something that runs)."""
     counted = dict(repeated_calls)
     # Looked for again only when somebody asks.
     why.support((c for same in _repeated(_repeatable(view)) for c in same[1:]), "repeats an earlier call:")
