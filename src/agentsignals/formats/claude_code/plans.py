@@ -56,7 +56,8 @@ def approve(sessions: Sequence[Session]) -> set[str]:
     """
     handoffs = [handoff for session in sessions for handoff in _handoffs(session)]
     refusals = [refusal for session in sessions for refusal in _refusals(session)]
-    keys = {f"plan:{_digest(end.plan)}" for end in (*handoffs, *refusals) if end.plan}
+    plans = [*(handoff.plan for handoff in handoffs), *(refusal.plan for refusal in refusals)]
+    keys = {f"plan:{_digest(plan)}" for plan in plans if plan}
     keys.update(f"session:{handoff.made_in}" for handoff in handoffs if handoff.made_in)
     for handoff in handoffs:
         near = [(apart, refusal) for refusal in refusals if (apart := _apart_us(handoff, refusal)) is not None]
