@@ -72,7 +72,7 @@ WEIGHT = {
     "platformdirs": {"store", "sources.git_clone", "sources.hub_cache"},
     "huggingface_hub": {"sources.hub_datasets"},
     "tqdm": {"cli.output"},
-    "yaml": {"replicate.claims"},
+    "yaml": {"replicate.claims", "analysis.compare.mapping"},
     "vl_convert": {"report.chart_svg"},
     "sentence_transformers": {"embedding.sentence"},
     "sklearn": {"stats.grouping", "stats.density"},

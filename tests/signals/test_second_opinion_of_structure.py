@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,7 @@ def text(block: dict[str, Any]) -> str:
 def raw(path: Path) -> dict[str, Any]:
     """Result sizes, errors by tool and changes of model, straight from the lines."""
     names: dict[str, str] = {}
+    commands: dict[str, str] = {}
     sizes: list[int] = []
     errors: Counter[str] = Counter()
     models: list[str] = []
@@ -64,11 +66,14 @@ def raw(path: Path) -> dict[str, Any]:
         for block in content if isinstance(content, list) else ():
             if block.get("type") == "tool_use":
                 names[block["id"]] = block["name"]
+                commands[block["id"]] = block["input"].get("command", "")
             elif block.get("type") == "tool_result" and block["tool_use_id"] in names:
                 said = text(block)
                 sizes.append(-(-len(said) // 4))
                 if block.get("is_error") and not said.startswith((PERSON, "[Request interrupted")):
-                    errors[names[block["tool_use_id"]]] += 1
+                    name, command = names[block["tool_use_id"]], commands.get(block["tool_use_id"], "")
+                    if said != "Exit code 1" or not re.search(r"\bgrep\b[^|;&]*$", command):  # it found nothing
+                        errors[name] += 1
     return {"sizes": sorted(sizes), "errors": dict(errors), "models": models}
 
 

@@ -119,6 +119,7 @@ WRITER = Writer(
         "events that are neither the person's nor the agent's words, calls and results (hooks, notices, compaction)",
         "places in the order of events, and of subagents among the rest (*.seq, tool_calls.result_seq, *.step)",
         "the prompt that a subagent was at work for (steps.turn, tool_calls.turn)",
+        "which model call counted the input of another (steps.input_in_step)",
         "which file and format it was read from (sessions.format, sessions.artifact_id)",
         "ids that several calls share: later ones are numbered (tool_calls.call_id)",
         "the spelling of arguments, and arguments that are no object (tool_calls.arguments)",

@@ -11,7 +11,7 @@ from agentsignals.export import Writer
 from agentsignals.export.moves import Call, Move, arguments, iso, moves, threads, without_nones
 from agentsignals.model import MAIN, Session, Step, carried
 from agentsignals.model.carried import OfCall, OfSession, OfTurn, OfUsage
-from agentsignals.views.session import ledger
+from agentsignals.views.ledger import ledger
 
 VERSION = "0.9.0"
 _STATES = {"submitted": "goal_reached", "exit_cost": "interrupted", "exit_context": "interrupted"}
@@ -185,6 +185,7 @@ WRITER = Writer(
         "events that are neither the person's nor the agent's words, calls and results (hooks, notices, compaction)",
         "places in the order of events, and of subagents among the rest (*.seq, tool_calls.result_seq, *.step)",
         "the prompt that a subagent was at work for (steps.turn, tool_calls.turn)",
+        "which model call counted the input of another (steps.input_in_step)",
         "which file and format it was read from (sessions.format, sessions.artifact_id)",
         "ids that several calls share: later ones are numbered (tool_calls.call_id)",
         "the spelling of arguments, and arguments that are no object (tool_calls.arguments)",

@@ -69,8 +69,9 @@ WRITER = Writer(
         "where it belongs, and how the agent logs (sessions.context, sessions.repo, sessions.branch, "
         "sessions.parent_session_id, sessions.agent_version, sessions.conventions, sessions.format, "
         "sessions.artifact_id)",
-        "whether a tool call failed, and its exit code (tool_calls.status, tool_calls.error_class, "
-        "tool_calls.exit_code)",
+        "which model call counted the input of another (steps.input_in_step)",
+        "whether a tool call failed, and its exit code (tool_calls.status, tool_calls.outcome, "
+        "tool_calls.error_class, tool_calls.exit_code)",
         "subagents' conversations, and branches that the person left: all rows of other threads",
         "that no recorded call of the model said something: it becomes one (tool_calls.step)",
         "edits, beyond what the arguments of the calls say",

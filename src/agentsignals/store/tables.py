@@ -23,7 +23,7 @@ from agentsignals.model import (
     ToolCall,
     Turn,
 )
-from agentsignals.views.session import cost_of, cost_source, ledger, unpriced_parts
+from agentsignals.views.ledger import cost_of, cost_source, ledger, unpriced_parts
 
 _TIME = pa.timestamp("us")
 _LARGEST = 2**63
@@ -261,9 +261,8 @@ _OF_MONEY = ("cost_source", "unpriced")
 def totals(session: Session) -> dict[str, Any]:
     """The counted columns of a session: the main thread's own events, subagents' calls beside them.
 
-    Tokens and money are those of all model calls, so that `steps` sums to the same; `main_…` and `subagent_…` are the
-    parts, and what is in neither was used on branches that were left. None, not 0, for an attempt whose conversation
-    was not collected.
+    Tokens and money are those of all model calls, as in `steps`; what is neither `main_…` nor `subagent_…` was used on
+    branches that were left. None, not 0, for an attempt whose conversation was not collected.
     """
     if session.attempt is not None and not session.attempt.has_transcript:
         return dict.fromkeys((*_COUNTED, "cost_usd", "n_subagent_tool_calls", *_COSTS, *_TOKENS, *_OF_MONEY))

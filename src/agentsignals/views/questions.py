@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentsignals.model import Event
-from agentsignals.views.session import SessionView
+from agentsignals.views.session import OF_AGENT, SessionView
 from agentsignals.words.agent_lexicon import asked
 from agentsignals.words.prose import Span
 
@@ -22,3 +22,11 @@ def closing_question(view: SessionView, response: list[Event]) -> Span | None:
     questions = [s for s in prose.spans(asked) if prose.event(s) is last and s.name not in _NO_CLARIFYING]
     end = prose.end_of(last)
     return questions[-1] if questions and end - questions[-1].end <= CLOSING_CHARS else None
+
+
+def plan_handed_on(view: SessionView) -> bool:
+    """The session ends with a plan that was approved; the work on it is another session's."""
+    last = view.calls[-1] if view.calls else None
+    if last is None or last.purpose != "plan_handoff" or last.status != "ok" or last.result_seq is None:
+        return False
+    return not any(e.kind in OF_AGENT and e.seq > last.result_seq for e in view.events)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
@@ -27,6 +26,7 @@ from agentsignals.model import (
     Step,
     ToolCall,
 )
+from agentsignals.views.ledger import total_of
 from agentsignals.words.mentions import Mentions
 from agentsignals.words.prose import Prose
 
@@ -92,61 +92,6 @@ def _of_agent(events: list[Event]) -> list[Event]:
 
 def _standing(labels: list[Label]) -> tuple[bool, int, int, str]:
     return labels[0].labeller != RULES, len(labels), max(label.created_at or 0 for label in labels), labels[0].labeller
-
-
-def _total(counts: list[int]) -> int | None:
-    return sum(counts) if counts else None
-
-
-def used_tokens(step: Step) -> bool:
-    """Whether a model call says that it used any."""
-    return bool(step.input_tokens or step.output_tokens or step.cache_read_tokens or step.cache_write_tokens)
-
-
-def cost_of(steps: list[Step]) -> float | None:
-    """What model calls cost together, in USD; None when one that used tokens has no price, or none says what it used.
-
-    No call at all costs nothing.
-    """
-    if steps and not any(
-        s.cost_usd is not None or s.output_tokens is not None or s.input_tokens is not None for s in steps
-    ):
-        return None
-    if any(s.cost_usd is None and used_tokens(s) for s in steps):
-        return None
-    return math.fsum([s.cost_usd or 0.0 for s in steps])
-
-
-class Ledger(Struct, frozen=True, gc=False, kw_only=True):
-    """Tokens and money of model calls together: None where no call says, of money also where one has no price."""
-
-    input_tokens: int | None
-    output_tokens: int | None
-    cache_read_tokens: int | None
-    cache_write_tokens: int | None
-    cost_usd: float | None
-
-
-def ledger(steps: list[Step]) -> Ledger:
-    """The sums of model calls."""
-    billed = [s for s in steps if s.output_tokens is not None or s.input_tokens is not None]
-    return Ledger(
-        input_tokens=_total([n for s in billed if (n := s.input_tokens) is not None]),
-        output_tokens=_total([n for s in billed if (n := s.output_tokens) is not None]),
-        cache_read_tokens=_total([n for s in billed if (n := s.cache_read_tokens) is not None]),
-        cache_write_tokens=_total([n for s in billed if (n := s.cache_write_tokens) is not None]),
-        cost_usd=cost_of(steps),
-    )
-
-
-def cost_source(steps: list[Step]) -> str | None:
-    """Where the costs of model calls are from: `recorded`, a version of the price table, or both, joined by ` + `."""
-    return " + ".join(sorted({s.cost_source for s in steps if s.cost_source is not None}, reverse=True)) or None
-
-
-def unpriced_parts(steps: list[Step]) -> str | None:
-    """What the costs of model calls leave out, so that they are too low; None: nothing."""
-    return "; ".join(sorted({s.unpriced for s in steps if s.unpriced is not None})) or None
 
 
 class _InRepo(dict[str, bool]):
@@ -368,10 +313,10 @@ class SessionView:
         """What the main thread's model calls used."""
         steps = self.billed_steps
         return Usage(
-            _total([n for s in steps if (n := s.input_tokens) is not None]),
-            _total([n for s in steps if (n := s.output_tokens) is not None]),
-            _total([n for s in steps if (n := s.cache_read_tokens) is not None]),
-            _total([n for s in steps if (n := s.cache_write_tokens) is not None]),
+            total_of([n for s in steps if (n := s.input_tokens) is not None]),
+            total_of([n for s in steps if (n := s.output_tokens) is not None]),
+            total_of([n for s in steps if (n := s.cache_read_tokens) is not None]),
+            total_of([n for s in steps if (n := s.cache_write_tokens) is not None]),
         )
 
     @once

@@ -10,7 +10,8 @@ from typing import Any
 from agentsignals.catalog import Measured, ratio, signal
 from agentsignals.model import SESSION_TOTAL, Absent, Step
 from agentsignals.views.evidence import Evidence
-from agentsignals.views.session import SessionView, cost_of, unpriced_parts, used_tokens
+from agentsignals.views.ledger import cost_of, unpriced_parts, used_tokens
+from agentsignals.views.session import SessionView
 from agentsignals.words.text import estimate_tokens
 
 

@@ -11,8 +11,8 @@ from agentsignals.model import RAN, Absent, Edit, Event, ToolCall
 from agentsignals.model.times import to_iso
 from agentsignals.views.evidence import Evidence
 from agentsignals.views.history import History
-from agentsignals.views.questions import closing_question
-from agentsignals.views.session import OF_AGENT, SessionView
+from agentsignals.views.questions import closing_question, plan_handed_on
+from agentsignals.views.session import SessionView
 from agentsignals.words.lexicon import acceptance, giving_up, rejection, revert_all
 
 REOPENED_SOON_S = 1800
@@ -307,7 +307,7 @@ def session_outcome(  # noqa: PLR0913  (the parameters are the needs of the sign
         label, evidence, rule = _unsaid(history, reopened, reaction)
         if evidence != "reopen" and _still_open(view, history):
             return Absent("censored", "session_may_go_on")
-        if evidence not in ("reopen", "text") and _plan_handed_on(view):
+        if evidence not in ("reopen", "text") and plan_handed_on(view):
             return Absent("censored", "goes_on_in_another_session")
     why.rule(rule)
     if label is None:
@@ -344,14 +344,6 @@ def _unsaid(history: History, reopened: bool, reaction: dict[str, Any]) -> tuple
     if reaction.get("question_open"):
         return "abandoned_mid_session", "question", "rule 4: the agent asked, and nobody answered"
     return None, "none", "rule 5: neither accepted, rejected, begun again, nor seen to be left off"
-
-
-def _plan_handed_on(view: SessionView) -> bool:
-    """The session ends with a plan that was approved; the work on it is another session's."""
-    last = view.calls[-1] if view.calls else None
-    if last is None or last.purpose != "plan_handoff" or last.status != "ok" or last.result_seq is None:
-        return False
-    return not any(e.kind in OF_AGENT and e.seq > last.result_seq for e in view.events)
 
 
 def _still_open(view: SessionView, history: History) -> bool:
