@@ -10,7 +10,7 @@ import pytest
 from agentsignals.model import MAIN, Step
 from agentsignals.redaction import Redactor
 from agentsignals.shell.tokens import simples
-from agentsignals.views.session import cost_of
+from agentsignals.views.ledger import cost_of
 
 ALL_PATTERNS = """
 import importlib, pkgutil, re

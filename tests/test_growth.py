@@ -42,8 +42,8 @@ _ONCE_STEEP = (
 )
 def test_so_does_that_of_a_session_that_is_long_in_one_way(shape: str) -> None:
     short, long = spent(shape, _STEPS)[ALL], spent(shape, _STEPS * TIMES)[ALL]
-    # Twice the proportion, of 64 by a square: a session this short and simple is done in 10 ms, which vary.
-    assert long <= 2 * TIMES * max(short, 0.01), f"{short:.3f} s, then {long:.3f} s"
+    # Three times the proportion, of 64 by a square: a session this short and simple is done in 10 ms, which vary.
+    assert long <= 3 * TIMES * max(short, 0.01), f"{short:.3f} s, then {long:.3f} s"
 
 
 def _cpu_s(do: Callable[[], object]) -> float:

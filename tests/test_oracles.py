@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from agentsignals.model import SESSION_TOTAL
 from tests.golden import SAMPLES, expected_path, read_files
 from tests.oracles import Count
 
@@ -89,7 +90,7 @@ def ours(path: Path) -> tuple[dict[str, float], set[str], tuple[int, int]]:
     calls = [call for s in sessions for call in s.tool_calls]
     sums: dict[str, float] = {
         "prompts": sum(t.kind in SAID for s in sessions for t in s.turns),
-        "api_calls": len(steps),
+        "api_calls": sum(s.stop_reason != SESSION_TOTAL for s in steps),
         "tool_calls": len(calls),
         "input": sum(s.input_tokens or 0 for s in steps),
         "output": sum(s.output_tokens or 0 for s in steps),
@@ -102,7 +103,12 @@ def ours(path: Path) -> tuple[dict[str, float], set[str], tuple[int, int]]:
     starts = [s.started_at for s in sessions if s.started_at is not None]
     ends = [s.ended_at for s in sessions if s.ended_at is not None]
     span = (min(starts, default=0), max(ends, default=0))
-    return sums, {c.call_id for c in calls if c.status in ("ok", "none")}, span
+    fine = {
+        c.call_id
+        for c in calls
+        if c.status in ("ok", "none") and c.outcome != "nothing_found" and c.purpose != "plan_handoff"
+    }
+    return sums, fine, span
 
 
 def counted(name: str, path: Path) -> Count | None:

@@ -293,7 +293,8 @@ def removable(tmp_path: Path) -> Iterator[None]:
 
 def is_sound(found: Said, of_whole: Said, names: str) -> bool:
     """Whether it is the answer of the whole store, or says what is harmed; and what to do, where it is none."""
-    helped = found.code == 0 or "doctor" in found.text or "hint" in found.text or "agentsignals" in found.text
+    ways_out = ("doctor", "hint", "agentsignals", "--store")
+    helped = found.code == 0 or any(words in found.text for words in ways_out)
     return "Traceback" not in found.text and (found.answer == of_whole.answer or (names in found.text and helped))
 
 

@@ -153,7 +153,9 @@ def _guarded(candidate: Candidate, work: Callable[[], Collected]) -> Collected:
     try:
         return work()
     except (AgentSignalsError, GitError) as failed:
-        return Collected(repo=candidate.place, status="failed", reason=str(failed) or "git said nothing")
+        hint = failed.hint if isinstance(failed, AgentSignalsError) else ""
+        reason = f"{failed} {hint}".strip() or "git said nothing"
+        return Collected(repo=candidate.place, status="failed", reason=reason)
 
 
 def _collect_repository(
