@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from agentsignals.analysis.compare.against import Pair
 from agentsignals.analysis.compare.candidate import Candidate
 from agentsignals.analysis.compare.outcome import OutcomeRule, decoded
-from agentsignals.analysis.compare.treatments import differing, is_version, together, values_of
+from agentsignals.analysis.compare.treatments import confounded_columns, differing, is_version, values_of
 from agentsignals.analysis.compare.tried import Tried
 from agentsignals.analysis.study import Row
 from agentsignals.stats.paired import needed_tasks, smallest_seen
@@ -37,7 +37,7 @@ def cautions(  # noqa: PLR0913  (what a comparison is made of)
     return [
         *_single(candidates, by, changing),
         *_confounded(first, by, changing),
-        *_apart(pairs, {c for group in together(first, changing) if set(group) & set(by) for c in group}),
+        *_apart(pairs, {c for group in confounded_columns(first, changing) if set(group) & set(by) for c in group}),
         *_versions(first, by, changing),
         *_pooled(candidates),
         *_rule(rule, values, tried),
@@ -56,7 +56,7 @@ def _single(candidates: Sequence[Candidate], by: Sequence[str], changing: Sequen
 
 
 def _confounded(first: Sequence[Tried], by: Sequence[str], changing: Sequence[str]) -> list[str]:
-    groups = [[c for c in group if c in by or not is_version(c)] for group in together(first, changing)]
+    groups = [[c for c in group if c in by or not is_version(c)] for group in confounded_columns(first, changing)]
     confounded = [group for group in groups if set(group) & set(by) and len(group) > 1]
     return [f"{_list(g)} always change together: no difference can be laid to one of them." for g in confounded]
 

@@ -130,7 +130,7 @@ def values_of(tried: Sequence[Tried], column: str) -> set[str | None]:
     return {attempt.treatment.get(column) for attempt in tried}
 
 
-def together(tried: Sequence[Tried], columns: Sequence[str]) -> list[list[str]]:
+def confounded_columns(tried: Sequence[Tried], columns: Sequence[str]) -> list[list[str]]:
     """Groups of columns that always change together: each tells the same attempts apart."""
     alike: dict[tuple[int, ...], list[str]] = {}
     for column in columns:

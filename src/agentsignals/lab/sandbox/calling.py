@@ -79,7 +79,7 @@ def _run(code: dict[str, Any], limits: Limits, tier: Tier, layers: tuple[str, ..
         argv=[*wrapper, *launch.command()],
         env=launch.environment(home),
         folder=folder,
-        check=partial(process.in_folder, folder, limits),
+        check=partial(process.stopped_by_disk, folder, limits),
     )
     return process.run(start, lambda pipe: launch.request(pipe, wanted, required, **code), limits)
 

@@ -131,7 +131,7 @@ class Watched:
         return bool(chunk)
 
 
-def in_folder(folder: Path, limits: Limits) -> Stopped:
+def stopped_by_disk(folder: Path, limits: Limits) -> Stopped:
     """`disk` when a flat folder holds more than these limits let it."""
     size = 0
     with os.scandir(folder) as entries:

@@ -41,12 +41,12 @@ def _empty(here: int) -> None:
                 below = _entered(levels[-1].inner.pop(), here)
                 if below is not None:
                     levels.append(below[0])
-                    here = _instead_of(here, below[1])
+                    here = _leave_for(here, below[1])
                 continue
             done = levels.pop()
             if not levels:
                 return
-            here = _instead_of(here, os.open("..", OPEN, dir_fd=here))
+            here = _leave_for(here, os.open("..", OPEN, dir_fd=here))
             if _identity(here) != levels[-1].identity:
                 return  # something that still runs has moved it: what is here is not ours to remove
             with contextlib.suppress(OSError):
@@ -55,7 +55,8 @@ def _empty(here: int) -> None:
         os.close(here)
 
 
-def _instead_of(here: int, there: int) -> int:
+def _leave_for(here: int, there: int) -> int:
+    """Closes the folder that is left; the one that is entered instead."""
     os.close(here)
     return there
 

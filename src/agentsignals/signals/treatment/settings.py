@@ -17,6 +17,7 @@ _UNLIMITED = frozenset(("", "0", "none", "null", "unlimited", "inf", "infinity",
 _AMOUNT = re.compile(r"(\d{1,15}(?:\.\d{1,9})?) ?([a-z]{0,7})")
 _SECONDS = {"": 1.0, "s": 1.0, "sec": 1.0, "secs": 1.0, "second": 1.0, "seconds": 1.0, "ms": 0.001, "m": 60.0}
 _SECONDS |= {"min": 60.0, "mins": 60.0, "minute": 60.0, "minutes": 60.0, "h": 3600.0, "hour": 3600.0, "hours": 3600.0}
+_PLAIN = {"": 1.0}
 _MOST = 10**15
 """A larger setting is no limit: it means that there is none."""
 _RAW_CHARS = 80
@@ -36,7 +37,7 @@ _RAW_CHARS = 80
 )
 def attempt1_tool_cap(view: SessionView, why: Evidence) -> Measured | Absent:
     """Most tool calls that the trial's first attempt was allowed; said on its retries too."""
-    return _count(view, why, "attempt1_tool_cap")
+    return _configured_number(view, why, "attempt1_tool_cap")
 
 
 @signal(
@@ -52,7 +53,7 @@ def attempt1_tool_cap(view: SessionView, why: Evidence) -> Measured | Absent:
 )
 def retry_tool_cap(view: SessionView, why: Evidence) -> Measured | Absent:
     """Most tool calls that a retry was allowed; said on the first attempt too."""
-    return _count(view, why, "retry_tool_cap")
+    return _configured_number(view, why, "retry_tool_cap")
 
 
 @signal(
@@ -68,7 +69,7 @@ def retry_tool_cap(view: SessionView, why: Evidence) -> Measured | Absent:
 )
 def agent_type(view: SessionView, why: Evidence) -> Measured | Absent:
     """The scaffold that drove the model, in lower case: one-shot, subq, mini-swe-agent …"""
-    name, detail = _word(view, why, "agent_type")
+    name, detail = _configured_name(view, why, "agent_type")
     if not name:
         return Absent("missing_field", "agent_type")
     if name != name.lower():
@@ -89,7 +90,7 @@ def agent_type(view: SessionView, why: Evidence) -> Measured | Absent:
 )
 def model_id(view: SessionView, why: Evidence) -> Measured | Absent:
     """The model as configured, in full; else the one that answered most of the session's model calls."""
-    name, detail = _word(view, why, "model_id")
+    name, detail = _configured_name(view, why, "model_id")
     answering = [s for s in view.steps if s.model and s.model != "<synthetic>"]
     observed = Counter(str(s.model) for s in answering)
     if len(observed) > 1 or (name and observed and not _is_called(name, observed)):
@@ -115,7 +116,7 @@ def model_id(view: SessionView, why: Evidence) -> Measured | Absent:
 )
 def dataset(view: SessionView, why: Evidence) -> Measured | Absent:
     """Name and version of the dataset the task is from, as configured."""
-    name, detail = _word(view, why, "dataset")
+    name, detail = _configured_name(view, why, "dataset")
     if not name:
         return Absent("missing_field", "dataset")
     if "@" not in name:
@@ -137,7 +138,7 @@ def dataset(view: SessionView, why: Evidence) -> Measured | Absent:
 )
 def concurrency(view: SessionView, why: Evidence) -> Measured | Absent:
     """Containers that ran at the same time, as configured."""
-    return _count(view, why, "concurrency")
+    return _configured_number(view, why, "concurrency")
 
 
 @signal(
@@ -153,14 +154,12 @@ def concurrency(view: SessionView, why: Evidence) -> Measured | Absent:
 )
 def timeout_s(view: SessionView, why: Evidence) -> Measured | Absent:
     """Seconds after which the container was stopped, as configured; `raw` where that was in another unit."""
-    return _amount(view, why, "timeout_s", _SECONDS)
+    return _configured_number(view, why, "timeout_s", _SECONDS)
 
 
-def _count(view: SessionView, why: Evidence, knob: str) -> Measured | Absent:
-    return _amount(view, why, knob, {"": 1.0})
-
-
-def _amount(view: SessionView, why: Evidence, knob: str, units: dict[str, float]) -> Measured | Absent:
+def _configured_number(
+    view: SessionView, why: Evidence, knob: str, units: dict[str, float] = _PLAIN
+) -> Measured | Absent:
     """A configured whole number. No limit is not applicable, what is no number can't be computed; both say the raw."""
     attempt = view.session.attempt
     if attempt is None or knob not in attempt.knobs:
@@ -202,7 +201,7 @@ def _raw_text(raw: Any) -> str:
     return redacted(str(raw))[:_RAW_CHARS] if type(raw) in (str, int, float, bool) else type(raw).__name__
 
 
-def _word(view: SessionView, why: Evidence, knob: str) -> tuple[str, dict[str, Any]]:
+def _configured_name(view: SessionView, why: Evidence, knob: str) -> tuple[str, dict[str, Any]]:
     """A configured name, empty when none is, and whether two places say it differently."""
     attempt = view.session.attempt
     raw = attempt.knobs.get(knob) if attempt is not None else None
