@@ -150,6 +150,12 @@ def trees() -> dict[str, ast.Module]:
     return modules
 
 
+@cache
+def nodes(tree: ast.Module) -> tuple[ast.AST, ...]:
+    """All that a module holds: a dozen tests look at each node of the package, and walking is most of their time."""
+    return tuple(ast.walk(tree))
+
+
 def planted(sources: Mapping[str, str]) -> dict[str, ast.Module]:
     """Modules that are not there, to see a test fail."""
     return {name: ast.parse(source) for name, source in sources.items()}
@@ -157,7 +163,7 @@ def planted(sources: Mapping[str, str]) -> dict[str, ast.Module]:
 
 def for_types_only(tree: ast.Module) -> set[ast.AST]:
     guarded = (
-        n for n in ast.walk(tree) if isinstance(n, ast.If) and ast.unparse(n.test).split(".")[-1] == "TYPE_CHECKING"
+        n for n in nodes(tree) if isinstance(n, ast.If) and ast.unparse(n.test).split(".")[-1] == "TYPE_CHECKING"
     )
     return {inner for block in guarded for statement in block.body for inner in ast.walk(statement)}
 
@@ -171,7 +177,7 @@ def imports() -> tuple[Import, ...]:
 def _imports(modules: Mapping[str, ast.Module]) -> Iterator[Import]:
     for module, tree in modules.items():
         skipped = for_types_only(tree)
-        for node in ast.walk(tree):
+        for node in nodes(tree):
             if node in skipped:
                 continue
             if isinstance(node, ast.Import):
@@ -353,7 +359,7 @@ def long_records_by_position(modules: Mapping[str, ast.Module]) -> set[str]:
     classes = {
         (module, node.name): node
         for module, tree in modules.items()
-        for node in ast.walk(tree)
+        for node in nodes(tree)
         if isinstance(node, ast.ClassDef)
     }
     in_scope = {module: _classes_in_scope(module, tree, classes) for module, tree in modules.items()}
@@ -362,7 +368,7 @@ def long_records_by_position(modules: Mapping[str, ast.Module]) -> set[str]:
     by_position = {f"{m}.{name}" for (m, name), r in long.items() if r.kind != "NamedTuple" and not r.by_keyword}
     tuples = {key for key, r in long.items() if r.kind == "NamedTuple"}
     for module, tree in modules.items():
-        for node in ast.walk(tree):
+        for node in nodes(tree):
             if isinstance(node, ast.Call) and node.args and isinstance(node.func, ast.Name):
                 key = in_scope[module].get(node.func.id)
                 by_position |= {".".join(key)} if key in tuples else set()
@@ -375,7 +381,7 @@ Key = tuple[str, str]
 
 def _classes_in_scope(module: str, tree: ast.Module, classes: Mapping[Key, ast.ClassDef]) -> dict[str, Key]:
     names = {key[1]: key for key in classes if key[0] == module}
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.ImportFrom):
             source = (node.module or "").removeprefix(FACE).removeprefix(".")
             names |= {a.asname or a.name: (source, a.name) for a in node.names if (source, a.name) in classes}
@@ -438,7 +444,7 @@ def dialect_in(tree: ast.Module) -> list[str]:
     """What a module assigns, takes, loops over or defines under such a name, with its line."""
     named = [
         (getattr(node, "lineno", 0), getattr(node, "col_offset", 0), name)
-        for node in ast.walk(tree)
+        for node in nodes(tree)
         for name in _assigned(node)
         if name.strip("_").lower() in DIALECT
     ]
@@ -566,7 +572,7 @@ def test_no_function_is_too_long() -> None:
     long = {
         f"{module}.{node.name}": (node.end_lineno or node.lineno) - node.lineno + 1
         for module, tree in trees().items()
-        for node in ast.walk(tree)
+        for node in nodes(tree)
         if isinstance(node, ast.FunctionDef)
     }
     assert {name: n for name, n in long.items() if n > MOST_LINES_OF_A_FUNCTION} == {}
@@ -611,10 +617,10 @@ def agents_words(tree: ast.Module) -> set[str]:
     """
     declared = set(words_of_agents())
     telling = {name for name in declared if re.search("_|[a-z][A-Z]", name)}
-    documents = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    documents = {node.value for node in nodes(tree) if isinstance(node, ast.Expr)}
     strings = {
         node.value
-        for node in ast.walk(tree)
+        for node in nodes(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in documents
     }
     together = "\n".join(strings)
@@ -660,7 +666,7 @@ def test_nobody_asks_for_a_tool_by_its_name() -> None:
     rooms = ("signals", "views", "edits", "attribution", "studies", "analysis", "labels", "report")
     asking = []
     for module, tree in trees().items():
-        for node in ast.walk(tree) if unit(module) in rooms else ():
+        for node in nodes(tree) if unit(module) in rooms else ():
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 asks = re.search(r"\bname\)* (?:=|!=|<>|IN|LIKE) \(?'", node.value) is not None
             else:
