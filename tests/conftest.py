@@ -4,7 +4,9 @@ tests read and none changes, made once a run however many processes it has.
 
 from __future__ import annotations
 
+import atexit
 import fcntl
+import gc
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -22,6 +24,20 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # A busy machine is no defect of what is tested: neither one slow example nor slow drawing fails a test.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of collected tests live to the end: the collector need not walk them again and again."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish() -> None:
+    """Once more for what was left open (a warning about it is an error), and not the five times that pytest has."""
+    gc.collect()
+    gc.freeze()
+    atexit.register(gc.unfreeze)  # libraries that count their objects at the end find them all gone
 
 
 @pytest.fixture(scope="session", autouse=True)
