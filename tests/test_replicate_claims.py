@@ -27,6 +27,12 @@ def data(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """One session, for claims about a store; nobody writes to it."""
+    return store_of(tmp_path_factory.mktemp("claims") / "store", session(user("hello there")))
+
+
 def check(text: str, folder: Path, data: Path | None = None, store: Store | None = None) -> list[Verdict]:
     file = folder / "claims.yaml"
     file.write_text(text, "utf-8")
@@ -139,14 +145,13 @@ HOSTILE = (
 
 @pytest.mark.parametrize("over", ["t", ""])
 @pytest.mark.parametrize("sql", HOSTILE)
-def test_sql_of_a_claims_file_reaches_nothing_but_its_tables(sql: str, over: str, data: Path) -> None:
+def test_sql_of_a_claims_file_reaches_nothing_but_its_tables(sql: str, over: str, data: Path, store: Store) -> None:
     files = sorted(p.name for p in data.iterdir())
     claims = [
         {"id": "bad", "expected": 2, "over": over, "query": sql.replace("{data}", str(data).replace("'", "''"))},
         {"id": "good", "expected": 2, "over": "t", "query": "SELECT avg(a) FROM rows"},
         {"id": "also good", "expected": 1, "query": "SELECT count(*) FROM sessions"},
     ]
-    store = store_of(data.parent / "store", session(user("hello there")))
     bad, *good = check(TABLE + f"claims: {json.dumps(claims)}", data.parent, data, store)
     assert (bad.status, bad.computed) == ("untestable", None)
     assert [v.status for v in good] == ["pass", "pass"]
