@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from agentsignals.store import Store
-from agentsignals.store.query import connect, view_names
+from agentsignals.store.query import connect, execute
+from agentsignals.store.views import NAMES
 
 AT_ONCE = 10_000
 """Rows read at once."""
@@ -40,7 +41,7 @@ def columns_of(store: Store, table: str) -> list[str]:
 def rows_of(store: Store, table: str, columns: list[str]) -> Iterator[tuple[bytes, Row]]:
     """Every row with a digest of its values; `repr` of a float is exact."""
     names = ", ".join('"' + name.replace('"', '""') + '"' for name in columns)
-    asked = connect(store).execute(f'SELECT {names} FROM "{table}"')
+    asked = execute(connect(store), f'SELECT {names} FROM "{table}"')
     while rows := asked.fetchmany(AT_ONCE):
         for row in rows:
             yield hashlib.blake2b(repr(row).encode("utf-8", "backslashreplace"), digest_size=16).digest(), row
@@ -113,7 +114,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     first, second = (Store(folder) for folder in options.stores)
-    told = [compared(first, second, table, set(options.without)) for table in view_names()]
+    told = [compared(first, second, table, set(options.without)) for table in NAMES]
     if options.json:
         print(json.dumps(told, indent=2))
     else:

@@ -326,7 +326,7 @@ def test_a_query_may_take_half_of_the_memory(tmp_path: Path) -> None:
         ((text,),) = connection.execute("SELECT current_setting('memory_limit')").fetchall()
         return float(str(text).split()[0])
 
-    assert limit(connect(store_of(tmp_path / "s"))) == pytest.approx(limit(duckdb.connect()) * 5 / 8, abs=0.1)
+    assert limit(connect(store_of(tmp_path / "s")).database) == pytest.approx(limit(duckdb.connect()) * 5 / 8, abs=0.1)
 
 
 @pytest.mark.parametrize(

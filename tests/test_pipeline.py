@@ -21,7 +21,7 @@ from agentsignals.ingest import pipeline
 from agentsignals.ingest.executor import EXECUTORS
 from agentsignals.registry import Place
 from agentsignals.store import Store
-from agentsignals.store.query import view_names
+from agentsignals.store.views import NAMES
 
 SMALL_SHARDS = 40_000
 
@@ -34,7 +34,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def tables(folder: Path) -> dict[str, pl.DataFrame]:
     """Every table of a store in one canonical order."""
     store = Store(folder)
-    frames = {name: store.frame(name) for name in view_names()}
+    frames = {name: store.frame(name) for name in NAMES}
     return {name: frame.sort(frame.columns) for name, frame in frames.items()}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,8 +17,11 @@ from duckdb import OutOfMemoryException
 
 from agentsignals.errors import QueryError
 from agentsignals.ingest import pipeline
-from agentsignals.store import Store
+from agentsignals.model import Label
+from agentsignals.store import Store, label_files, query
+from agentsignals.store.label_files import LabelRow
 from agentsignals.store.query import connect, rows, run
+from agentsignals.store.views import NAMES
 from tests.claude import Log
 
 ANSWERED = (
@@ -204,7 +208,7 @@ def test_no_file_but_the_stores_can_be_opened_even_by_our_own_sql(folder: Path) 
     connection, before = connect(Store(folder / "store")), _bytes(folder)
     for sql in ("FROM read_text('{outside}')", "COPY (SELECT 1) TO '{new}'", "COPY (SELECT 1) TO '{index}'"):
         with pytest.raises(Exception, match="disabled by configuration"):
-            connection.execute(_named(sql, folder))
+            connection.database.execute(_named(sql, folder))
     assert _bytes(folder) == before
 
 
@@ -212,11 +216,59 @@ def test_a_query_that_needs_too_much_memory_ends_in_words_and_without_a_file(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("agentsignals.store.query._SHARE_OF_LIMIT", 0.02)
+    monkeypatch.setattr("agentsignals.store.query._kept", {})
     before = _bytes(folder)
     with pytest.raises(QueryError, match="half of this machine's memory") as refused:
         rows(Store(folder / "store"), "SELECT list(i) FROM range(300_000_000) t(i)")
     assert isinstance(refused.value.__cause__, OutOfMemoryException)
     assert _bytes(folder) == before
+
+
+@pytest.mark.parametrize(
+    "sql",
+    ("SHOW TABLES", "SHOW ALL TABLES", "DESCRIBE", "FROM information_schema.TABLES", "FROM Information_Schema.views"),
+)
+def test_every_table_is_listed_although_nobody_named_one(
+    sql: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A view is made when a query names it, and a query may ask which there are."""
+    for before in ("SELECT 1", "FROM turn_signals"):
+        monkeypatch.setattr("agentsignals.store.query._kept", {})
+        rows(Store(folder / "store"), before)
+        assert set(NAMES) <= {
+            cell for row in rows(Store(folder / "store"), sql)[1] for cell in row if type(cell) is str
+        }
+
+
+def test_a_table_is_there_however_it_is_named(folder: Path) -> None:
+    for sql in (
+        "FROM Sessions",
+        'FROM main."SESSIONS"',
+        "WITH turns AS (FROM session_signals) FROM turns",
+        "SUMMARIZE scans",
+    ):
+        assert rows(Store(folder / "store"), sql, "product")[0]
+
+
+def test_a_connection_is_used_again_until_the_store_has_other_files(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agentsignals.store.query._kept", {})
+    store = tmp_path / "store"
+    shutil.copytree(folder / "store", store)
+    first, again = connect(Store(store)), connect(Store(store))
+    assert len(query._kept) == 1
+    first.database.close()
+    counted = "SELECT count(*) FROM labels"
+    assert run(again, counted).fetchall() == [(0,)], "one that is closed leaves the other alone"
+    session = min(Store(store).manifest.sessions)
+    label_files.write(store, "t", "me", [LabelRow(session, Label(task="t", labeller="me", turn=None, value="x"))])
+    assert rows(Store(store), counted)[1] == [(1,)]
+    assert run(again, counted).fetchall() == [(0,)], "it was made before"
+    for n in range(query._MOST_KEPT + 1):
+        shutil.copytree(store, tmp_path / str(n))
+        connect(Store(tmp_path / str(n)))
+    assert len(query._kept) == query._MOST_KEPT
 
 
 def test_an_interrupt_ends_a_query(folder: Path) -> None:

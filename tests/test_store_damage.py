@@ -218,7 +218,7 @@ def test_a_reader_keeps_what_he_opened_and_it_goes_an_hour_later(place: Path) ->
     again.save()
     pipeline.analyze([next(iter(again.manifest.files.values())).spec], store, jobs=1)
     assert old.name not in Store(store).manifest.shards
-    assert query.rows(before, ask)[1] == connection.sql(ask).fetchall() == n
+    assert query.rows(before, ask)[1] == query.run(connection, ask).fetchall() == n
     again = Store(store)
     again.sweep()
     assert old.is_dir(), "superseded a moment ago"
@@ -283,6 +283,9 @@ def test_every_reader_names_the_damage(verb: str, harm: str, place: Path, capsys
     capsys.readouterr()
     code = main([*words, "--store", str(root)])
     out, err = capsys.readouterr()
+    if (verb, harm) == ("sessions", "rotten"):  # only reading the turns shows that, and it reads none
+        assert (code, first in out, "turns.parquet" in out) == (0, True, False)
+        return
     assert "turns.parquet" in out, (out, err)
     assert code == (1 if verb in ("show", "agree") else 0)
     if verb == "report":

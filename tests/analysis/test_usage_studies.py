@@ -16,7 +16,6 @@ from agentsignals.analysis.study import Outcome
 from agentsignals.ingest import pipeline
 from agentsignals.model import Checkpoint, Label, Session
 from agentsignals.store import Store
-from agentsignals.store.query import connect
 from tests.analysis.stores import findings, outcome, store_of
 from tests.build import START, call, event, say, session, user
 
@@ -428,10 +427,7 @@ def test_usage_of_real_sessions_by_a_second_road(real: Store) -> None:
 
 @pytest.mark.corpus
 def test_the_metric_that_differs_most_is_the_first_of_the_signal(real: Store) -> None:
-    rows = (
-        connect(real)
-        .sql("SELECT value FROM signals WHERE signal = 'corpus.cross_dataset_variance[]' AND absent IS NULL")
-        .fetchall()
-    )
+    query = "SELECT value FROM signals WHERE signal = 'corpus.cross_dataset_variance[]' AND absent IS NULL"
+    rows = real.sql(query).fetchall()
     first = json.loads(rows[0][0])[0]["metric"]
     assert findings(real, "data_sets")["most_apart"].note.startswith(first)

@@ -192,7 +192,7 @@ def _answer(
     watch = Timer(SECONDS_A_CLAIM, connection.interrupt)
     watch.daemon = True
     try:
-        statements = connection.extract_statements(one_select(connection, sql))
+        statements = connection.extract_statements(one_select(connection, sql).sql)
         if set(statements[0].named_parameters) != set(arguments):
             return Absent("not_computable", "the names after `$` in the query are not those of `with`")
         watch.start()

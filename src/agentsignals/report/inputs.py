@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
 from agentsignals.analysis.study import Inputs, Row, Study, Versions
 from agentsignals.store import Store
 from agentsignals.store.manifest import SCHEMA_VERSION
-from agentsignals.store.query import answered, contexts
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection, DuckDBPyRelation
+from agentsignals.store.query import Connection, answered, contexts, execute, names_of
 
 _LONGEST_ENDING = 12
 
@@ -33,7 +30,7 @@ class Reader:
         self._labeller = labeller or ""
         self._contexts = contexts(store)
         self.context = context or ("eval" if self._contexts == {"eval"} else "product")
-        self._connections: dict[str | None, DuckDBPyConnection] = {}
+        self._connections: dict[str | None, Connection] = {}
         self._awaited = Counter((sql, self._of(study)) for study in studies for sql in study.queries.values())
         self._kept: dict[tuple[str, str], list[Row]] = {}
         self._no_traces = _endings(uri for uri, entry in store.manifest.files.items() if not entry.shard)
@@ -62,16 +59,17 @@ class Reader:
     def _rows(self, sql: str, context: str = "") -> list[Row]:
         rows = self._kept.pop((sql, context), None)
         if rows is None:
-            rows = answered(self._store, sql, _as_dicts, context or None, connections=self._connections)
+            rows = answered(self._store, partial(_rows_of, sql), context or None, self._connections)
         self._awaited[sql, context] -= 1
         if self._awaited[sql, context] > 0:
             self._kept[sql, context] = rows
         return rows
 
 
-def _as_dicts(relation: DuckDBPyRelation) -> list[Row]:
-    names = list(relation.columns)
-    return [dict(zip(names, row, strict=True)) for row in relation.fetchall()]
+def _rows_of(sql: str, connection: Connection) -> list[Row]:
+    asked = execute(connection, sql)
+    names = names_of(asked)
+    return [dict(zip(names, row, strict=True)) for row in asked.fetchall()]
 
 
 def _endings(uris: Iterable[str]) -> dict[str, int]:

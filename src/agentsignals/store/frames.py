@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from agentsignals.errors import QueryError, StoreError
 from agentsignals.prices.names import candidates
-from agentsignals.store.query import answered, view_names
+from agentsignals.store.query import answered, run
+from agentsignals.store.views import NAMES
 
 if TYPE_CHECKING:
     from agentsignals.store import Store
@@ -54,8 +55,8 @@ _MAKERS = (
 
 def frame(store: Store, table: str, context: str | None = None) -> pl.DataFrame:
     """A table or view, whole or of one context. QueryError when there is no such table."""
-    if table not in view_names():
-        raise QueryError(f"There is no table {table!r}.", f"The tables are: {', '.join(view_names())}.")
+    if table not in NAMES:
+        raise QueryError(f"There is no table {table!r}.", f"The tables are: {', '.join(NAMES)}.")
     return _frame(store, f'SELECT * FROM "{table}"', context)  # noqa: S608  (one of the tables' names)
 
 
@@ -73,7 +74,7 @@ def user_messages(store: Store, context: str | None = None) -> pl.DataFrame:
 
 
 def _frame(store: Store, query: str, context: str | None) -> pl.DataFrame:
-    made: pl.DataFrame = answered(store, query, lambda relation: relation.pl(), context)
+    made: pl.DataFrame = answered(store, lambda connection: run(connection, query).pl(), context)
     return made
 
 

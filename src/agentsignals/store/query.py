@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from copy import copy
+from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 
-from agentsignals.catalog import Signal, catalogue
 from agentsignals.errors import QueryError
-from agentsignals.store import repositories, tables
-from agentsignals.store.selecting import one_select
+from agentsignals.store import repositories, tables, views
+from agentsignals.store.selecting import named, one_select
 
 if TYPE_CHECKING:
     from agentsignals.store import Store
 
 _Result = TypeVar("_Result")
-_TYPES = {"int": "BIGINT", "float": "DOUBLE", "bool": "BOOLEAN", "str": "VARCHAR", "enum": "VARCHAR"}
-_CONTEXTS = {"product": "product", "eval": "eval"}
-"""What may be asked for, as written into SQL."""
 _OF_FILES = (duckdb.IOException, duckdb.InvalidInputException, duckdb.SerializationException, duckdb.InternalException)
 """What DuckDB raises when a file can't be read."""
 _ROWS_A_FETCH = 10_000
@@ -47,45 +45,87 @@ def _in_words() -> Iterator[None]:
             "Name the columns, filter, aggregate, or add LIMIT.",
         ) from problem
     except duckdb.Error as problem:
+        _forget(problem)
         raise QueryError(
             f"DuckDB refuses the query: {problem}",
-            f"The tables: {', '.join(view_names())}. `DESCRIBE table` names a table's columns.",
+            f"The tables: {', '.join(views.NAMES)}. `DESCRIBE table` names a table's columns.",
         ) from problem
 
 
+class Connection:
+    """A store's tables for DuckDB, which can read these files, as they were when it was made, and nothing else, and
+    write nothing at all. A view is made when a query first names it: DuckDB opens its files for that.
+    """
+
+    database: duckdb.DuckDBPyConnection
+    """Without the views that nobody named."""
+
+    def __init__(self, files: dict[str, list[str]], context: str | None) -> None:
+        self._files = files
+        self._context = context
+        self._made: set[str] = set()
+        self._one_at_a_time = Lock()
+        self.database = duckdb.connect(":memory:", config=_LIMITS)
+        _limit_memory(self.database)
+        # What is allowed by name may also be written by name, so these are files, never the folder; that nothing writes
+        # is seen to in `run`.
+        readable = views.listed([path for of_table in files.values() for path in of_table])
+        self.database.execute(
+            f"SET allowed_paths={readable}; SET enable_external_access=false; SET lock_configuration=true"
+        )
+
+    def again(self) -> Connection:
+        """Another connection to the same database; to interrupt or close one leaves the other alone."""
+        other = copy(self)
+        other.database = self.database.cursor()
+        return other
+
+    def seeing(self, names: Collection[str] | None) -> duckdb.DuckDBPyConnection:
+        """The database with the views of these names, None for all; names of no view are passed over."""
+        with self._one_at_a_time:
+            for name in views.NAMES if names is None else names:
+                self._make(name)
+        return self.database
+
+    def _make(self, name: str) -> None:
+        if name in self._made or name not in views.NAMES:
+            return
+        for other in views.needs(name, self._context):
+            self._make(other)
+        files = self._files.get(name, [])
+        rows = views.rows(files, name)
+        if files:
+            described = self.database.execute(f"DESCRIBE {rows}").fetchall()
+            if [row[:2] for row in described] != views.columns(name):
+                rows = views.rows_with_all_columns(files, name)
+        self.database.execute(f"CREATE VIEW {name} AS {views.of_context(rows, name, self._context)}")
+        self._made.add(name)
+
+
+_kept: dict[tuple[str | None, str, str], Connection] = {}
+"""The last connections: DuckDB takes 20 ms to be there, and a question to a small store 3 (design/speed.md#questions).
+"""
+_MOST_KEPT = 4
+
+
 @_in_words()
-def connect(store: Store, context: str | None = None) -> duckdb.DuckDBPyConnection:
-    """A connection that sees the store's views and can read nothing else, and write nothing at all.
+def connect(store: Store, context: str | None = None) -> Connection:
+    """A connection to a store as it stands.
 
     `context`: the views hold only what belongs to sessions of this context (`product`, `eval`), and what belongs to no
     session.
     """
     store.refresh()
-    connection = duckdb.connect(":memory:", config=_LIMITS)
-    _limit_memory(connection)
-    readable = []
-    wanted = context if context is not None and contexts(store) - {context} else None
-    for table in tables.NAMES:
-        files = [str(path) for path in store.files(table)]
-        readable += files
-        connection.execute(f"CREATE VIEW {table} AS {_of_context(_over(files, table), table, wanted)}")
-    for table in tables.OF_REPOSITORIES:
-        held = [str(path) for path in store.sound(repositories.files(store.folder, table))]
-        readable += held
-        whole = f"{_over(held, table)} UNION ALL BY NAME {_empty(table)}"  # an older file has not all the columns
-        connection.execute(f"CREATE VIEW {table} AS {_of_context(whole, table, wanted)}")
-    for name, level, keys in (
-        ("session_signals", "session", "session_id"),
-        ("turn_signals", "turn", "session_id, turn"),
-        ("attempt_signals", "attempt", "trial_id, attempt_index, session_id"),
-    ):
-        connection.execute(f"CREATE VIEW {name} AS {_wide(level, keys)}")
-    # What is allowed by name may also be written by name, so these are files, never the folder; that nothing writes is
-    # seen to in `run`.
-    connection.execute(f"SET allowed_paths={_list(readable)}")
-    connection.execute("SET enable_external_access=false")
-    connection.execute("SET lock_configuration=true")
-    return connection
+    paths = {table: store.files(table) for table in tables.NAMES}
+    paths |= {table: store.sound(repositories.files(store.folder, table)) for table in tables.OF_REPOSITORIES}
+    files = {table: [str(path) for path in of_table] for table, of_table in paths.items()}
+    only = context if context is not None and contexts(store) - {context} else None
+    key = only, str(store.folder.absolute()), str(files)
+    opened = _kept.pop(key, None) or Connection(files, only)
+    _kept[key] = opened
+    for oldest in list(_kept)[:-_MOST_KEPT]:
+        _kept.pop(oldest, None)  # another thread may have
+    return opened.again()
 
 
 def contexts(store: Store) -> set[str]:
@@ -93,42 +133,58 @@ def contexts(store: Store) -> set[str]:
     return {entry.context for entry in store.manifest.sessions.values()}
 
 
-def run(connection: duckdb.DuckDBPyConnection, query: str, values: list[Any] | None = None) -> duckdb.DuckDBPyRelation:
+def run(connection: Connection, query: str, values: list[Any] | None = None) -> duckdb.DuckDBPyRelation:
     """The relation of one SELECT, or of the plan for one. QueryError for anything else, with DuckDB's words when it
     refuses. `values` stand for its `?`.
     """
     with _in_words():
-        return connection.sql(one_select(connection, query, view_names()), params=values)
+        select = one_select(connection.database, query, views.NAMES)
+        return connection.seeing(select.tables).sql(select.sql, params=values)
+
+
+def execute(connection: Connection, query: str, values: list[Any] | None = None) -> duckdb.DuckDBPyConnection:
+    """As `run`, with the query begun: planned once, where a relation is planned for its columns and for its rows."""
+    with _in_words():
+        select = one_select(connection.database, query, views.NAMES)
+        return connection.seeing(select.tables).execute(select.sql, values)
 
 
 def rows(
     store: Store, query: str, context: str | None = None, values: list[Any] | None = None
 ) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Column names and rows of a query, over all sessions or those of one context. `values` stand for its `?`."""
-    return answered(store, query, lambda r: (list(r.columns), r.fetchall()), context, values)
+
+    def take(connection: Connection) -> tuple[list[str], list[tuple[Any, ...]]]:
+        asked = execute(connection, query, values)
+        return names_of(asked), asked.fetchall()
+
+    return answered(store, take, context)
 
 
-def answered(  # noqa: PLR0913  (a question, what is made of its answer, and over what)
+def answered(
     store: Store,
-    query: str,
-    take: Callable[[duckdb.DuckDBPyRelation], _Result],
+    take: Callable[[Connection], _Result],
     context: str | None = None,
-    values: list[Any] | None = None,
-    connections: dict[str | None, duckdb.DuckDBPyConnection] | None = None,
+    connections: dict[str | None, Connection] | None = None,
 ) -> _Result:
-    """What `take` makes of a query's relation. QueryError when DuckDB can't give its rows. Where that is because of a
-    part that only reading it shows to be damaged, the answer is without it, and a warning says so.
+    """What `take` makes of a query. QueryError when DuckDB can't give its rows. Where that is because of a part that
+    only reading it shows to be damaged, the answer is without it, and a warning says so.
 
-    `values` stand for the query's `?`. `connections`: those of earlier questions by context, to be used again.
+    `connections`: those of earlier questions by context, to be used again.
     """
     connections = {} if connections is None else connections
 
     def take_now() -> _Result:
         connection = connections.get(context) or connections.setdefault(context, connect(store, context))
         with _in_words():
-            return _awaited(connection, lambda: take(run(connection, query, values)))
+            return _awaited(connection.database, lambda: take(connection))
 
     return _without_what_is_damaged(store, take_now, connections.clear)
+
+
+def names_of(asked: duckdb.DuckDBPyConnection) -> list[str]:
+    """The columns of what was asked."""
+    return [column[0] for column in asked.description or ()]
 
 
 def stream(store: Store, query: str, context: str | None = None) -> tuple[list[str], Iterator[tuple[Any, ...]]]:
@@ -137,10 +193,9 @@ def stream(store: Store, query: str, context: str | None = None) -> tuple[list[s
     def begin() -> tuple[list[str], list[tuple[Any, ...]], duckdb.DuckDBPyConnection]:
         connection = connect(store, context)
         with _in_words():
-            select = one_select(connection, query, view_names())
-            asked = _awaited(connection, lambda: connection.execute(select))
+            asked = _awaited(connection.database, lambda: execute(connection, query))
             first = _awaited(asked, lambda: asked.fetchmany(_ROWS_A_FETCH))
-            return [column[0] for column in asked.description or ()], first, asked
+            return names_of(asked), first, asked
 
     names, first, asked = _without_what_is_damaged(store, begin)
     return names, _fetched(first, asked)
@@ -154,9 +209,10 @@ def readable(store: Store) -> duckdb.DuckDBPyConnection:
     def read() -> duckdb.DuckDBPyConnection:
         connection = connect(store)
         with _in_words():
+            database = connection.seeing(None)
             for table in (*tables.NAMES, *tables.OF_REPOSITORIES):
-                connection.execute(f"SELECT count(COLUMNS(*)) FROM {table}").fetchall()  # noqa: S608  (names of ours)
-        return connection
+                database.execute(f"SELECT count(COLUMNS(*)) FROM {table}").fetchall()  # noqa: S608  (names of ours)
+        return database
 
     return _without_what_is_damaged(store, read)
 
@@ -178,6 +234,12 @@ def _without_what_is_damaged(
         return asked()
 
 
+def _forget(problem: duckdb.Error) -> None:
+    """Keeps no connection after an error that may be of the database itself: DuckDB answers nothing after some."""
+    if not isinstance(problem, duckdb.ProgrammingError):
+        _kept.clear()
+
+
 def _fetched(first: list[tuple[Any, ...]], asked: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
     yield from first
     with _in_words():
@@ -196,86 +258,22 @@ def _awaited(connection: duckdb.DuckDBPyConnection, call: Callable[[], _Result])
             raise
 
 
-def ask(
-    connection: duckdb.DuckDBPyConnection, query: str, values: Mapping[str, Any] | None = None
-) -> list[dict[str, Any]]:
+def ask(connection: Connection, query: str, values: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
     """Rows of one of our own questions, from any thread. What people typed is in `values`, never in its text.
 
     QueryError when DuckDB can't answer: a file it reads may be gone.
     """
     try:
-        answer = connection.cursor().execute(query, dict(values) if values else None)
-        names = [column[0] for column in answer.description or ()]
+        database = connection.seeing(named(connection.database, query))
+        answer = database.cursor().execute(query, dict(values) if values else None)
+        names = names_of(answer)
         return [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
     except duckdb.Error as problem:
+        _forget(problem)
         raise QueryError(f"DuckDB can't answer: {problem}", "The store may have changed; ask again.") from problem
-
-
-def view_names() -> list[str]:
-    """The tables a query sees."""
-    return [*tables.NAMES, *tables.OF_REPOSITORIES, "session_signals", "turn_signals", "attempt_signals"]
 
 
 def _limit_memory(connection: duckdb.DuckDBPyConnection) -> None:
     row = connection.execute("SELECT current_setting('memory_limit')").fetchone()
     amount, unit = str(row[0]).split() if row else ("1", "GiB")
     connection.execute(f"SET memory_limit='{float(amount) * _SHARE_OF_LIMIT:.1f} {unit}'")
-
-
-def _over(files: list[str], table: str) -> str:
-    """The rows of these files, with the columns of today: a file of an older program has NULL in those it lacks."""
-    if files:
-        rows = f"SELECT * FROM read_parquet({_list(files)}, union_by_name=true)"  # noqa: S608  (quoted by _list)
-        return f"{_empty(table)} UNION ALL BY NAME {rows}"
-    return _empty(table)
-
-
-def _empty(table: str) -> str:
-    """The columns of a table, and no row."""
-    columns = ", ".join(f"NULL::{_duck(f.type)} AS {_name(f.name)}" for f in tables.SCHEMAS[table])
-    return f"SELECT {columns} WHERE false"
-
-
-def _of_context(rows: str, table: str, context: str | None) -> str:
-    """The rows without those of another context's sessions. The view `sessions` is made first, and holds no other."""
-    if context is None or "session_id" not in tables.SCHEMAS[table].names:
-        return rows
-    if table == "sessions":
-        return f"SELECT * FROM ({rows}) WHERE context = '{_CONTEXTS[context]}'"  # noqa: S608  (one of two words)
-    inside = "session_id IS NULL OR session_id IN (SELECT session_id FROM sessions)"
-    return f"SELECT * FROM ({rows}) WHERE {inside}"  # noqa: S608  (paths quoted by _list)
-
-
-def _wide(level: str, keys: str) -> str:
-    """One row an entity, one column a signal, typed as declared; lists and objects are JSON text."""
-    other = "product" if level == "attempt" else "eval"  # a signal of one context has no column in the other's view
-    whole = ("attempt", "session", "region") if level in ("attempt", "session") else (level,)
-    wanted = [s for s in catalogue().values() if s.level in whole and (level == "turn" or s.context != other)]
-    columns = ", ".join(_column(s) for s in wanted)
-    return f"SELECT {keys}{', ' if columns else ''}{columns} FROM signals WHERE level = '{level}' GROUP BY {keys}"  # noqa: S608
-
-
-def _column(signal: Signal) -> str:
-    path = signal.path.replace("'", "''")
-    raw = f"max(value) FILTER (signal = '{path}')"
-    kind = _TYPES.get(signal.type)
-    if kind == "VARCHAR":
-        raw = f"json_extract_string({raw}, '$')"
-    elif kind:
-        raw = f"TRY_CAST({raw} AS {kind})"
-    return f"{raw} AS {_name(signal.path)}"
-
-
-def _duck(kind: Any) -> str:
-    name = str(kind)
-    if name.startswith("list<"):
-        return "VARCHAR[]"
-    return {"int64": "BIGINT", "double": "DOUBLE", "bool": "BOOLEAN", "timestamp[us]": "TIMESTAMP"}.get(name, "VARCHAR")
-
-
-def _list(paths: list[str]) -> str:
-    return "[" + ", ".join("'" + p.replace("'", "''") + "'" for p in paths) + "]"
-
-
-def _name(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

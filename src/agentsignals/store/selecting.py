@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -28,13 +28,23 @@ _EXPLAIN = re.compile(
     rf"(?:{_GAP}|;)*EXPLAIN(?![\w$])(?P<analyze>{_GAP}*ANALYZE(?![\w$]))?(?:{_GAP}*(?P<options>\(\s*(?:ANALYZE|FORMAT)\b[\w\s,]*\)))?",
     re.IGNORECASE | re.DOTALL,
 )
+
+
+class Select(NamedTuple):
+    """A query that only reads."""
+
+    sql: str
+    tables: frozenset[str] | None
+    """The tables it names, and its own common table expressions; None when it asks which tables there are."""
+
+
 _HINT = (
     "One SELECT, FROM, WITH, VALUES, TABLE, DESCRIBE, SHOW TABLES, SUMMARIZE, or PIVOT … IN (…) over the store's"
     " tables, or EXPLAIN of one of these."
 )
 
 
-def one_select(connection: duckdb.DuckDBPyConnection, query: str, tables: Collection[str] | None = None) -> str:
+def one_select(connection: duckdb.DuckDBPyConnection, query: str, tables: Collection[str] | None = None) -> Select:
     """The query, when it is one SELECT or the EXPLAIN of one; QueryError, with what is allowed, when it is not.
 
     `tables`: what it may read, beside its own common table expressions and `information_schema`; None for whatever the
@@ -54,10 +64,27 @@ def one_select(connection: duckdb.DuckDBPyConnection, query: str, tables: Collec
     if len(tree) != 1:
         raise QueryError(f"{len(tree)} statements came; one SELECT is allowed.", "Ask one question at a time.")
     _check(tree, tables)
-    if explained is None:
-        return query
-    analyze = "ANALYZE " if explained["analyze"] else ""
-    return f"EXPLAIN {analyze}{explained['options'] or ''} {query}"
+    if explained is not None:
+        analyze = "ANALYZE " if explained["analyze"] else ""
+        query = f"EXPLAIN {analyze}{explained['options'] or ''} {query}"
+    return Select(query, _named(tree))
+
+
+def named(connection: duckdb.DuckDBPyConnection, query: str) -> frozenset[str] | None:
+    """The tables that a query of ours names; None when it asks which there are."""
+    tree = _tree(connection, query)
+    return None if tree is None else _named(tree)
+
+
+def _named(tree: list[Any]) -> frozenset[str] | None:
+    names = set()
+    for part in _parts(tree):
+        kind = part.get("type")
+        if kind == "BASE_TABLE" and str(part.get("schema_name", "")).lower() in _SCHEMAS:
+            names.add(str(part.get("table_name", "")).lower())
+        elif kind == "BASE_TABLE" or (kind == "SHOW_REF" and part.get("query") is None):
+            return None
+    return frozenset(names)
 
 
 def _tree(connection: duckdb.DuckDBPyConnection, query: str) -> list[Any] | None:

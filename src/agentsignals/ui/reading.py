@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from pathlib import Path
 from threading import Lock, RLock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from agentsignals.store import Store, manifest, parts
-from agentsignals.store.query import ask, connect, contexts
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
+from agentsignals.store.query import Connection, ask, connect, contexts
 
 _Made = TypeVar("_Made")
 WITH_PROMPT = """
@@ -33,7 +30,7 @@ class Reading:
         self.store = store
         self.contexts = contexts(store)
         self._lock = RLock()
-        self._connections: dict[str, DuckDBPyConnection] = {}
+        self._connections: dict[str, Connection] = {}
         self._gates: dict[Hashable, Lock] = {}
         self._kept: dict[Hashable, Any] = {}
 
@@ -60,9 +57,9 @@ class Reading:
         """Lets go of the store's files. Whoever still asks is refused (QueryError)."""
         with self._lock:
             for connection in self._connections.values():
-                connection.close()
+                connection.database.close()
 
-    def _connection(self, context: str) -> DuckDBPyConnection:
+    def _connection(self, context: str) -> Connection:
         with self._lock:
             if context not in self._connections:
                 self._connections[context] = connect(self.store, context or None)
