@@ -6,26 +6,38 @@ import hashlib
 import os
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 
 def code_stamp() -> str:
     """Changes whenever a file of this package does: from the name, size and modification time of each. And when other
-    packages, which may add units, are installed, upgraded or removed."""
-    parts = sorted({*_files(str(Path(__file__).parents[1])), *_installed()})
+    packages, which may add units, are installed, upgraded or removed. A process loads its code once and is of one stamp
+    while it looks for packages at the same places."""
+    return _stamp(tuple(sys.path))
+
+
+@cache
+def _stamp(places: tuple[str, ...]) -> str:
+    parts = sorted({*_files(str(Path(__file__).parents[1])), *_installed(places)})
     return hashlib.blake2b("|".join(parts).encode("utf-8", "surrogateescape"), digest_size=12).hexdigest()
 
 
 def extended() -> bool:
     """Whether another package adds a unit of any kind: the stamp does not know its files."""
+    return _extended(tuple(sys.path))
+
+
+@cache
+def _extended(places: tuple[str, ...]) -> bool:
     from importlib.metadata import entry_points  # noqa: PLC0415  (asked only when something changed)
 
     return any(group.startswith("agentsignals.") for group in entry_points().groups)
 
 
-def _installed() -> Iterator[str]:
+def _installed(places: tuple[str, ...]) -> Iterator[str]:
     """Names of packages with their versions; quicker than `importlib.metadata`, which reads each."""
-    for folder in sys.path:
+    for folder in places:
         try:
             with os.scandir(folder or ".") as entries:
                 yield from (entry.name for entry in entries if entry.name.endswith((".dist-info", ".egg-info")))
