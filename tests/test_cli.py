@@ -17,8 +17,11 @@ import pytest
 
 from agentsignals.catalog import catalogue
 from agentsignals.cli import build_parser, demo_corpus, main
+from agentsignals.errors import UnknownSession
+from agentsignals.ingest import pipeline
 from agentsignals.ingest.explaining import explain
 from agentsignals.store import Store
+from tests.claude import Log
 
 CONTRACT = {
     "artifacts": "artifact_id source path format sha256 bytes records skipped skipped_reasons",
@@ -170,6 +173,32 @@ def test_show_tells_a_session_by_the_beginning_of_its_id(store: Path, capsys: py
     assert "tool_result" in more and "tool_result" not in told
     code, error = refused(capsys, "show", "nobody", "--store", store)
     assert (code, error["kind"]) == (1, "unknown_session")
+
+
+def test_show_tells_a_session_by_its_logs_own_name(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As `ls` says it, as a shell completes it, and by the beginning of it: of every log of every agent."""
+    opened = Store(store)
+    names = opened.sql("SELECT session_id, path FROM sessions JOIN artifacts USING (artifact_id)").fetchall()
+    for session_id, path in names:
+        for name in (path, Path(path).name, f"{Path(path).parent.name}/{Path(path).name}", Path(path).stem):
+            assert opened.resolve(name) == session_id
+    assert ask(capsys, "show", Path(names[0][1]).name, "--store", store)["session_id"] == names[0][0]
+    for wrong in ("", "jsonl", "no-such.jsonl"):
+        with pytest.raises(UnknownSession, match="There is no session"):
+            opened.resolve(wrong)
+
+
+def test_a_log_of_two_sessions_names_both(tmp_path: Path) -> None:
+    """As Claude Code leaves it where a session was resumed in another's log."""
+    logs = [Log(f"{digit * 8}-0000-4000-8000-000000000001", name=digit) for digit in "89"]
+    for log in logs:
+        log.user("add a test")
+        log.say("done")
+    (tmp_path / "77777777-0000-4000-8000-000000000001.jsonl").write_bytes(b"".join(log.data() for log in logs))
+    pipeline.analyze([str(tmp_path)], tmp_path / "store", jobs=1)
+    with pytest.raises(UnknownSession, match="names 2 sessions") as raised:
+        Store(tmp_path / "store").resolve("77777777")
+    assert all(log.session in raised.value.hint for log in logs)
 
 
 @pytest.mark.slow

@@ -103,12 +103,12 @@ def _store_verbs(verbs: argparse._SubParsersAction[_Parser]) -> None:
     made.add_argument("--where", metavar="SQL", default="true", help="a condition over the columns of `sessions`")
     made.add_argument("--limit", type=int, default=50, metavar="N", help="at most so many (default 50)")
     made = _verb(verbs, "show", "one session as a readable timeline", "show 3f2a81")
-    made.add_argument("session", metavar="SESSION", help="its id, or a unique beginning of it")
+    made.add_argument("session", metavar="SESSION", help="its id, a unique beginning of it, or its log's file name")
     made.add_argument("--all", action="store_true", help="also thinking, results, subagents and side notes")
     made = _verb(
         verbs, "explain", "one value with the evidence that made it", "explain 3f2a81 dynamics.repetition_rate"
     )
-    made.add_argument("session", metavar="SESSION", help="its id, or a unique beginning of it")
+    made.add_argument("session", metavar="SESSION", help="its id, a unique beginning of it, or its log's file name")
     made.add_argument("signal", metavar="SIGNAL", help="a dotted path of the inventory")
     made = _verb(
         verbs,

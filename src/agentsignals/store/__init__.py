@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentsignals.errors import StoreError, UnknownSession
+from agentsignals.errors import StoreError
 from agentsignals.store import files as disk
 from agentsignals.store import label_files, lock, parts
 from agentsignals.store import manifest as index
@@ -19,6 +19,7 @@ from agentsignals.store.damage import FOLDER, RETIRED, damage, in_words
 from agentsignals.store.files import Part
 from agentsignals.store.manifest import FileEntry, Manifest, SessionEntry, ShardEntry
 from agentsignals.store.parts import Damage
+from agentsignals.store.session_names import full_id
 
 if TYPE_CHECKING:
     import duckdb
@@ -199,7 +200,7 @@ class Store:
         return self.frame("signals")
 
     def session(self, session_id: str) -> Session:
-        """One session. A unique beginning of the id will do; UnknownSession otherwise. StoreError when damaged."""
+        """One session, as `resolve` names it; UnknownSession otherwise. StoreError when damaged."""
         from agentsignals.store.shards import read_sessions  # noqa: PLC0415  (pyarrow is loaded when asked)
 
         self.refresh()
@@ -232,20 +233,8 @@ class Store:
             yield from (s for s in sessions if s.session_id in ids)
 
     def resolve(self, session_id: str) -> str:
-        """The full id of a session named by it, or by a unique beginning of it."""
-        sessions = self.manifest.sessions
-        if session_id in sessions:
-            return session_id
-        near = [s for s in sessions if s.startswith(session_id)] if session_id else []
-        if len(near) == 1:
-            return near[0]
-        if near:
-            raise UnknownSession(
-                f"{len(near)} sessions begin with {session_id!r}.", f"For example {', '.join(near[:3])}."
-            )
-        raise UnknownSession(
-            f"There is no session {session_id!r} in {self.folder}.", "`agentsignals sessions` lists them."
-        )
+        """The full id of a session named by it, by a unique beginning of it, or by its log's own file name."""
+        return full_id(self.manifest, session_id, str(self.folder))
 
     def artifact_paths(self, ids: set[str]) -> dict[str, str]:
         """The path of each artifact of these ids."""
