@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,3 +77,25 @@ def test_labelling_makes_the_values_stale_once(store: Store) -> None:
     label_files.write(store.folder, "sentiment", "rules", [LabelRow("a", label(0, "NEUTRAL"))])
     assert pipeline.measure(store.folder)["sessions"] == len(store.manifest.sessions)
     assert pipeline.measure(store.folder)["sessions"] == 0
+
+
+def test_measuring_says_how_many_values_are_others(store: Store) -> None:
+    """After labels, and after another embedder: counted here by a query before and after."""
+
+    def values() -> Counter[tuple[Any, ...]]:
+        asked = "SELECT signal, session_id, turn, value, absent, absent_detail, detail FROM signals"
+        return Counter(rows(Store(store.folder), asked)[1])
+
+    session_id = sorted(store.manifest.sessions)[0]
+
+    def relabel() -> dict[str, int]:
+        label_files.write(store.folder, "sentiment", "rules", [LabelRow(session_id, label(0, "NEGATIVE"))])
+        return pipeline.measure(store.folder)
+
+    for change in (relabel, lambda: pipeline.measure(store.folder, embedder="chars")):
+        before = values()
+        done = change()
+        after = values()
+        assert done["values"] == max((before - after).total(), (after - before).total()) > 0
+        assert done["signals"] == len({row[0] for row in (before - after) + (after - before)})
+    assert pipeline.measure(store.folder) == {"signals": 0, "sessions": 0, "values": 0}

@@ -115,8 +115,9 @@ def _measure(options: argparse.Namespace) -> int:
         done = pipeline.measure(options.store, bar, embedder=options.embedder, tell=_tell, **wait)
     finally:
         bar.close()
+    sessions, values, signals = (f"{done[name]:,} {name}" for name in ("sessions", "values", "signals"))
     print(
-        json_text(done) if options.json else f"{done['signals']} signals computed anew for {done['sessions']} sessions"
+        json_text(done) if options.json else f"{sessions} measured anew: {values} of {signals} are others than before"
     )
     return 0
 

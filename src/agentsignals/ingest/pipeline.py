@@ -6,6 +6,7 @@ Interrupting is safe: each shard is committed when it is done, and the next run 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from functools import partial
@@ -169,12 +170,13 @@ def measure(
     tell: Callable[[str], None] | None = None,
     wait_s: float = lock.WAIT_S,
 ) -> dict[str, int]:
-    """Computes the values whose signal is new or has a newer version; says how many signals, of how many sessions.
+    """Computes the values whose signal is new or has a newer version, and those of labels made since; says how many
+    `values` are others now, of how many `signals` (or those of another version), and how many `sessions` were measured.
 
     `embedder`: what compares texts, the store's from now on; where it is another, all values are computed anew. `tell`
     hears what goes where when it asks a server. `wait_s` as in `ingest`.
     """
-    nothing = {"signals": 0, "sessions": 0}
+    nothing = {"signals": 0, "sessions": 0, "values": 0}
     store = Store(store_folder)
     if embedder in (None, store.manifest.embedder) and not store.damage and _is_measured(store):
         return nothing
@@ -192,7 +194,8 @@ def _is_measured(store: Store) -> bool:
 
 
 def _measure(store: Store, progress: Progress, tell: Callable[[str], None] | None) -> dict[str, int]:
-    from agentsignals.ingest import store_vectors as comparing  # noqa: PLC0415  (nothing of this is needed when all is known)
+    from agentsignals.ingest import measuring  # noqa: PLC0415  (nothing of this is needed when all is known)
+    from agentsignals.ingest import store_vectors as comparing  # noqa: PLC0415
     from agentsignals.ingest.shard import across_versions, signal_versions  # noqa: PLC0415  (loads every signal)
 
     spec, labelled = store.manifest.embedder, label_files.fingerprint(store.folder)
@@ -201,7 +204,8 @@ def _measure(store: Store, progress: Progress, tell: Callable[[str], None] | Non
     measurable = set(shards) - _to_read_again(store)
     without_values = {d.shard for d in store.damage if d.table == "signals"}
     stale = measurable & ({n for n, s in shards.items() if (s.signals, s.embedder, s.labels) != due} | without_values)
-    changed: set[str] = set()
+    renewed: set[str] = set()
+    others: Counter[str] = Counter()
     sessions = 0
     if stale or "" in without_values or store.manifest.history_of != store.fingerprint(across_versions()):
         vectors = comparing.vectors_of(store, spec, tell)
@@ -215,16 +219,20 @@ def _measure(store: Store, progress: Progress, tell: Callable[[str], None] | Non
         for done, name in enumerate(sorted(stale)):
             progress("measuring", done, len(stale))
             versions = shards[name].signals
-            changed |= {p for p in {*now, *versions} if now.get(p) != versions.get(p)}
+            renewed |= {p for p in {*now, *versions} if now.get(p) != versions.get(p)}
             shards[name].embedder, shards[name].labels = spec, labelled
-            sessions += _measure_shard(store, name, now, fitted, held.get(name, []))
+            count, differing = measuring.measure_shard(store, name, now, fitted, held.get(name, []))
+            sessions += count
+            others += differing
         if stale:
             store.look()
             store.sweep()
         store.manifest.history_of = ""
+        across = measuring.values_across(store)
         _finish(store, {}, {})
+        others += measuring.changed(across, measuring.values_across(store))
     _remember_code(store)
-    return {"signals": len(changed), "sessions": sessions}
+    return {"signals": len(renewed | set(others)), "sessions": sessions, "values": others.total()}
 
 
 def _waiting(progress: Progress) -> Callable[[], None]:
@@ -245,33 +253,6 @@ def _choose(store: Store, embedder: str | None) -> None:
 def _to_read_again(store: Store) -> frozenset[str]:
     """The damaged shards whose sources are needed: values alone are computed anew from the rest."""
     return frozenset(d.shard for d in store.damage if d.shard and d.table != "signals")
-
-
-def _measure_shard(
-    store: Store, name: str, now: dict[str, int], vectors: Vectors | Absent, held: list[SessionEntry | FileEntry]
-) -> int:
-    """Computes the values of a shard's sessions and puts a copy with them in its place; gives the sessions."""
-    from agentsignals.catalog import measure as measured  # noqa: PLC0415  (only when something is stale)
-    from agentsignals.ingest.store_vectors import prepare  # noqa: PLC0415
-    from agentsignals.store import shards  # noqa: PLC0415
-    from agentsignals.views.session import SessionView  # noqa: PLC0415
-
-    rows, attempts = [], []
-    count = 0
-    for session in shards.read_sessions(store.folder, name):
-        view = SessionView(session)
-        prepare(vectors, view)
-        results = measured(view, {"vectors": vectors})
-        rows += shards.signal_rows(session, results)
-        attempts += shards.attempt_rows(session, results)
-        count += 1
-    entry, new_name = store.manifest.shards[name], store.next_name(name)
-    tables = shards.measured_anew(store.folder, name, new_name, entry.tables, rows, attempts)
-    store.put_in_place(name, new_name, held, tables)
-    entry.signals = dict(now)
-    store.manifest.history_of = ""
-    store.save()
-    return count
 
 
 def _read(store: Store, plan: planning.Plan, way: _Way, fresh: dict[str, list[Gist]]) -> tuple[int, int]:
