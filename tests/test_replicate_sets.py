@@ -238,7 +238,19 @@ def test_sessions_of_a_store_are_not_taken_for_the_collection(tmp_path: Path) ->
     made.checkpoints = [Checkpoint(checkpoint_id="c1", created_at=1, agent_percentage=100.0)]
     found = by_claim(replicate("swe-chat", store=store_of(tmp_path / "store", made)))
     assert {v.status for v in found.values()} == {"untestable"}
-    assert "not snapshot v1" in found["swe-chat.v1.vibe"].note
+    vibe = found["swe-chat.v1.vibe"]
+    assert "not snapshot v1" in vibe.note
+    assert (vibe.computed, vibe.n) == (1.0, 1)
+
+
+def test_a_store_of_other_sessions_says_what_it_has_none_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = store_of(tmp_path / "store", session(user("hello there")))
+    for claims, lacks in {"swe-chat": "a checkpoint", "sentiment": "a label of sentiment"}.items():
+        assert main(["replicate", claims, "--store", str(store.folder)]) == 1
+        out, err = capsys.readouterr()
+        assert "of the store's 1 sessions none gives a " in out
+        assert lacks in out
+        assert "not one claim could be tested" in err
 
 
 def anywhere(folder: Path) -> Path:

@@ -34,10 +34,11 @@ def run(options: argparse.Namespace) -> int:
     if news:
         more = f" and {len(news) - 5} more" if len(news) > 5 else ""
         print(f"agentsignals: {len(news)} CLAIMS FAILED: {', '.join(news[:5])}{more}", file=sys.stderr)
-    if not any(v.status != "untestable" for v in verdicts):
+    statuses = {v.status for v in verdicts}
+    if statuses <= {"untestable"}:
         print("agentsignals: not one claim could be tested", file=sys.stderr)
-    untestable = any(v.status == "untestable" for v in verdicts)
-    return 1 if any(v.status == "fail" for v in verdicts) or (options.strict and untestable) else 0
+        return 1
+    return 1 if "fail" in statuses or (options.strict and "untestable" in statuses) else 0
 
 
 def _store(options: argparse.Namespace) -> Store | None:

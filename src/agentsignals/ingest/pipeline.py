@@ -25,11 +25,9 @@ from agentsignals.store.code_stamp import code_stamp, extended
 from agentsignals.store.manifest import FileEntry, SessionEntry
 
 if TYPE_CHECKING:
-    from agentsignals.embedding import Vectors
     from agentsignals.ingest.across import Gist
     from agentsignals.ingest.family import Family
     from agentsignals.ingest.shard import Report
-    from agentsignals.model import Absent
 
 
 class Progress(Protocol):

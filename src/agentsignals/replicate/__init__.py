@@ -28,7 +28,8 @@ class Verdict(Struct, frozen=True, kw_only=True):
     status: Status
     expected: Value | None
     computed: Value | None
-    """None when nothing could be computed; `note` says why."""
+    """None when nothing could be computed; `note` says why. Of data that is not what the claim is about: what it gives,
+    and the claim is untestable all the same."""
     tolerance: float | dict[str, float]
     """In the unit of the value; by name when the claim states several."""
     source: str
@@ -73,14 +74,16 @@ def _verdict(entry: Claim | Unread, claim_set: ClaimSet, ground: Ground) -> Verd
             why=why,
         )
     computed = _computed(entry, claim_set, ground)
+    other_data = _other_data(entry, claim_set, ground)
+    answer = computed if other_data is None else other_data
     status: Status
-    if isinstance(computed, Absent):
+    if isinstance(answer, Absent):
         status, why = (
-            ("fail" if computed.reason == "parse_error" else "untestable"),
-            f"{computed.reason}: {computed.detail}",
+            ("fail" if answer.reason == "parse_error" else "untestable"),
+            f"{answer.reason}: {answer.detail}",
         )
     else:
-        why = _differs(entry, computed.value)
+        why = _differs(entry, answer.value)
         status = "fail" if why else "pass"
     expectation = f"known before: {entry.prior_result}" if entry.prior_result and status == "fail" else ""
     if entry.prior_result and status == "pass":
@@ -103,13 +106,6 @@ def _verdict(entry: Claim | Unread, claim_set: ClaimSet, ground: Ground) -> Verd
 def _computed(claim: Claim, claim_set: ClaimSet, ground: Ground) -> Answer | Absent:
     if claim.needs:
         return Absent("missing_artifact", f"needs {claim.needs}")
-    if claim.snapshot:
-        snapshot = claim_set.snapshots[claim.snapshot]
-        there = ground.ask(snapshot.query, {"rows": snapshot.over}, {})
-        if isinstance(there, Absent):
-            return there
-        if there.value is not True:
-            return Absent("not_applicable", f"the data at hand is not snapshot {claim.snapshot}: {snapshot.says}")
     if claim.finding:
         return ground.finding(claim.finding)
     if claim.audit:
@@ -117,6 +113,19 @@ def _computed(claim: Claim, claim_set: ClaimSet, ground: Ground) -> Answer | Abs
         wanted = list(expected) if isinstance(expected, dict) else [str(claim.arguments.get("value", ""))]
         return ground.audited(claim.audit, claim.arguments, wanted)
     return ground.ask(claim.query or claim_set.recipes[claim.recipe], tables_of(claim), claim.arguments)
+
+
+def _other_data(claim: Claim, claim_set: ClaimSet, ground: Ground) -> Absent | None:
+    """Why the data at hand is not the snapshot that the claim is about; None when it is."""
+    if not claim.snapshot:
+        return None
+    snapshot = claim_set.snapshots[claim.snapshot]
+    there = ground.ask(snapshot.query, {"rows": snapshot.over}, {})
+    if isinstance(there, Absent):
+        return there
+    if there.value is True:
+        return None
+    return Absent("not_applicable", f"the data at hand is not snapshot {claim.snapshot}: {snapshot.says}")
 
 
 def _tolerances(claim: Claim) -> float | dict[str, float]:

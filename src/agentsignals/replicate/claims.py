@@ -39,6 +39,8 @@ class Table(Struct, frozen=True, forbid_unknown_fields=True):
     """The columns that are read, as these types; a file need not have all. None named: all, as they are."""
     store: str = ""
     """SQL that gives the same rows out of the store, for when no data folder is named."""
+    rows_are: str = ""
+    """What those rows are, in words, for a store that has none."""
 
 
 class Snapshot(Struct, frozen=True, forbid_unknown_fields=True):

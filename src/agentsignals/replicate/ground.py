@@ -139,7 +139,9 @@ class Ground:
             return Absent(
                 "missing_artifact", f"needs {table.files[0] if table.files else 'a store'} (--data), or a store"
             )
-        return _not_empty(Place(connection, table.store, in_files=False), f"the store has no rows for {name!r}")
+        sessions = len(self._store.manifest.sessions) if self._store is not None else 0
+        none = f"of the store's {sessions:,} sessions none gives {table.rows_are or f'a row of {name!r}'}"
+        return _not_empty(Place(connection, table.store, in_files=False), none)
 
     def _in_files(self, name: str, table: Table) -> Place | Absent:
         files = self._files[name]
