@@ -41,7 +41,8 @@ WRITINGS: dict[str, Callable[[str], str]] = {
     **{f"after {name}": partial(str.__add__, before) for name, before in BEFORE.items()},
     **{f"before {name}": partial(_followed, after) for name, after in AFTER.items()},
 }
-DECODED = ("base64", "base64 twice", "hex", "percent", "percent twice", "unicode", "entities")
+PROBE = "a1b2c3d4e5f6g7h8"
+DECODED = tuple(name for name, write in ALONE.items() if PROBE not in write(PROBE).lower())
 """Writings in which a secret's own characters don't stand."""
 PART_CHARS = 8
 INNER_CHARS = 40

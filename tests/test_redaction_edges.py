@@ -42,6 +42,16 @@ WITHIN: dict[str, Callable[[str], str]] = {
     "JSON in JSON in JSON": lambda s: json.dumps(json.dumps(json.dumps({"a": s}))),
     "quoted-printable": lambda s: s[: len(s) // 2] + "=\n" + s[len(s) // 2 :],
     "two literals": lambda s: f'"{s[: len(s) // 2]}" + "{s[len(s) // 2 :]}"',
+    "a mark over each letter": "\u0301".join,
+    "characters that choose a glyph": "\ufe0f".join,
+    "directions": lambda s: f"\u202d{s[: len(s) // 2]}\u202c\u2066{s[len(s) // 2 :]}\u2069",
+    "a link of a terminal": lambda s: f"{s[: len(s) // 2]}\x1b]8;;https://x.test\x07{s[len(s) // 2 :]}",
+    "a shell's line that goes on": lambda s: s[: len(s) // 2] + "\\\n    " + s[len(s) // 2 :],
+    "a shell's literals": lambda s: f"'{s[: len(s) // 2]}'\"\"'{s[len(s) // 2 :]}'",
+    "nothing quoted": lambda s: s[: len(s) // 2] + "''" + s[len(s) // 2 :],
+    "two literals of C": lambda s: f'"{s[: len(s) // 2]}" "{s[len(s) // 2 :]}"',
+    "a frame": lambda s: f"│ {s[: len(s) // 2]} │\n│ {s[len(s) // 2 :]} │",
+    "a comment": lambda s: f"// {s[: len(s) // 2]}\n// {s[len(s) // 2 :]}",
     "two literals on two lines": lambda s: f"x = ('{s[: len(s) // 2]}'\n     '{s[len(s) // 2 :]}')",
 }  # fmt: skip
 SHAPED = [kind for kind, make in KINDS.items() if make(random.Random(0)).breaks]  # noqa: S311  (draws, no secret)
@@ -85,6 +95,50 @@ def test_a_key_that_is_broken_for_programs_and_whole_for_people_is_one(way: str)
     assert [kind for kind, secret in secrets(*SHAPED)
             if left(secret, redactor.text(f"see {WITHIN[way](secret.value)} there"))
             or secret.value[-8:] in redactor.text(WITHIN[way](secret.value))] == []  # fmt: skip
+
+
+BY_CHANCE = (
+    "AWS_SECRET_ACCESS_KEY=a/Gch1VoMGJhwvVx34DOjhkLIZHeE3kDMWwRtoC+",
+    "AWS_SECRET_ACCESS_KEY=/C4qM1J/GhhGlRV5l+swATDG9kIjisEEHiQvp3/s",
+    "AccountKey=/VPM/J0SOR2ZOMMEARGRZG9ULXNQOFVPM2QNMDIYUXSPFEHDSLRI4OLX9S==",
+    "api_key=u9Aa359TLxCbFmZTykEYPDx0",
+    "client_secret=yJC5Ucxybpwd46jeGG8RUR7Vyh4baxVd",
+    "{api_key=OlDQsCIdWrbrdRVJYeIEWq3h",
+    "client_secret=Xxxxq46jeGG8RUR7Vyh4baxd",
+    "aki" + "azlnaxpbengeao43n",
+    '{"auths":{"ghcr.io":{"auth":"ym9ioknmy2ezmvlwwlkyajk0"}}}',
+    "authorization: basic nufstkjsolbkoelpatfcmw==",
+)
+
+
+@pytest.mark.parametrize("text", BY_CHANCE)
+def test_letters_drawn_by_chance_make_no_word_path_or_placeholder(text: str) -> None:
+    core = text[-20:-6]
+    assert core not in Redactor().text(text)
+
+
+@pytest.mark.parametrize("kind", ["aws secret", "client secret", "access token", "env key"])
+@pytest.mark.parametrize("way", ["\n", "\r\n    ", "\n> ", " │\n│ "])
+def test_a_named_value_that_a_terminal_broke_is_masked_to_its_end_and_no_further(kind: str, way: str) -> None:
+    secret = KINDS[kind](random.Random(f"{kind} broken"))  # noqa: S311  (draws, no secret)
+    half = len(secret.value) // 2
+    text = f"{secret.name}={secret.value[:half]}{way}{secret.value[half:]}\nPORT=8080\n"
+    told = Redactor().plain(text)
+    assert not left(secret, told) and told.endswith("\nPORT=8080\n")
+
+
+PLACEHOLDERS = (
+    "AWS_SECRET_ACCESS_KEY=your-secret-access-key-12345",
+    "API_KEY=/run/secrets/api_key_2",
+    "SECRET_KEY_BASE=~/.config/app2/base",
+    "api_key=my_api_key_from_vault_2",
+    "--api-key /tmp/pi-coding-agent-0.79.6",
+)
+
+
+@pytest.mark.parametrize("text", PLACEHOLDERS)
+def test_paths_and_placeholders_with_numbers_are_no_secrets(text: str) -> None:
+    assert Redactor().plain(text) == text
 
 
 def test_colours_stay_where_nothing_is_masked() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 import random
 import re
@@ -41,6 +42,20 @@ def encoded(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
+def spaced(text: str) -> str:
+    return " ".join(f"{c:02x}" for c in text.encode())
+
+
+def dumped(text: str) -> str:
+    """As `xxd` prints it."""
+    rows = [(n, text[n : n + 16]) for n in range(0, len(text), 16)]
+    return "".join(f"{n:08x}: {row.encode().hex(' ', 2):40} {row}\n" for n, row in rows)
+
+
+def lines_of(encoded: str, n: int) -> str:
+    return "\n".join(encoded[at : at + n] for at in range(0, len(encoded), n))
+
+
 WRITINGS: dict[str, Callable[[str], str]] = {
     "plain": str,
     "JSON": lambda key: json.dumps({"type": "text", "text": f"use {key} now"}),
@@ -58,6 +73,17 @@ WRITINGS: dict[str, Callable[[str], str]] = {
     "percent twice": lambda key: quote("".join(f"%{ord(c):02X}" for c in f"a {key}")),
     "unicode": lambda key: f'"{escaped(key)}"',
     "entities": lambda key: f"<p>{entities(key)}</p>",
+    "base64 of UTF-16": lambda key: f"powershell -e {base64.b64encode(key.encode('utf-16-le')).decode()}",
+    "packed": lambda key: base64.b64encode(gzip.compress(f"item {key}".encode())).decode(),
+    "base64 in bytes": lambda key: base64.b64encode(bytes(range(128, 155)) + key.encode() + b"\xff" * 20).decode(),
+    "hex in lines": lambda key: lines_of(f"item {key} here".encode().hex(), 60),
+    "hex apart": lambda key: f"<Buffer {spaced(f'a {key}')}>",
+    "hex with 0x": lambda key: "{" + ", ".join(f"0x{c:02x}" for c in f"a {key}".encode()) + "}",
+    "dump": lambda key: dumped(f"item {key} here"),
+    "octal": lambda key: "".join(f"\\{ord(c):03o}" for c in f"a {key}"),
+    "entities without their end": lambda key: "".join(f"&#{ord(c)}" for c in f"a {key}"),
+    "percent, of percent": lambda key: "".join(f"%252525{ord(c):02x}" for c in f"a {key}"),
+    "wide letters": lambda key: "the item is this: " + "".join(chr(ord(c) + 0xFEE0) for c in key),
 }
 
 

@@ -40,35 +40,46 @@ _LONG_DIGITS = 10**11
 def _spans(text: str, depth: int = encoded.DEEPEST) -> list[Span]:
     """The places in a text that must not leave, in order and apart; `depth` writings in it are undone."""
     hits: list[Span] = []
+    text = unseen.in_plain_letters(text)
     if unseen.is_in(text):
         hits += unseen.joined(text, _spans, depth)
         text = unseen.without_colours(text)
-    low = text.lower()
-    if len(low) != len(text):  # of one letter alone, a capital I with a dot
-        low = text.replace("\u0130", "i").lower()
+    low = _lower(text)
     hits += (*keys.spans(text), *logins.spans(text, low), *named.spans(text, low), *personal.spans(text, low))
+    numbered: list[tuple[int, int]] = []
     for run in keys.RUN.finditer(text):
         run_text = run[0]
         if _DIGIT.search(run_text):  # of keys without one those that are most at home here are found by their beginning
-            hits += keys.in_run(text, *run.span())
+            numbered.append(run.span())
             hits += encoded.in_hex(text, *run.span(), _spans, depth)
         if run_text.lower() != run_text != run_text.upper():
             hits += encoded.in_base64(text, *run.span(), _spans, depth)
+    hits += keys.in_runs(text, low, numbered)
+    hits += encoded.in_dump(text, _spans, depth)
     hits += encoded.escaped(text, _spans, depth)
     return merged(new(text, hits)) if hits else hits
+
+
+def _lower(text: str) -> str:
+    """The text in small letters, each where it stood: a capital I with a dot alone becomes two."""
+    low = text.lower()
+    return low if len(low) == len(text) else text.replace("\u0130", "i").lower()
 
 
 def _key_spans(text: str, depth: int = encoded.DEEPEST) -> list[Span]:
     """The keys in a text that their shape gives away, in any writing, without what was masked."""
     hits: list[Span] = []
+    text = unseen.in_plain_letters(text)
     if unseen.is_in(text):
         hits += unseen.joined(text, _key_spans, depth)
         text = unseen.without_colours(text)
     hits += keys.spans(text)
-    for run in keys.RUN.finditer(text):
-        hits += keys.in_run(text, *run.span())
-        hits += encoded.in_base64(text, *run.span(), _key_spans, depth)
-        hits += encoded.in_hex(text, *run.span(), _key_spans, depth)
+    runs = [run.span() for run in keys.RUN.finditer(text)]
+    hits += keys.in_runs(text, _lower(text), runs)
+    for run in runs:
+        hits += encoded.in_base64(text, *run, _key_spans, depth)
+        hits += encoded.in_hex(text, *run, _key_spans, depth)
+    hits += encoded.in_dump(text, _key_spans, depth)
     hits += encoded.escaped(text, _key_spans, depth)
     return new(text, hits)
 

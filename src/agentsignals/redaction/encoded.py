@@ -7,9 +7,11 @@ masked, of escapes the part that says the secret.
 from __future__ import annotations
 
 import re
+import zlib
 from base64 import b64decode
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from html.entities import html5
 
 from agentsignals.redaction.spans import Span
 
@@ -20,18 +22,35 @@ Look = Callable[[str, int], list[Span]]
 
 _AROUND = 160
 """Characters before and after an escape that are read with it."""
+_ENTITIES = {n: c for n, c in html5.items() if n[-1] == ";" and c.isascii() and c.isprintable()}
+_BYTE = "[2-7][0-9A-Fa-f]|0[9AaDd]"
 _ESCAPE = re.compile(
-    r"[%\\&](?:(?<=%)(?P<percent>[2-7][0-9A-Fa-f]|0[9AaDd])"
-    r"|(?<=\\)\\{0,3}(?:(?:u00|x)(?P<number>[2-7][0-9A-Fa-f]|0[9AaDd])|u\{0{0,4}(?P<braced>[2-7][0-9A-Fa-f])\}|(?P<slash>/))"
-    r"|(?<=&)(?:#0{0,4}(?P<decimal>\d{2,3});|#[xX]0{0,4}(?P<hex>[2-7][0-9A-Fa-f]);"
-    r"|(?P<entity>amp|lt|gt|quot|apos|commat|colon|sol|equals|period|lowbar|num|hyphen|plus);))"
+    rf"[%\\&](?:(?<=%)(?:25)*(?:u00)?(?P<percent>{_BYTE})"
+    rf"|(?<=\\)\\{{0,3}}(?:(?:u00|x|U0{{6}})(?P<number>{_BYTE})|u\{{0{{0,4}}(?P<braced>[2-7][0-9A-Fa-f])\}}|(?P<slash>/)"
+    r"|0?(?P<octal>01[125]|0[4-7][0-7]|1[0-7]{2}))"
+    r"|(?<=&)(?:#0{0,5}(?P<decimal>\d{2,3});?|#[xX]0{0,5}(?P<hex>[2-7][0-9A-Fa-f]);?"
+    rf"|(?P<entity>(?:{'|'.join(n[:-1] for n in _ENTITIES)});)))"
 )
-_ENTITIES = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'", "commat": "@", "colon": ":", "sol": "/",
-             "equals": "=", "period": ".", "lowbar": "_", "num": "#", "hyphen": "-", "plus": "+"}  # fmt: skip
 _BASE64 = re.compile(r"(?:[CI-Za-f][A-HQ-Xg-nw-z0-3][ABEFIJMNQRUVYZcdghklopstwx014589][A-Za-z0-9+/_-]){4,}")
 """Groups of four that say three ASCII characters: of groups drawn by chance one in eleven does."""
+_UTF16 = re.compile(r"(?:[A-Za-z0-9+/_-][AQgw][AB][A-Za-z0-9+/_-]A[A-H][AEIMQUYcgkosw048]A){4,}")
+"""Groups of eight that say three ASCII characters in two bytes each, as Windows gives its shells commands."""
+_PACKED = ("H4sI", "eJ", "eNo", "eAE", "eF4")
+"""How base64 of what gzip and zlib pack begins (RFC 1952, RFC 1950)."""
+_UTF16_CHARS, _UTF16_ZEROS = 40, 8
+"""So many letters A, of zeros, are in the beginning of one at least."""
+_UNPACKED_BYTES = 64 * 1024
 _BASE64_REST = re.compile(r"[A-Za-z0-9+/_-]*(?:(?:\r?\n|\\n)[ \t]{0,20}[A-Za-z0-9+/_-]{4,})*={0,2}")
-_HEX = re.compile(r"(?:[2-7][0-9A-Fa-f]|0[9AaDd]){10,}")
+_HEX = re.compile(rf"(?:{_BYTE}){{10,}}(?:\n(?:{_BYTE}){{10,}})*(?:\n(?:{_BYTE})+)?")
+_HEX_APART = re.compile(
+    rf"[0-7](?<![0-9A-Za-z:].)(?:x(?:{_BYTE})|[0-9A-Fa-f](?<={_BYTE}))(?:[ ,:-]{{1,2}}(?:0x)?(?:{_BYTE})){{11,}}(?![0-9A-Za-z])"
+)
+_HEX_ROW = r"0000[0-9a-f]{3,4}(?:: ?|  ?)((?:(?:[0-9a-f]{2}){1,2} {1,2}){1,16})"
+_HEX_LINE = re.compile(_HEX_ROW)
+_HEX_REST = r"[^\r\n\\]{0,60}(?:\\n|\r?\n|\Z)?"
+_HEX_DUMP = re.compile(rf"{_HEX_ROW}{_HEX_REST}(?:{_HEX_ROW}{_HEX_REST})*")
+_ANY_HEADER = 32
+"""zlib's: of its own form, or of gzip's."""
 _NO_BASE64 = re.compile(r"[^A-Za-z0-9+/_-]|\\n")
 _SEARCHED_CHARS = 400
 """In a longer run only its beginning says whether it is base64 of a text: pictures have millions of characters."""
@@ -41,33 +60,71 @@ _WRAPPED_CHARS = 56
 
 def in_base64(text: str, start: int, end: int, look: Look, depth: int) -> Iterator[Span]:
     """What a long run of letters and digits says in base64, where that must not leave."""
+    if depth and text.startswith(_PACKED, start) and (inner := look(_unpacked(text[start:end]), depth - 1)):
+        yield Span(start, end, inner[0].kind)
+        return
+    if (
+        depth
+        and text.count("A", start, start + _UTF16_CHARS) >= _UTF16_ZEROS
+        and (wide := _UTF16.search(text, start, end))
+    ):
+        rest = _BASE64_REST.match(text, wide.end())
+        done = rest.end() if rest else wide.end()
+        if inner := look(_bytes(text[wide.start() : done]).decode("utf-16-le", "replace"), depth - 1):
+            yield Span(wide.start(), done, inner[0].kind)
     done = start
-    search = _BASE64.search if end - start <= _SEARCHED_CHARS else _BASE64.match
-    while depth and (hit := search(text, done, end)):
+    while depth and (hit := _BASE64.search(text, done, min(end, max(done, start + _SEARCHED_CHARS)))):
         rest = _BASE64_REST.match(text, hit.end())
         done = rest.end() if rest else hit.end()
         line = text.find("\n", hit.start(), done)
         if 0 <= line < hit.start() + _WRAPPED_CHARS:
             done = line
-        if inner := look(_decoded(text[hit.start() : done]), depth - 1):
-            yield Span(hit.start(), done, inner[0].kind)
+        for begin in {hit.start(), _group(text, start, hit.start())}:
+            if inner := look(_bytes(text[begin:done]).decode("utf-8", "replace"), depth - 1):
+                yield Span(begin, done, inner[0].kind)
         if done >= end:
             break
+
+
+def _group(text: str, start: int, at: int) -> int:
+    """Where a group of four begins, two before the one here: text behind other bytes looks like text in no certain
+    group, and groups are counted from the run's beginning."""
+    first = 1 + max(text.rfind(sign, start, at) for sign in "=.")
+    return max(start, first, at - (at - max(start, first)) % 4 - 8)
 
 
 def in_hex(text: str, start: int, end: int, look: Look, depth: int) -> Iterator[Span]:
     """What a long run of letters and digits says in hex, where that must not leave."""
     if depth and (begun := _HEX.search(text, start, min(end, start + _SEARCHED_CHARS))):
-        hit = _HEX.match(text, begun.start(), end) or begun
+        hit = _HEX.match(text, begun.start()) or begun
         if inner := look(bytes.fromhex(hit[0]).decode("ascii"), depth - 1):
             yield Span(*hit.span(), inner[0].kind)
 
 
-def _decoded(encoded: str) -> str:
+def in_dump(text: str, look: Look, depth: int) -> Iterator[Span]:
+    """What bytes say that stand apart, as `xxd`, `hexdump` and programs print them, where that must not leave."""
+    for pattern in (_HEX_APART, _HEX_DUMP) if depth else ():
+        for hit in pattern.finditer(text):
+            digits = "".join(_HEX_LINE.findall(hit[0])) if pattern is _HEX_DUMP else hit[0].replace("0x", "")
+            said = bytes.fromhex("".join(c for c in digits if c.isalnum())).decode("latin-1")
+            if inner := look(said, depth - 1):
+                yield Span(*hit.span(), inner[0].kind)
+
+
+def _bytes(encoded: str) -> bytes:
     """What base64 says, of either alphabet, as far as it is whole."""
     bare = _NO_BASE64.sub("", encoded.replace("\\n", "\n")).replace("-", "+").replace("_", "/")
     bare = bare[: -1 if len(bare) % 4 == 1 else None]
-    return b64decode(bare + "=" * (-len(bare) % 4)).decode("utf-8", "replace")
+    return b64decode(bare + "=" * (-len(bare) % 4))
+
+
+def _unpacked(encoded: str) -> str:
+    """The beginning of what was packed; nothing, where nothing was."""
+    try:
+        held = zlib.decompressobj(wbits=zlib.MAX_WBITS | _ANY_HEADER).decompress(_bytes(encoded), _UNPACKED_BYTES)
+    except zlib.error:
+        return ""
+    return held.decode("utf-8", "replace")
 
 
 def escaped(text: str, look: Look, depth: int) -> Iterator[Span]:
@@ -111,11 +168,12 @@ def _undone(text: str, start: int, end: int, look: Look, depth: int) -> Iterator
 
 
 def _character(hit: re.Match[str]) -> str:
-    entity = hit["entity"]
-    if entity:
-        return _ENTITIES[entity]
+    if hit["entity"]:
+        return _ENTITIES[hit["entity"]]
     if hit["slash"]:
         return "/"
+    if hit["octal"]:
+        return chr(int(hit["octal"], 8))
     if hit["decimal"]:
         return chr(int(hit["decimal"])) if 9 <= int(hit["decimal"]) < 127 else "\ufffd"
     return chr(int(hit["percent"] or hit["number"] or hit["braced"] or hit["hex"], 16))

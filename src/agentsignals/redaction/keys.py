@@ -6,18 +6,19 @@ A key that a terminal or a mail broke over lines is masked to its end.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import NamedTuple
 
-from agentsignals.redaction.issuers import DASHED, HEX, ISSUERS, UPPER, Issuer
+from agentsignals.redaction.issuers import DASHED, HEX, ISSUERS, UPPER, WORD, Issuer
 from agentsignals.redaction.spans import BEGINS, Span, places
-from agentsignals.redaction.values import is_random
+from agentsignals.redaction.values import is_mixed, is_random
 
 _LITERALS = r"\\{0,2}[\"'][ \t]{0,3}(?:\+[ \t]{0,3}(?:\r?\n)?|\r?\n|\\{1,2}n)[ \t]{0,40}\\{0,2}[\"']"
 """Between two literals of a program that are one: a plus, or the line's end."""
-_BREAK = (
-    r"(?>(?:[\\=]?\r?\n|(?:\\{1,2}r)?\\{1,2}n)[ \t]{0,40}(?:\d{1,6}[→\t])?[+>|#-]?[ \t]{0,40}"
+BREAK = (
+    r"(?>(?:[\\=]?(?:\r?\n|\r)|[ \t]{0,40}[|│]\r?\n|(?:\\{1,2}r)?\\{1,2}n)[ \t]{0,40}"
+    r"(?:\d{1,6}[→\t])?(?:[+>|│#*-]|//)?[ \t]{0,40}"
     rf"|{_LITERALS})"
 )
 """A line's end, written or escaped, also as mails (quoted-printable) write it, and what stands before the next line of
@@ -27,26 +28,28 @@ Atomic: a dash after it is read in one way only, or a text of dashes would be re
 """
 _RUNS_ON = r"(?=[\w.+/=-]{0,200}?(?:\d|[a-z][A-Z]|[A-Z]{2}[a-z]))"
 """What a key's next line looks like, and a word's does not."""
-_BROKEN = re.compile(_BREAK)
+_BROKEN = re.compile(BREAK)
 
 
 def _exactly(body: str, n: int) -> str:
     """A body of that length, on however many lines; longer ones, as issuers lengthen theirs."""
-    return rf"(?:(?:{_BREAK})?{body}){{{n}}}{body}{{0,400}}"
+    return rf"(?:(?:{BREAK})?{body}){{{n}}}{body}{{0,400}}"
 
 
 def _at_least(body: str, n: int) -> str:
     """A body of that length or longer; its next lines where they look like one."""
-    more = rf"{_BREAK}{_RUNS_ON}{body}{{8,400}}(?![\w:(])"
-    return rf"(?:{body}{{{n},4000}}|{body}{{0,{n}}}(?={_BREAK}))(?:{more}){{0,60}}"
+    more = rf"{BREAK}{_RUNS_ON}{body}{{8,400}}(?![\w:(])"
+    return rf"(?:{body}{{{n},4000}}|{body}{{0,{n}}}(?={BREAK}))(?:{more}){{0,60}}"
 
 
 class _Shape(NamedTuple):
     """What follows a beginning."""
 
     body: re.Pattern[str]
-    least: int
-    drawn: bool
+    drawn: int
+    """So many of it must look drawn; 0 where any will do."""
+    mixed: bool
+    """Whether letters and digits must be in it."""
 
 
 def _beginnings() -> dict[str, tuple[Issuer, bool]]:
@@ -65,7 +68,8 @@ _BEGINNINGS = _beginnings()
 
 @cache
 def _shape(prefix: str) -> _Shape:
-    """What follows this beginning. In letters of another case than its issuer's, only what looks drawn is a key."""
+    """What follows this beginning. In letters of another case than its issuer's, only what looks drawn is a key, or mixed
+    where no sign between words can stand in it."""
     issuer, folds = _BEGINNINGS[prefix]
     more = _at_least(issuer.body, issuer.least)
     if folds or issuer.body == HEX:
@@ -74,14 +78,15 @@ def _shape(prefix: str) -> _Shape:
         more = f"{_exactly(issuer.body, issuer.whole)}|{issuer.body}{{{issuer.least},255}}"
     ends = "(?![0-9A-Za-z])" if issuer.body == HEX else "(?![a-z])" if issuer.body == UPPER and not folds else ""
     pattern = re.compile(f"{issuer.ahead}(?:{more}){ends}", re.I if folds or issuer.body == HEX else re.NOFLAG)
-    return _Shape(pattern, issuer.least, issuer.drawn or folds)
+    mixed = folds and not issuer.drawn and issuer.body in (WORD, UPPER)
+    return _Shape(pattern, 0 if mixed or not (issuer.drawn or folds) else min(issuer.least, 16), mixed)
 
 
 _ENDS = "_-."
 """A beginning is looked for by its last character, which is rare in texts: its first ones are not."""
 _ENDED = sorted((p for p in _BEGINNINGS if p[-1] in _ENDS), key=lambda p: (-len(p), p))
 _LENGTHS = sorted({len(p) for p in _ENDED}, reverse=True)
-_FOLLOWS = r"(?=[\w%+/=.-]{10}|[\w%+/=.-]{0,9}[\\\r\n\"'])"
+_FOLLOWS = r"(?=[\w%+/=.-]{10}|[\w%+/=.-]{0,9}(?:[\\\r\n\"']|[ \t]{0,40}[|│]))"
 
 
 def _ended_in(last: str) -> re.Pattern[str]:
@@ -106,7 +111,12 @@ def _by_start() -> dict[str, tuple[str, ...]]:
 
 
 _BY_START = _by_start()
-_PIECE = re.compile(r"[A-Za-z0-9]{2,}|1//0|1/")
+_START = "|".join(
+    f"{first}[{''.join(re.escape(s[1]) for s in _BY_START if s[0] == first)}]"
+    for first in sorted({s[0] for s in _BY_START})
+)
+_STARTS = re.compile(rf"(?<![A-Za-z0-9])(?:{_START}|[nrt](?<=\\.)(?:{_START}))")
+"""Where a word begins as a key may; an escaped line end or tab may stand before it."""
 RUN = re.compile(r"[A-Za-z0-9_+/=~$%.-]{20,}")
 """What is long enough for a key, and for a secret in base64."""
 
@@ -115,8 +125,8 @@ _PICTURE_CHARS = 400
 _BROKEN_TOO = tuple(map(re.compile, ("I(?:A(?<=A[KSB]IA)|za(?<=AIza))", "CCA(?<=ACCA)", "E(?<=pypi-AgE)")))
 """Beginnings that are looked for in broken keys, too, by a letter of theirs that is rare in texts."""
 _BARE: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("eyJ", re.compile(rf"(?:{DASHED}|{_BREAK}){{8,8000}}\.(?:[\w.-]|{_BREAK}(?=[\w-]{{1,200}}\.)){{4,8000}}"
-                       rf"(?:{_BREAK}{_RUNS_ON}[\w.-]{{8,400}}(?![\w:(])){{0,60}}")),
+    ("eyJ", re.compile(rf"(?:{DASHED}|{BREAK}){{8,8000}}\.(?:[\w.-]|{BREAK}(?=[\w-]{{1,200}}\.)){{4,8000}}"
+                       rf"(?:{BREAK}{_RUNS_ON}[\w.-]{{8,400}}(?![\w:(])){{0,60}}")),
     ("hooks.slack.com/", re.compile("(?i:services|workflows|triggers)/" + _at_least("[A-Za-z0-9_/+-]", 16))),
     ("/api/webhooks/", re.compile(r"\d{10,24}/" + _at_least(DASHED, 20))),
     ("sig=", re.compile(r"[A-Za-z0-9%+/=_-]{20,200}")),
@@ -173,7 +183,9 @@ def _begins_word(text: str, at: int) -> bool:
 
 def _is_key(shape: _Shape, body: str) -> bool:
     """Whether what follows a beginning is a key: drawn, where the beginning may be a word's."""
-    return not shape.drawn or is_random(_BROKEN.sub("", body), min(shape.least, 16))
+    if shape.mixed:
+        return is_mixed(body)
+    return not shape.drawn or is_random(_BROKEN.sub("", body), shape.drawn)
 
 
 def _prefixed(text: str) -> Iterator[Span]:
@@ -209,37 +221,33 @@ def _broken(text: str) -> Iterator[Span]:
                 yield Span(at, done, "key")
 
 
-def in_run(text: str, start: int, end: int) -> Iterator[Span]:
-    """The keys in a long run of a text's letters, digits and signs, by a beginning that ends in a letter, in any case,
-    or by a sign in their middle.
+def in_runs(text: str, low: str, runs: Iterable[tuple[int, int]]) -> Iterator[Span]:
+    """The keys in long runs of a text's letters, digits and signs, by a beginning that ends in a letter, in any case, or
+    by a sign in their middle. `low`: the text in small letters.
     """
-    if end - start > _PICTURE_CHARS:
-        end = start + _PICTURE_CHARS
-    done = start
-    for piece in _PIECE.finditer(text, start, end):
-        at = piece.start()
-        if at < done:
-            continue
-        if text[at] in "nrt" and text[at - 1 : at] == "\\":  # an escaped line end or tab
-            at += 1
-        for prefix in _BY_START.get(text[at : at + _START_CHARS], ()):
-            if text.startswith(prefix, at) and _begins_word(text, at):
-                shape = _shape(prefix)
-                body = shape.body.match(text, at + len(prefix))
-                if body and _is_key(shape, body[0]):
-                    done = body.end()
-                    yield Span(at, done, "key")
-                    break
-    run = text[start:end]
-    low = run.lower()
-    for needle, pattern in _BARE:
-        among = low if needle.islower() else run
-        if needle in among:
-            yield from _after(text, start, among, needle, pattern)
-    yield from _bots(text, start, end)
-    if any(sign in low for sign in _SIGNS) or ":" in text[end : end + 1]:
-        for hit in _IN_RUN.finditer(text, start, min(len(text), end + 40)):
-            yield Span(*hit.span(), "key")
+    bare = [way for way in _BARE if way[0] in (low if way[0].islower() else text)]
+    signs = any(sign in low for sign in _SIGNS)
+    for start, whole_end in runs:
+        end = min(whole_end, start + _PICTURE_CHARS)
+        done = start
+        for piece in _STARTS.finditer(text, start, end):
+            at = piece.end() - _START_CHARS
+            if at < done:
+                continue
+            for prefix in _BY_START[piece[0][-_START_CHARS:]]:
+                if text.startswith(prefix, at):
+                    shape = _shape(prefix)
+                    body = shape.body.match(text, at + len(prefix))
+                    if body and _is_key(shape, body[0]):
+                        done = body.end()
+                        yield Span(at, done, "key")
+                        break
+        for needle, pattern in bare:
+            yield from _after(text, start, (low if needle.islower() else text)[start:end], needle, pattern)
+        yield from _bots(text, start, end)
+        if signs or text[end : end + 1] == ":":
+            for hit in _IN_RUN.finditer(text, start, min(len(text), end + 40)):
+                yield Span(*hit.span(), "key")
 
 
 def _bots(text: str, start: int, end: int) -> Iterator[Span]:

@@ -70,7 +70,7 @@ def spans(text: str, low: str) -> Iterator[Span]:
         if sign in low:
             for at in places(low, sign):
                 hit = encoded.match(text, at)
-                if hit and (is_login(hit["value"]) or _is_folded(hit["value"])):
+                if hit and is_login(hit["value"]):
                     yield Span(*hit.span("value"), "login")
     options = _OPTIONS.search(text) is not None
     for asked, ways in ((options, _OF_COMMANDS), ("passw" in low, _OF_PASSWORDS)):
@@ -94,16 +94,14 @@ def _passwords(text: str, low: str, signs: list[str], pattern: re.Pattern[str]) 
                 yield Span(start, end, "login")
 
 
-def _is_folded(encoded: str) -> bool:
-    """Whether it may be base64 in letters of one case, which says nothing any more and is guessed from what it said."""
-    return encoded in (encoded.lower(), encoded.upper()) and is_random(encoded, 20) and not is_known(encoded)
-
-
 def is_login(encoded: str) -> bool:
-    """Whether it says NAME:PASSWORD in base64."""
+    """Whether it says NAME:PASSWORD in base64, or may have before its letters became of one case: then it says nothing
+    any more, and is guessed."""
     try:
         plain = encoded.replace("-", "+").replace("_", "/")
         decoded = b64decode(plain + "=" * (-len(plain) % 4), validate=True)
     except (NotBase64, ValueError):
         return False
+    if encoded in (encoded.lower(), encoded.upper()) and not is_known(encoded):
+        return is_random(encoded, 20) or encoded.endswith("=")
     return b":" in decoded and decoded.isascii() and decoded.decode().isprintable()

@@ -10,8 +10,19 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
+from agentsignals.redaction.keys import BREAK
 from agentsignals.redaction.spans import Span, places
-from agentsignals.redaction.values import Word, in_header, is_known, is_mixed, is_random, is_secret, is_variable
+from agentsignals.redaction.values import (
+    LEAST_CHARS,
+    Word,
+    in_header,
+    is_drawn,
+    is_known,
+    is_mixed,
+    is_random,
+    is_secret,
+    is_variable,
+)
 
 _NEEDLES: tuple[tuple[str, Word], ...] = (
     *((needle, "password") for needle in ("assw", "assphrase", "_pass", "dbpass", "pwd")),
@@ -35,6 +46,9 @@ _MOST_QUOTED = 2000
 _BARE_CHAR = r"(?:(?!&\w+=|\\{1,4}[\"'`]|\\[nrt])[^\s\"'`;<>,)\]}])"
 _BARE, _BARE_REST = re.compile(f"{_BARE_CHAR}{{6,200}}"), re.compile(f"{_BARE_CHAR}{{0,4000}}")
 """A value without quotes: so much of it tells whether it is one, and only then its rest is looked for."""
+_NEXT_LINE = re.compile(BREAK + r"(?P<rest>[\w+/.-]{6,400}={0,2})(?=[ \t]{0,40}(?:[\r\n\"'`|│\\]|\Z))")
+_BROKEN_CHARS = 12
+"""So much of a value stands on each of its lines but the last."""
 _CUT = re.compile(r"[|]|[^\0-\x7f]")
 """Where a value may end that is no secret as it stands: a table's cell, a command, another script."""
 _TELLS = frozenset((":", "=", ":=", "=>"))
@@ -78,7 +92,7 @@ def spans(text: str, low: str) -> Iterator[Span]:
             for at in places(low, part):
                 hit = pattern.match(text, at)
                 if hit and in_header(hit["bare"]):
-                    yield Span(*hit.span("bare"), "secret")
+                    yield Span(hit.start("bare"), _last(text, *hit.span("bare")), "secret")
     if "cookie" in low:
         for at in places(low, "cookie"):
             hit = _COOKIE.match(text, at)
@@ -138,7 +152,19 @@ def _value(text: str, at: int, needle: str, word: Word) -> Span | None:
         is_cut = cut and is_secret(word, name, value[: cut.start()], quoted=False)
         return Span(start, start + cut.start(), "secret") if cut and is_cut else None
     rest = None if quoted else _BARE_REST.match(text, end)
-    return Span(start, max(end, len(text[: rest.end()].rstrip(".:\\"))) if rest and rest[0] else end, "secret")
+    if rest and rest[0]:
+        end = max(end, len(text[: rest.end()].rstrip(".:\\")))
+    return Span(start, end if quoted else _last(text, start, end), "secret")
+
+
+def _last(text: str, start: int, end: int) -> int:
+    """Where a value ends that a terminal or a mail broke over lines: its next lines are nothing else, and look drawn as
+    it does."""
+    while is_random(text[start:end], _BROKEN_CHARS) and (more := _NEXT_LINE.match(text, end)):
+        if not (is_random(more["rest"], LEAST_CHARS) or is_drawn(more["rest"])):
+            break
+        end = more.end()
+    return end
 
 
 def _place(text: str, at: int) -> tuple[int, int, bool]:

@@ -13,10 +13,13 @@ Word = Literal["password", "secret", "token", "key"]
 """What a name says of its value, from much to little."""
 
 _NO_VALUE = re.compile(
-    r"\[[A-Za-z_ ]+\]|<|\{\{|\$\{|\$\(|\$[A-Z_][A-Z0-9_]*\Z|\$[a-z_]+\Z|%\w+%|%[sd(]|\{[\w.]*\}|\*+\Z|x{4,}|X{4,}"
-    r"|\.\.\.|…|_{3,}|(?i:(?:your|my|the|an?|some|example)[\W_]|changeme|placeholder|redacted|dummy|undefined)"
+    r"\[[A-Za-z_ ]+\]|<|\{\{|\$\{|\$\(|\$[A-Z_][A-Z0-9_]*\Z|\$[a-z_]+\Z|%\w+%|%[sd(]|\{[\w.]*\}|\*+\Z"
     r"|process\.env|os\.environ|import\.meta"
 )
+_PLACEHOLDER = re.compile(
+    r"x{4,}|X{4,}|\.\.\.|…|_{3,}|(?i:(?:your|my|the|an?|some|example)[\W_]|changeme|placeholder|redacted|dummy|undefined)"
+)
+"""How words begin that stand for a secret; drawn letters may, too."""
 _REFERENCE = re.compile(r"[A-Za-z_$][\w$]{0,60}(?:(?:\.|\?\.|::|->)[A-Za-z_$][\w$]{0,60}){0,12}[!?]?")
 _SPEAKS_OF_IT = re.compile(r"(?i)passw|secret|token|key|cred|auth|pwd|pass\b")
 _PROSE = re.compile(
@@ -29,7 +32,19 @@ _TYPES = frozenset(("string", "String", "number", "boolean", "unknown", "object"
 _UUID = re.compile(r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _HASH = re.compile(r"[0-9a-f]{7,64}")
 _PATH = re.compile(r"(?:~|\.{1,2})?/[\w.@-]+(?:/|\Z)|[A-Za-z]:[\\/]|[a-z]{2,12}://|[\w-]+(?:/[\w.-]+)*\.[a-z]{1,5}\Z")
-_RANDOM = re.compile(r"(?=[^\d]*\d)(?=[^A-Za-z]*[A-Za-z])[\w+/=.~%:!@#^&*$-]+\Z")
+_ROOT = re.compile(
+    r"(?i)~|\.{1,2}/|[a-z]:|[a-z]+://|/(?:users|home|root|usr|var|tmp|private|etc|opt|srv|mnt|run|dev|proc|sys|app|data|nix"
+    r"|lib|bin|volumes|workspaces?|testbed|repo|code|work|src|build)(?:/|\Z)"
+)
+"""How paths begin of which no secret begins by chance."""
+_KEY_CHARS = re.compile(r"[\w+/=.~%:!@#^&*$-]+\Z")
+_RANDOM = re.compile(rf"(?=[^\d]*\d)(?=[^A-Za-z]*[A-Za-z]){_KEY_CHARS.pattern}")
+_RUNS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
+_WORDS = re.compile(r"[A-Za-z\d]+")
+_DRAWN_CHARS = 16
+_DRAWN_RUN = 3
+"""Letters and digits for one change of their kind within a word: of letters and digits drawn alike there are 1.9, of
+small letters and digits 2.5, of words with numbers among them some ten."""
 _PLAIN_PART = re.compile(r"[A-Za-z]*\d{0,3}[a-z]?|\d+|\d{1,3}[A-Za-z]{0,8}")
 
 
@@ -42,7 +57,7 @@ def is_secret(word: Word, name: str, value: str, *, quoted: bool = True) -> bool
     if any(c.isspace() for c in value):
         return quoted and word == "password" and not _PROSE.search(value) and not _SPEAKS_OF_IT.search(value)
     called = not quoted and "(" in value and _REFERENCE.match(value.partition("(")[0])
-    if called or (_PATH.match(value) and not is_random(value.rsplit("/", 1)[-1], 12)):
+    if called or (_is_path(value) and not is_random(value.rsplit("/", 1)[-1], 12)):
         return False
     if any(c.isdigit() for c in value):
         return _is_numbered_secret(word, name, value, quoted=quoted)
@@ -53,7 +68,7 @@ def _is_numbered_secret(word: Word, name: str, value: str, *, quoted: bool) -> b
     """Of values with a digit: most are secrets."""
     if word in ("password", "secret") and (quoted or value.isdigit()):
         return True
-    if value.isdigit() or (not quoted and _REFERENCE.fullmatch(value) and _SPEAKS_OF_IT.search(value)):
+    if value.isdigit() or (not quoted and _REFERENCE.fullmatch(value) and _speaks_of_it(value)):
         return False
     return quoted or word in ("password", "secret") or name.isupper() or is_random(value, 8)
 
@@ -62,7 +77,7 @@ def _is_word_secret(word: Word, name: str, value: str, *, quoted: bool) -> bool:
     """Of values without a digit: most are code."""
     if word == "token":
         return quoted and len(value) >= 20 and value.isalnum() and not (value.islower() or value[1:].islower())
-    if value in _TYPES or _SPEAKS_OF_IT.search(value):
+    if value in _TYPES or _speaks_of_it(value):
         return False
     if quoted or name.replace("-", "_").isupper():
         return "." not in value or not _REFERENCE.fullmatch(value)
@@ -71,6 +86,8 @@ def _is_word_secret(word: Word, name: str, value: str, *, quoted: bool) -> bool:
 
 def is_variable(value: str) -> bool:
     """Whether it stands for a secret without being one: a variable, a placeholder, what was masked before."""
+    if _PLACEHOLDER.match(value):
+        return not is_drawn(value)
     return bool(_NO_VALUE.match(value)) or "${" in value[:200]
 
 
@@ -83,7 +100,12 @@ def is_random(value: str, least: int) -> bool:
     """Whether a value looks drawn: letters and digits mixed as no word, version or list of words mixes them."""
     if len(value) < least or not _RANDOM.match(value):
         return False
-    return not all(_PLAIN_PART.fullmatch(part) for part in re.split(r"[_\-./:]", value))
+    return not _is_plain(value) or is_drawn(value)
+
+
+def _is_plain(value: str) -> bool:
+    """Whether it is made of words, numbers, and words with a number."""
+    return all(_PLAIN_PART.fullmatch(part) for part in re.split(r"[_\-./:]", value))
 
 
 def is_mixed(value: str) -> bool:
@@ -93,4 +115,27 @@ def is_mixed(value: str) -> bool:
 
 def is_known(value: str) -> bool:
     """Whether it is an identifier of a kind that everybody may know: a UUID, a hash, a path."""
-    return bool(_UUID.fullmatch(value) or _HASH.fullmatch(value) or _PATH.match(value))
+    return bool(_UUID.fullmatch(value) or _HASH.fullmatch(value)) or _is_path(value)
+
+
+def _speaks_of_it(value: str) -> bool:
+    """Whether words in it do; of drawn letters three are one by chance."""
+    return _SPEAKS_OF_IT.search(value) is not None and not is_drawn(value)
+
+
+def _is_path(value: str) -> bool:
+    """Whether it is a path, and no secret that has the sign between folders among its letters, first or later."""
+    if _PATH.match(value) is None:
+        return False
+    if _ROOT.match(value):
+        return True
+    parts = (p for p in value.split("/") if not (_is_plain(p) or _UUID.fullmatch(p) or _HASH.fullmatch(p)))
+    return not is_random("".join(parts), 20)
+
+
+def is_drawn(value: str) -> bool:
+    """Whether letters and digits change in it so often as they do in no words."""
+    if len(value) < _DRAWN_CHARS or not _KEY_CHARS.match(value):
+        return False
+    runs, words = _RUNS.findall(value), _WORDS.findall(value)
+    return sum(map(len, words)) < _DRAWN_RUN * (len(runs) - len(words) + 1)
