@@ -13,7 +13,7 @@ annotation admits `Absent`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from operator import itemgetter
 from types import ModuleType
@@ -355,15 +355,17 @@ def ratio(num: float, den: float, **detail: Any) -> Measured | Absent:
     return Measured(num / den, {"num": num, "den": den, **detail})
 
 
-def validation(signal: Signal) -> str:
+def validation(signal: Signal, classes: Sequence[str] = (), *, brief: bool = False) -> str:
     """How often a signal that claims a meaning was right (`validation.in_words`)."""
     needs = [catalogue()[n].path for n in signal.needs]
-    return in_words(signal.path, signal.version, needs, claims=signal.basis != "record")
+    return in_words(signal.path, signal.version, needs, basis=signal.basis, classes=classes, brief=brief)
 
 
-def values_over_sessions(signal: Signal, values: Mapping[str, Sequence[Any]]) -> Any:
-    """A corpus signal's value from the values its needs have in all sessions that have one."""
-    return signal.function(**{need: values.get(need, ()) for need in signal.needs})
+def caption(path: str, classes: Sequence[str] = ()) -> str:
+    """What stands beside each number of a signal that claims a meaning (of the `classes` it counts, if any): its basis,
+    and how often that was right. Empty for what is recorded, and a path of no signal."""
+    signal = next((s for s in catalogue().values() if s.path == path and s.basis != "record"), None)
+    return f"{signal.basis}, {validation(signal, classes, brief=True)}" if signal else ""
 
 
 def inventory(

@@ -27,14 +27,17 @@ from agentsignals.analysis.grouped import (
     table,
 )
 from agentsignals.analysis.study import Chart, Column, Finding, Inputs, Kind, Outcome, Study, Versions
+from agentsignals.catalog import caption, catalogue
 from agentsignals.report import data, markdown, phrases
 from agentsignals.report.document import Document, document
 from agentsignals.report.inputs import Reader
 from agentsignals.report.short_ids import beginnings
 from agentsignals.store import Store
+from agentsignals.validation import NEVER_VALIDATED
 from tests.analysis.stores import store_of
 from tests.build import call, say, session, user
 
+HEURISTICS = {signal.path for signal in catalogue().values() if signal.basis != "record"}
 STORES = ("demo", "single", "empty")
 
 
@@ -105,6 +108,16 @@ def test_a_figure_of_places_says_what_its_interval_rests_on(of_store: dict[str, 
     assert {f.id for f in with_caveat} >= drawn & {f.id for f in findings(of_store)}
 
 
+def test_what_claims_a_meaning_says_how_often_it_is_right(of_store: dict[str, Outcome]) -> None:
+    for finding in findings(of_store):
+        assert all(caption(path, finding.classes) in finding.validation for path in finding.signals) or (
+            NEVER_VALIDATED in finding.validation  # a labeller's, which nobody measured
+        ), finding.id
+    for one in studies().values():
+        named = {path for path in HEURISTICS if any(f"'{path}'" in sql for sql in one.queries.values())}
+        assert set(of_store[one.name].validation) == named
+
+
 def test_a_finding_names_the_sessions_that_make_most_of_it(of_store: dict[str, Outcome]) -> None:
     for finding in findings(of_store):
         assert len(finding.sessions) <= MOST_BEHIND and finding.caveat in finding.note, finding.id
@@ -156,7 +169,13 @@ def test_text_and_json_say_the_same(name: str, stores: dict[str, Store]) -> None
         for raw in section["findings"]:
             finding = msgspec.convert(raw, Finding)
             figure = f"{phrases.value_of(finding)} {phrases.unit_of(finding)}".rstrip()
-            cells = (finding.title, figure, phrases.interval_of(finding), f"{finding.n:,} {finding.of}", finding.note)
+            cells = (
+                finding.title,
+                figure,
+                phrases.interval_of(finding),
+                f"{finding.n:,} {finding.of}",
+                phrases.note_of(finding),
+            )
             assert f"| {' | '.join(map(markdown.escaped, cells))} |" in text, finding.id
             assert f"| `{finding.id}` | {markdown.code(finding.command)} |" in text
         for raw in section["tables"]:

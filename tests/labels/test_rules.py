@@ -13,11 +13,12 @@ from agentsignals.labels.answers import Outcome
 from agentsignals.labels.labellers import labeller
 from agentsignals.labels.labellers.rules import Rules
 from agentsignals.labels.question import Asker, Question
-from agentsignals.labels.rule_quality import measured
 from agentsignals.labels.task import Case, Verdict
 from agentsignals.labels.tasks import task, tasks
 from agentsignals.labels.units import Unit
+from agentsignals.labels.validating import BY_TASK, rules_measured
 from agentsignals.model import Absent, Turn, TurnKind
+from agentsignals.validation import figures_of
 
 GOLD = Path(__file__).parents[2].parent / "shared" / "corpus" / "gold" / "prompts_gold.jsonl"
 
@@ -122,21 +123,20 @@ def test_the_figures_shown_with_the_rules_are_those_of_the_gold_set(name: str, c
         assert row["split"] == "dev"
         if name != "pushback" or row["turn"] > 1:
             pairs.append((value(name, row["text"], row["turn"] - 1), row[column].replace(" ", "_")))
-    told = measured(name, "rules")
-    assert told is not None and told.n == len(pairs)
+    figures = [f for f in figures_of(BY_TASK[name][0]) if f.truth.startswith(f"{GOLD.name},")]
     same = sum(a == b for a, b in pairs)
-    said, meant = Counter(a for a, _ in pairs), Counter(b for _, b in pairs)
-    chance = sum(said[c] * meant[c] for c in said) / len(pairs) ** 2
-    assert told.agreement == pytest.approx(same / len(pairs), abs=5e-4)
-    assert told.kappa == pytest.approx((same / len(pairs) - chance) / (1 - chance), abs=5e-4)
-    assert set(told.per_class) == set(said) | set(meant)
-    for label, figures in told.per_class.items():
-        hits = pairs.count((label, label))
-        assert figures["n"] == meant[label]
-        assert figures["recall"] == pytest.approx(hits / meant[label], abs=5e-4)
-        assert figures["precision"] == (pytest.approx(hits / said[label], abs=5e-4) if said[label] else None)
+    named, meant = Counter(a for a, _ in pairs), Counter(b for _, b in pairs)
+    chance = sum(named[c] * meant[c] for c in named) / len(pairs) ** 2
+    assert {f.value for f in figures} == set(named) | set(meant)
+    for figure in figures:
+        hits = pairs.count((figure.value, figure.value))
+        assert (figure.n, figure.true, figure.named) == (len(pairs), meant[figure.value], named[figure.value])
+        assert figure.agreement == pytest.approx(same / len(pairs), abs=5e-4)
+        assert figure.kappa == pytest.approx((same / len(pairs) - chance) / (1 - chance), abs=5e-4)
+        assert figure.recall == pytest.approx(hits / meant[figure.value], abs=5e-4)
+        assert figure.precision == (pytest.approx(hits / named[figure.value], abs=5e-4) if figure.named else None)
 
 
-def test_nobody_measured_the_other_labellers() -> None:
-    assert measured("sentiment", "openai:some-model") is None
-    assert measured("persona", "rules") is None
+def test_a_run_by_rules_says_how_often_they_were_right() -> None:
+    assert "NEGATIVE precision" in rules_measured("sentiment") and "language model" in rules_measured("sentiment")
+    assert rules_measured("persona") == ""

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import json
+from html import unescape
 from pathlib import Path
 
 import msgspec
+import polars as pl
 import pytest
 
 from agentsignals import inventory
-from agentsignals.catalog import by_path, validation
+from agentsignals.catalog import by_path, caption, validation
 from agentsignals.cli import main
 from agentsignals.labels.validating import PLANTED, never_validated, validate
-from agentsignals.validation import Figure, figures, figures_of, planted
+from agentsignals.report import markdown
+from agentsignals.report.document import document
+from agentsignals.store import Store
+from agentsignals.ui.page import Query
+from agentsignals.ui.reading import Reading
+from agentsignals.ui.rendering import html
+from agentsignals.ui.routes import page_of
+from agentsignals.validation import Figure, figures, figures_of, in_words, planted
 
 GOLD = Path(__file__).parents[2].parent / "shared" / "corpus" / "gold"
 
@@ -84,10 +93,51 @@ def test_what_was_never_validated_says_so_and_what_counts_needs_not() -> None:
 def test_a_figure_of_an_older_version_says_so() -> None:
     figure = figures_of("user.session_outcome")[0]
     assert "measured with version" not in validation(by_path(figure.signal))
-    assert f"measured with version {figure.version}" in figure.text(figure.version + 1)
+    words = in_words(figure.signal, figure.version + 1, (), basis="heuristic")
+    assert f"measured with version {figure.version}" in words
 
 
 def test_a_class_that_is_mostly_wrong_misleads() -> None:
     low = msgspec.structs.replace(figures()[0], precision=0.49)
     assert low.misleads and not msgspec.structs.replace(low, precision=0.5).misleads
     assert not msgspec.structs.replace(low, precision=None).misleads
+
+
+def reading_page(store: Store, address: str) -> str:
+    """The HTML of a page of the local server."""
+    path, _, asked = address.partition("?")
+    reading = Reading(store)
+    try:
+        return html(page_of(reading, path, Query(asked)), path)
+    finally:
+        reading.close()
+
+
+def test_what_was_measured_stands_beside_the_number_on_every_face(
+    demo_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One text, whoever shows it: report, page, frame, `inventory`; `explain` has it whole."""
+    store, path = Store(demo_folder / "store"), "user.session_outcome"
+    of_accepted, of_all = caption(path, ("accepted",)), caption(path)
+    assert of_accepted.startswith("heuristic, ") and "accepted precision" in of_accepted
+    text = markdown.render(document(store, ["outcomes"]), {})
+    assert markdown.escaped(of_accepted) in text and markdown.escaped(of_all) in text
+    shown = unescape(reading_page(store, "/studies/outcomes"))
+    assert of_accepted in shown and f"{path} in tables and charts: {of_all}" in shown
+    assert of_all.capitalize() in unescape(reading_page(store, "/signals?text=session_outcome"))
+    session = store.signals().filter(pl.col("absent").is_null(), signal=path)["session_id"][0]
+    assert of_all in unescape(reading_page(store, f"/session/{session}"))
+    assert set(store.signals().filter(signal=path)["validation"]) == {of_all}
+    assert set(store.signals().filter(signal="tokens.input_tokens_total")["validation"]) == {""}
+    assert main(["explain", session, path, "--store", str(store.folder)]) == 0
+    assert validation(by_path(path)) in capsys.readouterr().out
+    assert main(["inventory", "session_outcome"]) == 0
+    assert "agreement" in capsys.readouterr().out
+
+
+def test_a_number_of_a_class_carries_that_class_and_any_other_the_weakest() -> None:
+    assert "git precision" in caption("chat.prompt_intent", ("git",))
+    assert "git precision" not in caption("chat.prompt_intent")
+    assert caption("chat.prompt_intent").count(" precision ") == 1 and "language model" in caption("chat.prompt_intent")
+    assert caption("chat.pushback_rate").endswith("never validated; rests on chat.pushback_type")
+    assert caption("tokens.input_tokens_total") == caption("no.such_signal") == ""

@@ -11,7 +11,10 @@ from agentsignals.analysis.clusters import PlacedShare, placed_share
 from agentsignals.analysis.grouped import Estimate
 from agentsignals.analysis.places import Places
 from agentsignals.analysis.study import Finding, Inputs, Outcome, Row
+from agentsignals.catalog import caption
+from agentsignals.model import RULES
 from agentsignals.stats.sentiment_counts import TASK, UNJUDGED, Conversation, Message, Part, chosen, label
+from agentsignals.validation import NEVER_VALIDATED
 
 _KINDS = ", ".join(f"'{kind}'" for kind in sorted(UNJUDGED))
 LABELS = (
@@ -41,6 +44,8 @@ OUTPUT = (
     "A sentiment label is a labeller's output, not what was felt: two labellers of one data set agreed with a kappa of"
     " 0.43 (agent-traces)."
 )
+SENTIMENT = "corpus.sentiment_label"
+_UNMEASURED = f"this labeller was {NEVER_VALIDATED}; agentsignals agree sentiment LABELLER --gold FILE does it"
 FEW_PLACES = "Intervals that draw places are too narrow where these are worth fewer than ten or so equal ones."
 
 
@@ -62,7 +67,8 @@ class Labelled:
         """The figure as a finding; its command makes it again with the same labeller."""
         study = id.partition(".")[0]
         command = f"agentsignals report --study {study} --labeller {shlex.quote(self.labeller)} -o {study}.json"
-        return estimate.finding(id, title, of, note, command=command, **more)
+        validation = caption(SENTIMENT, more.get("classes", ())) if self.labeller == RULES else _UNMEASURED
+        return estimate.finding(id, title, of, note, command=command, validation=validation, **more)
 
     def limits(self) -> list[str]:
         """What holds of every figure over these labels."""

@@ -6,12 +6,14 @@ new study is one file in `studies/`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from agentsignals.catalog import caption
 from agentsignals.stats.estimates import Interval
 
 Row = dict[str, Any]
@@ -26,6 +28,8 @@ Only what is said of files may be of both: a figure over people's sessions and e
 
 
 BEHIND_ALL = 1000
+_SIGNAL = re.compile(r"'(\w+\.\w+(?:\[\])?)'")
+"""A signal's path as SQL has it."""
 
 
 class Versions(Struct, frozen=True):
@@ -57,6 +61,10 @@ class Finding(Struct, frozen=True, kw_only=True):
     """At 95 percent; None for a plain count, and where there is too little to say."""
     signals: tuple[str, ...] = ()
     """The signals it is made of; their versions are put in when the study is run."""
+    classes: tuple[str, ...] = ()
+    """The values of those signals that it counts; how often these were right stands beside it."""
+    validation: str = ""
+    """What it rests on and how often that was right, where a signal claims a meaning; put in when the study is run."""
     priced: bool = False
     """Whether it rests on prices."""
     note: str = ""
@@ -110,6 +118,8 @@ class Outcome(Struct, frozen=True):
     charts: list[Chart] = field(default_factory=list)
     limits: list[str] = field(default_factory=list)
     """What can't be concluded from it, as sentences."""
+    validation: dict[str, str] = field(default_factory=dict)
+    """Of each signal among its rows that claims a meaning, how often it was right; put in when the study is run."""
 
 
 class Inputs(Struct, frozen=True):
@@ -149,7 +159,8 @@ class Study(Struct, frozen=True, kw_only=True):
         """What it finds in these rows: each finding with the versions it rests on, and no table without a row."""
         outcome = self.function(inputs)
         findings = [_stamped(f, inputs, self.name) for f in outcome.findings]
-        return replace(outcome, findings=findings, tables=[t for t in outcome.tables if t.rows])
+        tables = [t for t in outcome.tables if t.rows]
+        return replace(outcome, findings=findings, tables=tables, validation=_validation(self.queries.values()))
 
 
 def again_in_report(study: str) -> str:
@@ -170,4 +181,12 @@ def _stamped(finding: Finding, inputs: Inputs, study: str) -> Finding:
     if inputs.context:
         for verb in ("query", "report"):
             command = command.replace(f"agentsignals {verb} ", f"agentsignals {verb} --context {inputs.context} ", 1)
-    return replace(finding, versions=versions, command=command)
+    captions = (caption(path, finding.classes) for path in finding.signals)
+    validation = finding.validation or "; ".join(filter(None, captions))
+    return replace(finding, versions=versions, command=command, validation=validation)
+
+
+def _validation(queries: Iterable[str]) -> dict[str, str]:
+    """The captions of the signals that the queries name."""
+    named = sorted({path for sql in queries for path in _SIGNAL.findall(sql)})
+    return {path: words for path in named if (words := caption(path))}

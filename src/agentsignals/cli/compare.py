@@ -79,6 +79,8 @@ def _text(comparison: Comparison) -> str:
         f"candidates  {len(comparison.candidates):,} by {', '.join(comparison.by)},"
         f" of {comparison.attempts:,} attempts",
     ]
+    if comparison.validation:
+        head.append(f"rests on    {comparison.validation}")
     if comparison.pairs:
         head.append(f"baseline    {comparison.baseline}")
     head += [f"UNLIKE      {reason}" for reason in comparison.unlike]

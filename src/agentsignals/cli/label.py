@@ -208,7 +208,7 @@ def _summary_text(summary: Summary) -> str:
             "older",
             summary.of_earlier_prompts and f"{summary.of_earlier_prompts:,} labels of another prompt still stand",
         ),
-        ("measured", summary.measured and summary.measured.text()),
+        ("measured", summary.measured),
         ("next", summary.labelled and "`agentsignals measure` computes the signals that rest on labels"),
     ]
     return _rows(rows)

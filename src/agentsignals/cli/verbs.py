@@ -123,14 +123,15 @@ def _measure(options: argparse.Namespace) -> int:
 
 
 def _inventory(options: argparse.Namespace) -> int:
-    from agentsignals.catalog import inventory
+    from agentsignals.catalog import caption, inventory
 
     rows = inventory(options.text, options.context, options.high_value, options.status, _with_values(options))
     if options.json:
         print(json_text(rows))
         return 0
-    shown = [(r["path"], r["context"], r["level"], r["type"], r["unit"], r["status"], r["description"]) for r in rows]
-    print(table(("path", "context", "level", "type", "unit", "status", "meaning"), shown, 70))
+    shown = [(r["path"], r["context"], r["level"], r["type"], r["unit"], r["status"], r["basis"],
+              caption(r["path"]).removeprefix(r["basis"] + ", "), r["description"]) for r in rows]  # fmt: skip
+    print(table(("path", "context", "level", "type", "unit", "status", "basis", "validation", "meaning"), shown, 70))
     print(f"{len(rows)} signals")
     return 0
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from agentsignals.catalog import Measured, Result, Signal, catalogue, measure, plan, values_over_sessions
+from agentsignals.catalog import Measured, Result, Signal, catalogue, measure, plan
 from agentsignals.model import Absent, Context, Session
 from agentsignals.model.attempt import Attempt
 from agentsignals.store import Store, shards
@@ -164,7 +164,7 @@ def _of_context(context: Context, gists: list[Gist]) -> list[Result]:
                 lists.setdefault(name, []).append(value)
     results = []
     for declared in plan(context, "corpus"):
-        value = values_over_sessions(declared, lists)
+        value = declared.function(**{need: lists.get(need, ()) for need in declared.needs})
         detail = value.detail if isinstance(value, Measured) else None
         if context == "eval":
             detail = {**(detail or {}), "context": context}

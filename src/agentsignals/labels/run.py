@@ -17,12 +17,12 @@ from msgspec import Struct, field
 from agentsignals.labels.answers import Answers, Outcome, now
 from agentsignals.labels.labellers import Labeller
 from agentsignals.labels.question import Asker, Question
-from agentsignals.labels.rule_quality import Measured, measured
 from agentsignals.labels.selection import Selection
 from agentsignals.labels.task import Task, Unfit, Verdict, is_strict, mark
 from agentsignals.labels.transcript import tokens
 from agentsignals.labels.units import NotAsked, Unit
-from agentsignals.model import Absent, Label
+from agentsignals.labels.validating import rules_measured
+from agentsignals.model import RULES, Absent, Label
 from agentsignals.prices import cost_usd
 from agentsignals.store import Store, label_files
 from agentsignals.store.label_files import LabelRow
@@ -71,8 +71,8 @@ class Summary(Struct, kw_only=True):
     """What was masked in what left this machine, by kind."""
     run_figures: dict[str, Any] = field(name="told", default_factory=dict)
     """What the labeller says of the run: address, retries, pauses."""
-    measured: Measured | None = None
-    """How good this labeller was found to be at this task."""
+    measured: str = ""
+    """How good this labeller was found to be at this task; empty where nobody measured."""
     file: str = ""
 
 
@@ -98,7 +98,7 @@ class _Run:
             labeller=by.name,
             model=by.model,
             prompt_hash=self._version,
-            measured=measured(task.name, by.name),
+            measured=rules_measured(task.name) if by.name == RULES else "",
         )
 
     def through(self) -> Summary:

@@ -67,6 +67,7 @@ def _of_gold(path: Path, judged: Task) -> Iterator[Figure]:
 
 def _figures(signal: str, truth: str, pairs: list[tuple[str, str]]) -> Iterator[Figure]:
     both = agreement(pairs)
+    same = sum(a == b for a, b in pairs)
     for value in sorted({label for pair in pairs for label in pair} - {UNSAID}):
         named, true = sum(a == value for a, _ in pairs), sum(b == value for _, b in pairs)
         right = sum(a == b == value for a, b in pairs)
@@ -82,6 +83,8 @@ def _figures(signal: str, truth: str, pairs: list[tuple[str, str]]) -> Iterator[
             precision_interval=_ends(right, named),
             recall=_rounded(right / true) if true else None,
             recall_interval=_ends(right, true),
+            agreement=_rounded(same / len(pairs)),
+            agreement_interval=_ends(same, len(pairs)),
             kappa=None if both is None or both.kappa is None else _rounded(both.kappa),
         )
 
@@ -110,6 +113,11 @@ def _named(family: Planted, case: Case) -> str:
     if family.yes_from is not None:
         return "yes" if value >= family.yes_from else "no"
     return str(value)
+
+
+def rules_measured(task_name: str) -> str:
+    """How often the rules were right at a task of judging; empty where they can't do it."""
+    return validation(by_path(BY_TASK[task_name][0])) if task_name in BY_TASK else ""
 
 
 def never_validated(measured: Collection[str] = ()) -> list[str]:

@@ -33,6 +33,8 @@ class Section(Struct, frozen=True, kw_only=True):
     tables: list[Table]
     charts: list[Chart]
     limits: list[str]
+    validation: dict[str, str] = {}
+    """Of each signal in its tables and charts that claims a meaning, how often it was right."""
 
 
 class LeftOut(Struct, frozen=True):
@@ -111,6 +113,7 @@ def document(
                 tables=outcome.tables,
                 charts=outcome.charts,
                 limits=outcome.limits,
+                validation=outcome.validation,
             )
         )
     return Document(

@@ -42,6 +42,8 @@ def _section(section: Section, short_ids: Mapping[str, str]) -> list[str]:
     if rows:
         heads = ["finding", "value", "95% interval", "n", "note"]
         parts.append(_rows(heads, ["---", "---:", "---", "---", "---"], rows))
+    if section.tables:
+        parts += [f"`{path}` in tables: {escaped(caption)}" for path, caption in section.validation.items()]
     for table in section.tables:
         parts += _table(table, short_ids)
     return parts
@@ -50,7 +52,7 @@ def _section(section: Section, short_ids: Mapping[str, str]) -> list[str]:
 def _finding(finding: Finding) -> list[str]:
     value = f"{phrases.value_of(finding)} {phrases.unit_of(finding)}".rstrip()
     n = f"{finding.n:,} {finding.of}"
-    return [escaped(text) for text in (finding.title, value, phrases.interval_of(finding), n, finding.note)]
+    return [escaped(text) for text in (finding.title, value, phrases.interval_of(finding), n, phrases.note_of(finding))]
 
 
 def _table(table: Table, short_ids: Mapping[str, str]) -> list[str]:

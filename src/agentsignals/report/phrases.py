@@ -69,6 +69,11 @@ def n_of(n: int, of: str) -> str:
     return f"n = {formatted(n, 'count' if n < _COMPACT_FROM else 'tokens')} {of}"
 
 
+def note_of(finding: Finding) -> str:
+    """What a reader has to know beside the figure: its caveats, and how often what it rests on was right."""
+    return "; ".join(part for part in (finding.note, finding.validation) if part)
+
+
 def versions_of(finding: Finding) -> str:
     """What the value was computed with, in words."""
     versions = finding.versions

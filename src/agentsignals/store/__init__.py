@@ -196,7 +196,8 @@ class Store:
         return user_messages(self, context)
 
     def signals(self) -> pl.DataFrame:
-        """Every value in the long form: level, session, signal, value (JSON), number, absent …"""
+        """Every value in the long form: level, session, signal, value (JSON), number, absent … and `validation`: what a
+        signal that claims a meaning rests on, and how often that was right (empty of one that counts)."""
         return self.frame("signals")
 
     def session(self, session_id: str) -> Session:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from agentsignals.catalog import caption
 from agentsignals.errors import QueryError, StoreError
 from agentsignals.prices.names import candidates
-from agentsignals.store.query import answered, run
+from agentsignals.store.query import answered
 from agentsignals.store.views import NAMES
 
 if TYPE_CHECKING:
@@ -54,10 +55,15 @@ _MAKERS = (
 
 
 def frame(store: Store, table: str, context: str | None = None) -> pl.DataFrame:
-    """A table or view, whole or of one context. QueryError when there is no such table."""
+    """A table or view, whole or of one context; `signals` with how often each is right. QueryError when there is no
+    such table."""
     if table not in NAMES:
         raise QueryError(f"There is no table {table!r}.", f"The tables are: {', '.join(NAMES)}.")
-    return _frame(store, f'SELECT * FROM "{table}"', context)  # noqa: S608  (one of the tables' names)
+    rows = _frame(store, f'SELECT * FROM "{table}"', context)  # noqa: S608  (one of the tables' names)
+    if table != "signals":
+        return rows
+    captions = {path: caption(path) for path in rows["signal"].unique()}
+    return rows.with_columns(pl.Series("validation", [captions[path] for path in rows["signal"]], pl.String))
 
 
 def content(store: Store, context: str | None = None) -> pl.DataFrame:

@@ -41,6 +41,7 @@ def _outcome(inputs: Inputs) -> Outcome:
             "turns",
             ENDS[end][1],
             signals=(_CUT, _PUSHBACK, _ASKS),
+            classes=("non_pushback",),
         )
         for end, estimate in estimates.items()
     ]

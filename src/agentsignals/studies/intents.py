@@ -14,6 +14,7 @@ from agentsignals.analysis.grouped import INTERVAL_NOTE, chart, drawn, table
 from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Chart, Inputs, Outcome, Row, Study, Table
 from agentsignals.stats.estimates import median
+from agentsignals.validation import NEVER_VALIDATED
 
 _INTENT, _PERSONA = "chat.prompt_intent", "chat.user_persona"
 _TIME, _CUT, _PUSHBACK = "chat.turn_autonomy_s", "chat.hard_interruption", "chat.pushback_type"
@@ -45,16 +46,23 @@ def _outcome(inputs: Inputs) -> Outcome:
     shares = {name: share_of(classified, places, _among("intent", name)) for name in order}
     of = "prompts with a judge's label" if by_judge else "prompts, by words"
     prompts: dict[str, Any] = {"unit": "share of prompts", "signals": (_INTENT,)}
+    if by_judge:  # what was measured is the rules
+        prompts["validation"] = f"a judge's, {NEVER_VALIDATED} here"
     findings = [
         estimate.finding(
-            f"intents.intent.{name}", f"Prompts that ask for: {_spaced(name)}", of, _published(INTENTS[name]), **prompts
+            f"intents.intent.{name}",
+            f"Prompts that ask for: {_spaced(name)}",
+            of,
+            _published(INTENTS[name]),
+            classes=(name,),
+            **prompts,
         )
         for name, estimate in shares.items()
     ]
     for activity, intents in ACTIVITIES.items():
         title = f"Prompts about {activity} code: {', '.join(_spaced(intent) for intent in intents)}"
         estimate = share_of(classified, places, _among("intent", *intents))
-        findings.append(estimate.finding(f"intents.activity.{activity}", title, of, **prompts))
+        findings.append(estimate.finding(f"intents.activity.{activity}", title, of, classes=intents, **prompts))
     personas = _personas(inputs.rows["personas"], places)
     of_sessions = "sessions with a persona"
     findings += [

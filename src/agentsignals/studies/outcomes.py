@@ -66,17 +66,13 @@ def _findings(judged: list[tuple[str, str]], n: int) -> list[Finding]:
         "a commit, the person's words, the next session, a response cut short, or a question left open",
     )
     at_least = "a lower bound: of the sessions without a verdict nobody knows"
-    asked = (
-        ("accepted", "Accepted", endings["accepted"], f"absent IS NULL AND {sql.LABEL} = 'accepted'", at_least),
-        (
-            "rejected",
-            "Rejected",
-            endings["rejected"],
-            f"absent IS NULL AND {sql.LABEL} = 'explicitly_rejected'",
-            at_least,
-        ),
-        ("evidence", on_evidence, evidence, "absent IS NULL", rests_on),
-    )
+    asked: tuple[tuple[str, str, int, str, str, tuple[str, ...]], ...] = (
+        ("accepted", "Accepted", endings["accepted"], f"absent IS NULL AND {sql.LABEL} = 'accepted'", at_least,
+         ("accepted",)),
+        ("rejected", "Rejected", endings["rejected"], f"absent IS NULL AND {sql.LABEL} = 'explicitly_rejected'",
+         at_least, ("explicitly_rejected",)),
+        ("evidence", on_evidence, evidence, "absent IS NULL", rests_on, ()),
+    )  # fmt: skip
     shares = [
         share(k, len(judged)).finding(
             f"outcomes.{name}",
@@ -86,8 +82,9 @@ def _findings(judged: list[tuple[str, str]], n: int) -> list[Finding]:
             unit="share of sessions",
             sql=f"SELECT avg(CAST({where} AS INT)) {_ENDED}",
             signals=(_OUTCOME,),
+            classes=classes,
         )
-        for name, title, k, where, note in asked
+        for name, title, k, where, note, classes in asked
     ]
     censored = count(n - len(judged), n).finding(
         "outcomes.censored",

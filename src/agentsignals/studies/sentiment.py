@@ -26,6 +26,7 @@ def _outcome(inputs: Inputs) -> Outcome:
             "labelled messages",
             unit="share of messages",
             headline=value == NEGATIVE,
+            classes=(value,),
         )
         for value in (NEUTRAL, NEGATIVE, POSITIVE)
     ]

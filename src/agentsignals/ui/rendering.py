@@ -10,6 +10,7 @@ from typing import Any
 import jinja2
 
 from agentsignals.analysis.figures import MISSING, formatted
+from agentsignals.catalog import caption
 from agentsignals.report import phrases as report_words
 from agentsignals.ui import words
 from agentsignals.ui.page import Page, address
@@ -61,6 +62,7 @@ def _environment() -> jinja2.Environment:
     )
     environment.globals.update(
         address=address,
+        caption=caption,
         formatted=formatted,
         words=words,
         report_words=report_words,

@@ -39,6 +39,9 @@ class Figure(Struct, frozen=True, kw_only=True):
     precision_interval: Interval | None
     recall: float | None
     recall_interval: Interval | None
+    agreement: float
+    """Share of the things that both call the same, over all classes."""
+    agreement_interval: Interval | None
     kappa: float | None
     """Cohen's over all classes."""
 
@@ -47,12 +50,10 @@ class Figure(Struct, frozen=True, kw_only=True):
         """Whether what it calls so mostly is not."""
         return self.precision is not None and self.precision < HALF
 
-    def text(self, version: int | None = None) -> str:
-        """In words; `version`: the signal's of today, to say where the figure is of another."""
-        shares = f"precision {_share(self.precision, self.precision_interval)}"
-        shares += f", recall {_share(self.recall, self.recall_interval)}"
-        older = "" if version in (None, self.version) else f"; measured with version {self.version}"
-        return f"{self.value}: {shares} (n {self.n}, {self.truth}{older})"
+    def text(self) -> str:
+        """The class's shares in words."""
+        precision = f"precision {_share(self.precision, self.precision_interval)}"
+        return f"{self.value} {precision}, recall {_share(self.recall, self.recall_interval)}"
 
 
 class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -92,14 +93,41 @@ def planted() -> tuple[Planted, ...]:
     )
 
 
-def in_words(signal: str, version: int, needs: Sequence[str], *, claims: bool) -> str:
-    """What was measured of a signal; of one that `claims` a meaning else that nothing was, and of which of its needs
-    something was. Empty for one that only counts what is recorded."""
+def in_words(  # noqa: PLR0913  (what is asked about, and how much is to be said)
+    signal: str, version: int, needs: Sequence[str], *, basis: str, classes: Sequence[str] = (), brief: bool = False
+) -> str:
+    """What was measured of a signal; of one that claims a meaning else that nothing was, and of which of its needs
+    something was. Empty for one whose `basis` is the record. Of what a `judge` does the rules were measured.
+
+    `version`: the signal's of today, to say where a figure is of another. `brief`: against the largest truth alone, of
+    the `classes` that a number is of, or of its weakest.
+    """
     measured = figures_of(signal)
-    if measured or not claims:
-        return "; ".join(figure.text(version) for figure in measured)
+    if measured or basis == "record":
+        by_truth: dict[str, list[Figure]] = {}
+        for figure in measured:
+            by_truth.setdefault(figure.truth, []).append(figure)
+        truths = sorted(by_truth.values(), key=lambda of_truth: -of_truth[0].n)[: 1 if brief else None]
+        shown = [_shown(of_truth, classes) if brief else of_truth for of_truth in truths]
+        return "; ".join(_against(of_truth, version, basis) for of_truth in shown)
     through = [need for need in needs if figures_of(need)]
     return NEVER_VALIDATED + (f"; rests on {', '.join(through)}" if through else "")
+
+
+def _shown(of_truth: list[Figure], classes: Sequence[str]) -> list[Figure]:
+    """The classes asked for, else the one that is named wrongly most often."""
+    weakest = min(of_truth, key=lambda figure: (figure.precision is None, figure.precision, figure.recall))
+    return [figure for figure in of_truth if figure.value in classes] or [weakest]
+
+
+def _against(shown: Sequence[Figure], version: int, basis: str) -> str:
+    """Classes of one signal against one truth."""
+    first = shown[0]
+    both = "by rules: " * (basis == "judge")
+    both += f"agreement {_share(first.agreement, first.agreement_interval)}"
+    both += "" if first.kappa is None else f", kappa {first.kappa:.2f}"
+    older = "" if version == first.version else f", measured with version {first.version}"
+    return f"{both} (n {first.n}, {first.truth}{older}): {', '.join(figure.text() for figure in shown)}"
 
 
 def figures_of(signal: str) -> list[Figure]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentsignals.catalog import Measured, by_path, inventory, measure, plain, values_over_sessions
+from agentsignals.catalog import Measured, by_path, inventory, measure, plain
 from agentsignals.model import Absent, Label
 from agentsignals.stats.agreement import agreement
 from agentsignals.views.session import SessionView
@@ -123,7 +123,7 @@ def said(letters: str, labeller: str = "model", at: int = 0, model: str | None =
 
 
 def over(name: str, *sessions: dict[str, Any]) -> Any:
-    return values_over_sessions(by_path(f"corpus.{name}"), {"sentiment_messages": list(sessions)})
+    return by_path(f"corpus.{name}").function(sentiment_messages=list(sessions))
 
 
 FINDINGS = (

@@ -27,6 +27,7 @@ from agentsignals.analysis.compare.treatments import (
 )
 from agentsignals.analysis.compare.tried import MEASURES, Tried, evaluated, queries, tried_of
 from agentsignals.analysis.study import Row
+from agentsignals.catalog import caption
 from agentsignals.errors import UsageError
 
 __all__ = [
@@ -48,6 +49,8 @@ class Comparison(Struct, frozen=True, kw_only=True):
 
     outcome: str
     signal: str
+    validation: str
+    """How often the signal is right, where it claims a meaning."""
     yes_or_no: bool
     by: list[str]
     """The columns whose values make a candidate."""
@@ -115,6 +118,7 @@ def compare(
     return Comparison(
         outcome=rule.name,
         signal=rule.signal,
+        validation=caption(rule.signal, (rule.value,)),
         yes_or_no=rule.yes_or_no,
         by=columns,
         attempts=len(everyone),
