@@ -68,6 +68,9 @@ def prediction(model: str, patch: str = DIFF, task: str = TASK) -> str:
         ({f"logs/run_evaluation/r1/a__b__c/{TASK}/report.json": report(), "p.json": f"[{prediction('a/b/c')}]"},
          "a/b/c", "r1"),
         ({f"evaluation/verified/2026_me/logs/{TASK}/report.json": report()}, None, "2026_me"),
+        ({f"evaluation/verified/2026_me/logs/{TASK}/report.json": report(),
+          "evaluation/verified/2026_me/all_preds.jsonl": prediction("a/b") + "\n"}, "a/b", "2026_me"),
+        ({f"logs/run_evaluation/r1/a__b__c/{TASK}/report.json": report()}, "a/b/c", "r1"),
         ({f"mine/{TASK}/report.json": report()}, None, "mine"),
         ({"acme__m-1.r7.json": summary(empty_patch=[TASK])}, "acme/m-1", "r7"),
     ],
@@ -155,11 +158,13 @@ def test_instances_without_a_report_are_known_from_the_summary(tmp_path: Path) -
     assert {k["task_id"]: (k["exit_status"], k["reward"], k["patch"]) for k in known} == {
         "acme__tools-3": ("empty_patch", 0.0, []),
         "acme__tools-4": ("evaluation_error", None, None),
+        TASK: (None, 1.0, None),
     }
     labels = "SELECT task_id, patch_outcome_label FROM attempts"
     assert {r["task_id"]: r["patch_outcome_label"] for r in rows(tmp_path / "store", labels)} == {
         "acme__tools-3": None,
         "acme__tools-4": "unverifiable",
+        TASK: "correct_patch",
     }
 
 
@@ -193,8 +198,76 @@ def test_predictions_of_a_run_are_lent_to_its_trials(tmp_path: Path, name: str) 
     ]
     lines = "".join(json.dumps(p) + "\n" for p in made)
     content = lines if name.endswith("l") else json.dumps({p["instance_id"]: p for p in made}, indent=4)
-    (known,) = attempts(tmp_path, {name: content, f"{LOGS}/report.json": report()})
+    known, empty = attempts(tmp_path, {name: content, f"{LOGS}/report.json": report()})
     assert ([f["path"] for f in known["patch"]], known["patch_text_bytes"]) == (["x"], len(DIFF))
+    assert (empty["task_id"], empty["patch"]) == ("acme__tools-13", []), "no report tells of an empty patch"
+
+
+# -- runs of two models, against a count over their files -------------------------------------------------------------
+
+_FATES = ("resolved", "unresolved", "empty_patch", "error")
+_RUNGS = {"resolved": "solved", "unresolved": "failed", "empty_patch": "failed", "error": "not_judged"}
+
+
+def evaluated(folder: Path, layout: str, *, predictions: bool, told: bool) -> dict[str, Counter[str]]:
+    """A run of two models at 24 tasks each, written as the harness or as a submission does; by model what came."""
+    counted = {}
+    for shift, model in enumerate(("acme/m-1", "b")):
+        fates = {f"acme__tools-{n}": _FATES[(n * n // 3 + shift * n) % 4] for n in range(24)}
+        disk = model.replace("/", "__")
+        ids = {fate: [task for task, came in fates.items() if came == fate] for fate in _FATES}
+        home = "." if layout == "run" else f"evaluation/lite/2026_{disk}"
+        above = f"logs/run_evaluation/r1/{disk}" if layout == "run" else f"{home}/logs"
+        judged = [task for task in fates if fates[task] in ("resolved", "unresolved")]
+        files = {f"{above}/{task}/report.json": report(fates[task] == "resolved", task) for task in judged}
+        if predictions:
+            patches = [prediction(model, "" if came == "empty_patch" else DIFF, task) for task, came in fates.items()]
+            files[f"{home}/{disk}.jsonl" if layout == "run" else f"{home}/all_preds.jsonl"] = "\n".join(patches)
+        if told and layout == "run":
+            files[f"{disk}.r1.json"] = summary(submitted=list(fates), completed=judged, **ids)
+        elif told:
+            lists = {"no_generation": ids["empty_patch"], "no_logs": ids["error"], "resolved": ids["resolved"]}
+            files[f"{home}/results/results.json"] = json.dumps(lists)
+        placed(folder, files)
+        silent = set() if told else {"error"} if predictions else {"error", "empty_patch"}
+        known = [came for came in fates.values() if came not in silent]
+        counted[model] = Counter(_RUNGS[came] for came in known)
+    return counted
+
+
+@pytest.mark.parametrize("layout", ["run", "submission"])
+@pytest.mark.parametrize(("predictions", "told"), [(True, True), (True, False), (False, True), (False, False)])
+def test_rates_of_two_models_are_those_counted_over_the_files(
+    tmp_path: Path, layout: str, predictions: bool, told: bool
+) -> None:
+    """Whatever is there of reports, predictions and the run's own list: nobody is tried twice, and what no report tells
+    (an empty patch, an evaluation that failed) drops out only where no file says that it was handed in."""
+    counted = evaluated(tmp_path / "runs", layout, predictions=predictions, told=told)
+    analyzed(tmp_path / "store", tmp_path / "runs")
+    who = "model_id" if layout == "run" or predictions else "substr(agent_type, 6)"
+    sql = f"SELECT {who} AS who, outcome, count(*) AS n FROM attempts GROUP BY ALL"
+    found: dict[str, Counter[str]] = {}
+    for row in rows(tmp_path / "store", sql):
+        found.setdefault(row["who"].replace("__", "/"), Counter())[row["outcome"]] = row["n"]
+    assert found == counted
+    assert analyzed(tmp_path / "store", tmp_path / "runs").parsed == 0, "a second reading finds nothing new"
+
+
+def test_a_summary_alone_makes_a_rate_and_reports_found_later_make_no_second_trial(tmp_path: Path) -> None:
+    ids = {"resolved": [TASK, "acme__tools-1"], "unresolved": ["acme__tools-2"], "empty_patch": ["acme__tools-3"]}
+    told = {"m.r1.json": summary(**ids)}
+    assert sorted(k["reward"] for k in attempts(tmp_path, told)) == [0.0, 0.0, 1.0, 1.0]
+    known = attempts(tmp_path, {f"logs/run_evaluation/r1/m/{TASK}/report.json": report()})
+    assert sorted(k["task_id"] for k in known) == ["acme__tools-1", TASK, "acme__tools-2", "acme__tools-3"]
+
+
+def test_of_a_submission_that_lists_the_resolved_alone_no_rate_is_made(tmp_path: Path) -> None:
+    place = "evaluation/lite/2026_m/results/results.json"
+    lists = {"no_generation": [], "no_logs": [], "resolved": [TASK]}
+    analyzed(tmp_path / "store", placed(tmp_path / "runs", {place: json.dumps(lists)}))
+    assert rows(tmp_path / "store", "FROM attempts") == []
+    known = attempts(tmp_path, {place: json.dumps({**lists, "generated": [TASK, "acme__tools-9"]})})
+    assert {k["task_id"]: k["reward"] for k in known} == {TASK: 1.0, "acme__tools-9": 0.0}
 
 
 # -- what people and logs say ------------------------------------------------------------------------------------------

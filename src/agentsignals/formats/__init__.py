@@ -50,8 +50,13 @@ class Input(Struct):
     session_hint: str | None = None
     """The session id that the place of the file names, for formats that carry none of their own."""
     repo_hint: str | None = None
-    lent: bool = False
-    """It is read for what it says of the trials beside it, and for itself elsewhere."""
+    named_trials: frozenset[str] | None = frozenset()
+    """Where files of a run are read for themselves: what all trials go by that have other files. None where they are
+    lent, read for what they say of the trials beside them."""
+
+    @property
+    def lent(self) -> bool:
+        return self.named_trials is None
 
     def session(self, session_id: str, format_name: str, agent: str) -> Session:
         """A session of a person's work that this file begins."""

@@ -10,6 +10,7 @@ import posixpath
 import re
 
 _ATTEMPT_FOLDER = re.compile(r"(?:^|/)attempt_(\d{1,9})$")
+_SUBMISSION = re.compile(r"(?:^|/)evaluation/([^/]+)/([^/]+)/")
 _INSTANCE = re.compile(r"[\w.-]+__[\w.-]+-\d+$")
 
 
@@ -33,13 +34,13 @@ def stem_of(path: str) -> str:
 def run_of(path: str, instance: str | None = None) -> str | None:
     """`<run>/<instance>` where the folder is named for the instance (by default: as the file is); None elsewhere."""
     above, folder = posixpath.split(root_of(path))
-    run = posixpath.basename(above)
+    run = of_submission(path).get("run") or posixpath.basename(above)
     named = stem_of(path) if instance is None else instance
     return f"{run}/{canonical(folder)}" if run and folder.lower() == named.lower() else None
 
 
 def evaluation_of(path: str, instance: str) -> dict[str, str]:
-    """What the folders of a report say of who was evaluated: `model` as it is on disk, `run`, `dataset`.
+    """What the folders of a report say of who was evaluated: `model` as it is on disk, `agent`, `run`, `dataset`.
 
     `run_evaluation/<run>/<model>/<instance>/` is the harness's, `evaluation/<split>/<submission>/logs/<instance>/`
     that of published submissions; anything else names the run by the folder above, at most.
@@ -50,9 +51,13 @@ def evaluation_of(path: str, instance: str) -> dict[str, str]:
     above = ["", "", "", "", *folders[:-1]][-4:]
     if above[1] == "run_evaluation":
         return {"run": above[2], "model": above[3]}
-    if above[0] == "evaluation" and above[3] == "logs":
-        return {"run": above[2], "dataset": above[1]}
-    return {"run": above[3]} if above[3] and above[3] != "logs" else {}
+    return of_submission(path) or ({"run": above[3]} if above[3] and above[3] != "logs" else {})
+
+
+def of_submission(path: str) -> dict[str, str]:
+    """What the folders of a published submission say: who was tried goes by its name alone. Empty elsewhere."""
+    match = _SUBMISSION.search(path)
+    return {"run": match[2], "agent": match[2], "dataset": match[1]} if match is not None else {}
 
 
 def run_of_model(model: str, instance: str) -> str:

@@ -40,6 +40,13 @@ class Member(Struct, frozen=True, kw_only=True):
     """What is to be known beyond the reason: the error."""
     lent: bool = False
     """It belongs to another family too and is accounted for there."""
+    named_trials: frozenset[str] = frozenset()
+    """Of a file that lends: what all trials go by that have files of their own."""
+
+    @property
+    def trials(self) -> frozenset[str] | None:
+        """As a format is told (`formats.Input`)."""
+        return None if self.lent else self.named_trials
 
 
 class Family(Struct, frozen=True):

@@ -248,7 +248,8 @@ def _why_not(head: Head) -> str:
 def _families(members: list[Member], manifest: Manifest) -> list[Family]:
     """Members joined by key with each other and with the files already in the store."""
     fresh = {m.file.uri: m for m in members}
-    pool = dict(fresh)
+    members = [*members, *runs.of_new_trials(members, manifest)]
+    pool = {m.file.uri: m for m in members}
     by_key: dict[str, list[str]] = {}
     for uri, entry in manifest.files.items():
         if uri not in fresh and entry.keys:

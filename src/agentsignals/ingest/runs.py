@@ -18,6 +18,8 @@ from agentsignals.sources import RawFile
 from agentsignals.store.manifest import Manifest
 
 _ROOT, _GATHERS, _LENDS, _COMPANION = "root:", "gathers:", "lends:", "companion:"
+_RUN = "run:"
+"""What a trial goes by (`Attempt.goes_by`)."""
 
 
 def keys_of(claim: Claim) -> list[str]:
@@ -96,7 +98,27 @@ def with_lent(families: list[Family], pool: dict[str, Member], manifest: Manifes
     for uri, entry in manifest.files.items():
         for folder in _marked(entry.keys, _LENDS) if uri not in pool else ():
             lenders.setdefault(folder, []).append(member_of(uri, entry))
-    return [_with_lent(f, lenders) for f in families] if lenders else families
+    if not lenders:
+        return families
+    every = [m.keys for m in pool.values()] + [e.keys for uri, e in manifest.files.items() if uri not in pool]
+    named = frozenset(n for keys in every if not any(_marked(keys, _LENDS)) for n in _marked(keys, _RUN))
+    return [_with_lent(Family(f.name, tuple(_aware(m, named) for m in f.members)), lenders) for f in families]
+
+
+def of_new_trials(members: Iterable[Member], manifest: Manifest) -> list[Member]:
+    """The lenders in the store, where trials with a name have come: what a summary alone told of them, files of their
+    own may tell now."""
+    before = {k for e in manifest.files.values() for k in e.keys if k.startswith(_RUN)}
+    if not any(k.startswith(_RUN) and k not in before for m in members for k in m.keys):
+        return []
+    fresh = {m.file.uri for m in members}
+    lending = (u for u, e in manifest.files.items() if u not in fresh and any(_marked(e.keys, _LENDS)))
+    return [member_of(uri, manifest.files[uri]) for uri in lending]
+
+
+def _aware(member: Member, named: frozenset[str]) -> Member:
+    is_lender = any(_marked(member.keys, _LENDS))
+    return msgspec.structs.replace(member, named_trials=named) if is_lender else member
 
 
 def _with_lent(family: Family, lenders: dict[str, list[Member]]) -> Family:

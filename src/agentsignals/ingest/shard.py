@@ -334,7 +334,7 @@ def _inputs(members: Sequence[Member], work: _Work) -> tuple[list[Input], dict[s
             work.artifacts.append((member, artifact))
         held = data.part if isinstance(data, Unreadable) else data
         if member.format is not None and (held or not isinstance(data, Unreadable)):
-            inputs.append(Input(held, artifact, member.file.session_hint, member.file.repo_hint, member.lent))
+            inputs.append(Input(held, artifact, member.file.session_hint, member.file.repo_hint, member.trials))
     return inputs, artifacts
 
 

@@ -42,6 +42,8 @@ def _of_run(document: dict[str, object], head: Head) -> Claim | None:
         return Claim(keys=[], lends=folder)
     if document.keys() >= _COUNTS and ("submitted_ids" in document or CUT in document.values()):
         return Claim(keys=[f"run:{r}" for r in _without_report(document, head.path)], lends=folder)
+    if "no_generation" in document and ("resolved" in document or CUT in document.values()):
+        return Claim(keys=[], root=folder, lends=posixpath.dirname(folder))  # of a published submission
     return None
 
 
@@ -98,4 +100,4 @@ def _without_report(document: dict[str, object], path: str) -> list[str]:
     return [run_of_model(model, canonical(i)) for i in named] if model else []
 
 
-FORMAT = Format(name="swe-bench", version=3, claims=claims, read=read_by("swe_bench.files"), snapshots=False)
+FORMAT = Format(name="swe-bench", version=4, claims=claims, read=read_by("swe_bench.files"), snapshots=False)

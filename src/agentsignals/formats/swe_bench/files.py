@@ -9,11 +9,12 @@ from msgspec import Raw, Struct, field
 
 from agentsignals.edits.unified_diff import patched_files
 from agentsignals.formats import Input, Reading
-from agentsignals.formats.instances import canonical, evaluation_of, run_of, run_of_model
+from agentsignals.formats.instances import canonical, evaluation_of, of_submission, run_of
 from agentsignals.formats.one_document import each, tally
 from agentsignals.formats.records import UNREADABLE, document, lines, saw, skip
-from agentsignals.formats.swe_bench import is_beside, model_of
+from agentsignals.formats.swe_bench import is_beside
 from agentsignals.formats.swe_bench.ratings import Ratings, rating_parts
+from agentsignals.formats.swe_bench.results import KNOBS, MODEL, known_by_all, name_of, submission_parts, summary_parts
 from agentsignals.model.attempt import Attempt, Statement, Verification
 
 
@@ -43,16 +44,6 @@ class Row(Struct):
     PASS_TO_PASS: object = None
 
 
-class Summary(Struct):
-    """What became of the instances of one evaluation."""
-
-    empty_patch_ids: list[str] = field(default_factory=list)
-    error_ids: list[str] = field(default_factory=list)
-    resolved_ids: list[str] = field(default_factory=list)
-    unresolved_ids: list[str] = field(default_factory=list)
-    completed_ids: list[str] = field(default_factory=list)
-
-
 class Prediction(Struct):
     """The patch handed in for one instance."""
 
@@ -63,14 +54,12 @@ class Prediction(Struct):
 
 _decode_instance = msgspec.json.Decoder(Instance).decode
 _decode_row = msgspec.json.Decoder(Row).decode
-_decode_summary = msgspec.json.Decoder(Summary).decode
 _decode_ratings = msgspec.json.Decoder(Ratings).decode
 _decode_prediction = msgspec.json.Decoder(Prediction).decode
 _decode_list = msgspec.json.Decoder(list[Raw]).decode
 _decode_object = msgspec.json.Decoder(dict[str, Raw]).decode
 _decode_tests = msgspec.json.Decoder(list[str]).decode
 _LOOKED_AT = 65_536
-_MODEL = "model_id"
 
 
 def read(inputs: list[Input]) -> Reading:
@@ -79,34 +68,34 @@ def read(inputs: list[Input]) -> Reading:
     for source in inputs:
         reading.attempts += _parts(source)
     _spell(reading.attempts)
+    named = (p.goes_by for p in reading.attempts if p.scope == "trial")
+    reading.keys = {f"run:{name}" for name in named if name is not None}
     return reading
 
 
 def _spell(parts: list[Attempt]) -> None:
     """Models as predictions write them: folders and summaries are named with `__` for a slash."""
-    predicted = [p.observed[_MODEL] for p in parts if "patch" in p.kinds and _MODEL in p.observed]
+    predicted = [p.observed[MODEL] for p in parts if "patch" in p.kinds and MODEL in p.observed]
     written = {name.replace("/", "__"): name for name in predicted}
     for part in parts:
-        name = part.observed.get(_MODEL)
+        name = part.observed.get(MODEL)
         if isinstance(name, str) and "patch" not in part.kinds:
-            part.observed[_MODEL] = written.get(name, name.replace("__", "/", 1))
+            part.observed[MODEL] = written.get(name, name.replace("__", "/"))
 
 
 def _parts(source: Input) -> list[Attempt]:
     begin = bytes(source.data[:_LOOKED_AT])
     if b'"patch_successfully_applied"' in bytes(source.data):
         return _report_parts(source)
-    if b'"model_name_or_path"' in begin:
-        return _prediction_parts(source)
-    if b'"submitted_instances"' in begin:
-        return _summary_parts(source)
-    if b'"rubrics_rating"' in begin or b'"overall_rating"' in begin:
-        ratings = document(source.data, source.artifact, _decode_ratings)
-        if ratings is None:
-            return []
-        saw(source.artifact, "ratings")
-        return rating_parts(source, ratings)
-    return _row_part(source)
+    return next((parts for mark, parts in _BY_MARK.items() if mark in begin), _row_part)(source)
+
+
+def _ratings_parts(source: Input) -> list[Attempt]:
+    ratings = document(source.data, source.artifact, _decode_ratings)
+    if ratings is None:
+        return []
+    saw(source.artifact, "ratings")
+    return rating_parts(source, ratings)
 
 
 # -- reports and summaries -------------------------------------------------------------------------------------------
@@ -131,7 +120,7 @@ def _report_part(source: Input, task_id: str, instance: Instance) -> Attempt:
         f" fixed {_n(verified.fixed)}, unfixed {_n(verified.unfixed)},"
         f" kept {_n(verified.kept)}, broken {_n(verified.broken)}"
     )
-    observed = {knob: tried[name] for name, knob in (("model", _MODEL), ("dataset", "dataset")) if name in tried}
+    observed = {knob: tried[name] for name, knob in KNOBS if name in tried}
     fields = ["verification", "reward", *(f"knobs.{knob}" for knob in observed)]
     return Attempt(
         root=posixpath.dirname(source.artifact.path),
@@ -182,59 +171,6 @@ def verification(instance: Instance) -> Verification:
     )
 
 
-def _summary_parts(source: Input) -> list[Attempt]:
-    """Instances without a patch, or whose evaluation failed, have no report: the summary alone knows them. Of the
-    others it says whether they were resolved, to trials of that run whose report is not there."""
-    summary = document(source.data, source.artifact, _decode_summary)
-    if summary is None:
-        return []
-    saw(source.artifact, "summary")
-    parts: list[Attempt] = []
-    if not source.lent:
-        parts += [_alone(source, i, "empty_patch") for i in summary.empty_patch_ids]
-        parts += [_alone(source, i, "evaluation_error") for i in summary.error_ids]
-    for ids, reward in ((summary.resolved_ids, 1.0), (summary.unresolved_ids, 0.0)):
-        parts += [_of_summary(source, i, reward) for i in ids]
-    return parts
-
-
-def _alone(source: Input, instance: str, became: str) -> Attempt:
-    part = _of_summary(source, instance, 0.0 if became == "empty_patch" else None)
-    part.scope, part.root = "trial", source.artifact.path.removesuffix(".json")
-    part.exit_status, part.ending = became, "finished" if became == "empty_patch" else "verifier"
-    fields = ["exit_status", f"knobs.{_MODEL}"]
-    if became == "empty_patch":
-        part.patch = []
-        fields += ["patch", "reward"]
-    else:
-        part.verification = Verification(status="crashed", message="the evaluation ended in an error")
-        fields += ["verification"]
-    part.statements = [
-        Statement(
-            text=f"evaluation summary: {instance} {became}",
-            artifact_id=source.artifact.artifact_id,
-            line=1,
-            fields=fields,
-        )
-    ]
-    return part
-
-
-def _of_summary(source: Input, instance: str, reward: float | None) -> Attempt:
-    model = model_of(source.artifact.path)
-    text = f"evaluation summary: {instance} {'resolved' if reward else 'unresolved'}"
-    return Attempt(
-        root=posixpath.dirname(source.artifact.path),
-        scope="lent",
-        task_id=canonical(instance),
-        goes_by=run_of_model(model, instance),
-        run_id=source.artifact.path.removesuffix(".json").rpartition(".")[2] if model else None,
-        observed={_MODEL: model} if model else {},
-        reward=reward,
-        statements=[Statement(text=text, artifact_id=source.artifact.artifact_id, line=1, fields=["reward"])],
-    )
-
-
 # -- what was handed in ----------------------------------------------------------------------------------------------
 
 
@@ -246,7 +182,10 @@ def _prediction_parts(source: Input) -> list[Attempt]:
         part = _prediction_part(source, predictions[0])
         part.scope, part.goes_by = "trial", None
         return [part]
-    return [_prediction_part(source, p) for p in predictions]
+    parts = [_prediction_part(source, p) for p in predictions]
+    # Nobody evaluates an empty patch: no report tells that it was handed in.
+    empty = known_by_all(source, [p for p in parts if p.patch == []])
+    return [*parts, *(p for p in empty if p.scope == "trial")]
 
 
 def _predictions(source: Input) -> list[Prediction]:
@@ -289,17 +228,19 @@ def _prediction_part(source: Input, prediction: Prediction) -> Attempt:
     files = patched_files(patch)
     text = f"prediction for {prediction.instance_id}: {', '.join(f.path for f in files) or 'nothing'}"
     model = prediction.model_name_or_path
+    tried = of_submission(source.artifact.path)
     return Attempt(
         root=posixpath.dirname(source.artifact.path),
         scope="lent",
         task_id=canonical(prediction.instance_id),
-        goes_by=run_of_model(model, prediction.instance_id) if model else None,
+        goes_by=name_of(source, model, prediction.instance_id),
         patch=files if files or not patch.strip() else None,
         patch_text_bytes=len(patch.encode("utf-8", "replace")),
         kinds=["patch"],
-        observed={_MODEL: model} if model else {},
+        run_id=tried.get("run"),
+        observed=({MODEL: model} if model else {}) | {k: tried[n] for n, k in KNOBS if n in tried},
         statements=[
-            Statement(text=text, artifact_id=source.artifact.artifact_id, line=1, fields=["patch", f"knobs.{_MODEL}"])
+            Statement(text=text, artifact_id=source.artifact.artifact_id, line=1, fields=["patch", f"knobs.{MODEL}"])
         ],
     )
 
@@ -337,3 +278,13 @@ def _tests(value: object) -> list[str] | None:
         except UNREADABLE:
             return None
     return [t for t in value if isinstance(t, str)] if isinstance(value, list) else None
+
+
+_BY_MARK = {
+    b'"model_name_or_path"': _prediction_parts,
+    b'"submitted_instances"': summary_parts,
+    b'"no_generation"': submission_parts,
+    b'"rubrics_rating"': _ratings_parts,
+    b'"overall_rating"': _ratings_parts,
+}
+"""What the beginning of each kind of file has and no other's."""
