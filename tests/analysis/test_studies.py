@@ -175,7 +175,7 @@ def bare_session(name: str) -> Session:
 def test_sessions_without_times_tokens_and_costs(tmp_path: Path) -> None:
     store = store_of(tmp_path / "s", bare_session("one"), bare_session("two"))
     sizes = findings(store, "sessions")
-    assert (sizes["count"].value, sizes["without_time"].value, sizes["active_s.median"].value) == (2, 2, None)
+    assert (sizes["count"].value, sizes["without_time"].value, sizes["work_s.median"].value) == (2, 2, None)
     costs = findings(store, "cost")
     assert (costs["total"].value, costs["total"].n, costs["unpriced"].value) == (None, 0, 2)
     assert [chart.id for name in ("sessions", "cost") for chart in outcome(store, name).charts] == []

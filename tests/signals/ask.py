@@ -16,6 +16,11 @@ def value(view: SessionView, path: str) -> Any:
     return [plain(v) if isinstance(v, Row) else v for v in found] if isinstance(found, list) else found
 
 
+def by_turn(view: SessionView, path: str) -> list[Any]:
+    """The values of a signal that has one a turn."""
+    return [r.value for r in measure(view) if r.signal.path == path]
+
+
 def detail(view: SessionView, path: str) -> dict[str, Any]:
     return _result(view, path).detail or {}
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from agentsignals.analysis import rows as sql
 from agentsignals.analysis.grouped import Pair, behind, middle, pooled, ranked
-from agentsignals.analysis.study import Finding, Inputs, Row
+from agentsignals.analysis.study import Finding, Inputs, Kind, Row
 
 MOST_AGENTS = 5
 """Agents told apart by colour; the rest are drawn as one."""
@@ -29,10 +29,18 @@ def pairs_of(rows: Iterable[Row], num: str = "num", den: str = "den") -> list[Pa
     return [(row[num], row[den]) for row in rows if row[num] is not None and row[den]]
 
 
-def median_finding(inputs: Inputs, path: str, id: str, title: str, **more: Any) -> Finding:  # noqa: A002  (the finding's field)
+def median_finding(
+    inputs: Inputs,
+    path: str,
+    id: str,  # noqa: A002  (the finding's field)
+    title: str,
+    *,
+    kind: Kind = "number",
+    **more: Any,
+) -> Finding:
     """The median of a signal over the sessions that have it. `more`: its unit, and what else there is to say."""
     note = more.pop("note", _without(inputs, path))
-    estimate = middle(numbers(inputs, path))
+    estimate = middle(numbers(inputs, path), kind)
     return estimate.finding(id, title, "sessions", note, sql=sql.number_of(path), signals=(path,), **more)
 
 

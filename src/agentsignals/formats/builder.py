@@ -185,6 +185,7 @@ class SessionBuilder:
             started_at=at,
             purpose=what.tool.purpose,
             argument_roles=encoded(what.tool.roles) if what.tool.roles is not None else None,
+            limit_s=what.limit_s,
         )
         self.session.tool_calls.append(call)
         self._calls.setdefault(call_id, []).append(call)
@@ -201,6 +202,7 @@ class SessionBuilder:
         thread: str = MAIN,
         exit_code: int | None = None,
         error: str | None = None,
+        ran_s: float | None = None,
     ) -> ToolCall | None:
         """The result of a call: paired with the oldest unanswered call of that id; None when there is none.
 
@@ -218,6 +220,7 @@ class SessionBuilder:
         ended = ending(call, text, status, exit_code, error, self.profile)
         call.status, call.outcome, call.error_class = ended.status, ended.outcome, ended.error
         call.ended_at = at
+        call.ran_s = ran_s
         call.exit_code = exit_code
         call.result_tokens = (len(text) + 3) // 4
         call.result_seq = event.seq

@@ -24,6 +24,8 @@ class Tool(Struct, frozen=True, kw_only=True):
     command: tuple[str, ...] = ()
     folder: tuple[str, ...] = ()
     """Which hold the folder that a command runs in."""
+    limits: tuple[tuple[str, float], ...] = ()
+    """Which hold how long it may run, each with the seconds that 1 stands for."""
     purpose: ToolPurpose | None = None
     roles: Roles | None = None
     """What its other arguments hold, where signals ask for it."""
@@ -31,6 +33,10 @@ class Tool(Struct, frozen=True, kw_only=True):
     def to(self, purpose: ToolPurpose) -> Tool:
         """The same tool where its agent has it for something finer."""
         return structs.replace(self, purpose=purpose)
+
+    def within(self, argument: str, seconds: float = 1.0) -> Tool:
+        """The same tool where an argument limits how long it runs, in units of so many seconds."""
+        return structs.replace(self, limits=(*self.limits, (argument, seconds)))
 
 
 EDIT_ROLES = Roles(
@@ -100,6 +106,8 @@ class Described(Struct, gc=False, kw_only=True):
     """The files a shell command writes."""
     folder: str | None = None
     """Where a shell command runs, when its arguments say so."""
+    limit_s: float | None = None
+    """How long it may run, when its arguments say so."""
 
 
 _LOOKS = "view"
@@ -110,7 +118,7 @@ _LOOKS = "view"
 def _decoder(tool: Tool) -> tuple[tuple[str, ...], Callable[[bytes | str], Any]]:
     """The arguments that say what a call of the tool is about, and what reads these and skips the rest."""
     deed = (tool.roles.deed,) if tool.roles is not None and tool.roles.deed else ()
-    names = tuple(dict.fromkeys((*tool.path, *tool.command, *tool.folder, *deed)))
+    names = tuple(dict.fromkeys((*tool.path, *tool.command, *tool.folder, *deed, *(name for name, _ in tool.limits))))
     fields = [(f"argument_{n}", object, field(default=None, name=name)) for n, name in enumerate(names)]
     return names, msgspec.json.Decoder(defstruct("Arguments", fields, gc=False)).decode
 
@@ -119,7 +127,7 @@ def describe(tool: Tool, name: str, arguments: bytes | str) -> Described:
     """Class, path and command of one call. Arguments that are no JSON object leave path and command unknown."""
     if tool is OTHER and name.startswith("mcp__"):
         tool = MCP
-    if not tool.path and not tool.command:
+    if not tool.path and not tool.command and not tool.limits:
         return Described(tool=tool, class_=tool.class_)
     try:
         names, decode = _decoder(tool)
@@ -130,8 +138,9 @@ def describe(tool: Tool, name: str, arguments: bytes | str) -> Described:
         tool = structs.replace(READ, path=tool.path)
     path = _first_text(decoded, tool.path) if tool.path else None
     command = _first_text(decoded, tool.command) if tool.command else None
+    limit = _limit(decoded, tool) if tool.limits else None
     if command is None or tool.class_ != "shell":
-        return Described(tool=tool, class_=tool.class_, path=path, command=command)
+        return Described(tool=tool, class_=tool.class_, path=path, command=command, limit_s=limit)
     does = parse(command)
     return Described(
         tool=tool,
@@ -141,7 +150,16 @@ def describe(tool: Tool, name: str, arguments: bytes | str) -> Described:
         command=command,
         writes=does.writes,
         folder=next((f for name in tool.folder if isinstance(f := decoded.get(name), str)), None),
+        limit_s=limit,
     )
+
+
+def _limit(arguments: dict[str, object], tool: Tool) -> float | None:
+    for name, seconds in tool.limits:
+        value = arguments.get(name)
+        if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
+            return value * seconds
+    return None
 
 
 SHELL_CLASS: dict[ShellKind, ToolClass] = {"test": "test", "read": "read", "search": "search"}

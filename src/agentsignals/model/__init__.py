@@ -169,6 +169,10 @@ class ToolCall(Struct, gc=False, kw_only=True):
     purpose: ToolPurpose | None = None
     argument_roles: str | None = None
     """Which of the arguments hold what (`roles.Roles`, as JSON): texts of edits stand there, and are kept once."""
+    ran_s: float | None = None
+    """How long it ran as its result says, without a wait for leave; None when the log does not say."""
+    limit_s: float | None = None
+    """How long it was let run, as its arguments say; None when they don't."""
 
 
 class Edit(Struct, gc=False, kw_only=True):

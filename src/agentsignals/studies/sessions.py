@@ -11,8 +11,9 @@ from agentsignals.analysis.measures import agents_in_order, median_finding, numb
 from agentsignals.analysis.study import Finding, Inputs, Outcome, Row, Study, Table
 from agentsignals.analysis.timeline import over_time_chart
 
-_WALL = "infra.wall_time_s"
+_WORK, _WAITING = "infra.work_time_s", "infra.waiting_time_s"
 _EVENTS = "corpus.session_length_events"
+_LEFT_OUT = "the person's pauses, waits for leave and a machine's sleep are left out"
 _SQL = {"n_prompts": sql.PROMPTS}
 """What is no column of the table of sessions."""
 _TOTALS = (
@@ -106,24 +107,25 @@ def _medians(inputs: Inputs) -> list[Finding]:
         )
         for name, column, title, unit in _MEDIANS
     ]
-    active = middle(inputs.present("values", "active_s"), "seconds").finding(
-        "sessions.active_s.median",
-        "Time the agent worked in the median session",
-        "sessions",
-        "the person's pauses are left out",
-        unit="seconds",
-        sql=f"SELECT median(CAST(detail->>'active_s' AS DOUBLE)) FROM signals WHERE signal = '{_WALL}'",
-        signals=(_WALL,),
-    )
-    events = "Events in the median session"
-    return [*findings, active, median_finding(inputs, _EVENTS, "sessions.events.median", events, unit="events")]
+    worked = "Time the agent worked in the median session"
+    waited = "Time it waited in the median session"
+    no_work = "for leave, for an answer, or of a machine that slept; no part of the work"
+    return [
+        *findings,
+        median_finding(inputs, _WORK, "sessions.work_s.median", worked, kind="seconds", unit="seconds", note=_LEFT_OUT),
+        median_finding(
+            inputs, _WAITING, "sessions.waiting_s.median", waited, kind="seconds", unit="seconds", note=no_work
+        ),
+        median_finding(inputs, _EVENTS, "sessions.events.median", "Events in the median session", unit="events"),
+    ]
 
 
 def _spread(inputs: Inputs) -> Table:
     columns = {"prompts": "n_prompts", "model calls": "n_steps", "tool calls": "n_tool_calls", "edits": "n_edits"}
     spread: dict[str, list[float]] = {name: inputs.present("sessions", column) for name, column in columns.items()}
     spread["events"] = numbers(inputs, _EVENTS)
-    spread["minutes the agent worked"] = [seconds / 60 for seconds in inputs.present("values", "active_s")]
+    spread["minutes the agent worked"] = [seconds / 60 for seconds in numbers(inputs, _WORK)]
+    spread["minutes it waited"] = [seconds / 60 for seconds in numbers(inputs, _WAITING)]
     return table(
         "sessions.spread",
         "How sessions spread",
@@ -160,6 +162,6 @@ STUDY = Study(
     place=10,
     title="Sessions",
     question="How many sessions are there, and how large are they?",
-    queries={"sessions": sql.SESSIONS, "values": sql.values(_WALL, _EVENTS, detail=("active_s",))},
+    queries={"sessions": sql.SESSIONS, "values": sql.values(_WORK, _WAITING, _EVENTS)},
     function=_outcome,
 )

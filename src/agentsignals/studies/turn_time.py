@@ -69,8 +69,8 @@ def _outcome(inputs: Inputs) -> Outcome:
     )
     tables = [_by("agent", rows, places), _by("model", [r for r in rows if r["model"]], places)]
     limits = [
-        "Waiting for a permission is part of a turn's time, and so is a night over which a session lay open: the outer"
-        " quantiles are mostly that."
+        "No log says when a call was allowed: each stretch counts for at most as long as its kind can take, so that"
+        " short waits for leave are inside, and longer ones, or a machine that slept, are not."
     ]
     return Outcome([f for f in findings if f.n], tables, charts, limits)
 

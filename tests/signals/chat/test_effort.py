@@ -6,17 +6,12 @@ from typing import Any
 
 import pytest
 
-from agentsignals.catalog import measure
 from agentsignals.model import Absent, Checkpoint
 from agentsignals.views.session import SessionView
 from tests.build import call, event, say, session, user, view
-from tests.signals.ask import absent, detail, evidence, value
+from tests.signals.ask import absent, by_turn, detail, evidence, value
 
 AUTONOMY, COST = "chat.turn_autonomy_s", "chat.cost_per_100_committed_lines"
-
-
-def by_turn(one: SessionView, path: str) -> list[Any]:
-    return [r.value for r in measure(one) if r.signal.path == path]
 
 
 def committed(*lines: int | None, **more: Any) -> SessionView:
@@ -43,11 +38,11 @@ def test_a_response_without_a_time_is_a_missing_field() -> None:
     assert by_turn(SessionView(made), AUTONOMY) == [Absent("missing_field", "timestamp"), 1.0]
 
 
-def test_without_any_time_there_are_no_values() -> None:
+def test_without_any_time_the_field_is_missing() -> None:
     made = session(user("go"), say("a"))
     for row in (*made.events, *made.turns):
         row.timestamp = None
-    assert by_turn(SessionView(made), AUTONOMY) == []
+    assert by_turn(SessionView(made), AUTONOMY) == [Absent("missing_field", "timestamp")]
 
 
 def test_costs_are_for_a_hundred_lines_of_all_recorded_commits_together() -> None:

@@ -8,17 +8,11 @@ import pytest
 
 from agentsignals.catalog import by_path, measure
 from agentsignals.model import Absent, Checkpoint
-from agentsignals.views.session import SessionView
 from tests.build import Part, call, event, say, user, view
-from tests.signals.ask import absent, detail, evidence, lines, value
+from tests.signals.ask import absent, by_turn, detail, evidence, lines, value
 
 INTERRUPT = event("interrupt", "[Request interrupted by user]")
 READ = call("Read", path="a.py")
-
-
-def by_turn(one: SessionView, path: str) -> list[Any]:
-    wanted = by_path(path)
-    return [r.value for r in measure(one) if r.signal is wanted]
 
 
 def test_turns_per_session_is_the_number_of_prompts() -> None:

@@ -165,7 +165,7 @@ EDIT = call("Edit", path="a.py")
 def test_the_first_edit_is_the_first_that_succeeded() -> None:
     one = view(user("go"), call("Edit", path="a.py", status="error", result="x"), say("hm"), EDIT, EDIT)
     assert value(one, "user.time_to_first_edit_s") == 3.5
-    assert detail(one, "user.time_to_first_edit_s") == {"active_s": 3.5}
+    assert detail(one, "user.time_to_first_edit_s") == {"work_s": 3.5}
     assert lines(one, "user.time_to_first_edit_s") == [1, 4]
 
 
@@ -177,7 +177,7 @@ def test_a_file_written_by_the_shell_is_an_edit() -> None:
 def test_active_time_leaves_out_how_long_the_person_took_to_answer() -> None:
     one = view(user("go"), say("which one?"), later(100, user("the left")), later(100, EDIT))
     assert value(one, "user.time_to_first_edit_s") == 103.5
-    assert detail(one, "user.time_to_first_edit_s") == {"active_s": 2.5}
+    assert detail(one, "user.time_to_first_edit_s") == {"work_s": 2.5}
 
 
 @pytest.mark.parametrize(

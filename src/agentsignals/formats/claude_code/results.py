@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from agentsignals.edits.hunks import created, of_whole_file, rewrites, trimmed
+from agentsignals.formats import figures
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.claude_code.records import Block, is_true
 from agentsignals.formats.claude_code.user import INTERRUPTED, interrupt
@@ -54,7 +55,15 @@ class AgentResult(Struct, gc=False, rename="camel"):
     total_tokens: object = None
 
 
+class _Lasted(Struct, gc=False, rename="camel"):
+    """How long a call ran, as some tools' structured results say. A subagent's holds its own waits, too."""
+
+    duration_ms: object = None
+    duration_seconds: object = None
+
+
 _decode_agent = msgspec.json.Decoder(AgentResult).decode
+_decode_lasted = msgspec.json.Decoder(_Lasted).decode
 _decode_edit = msgspec.json.Decoder(EditResult).decode
 _decode_text = msgspec.json.Decoder(str).decode
 
@@ -64,7 +73,7 @@ def answer(builder: SessionBuilder, block: Block, structured: Raw | None, at: in
     text = result_text(block)
     status, error = outcome(text, is_true(block.is_error))
     code = exit_code(text) if status == "error" else None
-    call = builder.result(block.tool_use_id or "", text, status, at, thread, code, error)
+    call = builder.result(block.tool_use_id or "", text, status, at, thread, code, error, _ran_s(structured))
     if isinstance(block.content, list):
         parts = (part for part in block.content if part is not None and not isinstance(part, str))
         builder.unread((part.type for part in parts), _PARTS, at, thread)
@@ -83,6 +92,18 @@ def agent_totals(structured: Raw | None) -> AgentResult | None:
     except UNREADABLE:
         return None
     return result if result.total_tool_use_count is not None else None
+
+
+def _ran_s(structured: Raw | None) -> float | None:
+    """How long the call ran as its structured result says."""
+    if not structured or b'"duration' not in bytes(structured):
+        return None
+    try:
+        lasted = _decode_lasted(structured)
+    except UNREADABLE:
+        return None
+    ms = figures.number(lasted.duration_ms)
+    return figures.number(lasted.duration_seconds) if ms is None else ms / 1000
 
 
 def result_text(block: Block) -> str:

@@ -38,7 +38,7 @@ def _cut_header(head: Head) -> str | None:
 
 FORMAT = Format(
     name="codex",
-    version=2,
+    version=3,
     claims=claims,
     read=read_by("codex.files"),
     profile=PROFILE,

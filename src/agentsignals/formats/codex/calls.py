@@ -133,7 +133,7 @@ class Calls:
             self._builder.exited(begun, code, result.text, at)
             del self._running[process]
             status, code = "ok", None  # the code is the command's; the poll that saw it end did what it should
-        call = self._builder.result(call_id, result.text, status, at, MAIN, code)
+        call = self._builder.result(call_id, result.text, status, at, MAIN, code, ran_s=result.ran_s)
         self._models.result(call)
         if call is not None and result.running is not None and begun is None:
             self._running[result.running] = call

@@ -42,8 +42,9 @@ PROFILE = Profile(
     agent="codex",
     homes=("~/.codex/sessions", "~/.codex/archived_sessions"),
     tools=named(
-        (SHELL, "shell container.exec local_shell shell_command exec_command"),
-        (SHELL.to("poll"), "write_stdin"),
+        (SHELL.within("timeout_ms", 0.001), "shell container.exec local_shell shell_command"),
+        (SHELL.within("yield_time_ms", 0.001), "exec_command"),
+        (SHELL.to("poll").within("yield_time_ms", 0.001), "write_stdin"),
         (READ, "read_file list_dir view_image read_mcp_resource"),
         (SEARCH, "grep_files list_mcp_resources list_mcp_resource_templates"),
         (SEARCH.to("tool_search"), "tool_search"),

@@ -111,6 +111,7 @@ class ImageGenerationCall(HostedCall, tag="image_generation_call"): ...
 
 class Metadata(Struct, gc=False):
     exit_code: int | None = None
+    duration_seconds: object = None
 
 
 class Wrapped(Struct, gc=False):

@@ -7,6 +7,7 @@ import re
 import msgspec
 from msgspec import Struct
 
+from agentsignals.formats import figures
 from agentsignals.formats.codex.records import Part, Wrapped, text_of
 from agentsignals.formats.records import UNREADABLE
 from agentsignals.model import CallStatus
@@ -15,6 +16,7 @@ _HEAD = 600
 """Result headers are a few short lines; what follows is the tool's own output and may quote anything."""
 _HEADED = ("Exit code:", "Chunk ID:", "Wall time:", "Process ")
 _CODE = re.compile(r"^(?:Exit code: |Process exited with code )(-?\d+)", re.MULTILINE)
+_TOOK = re.compile(r"^Wall time: (\d+(?:\.\d+)?) seconds", re.MULTILINE)
 _RUNNING = re.compile(r"^Process running with session ID (\d+)", re.MULTILINE)
 _ENDED = "\nProcess exited with code "
 _FAILED = (
@@ -39,6 +41,7 @@ class Result(Struct, gc=False):
     status: CallStatus = "ok"
     exit_code: int | None = None
     running: str | None = None
+    ran_s: float | None = None
 
 
 NO_ARGUMENTS = Arguments()
@@ -95,12 +98,14 @@ def _headed(text: str, failed: bool) -> Result:
         end = _HEAD
     ended_at = text.find(_ENDED, 0, end)  # how it usually begins; a pattern takes ten times as long to get there
     code = _CODE.search(text, ended_at + 1 if ended_at > 0 else 0, end)
+    took = _TOOK.search(text, 0, end)
+    ran_s = float(took.group(1)) if took else None
     if code:
-        return _with_code(text, int(code.group(1)))
+        return _with_code(text, int(code.group(1)), ran_s)
     running = _RUNNING.search(text, 0, end)
     if running:
-        return Result(text, running=running.group(1))
-    return Result(text, "error" if failed else "ok")
+        return Result(text, running=running.group(1), ran_s=ran_s)
+    return Result(text, "error" if failed else "ok", ran_s=ran_s)
 
 
 def _status(text: str, failed: bool) -> CallStatus:
@@ -117,9 +122,9 @@ def _status(text: str, failed: bool) -> CallStatus:
 def _unwrapped(wrapped: Wrapped) -> Result:
     text = wrapped.output if wrapped.output is not None else wrapped.content or ""
     if wrapped.metadata is not None and wrapped.metadata.exit_code is not None:
-        return _with_code(text, wrapped.metadata.exit_code)
+        return _with_code(text, wrapped.metadata.exit_code, figures.number(wrapped.metadata.duration_seconds))
     return Result(text, "error" if wrapped.success is False else "ok")
 
 
-def _with_code(text: str, code: int) -> Result:
-    return Result(text, "ok" if code == 0 else "error", code)
+def _with_code(text: str, code: int, ran_s: float | None) -> Result:
+    return Result(text, "ok" if code == 0 else "error", code, ran_s=ran_s)

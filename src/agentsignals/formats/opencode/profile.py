@@ -28,7 +28,7 @@ PROFILE = Profile(
         (FIND, "glob list"),
         (EDIT, "edit multiedit patch apply_patch"),
         (WRITE, "write"),
-        (SHELL, "bash shell"),
+        (SHELL.within("timeout", 0.001), "bash shell"),
         (PLAN, "todowrite todoread"),
         (PLAN_MODE, "plan_enter"),
         (HAND_IN, "plan_exit"),

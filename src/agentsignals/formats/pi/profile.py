@@ -14,7 +14,7 @@ PROFILE = Profile(
         (FIND, "find ls"),
         (EDIT, "edit"),
         (WRITE, "write"),
-        (SHELL, "bash"),
+        (SHELL.within("timeout"), "bash"),
         (TASK, "subagent subagent_supervisor contact_supervisor intercom"),
         (SKILL, "skill"),
         (WEB, "websearch webfetch web_search web_fetch fetch_content searxng_search"),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 from agentsignals.catalog import Measured, signal
 from agentsignals.model import Absent
 from agentsignals.views.evidence import Evidence
 from agentsignals.views.session import SessionView
+from agentsignals.views.work import Clock
 
 LINES = 100
 SECONDS_A_MINUTE = 60
@@ -20,19 +19,23 @@ SECONDS_A_MINUTE = 60
     level="turn",
     origin="SWE-chat",
     priority="P2",
-    pitfalls="Waiting for a permission is inside, and so is a night over which a session lay open.",
+    version=2,
+    pitfalls="Each stretch counts for at most as long as its kind can take (design/signals.md#time-at-work): short"
+    " waits for leave are inside, longer ones and a machine's sleep are not.",
     why="For how long a person can turn to something else.",
 )
-def turn_autonomy_s(view: SessionView, why: Evidence, per_turn_latency_s: list[float | None]) -> list[float | Absent]:
-    """How long the agent worked for the turn, subagents' time included: an element of user.per_turn_latency_s."""
+def turn_autonomy_s(view: SessionView, why: Evidence) -> list[float | Absent]:
+    """How long the agent worked for the turn, subagents' time included, without waits for leave or of a machine that
+    slept (infra.waiting_time_s)."""
     why.support(view.turns)
+    clock = view.made(Clock)
     return [
-        seconds
-        if seconds is not None
+        clock.between(span).work_s
+        if span is not None
         else Absent("missing_field", "timestamp")
         if done
         else Absent("not_applicable", "no_response")
-        for seconds, done in zip(per_turn_latency_s, view.responses, strict=True)
+        for span, done in zip(clock.turns if view.turns else [], view.responses, strict=True)
     ]
 
 
@@ -42,6 +45,7 @@ def turn_autonomy_s(view: SessionView, why: Evidence, per_turn_latency_s: list[f
     unit="per 100 committed lines",
     origin="SWE-chat",
     source="derived",
+    version=2,
     priority="P1",
     pitfalls="Publish medians: a session that commits two lines costs a fortune for each hundred. The lines are all of"
     " the commit, the person's too. A session may go on after its last recorded commit.",
@@ -52,7 +56,7 @@ def cost_per_100_committed_lines(  # noqa: PLR0913  (the parameters are the need
     why: Evidence,
     cost_usd: float | Absent,
     wall_time_s: float | Absent,
-    per_turn_latency_s: list[float | None] | Absent,
+    work_time_s: float | Absent,
     user_turn_count: int,
 ) -> Measured | Absent:
     """100 * usd, tokens, minutes, agent_minutes and user_turns / lines of the commits recorded with the session."""
@@ -69,7 +73,7 @@ def cost_per_100_committed_lines(  # noqa: PLR0913  (the parameters are the need
         "usd": None if isinstance(cost_usd, Absent) else cost_usd,
         "tokens": _tokens(view),
         "minutes": None if isinstance(wall_time_s, Absent) else wall_time_s / SECONDS_A_MINUTE,
-        "agent_minutes": _minutes(per_turn_latency_s),
+        "agent_minutes": None if isinstance(work_time_s, Absent) else work_time_s / SECONDS_A_MINUTE,
         "user_turns": user_turn_count,
     }
     value = {name: None if n is None else LINES * n / lines for name, n in took.items()}
@@ -81,8 +85,3 @@ def _tokens(view: SessionView) -> int | None:
     return (
         None if used.input_tokens is None and used.output_tokens is None else used.all_input + (used.output_tokens or 0)
     )
-
-
-def _minutes(latencies: list[float | None] | Absent) -> float | None:
-    seconds = [] if isinstance(latencies, Absent) else [s for s in latencies if s is not None]
-    return math.fsum(seconds) / SECONDS_A_MINUTE if seconds else None

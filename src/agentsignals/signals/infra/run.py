@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from agentsignals.catalog import Measured, signal
-from agentsignals.model import Absent, Event
+from agentsignals.model import Absent
 from agentsignals.model.attempt import Attempt
 from agentsignals.views.evidence import Evidence
-from agentsignals.views.session import OF_AGENT, SessionView
+from agentsignals.views.session import SessionView
 
 SECOND = 1_000_000
 
@@ -19,16 +19,16 @@ SECOND = 1_000_000
     unit="seconds",
     context="both",
     level="attempt",
-    version=2,
+    version=3,
     origin="Agent Signals",
     harness=True,
-    pitfalls="The person's pauses count (left open overnight, a session is a day long): `active_s` leaves them out."
-    " Cold start and server load count too: compare within a run only. In an eval it is the harness's time for the"
-    " whole attempt, set-up and verification included: `agent_time_s` is the agent's own, where recorded.",
+    pitfalls="The person's pauses count, and so does the sleep of a machine (left open overnight, a session is a day"
+    " long): infra.work_time_s leaves them out. Cold start and server load count too: compare within a run only."
+    " In an eval it is the harness's time for the whole attempt, set-up and verification"
+    " included: `agent_time_s` is the agent's own, where recorded.",
 )
 def wall_time_s(view: SessionView, why: Evidence) -> Measured | Absent:
-    """Time from the first to the last event of the main thread, `active_s` of it with the agent answering; of an eval
-    attempt as its harness recorded it."""
+    """Time from the first to the last event of the main thread; of an eval attempt as its harness recorded it."""
     attempt = view.session.attempt
     recorded = _recorded(attempt, why) if attempt is not None else None
     events = view.events if attempt is None else [e for e in view.events if e.kind != "harness"]
@@ -43,27 +43,7 @@ def wall_time_s(view: SessionView, why: Evidence) -> Measured | Absent:
     first, last = times[0], times[-1]
     why.support((e for e in events if e.timestamp == first), "first")
     why.support((e for e in events if e.timestamp == last), "last")
-    return Measured((last - first) / SECOND, {"method": "timestamps", "active_s": _active(view)})
-
-
-def _active(view: SessionView) -> float | None:
-    """Seconds from each human turn to the agent's last sign of life before the next; None when no response is timed."""
-    if not view.turns:
-        times = [e.timestamp for e in view.events if e.timestamp is not None and e.kind in OF_AGENT]
-        return (max(times) - min(times)) / SECOND if times else None
-    spans = [
-        max(end - turn.timestamp, 0)
-        for turn, done in zip(view.turns, view.responses, strict=True)
-        if turn.timestamp is not None and (end := _last_time(done)) is not None
-    ]
-    return sum(spans) / SECOND if spans else None
-
-
-def _last_time(events: list[Event]) -> int | None:
-    for event in reversed(events):
-        if event.timestamp is not None and event.kind in OF_AGENT:
-            return event.timestamp
-    return None
+    return Measured((last - first) / SECOND, {"method": "timestamps"})
 
 
 def _recorded(attempt: Attempt, why: Evidence) -> Measured | None:

@@ -14,6 +14,7 @@ from agentsignals.model import Absent, Event, Step
 from agentsignals.model.times import to_iso
 from agentsignals.views.evidence import Evidence
 from agentsignals.views.session import FAILURES_UNSAID, OF_AGENT, SessionView
+from agentsignals.views.work import Clock
 from agentsignals.words.lexicon import clean
 from agentsignals.words.text import count_tokens
 
@@ -190,7 +191,8 @@ def _context(step: Step) -> int | None:
     origin="Agent Signals",
     priority="P1",
     why="How long the person waits until something changes.",
-    pitfalls="Fast is not better. The person's own thinking time is inside; active_s leaves it out.",
+    version=2,
+    pitfalls="Fast is not better. The person's own thinking time and waits are inside; `work_s` leaves them out.",
 )
 def time_to_first_edit_s(view: SessionView, why: Evidence) -> Measured | Absent:
     """Seconds from the first human turn to the result of the first call that changed a file."""
@@ -202,12 +204,9 @@ def time_to_first_edit_s(view: SessionView, why: Evidence) -> Measured | Absent:
     if began is None or done is None:
         return Absent("missing_field", "timestamp")
     why.support([view.turns[0], first])
-    waited = 0
-    for turn in view.turns[1:]:
-        before = view.responses[turn.turn - 1]
-        if turn.seq < first.seq and turn.timestamp is not None and before and before[-1].timestamp is not None:
-            waited += max(turn.timestamp - before[-1].timestamp, 0)
-    return Measured((done - began) / SECOND, {"active_s": (done - began - waited) / SECOND})
+    clock = view.made(Clock)
+    spans = [(span[0], min(span[1], done)) for span in clock.turns if span is not None and span[0] < done]
+    return Measured((done - began) / SECOND, {"work_s": clock.between(*spans).work_s})
 
 
 @signal(
@@ -217,7 +216,8 @@ def time_to_first_edit_s(view: SessionView, why: Evidence) -> Measured | Absent:
     origin="Agent Signals",
     priority="P1",
     why="What one request costs the person in time.",
-    pitfalls="Waiting for a permission is inside; a session resumed the next day shows hours.",
+    pitfalls="The clock's time: a wait for leave and a machine that slept are inside. chat.turn_autonomy_s is"
+    " the work.",
 )
 def per_turn_latency_s(view: SessionView, why: Evidence) -> Measured | Absent:
     """Seconds from each human turn to the last thing the agent did for it; null where it did nothing."""

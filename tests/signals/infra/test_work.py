@@ -1,0 +1,139 @@
+"""infra.work_time_s and infra.waiting_time_s: each kind of stretch counts for as long as it can take."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from agentsignals.formats.builder import SessionBuilder
+from agentsignals.formats.claude_code.profile import PROFILE
+from agentsignals.model import MAIN, CallStatus
+from tests.build import Part, say, think, user, view, void
+from tests.signals.ask import absent, by_turn, detail, value
+
+WORK, WAITING, WALL, TURN = (
+    "infra.work_time_s", "infra.waiting_time_s", "infra.wall_time_s", "chat.turn_autonomy_s",
+)  # fmt: skip
+NIGHT = 12 * 3600.0
+
+
+def at(part: Part, second: float) -> Part:
+    return lambda b, _: part(b, int(second * 1_000_000))
+
+
+def opened(
+    name: str, start: float, end: float, status: CallStatus = "ok", ran_s: float | None = None, thread: str = MAIN,
+    **arguments: Any,
+) -> Part:  # fmt: skip
+    """A call that lay open from one second to another."""
+
+    def part(b: SessionBuilder, _: int) -> None:
+        made = b.call(
+            f"c{len(b.session.tool_calls)}",
+            name,
+            json.dumps(arguments),
+            PROFILE.tool(name),
+            int(start * 1e6),
+            None,
+            thread,
+        )
+        b.result(made.call_id, "ok", status, int(end * 1e6), thread, ran_s=ran_s)
+
+    return part
+
+
+def worked(*parts: Part) -> tuple[Any, dict[str, Any]]:
+    one = view(at(user("go"), 0), *parts)
+    waiting, whole = value(one, WAITING), value(one, WORK)
+    assert sum(detail(one, WAITING).values()) == pytest.approx(waiting)
+    assert by_turn(one, TURN) == [whole]
+    return whole, {name: seconds for name, seconds in detail(one, WAITING).items() if seconds}
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "longest"),
+    [
+        ("Edit", {"file_path": "a.py"}, 10),
+        ("TodoWrite", {"todos": []}, 10),
+        ("Read", {"file_path": "a.py"}, 30),
+        ("Grep", {"pattern": "x"}, 30),
+        ("Bash", {"command": "cat a.py"}, 30),
+        ("WebFetch", {"url": "x"}, 120),
+        ("mcp__a__b", {}, 300),
+        ("NobodyKnowsIt", {}, 300),
+        ("Bash", {"command": "make all"}, 600),
+        ("Bash", {"command": "pytest"}, 600),
+        ("Task", {"prompt": "x"}, 1800),
+        ("AskUserQuestion", {"questions": []}, 0),
+        ("ExitPlanMode", {"plan": "x"}, 0),
+    ],
+)
+def test_a_call_counts_for_as_long_as_its_kind_can_take(name: str, arguments: dict[str, Any], longest: int) -> None:
+    cause = "calls_s" if longest else "asked_s"
+    assert worked(opened(name, 1, 1 + NIGHT, **arguments)) == (1 + longest, {cause: NIGHT - longest})
+    assert worked(opened(name, 1, 1 + longest, **arguments)) == (1 + longest, {})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "ran_s", "longest"),
+    [
+        ({"command": "make all", "timeout": 1_200_000}, None, 1200),
+        ({"command": "make all", "timeout": 5_000}, None, 5),
+        ({"command": "make all", "timeout": "soon"}, None, 600),
+        ({"command": "make all", "timeout": -1}, None, 600),
+        ({"command": "cat a.py", "timeout": 1_200_000}, None, 30),
+        ({"command": "cat a.py", "timeout": 2_000}, None, 2),
+        ({"command": "make all", "timeout": 5_000}, 0.5, 0.5),
+        ({"command": "make all"}, 7200.0, 7200),
+    ],
+)
+def test_its_own_account_or_the_limit_set_for_it_says_more(
+    arguments: dict[str, Any], ran_s: float | None, longest: float
+) -> None:
+    whole, waits = worked(opened("Bash", 1, 1 + NIGHT, ran_s=ran_s, **arguments))
+    assert (whole, waits) == (1 + longest, {"calls_s": NIGHT - longest})
+
+
+def test_a_refused_call_never_ran() -> None:
+    assert worked(opened("Bash", 1, 61, "rejected", command="make all")) == (1, {"calls_s": 60})
+
+
+@pytest.mark.parametrize("writes", [say("done"), think("hm")])
+def test_between_model_calls_ten_minutes_count_and_a_laptop_that_slept_does_not(writes: Part) -> None:
+    assert worked(at(say("a"), 5), at(writes, 5 + NIGHT)) == (605, {"silence_s": NIGHT - 600})
+    assert worked(at(say("a"), 5), at(writes, 605)) == (605, {})
+
+
+def test_a_call_runs_once_leave_is_given_so_that_calls_in_a_row_each_count() -> None:
+    """Three calls are asked for at once; the second waits for the first, and both ran to their ends."""
+    limit = {"command": "make", "timeout": 100_000}
+    assert worked(opened("Bash", 1, 91, **limit), opened("Bash", 1, 181, **limit)) == (181, {})
+
+
+def test_a_short_call_beside_a_long_one_waited_for_nobody() -> None:
+    """Their results are logged together."""
+    assert worked(opened("Read", 1, 201, file_path="a"), opened("mcp__a__b", 1, 201)) == (201, {})
+
+
+def test_a_subagent_that_is_logged_tells_when_it_worked() -> None:
+    inside = (at(say("a", thread="agent-1"), 10), opened("Edit", 10, 10 + NIGHT, thread="agent-1", file_path="a.py"))
+    end = 20 + NIGHT
+    whole, waits = worked(opened("Task", 1, end, prompt="x"), *inside, at(say("b", thread="agent-1"), end))
+    assert whole == 1 + 9 + 10 + 10 and waits == {"calls_s": NIGHT - 10}
+
+
+def test_the_persons_pauses_are_neither_work_nor_waiting() -> None:
+    one = view(at(user("go"), 0), at(say("done"), 10), at(user("more"), 9000), at(say("done"), 9005))
+    assert (value(one, WORK), value(one, WAITING), value(one, WALL)) == (15, 0, 9005)
+
+
+def test_prompts_queued_while_it_worked_count_no_moment_twice() -> None:
+    one = view(at(user("go"), 0), at(say("a"), 100), at(user("more", "queued_prompt"), 50), at(say("b"), 110))
+    assert (value(one, WORK), by_turn(one, TURN)) == (110, [100, 60])
+
+
+def test_where_no_response_is_timed_both_are_missing() -> None:
+    one = view(at(user("go"), 0), lambda b, _: void(b.event("text", "done", None)))
+    assert absent(one, WORK) == absent(one, WAITING) == ("missing_field", "timestamps")
