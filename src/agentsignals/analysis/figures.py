@@ -6,16 +6,41 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
+from msgspec import Struct
+
 from agentsignals.analysis.study import Kind
 
 MISSING = "–"
+AT_LEAST = ">= "
+
+
+class AtLeast(Struct, frozen=True):
+    """A figure in a table that is a lower bound, to be shown and encoded as one."""
+
+    at_least: float
+
+
+def bounded(value: float | None, is_bound: bool) -> float | AtLeast | None:
+    """A figure, marked where it is a lower bound."""
+    return AtLeast(value) if is_bound and value is not None else value
+
+
 _UNITS = (("G", 1e9), ("M", 1e6), ("k", 1e3))
 
 
-def formatted(value: Any, kind: Kind) -> str:
-    """A value in words of its kind; a dash when it is missing."""
+def plain(value: Any) -> Any:
+    """The figure, without its mark."""
+    return value.at_least if isinstance(value, AtLeast) else value
+
+
+def formatted(value: Any, kind: Kind, at_least: bool = False) -> str:
+    """A value in words of its kind; a dash when it is missing. `at_least`: it is a lower bound."""
     if value is None:
         return MISSING
+    if isinstance(value, AtLeast):
+        value, at_least = plain(value), True
+    if at_least:
+        return AT_LEAST + formatted(value, kind)
     if isinstance(value, str):
         return value
     writer = _WRITERS.get(kind)

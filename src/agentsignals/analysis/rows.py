@@ -10,10 +10,13 @@ STARTED = (
 PROMPTS = "(SELECT count(*) FROM turns WHERE turns.session_id = sessions.session_id AND turns.kind <> 'plan_handoff')"
 """How often a person said something in a session: a plan that goes on in a fresh context is the agent's text."""
 
+BOUND = "visible_output_tokens"
+"""The column that is there where a session's output, and so its cost, is a lower bound."""
+
 SESSIONS = (
     f"SELECT session_id, agent, model, repo, cwd, parent_session_id, {STARTED}, title, n_turns, {PROMPTS} AS n_prompts,"
     " n_steps, n_tool_calls, n_subagent_tool_calls, n_edits, input_tokens, output_tokens, cache_read_tokens,"
-    " cache_write_tokens, cost_usd, recorded_cost_usd, subagent_cost_usd, unpriced"
+    " cache_write_tokens, cost_usd, recorded_cost_usd, subagent_cost_usd, unpriced, visible_output_tokens"
     " FROM sessions ORDER BY session_id"
 )
 """One row a session."""

@@ -74,6 +74,8 @@ class Finding(Struct, frozen=True, kw_only=True):
     sessions: tuple[str, ...] = ()
     """Those that make most of a share or a ratio, at most `grouped.MOST_BEHIND`: where to look first."""
     headline: bool = False
+    at_least: bool = False
+    """Whether it is a lower bound, and is written with `>=`; the note says why."""
     versions: Versions | None = None
 
 

@@ -27,9 +27,10 @@ def over_time_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
     title: str,
     unit: str,
     kind: Kind,
+    left_out: str = "",
 ) -> Chart | None:
     """The sum of a column of the sessions (None: their number) by agent and time of their start; None when the sessions
-    that have both lie in one bucket.
+    that have both lie in one bucket. `left_out`: which are not among them, and why.
     """
     placed = [s for s in sessions if s["started_at"] is not None and (column is None or s[column] is not None)]
     span = buckets([s["started_at"] for s in placed])
@@ -45,6 +46,7 @@ def over_time_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
     rows = _stacked(sums, names, span, lambda v: f"{formatted(v, kind)}{'' if kind == 'usd' else f' {unit}'}")
     missing = len(sessions) - len(placed)
     lacking = "" if column is None else f" or {title.lower()}"
+    undrawn = [part for part in (f"{missing:,} without a time{lacking}" if missing else "", left_out) if part]
     return chart(
         id,
         f"{title} by {span.step}",
@@ -52,7 +54,7 @@ def over_time_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
         over_time(rows, f"{unit} per {span.step}", kind, names, (iso(span.first), iso(span.end))),
         n=len(placed),
         of="sessions",
-        note=f"not drawn: {missing:,} without a time{lacking}" if missing else "",
+        note=f"not drawn: {' and '.join(undrawn)}" if undrawn else "",
         says=f"{title} by {span.step} and agent, from {span.first:%Y-%m-%d} to {span.end:%Y-%m-%d}, UTC.",
     )
 

@@ -148,7 +148,7 @@ def _per_solved(shown: Sequence[Candidate]) -> str:
     for candidate in shown:
         spent = candidate.per_solved
         cells = (
-            f"{formatted(p.value, MEASURES[name][1])}{f' (n {p.n:,})' if 0 < p.n < p.of else ''}"
+            f"{formatted(p.value, MEASURES[name][1], p.at_least)}{f' (n {p.n:,})' if 0 < p.n < p.of else ''}"
             for name, p in spent.items()
         )
         rows.append((candidate.name, *cells))
@@ -185,7 +185,7 @@ def _took(shown: Sequence[Candidate]) -> str:
             taken = candidate.took[name]
             spread = "" if taken.low is None else f" [{formatted(taken.low, kind)}, {formatted(taken.high, kind)}]"
             few = f" (n {taken.n:,})" if 0 < taken.n < candidate.first_attempts else ""
-            cells.append(f"{formatted(taken.median, kind)}{spread}{few}")
+            cells.append(f"{formatted(taken.median, kind, taken.at_least)}{spread}{few}")
         rows.append((candidate.name, *cells))
     return table(("candidate", *(name.replace("_", " ") for name in MEASURES)), rows, _WIDEST)
 

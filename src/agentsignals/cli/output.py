@@ -74,7 +74,7 @@ def table(names: Sequence[str], rows: Iterable[Sequence[Any]], max_cell: int = M
     cells = [[_cell(v, max_cell) for v in row] for row in rows]
     if not cells:
         return f"{'  '.join(names)}\n(no rows)"
-    numeric = [all(_is_number(row[n]) or not row[n] for row in cells) for n in range(len(names))]
+    numeric = [all(_is_number(row[n].removeprefix(">= ")) or not row[n] for row in cells) for n in range(len(names))]
     widths = [max(len(str(names[n])), *(len(row[n]) for row in cells)) for n in range(len(names))]
     lines = [_line(list(names), widths, numeric), "  ".join("-" * w for w in widths)]
     lines += [_line(row, widths, numeric) for row in cells]

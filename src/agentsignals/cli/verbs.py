@@ -17,6 +17,8 @@ from agentsignals.errors import QueryError, StoreError, UsageError
 from agentsignals.ingest import pipeline
 from agentsignals.store import Store, place
 
+_BOUND = "visible_output_tokens"
+"""The column that tells sessions whose output and cost are lower bounds."""
 MOST_ROWS = 1_000_000
 """Rows of a query that are held at once, which a table and a JSON document need; CSV is written row by row."""
 
@@ -56,13 +58,18 @@ def _analyze(options: argparse.Namespace) -> int:
 
 
 def _summary_text(summary: pipeline.Summary) -> str:
+    from agentsignals.analysis.figures import AT_LEAST
+    from agentsignals.views.ledger import VISIBLE_ERROR
+
     skipped = ", ".join(f"{n:,} {reason}" for reason, n in sorted(summary.skipped.items())) or "none"
     formats = ", ".join(f"{n:,} {name}" for name, n in sorted(summary.formats.items(), key=lambda p: -p[1]))
+    bound = AT_LEAST if summary.lower_bounds else ""
     tokens = (
-        f"{summary.input_tokens:,} in, {summary.output_tokens:,} out, {summary.cache_read_tokens:,} cache read,"
+        f"{summary.input_tokens:,} in, {bound}{summary.output_tokens:,} out, {summary.cache_read_tokens:,} cache read,"
         f" {summary.cache_write_tokens:,} cache write"
     )
-    cost = f"${summary.cost_usd:,.2f} over {summary.sessions - summary.unpriced_sessions:,} sessions with a known price"
+    priced = summary.sessions - summary.unpriced_sessions
+    cost = f"{bound}${summary.cost_usd:,.2f} over {priced:,} sessions with a known price"
     rows = [
         ("artifacts", f"{summary.artifacts:,} ({formats}); {summary.parsed:,} read, {summary.unchanged:,} unchanged"),
         ("sessions", figure(summary.sessions) + (f", {summary.attempts:,} attempts" if summary.attempts else "")),
@@ -74,6 +81,14 @@ def _summary_text(summary: pipeline.Summary) -> str:
         ("skipped", skipped + (f"; {summary.other_files:,} files that are no traces" if summary.other_files else "")),
         ("store", summary.store),
     ]
+    if summary.lower_bounds:
+        rows.append(
+            (
+                "at least",
+                f"{summary.lower_bounds:,} sessions log output in mid-stream; their visible text alone comes to about"
+                f" {summary.visible_output_tokens:,} tokens ({VISIBLE_ERROR})",
+            )
+        )
     if summary.repeated:
         rows.append(("repeated", f"{summary.repeated:,} artifacts hold what another one holds, counted once"))
     if summary.excluded_sessions or summary.excluded_sources:
@@ -155,18 +170,34 @@ def _with_values(options: argparse.Namespace) -> set[str]:
 def _sessions(options: argparse.Namespace) -> int:
     from agentsignals.store.query import rows
 
-    columns = "session_id, agent, model, started_at, n_turns, n_tool_calls, n_edits, output_tokens, cost_usd, repo, cwd"
+    columns = (
+        "session_id, agent, model, started_at, n_turns, n_tool_calls, n_edits, output_tokens, cost_usd, repo, cwd,"
+        f" {_BOUND}"
+    )
     if options.limit < 0:
         raise UsageError(f"--limit {options.limit} came; it counts rows.", "Give 0 or more.")
     order = f"ORDER BY started_at DESC NULLS LAST, session_id LIMIT {options.limit:d}"
     query = f"SELECT {columns}, count(*) OVER () AS total FROM sessions WHERE ({options.where}) {order}"  # noqa: S608  (the person's own SQL)
     names, counted = rows(Store(options.store), query)
     values = [row[:-1] for row in counted]
-    _print_rows(options, names[:-1], values)
+    if options.json:
+        _print_rows(options, names[:-1], values)
+    else:
+        _print_rows(options, names[:-2], [_with_bounds(dict(zip(names, row, strict=False))) for row in values])
     total = counted[0][-1] if counted else 0
     if not options.json and len(values) < total:
         print(f"{len(values):,} of {total:,} sessions, the newest; --limit {total} shows all")
     return 0
+
+
+def _with_bounds(session: dict[str, Any]) -> list[Any]:
+    """The cells of a session; its output and cost as lower bounds where they are."""
+    from agentsignals.analysis.figures import AT_LEAST
+
+    if session.pop(_BOUND) is not None:
+        for name in ("output_tokens", "cost_usd"):
+            session[name] = None if session[name] is None else f"{AT_LEAST}{session[name]:.6g}"
+    return list(session.values())
 
 
 def _show(options: argparse.Namespace) -> int:

@@ -11,6 +11,7 @@ from agentsignals.export import Writer
 from agentsignals.export.moves import Call, Move, arguments, iso, moves, prompt_tokens, threads, without_nones
 from agentsignals.model import MAIN, Session, Step, carried
 from agentsignals.model.carried import OfCall, OfSession, OfStep, OfTurn
+from agentsignals.views.ledger import is_lower_bound
 
 VERSION = "ATIF-v1.7"
 
@@ -37,6 +38,8 @@ def _trajectory(session: Session, thread: str, trajectory_id: str) -> dict[str, 
         "final_metrics": without_nones(_totals(thread_steps)) or None,
     }
     if thread == MAIN:
+        if is_lower_bound(session) and trajectory["final_metrics"]:
+            trajectory["final_metrics"]["extra"] = {"output_and_cost_at_least": True}
         trajectory["subagent_trajectories"] = [_trajectory(session, t, t) for t in threads(session)] or None
         trajectory["extra"] = _extra(carried.of(session, OfSession))
     return without_nones(trajectory)

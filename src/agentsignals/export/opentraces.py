@@ -189,6 +189,7 @@ WRITER = Writer(
         "which file and format it was read from (sessions.format, sessions.artifact_id)",
         "ids that several calls share: later ones are numbered (tool_calls.call_id)",
         "the spelling of arguments, and arguments that are no object (tool_calls.arguments)",
+        "that output and cost are lower bounds, where they were logged in mid-stream",
         "how long a call ran, and was let run (tool_calls.ran_s, tool_calls.limit_s)",
         "what the agent's own profile says of its tools (tool_calls.class, tool_calls.shell_kind, tool_calls.purpose, "
         "tool_calls.path, tool_calls.command, tool_calls.argument_roles)",

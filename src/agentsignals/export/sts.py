@@ -78,6 +78,7 @@ WRITER = Writer(
         "times that are not of a message, and those below a millisecond (sessions.started_at, sessions.ended_at, "
         "*.timestamp, tool_calls.started_at, tool_calls.ended_at)",
         "ids that several calls share: later ones are numbered (tool_calls.call_id)",
+        "that output is a lower bound, where it was logged in mid-stream",
         "how long a call ran, and was let run (tool_calls.ran_s, tool_calls.limit_s)",
         "what the agent's own profile says of its tools (tool_calls.class, tool_calls.shell_kind, tool_calls.purpose, "
         "tool_calls.path, tool_calls.command, tool_calls.argument_roles)",

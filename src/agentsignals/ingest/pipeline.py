@@ -13,12 +13,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from agentsignals.errors import SourceError
 from agentsignals.ingest import plan as planning
 from agentsignals.ingest.family import READ_AGAIN, is_current, shard_name
-from agentsignals.sources import sound
+from agentsignals.ingest.summary import Summary, summary_of
 from agentsignals.sources.local import found_homes
 from agentsignals.store import Store, label_files, lock, place
 from agentsignals.store.code_stamp import code_stamp, extended
@@ -38,44 +38,6 @@ class Progress(Protocol):
 
 def silent(stage: str, done: int, total: int | None) -> None:
     """Says nothing."""
-
-
-class Summary(Struct, kw_only=True):
-    """What a run found and did. Figures are of the sources named, as they stand in the store."""
-
-    store: str
-    artifacts: int = 0
-    parsed: int = 0
-    """Files opened and decoded in this run."""
-    unchanged: int = 0
-    other_files: int = 0
-    """Files under the sources that are no traces (not JSON)."""
-    repeated: int = 0
-    """Of the artifacts, those whose content another one holds too (a data set uploaded again): not counted twice."""
-    excluded_sessions: int = 0
-    """Sessions left out in this run, as a list asked."""
-    excluded_sources: int = 0
-    sessions: int = 0
-    attempts: int = 0
-    """Of the sessions, those that are attempts of eval runs."""
-    turns: int = 0
-    tool_calls: int = 0
-    edits: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_write_tokens: int = 0
-    cost_usd: float = 0.0
-    unpriced_sessions: int = 0
-    """Sessions whose cost is not known; they are not in `cost_usd`."""
-    formats: dict[str, int] = field(default_factory=dict)
-    skipped: dict[str, int] = field(default_factory=dict)
-    internal_errors: dict[str, int] = field(default_factory=dict)
-    restored_sessions: int = 0
-    """Sessions of damaged shards that were read again from their sources."""
-    lost_sessions: list[str] = field(default_factory=list)
-    """Sessions of damaged shards whose sources are gone: the store holds part of them at most."""
-    report: str | None = None
 
 
 class _Way(Struct, frozen=True):
@@ -136,7 +98,7 @@ def ingest(  # noqa: PLR0913  (each is a choice of the person at the command lin
         if broken:
             store.look()
         _finish(store, plan.other_files, fresh)
-    summary = _summary(store, set(plan.seen))
+    summary = summary_of(store, set(plan.seen))
     broken = _to_read_again(store)
     lost = {s for s, e in store.manifest.sessions.items() if e.shard in broken}
     summary.restored_sessions, summary.lost_sessions = len(missing - lost), sorted(lost)
@@ -331,49 +293,3 @@ def _remember_code(store: Store) -> None:
     if store.manifest.code != stamp and all(is_current(e) for e in store.manifest.files.values()) and not extended():
         store.manifest.code = stamp
         store.save()
-
-
-def _summary(store: Store, uris: set[str]) -> Summary:
-    """Adds up what the index says of these files and their sessions."""
-    summary = Summary(store=sound(str(store.folder)))
-    families: set[str] = set()
-    contents: set[str] = set()
-    for uri in uris:
-        entry = store.manifest.files.get(uri)
-        if entry is None:
-            continue
-        if not entry.shard:
-            summary.other_files += 1
-            continue
-        families.add(entry.family)
-        summary.artifacts += 1
-        if entry.stamp is None and entry.key:
-            summary.repeated += entry.key in contents
-            contents.add(entry.key)
-        if entry.format:
-            summary.formats[entry.format] = summary.formats.get(entry.format, 0) + 1
-        for reason, n in entry.skipped.items():
-            summary.skipped[reason] = summary.skipped.get(reason, 0) + n
-        if entry.error:
-            summary.internal_errors[f"{uri}: {entry.error}"] = 1
-    for session in store.manifest.sessions.values():
-        if session.family in families:
-            _add(summary, session)
-    for shard in store.manifest.shards.values():
-        for what, n in shard.internal_errors.items():
-            summary.internal_errors[what] = summary.internal_errors.get(what, 0) + n
-    return summary
-
-
-def _add(summary: Summary, session: SessionEntry) -> None:
-    summary.sessions += 1
-    summary.attempts += session.context == "eval"
-    summary.turns += session.n_turns or 0
-    summary.tool_calls += session.n_tool_calls or 0
-    summary.edits += session.n_edits or 0
-    for name in ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens"):
-        setattr(summary, name, getattr(summary, name) + (getattr(session, name) or 0))
-    if session.cost_usd is None:
-        summary.unpriced_sessions += 1
-    else:
-        summary.cost_usd += session.cost_usd

@@ -26,7 +26,7 @@ from agentsignals.model import Artifact, Checkpoint, Session
 from agentsignals.model.attempt import Attempt
 from agentsignals.sources import Unreadable, error_text, read
 from agentsignals.store import artifact_id, label_files, shards, tables
-from agentsignals.store.manifest import FileEntry, SessionEntry, ShardEntry
+from agentsignals.store.manifest import FIGURES, FileEntry, SessionEntry, ShardEntry
 
 
 class Task(Struct, frozen=True, kw_only=True):
@@ -205,20 +205,8 @@ def _tabled(rows: Sequence[Rows]) -> shards.Rows:
 
 def session_entry(shard: str, family: str, context: str, figures: dict[str, Any]) -> SessionEntry:
     """The manifest's entry for a session."""
-    f = figures
-    return SessionEntry(
-        shard=shard,
-        family=family,
-        context=context,
-        n_turns=f["n_turns"],
-        n_tool_calls=f["n_tool_calls"],
-        n_edits=f["n_edits"],
-        input_tokens=f["input_tokens"],
-        output_tokens=f["output_tokens"],
-        cache_read_tokens=f["cache_read_tokens"],
-        cache_write_tokens=f["cache_write_tokens"],
-        cost_usd=f["cost_usd"],
-    )
+    shown = {name: figures[name] for name in FIGURES}
+    return SessionEntry(shard=shard, family=family, context=context, **shown)
 
 
 def signal_versions() -> dict[str, int]:

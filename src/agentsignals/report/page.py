@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from agentsignals.analysis.figures import formatted
+from agentsignals.analysis.figures import formatted, plain
 from agentsignals.report import phrases
 from agentsignals.report.chart_svg import can_draw, data, library, svg
 from agentsignals.report.document import Document
@@ -76,4 +76,4 @@ def _asset(name: str) -> str:
 
 def _sort_key(value: Any) -> str:
     """What a column is sorted by: the value itself, not the words it is shown in."""
-    return "" if value is None else str(value)
+    return "" if value is None else str(plain(value))

@@ -53,7 +53,7 @@ def unit_of(finding: Finding) -> str:
 
 def value_of(finding: Finding) -> str:
     """The figure, without its unit."""
-    return formatted(finding.value, finding.kind)
+    return formatted(finding.value, finding.kind, finding.at_least)
 
 
 def interval_of(finding: Finding) -> str:

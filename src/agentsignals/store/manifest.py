@@ -58,6 +58,11 @@ class SessionEntry(Struct, array_like=True, kw_only=True):
     cache_read_tokens: int | None
     cache_write_tokens: int | None
     cost_usd: float | None
+    visible_output_tokens: int | None = None
+    """Where output and cost are lower bounds (`views.ledger`)."""
+
+
+FIGURES = tuple(name for name in SessionEntry.__struct_fields__ if name not in ("shard", "family", "context"))
 
 
 class ShardEntry(Struct):

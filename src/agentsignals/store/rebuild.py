@@ -9,12 +9,11 @@ from agentsignals.errors import StoreError
 from agentsignals.store import shards, table_files, tables
 from agentsignals.store.damage import RETIRED
 from agentsignals.store.files import Part
-from agentsignals.store.manifest import Manifest, SessionEntry, ShardEntry
+from agentsignals.store.manifest import FIGURES, Manifest, SessionEntry, ShardEntry
 
-_FIGURES = (
-    "context", "n_turns", "n_tool_calls", "n_edits", "input_tokens", "output_tokens", "cache_read_tokens",
-    "cache_write_tokens", "cost_usd",
-)  # fmt: skip
+_BOUND = "visible_output_tokens"
+"""Which shards of older programs lack."""
+_FIGURES = ("context", *(name for name in FIGURES if name != _BOUND))
 
 
 def rebuilt(root: Path, write: bool) -> Manifest:
@@ -32,6 +31,7 @@ def rebuilt(root: Path, write: bool) -> Manifest:
         name, parts = folder.name, {table: _mark(folder / f"{table}.parquet") for table in tables.NAMES}
         rows = _rows(root, name, "sessions", ["session_id", *_FIGURES], parts)
         versions = {r["signal"]: r["version"] for r in _rows(root, name, "signals", ["signal", "version"], parts)}
+        bounds = {r["session_id"]: r[_BOUND] for r in _rows(root, name, "sessions", ["session_id", _BOUND], {**parts})}
         twice = {r["session_id"] for r in rows} & set(made.sessions)
         if twice and (not write or len(twice) == len(rows)):
             continue
@@ -43,7 +43,10 @@ def rebuilt(root: Path, write: bool) -> Manifest:
             if row["session_id"] not in twice:
                 figures = {k: row[k] for k in _FIGURES}
                 made.sessions[row["session_id"]] = SessionEntry(
-                    shard=name, family=f"session:{row['session_id']}", **figures
+                    shard=name,
+                    family=f"session:{row['session_id']}",
+                    visible_output_tokens=bounds.get(row["session_id"]),
+                    **figures,
                 )
     values = [(p, int(p.suffixes[0][1:])) for p in root.glob("signals.*.parquet") if p.suffixes[0][1:].isdigit()]
     if values:

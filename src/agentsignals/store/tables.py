@@ -23,7 +23,7 @@ from agentsignals.model import (
     ToolCall,
     Turn,
 )
-from agentsignals.views.ledger import cost_of, cost_source, ledger, unpriced_parts
+from agentsignals.views.ledger import cost_of, cost_source, ledger, unpriced_parts, visible_output_tokens
 
 _TIME = pa.timestamp("us")
 _LARGEST = 2**63
@@ -237,8 +237,7 @@ def _arrow(name: str, annotation: str) -> pa.DataType:
     """The column type of a field, from its annotation as written; words and one-of-several-words are text."""
     if name in _TIMES:
         return _TIME  # UTC, without a zone: DuckDB needs a further package to hand out zoned times
-    kind = annotation.removesuffix(" | None")
-    return _KINDS.get(kind, pa.string())
+    return _KINDS.get(annotation.removesuffix(" | None"), pa.string())
 
 
 def _rows_table(name: str, struct: type[Struct], rows: Callable[[Session], list[Any]] | None) -> Table:
@@ -251,7 +250,7 @@ def _rows_table(name: str, struct: type[Struct], rows: Callable[[Session], list[
 
 
 _KINDS_OF_TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
-_COUNTED = ("n_turns", "n_steps", "n_tool_calls", "n_edits", *_KINDS_OF_TOKENS)
+_COUNTED = ("n_turns", "n_steps", "n_tool_calls", "n_edits", *_KINDS_OF_TOKENS, "visible_output_tokens")
 _PARTS_OF_LEDGER = ("main", "subagent")
 _COSTS = ("recorded_cost_usd", *(f"{part}_cost_usd" for part in _PARTS_OF_LEDGER))
 _TOKENS = (*(f"{part}_{kind}" for part in _PARTS_OF_LEDGER for kind in _KINDS_OF_TOKENS), "subagent_summed_tokens")
@@ -278,6 +277,7 @@ def totals(session: Session) -> dict[str, Any]:
         "n_subagent_tool_calls": sum(1 for c in session.tool_calls if c.thread not in NO_SUBAGENT)
         + sum(s.summed_calls or 0 for s in others),
         "subagent_summed_tokens": sum(s.summed_tokens or 0 for s in others) or None,
+        "visible_output_tokens": visible_output_tokens(session),
         **structs.asdict(whole),
         "recorded_cost_usd": cost_of([s for s in steps if s.cost_source == "recorded"]) if steps else None,
         "cost_source": cost_source(steps),

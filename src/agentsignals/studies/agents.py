@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from typing import Any
 
 from agentsignals.analysis import rows as sql
+from agentsignals.analysis.figures import bounded
 from agentsignals.analysis.grouped import ranked, table
 from agentsignals.analysis.measures import pooled_finding
-from agentsignals.analysis.study import Inputs, Outcome, Study
+from agentsignals.analysis.study import Inputs, Outcome, Row, Study
 
 _ALL = "all agents"
 _RATIO = "corpus.output_input_token_ratio"
@@ -44,7 +46,10 @@ _METRICS = {
 }
 """The columns of the table, each with what makes it."""
 _KEYS = [header.partition(" ")[0] for header in _METRICS]
-_SELECT = ", ".join(f"{expression} AS {key}" for key, expression in zip(_KEYS, _METRICS.values(), strict=True))
+_BOUND = ("cost", "output")
+"""Lower bounds where output is."""
+_EACH = [f"{expression} AS {key}" for key, expression in zip(_KEYS, _METRICS.values(), strict=True)]
+_SELECT = ", ".join([f"bool_or({sql.BOUND} IS NOT NULL) AS low", *_EACH])
 _FROM = "FROM signals JOIN sessions USING (session_id)"
 
 
@@ -54,12 +59,13 @@ def _outcome(inputs: Inputs) -> Outcome:
         "agents.metrics",
         "Behaviour by agent",
         f"agent | n sessions:count | {' | '.join(_METRICS)} | opening most common opening",
-        [[*(row[key] for key in ("agent", "n", *_KEYS)), openings.get(row["agent"])] for row in agents if row["n"]],
+        [[row["agent"], row["n"], *_cells(row), openings.get(row["agent"])] for row in agents if row["n"]],
         n=max((row["n"] for row in agents), default=0),
         of="sessions",
         note="Calls a prompt, variety, events and cost are medians of sessions; the shares are sums over sums. A dash:"
-        " no session has a value.",
+        " no session has a value; >= is a lower bound, for output is logged in mid-stream.",
     )
+    low = sum(row["estimated"] is not None for row in inputs.rows["values"])
     title = "Output tokens for each input token, cached ones included"
     ratio = pooled_finding(
         inputs,
@@ -67,12 +73,18 @@ def _outcome(inputs: Inputs) -> Outcome:
         "agents.output_input",
         title,
         "input tokens",
+        f"at least: {low:,} sessions log output in mid-stream" if low else "",
         is_share=False,
         kind="share",
         unit="of input tokens",
+        at_least=low > 0,
     )
     caveat = "Agents were used by different people for different tasks: a difference is no effect of the agent."
     return Outcome([ratio], [metrics], [], [caveat])
+
+
+def _cells(row: Row) -> list[Any]:
+    return [bounded(row[key], key in _BOUND and row["low"]) for key in _KEYS]
 
 
 def _openings(inputs: Inputs) -> dict[str, str]:
@@ -95,7 +107,7 @@ STUDY = Study(
         f" ORDER BY n DESC, agent = '{_ALL}' DESC, agent",
         "openings": f"SELECT agent, {sql.LABEL} AS label, count(*) AS n {_FROM}"
         " WHERE signal = 'corpus.first_message_pattern' AND absent IS NULL GROUP BY ALL ORDER BY ALL",
-        "values": sql.values(_RATIO),
+        "values": sql.values(_RATIO, detail=("estimated",)),
     },
     function=_outcome,
 )

@@ -8,16 +8,16 @@ from typing import Any
 
 from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import bars
-from agentsignals.analysis.figures import formatted
+from agentsignals.analysis.figures import bounded, formatted
 from agentsignals.analysis.grouped import Estimate, bar, chart, count, drawn, middle, pooled, ranked, table
 from agentsignals.analysis.measures import agents_in_order, pooled_finding
 from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study, Table
 from agentsignals.analysis.timeline import over_time_chart
 from agentsignals.stats.estimates import median
+from agentsignals.views.ledger import VISIBLE_ERROR
 
 _COST = "tokens.cost_usd"
 _CACHE = "tokens.cache_read_ratio"
-_OUTPUT = "tokens.output_tokens_total"
 _KINDS = {
     "input_tokens": "Input tokens that came from no cache",
     "cache_read_tokens": "Input tokens read from a cache",
@@ -28,15 +28,19 @@ _KINDS = {
 
 def _outcome(inputs: Inputs) -> Outcome:
     sessions = inputs.rows["sessions"]
+    counted = [s for s in sessions if s[sql.BOUND] is None]
+    n_bounds = len(sessions) - len(counted)
+    left_out = {"left_out": f"{n_bounds:,} whose output is a lower bound" if n_bounds else ""}
     charts = drawn(
-        over_time_chart(sessions, "cost_usd", id="cost.over_time", title="Cost", unit="USD", kind="usd"),
+        over_time_chart(counted, "cost_usd", id="cost.over_time", title="Cost", unit="USD", kind="usd", **left_out),
         over_time_chart(
-            sessions,
+            counted,
             "output_tokens",
             id="cost.output.over_time",
             title="Output tokens",
             unit="output tokens",
             kind="tokens",
+            **left_out,
         ),
         _by_agent_chart(sessions),
     )
@@ -53,6 +57,17 @@ def _left_out(inputs: Inputs, n: int) -> str:
     return f"left out: {n:,} without a known price" + (f", of which {formatted(usd, 'usd')} is known" if usd else "")
 
 
+def _bounds(inputs: Inputs) -> str:
+    """Why figures of output and of cost are lower bounds; empty where they are not."""
+    low = [s[sql.BOUND] for s in inputs.rows["sessions"] if s[sql.BOUND] is not None]
+    if not low:
+        return ""
+    return (
+        f"at least: {len(low):,} of {len(inputs.rows['sessions']):,} sessions log output in mid-stream; their visible"
+        f" text alone comes to about {formatted(sum(low), 'tokens')} tokens ({VISIBLE_ERROR})"
+    )
+
+
 def _sum(values: list[float]) -> float | None:
     return fsum(values) if values else None
 
@@ -64,18 +79,21 @@ def _costs(inputs: Inputs) -> list[Finding]:
     recorded = [s["recorded_cost_usd"] or 0.0 for s in inputs.rows["sessions"] if s["cost_usd"] is not None]
     of_subagents = [s["subagent_cost_usd"] or 0.0 for s in inputs.rows["sessions"] if s["cost_usd"] is not None]
     steps = [(row["recorded"], row["priced"]) for row in inputs.rows["sources"] if row["priced"]]
+    bound = _bounds(inputs)
     usd: dict[str, Any] = {"unit": "USD", "priced": True}
+    low = usd | {"at_least": bool(bound)}
+    left_out = "; ".join(part for part in (left_out, bound) if part)
     priced = "priced sessions"
     return [
         count(_sum(costs), len(costs), "usd").finding(
-            "cost.total", "Cost", priced, left_out, sql="SELECT sum(cost_usd) FROM sessions", headline=True, **usd
+            "cost.total", "Cost", priced, left_out, sql="SELECT sum(cost_usd) FROM sessions", headline=True, **low
         ),
         count(_sum(of_subagents), len(costs), "usd").finding(
             "cost.subagents",
             "Of the cost, subagents' model calls",
             priced,
             sql="SELECT sum(subagent_cost_usd) FROM sessions WHERE cost_usd IS NOT NULL",
-            **usd,
+            **low,
         ),
         count(_sum(recorded), len(costs), "usd").finding(
             "cost.billed",
@@ -86,7 +104,12 @@ def _costs(inputs: Inputs) -> list[Finding]:
             **usd,
         ),
         middle(costs, "usd").finding(
-            "cost.median", "Cost of the median session", priced, sql="SELECT median(cost_usd) FROM sessions", **usd
+            "cost.median",
+            "Cost of the median session",
+            priced,
+            bound,
+            sql="SELECT median(cost_usd) FROM sessions",
+            **low,
         ),
         count(n - len(costs), n).finding(
             "cost.unpriced",
@@ -113,9 +136,19 @@ def _tokens(inputs: Inputs) -> list[Finding]:
     for column, title in _KINDS.items():
         counts = inputs.present("sessions", column)
         used: Estimate = count(sum(counts) if counts else None, len(counts), "tokens")
-        asked, headline = f"SELECT sum({column}) FROM sessions", column == "output_tokens"
+        asked, is_output = f"SELECT sum({column}) FROM sessions", column == "output_tokens"
+        bound = _bounds(inputs) if is_output else ""
         findings.append(
-            used.finding(f"cost.{column}", title, "sessions that say", unit="tokens", sql=asked, headline=headline)
+            used.finding(
+                f"cost.{column}",
+                title,
+                "sessions that say",
+                bound,
+                unit="tokens",
+                sql=asked,
+                headline=is_output,
+                at_least=bool(bound),
+            )
         )
     title = "Input tokens read from a cache, of those read, written or new"
     return [*findings, pooled_finding(inputs, _CACHE, "cost.cached", title, "input tokens")]
@@ -127,8 +160,9 @@ def _by_agent_chart(sessions: list[Row]) -> Chart | None:
         costs = [s["cost_usd"] for s in sessions if s["agent"] == agent and s["cost_usd"] is not None]
         n = sum(s["agent"] == agent for s in sessions)
         if costs:
-            tip = f"{agent}: {formatted(fsum(costs), 'usd')} over {len(costs):,} of {n:,} sessions"
-            rows.append(bar(f"{agent} ({len(costs)}/{n})", fsum(costs), tip))
+            low = any(s[sql.BOUND] is not None for s in sessions if s["agent"] == agent)
+            tip = f"{agent}: {formatted(fsum(costs), 'usd', low)} over {len(costs):,} of {n:,} sessions"
+            rows.append(bar(f"{agent} ({len(costs)}/{n}){', at least' * low}", fsum(costs), tip))
     return chart(
         "cost.agents",
         "Cost by agent",
@@ -146,8 +180,10 @@ def _by_agent(sessions: list[Row]) -> Table:
         group = [s for s in sessions if s["agent"] == agent]
         costs = [s["cost_usd"] for s in group if s["cost_usd"] is not None]
         counts = ([s[column] for s in group if s[column] is not None] for column in _KINDS)
-        sums = [sum(values) if values else None for values in counts]
-        priced = [len(costs), len(group) - len(costs), _sum(costs), median(costs)]
+        sums: list[Any] = [sum(values) if values else None for values in counts]
+        low = any(s[sql.BOUND] is not None for s in group)
+        sums[-1] = bounded(sums[-1], low)
+        priced = [len(costs), len(group) - len(costs), bounded(_sum(costs), low), bounded(median(costs), low)]
         rows.append([agent, len(group), *priced, *sums])
     return table(
         "cost.by_agent",
@@ -157,7 +193,7 @@ def _by_agent(sessions: list[Row]) -> Table:
         rows,
         n=len(sessions),
         of="sessions",
-        note="A dash is unknown, never zero. Subagents are in it.",
+        note="A dash is unknown, never zero; >= is a lower bound. Subagents are in it.",
     )
 
 
@@ -181,13 +217,8 @@ def _unpriced(inputs: Inputs) -> Table:
 
 def _limits(inputs: Inputs) -> list[str]:
     limits = ["Costs from the price list are what the calls would cost at list price, not what anybody paid."]
-    outputs = [row for row in inputs.rows["values"] if row["signal"] == _OUTPUT and row["number"] is not None]
-    low = len(inputs.rows["undercounted"])
-    if low:
-        limits.append(
-            f"{low:,} of {len(outputs):,} sessions log output tokens as they stood in mid-stream: their output,"
-            " and its cost, is too low."
-        )
+    if bound := _bounds(inputs):
+        limits.append(f"Output tokens and cost are {bound}.")
     low_price = [row for row in inputs.rows["sessions"] if row["unpriced"]]
     if low_price:
         parts = ranked(Counter(part for row in low_price for part in row["unpriced"].split("; ")))
@@ -208,9 +239,7 @@ STUDY = Study(
     question="What did it take?",
     queries={
         "sessions": sql.SESSIONS,
-        "values": sql.values(_COST, _CACHE, _OUTPUT),
-        "undercounted": "SELECT session_id FROM signals JOIN sessions USING (session_id)"
-        f" WHERE signal = '{_OUTPUT}' AND number IS NOT NULL AND detail->>'undercount' = 'true' ORDER BY session_id",
+        "values": sql.values(_COST, _CACHE),
         "left_out": "SELECT sum(steps.cost_usd) AS usd FROM steps JOIN sessions USING (session_id)"
         " WHERE sessions.cost_usd IS NULL",
         "sources": "SELECT session_id, count(*) AS priced, count(*) FILTER (cost_source = 'recorded') AS recorded"

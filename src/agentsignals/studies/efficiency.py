@@ -77,6 +77,8 @@ MEASURES = (
         divisor=60,
     ),
 )
+_BOUND = ("usd", "tokens")
+"""Lower bounds where output is logged in mid-stream."""
 _OF: dict[Road, str] = {
     "replayed": "sessions alone in their commits",
     "recorded": "sessions alone in their recorded commits",
@@ -123,7 +125,9 @@ def _effort_per_lines(lines: list[Row], effort: dict[str, Row], modes: dict[str,
             else LINES * spent / measure.divisor / row["lines"]
             for measure in MEASURES
         }
-        effort_rows.append({"session_id": row["session_id"], "mode": modes.get(row["session_id"]), **values})
+        effort_rows.append(
+            {"session_id": row["session_id"], "low": took["low"], "mode": modes.get(row["session_id"]), **values}
+        )
     return effort_rows
 
 
@@ -152,13 +156,19 @@ def _alone(road: Road, rows: list[Row], places: dict[str, str]) -> Finding:
 def _median(measure: Measure, road: Road, mode: str, rows: list[Row], places: dict[str, str]) -> Finding:
     published = measure.medians.get(mode) if road == "recorded" else None
     of_mode = f", {NAMES[mode]} as {road}" if mode else ""
+    low = measure.key in _BOUND and any(row["low"] for row in rows)
+    notes = (
+        f"SWE-chat: {formatted(published, measure.kind)}" if published is not None else "",
+        "at least: of some sessions output is logged in mid-stream" if low else "",
+    )
     return _of_mode(measure, rows, mode, places)[0].finding(
         ".".join(part for part in ("efficiency", road, measure.key, mode) if part),
         f"{measure.title} for {LINES} committed lines, median session{of_mode}",
         _OF[road],
-        f"SWE-chat: {formatted(published, measure.kind)}" if published is not None else "",
+        "; ".join(note for note in notes if note),
         unit=f"{measure.unit} per {LINES} lines",
         priced=measure.key == "usd",
+        at_least=low,
     )
 
 
@@ -174,7 +184,8 @@ def _table(road: Road, rows: list[Row], places: dict[str, str]) -> Table:
             figures += [fsum(values) / len(values), measure.medians.get(mode), measure.means.get(mode)]
             is_named = measure.unit in measure.title.lower()
             name = measure.title if is_named else f"{measure.title}, {measure.unit}"
-            words = (formatted(figure, measure.kind) for figure in figures)
+            low = measure.key in _BOUND and any(row["low"] for row in rows)
+            words = (formatted(figure, measure.kind, low and n < len(figures) - 2) for n, figure in enumerate(figures))
             shown.append([name, NAMES.get(mode, "all"), len(values), *words])
     return table(
         f"efficiency.{road}",
@@ -195,7 +206,8 @@ def _chart(measure: Measure, road: Road, rows: list[Row], places: dict[str, str]
         if not values:
             continue
         name = NAMES.get(mode, "all")
-        figure = f"median {formatted(typical.value, measure.kind)} {measure.unit} for {LINES} lines"
+        low = measure.key in _BOUND and any(row["low"] for row in rows)
+        figure = f"median {formatted(typical.value, measure.kind, low)} {measure.unit} for {LINES} lines"
         shown.append(typical.mark(f"{name} ({len(values)})", f"{name}: {figure}, n = {len(values):,} sessions"))
     return chart(
         f"efficiency.{measure.key}",
@@ -214,8 +226,8 @@ def _limits(roads: list[Road]) -> list[str]:
         "A session that commits two lines costs a fortune for each hundred: medians tell of sessions, not of lines."
         " Lines are all that its commits added, the person's and generated ones too; what came after the last commit is"
         " in the effort, and what was thrown away is nobody's line.",
-        "Idle time is a gap of over two minutes that no sign of the agent ends; waiting for a permission is not told"
-        " from work.",
+        "Idle time is a gap of over two minutes that no sign of the agent ends; what the agent"
+        " itself took leaves out waits for leave.",
     ]
     if "replayed" not in roads:
         limits.append("No repository was attributed: lines and modes are as the collector recorded them.")
@@ -236,7 +248,8 @@ lasted AS (SELECT session_id, sum(gap) FILTER (gap <= {IDLE_S}
  OR kind IN ('text', 'thinking', 'tool_call', 'tool_result')) AS seconds FROM gaps GROUP BY session_id)
 SELECT session_id, cost_usd AS usd, CASE WHEN input_tokens IS NOT NULL OR output_tokens IS NOT NULL THEN
  coalesce(input_tokens, 0) + coalesce(output_tokens, 0) + coalesce(cache_read_tokens, 0)
- + coalesce(cache_write_tokens, 0) END AS tokens, characters, seconds, agent_seconds
+ + coalesce(cache_write_tokens, 0) END AS tokens, characters, seconds, agent_seconds,
+ visible_output_tokens IS NOT NULL AS low
 FROM sessions JOIN wanted USING (session_id) LEFT JOIN said USING (session_id) LEFT JOIN worked USING (session_id)
  LEFT JOIN lasted USING (session_id) ORDER BY session_id"""
 _REPLAYED = """

@@ -8,7 +8,7 @@ from typing import Any
 from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import dots
 from agentsignals.analysis.clusters import DOMINANT, ONE_PLACE
-from agentsignals.analysis.figures import formatted
+from agentsignals.analysis.figures import bounded, formatted
 from agentsignals.analysis.grouped import INTERVAL_NOTE, Estimate, by, chart, count, drawn, pooled, table
 from agentsignals.analysis.places import Places
 from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study, Table
@@ -26,6 +26,7 @@ class _Model:
         self.sessions = len(steps)
         self.steps = sum(row["steps"] for row in steps)
         self.output = sum(row["output"] or 0 for row in steps)
+        self.is_low = any(row["low"] for row in steps)
         self.places = Counter(place for row in steps if (place := where.of(row)))
         self.failed: Estimate = pooled((row["failed"], row["answered"]) for row in calls)
 
@@ -97,7 +98,7 @@ def _findings(inputs: Inputs, models: list[_Model]) -> list[Finding]:
 def _table(models: list[_Model]) -> Table:
     rows: list[list[Any]] = [
         [
-            *(m.name, m.sessions, len(m.places), m.largest, m.steps, m.output or None),
+            *(m.name, m.sessions, len(m.places), m.largest, m.steps, bounded(m.output or None, m.is_low)),
             *(int(m.failed.n), m.failed.value, *m.failed.ends, m.warning),
         ]
         for m in models
@@ -111,9 +112,9 @@ def _table(models: list[_Model]) -> Table:
         rows,
         n=sum(m.steps for m in models),
         of="model calls",
-        note="Main thread. A session that changed its model counts for each; a place is a repository or a folder."
-        f" Few: under {ENOUGH_SESSIONS} sessions, under {ENOUGH_CALLS} answered calls; one place: more than half of the"
-        " sessions.",
+        note="Main thread; >= is a lower bound. A session that changed its model counts for each; a place is a"
+        f" repository or a folder. Few: under {ENOUGH_SESSIONS} sessions, under {ENOUGH_CALLS} answered calls;"
+        " one place: more than half of the sessions.",
     )
 
 
@@ -158,7 +159,8 @@ STUDY = Study(
     queries={
         "sessions": sql.PLACED,
         "steps": "SELECT steps.model AS model, session_id, any_value(repo) AS repo, any_value(cwd) AS cwd,"
-        " count(*) AS steps, sum(steps.output_tokens) AS output FROM steps JOIN sessions USING (session_id)"
+        " count(*) AS steps, sum(steps.output_tokens) AS output, any_value(visible_output_tokens) IS NOT NULL AS low"
+        " FROM steps JOIN sessions USING (session_id)"
         " WHERE thread = 'main' AND steps.model IS NOT NULL GROUP BY steps.model, session_id ORDER BY ALL",
         "calls": "SELECT steps.model AS model, session_id, count(*) FILTER (status IN ('ok', 'error')) AS answered,"
         " count(*) FILTER (status = 'error') AS failed FROM tool_calls JOIN steps USING (session_id, step)"

@@ -7,6 +7,7 @@ from math import fsum
 from typing import Any
 
 from agentsignals.analysis import rows as sql
+from agentsignals.analysis.figures import bounded, plain
 from agentsignals.analysis.grouped import count, table
 from agentsignals.analysis.measures import numbers, of_signal
 from agentsignals.analysis.study import Finding, Inputs, Outcome, Row, Study, Table
@@ -23,8 +24,14 @@ def _outcome(inputs: Inputs) -> Outcome:
     by_id = {row["session_id"]: row for row in inputs.rows["sessions"]}
     prompts = {row["session_id"]: row["text"] for row in inputs.rows["prompts"]}
 
-    def most(name: str, title: str, header: str, rows: list[Row], figures: Callable[[Row], list[Any]]) -> Table:
-        rows.sort(key=lambda row: ([-(figure or 0) for figure in figures(row)], row["session_id"]))
+    def most(
+        name: str,
+        title: str,
+        header: str,
+        rows: list[Row],
+        figures: Callable[[Row], list[Any]],
+    ) -> Table:
+        rows.sort(key=lambda row: ([-(plain(figure) or 0) for figure in figures(row)], row["session_id"]))
         return table(
             f"worth.{name}",
             title,
@@ -38,6 +45,9 @@ def _outcome(inputs: Inputs) -> Outcome:
             note="agentsignals show SESSION prints one.",
         )
 
+    def cost_of(row: Row) -> list[Any]:
+        return [bounded(row["number"], by_id[row["session_id"]][sql.BOUND] is not None)]
+
     loops, failing, costly = (
         [row for row in of_signal(inputs, path) if row[key]]
         for path, key in ((_REPETITION, "number"), (_ERRORS, "num"), (_COST, "number"))
@@ -49,7 +59,7 @@ def _outcome(inputs: Inputs) -> Outcome:
     tables = [
         most("loops", "Most repetition", runs, loops, lambda row: [int(row["stale_max"]), row["number"]]),
         most("failing", "Most failed calls", failed, failing, lambda row: [int(row["num"]), row["number"]]),
-        most("costly", "Costliest", "cost:usd", costly, lambda row: [row["number"]]),
+        most("costly", "Costliest", "cost:usd", costly, cost_of),
     ]
     return Outcome(_findings(inputs), tables, [], [])
 
@@ -65,11 +75,13 @@ def _findings(inputs: Inputs) -> list[Finding]:
     costs = sorted(numbers(inputs, _COST), reverse=True)
     errors = sorted((row["num"] for row in of_signal(inputs, _ERRORS) if row["num"] is not None), reverse=True)
     total, failed = fsum(costs), sum(errors)
+    low = sum(row[sql.BOUND] is not None for row in inputs.rows["sessions"])
     return [
         count(fsum(costs[:_MOST]) / total if total else None, len(costs), "share").finding(
             "worth.cost_share",
             f"Cost that the {_MOST} costliest sessions make up",
             "priced sessions",
+            f"{low:,} of the costs are lower bounds" if low else "",
             unit="share of cost",
             sql=f"SELECT (SELECT sum(number) FROM (SELECT number FROM signals WHERE signal = '{_COST}'"
             f" ORDER BY number DESC NULLS LAST LIMIT {_MOST})) / sum(number) FROM signals WHERE signal = '{_COST}'",

@@ -26,7 +26,7 @@ from agentsignals.model import (
     Step,
     ToolCall,
 )
-from agentsignals.views.ledger import total_of
+from agentsignals.views.ledger import final_share, is_lower_bound, total_of
 from agentsignals.words.mentions import Mentions
 from agentsignals.words.prose import Prose
 
@@ -332,14 +332,12 @@ class SessionView:
     @once
     def final_share(self) -> float | None:
         """Share of the billed steps whose usage is final (they have a stop reason); None when none is billed."""
-        reasons = [s.stop_reason for s in self.billed_steps]
-        return (len(reasons) - reasons.count(None)) / len(reasons) if reasons else None
+        return final_share(self.billed_steps)
 
     @once
     def undercounted(self) -> bool:
-        """Output tokens were logged as they stood in mid-stream; of other agents, a stop reason is just not logged."""
-        share = self.final_share
-        return share is not None and share < 0.5 and "usage_logged_midway" in self.session.conventions
+        """Output tokens were logged as they stood in mid-stream."""
+        return is_lower_bound(self.session)
 
     def result_text(self, call: ToolCall) -> str:
         """The kept text of a call's result; empty when it has none."""

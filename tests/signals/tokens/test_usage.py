@@ -86,14 +86,14 @@ def test_output_is_estimated_from_everything_the_model_wrote() -> None:
 def test_output_of_mid_stream_snapshots_is_flagged_as_too_low(stop_reasons: list[str | None], flagged: bool) -> None:
     steps = [step(f"m{n}", 1, 2, 3, 4, stop_reason=reason) for n, reason in enumerate(stop_reasons)]
     one = view(user("go"), *steps)
-    assert detail(one, "tokens.output_tokens_total").get("undercount", False) is flagged
+    assert detail(one, "tokens.output_tokens_total").get("at_least", False) is flagged
     assert detail(one, "tokens.output_tokens_total").get("confidence") == ("low" if flagged else None)
     assert bool(evidence(one, "tokens.output_tokens_total").rules) is flagged
 
 
 def test_an_agent_that_never_logs_stop_reasons_is_not_flagged() -> None:
     one = view(user("go"), step("m1", 1, 2, 3, 4, stop_reason=None), format="codex")
-    assert "undercount" not in detail(one, "tokens.output_tokens_total")
+    assert "at_least" not in detail(one, "tokens.output_tokens_total")
 
 
 def test_cache_read_ratio_has_the_form_that_counts_writes() -> None:

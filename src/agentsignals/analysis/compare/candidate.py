@@ -59,7 +59,7 @@ class Recovery(Struct, frozen=True):
     """Of `failed`, those that had a retry at all."""
 
 
-class Taken(Struct, frozen=True):
+class Taken(Struct, frozen=True, kw_only=True):
     """The median of what first attempts took."""
 
     median: float | None
@@ -68,6 +68,8 @@ class Taken(Struct, frozen=True):
     n: int
     absent: dict[str, int]
     """Attempts without a value, by reason."""
+    at_least: bool = False
+    """Whether some of the values, and so the median, are lower bounds."""
 
 
 class Bounds(Struct, frozen=True, kw_only=True):
@@ -86,6 +88,8 @@ class PerSolved(Struct, frozen=True, kw_only=True):
     n: int
     """Attempts whose outcome and measure are both there."""
     of: int
+    at_least: bool = False
+    """Whether some of what was measured is a lower bound."""
 
 
 class Candidate(Struct, frozen=True, kw_only=True):
@@ -183,7 +187,8 @@ def _per_solved(attempts: Sequence[Tried], measure: str) -> PerSolved:
     ]
     solved = sum(outcome for outcome, _ in measured)
     value = sum(v for _, v in measured) / solved if solved else None
-    return PerSolved(value=value, n=len(measured), of=len(attempts))
+    low = any(measure in o.at_least for o in attempts)
+    return PerSolved(value=value, n=len(measured), of=len(attempts), at_least=low)
 
 
 def place(attempt: Tried, by_dataset: bool) -> str:
@@ -274,4 +279,11 @@ def _taken(first: Sequence[Tried], measure: str, by_dataset: bool) -> Taken:
     else:
         interval = clustered_median_interval([(o.session_id, value) for o, value in values], tasks)
     low, high = interval or (None, None)
-    return Taken(median(numbers), low, high, len(numbers), dict(absent.most_common()))
+    return Taken(
+        median=median(numbers),
+        low=low,
+        high=high,
+        n=len(numbers),
+        absent=dict(absent.most_common()),
+        at_least=any(measure in o.at_least for o, _ in values),
+    )

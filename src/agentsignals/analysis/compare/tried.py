@@ -60,6 +60,8 @@ class Tried(Struct, frozen=True, gc=False, kw_only=True):
     """No verifier said so."""
     measures: dict[str, float | str]
     """By the name in MEASURES: the number, or why there is none."""
+    at_least: frozenset[str] = frozenset()
+    """Those of them that are lower bounds."""
 
 
 def queries(rule: OutcomeRule, where: str = "true") -> dict[str, str]:
@@ -108,6 +110,7 @@ def _tried(rule: OutcomeRule, row: Row, values: Mapping[str, Row]) -> Tried:
         outcome=outcome if isinstance(outcome, float) else None,
         why=outcome if isinstance(outcome, str) else "",
         measures=measures,
+        at_least=frozenset(name for name, (path, _) in MEASURES.items() if _details(values.get(path)).get("at_least")),
         rung=rung,
         reason=reason,
         inferred=inferred,
@@ -125,11 +128,15 @@ def _value(row: Row | None) -> tuple[Any, str]:
 
 def _rung(row: Row | None) -> tuple[str, str, bool]:
     value, _ = _value(row)
-    detail = decoded(row.get("detail")) if row is not None else None
     if not isinstance(value, str):
         return "", "", False
-    detail = detail if isinstance(detail, dict) else {}
+    detail = _details(row)
     return value, str(detail.get("reason", ""))[:_LONGEST], detail.get("inferred") is True
+
+
+def _details(row: Row | None) -> dict[str, Any]:
+    detail = decoded(row.get("detail")) if row is not None else None
+    return detail if isinstance(detail, dict) else {}
 
 
 def evaluated(attempts: Sequence[Tried]) -> list[Tried]:

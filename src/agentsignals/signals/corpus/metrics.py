@@ -183,7 +183,7 @@ def output_input_token_ratio(view: SessionView, why: Evidence) -> Measured | Abs
     why.support(view.billed_steps)
     detail: dict[str, Any] = {"literal": output / uncached if uncached else None}
     if view.undercounted and everything:
-        detail.update(confidence="low", estimated=estimate_tokens(view.written_chars) / everything)
+        detail.update(at_least=True, confidence="low", estimated=estimate_tokens(view.written_chars) / everything)
     return ratio(output, everything, **detail)
 
 

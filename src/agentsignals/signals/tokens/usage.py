@@ -10,7 +10,7 @@ from typing import Any
 from agentsignals.catalog import Measured, ratio, signal
 from agentsignals.model import SESSION_TOTAL, Absent, Step
 from agentsignals.views.evidence import Evidence
-from agentsignals.views.ledger import cost_of, unpriced_parts, used_tokens
+from agentsignals.views.ledger import VISIBLE_ERROR, cost_of, unpriced_parts, used_tokens
 from agentsignals.views.session import SessionView
 from agentsignals.words.text import estimate_tokens
 
@@ -40,11 +40,11 @@ def input_tokens_total(view: SessionView, why: Evidence) -> Measured | Absent:
     unit="tokens",
     context="both",
     level="attempt",
-    version=2,
+    version=3,
     origin="Agent Signals",
     harness=True,
-    pitfalls="Older Claude Code logs a mid-stream count: with `undercount` the number is far too low (2.4 times in one"
-    " corpus); never compare such versions with others. `estimated` is characters / 4.",
+    pitfalls="Older Claude Code logs a mid-stream count: with `at_least` the number is a lower bound (2.4 times too low"
+    " in one corpus); never compare such versions with others. `estimated` is characters / 4.",
 )
 def output_tokens_total(view: SessionView, why: Evidence) -> Measured | Absent:
     """Output tokens of the main thread's model calls, reasoning included where the provider counts it so."""
@@ -53,8 +53,11 @@ def output_tokens_total(view: SessionView, why: Evidence) -> Measured | Absent:
         total.detail["estimated"] = estimate_tokens(view.written_chars)
         total.detail["final_share"] = view.final_share
         if view.undercounted:
-            total.detail.update(undercount=True, confidence="low")
-            why.rule("fewer than half of the model calls have a stop reason: their counts are from mid-stream")
+            total.detail.update(at_least=True, confidence="low")
+            why.rule(
+                "fewer than half of the model calls have a stop reason: their counts are from mid-stream, and this is"
+                f" at least what was used; the visible text alone comes to `estimated` tokens ({VISIBLE_ERROR})"
+            )
     return total
 
 
@@ -146,10 +149,11 @@ def context_growth_curve(view: SessionView, why: Evidence) -> Measured | Absent:
     unit="USD",
     context="both",
     level="attempt",
-    version=3,
+    version=4,
     origin="Agent Signals",
     harness=True,
-    pitfalls="List prices where the trace recorded none; too low where output is undercounted, and by what `unpriced`"
+    pitfalls="List prices where the trace recorded none; a lower bound with `at_least` (output logged in"
+    " mid-stream), and too low by what `unpriced`"
     " names. Means little alone."
     " Method harness: of an eval attempt whose trace tells no cost, as its harness recorded it, subagents included.",
 )
@@ -194,7 +198,8 @@ def _own_cost(view: SessionView, why: Evidence) -> Measured | Absent:
     if (lacking := unpriced_parts(steps)) is not None:
         detail["unpriced"] = lacking
     if view.undercounted:
-        detail["confidence"] = "low"
+        detail.update(confidence="low", at_least=True)
+        why.rule("at least: output was logged in mid-stream")
     return Measured(cost, detail)
 
 

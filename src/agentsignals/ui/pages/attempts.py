@@ -20,12 +20,15 @@ COLUMNS = {
 }
 """What the list can be ordered by, and its heading."""
 FILTERS = {"agent": "agent_type", "model": "model_id", "outcome": "patch_outcome_label", "dataset": "dataset"}
-_FROM = "FROM attempts a LEFT JOIN (SELECT session_id, n_tool_calls, output_tokens, cost_usd FROM sessions) s"
+_FROM = (
+    "FROM attempts a LEFT JOIN (SELECT session_id, n_tool_calls, output_tokens, visible_output_tokens, cost_usd"
+    " FROM sessions) s"
+)
 _USING = "USING (session_id)"
 _LISTED = """
 SELECT session_id, trial_id, attempt_index, is_last, task_id, agent_type, model_id, dataset, effective_tool_cap, reward,
   patch_outcome_label, fail_to_pass_count, pass_to_fail_count, wall_time_s, timed_out, exit_status, has_transcript,
-  n_tool_calls, output_tokens, coalesce(cost_usd, harness_cost_usd) AS cost_usd
+  n_tool_calls, output_tokens, coalesce(cost_usd, harness_cost_usd) AS cost_usd, visible_output_tokens
 """
 _TREATMENTS = """
 SELECT agent_type, model_id, dataset, effective_tool_cap, attempt_index, count(*) AS n,

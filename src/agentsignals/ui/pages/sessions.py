@@ -21,7 +21,8 @@ _ASCENDING = ("agent",)
 _FROM = " ".join(("FROM sessions s", WITH_PROMPT))
 _LISTED = """
 SELECT session_id, context, agent, model, coalesce(repo, cwd) AS place, title, started_at, n_turns, n_tool_calls,
-  n_edits, output_tokens, cost_usd, date_diff('second', started_at, ended_at) AS seconds, left(prompt, 400) AS prompt
+  n_edits, output_tokens, cost_usd, visible_output_tokens,
+  date_diff('second', started_at, ended_at) AS seconds, left(prompt, 400) AS prompt
 """
 
 
