@@ -188,6 +188,38 @@ def written_out(step: Step) -> str:
     return f"${step.cost_usd:.6f} = {line} ({step.model}, {step.cost_source}{lacks})"
 
 
+class Parts(NamedTuple):
+    """What a model call costs by the kind of its tokens, in USD: input from no cache, read from one, written to one,
+    output, and the rest, of which nothing is known."""
+
+    input: float
+    cache_read: float
+    cache_write: float
+    output: float
+    other: float
+
+
+def parts(step: Step) -> Parts:
+    """The cost of a call apart, summing to its `cost_usd`: list prices times its tokens, scaled to what was recorded.
+    What a search costs, or a call whose model has no list price, is in the rest."""
+    usd = step.cost_usd or 0.0
+    terms = _terms(step.model, None if step.timestamp is None else step.timestamp // _US_A_DAY)
+    read, written, hour = step.cache_read_tokens or 0, step.cache_write_tokens or 0, step.cache_write_1h_tokens or 0
+    rate = _of_prompt(terms, step, (step.input_tokens or 0) + read + written)
+    kinds = (
+        _cost(rate, step.input_tokens or 0, 0, 0, 0),
+        _cost(rate, 0, 0, read, 0),
+        _cost(rate, 0, 0, 0, written, for_an_hour=hour),
+        _cost(rate, 0, step.output_tokens or 0, 0, 0),
+    )
+    total = sum(kinds)
+    if isnan(total) or not total:
+        return Parts(0.0, 0.0, 0.0, 0.0, usd)
+    searches = 0.0 if step.cost_source == "recorded" else min(usd, _searches_usd(step, terms, []))
+    shares = [(usd - searches) * kind / total for kind in kinds]
+    return Parts(shares[0], shares[1], shares[2], shares[3], searches)
+
+
 def _of_prompt(terms: _Terms, step: Step, prompt: int) -> _Terms:
     """The terms of a call with that prompt. A closing step is of many calls, whose prompts nobody knows."""
     return terms if prompt <= terms.limit or step.stop_reason == SESSION_TOTAL else terms.longer(prompt)

@@ -1,0 +1,133 @@
+"""Where the money went: the bill by cause, and that by place, branch, model and day."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from math import fsum
+from typing import Any
+
+from agentsignals.analysis.charts import bars
+from agentsignals.analysis.cost_causes import CARRIED, CAUSES, QUERIES, Charge, charged
+from agentsignals.analysis.figures import formatted
+from agentsignals.analysis.grouped import bar, behind, chart, count, drawn, ranked, table
+from agentsignals.analysis.places import by_session
+from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study, Table
+from agentsignals.redaction import redacted
+
+_GROUPS = {
+    "carried carried": CARRIED,
+    "lost caches lost": ("rebuilt", "missed", "compaction"),
+    "wasted failed or twice": ("failed", "repeated", "reread"),
+    "subagents subagents": ("subagents",),
+    "new new": ("cache_write", "input"),
+    "output output": ("output",),
+    "other other": ("other",),
+}
+"""Causes together, as columns of the smaller tables; every cause is in one."""
+_MOST = 15
+_OF = "priced sessions"
+
+
+def _outcome(inputs: Inputs) -> Outcome:
+    charges = charged(inputs.rows)
+    if not charges:
+        return Outcome()
+    sessions = {row["session_id"]: row for row in inputs.rows["bill"]}
+    places = by_session(inputs.rows["bill"])
+    keys: dict[str, Callable[[Charge], Any]] = {
+        "place": lambda charge: places.get(charge.session_id),
+        "branch": lambda charge: sessions[charge.session_id]["branch"],
+        "model": lambda charge: charge.model,
+        "day": lambda charge: charge.day,
+    }
+    tables = [_causes(charges, len(sessions))]
+    tables += [_by(name, key, charges) for name, key in keys.items()]
+    limits = [
+        "A dollar is under one cause, the first of the list that claims it; the causes sum to the bill.",
+        "Which part of a context is whose is counted in tokens estimated from characters, never beyond what was sent."
+        " What was read again or called again counts only where arguments and length of the result are equal and"
+        " no edit is seen between: at least so much.",
+        "Subagents are one cause: what they were sent and answered is not taken apart.",
+    ]
+    return Outcome(_findings(charges, inputs.rows["bill"]), tables, drawn(_chart(charges, len(sessions))), limits)
+
+
+def _sums(charges: list[Charge]) -> dict[str, float]:
+    parts: dict[str, list[float]] = {cause: [] for cause in CAUSES}
+    for charge in charges:
+        parts[charge.cause].append(charge.usd)
+    return {cause: fsum(usd) for cause, usd in parts.items()}
+
+
+def _findings(charges: list[Charge], bill: list[Row]) -> list[Finding]:
+    total = fsum(row["cost_usd"] for row in bill)
+    return [
+        count(usd, len(bill), "usd").finding(
+            f"cost_causes.{cause}",
+            f"Of the cost, {CAUSES[cause]}",
+            _OF,
+            f"{formatted(usd / total, 'share')} of {formatted(total, 'usd')}" if total else "",
+            unit="USD",
+            priced=True,
+            sessions=behind((charge.session_id, charge.usd) for charge in charges if charge.cause == cause),
+        )
+        for cause, usd in _sums(charges).items()
+    ]
+
+
+def _causes(charges: list[Charge], n: int) -> Table:
+    sums = _sums(charges)
+    total = fsum(sums.values())
+    paid = {cause: len({c.session_id for c in charges if c.cause == cause}) for cause in CAUSES}
+    rows: list[list[Any]] = [
+        [CAUSES[cause], usd, usd / total if total else None, paid[cause]] for cause, usd in sums.items()
+    ]
+    rows.append(["all", total, 1.0 if total else None, n])
+    header = "cause | usd cost:usd | share of the bill:share | sessions in sessions:count"
+    return table("cost_causes.causes", "The bill by cause", header, rows, n=n, of=_OF)
+
+
+def _by(name: str, key: Callable[[Charge], Any], charges: list[Charge]) -> Table:
+    """The bill by something else, each with its causes."""
+    grouped: dict[Any, Counter[str]] = {}
+    for charge in charges:
+        grouped.setdefault(key(charge), Counter())[charge.cause] += charge.usd
+    totals = {value: fsum(causes.values()) for value, causes in grouped.items() if value is not None}
+    rows: list[list[Any]] = [
+        [redacted(str(value)), usd, *(fsum(grouped[value][cause] for cause in group) for group in _GROUPS.values())]
+        for value, usd in ranked(totals)[:_MOST]
+    ]
+    rest = fsum(c.usd for c in charges) - fsum(row[1] for row in rows)
+    note = f"The {_MOST} largest of {len(totals):,}." if len(totals) > _MOST else ""
+    unsaid = f"{formatted(rest, 'usd')} more lies elsewhere, or where none is named." if rest > 0.005 else ""
+    return table(
+        f"cost_causes.by_{name}",
+        f"The bill by {name} and cause",
+        f"{name}{':code' if name != 'day' else ''} | usd cost:usd | " + " | ".join(f"{group}:usd" for group in _GROUPS),
+        rows,
+        n=len({c.session_id for c in charges if key(c) is not None}),
+        of=_OF,
+        note=" ".join(part for part in (note, unsaid) if part),
+    )
+
+
+def _chart(charges: list[Charge], n: int) -> Chart | None:
+    sums = _sums(charges)
+    total = fsum(sums.values())
+    rows = [
+        bar(CAUSES[cause], usd, f"{CAUSES[cause]}: {formatted(usd, 'usd')} ({formatted(usd / total, 'share')})")
+        for cause, usd in sums.items()
+        if usd > 0
+    ]
+    return chart("cost_causes.bill", "The bill by cause", rows, bars(rows, "USD", "usd"), n=n, of=_OF)
+
+
+STUDY = Study(
+    name="cost_causes",
+    place=325,
+    title="Cost by cause",
+    question="Where did the money go?",
+    queries=QUERIES,
+    function=_outcome,
+)

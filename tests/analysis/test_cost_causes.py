@@ -1,0 +1,260 @@
+"""Every dollar of the ledger stands under one cause, and under the right one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from math import fsum
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentsignals import prices
+from agentsignals.analysis import study
+from agentsignals.analysis.cost_causes import CAUSES, LIFETIME_S, LONG_LIFETIME_S, SHRUNK, charged
+from agentsignals.ingest import pipeline
+from agentsignals.model import Step
+from agentsignals.report.inputs import Reader
+from agentsignals.store import Store
+from tests.analysis.stores import findings, outcome, store_of
+from tests.build import call, event, say, session, user
+
+MODEL = "claude-opus-4-5"
+"""5 USD a million in, 25 out, 0.5 read from the cache, 6.25 written to it."""
+CENT = 0.005
+
+
+def asked(store: Store) -> dict[str, list[dict[str, Any]]]:
+    reader = Reader(store, [study("cost_causes")])
+    return dict(reader.inputs(study("cost_causes")).rows)
+
+
+def by_cause(found: Mapping[str, list[dict[str, Any]]]) -> dict[str, float]:
+    sums: Counter[str] = Counter()
+    for charge in charged(found):
+        sums[charge.cause] += charge.usd
+    return dict(sums)
+
+
+def assert_sums_to_the_bill(store: Store, most_other: float = 0.05) -> None:
+    inputs = asked(store)
+    ledger = {row["session_id"]: row["cost_usd"] for row in inputs["bill"]}
+    assert ledger
+    sums: Counter[str] = Counter()
+    for charge in charged(inputs):
+        assert charge.usd > -1e-9 and charge.cause in CAUSES
+        sums[charge.session_id] += charge.usd
+    assert {s: usd for s, usd in ledger.items() if abs(sums[s] - usd) >= CENT} == {}
+    causes = by_cause(inputs)
+    assert abs(fsum(causes.values()) - fsum(ledger.values())) < CENT
+    assert causes.get("other", 0) <= most_other * fsum(ledger.values())
+
+
+def test_the_causes_of_the_demo_sum_to_its_bill(demo_folder: Path) -> None:
+    assert_sums_to_the_bill(Store(demo_folder / "store"))
+
+
+@pytest.mark.slow
+def test_the_causes_of_every_sample_sum_to_its_bill(tmp_path: Path) -> None:
+    pipeline.analyze([str(Path(__file__).parents[1] / "formats")], tmp_path / "s", jobs=1)
+    assert_sums_to_the_bill(Store(tmp_path / "s"))
+
+
+@pytest.mark.slow
+def test_the_causes_of_the_corpus_sum_to_its_bill(corpus_folder: Path) -> None:
+    assert_sums_to_the_bill(Store(corpus_folder / "store"))
+
+
+def step(n: int, read: int = 0, written: int = 0, new: int = 0, *, at: float, **more: Any) -> dict[str, Any]:
+    """A model call as a row of the store; `at` in seconds."""
+    made = Step(step=n, turn=0, thread="main", seq=10 * n, message_id=None, model=MODEL, timestamp=int(at * 1e6))
+    made.cache_read_tokens, made.cache_write_tokens, made.input_tokens = read, written, new
+    made.output_tokens, made.cost_source = more.pop("output", 0), prices.VERSION
+    for name, value in more.items():
+        setattr(made, name, value)
+    listed = prices.cost_usd(MODEL, new, made.output_tokens, read, written)
+    made.cost_usd = made.cost_usd if made.cost_usd is not None else listed
+    return {"session_id": "s", **{name: getattr(made, name) for name in Step.__struct_fields__}}
+
+
+def result(after: int, tokens: int, kind: str = "result") -> dict[str, Any]:
+    """The result of a call that the step asked for."""
+    place = {"session_id": "s", "thread": "main", "step": after, "seq": 10 * after + 1, "result_seq": 10 * after + 2}
+    return {**place, "result_tokens": tokens, "kind": kind}
+
+
+def causes(*parts: dict[str, Any], compacted: int | None = None, parent: str | None = None) -> dict[str, float]:
+    """USD by cause, in millionths."""
+    steps = [part for part in parts if "cost_usd" in part]
+    bill = {"session_id": "s", "parent_session_id": parent, "cost_usd": fsum(s["cost_usd"] for s in steps)}
+    compactions = [] if compacted is None else [{"session_id": "s", "thread": "main", "seq": compacted}]
+    results = [part for part in parts if "kind" in part]
+    sums = by_cause({"bill": [bill], "steps": steps, "results": results, "compactions": compactions})
+    assert fsum(sums.values()) == pytest.approx(bill["cost_usd"])
+    return {cause: round(1e6 * usd, 3) for cause, usd in sums.items()}
+
+
+FIRST = step(0, written=10_000, at=0)
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        pytest.param([FIRST], {"cache_write": 62_500}, id="what a session starts with is new once"),
+        pytest.param(
+            [FIRST, step(1, read=10_000, written=2_000, at=9, output=100)],
+            {"cache_write": 62_500 + 12_500, "carried_start": 5_000, "output": 2_500},
+            id="and carried from then on",
+        ),
+        pytest.param(
+            [FIRST, result(0, 2_000), step(1, read=10_000, written=2_000, at=9), step(2, read=12_000, at=18)],
+            {"cache_write": 75_000, "carried_start": 10_000, "carried_results": 1_000},
+            id="a result is carried as often as it is sent again",
+        ),
+        pytest.param(
+            [FIRST, result(0, 9_000), step(1, read=10_000, written=2_000, at=9), step(2, read=12_000, at=18)],
+            {"cache_write": 75_000, "carried_start": 10_000, "carried_results": 1_000},
+            id="an estimate never exceeds what the context grew by",
+        ),
+        pytest.param(
+            [FIRST, result(0, 1_000), step(1, read=10_000, written=2_000, at=9), step(2, read=12_000, at=18)],
+            {"cache_write": 75_000, "carried_start": 10_000, "carried_results": 500, "carried_words": 500},
+            id="what grew beside it is words",
+        ),
+        *(
+            pytest.param(
+                [FIRST, result(0, 2_000, kind), step(1, read=10_000, written=2_000, at=9), step(2, read=12_000, at=18)],
+                {"cache_write": 62_500, "carried_start": 10_000, kind: 12_500 + 1_000},
+                id=f"{kind}: the first sending and every later one",
+            )
+            for kind in ("failed", "repeated", "reread")
+        ),
+        pytest.param(
+            [step(0, written=10_000, at=0, output=100), result(0, 0, "failed"), result(0, 0, "reread")],
+            {"cache_write": 62_500, "failed": 2_500},
+            id="an answer that only asked for what was wasted",
+        ),
+        pytest.param(
+            [step(0, written=10_000, at=0, output=100), result(0, 0, "failed"), result(0, 0)],
+            {"cache_write": 62_500, "output": 2_500},
+            id="an answer that asked for something else, too",
+        ),
+        pytest.param(
+            [FIRST, step(1, written=11_000, at=LIFETIME_S + 1)],
+            {"cache_write": 62_500 + 6_250, "rebuilt": 62_500},
+            id="a cache that died in a pause",
+        ),
+        pytest.param(
+            [FIRST, step(1, written=11_000, at=LIFETIME_S - 1)],
+            {"cache_write": 62_500 + 6_250, "missed": 62_500},
+            id="a cache that was missed without one",
+        ),
+        pytest.param(
+            [
+                step(0, written=10_000, at=0, cache_write_1h_tokens=10_000, cost_usd=0.1),
+                step(1, written=10_000, at=LONG_LIFETIME_S - 1),
+            ],
+            {"cache_write": 100_000, "missed": 62_500},
+            id="a cache that lives for an hour",
+        ),
+        pytest.param(
+            [
+                step(0, written=10_000, at=0, cache_write_1h_tokens=10_000, cost_usd=0.1),
+                step(1, written=10_000, at=LONG_LIFETIME_S + 1),
+            ],
+            {"cache_write": 100_000, "rebuilt": 62_500},
+            id="and no longer",
+        ),
+        pytest.param(
+            [step(0, new=1_000, at=0), result(0, 500), step(1, new=2_000, at=9), step(2, new=2_000, at=9999)],
+            {"input": 10_000, "carried_start": 10_000, "carried_results": 2_500, "carried_words": 2_500},
+            id="without a cache all is carried at the full price",
+        ),
+        pytest.param(
+            [FIRST, result(0, 8_000), step(1, read=10_000, written=8_000, at=9), step(2, read=10_000, at=18)],
+            {"cache_write": 112_500, "carried_start": 10_000},
+            id="a context that became shorter has lost its end",
+        ),
+        pytest.param(
+            [step(0, written=10_000, at=0), step(1, read=1_000, written=10_000 * SHRUNK - 1_001, at=9)],
+            {"cache_write": 62_500, "carried_start": 500, "compaction": 6.25 * (10_000 * SHRUNK - 1_001)},
+            id="one that fell below half of itself began anew",
+        ),
+        pytest.param(
+            [step(0, written=10_000, at=0, cost_usd=1.0, cost_source="recorded", model="nobody's")],
+            {"other": 1_000_000},
+            id="a recorded cost whose parts nobody knows",
+        ),
+        pytest.param(
+            [step(0, written=10_000, at=0, output=100, cost_usd=0.13, cost_source="recorded")],
+            {"cache_write": 125_000, "output": 5_000},
+            id="a recorded cost is parted as the list would",
+        ),
+        pytest.param(
+            [step(0, read=10_000, new=500, at=0, stop_reason="session_total")],
+            {"carried_words": 5_000, "input": 2_500},
+            id="a closing step is of many calls",
+        ),
+    ],
+)  # fmt: skip
+def test_a_dollar_has_its_cause(parts: list[dict[str, Any]], expected: dict[str, float]) -> None:
+    assert causes(*parts) == pytest.approx(expected)
+
+
+def test_a_compaction_pays_for_the_context_written_anew() -> None:
+    parts = [FIRST, step(1, read=10_000, written=2_000, at=9), step(2, read=2_000, written=9_000, at=18)]
+    assert causes(*parts, compacted=15) == pytest.approx(
+        {"cache_write": 75_000, "carried_start": 6_000, "compaction": 56_250}
+    )
+    assert causes(*parts)["missed"] > 0, "without it nobody knows why it was sent again"
+
+
+def test_subagents_are_one_cause_whoever_logs_them() -> None:
+    assert causes(FIRST, parent="p") == {"subagents": 62_500}
+    assert causes({**FIRST, "thread": "agent-1"}) == {"subagents": 62_500}
+    assert causes({**FIRST, "thread": "abandoned"}) == {"cache_write": 62_500}
+
+
+def read(path: str, result: str = "x" * 40, **more: Any) -> Any:
+    return call("Read", path=path, result=result, **more)
+
+
+WASTE = {
+    "read again": ([read("a.py"), read("a.py")], ["result", "reread"]),
+    "another range": ([read("a.py", offset=1), read("a.py", offset=9)], ["result", "result"]),
+    "read again after a change": ([read("a.py"), call("Edit", path="a.py"), read("a.py")], ["result"] * 3),
+    "another file changed": ([read("a.py"), call("Edit", path="b.py"), read("a.py")], ["result", "result", "reread"]),
+    "changed by somebody else": ([read("a.py"), read("a.py", "x" * 400)], ["result", "result"]),
+    "the same command": ([call("Bash", command="ls"), call("Bash", command="ls")], ["result", "repeated"]),
+    "checked again after a change": (
+        [call("Bash", command="pytest"), call("Edit", path="a.py"), call("Bash", command="pytest")],
+        ["result"] * 3,
+    ),
+    "failed": ([read("a.py", status="error"), read("a.py")], ["failed", "result"]),
+    "a look whether it has ended": ([call("BashOutput", bash_id="1"), call("BashOutput", bash_id="1")], ["result"] * 2),
+}
+
+
+@pytest.mark.parametrize("name", WASTE)
+def test_what_was_had_before_is_seen(name: str, tmp_path: Path) -> None:
+    parts, expected = WASTE[name]
+    store = store_of(tmp_path, session(user("go"), *parts, say("done", input_tokens=9, output_tokens=9)))
+    assert [row["kind"] for row in asked(store)["results"]] == expected
+
+
+def test_the_study_shows_the_bill_by_cause(tmp_path: Path) -> None:
+    big = say("", input_tokens=0, cache_write_tokens=100_000, cache_read_tokens=0, output_tokens=0)
+    again = say("", input_tokens=0, cache_write_tokens=0, cache_read_tokens=100_000, output_tokens=1_000)
+    made = session(user("go"), big, again, event("compaction"), repo="a/b", branch="main")
+    store = store_of(tmp_path, made, session(user("go"), session_id="free"))
+    by_id = findings(store, "cost_causes")
+    assert {name: f.value for name, f in by_id.items() if f.value} == pytest.approx(
+        {"cache_write": 0.625, "carried_start": 0.05, "output": 0.025}
+    )
+    assert by_id["output"].sessions == ("s1",)
+    tables = {table.id.partition(".")[2]: table for table in outcome(store, "cost_causes").tables}
+    assert tables["causes"].rows[-1] == ["all", pytest.approx(0.7), 1.0, 2]
+    for name, value in (("place", "a/b"), ("branch", "main"), ("model", MODEL), ("day", "2026-01-01")):
+        ((first, *usd),) = tables[f"by_{name}"].rows
+        assert (first, usd) == (value, pytest.approx([0.7, 0.05, 0, 0, 0, 0.625, 0.025, 0]))
