@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from agentsignals.catalog import caption
 from agentsignals.errors import QueryError, StoreError
 from agentsignals.prices.names import candidates
-from agentsignals.store.query import answered
+from agentsignals.store.query import answered, run
 from agentsignals.store.views import NAMES
 
 if TYPE_CHECKING:
