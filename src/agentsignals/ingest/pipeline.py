@@ -22,7 +22,7 @@ from agentsignals.ingest.summary import Summary, summary_of
 from agentsignals.sources.local import found_homes
 from agentsignals.store import Store, label_files, lock, place
 from agentsignals.store.code_stamp import code_stamp, extended
-from agentsignals.store.manifest import FileEntry, SessionEntry
+from agentsignals.store.manifest import FileEntry
 
 if TYPE_CHECKING:
     from agentsignals.ingest.across import Gist
