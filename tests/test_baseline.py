@@ -278,6 +278,7 @@ def test_what_does_not_vary_has_no_standardised_gap() -> None:
     assert standardised(same, Spread(signal="x", version=1, n=5, mean=2.0, sd=0.0, quantiles=[2.0] * 5)) is None
 
 
+@pytest.mark.slow
 @pytest.mark.corpus
 def test_real_sessions_against_those_of_one_agent(tmp_path: Path, corpus_folder: Path) -> None:
     store = Store(corpus_folder / "store")

@@ -321,6 +321,7 @@ def test_collecting_keeps_what_attribution_found_of_commits(tmp_path: Path) -> N
     assert [row[1] for row in Store(store).sql(figures).fetchall()] == [None, 4, 4]
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_goes_on_where_it_stopped(tmp_path: Path) -> None:
     """Killed without warning when the first repository is done, in the middle of the second, and again in the third."""
     for n in range(4):

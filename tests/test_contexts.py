@@ -155,6 +155,7 @@ def reported(report: dict[str, Any]) -> tuple[str, list[int]]:
     return label, [fixed, broken, kept, left]
 
 
+@pytest.mark.slow
 def test_the_real_reports_say_what_the_store_says(tmp_path: Path) -> None:
     if not RUNS.is_dir():
         pytest.skip("the corpus is not beside the repository")
@@ -188,6 +189,7 @@ def first_changes(trace: dict[str, Any], gold: set[str]) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_the_real_agents_changed_the_right_file_first_as_their_traces_say(tmp_path: Path) -> None:
     if not RUNS.is_dir():
         pytest.skip("the corpus is not beside the repository")

@@ -241,6 +241,7 @@ def test_without_a_format_those_there_are_are_listed(capsys: pytest.CaptureFixtu
     assert main(["export", "--to", "atif"]) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of real traces is not here")
 @pytest.mark.parametrize("name", READ_BACK)
 def test_real_sessions_come_back_as_they_were(corpus_folder: Path, name: str) -> None:

@@ -132,6 +132,7 @@ def test_commits_of_some_sessions_name_none_of_the_others(tmp_path: Path, capsys
     assert ids["ann"].encode() not in every_text(out)
 
 
+@pytest.mark.slow
 def test_where_texts_are_masked_commits_name_no_author(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store, _ = attributed(tmp_path)
     for to in ("parquet", "hub"):
@@ -280,6 +281,7 @@ def test_a_folder_that_holds_something_is_left_alone(store: Path, to: str, capsy
     assert "is not empty" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_what_went_out_comes_back_through_a_hub(hub: Hub, store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, _ = exported(capsys, store, "hub", "--license", "mit", "--no-redact")
     files = {str(p.relative_to(out)): p.read_bytes() for p in out.rglob("*") if p.is_file()}
@@ -295,6 +297,7 @@ def test_what_went_out_comes_back_through_a_hub(hub: Hub, store: Path, capsys: p
     assert "`hub:me/mine`" in (again / "README.md").read_text("utf-8"), "where the sessions came from"
 
 
+@pytest.mark.slow
 @pytest.mark.corpus
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="needs ../shared/corpus")
 def test_real_sessions_are_the_same_through_the_hub_and_after_coming_back(

@@ -65,6 +65,7 @@ def test_a_report_without_its_charts_is_whole_and_says_what_to_install(
     assert page.count("<script") == 1 and len(page) < 200_000, "no library without a picture to draw anew"
 
 
+@pytest.mark.slow
 def test_a_report_with_its_charts_says_nothing_of_it(store: Store, tmp_path: Path) -> None:
     page = report.write(store, tmp_path / "r.html", ["tools"], static=True).read_text("utf-8")
     assert "<figure data-chart" in page and "agentsignals[charts]" not in page and "Its figures" not in page

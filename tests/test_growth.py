@@ -13,47 +13,54 @@ from agentsignals.formats import Input, formats
 from agentsignals.model import Artifact, Edit
 from tests.long_sessions import FORMATS
 from tests.long_shapes import SHAPES
-from tests.quick import some
 
 TURNS, TIMES, MOST = 60, 8, 12
 """A step that grows with the square would take 64 times as long; half more than in proportion is left for a busy
 machine and what grows with the root. `benchmarks/growth.py` looks at 4,000 and 16,000 turns."""
 
 
-@pytest.mark.parametrize("name", some(sorted(FORMATS), 3))
+_TRIES = 4
+
+
+def steep(cpu_s: Callable[[int], float], most: float, least_s: float) -> list[str]:
+    """What each try took where none stayed below; empty where one did. What others do on the machine makes some tries
+    slow; a square is above in each.
+    """
+    tries = []
+    for _ in range(_TRIES):
+        short, long = cpu_s(1), cpu_s(TIMES)
+        if long <= most * max(short, least_s):
+            return []
+        tries.append(f"{short:.3f} s, then {long:.3f} s")
+    return tries
+
+
+def test_a_square_is_steep_and_a_line_with_noise_is_not() -> None:
+    noise = iter([1.0, 30.0, 1.0, 9.0])
+    assert steep(lambda n: next(noise), MOST, 0.02) == []
+    assert len(steep(lambda n: float(n * n), MOST, 0.02)) == _TRIES
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(FORMATS))
 def test_eight_times_the_turns_take_some_eight_times_as_long(name: str) -> None:
-    short, long = spent(name, TURNS)[ALL], spent(name, TURNS * TIMES)[ALL]
-    assert long <= MOST * max(short, 0.02), f"{short:.3f} s, then {long:.3f} s"
+    assert steep(lambda times: spent(name, TURNS * times)[ALL], MOST, 0.02) == []
 
 
 _STEPS = 300
-_ONCE_STEEP = (
-    "calls_at_once",
-    "interrupts_alone",
-    "one_line_replaced",
-    "queue_full",
-    "summaries",
-    "tags_left_open",
-)
 
 
-@pytest.mark.parametrize(
-    "shape", [pytest.param(name, marks=() if name in _ONCE_STEEP else pytest.mark.slow) for name in sorted(SHAPES)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", sorted(SHAPES))
 def test_so_does_that_of_a_session_that_is_long_in_one_way(shape: str) -> None:
-    short, long = spent(shape, _STEPS)[ALL], spent(shape, _STEPS * TIMES)[ALL]
     # Three times the proportion, of 64 by a square: a session this short and simple is done in 10 ms, which vary.
-    assert long <= 3 * TIMES * max(short, 0.01), f"{short:.3f} s, then {long:.3f} s"
+    assert steep(lambda times: spent(shape, _STEPS * times)[ALL], 3 * TIMES, 0.01) == []
 
 
 def _cpu_s(do: Callable[[], object]) -> float:
-    """The better of two."""
-    times = []
-    for _ in range(2):
-        begun = time.process_time()
-        do()
-        times.append(time.process_time() - begun)
-    return min(times)
+    begun = time.process_time()
+    do()
+    return time.process_time() - begun
 
 
 def _edits(n: int) -> list[Edit]:
@@ -114,14 +121,14 @@ def _written_without_patches(calls: int, same_id: bool) -> str:
     return "\n".join(lines) + "\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("work", "n"),
     [
-        pytest.param(_one_file_edited, 1_000, id="regions of one file"),
-        pytest.param(lambda n: _read(_written_without_patches(n, same_id=False)), 1_000, id="edits without a patch"),
-        pytest.param(lambda n: _read(_written_without_patches(n, same_id=True)), 1_000, id="calls of one id"),
+        pytest.param(_one_file_edited, 500, id="regions of one file"),
+        pytest.param(lambda n: _read(_written_without_patches(n, same_id=False)), 500, id="edits without a patch"),
+        pytest.param(lambda n: _read(_written_without_patches(n, same_id=True)), 500, id="calls of one id"),
     ],
 )
-def test_four_times_as_much_of_it_takes_well_below_sixteen_times_as_long(work: Callable[[int], None], n: int) -> None:
-    short, long = _cpu_s(lambda: work(n)), _cpu_s(lambda: work(4 * n))
-    assert long <= 8 * max(short, 0.01), f"{short:.3f} s, then {long:.3f} s"
+def test_so_does_work_on_much_of_one_thing(work: Callable[[int], None], n: int) -> None:
+    assert steep(lambda times: _cpu_s(lambda: work(n * times)), 2 * TIMES, 0.01) == []

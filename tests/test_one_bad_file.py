@@ -560,6 +560,7 @@ def program(tmp_path: Path) -> Callable[[int, Path], subprocess.Popen[str]]:
     return started
 
 
+@pytest.mark.slow
 def test_a_family_that_kills_the_process_that_reads_it_is_named_and_the_others_are_read(
     folder: Path, clean: Rows, program: Callable[[int, Path], subprocess.Popen[str]]
 ) -> None:
@@ -586,6 +587,7 @@ def alive(group: int) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGKILL, -9)])
 def test_workers_end_with_the_program(

@@ -16,6 +16,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.slow
 def test_our_tokens_are_those_entire_recorded_for_each_session_or_the_cause_is_known() -> None:
     found = list(oracle.sessions(CORPUS))
     assert Counter(v.outcome for v in found) == {
@@ -32,6 +33,7 @@ def test_our_tokens_are_those_entire_recorded_for_each_session_or_the_cause_is_k
     assert [v.session for v in comparable if v.equal and v.recorded_calls != v.calls] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "outcomes"),
     [
@@ -46,6 +48,7 @@ def test_our_tokens_are_those_entire_recorded_for_each_snapshot_in_git(name: str
     assert [v.session for v in found if v.equal and v.recorded_calls != v.calls] == []
 
 
+@pytest.mark.slow
 def test_adding_up_lines_is_not_the_same_count() -> None:
     """The comparison can fail: repeats of a message counted once a line are wrong wherever a message has two lines."""
     comparable = [v for v in oracle.sessions(CORPUS) if v.recorded is not None]

@@ -105,6 +105,7 @@ def test_numbers_by_the_standard_library(found: dict[str, Verdict], runs: Path) 
     assert found["main.Qwen2.5-Coder-7B.hidden_pass"].computed == pytest.approx(13 / 27)
 
 
+@pytest.mark.slow
 def test_a_changed_result_is_news_beside_the_known_ones(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -328,6 +329,7 @@ def test_survival_of_the_paper_leaves_out_what_is_recorded_as_a_persons(tmp_path
     assert computed["v1.tab3.vibe_coding.self_overwritten"] == 0.2
 
 
+@pytest.mark.slow
 def test_what_only_a_store_has_is_not_taken_from_a_store_beside_the_release(tmp_path: Path) -> None:
     """The release is at hand, and a store of somebody's few sessions: findings of that store are not the release's."""
     made = session(user("hello there"))

@@ -378,6 +378,7 @@ def test_every_table_of_a_context_holds_its_sessions_alone(mixed: Store) -> None
     assert rows(mixed, of_none, "product")[1] == rows(mixed, of_none)[1] != [(0,)], "of all sessions together"
 
 
+@pytest.mark.slow
 def test_commands_name_the_context_where_there_are_two(mixed: Store, tmp_path: Path, capsys: Any) -> None:
     made = json.loads(report.write(mixed, tmp_path / "r.json").read_text("utf-8"))
     findings = {f["id"]: f for s in made["sections"] for f in s["findings"]}
@@ -483,6 +484,7 @@ def test_an_old_report_is_replaced_whole(store: Store, tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["r.MD"]
 
 
+@pytest.mark.slow
 def test_asking_for_a_report_loads_what_its_form_needs(store: Store, tmp_path: Path) -> None:
     code_ = (
         "import sys; from pathlib import Path; from agentsignals import report; from agentsignals.store import Store;"

@@ -20,6 +20,7 @@ from agentsignals.store import Store, files, label_files, lock, query
 from agentsignals.store.damage import RETIRED
 from agentsignals.store.label_files import LabelRow
 from tests.golden import SAMPLES
+from tests.quick import some
 from tests.test_labels_store import label
 
 Harm = Callable[[Path], None]
@@ -81,7 +82,7 @@ def counts(store: Path) -> dict[str, int]:
     return {t: query.rows(Store(store), f"SELECT count(*) FROM {t}")[1][0][0] for t in ("sessions", "turns", "signals")}
 
 
-@pytest.mark.parametrize("harm", HARMS)
+@pytest.mark.parametrize("harm", some(HARMS, 4))
 def test_damage_is_told_and_mended_by_reading_again(
     harm: str, made: Path, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -269,7 +270,7 @@ READERS = {
 
 
 @pytest.mark.parametrize("harm", ["gone", "rotten"])
-@pytest.mark.parametrize("verb", READERS)
+@pytest.mark.parametrize("verb", some(READERS, 3))
 def test_every_reader_names_the_damage(verb: str, harm: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = place / "s"
     first = min(Store(root).manifest.sessions)

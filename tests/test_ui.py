@@ -32,6 +32,7 @@ from agentsignals.ui.server import Server, started
 from agentsignals.words.text import visible
 from tests.analysis.stores import store_of
 from tests.build import call, event, say, session, think, user
+from tests.quick import some
 from tests.signals.attempts import graded, trial
 
 EVIL = '</script></title><script>window.pwned=1</script><img src=x onerror="window.pwned=2">'
@@ -214,7 +215,7 @@ SEEN_IN_BOTH = [*studies()][::8]
 """What another context changes of a page is the same of all studies."""
 
 
-@pytest.mark.parametrize("name", studies())
+@pytest.mark.parametrize("name", some(studies(), 4))
 def test_every_study_has_its_page(server: Server, name: str) -> None:
     for context in ("product", "eval") if name in SEEN_IN_BOTH else ("product",):
         assert "What can’t be concluded" in (told := page(server, f"/studies/{name}?context={context}")) or (
@@ -532,6 +533,7 @@ def test_a_store_whose_files_are_gone_is_an_answer_and_not_the_end(tmp_path: Pat
         assert ask(running, "/static/ui.css").status == 200
 
 
+@pytest.mark.slow
 def test_many_readers_at_once_are_all_answered(server: Server) -> None:
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda path: ask(server, path).status, [*ROUTES, "/session/fine-1"] * 8))

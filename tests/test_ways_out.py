@@ -35,6 +35,7 @@ from tests.embedding.server import serving as serving_vectors
 from tests.labels.server import serving as serving_chat
 from tests.labels.stores import store_of
 from tests.planted_secrets import CONTEXTS, KINDS, pieces, said
+from tests.quick import some
 
 FAR = "judge.far"
 WAYS = ("env", "python", "yaml quoted", "json")
@@ -100,7 +101,7 @@ def test_what_is_planted_is_in_the_store(store: Path) -> None:
     assert len(leaks(whole)) == len(KINDS)
 
 
-@pytest.mark.parametrize("name", tasks())
+@pytest.mark.parametrize("name", some(tasks(), 3))
 def test_a_model_elsewhere_is_sent_no_secret_whatever_it_judges(
     name: str, store: Path, far: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -147,7 +148,7 @@ def test_what_is_written_for_others_holds_no_secret(
 CUTS = (80, 118, 130, 200)
 
 
-@pytest.mark.parametrize("to", ["parquet", "hub"])
+@pytest.mark.parametrize("to", some(["parquet", "hub"], 2))
 def test_a_secret_across_every_place_where_texts_are_cut_leaves_in_no_table(
     to: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -231,7 +232,7 @@ NAMED = ("session_id", "cwd", "branch", "title", "model", "tool", "argument", "p
 """Where else than in what is said a key may stand."""
 
 
-@pytest.mark.parametrize("kind", ["anthropic", "github classic", "mail"])
+@pytest.mark.parametrize("kind", some(["anthropic", "github classic", "mail"], 3))
 def test_a_secret_in_a_name_leaves_by_no_door(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     at = {name: KINDS[kind](random.Random(name)).value for name in NAMED}  # noqa: S311  (draws, no secret)
     log = Log(at["session_id"], cwd=f"/srv/{at['cwd']}/x")
@@ -311,7 +312,9 @@ def test_answers_that_were_paid_for_are_found_again_by_the_next_process_and_not_
     assert who(asked[0]).keys().isdisjoint(who(asked[2]))
 
 
-@pytest.mark.parametrize(("to", "more"), [("parquet", ()), ("sts", ("--redact",)), ("hub", ("--transcripts", "found"))])
+@pytest.mark.parametrize(
+    ("to", "more"), some([("parquet", ()), ("sts", ("--redact",)), ("hub", ("--transcripts", "found"))], 3)
+)
 def test_a_person_is_one_in_all_that_is_written_and_in_the_next_export(
     to: str,
     more: tuple[str, ...],

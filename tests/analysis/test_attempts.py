@@ -112,6 +112,7 @@ def test_what_can_not_be_concluded_names_missing_caps_and_what_dominates(found: 
     assert "4 of 5 attempts with an outcome are of one model, m1" in told and "one task" not in told
 
 
+@pytest.mark.slow
 def test_every_command_makes_its_value_again(store: Store, found: Outcome, capsys: Any) -> None:
     assert_again(store, found, capsys)
 
@@ -123,6 +124,7 @@ def assert_again(store: Store, found: Outcome, capsys: Any) -> None:
         assert value == one.value or value == pytest.approx(one.value), one.id
 
 
+@pytest.mark.slow
 @pytest.mark.corpus
 @pytest.mark.skipif(not RUNS.exists(), reason="needs the corpus of eval runs")
 def test_real_runs_by_a_second_road(tmp_path: Path, capsys: Any) -> None:

@@ -557,6 +557,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return Store(folder)
 
 
+@pytest.mark.slow
 def test_real_runs_give_what_the_store_says_by_hand(corpus: Store, capsys: pytest.CaptureFixture[str]) -> None:
     found = told(capsys, "--store", corpus.folder, "--by", "max_connections",
                  "--baseline", "not recorded", "--anyway",

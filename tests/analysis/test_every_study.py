@@ -157,6 +157,7 @@ def test_a_chart_has_marks_and_words_and_each_mark_lies_in_its_interval(of_store
                     assert mark["low"] <= mark["value"] <= mark["high"], made.id
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STORES)
 def test_text_and_json_say_the_same(name: str, stores: dict[str, Store]) -> None:
     """Of every finding the title, figure, unit, interval, n and caveat, of every table the head and the cells."""

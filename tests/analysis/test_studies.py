@@ -89,6 +89,7 @@ def test_every_command_makes_its_value_again_on_real_traces(corpus_store: Store,
     assert_commands_make_values_again(corpus_store, tmp_path)
 
 
+@pytest.mark.slow
 def test_commands_are_words_a_shell_leaves_alone(demo_store: Store) -> None:
     for found in all_findings(demo_store).values():
         for one in found:

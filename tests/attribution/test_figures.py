@@ -159,6 +159,7 @@ def test_without_checkpoints_commits_are_found_by_the_files_that_sessions_change
     assert story.score().right == 12
 
 
+@pytest.mark.slow
 def test_a_commit_of_46_000_lines_takes_seconds_and_is_not_dropped(tmp_path: Path) -> None:
     story = Story(tmp_path)
     story.human("old.py", block("old", 100))

@@ -148,6 +148,7 @@ def test_a_session_whose_commit_is_not_in_the_clone_is_not_called_unapplied(tmp_
     assert of(store, a, APPLIED)[0] == "missing_artifact: git"
 
 
+@pytest.mark.slow
 def test_lines_are_followed_through_commits_to_the_sessions_that_worked_there_before(tmp_path: Path) -> None:
     story = begun(tmp_path)
     a = story.agent("first")

@@ -12,6 +12,7 @@ import pytest
 
 from agentsignals.store import Store
 from tests.attribution.story import Story, block
+from tests.quick import some
 
 
 def agent_commits_mid_turn(s: Story) -> None:
@@ -388,7 +389,7 @@ STORIES: list[Callable[[Story], None]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("tell", STORIES, ids=lambda t: t.__name__)
+@pytest.mark.parametrize("tell", some(STORIES, 3), ids=lambda t: t.__name__)
 def test_lines_are_tagged_as_the_story_has_them(tell: Callable[[Story], None], tmp_path: Path) -> None:
     story = Story(tmp_path)
     tell(story)

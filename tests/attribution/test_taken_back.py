@@ -11,6 +11,7 @@ import pytest
 from agentsignals.ingest.explaining import explain
 from tests.attribution.story import Agent, Story, block
 from tests.attribution.test_outcomes import APPLIED, HOUR, OUTCOME, REVERTED, begun, measured, of, worked
+from tests.quick import some
 
 
 def took_back(story: Story) -> Agent:
@@ -147,22 +148,25 @@ def replaced_by_another_session(story: Story) -> Agent:
 
 @pytest.mark.parametrize(
     ("tell", "value", "share"),
-    [
-        (took_back, True, 1.0),
-        (took_back_a_part, False, 0.5),
-        (took_back_what_was_left, True, 1.0),
-        (reverted, True, 1.0),
-        (reverted_after_other_work, True, 1.0),
-        (reverted_much_later, False, 0.0),
-        (reverted_and_brought_back, False, 0.0),
-        (undone_without_saying_so, True, 1.0),
-        (undone_by_the_agent_itself, False, 0.0),
-        (formatted, False, 0.0),
-        (rewritten_by_a_command, "missing_artifact: git_or_snapshots", None),
-        (removed_by_a_person, True, 1.0),
-        (removed_by_a_command, "missing_artifact: git_or_snapshots", None),
-        (replaced_by_another_session, False, 0.0),
-    ],
+    some(
+        [
+            (took_back, True, 1.0),
+            (took_back_a_part, False, 0.5),
+            (took_back_what_was_left, True, 1.0),
+            (reverted, True, 1.0),
+            (reverted_after_other_work, True, 1.0),
+            (reverted_much_later, False, 0.0),
+            (reverted_and_brought_back, False, 0.0),
+            (undone_without_saying_so, True, 1.0),
+            (undone_by_the_agent_itself, False, 0.0),
+            (formatted, False, 0.0),
+            (rewritten_by_a_command, "missing_artifact: git_or_snapshots", None),
+            (removed_by_a_person, True, 1.0),
+            (removed_by_a_command, "missing_artifact: git_or_snapshots", None),
+            (replaced_by_another_session, False, 0.0),
+        ],
+        3,
+    ),
 )
 def test_what_counts_as_taken_back(
     tell: Callable[[Story], Agent], value: Any, share: float | None, tmp_path: Path

@@ -52,6 +52,7 @@ def test_words_are_what_a_store_begins_with(corpus: Path, tmp_path: Path) -> Non
     assert not (tmp_path / NAME).exists()
 
 
+@pytest.mark.slow
 def test_another_embedder_makes_the_values_anew_and_stays(corpus: Path, tmp_path: Path) -> None:
     pipeline.analyze([str(corpus)], tmp_path, jobs=1)
     by_words = curves(tmp_path)
@@ -77,6 +78,7 @@ def test_what_is_no_embedder_changes_nothing(corpus: Path, tmp_path: Path) -> No
     assert Store(tmp_path).manifest.embedder == "words"
 
 
+@pytest.mark.slow
 def test_a_model_is_asked_for_each_text_once(corpus: Path, tmp_path: Path, server: Server) -> None:
     told: list[str] = []
     spec = f"openai:letters@{server.url}"
@@ -123,6 +125,7 @@ def talks(folder: Path, first: int, n: int) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_model_gets_a_scale_of_its_own_when_there_are_enough_sessions(tmp_path: Path, server: Server) -> None:
     folder, store, spec = tmp_path / "traces", tmp_path / "store", f"openai:letters@{server.url}"
     folder.mkdir()

@@ -89,6 +89,7 @@ def test_an_answer_without_code_is_one_attempt() -> None:
     assert done.episode.recovered
 
 
+@pytest.mark.slow
 def test_conditions_share_their_random_numbers_and_samples_and_attempts_do_not() -> None:
     wrong = fenced("def parse_duration(text):\n    return -1\n")
     seeds = {}

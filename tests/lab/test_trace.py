@@ -78,6 +78,7 @@ def json_of(row: AttemptRow | EpisodeRow) -> dict[str, object]:
     return {name: getattr(row, name) for name in row.__struct_fields__}
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_that_goes_on_holds_what_a_whole_one_holds(tmp_path: Path) -> None:
     with opened(tmp_path / "whole") as run:
         assert looped(run, Scripted(WRONG, fenced(TASK.reference)), 3, BASELINE, CALM) == Ran(6, 6)
@@ -218,6 +219,7 @@ def test_each_attempt_is_a_session_with_its_treatment_and_verdict(tmp_path: Path
     assert one.patch is None
 
 
+@pytest.mark.slow
 def test_a_run_is_read_as_attempts_that_recovery_is_counted_over(tmp_path: Path) -> None:
     with opened(tmp_path / "run") as run:
         looped(run, Scripted(WRONG, fenced(TASK.reference)), 2, BASELINE, CALM)

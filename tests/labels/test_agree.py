@@ -113,6 +113,7 @@ def test_patterns_come_with_examples_from_several_sessions() -> None:
     assert found.kappa is None or found.kappa.low is None
 
 
+@pytest.mark.slow
 def test_three_labellers_have_an_alpha_and_three_pairs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Krippendorff by hand: of four messages two are alike; nine labels, the last message has one and says nothing."""
     made = store_of(tmp_path, ["one", "two", "three", "four"])

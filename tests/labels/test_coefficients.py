@@ -31,6 +31,7 @@ SEED_000 = spread(
 labels: 8.7 % positive, and 77.3 % neutral of what it rounds to 77 %."""
 
 
+@pytest.mark.slow
 def test_seed_000s_arithmetic() -> None:
     found = agreement(SEED_000)
     assert found is not None and found.n == 8949

@@ -139,6 +139,7 @@ def test_too_small_a_budget_is_reported_as_failures(tmp_path: Path, server: Serv
     assert summary["failed"] == {"cut_short": 3} and summary["calls"] == 12
 
 
+@pytest.mark.slow
 def test_bounded_strings_with_raw_control_characters_are_counted(tmp_path: Path, server: Server) -> None:
     """What xgrammar gives for a bounded string (design/labels.md#answers-by-schema): labels, and the report says that
     strict parsers would

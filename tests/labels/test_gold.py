@@ -268,6 +268,7 @@ def test_sessions_are_scored_with_numbers(
     assert (row.label.value, row.label.number, row.label.turn) == ("85", 85.0, None)
 
 
+@pytest.mark.slow
 def test_two_annotators_settle_what_they_disagree_on(
     store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

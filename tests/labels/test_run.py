@@ -154,6 +154,7 @@ def sessions_judge(body: dict[str, Any]) -> str:
     return json.dumps({**SUCCESS, "score": 70, "reason": "r"})
 
 
+@pytest.mark.slow
 def test_a_long_session_is_judged_by_notes_and_its_last_part(tmp_path: Path, server: Server) -> None:
     store = store_of(tmp_path, [f"request number {n}: {'word ' * 600}" for n in range(12)], ["short one"])
     server.answers = sessions_judge

@@ -30,6 +30,7 @@ from tests.analysis.stores import store_of
 from tests.build import say, session, user
 from tests.embedding.server import serving as embedding
 from tests.labels.server import Server, material, serving
+from tests.quick import some
 
 sklearn = pytest.importorskip("sklearn", reason="scikit-learn is not installed (extra topics)")
 from sklearn.metrics import adjusted_rand_score  # noqa: E402
@@ -166,6 +167,7 @@ def test_every_prompt_is_in_a_topic_or_in_none_or_left_out_with_its_reason(store
     assert (detail["compared"], detail["topics"]) == (summary.compared, len(summary.topics))
 
 
+@pytest.mark.slow
 def test_the_same_seed_says_the_same_and_another_is_another_version(store: Store, method: str) -> None:
     first = label_topics(store, seed=3)
     kept = numbers(store)
@@ -178,6 +180,7 @@ def test_the_same_seed_says_the_same_and_another_is_another_version(store: Store
     } == {4}
 
 
+@pytest.mark.slow
 def test_where_there_is_nothing_to_find_the_seed_decides(tmp_path: Path, method: str) -> None:
     chance = random.Random(1)  # noqa: S311  (made-up prompts, no secret)
     words = [word for theme in THEMES for word in theme.split()]
@@ -191,6 +194,7 @@ def test_where_there_is_nothing_to_find_the_seed_decides(tmp_path: Path, method:
     assert all(-1 in of.values() for of in found), "much of it lies between topics"
 
 
+@pytest.mark.slow
 def test_a_run_replaces_the_one_before(store: Store, without_umap: None) -> None:
     whole = label_topics(store)
     part = label_topics(store, "session_id < 's050'")
@@ -280,7 +284,7 @@ def test_a_model_names_each_topic_once(store: Store, server: Server, without_uma
 
 
 @pytest.mark.parametrize(
-    "said", ["Tests", "", " ".join(["word"] * 13), "\n"], ids=["one word", "nothing", "a sentence", "a blank"]
+    "said", some(["Tests", "", " ".join(["word"] * 13), "\n"], 4), ids=["one word", "nothing", "a sentence", "a blank"]
 )
 def test_what_is_no_name_is_a_failure_and_the_topics_stand(
     store: Store, server: Server, without_umap: None, said: str
@@ -330,6 +334,7 @@ def test_rules_name_nothing(store: Store) -> None:
 # -- the verb ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_verb_says_what_it_found(
     store: Store, server: Server, without_umap: None, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,6 +7,8 @@ import subprocess
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from agentsignals.ingest.collection.weaknesses import scanned
 from agentsignals.scanning.languages import language_of, place_of
 from agentsignals.scanning.own_rules import OwnRules, scan_one
@@ -19,6 +21,7 @@ def git(repo: Path, *words: str) -> str:
     return done.stdout.decode("utf-8", "replace")
 
 
+@pytest.mark.slow
 def test_rates_divide_by_the_added_lines_that_git_shows(tmp_path: Path) -> None:
     repo = real("reglint", tmp_path)
     told = scanned(str(repo), OwnRules(), tmp_path / "store", jobs=1)

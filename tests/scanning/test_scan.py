@@ -16,6 +16,7 @@ from agentsignals.scanning.own_rules import OwnRules
 from agentsignals.scanning.scan import Scan
 from agentsignals.store import Store
 from tests.attribution.story import Story, block
+from tests.quick import some
 
 SHELL = "import subprocess\n\n\ndef listed(folder):\n    return subprocess.run(f'ls {folder}', shell=True)\n"
 EVAL = "def worth(text):\n    return eval(text)\n"
@@ -85,17 +86,20 @@ def test_rates_divide_by_the_lines_of_the_same_owner_or_mode_and_name_the_attrib
 
 @pytest.mark.parametrize(
     ("what", "expected"),
-    [
-        ("rename", []),
-        ("move in the file", [("moved", "listing.py", "listing.py")]),
-        ("move to another file", [("moved", "other.py", "listing.py")]),
-        ("lines before it", []),
-        ("white space", [("moved", "listing.py", "listing.py")]),
-        ("copy", [("introduced", "other.py", None)]),
-        ("fix", [("fixed", "listing.py", None)]),
-        ("delete", [("fixed", "listing.py", None)]),
-        ("twice", [("introduced", "listing.py", None)]),
-    ],
+    some(
+        [
+            ("rename", []),
+            ("move in the file", [("moved", "listing.py", "listing.py")]),
+            ("move to another file", [("moved", "other.py", "listing.py")]),
+            ("lines before it", []),
+            ("white space", [("moved", "listing.py", "listing.py")]),
+            ("copy", [("introduced", "other.py", None)]),
+            ("fix", [("fixed", "listing.py", None)]),
+            ("delete", [("fixed", "listing.py", None)]),
+            ("twice", [("introduced", "listing.py", None)]),
+        ],
+        3,
+    ),
 )
 def test_what_moves_is_not_new_and_what_goes_is_fixed(
     tmp_path: Path, what: str, expected: list[tuple[Any, ...]]

@@ -16,6 +16,7 @@ from agentsignals.lab.evaluation.legacy import BUILTINS, evaluate_legacy, extrac
 from agentsignals.lab.evaluation.published import TASKS, runs, with_lists
 from agentsignals.lab.evaluation.rescoring import changes, rescore
 from agentsignals.model import Absent
+from tests.quick import some
 
 SHARED = Path(__file__).parents[4] / "shared"
 CORPUS = SHARED / "corpus" / "emotion-runs"
@@ -51,7 +52,7 @@ SAID: dict[str, tuple[str, bool, bool, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", SAID)
+@pytest.mark.parametrize("case", some(SAID, 3))
 def test_the_published_evaluator_says_of(case: str) -> None:
     answer, has_function, valid, error = SAID[case]
     found = evaluate_legacy(DIVIDE, answer, "legacy-last")
@@ -72,6 +73,7 @@ def test_an_answer_can_neither_forge_a_pass_nor_reach_what_is_expected() -> None
     assert forged.error == "expected 2, got ('gave', 2)"
 
 
+@pytest.mark.slow
 def test_an_answer_of_endless_lines_ends() -> None:
     many = "def f(x):\n" + "    x = (\n" * 20_000
     assert extract_legacy(many, "f", "legacy-last")[1] is False

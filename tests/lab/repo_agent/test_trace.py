@@ -59,6 +59,7 @@ def content(folder: Path) -> dict[str, object]:
     return {"steps": steps, "episodes": run.table("repo_episodes", RepoEpisodeRow).rows, "traces": traces}
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_that_goes_on_holds_what_a_whole_one_holds(tmp_path: Path) -> None:
     answers = (replacing("tests/test_basket.py", CASE, "        self.fail()\n"), TEST, *ANSWERS)
     with opened(tmp_path / "whole") as run:
