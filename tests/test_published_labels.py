@@ -184,6 +184,7 @@ def test_taken_labels_become_values_at_the_next_measure(store: Store, tmp_path: 
     assert Store(store.folder).sql(asked).fetchall() == [(0.5,)]
 
 
+@pytest.mark.slow
 @pytest.mark.corpus
 def test_hand_labels_of_real_prompts_find_their_turns(tmp_path: Path, corpus_folder: Path) -> None:
     """The gold prompts number their turns by another reader's count, which most of ours agree with."""

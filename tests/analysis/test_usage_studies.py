@@ -425,6 +425,7 @@ def test_usage_of_real_sessions_by_a_second_road(real: Store) -> None:
     assert found["without_call"].value == pytest.approx(sum(n == 0 for n in calls) / len(calls))
 
 
+@pytest.mark.slow
 @pytest.mark.corpus
 def test_the_metric_that_differs_most_is_the_first_of_the_signal(real: Store) -> None:
     query = "SELECT value FROM signals WHERE signal = 'corpus.cross_dataset_variance[]' AND absent IS NULL"

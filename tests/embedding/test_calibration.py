@@ -59,6 +59,7 @@ def test_a_session_without_place_or_answer_has_no_opening() -> None:
     assert opening(view(asked, cwd="/a")) is None
 
 
+@pytest.mark.slow
 @pytest.mark.corpus
 @pytest.mark.parametrize("embedder", [Words(), Chars()], ids=lambda e: e.id)
 def test_the_shipped_scales_are_those_of_the_real_sessions(embedder: Words | Chars, corpus_folder: Path) -> None:
