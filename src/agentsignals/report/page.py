@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentsignals.analysis.figures import formatted, plain
 from agentsignals.report import phrases
@@ -15,27 +15,20 @@ from agentsignals.report.chart_svg import can_draw, data, library, svg
 from agentsignals.report.document import Document
 from agentsignals.words.text import visible
 
+if TYPE_CHECKING:
+    import jinja2
+
 
 def render(document: Document, short_ids: Mapping[str, str], static: bool = False) -> str:
     """The document as HTML. Jinja escapes whatever is put in, but our own style and scripts, and the charts, whose
     text the renderer has escaped. `static`: without the library that draws charts anew, 0.9 MB less."""
-    import jinja2  # noqa: PLC0415  (only a page needs it)
-
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("agentsignals.report", "."),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_shown,
-    )
     style, scripts = _asset("page.css"), [_asset("page.js")]
     charts = [chart for section in document.sections for chart in section.charts]
     pictures = bool(charts) and can_draw()
     live = pictures and not static
     if live:
         scripts += [library(), _asset("live.js")]
-    return environment.get_template("page.html.j2").render(
+    return _template().render(
         document=document,
         words=phrases,
         headlines=[f for s in document.sections for f in s.findings if f.headline],
@@ -49,6 +42,21 @@ def render(document: Document, short_ids: Mapping[str, str], static: bool = Fals
         scripts=scripts,
         policy=_policy(style, scripts),
     )
+
+
+@cache
+def _template() -> jinja2.Template:
+    import jinja2  # noqa: PLC0415  (only a page needs it)
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("agentsignals.report", "."),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_shown,
+    )
+    return environment.get_template("page.html.j2")
 
 
 def _shown(value: Any) -> Any:
