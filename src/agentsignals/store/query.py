@@ -13,7 +13,7 @@ import duckdb
 
 from agentsignals.errors import QueryError
 from agentsignals.store import repositories, tables, views
-from agentsignals.store.selecting import named, one_select
+from agentsignals.store.selecting import Select, named, one_select
 
 if TYPE_CHECKING:
     from agentsignals.store import Store
@@ -106,6 +106,9 @@ _kept: dict[tuple[str | None, str, str], Connection] = {}
 """The last connections: DuckDB takes 20 ms to be there, and a question to a small store 3 (design/speed.md#questions).
 """
 _MOST_KEPT = 4
+_selects: dict[str, Select] = {}
+"""Queries that were let through: to read one takes a fifth of the time of a small one."""
+_MOST_SELECTS = 500
 
 
 @_in_words()
@@ -138,15 +141,26 @@ def run(connection: Connection, query: str, values: list[Any] | None = None) -> 
     refuses. `values` stand for its `?`.
     """
     with _in_words():
-        select = one_select(connection.database, query, views.NAMES)
+        select = _select(connection, query)
         return connection.seeing(select.tables).sql(select.sql, params=values)
 
 
 def execute(connection: Connection, query: str, values: list[Any] | None = None) -> duckdb.DuckDBPyConnection:
     """As `run`, with the query begun: planned once, where a relation is planned for its columns and for its rows."""
     with _in_words():
-        select = one_select(connection.database, query, views.NAMES)
+        select = _select(connection, query)
         return connection.seeing(select.tables).execute(select.sql, values)
+
+
+def _select(connection: Connection, query: str) -> Select:
+    """What was made out of a query is the same over any store."""
+    select = _selects.get(query)
+    if select is None:
+        select = one_select(connection.database, query, views.NAMES)
+        if len(_selects) >= _MOST_SELECTS:
+            _selects.clear()
+        _selects[query] = select
+    return select
 
 
 def rows(

@@ -8,7 +8,7 @@ through by name, and all else is refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -63,22 +63,23 @@ def one_select(connection: duckdb.DuckDBPyConnection, query: str, tables: Collec
         raise QueryError("The store is read only, and this is no SELECT.", _HINT)
     if len(tree) != 1:
         raise QueryError(f"{len(tree)} statements came; one SELECT is allowed.", "Ask one question at a time.")
-    _check(tree, tables)
+    parts = list(_parts(tree))
+    _check(parts, tables)
     if explained is not None:
         analyze = "ANALYZE " if explained["analyze"] else ""
         query = f"EXPLAIN {analyze}{explained['options'] or ''} {query}"
-    return Select(query, _named(tree))
+    return Select(query, _named(parts))
 
 
 def named(connection: duckdb.DuckDBPyConnection, query: str) -> frozenset[str] | None:
     """The tables that a query of ours names; None when it asks which there are."""
     tree = _tree(connection, query)
-    return None if tree is None else _named(tree)
+    return None if tree is None else _named(_parts(tree))
 
 
-def _named(tree: list[Any]) -> frozenset[str] | None:
+def _named(parts: Iterable[dict[str, Any]]) -> frozenset[str] | None:
     names = set()
-    for part in _parts(tree):
+    for part in parts:
         kind = part.get("type")
         if kind == "BASE_TABLE" and str(part.get("schema_name", "")).lower() in _SCHEMAS:
             names.add(str(part.get("table_name", "")).lower())
@@ -102,9 +103,8 @@ def _tree(connection: duckdb.DuckDBPyConnection, query: str) -> list[Any] | None
     raise QueryError(f"DuckDB refuses the query: {parsed.get('error_message')}", _HINT)
 
 
-def _check(tree: list[Any], tables: Collection[str] | None) -> None:
-    """QueryError when the tree has a part that does more than read the tables."""
-    parts = list(_parts(tree))
+def _check(parts: list[dict[str, Any]], tables: Collection[str] | None) -> None:
+    """QueryError when a part does more than read the tables."""
     inside = {str(entry["key"]).lower() for part in parts for entry in _entries(part)}
     readable = None if tables is None else {name.lower() for name in tables} | inside
     for part in parts:
