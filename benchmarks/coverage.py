@@ -2,7 +2,8 @@
 
     python -m benchmarks.coverage [EXPERIMENTS]
 
-Prints the tables of docs/design/statistics.md: paired differences of tasks, shares over clusters, ratios over clusters.
+Prints the tables of docs/design/statistics.md: paired differences of tasks, and shares, ratios
+and kappas over clusters.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import random
 import sys
 from collections.abc import Callable, Sequence
 
+from agentsignals.stats.coefficients import kappa_estimate
 from agentsignals.stats.estimates import clustered, ratio_interval
 from agentsignals.stats.paired import paired
 
@@ -97,13 +99,42 @@ def a_ratio(chance: random.Random, n: int, spread: float) -> Interval:
     return ratio_interval(parts) or (None, None)
 
 
+def judged(chance: random.Random, n: int, spread: float, alike: float) -> list[tuple[int, str, str]]:
+    """Two labellers' words by session: sessions differ in how often a thing is there (a third on average) and in how
+    often the second says as the first, `alike` on average; else it guesses."""
+    pairs = []
+    for session in range(n):
+        there, agree = chance.betavariate(2.4, 5.6), chance.betavariate(8 * alike, 8 * (1 - alike))
+        for _ in range(_size(chance, spread)):
+            first = chance.random() < there
+            second = first if chance.random() < agree else chance.random() < 0.3
+            pairs.append((session, str(first), str(second)))
+    return pairs
+
+
+def kappas(experiments: int, alike: float) -> None:
+    """Coverage of Cohen's kappa over sessions; the truth is that of very many."""
+    truth = kappa_estimate(judged(random.Random(1), 60_000, 0.0, alike))  # noqa: S311  (draws, no secret)
+    if truth is None:
+        raise ValueError("no kappa")
+
+    def a_kappa(chance: random.Random, n: int, spread: float) -> Interval:
+        estimate = kappa_estimate(judged(chance, n, spread, alike))
+        return (estimate.low, estimate.high) if estimate is not None else (None, None)
+
+    clusters(experiments, f"kappa of {truth.value:.2f}", a_kappa, truth.value)
+
+
 def main(experiments: int) -> None:
-    """Prints all three tables."""
+    """Prints all tables."""
     differences(experiments)
     print()
     clusters(experiments, "share", a_share, 0.25)
     print()
     clusters(experiments, "ratio", a_ratio, 1.0)
+    for alike in (0.5, 0.85):
+        print()
+        kappas(experiments, alike)
 
 
 if __name__ == "__main__":

@@ -87,7 +87,7 @@ def test_sessions_of_one_place_are_drawn_together() -> None:
     found = placed_share(parts, places)
     assert (found.value, found.n, found.known_places) == (0.25, 96, 8)
     assert found.interval == clustered([(places[s], k, n) for s, k, n in parts]).interval
-    assert found.note == "the interval draws 8 places, worth 8.0 equal ones"
+    assert found.note == "the interval is over 8 places, worth 8.0 equal ones"
     assert not found.dominated
 
 
@@ -95,7 +95,9 @@ def test_of_few_places_sessions_are_drawn_and_the_note_says_so() -> None:
     parts = sessions(12)
     found = placed_share(parts, {s: "p0" if i < 8 else "p1" for i, (s, _, _) in enumerate(parts)})
     assert found.interval == clustered(parts).interval
-    assert found.note == ("2 places: the interval draws sessions, and speaks of no other place; 67% lies in one place")
+    assert found.note == (
+        "2 places: the interval is over sessions, and speaks of no other place; 67% lies in one place"
+    )
     assert found.dominated
 
 
@@ -126,7 +128,7 @@ def test_of_few_sessions_the_interval_is_the_sessions_and_of_nothing_there_is_no
 def test_a_finding_carries_all_of_it() -> None:
     found = placed_share(sessions(12), {}).finding("x", "X", "messages", "3 left out", unit="share", command="c")
     assert (found.value, found.n, found.kind, found.of) == (0.25, 48, "share", "messages")
-    assert found.note == "3 left out; the interval draws 12 places, worth 12.0 equal ones"
+    assert found.note == "3 left out; the interval is over 12 places, worth 12.0 equal ones"
 
 
 def test_a_median_lies_between_the_values_at_the_ends_of_the_share_below_it() -> None:

@@ -103,7 +103,7 @@ def test_an_interval_holds_its_value_and_a_share_lies_between_none_and_all(of_st
 
 def test_a_figure_of_places_says_what_its_interval_rests_on(of_store: dict[str, Outcome]) -> None:
     """Those that draw places anew, or too few sessions: the caveat stands in the finding."""
-    with_caveat = [f for f in findings(of_store) if "the interval draws" in f.note or "fewer than" in f.note]
+    with_caveat = [f for f in findings(of_store) if "the interval is over" in f.note or "fewer than" in f.note]
     drawn = {"recovery.again", "transitions.same", "tool_categories.looking", "friction.interrupted", "usage.english"}
     assert {f.id for f in with_caveat} >= drawn & {f.id for f in findings(of_store)}
 

@@ -124,7 +124,8 @@ def test_mcnemars_p_and_the_correction_over_conditions() -> None:
     assert (little["mcnemar"], little["changed"]) == ("1", "+1, -0")
     assert float(much["q"]) == pytest.approx(3 * float(much["p"]), rel=0.01), "one of three, and the smallest"
     assert float(nothing["q"]) == 1
-    assert (much["interval"], nothing["interval"]) == (None, None), "all pairs alike: no interval is no certainty"
+    assert much["interval"] == "+44.5 to +100.0 points", "all pairs alike is no certainty"
+    assert nothing["interval"] == "-27.8 to +27.8 points"
     assert little["interval"] is not None
 
 

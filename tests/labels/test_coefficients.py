@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Hashable
 
@@ -56,6 +57,22 @@ def test_kappa_by_hand() -> None:
     assert weighted_kappa(pairs, "yn") == pytest.approx(0.4)
 
 
+def test_things_alone_in_their_sessions_have_the_published_standard_error() -> None:
+    """Fleiss, Cohen and Everitt 1969; on Fisher's scale, with Student's 49 degrees of freedom."""
+    cells = {("y", "y"): 0.4, ("y", "n"): 0.1, ("n", "y"): 0.2, ("n", "n"): 0.3}
+    pairs = spread({pair: round(50 * share) for pair, share in cells.items()})
+    estimate = kappa_estimate((n, a, b) for n, (a, b) in enumerate(pairs))
+    first, second, observed, blind = {"y": 0.5, "n": 0.5}, {"y": 0.6, "n": 0.4}, 0.7, 0.5
+    agreeing = sum(cells[x, x] * ((1 - blind) - (first[x] + second[x]) * (1 - observed)) ** 2 for x in "yn")
+    crossing = sum(share * (second[a] + first[b]) ** 2 for (a, b), share in cells.items() if a != b)
+    inner = agreeing + (1 - observed) ** 2 * crossing - (observed * blind - 2 * blind + observed) ** 2
+    error = math.sqrt(inner / 50) / (1 - blind) ** 2
+    half = 2.0096 * error * math.sqrt(50 / 49) / (1 - 0.4**2)
+    assert estimate is not None
+    ends = (math.tanh(math.atanh(0.4) - half), math.tanh(math.atanh(0.4) + half))
+    assert (estimate.low, estimate.high) == pytest.approx(ends, abs=0.002)
+
+
 def test_the_interval_is_wider_where_sessions_repeat_themselves() -> None:
     pairs = drawn(40, "abc", 3)
     alone = kappa_estimate((n, a, b) for n, (a, b) in enumerate(pairs * 5))
@@ -77,7 +94,7 @@ def test_few_sessions_give_no_interval(sessions: int) -> None:
     assert estimate is not None and (estimate.low, estimate.high) == (None, None)
 
 
-def test_draws_that_are_all_alike_give_no_interval() -> None:
+def test_agreement_without_exception_gives_no_interval() -> None:
     estimate = kappa_estimate((n, "ab"[n % 2], "ab"[n % 2]) for n in range(40))
     assert estimate is not None and (estimate.value, estimate.low, estimate.high) == (1.0, None, None)
 

@@ -82,7 +82,7 @@ class Rate(Struct, frozen=True):
     negative: Count
     low: Share | None = None
     high: Share | None = None
-    """At 95 percent, places or sessions drawn anew."""
+    """At 95 percent, over places or sessions."""
 
     @property
     def value(self) -> float:

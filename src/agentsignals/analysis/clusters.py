@@ -28,7 +28,7 @@ Part = tuple[str, float, float]
 
 
 class PlacedShare(Estimate, frozen=True, kw_only=True):
-    """A share over sessions that draws places anew."""
+    """A share over sessions whose interval is over places."""
 
     places: Clustered
     known_places: int
@@ -75,12 +75,12 @@ def _drawn(parts: list[Part], places: Clustered, of: str) -> tuple[Interval | No
     if places.interval is not None:
         return (
             places.interval,
-            f"the interval draws {places.clusters:,} places, worth {places.effective:.1f} equal ones",
+            f"the interval is over {places.clusters:,} places, worth {places.effective:.1f} equal ones",
         )
     by_session = clustered(parts)
     if by_session.interval is not None:
         few_places = f"{places.clusters} place{'' if places.clusters == 1 else 's'}"
-        return by_session.interval, f"{few_places}: the interval draws {of}, and speaks of no other place"
+        return by_session.interval, f"{few_places}: the interval is over {of}, and speaks of no other place"
     few = share_interval([(k, n) for _, k, n in parts])
     return few, f"fewer than {FEWEST_CLUSTERS} {of}" if places.clusters else ""
 
@@ -109,7 +109,7 @@ def placed_median(
 
 def median_interval(values: Sequence[tuple[str, float]], places: Mapping[str, str]) -> Interval | None:
     """The interval of the median of (session, value): where the share of values below it lies, turned back into values
-    (Woodruff 1952), with the places drawn anew."""
+    (Woodruff 1952), over places."""
     ascending = sorted(v for _, v in values)
     middle = median(ascending)
     if middle is None:

@@ -3,7 +3,7 @@
 A study declares its question, its SQL and its words; how a figure gets its interval, n and caveat is said here, once.
 
 * An `Estimate` is a figure with what makes it quotable. It comes from `count`, `share`, `pooled`, `middle` (sessions
-  taken as independent) or from `share_of` and `placed_median` of `clusters` (places drawn anew), and becomes a finding
+  taken as independent) or from `share_of` and `placed_median` of `clusters` (over places), and becomes a finding
   (`finding`), cells of a row (`value`, `*ends`) or a mark (`mark`). So a chart, a table and a finding of one thing
   can't differ.
 * `table` takes its columns as one line, `table_chart` its marks and their specification; without a row or a mark there

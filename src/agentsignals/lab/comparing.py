@@ -1,6 +1,6 @@
 """Episodes held against each other: rates with their intervals, and differences over the tasks that both sides have.
 
-Rates of one sample a task have Wilson's interval; with several samples, which are alike, whole tasks are drawn anew.
+Rates of one sample a task have Wilson's interval; of several samples, which are alike, Student's over tasks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from agentsignals.lab import statistics
 from agentsignals.lab.retry.rows import EpisodeRow
 from agentsignals.lab.runs import Run
 from agentsignals.lab.steering import BASELINE
-from agentsignals.stats.estimates import Interval
+from agentsignals.stats.estimates import Interval, share_interval
 from agentsignals.stats.proportions import wilson
 
 RETRY_LOOP = "retry_loop"
@@ -62,14 +62,13 @@ class Rate(Struct, frozen=True):
 
 def rate(rows: Sequence[EpisodeRow], of: Of) -> Rate:
     """The share with that outcome, and its interval: over tasks where one has several samples."""
-    observed = [(row.task, value) for row in rows if (value := of(row)) is not None]
-    yes, tasks = sum(value for _, value in observed), len({task for task, _ in observed})
-    if len(observed) == tasks:
-        return Rate(yes, len(observed), tasks, wilson(yes, len(observed)))
-    task_mean = statistics.mean([float(value) for _, value in observed], [task for task, _ in observed])
-    # All samples alike: draws of tasks vary by nothing, which is no certainty; then a task counts as one answer.
-    drawn = wilson(task_mean.value * tasks, tasks) if yes in (0, len(observed)) else (task_mean.low, task_mean.high)
-    return Rate(yes, len(observed), tasks, None if tasks < 2 else drawn)
+    by_task: dict[str, list[bool]] = {}
+    for row in rows:
+        if (value := of(row)) is not None:
+            by_task.setdefault(row.task, []).append(value)
+    parts = [(sum(values), len(values)) for values in by_task.values()]
+    yes, n = sum(k for k, _ in parts), sum(m for _, m in parts)
+    return Rate(yes, n, len(parts), wilson(yes, n) if n == len(parts) else share_interval(parts))
 
 
 _PAIRED = (
@@ -85,7 +84,7 @@ _PAIRED = (
     Column("changed", "gained and lost"),
 )
 _PAIRED_NOTE = (
-    "Intervals draw whole tasks, p flips whole tasks; the p over conditions is Benjamini and Hochberg's, an outcome at"
+    "Intervals are over tasks, p flips whole tasks; the p over conditions is Benjamini and Hochberg's, an outcome at"
     " a time. McNemar's takes pairs as independent: given only where each task has one."
 )
 
@@ -141,7 +140,7 @@ def paired_rows(comparisons: Sequence[Paired]) -> list[list[Any]]:
 
 def _paired_row(comparison: Paired, q: float | None) -> list[Any]:
     d = comparison.difference
-    # Drawn anew, pairs that all changed alike vary by nothing: that is no certainty.
+    # Pairs that all changed alike vary by nothing: that is no certainty.
     interval = None if isnan(d.low) or d.low == d.high else f"{100 * d.low:+.1f} to {100 * d.high:+.1f} points"
     return [
         comparison.name,

@@ -1,6 +1,6 @@
 """What the lab says of two conditions: paired differences over tasks, exact McNemar, many tests at once.
 
-Samples of one task are alike, so tasks are drawn anew, never samples (design/lab.md#statistics).
+Samples of one task are alike, so what counts is how tasks differ, never samples (design/statistics.md#the-lab).
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from agentsignals.errors import LabError
 from agentsignals.stats import paired
+from agentsignals.stats.estimates import Interval, sums_interval
 
 __all__ = ["Difference", "McNemar", "Mean", "benjamini_hochberg", "mcnemar", "mean", "paired_difference"]
 
 _DRAWS = 2000
-_INTERVAL = (2.5, 97.5)
 
 
 class Mean(Struct, frozen=True):
@@ -26,7 +26,7 @@ class Mean(Struct, frozen=True):
     value: float
     low: float
     high: float
-    """95 % percentile interval over draws of whole tasks; NaN with fewer than two tasks."""
+    """At 95 %, Student's over tasks; NaN with fewer than two tasks."""
     n: int
     tasks: int
 
@@ -37,7 +37,8 @@ class Difference(Struct, frozen=True, kw_only=True):
     value: float
     low: float
     high: float
-    """95 % percentile interval over draws of whole tasks; NaN with fewer than two tasks."""
+    """At 95 %, over tasks: Tango's score interval of one yes or no a side and task, else Student's; NaN with fewer than
+    two tasks."""
     p: float
     """Two-sided, of a sign flip of whole tasks: the share of flips with a mean at least as far from 0, the real one
     counted among them. 1 with fewer than two tasks."""
@@ -57,11 +58,11 @@ class McNemar(Struct, frozen=True):
     n: int
 
 
-def mean(values: ArrayLike, tasks: Sequence[str], *, draws: int = _DRAWS, seed: int = 0) -> Mean:
+def mean(values: ArrayLike, tasks: Sequence[str]) -> Mean:
     """The mean of `values` with its interval over tasks. LabError when there are none, or not one task a value."""
     finite = _finite(values, tasks)
     sums, counts = _by_task(finite, tasks)
-    low, high = _interval(sums, counts, draws, seed)
+    low, high = _interval(sums, counts)
     return Mean(float(finite.mean()), low, high, len(finite), len(sums))
 
 
@@ -78,7 +79,9 @@ def paired_difference(
         raise LabError(f"{len(high)} treated and {len(low)} control values are no pairs.", "Give one each a pair.")
     differences = _finite(high - low, tasks)
     sums, counts = _by_task(differences, tasks)
-    below, above = _interval(sums, counts, draws, seed)
+    single = counts.max() == 1 and len(sums) > 1 and set(high) | set(low) <= {0.0, 1.0}
+    gained, lost = int((differences > 0).sum()), int((differences < 0).sum())
+    below, above = paired.tango(gained, lost, len(sums)) if single else _interval(sums, counts)
     return Difference(
         value=float(differences.mean()),
         low=below,
@@ -126,12 +129,9 @@ def _by_task(values: NDArray[np.float64], tasks: Sequence[str]) -> tuple[NDArray
     return np.asarray(np.bincount(member, values), np.float64), np.bincount(member)
 
 
-def _interval(sums: NDArray[np.float64], counts: NDArray[np.int64], draws: int, seed: int) -> tuple[float, float]:
-    if len(sums) < 2:  # drawn anew, one task is always itself: that is no certainty
-        return float("nan"), float("nan")
-    picked = np.random.default_rng(seed).integers(0, len(sums), (draws, len(sums)))
-    low, high = np.percentile(sums[picked].sum(axis=1) / counts[picked].sum(axis=1), _INTERVAL)
-    return float(low), float(high)
+def _interval(sums: NDArray[np.float64], counts: NDArray[np.int64]) -> Interval:
+    """Of one task there is none: that it is like itself is no certainty."""
+    return sums_interval(list(zip(sums.tolist(), counts.tolist(), strict=True))) or (float("nan"), float("nan"))
 
 
 def _flip_p(sums: NDArray[np.float64], n: int, draws: int, seed: int) -> float:

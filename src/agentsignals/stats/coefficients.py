@@ -5,21 +5,19 @@ Formulas: Cohen 1960 and 1968, Gwet 2008 (AC1), Shrout & Fleiss 1979 (ICC), Krip
 
 from __future__ import annotations
 
-import random
-import struct
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
-from math import fsum, sqrt
+from math import atanh, fsum, sqrt, tanh
 from statistics import fmean
+from typing import NamedTuple
 
 from msgspec import Struct
 
-from agentsignals.stats.estimates import FEWEST_CLUSTERS, SEED, percentiles
+from agentsignals.stats.estimates import FEWEST_CLUSTERS
+from agentsignals.stats.student import t_quantile
 
 Pair = tuple[str, str]
-_DRAWS = 2_000
-_FEWEST_DRAWS, _MOST_PICKS = 200, 3_000_000
-"""With so many clusters fewer draws tell the same, and the time stays within seconds."""
+_ROUNDING = 1e-12
 
 
 class Estimate(Struct, frozen=True):
@@ -38,49 +36,60 @@ def kappa(same: int, rows: Sequence[int], columns: Sequence[int]) -> float | Non
 
 
 def kappa_estimate(parts: Iterable[tuple[Hashable, str, str]]) -> Estimate | None:
-    """Cohen's kappa over (cluster, first's label, second's), with the percentile interval of drawing whole clusters
-    anew, seeded. Messages of one session are alike: drawing them one by one would promise too much.
+    """Cohen's kappa over (cluster, first's label, second's). Messages of one session are alike, so whole clusters are
+    what was sampled: the linearised standard error over them as of a share (`stats.estimates`), Student's on Fisher's
+    scale (design/statistics.md#kappa).
 
-    No ends under six clusters, where half of the draws have no kappa, and where all draws give the same.
+    No ends under six clusters, and where clusters show no difference.
     """
     counted: dict[Hashable, Counter[Pair]] = {}
     for cluster, a, b in parts:
         counted.setdefault(cluster, Counter())[a, b] += 1
-    names = sorted({name for counts in counted.values() for pair in counts for name in pair})
-    packed = [_packed(_sums(counts, names)) for counts in counted.values()]
-    value = _of_packed(sum(packed), len(names))
-    if value is None:
-        return None
-    if len(packed) < FEWEST_CLUSTERS:
-        return Estimate(value)
-    chance = random.Random(SEED)  # noqa: S311  (draws, no secret)
-    draws = max(_FEWEST_DRAWS, min(_DRAWS, _MOST_PICKS // len(packed)))
-    kappas = (_of_packed(sum(chance.choices(packed, k=len(packed))), len(names)) for _ in range(draws))
-    drawn = [k for k in kappas if k is not None]
-    if 2 * len(drawn) < draws or min(drawn) == max(drawn):
-        return Estimate(value)
-    return Estimate(value, *percentiles(drawn))
+    clusters = [_Sums.of(pairs) for pairs in counted.values()]
+    whole = _Sums.of(sum(counted.values(), Counter()))
+    value = whole.kappa
+    if value is None or len(clusters) < FEWEST_CLUSTERS or abs(value) >= 1:
+        return None if value is None else Estimate(value)
+    error = sqrt(fsum(whole.residual(part) ** 2 / (1 - part.n / whole.n) for part in clusters))
+    effective = whole.n**2 / fsum(part.n**2 for part in clusters)
+    centre, half = atanh(value), t_quantile(max(1.0, effective - 1)) * error / (1 - value * value)
+    return Estimate(value, tanh(centre - half), tanh(centre + half)) if error > _ROUNDING else Estimate(value)
 
 
-def _sums(counted: Counter[Pair], names: list[str]) -> list[int]:
-    """The agreements, how often the first said each label, how often the second did."""
-    first, second = Counter[str](), Counter[str]()
-    for (a, b), n in counted.items():
-        first[a] += n
-        second[b] += n
-    same = sum(n for (a, b), n in counted.items() if a == b)
-    return [same, *(first[name] for name in names), *(second[name] for name in names)]
+class _Sums(NamedTuple):
+    """What kappa is made of, of a cluster or of all."""
 
+    n: int
+    same: int
+    rows: Counter[str]
+    """How often the first said each label."""
+    columns: Counter[str]
 
-def _packed(sums: list[int]) -> int:
-    """Several sums in one whole number, so that adding clusters is one addition. 64 bits hold any of them."""
-    return int.from_bytes(struct.pack(f"<{len(sums)}Q", *sums), "little")
+    @staticmethod
+    def of(pairs: Counter[Pair]) -> _Sums:
+        rows, columns = Counter[str](), Counter[str]()
+        for (a, b), n in pairs.items():
+            rows[a] += n
+            columns[b] += n
+        return _Sums(pairs.total(), sum(n for (a, b), n in pairs.items() if a == b), rows, columns)
 
+    @property
+    def chance(self) -> float:
+        return sum(n * self.columns[name] for name, n in self.rows.items()) / self.n**2
 
-def _of_packed(packed: int, names: int) -> float | None:
-    size = 2 * names + 1
-    same, *rest = struct.unpack(f"<{size}Q", packed.to_bytes(8 * size, "little"))
-    return kappa(same, rest[:names], rest[names:])
+    @property
+    def kappa(self) -> float | None:
+        names = list(self.rows | self.columns)
+        return kappa(self.same, [self.rows[name] for name in names], [self.columns[name] for name in names])
+
+    def residual(self, part: _Sums) -> float:
+        """How far a cluster moves the kappa of all, to the first order."""
+        agreement, chance = self.same / self.n, self.chance
+        crossed = fsum(n * self.columns[name] for name, n in part.rows.items())
+        crossed += fsum(n * self.rows[name] for name, n in part.columns.items())
+        of_agreement = part.same - agreement * part.n
+        of_chance = crossed / self.n - 2 * chance * part.n
+        return (of_agreement * (1 - chance) - of_chance * (1 - agreement)) / ((1 - chance) ** 2 * self.n)
 
 
 def weighted_kappa(pairs: Sequence[Pair], order: Sequence[str]) -> float | None:

@@ -8,7 +8,7 @@ by `benchmarks/coverage.py`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from math import ceil, comb, exp, fsum, log, sqrt
+from math import comb, exp, fsum, log, sqrt
 from statistics import stdev
 from typing import NamedTuple
 
@@ -26,10 +26,10 @@ __all__ = [
     "mean_interval",
     "median",
     "median_interval",
-    "percentiles",
     "quantile",
     "ratio_interval",
     "share_interval",
+    "sums_interval",
     "wilson",
 ]
 
@@ -96,11 +96,19 @@ def ratio_interval(parts: Sequence[tuple[float, float]]) -> Interval | None:
     if spread is None or len(counted) < FEWEST_CLUSTERS:
         return None
     ratio, error, effective = spread
-    half = _freedom(effective) * error
     if ratio <= 0 or min(a for a, _ in counted) < 0:
-        return ratio - half, ratio + half
-    factor = exp(min(half / ratio, _LARGEST_EXPONENT))
+        return sums_interval(counted)
+    factor = exp(min(_freedom(effective) * error / ratio, _LARGEST_EXPONENT))
     return ratio / factor, ratio * factor
+
+
+def sums_interval(parts: Sequence[tuple[float, float]]) -> Interval | None:
+    """Of sum(a) / sum(b), one (a, b) a cluster, where a may be negative: Student's. None of fewer than two clusters."""
+    spread = _spread(parts)
+    if spread is None:
+        return None
+    half = _freedom(spread.effective) * spread.error
+    return spread.value - half, spread.value + half
 
 
 class _Spread(NamedTuple):
@@ -133,12 +141,6 @@ def _freedom(effective: float) -> float:
 
 def _logistic(x: float) -> float:
     return 1 / (1 + exp(-x)) if x > -_LARGEST_EXPONENT else 0.0
-
-
-def percentiles(draws: Iterable[float]) -> Interval:
-    """The interval that holds the middle 95 of 100 draws (Efron's percentile interval)."""
-    ascending = sorted(draws)
-    return ascending[int(len(ascending) * _TAIL)], ascending[ceil(len(ascending) * (1 - _TAIL)) - 1]
 
 
 class Clustered(NamedTuple):

@@ -1,6 +1,5 @@
 """What agent-traces counts of sentiment labels. Of one conversation at a time, so that whoever adds up can also
-resample;
-conversations come from a store or from a published data set alike.
+see how conversations differ; they come from a store or from a published data set alike.
 
 Every count is a part `(k, n)`: k of n. Definitions: design/signals.md#sentiment-by-turn.
 """
