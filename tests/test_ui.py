@@ -325,7 +325,7 @@ def test_attempts_show_treatment_and_outcome_and_are_filtered_by_them(server: Se
     said = " ".join(Elements(page(server, "/attempts")).said.split())
     assert "correct patch" in said and "no effect patch" in said and "1–2 of 2 attempts" in said
     assert "95% interval" in said and "cap 40" in said
-    only = Elements(page(server, "/attempts?outcome=correct_patch")).said
+    only = Elements(page(server, "/attempts?outcome=solved")).said
     assert "1–1 of 1 attempts" in " ".join(only.split())
 
 

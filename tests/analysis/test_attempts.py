@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from agentsignals.analysis.study import Outcome
 from agentsignals.cli import main
 from agentsignals.ingest import pipeline
 from agentsignals.model import Session
+from agentsignals.model.attempt import Verification
 from agentsignals.store import Store
 from tests.analysis.stores import outcome, store_of
 from tests.build import call, session, user
@@ -67,22 +67,53 @@ def test_first_attempts_and_retries_are_never_one_number(found: Outcome) -> None
     assert values["count"] == (5, 5) and values["trials"] == (4, 5) and values["tasks"] == (4, 5)
     assert values["solved"] == (0.25, 4), "the retry that solved t1 does not make its first attempt a success"
     assert values["retries_solved"] == (1.0, 1)
-    assert values["correct"] == (pytest.approx(1 / 3), 3)
     assert values["localized"] == (pytest.approx(2 / 3), 3), "of a task without a gold patch it is not known"
     assert values["without_transcript"] == (5, 5)
 
 
-def test_an_attempt_without_a_label_is_counted_and_says_why(found: Outcome) -> None:
-    correct = next(f for f in found.findings if f.id == "attempts.correct")
-    assert correct.note == "3 tasks; without a label: 1 no patch"
+def test_what_is_missing_gives_bounds_and_what_gave_up_is_not_missing(tmp_path: Path) -> None:
+    """Of six: two solved, a failed test, no patch, time used up; a crashed verifier and a broken environment apart."""
+    crashed = Verification(status="crashed")
+    store = store_of(
+        tmp_path / "s",
+        *attempts("s1", SOLVED | {"wall_time_s": 10.0, "cost_usd": 1.0}),
+        *attempts("s2", SOLVED | {"wall_time_s": 20.0}),
+        *attempts("f1", REGRESSED | {"wall_time_s": 30.0, "cost_usd": 3.0}),
+        *attempts("f2", {"patch": [], "verification": graded()}),
+        *attempts("f3", {"ending": "time"}),
+        *attempts("u1", {"verification": crashed, "reward": 1.0}),
+        *attempts("u2", {"ending": "infrastructure", "exception": "EnvironmentStartError", "reward": 0.0}),
+    )
+    by_id = {f.id.partition(".")[2]: f for f in outcome(store, "attempts").findings}
+    solved = by_id["solved"]
+    assert (solved.value, solved.n) == (0.4, 5)
+    assert solved.note == "5 tasks; 28.6% to 57.1% whatever came of the 1 not judged, 1 infrastructure"
+    assert (by_id["time_per_solved"].value, by_id["time_per_solved"].n) == (30.0, 3)
+    assert (by_id["cost_per_solved"].value, by_id["cost_per_solved"].n) == (4.0, 2)
+    (row,) = rows(outcome(store, "attempts"), "by_treatment")
+    assert [row[k] for k in ("solved", "failed", "not_judged", "infrastructure")] == [2, 3, 1, 1]
+    assert (row["worst"], row["best"]) == (pytest.approx(2 / 7), pytest.approx(4 / 7))
+    listed = {r["instance"]: r["outcome"] for r in rows(outcome(store, "attempts"), "each")}
+    assert listed["f2"] == "failed: empty patch" and listed["s1"] == "solved"
+
+
+def test_where_nothing_was_evaluated_what_gave_up_is_no_rate(tmp_path: Path) -> None:
+    """Only failures could be known: no patch, no time left."""
+    made = outcome(
+        store_of(tmp_path / "s", *attempts("a", {"patch": []}), *attempts("b", {"ending": "time"})), "attempts"
+    )
+    solved = next(f for f in made.findings if f.id == "attempts.solved")
+    assert (solved.value, solved.n) == (None, 0)
+    (row,) = rows(made, "by_treatment")
+    assert (row["failed"], row["not_judged"], row["worst"], row["best"]) == (0, 2, 0.0, 1.0)
 
 
 def test_labels_stand_by_treatment_and_attempt(found: Outcome) -> None:
     keyed = {(r["model"], r["cap"], r["attempt"]): r for r in rows(found, "by_treatment")}
     assert set(keyed) == {("m1", 20, "first"), ("m1", 50, "retry"), ("m2", None, "first")}
     first = keyed["m1", 20, "first"]
-    assert (first["attempts"], first["correct_patch"], first["regressive_patch"], first["unlabelled"]) == (3, 1, 1, 1)
-    assert (first["rewarded"], first["solved"]) == (3, pytest.approx(1 / 3))
+    assert (first["attempts"], first["correct_patch"], first["regressive_patch"]) == (3, 1, 1)
+    assert (first["solved"], first["failed"], first["share"]) == (1, 2, pytest.approx(1 / 3))
     assert keyed["m1", 50, "retry"]["correct_patch"] == 1
 
 
@@ -101,7 +132,7 @@ def test_each_attempt_has_a_row_and_what_is_not_known_is_empty(found: Outcome) -
 def test_a_long_list_is_cut_and_says_so(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agentsignals.studies.attempts.MOST_LISTED", 3)
     table = next(t for t in outcome(store, "attempts").tables if t.id == "attempts.each")
-    assert [row[3] for row in table.rows] == ["regressive", "correct", "regressive"], "most is known of these"
+    assert [row[4] for row in table.rows] == ["regressive", "correct", "regressive"], "most is known of these"
     assert table.n == 5 and table.note.startswith("2 more are not listed")
 
 
@@ -136,9 +167,4 @@ def test_real_runs_by_a_second_road(tmp_path: Path, capsys: Any) -> None:
     resolved = sum(one["resolved"] for one in reports)
     assert values["count"] == (24, 24) and len(reports) == 24
     assert values["solved"] == (resolved / 24, 24) == (17 / 24, 24)
-    whole = Counter(
-        bool(one["tests_status"]["FAIL_TO_PASS"]["failure"] or one["tests_status"]["PASS_TO_PASS"]["failure"])
-        for one in reports
-    )
-    assert values["correct"] == (whole[False] / 24, 24)
     assert_again(real, made, capsys)

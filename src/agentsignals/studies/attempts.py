@@ -11,10 +11,10 @@ from agentsignals.analysis.charts import bars, dots
 from agentsignals.analysis.clusters import DOMINANT
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import INTERVAL_NOTE, Estimate, bar, chart, count, drawn, pooled, table
-from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study, Table
+from agentsignals.analysis.study import Chart, Finding, Inputs, Kind, Outcome, Row, Study, Table
 
-_LABEL, _LOCALIZED, _PRECISE = (
-    "verification.patch_outcome_label",
+_RUNG, _LOCALIZED, _PRECISE = (
+    "verification.outcome",
     "behavior.localized_correct_file",
     "anticipation.first_tool_precision",
 )
@@ -33,6 +33,19 @@ _TESTS = {
 }
 MOST_LISTED = 100
 """Attempts in the table, those of which most is known first; beyond that it would be the page."""
+_RUNGS = ("solved", "failed", "not_judged", "infrastructure")
+_UNEVALUATED = "nothing of this treatment was evaluated"
+_HAS_OUTCOME = "outcome IN ('solved', 'failed')"
+_SPENT: dict[str, tuple[str, str, Kind, str]] = {
+    "cost": ("Cost", "USD", "usd", "coalesce(s.cost_usd, a.harness_cost_usd)"),
+    "tokens": (
+        "Tokens in and out",
+        "tokens",
+        "tokens",
+        "coalesce(s.input_tokens + s.output_tokens, a.harness_input_tokens + a.harness_output_tokens)",
+    ),
+    "time": ("Time", "seconds", "seconds", "a.wall_time_s"),
+}
 ENOUGH = 5
 """First attempts a treatment needs to be drawn."""
 _FIRST = "FROM attempts WHERE coalesce(attempt_index, 0) = 0"
@@ -54,7 +67,7 @@ class _Treatment(NamedTuple):
 
 
 def _outcome(inputs: Inputs) -> Outcome:
-    attempts = inputs.rows["attempts"]
+    attempts = _evaluated(inputs.rows["attempts"])
     first = [row for row in attempts if not row["attempt_index"]]
     groups: dict[_Treatment, list[Row]] = {}
     for row in attempts:
@@ -62,11 +75,31 @@ def _outcome(inputs: Inputs) -> Outcome:
         groups.setdefault(key, []).append(row)
     ranked = sorted(groups.items(), key=lambda pair: (-len(pair[1]), [str(part) for part in pair[0]]))
     return Outcome(
-        [*_counts(attempts), *_shares(attempts, first)],
+        [*_counts(attempts), *_shares(attempts, first), *_per_solved(first)],
         [_by_treatment(ranked, len(attempts)), _each(attempts)],
-        drawn(_labels_chart(first), _solved_chart(ranked)),
+        drawn(_outcomes_chart(first), _solved_chart(ranked)),
         _limits(attempts),
     )
+
+
+def _evaluated(attempts: list[Row]) -> list[Row]:
+    """The attempts; what failed by inference alone (no patch, no time left) as not judged where no verifier spoke of
+    any with that treatment: only failures could be known there, as `compare` has it."""
+    judged = {_who(row) for row in attempts if row["outcome"] in ("solved", "failed") and not row["inferred"]}
+    inferred = {"outcome": "not_judged", "reason": _UNEVALUATED}
+    return [
+        row | inferred if row["inferred"] and row["outcome"] == "failed" and _who(row) not in judged else row
+        for row in attempts
+    ]
+
+
+def _is_unevaluated(rows: list[Row]) -> bool:
+    """Whether some were taken for not judged, which no single query does."""
+    return any(row["reason"] == _UNEVALUATED for row in rows)
+
+
+def _who(row: Row) -> tuple[Any, ...]:
+    return row["agent"], row["model"], row["dataset"]
 
 
 def _counts(attempts: list[Row]) -> list[Finding]:
@@ -91,16 +124,13 @@ def _counts(attempts: list[Row]) -> list[Finding]:
 
 def _shares(attempts: list[Row], first: list[Row]) -> list[Finding]:
     retries = [row for row in attempts if row["attempt_index"]]
-    reward = "verification.reward"
     of_signal = "avg(CAST(value = 'true' AS INT)) FROM signals WHERE signal = '{}' AND absent IS NULL"
     asked: tuple[tuple[str, str, list[Row], Callable[[Row], bool | None], str, str, str], ...] = (
-        ("correct", "First attempts with a correct patch", first, _is_correct, _LABEL, _unlabelled(first),
-         f"avg(CAST(patch_outcome_label = 'correct_patch' AS INT)) {_FIRST}"),
-        ("solved", "First attempts that were solved", first, _is_solved, reward,
-         "the harness's own reward is 1", f"avg(CAST(reward = 1 AS INT)) {_FIRST}"),
-        ("retries_solved", "Retries that were solved", retries, _is_solved, reward,
+        ("solved", "First attempts that were solved", first, _is_solved, _RUNG, _bounds(first),
+         f"avg(CAST(outcome = 'solved' AS INT)) {_FIRST} AND {_HAS_OUTCOME}"),
+        ("retries_solved", "Retries that were solved", retries, _is_solved, _RUNG,
          "not comparable with first attempts: only what failed before is tried again",
-         "avg(CAST(reward = 1 AS INT)) FROM attempts WHERE attempt_index > 0"),
+         f"avg(CAST(outcome = 'solved' AS INT)) FROM attempts WHERE attempt_index > 0 AND {_HAS_OUTCOME}"),
         ("localized", "First attempts that changed the right file", first, lambda row: row["localized"], _LOCALIZED, "",
          f"{of_signal.format(_LOCALIZED)} AND coalesce(attempt_index, 0) = 0"),
         ("first_tool", "First attempts whose first look was at a file they changed", first,
@@ -111,9 +141,8 @@ def _shares(attempts: list[Row], first: list[Row]) -> list[Finding]:
         estimate, tasks = _by_task(rows, holds)
         notes = "; ".join(part for part in (f"{tasks:,} tasks" if tasks else "", note) if part)
         of, unit = "attempts of which it is known", "share of attempts"
-        findings.append(
-            estimate.finding(f"attempts.{name}", title, of, notes, unit=unit, sql=f"SELECT {sql}", signals=(path,))
-        )
+        command = "" if path == _RUNG and _is_unevaluated(rows) else f"SELECT {sql}"
+        findings.append(estimate.finding(f"attempts.{name}", title, of, notes, unit=unit, sql=command, signals=(path,)))
     return findings
 
 
@@ -129,34 +158,64 @@ def _by_task(rows: list[Row], holds: Callable[[Row], bool | None]) -> tuple[Esti
     return pooled((k, n) for k, n in counted.values()), len(counted)
 
 
-def _is_correct(row: Row) -> bool | None:
-    return None if row["label"] is None else bool(row["label"] == "correct_patch")
-
-
 def _is_solved(row: Row) -> bool | None:
-    return None if row["reward"] is None else bool(row["reward"] == 1)
+    return bool(row["outcome"] == "solved") if row["outcome"] in ("solved", "failed") else None
 
 
-def _unlabelled(rows: list[Row]) -> str:
-    reasons = Counter((row["why"] or "no reason").replace("_", " ") for row in rows if row["label"] is None)
-    words = ", ".join(f"{n:,} {reason}" for reason, n in reasons.most_common(3))
-    return f"without a label: {words}" if words else ""
+def _ends(rows: list[Row]) -> tuple[float, float] | tuple[None, None]:
+    """The share if all without an outcome had failed, and if all were solved."""
+    counted = Counter(row["outcome"] for row in rows)
+    solved, failed = counted["solved"], counted["failed"]
+    return (solved / len(rows), (len(rows) - failed) / len(rows)) if rows else (None, None)
+
+
+def _bounds(rows: list[Row]) -> str:
+    missing = Counter(row["outcome"] or "not judged" for row in rows if _is_solved(row) is None)
+    if not missing:
+        return ""
+    left_out = ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in missing.most_common())
+    low, high = (formatted(end, "share") for end in _ends(rows))
+    return f"{low} to {high} whatever came of the {left_out}"
+
+
+def _per_solved(first: list[Row]) -> list[Finding]:
+    """What first attempts took together, the failed ones too, for each that was solved."""
+    findings = []
+    for key, (words, unit, kind, sql) in _SPENT.items():
+        measured = [row for row in first if _is_solved(row) is not None and row[key] is not None]
+        solved = sum(row["outcome"] == "solved" for row in measured)
+        value = sum(row[key] for row in measured) / solved if solved else None
+        title = f"{words} for each first attempt that was solved"
+        note = (
+            f"with what the failed ones took; {len(first) - len(measured):,} of {len(first):,} not measured or judged"
+        )
+        of = "first attempts with an outcome"
+        asked = (
+            f"SELECT sum({sql}) / nullif(count(*) FILTER (outcome = 'solved'), 0) FROM attempts a JOIN sessions s"
+            f" USING (session_id) WHERE coalesce(a.attempt_index, 0) = 0 AND {_HAS_OUTCOME} AND {sql} IS NOT NULL"
+        )
+        estimate, name = count(value, len(measured), kind), f"attempts.{key}_per_solved"
+        command = "" if _is_unevaluated(first) else asked
+        findings.append(estimate.finding(name, title, of, note, unit=unit, sql=command))
+    return findings
 
 
 def _by_treatment(ranked: list[tuple[_Treatment, list[Row]]], n: int) -> Table:
     rows: list[list[Any]] = []
     for treatment, attempts in ranked:
-        labels = Counter(row["label"] for row in attempts)
+        labels, rungs = (Counter(row[key] for row in attempts) for key in ("label", "outcome"))
         solved, _ = _by_task(attempts, _is_solved)
-        counts = [len(attempts), *(labels[label] for label in _LABELS), labels[None], int(solved.n)]
-        rows.append([*treatment[:4], "retry" if treatment.retry else "first", *counts, solved.value, *solved.ends])
-    outcomes = " | ".join(f"{label} {words}:count" for label, words in _LABELS.items())
+        shares = [solved.value, *solved.ends, *_ends(attempts)]
+        counts = [len(attempts), *(rungs[rung] for rung in _RUNGS), *shares, *(labels[label] for label in _LABELS)]
+        rows.append([*treatment[:4], "retry" if treatment.retry else "first", *counts])
+    outcomes = " | ".join(f"{rung} {rung.replace('_', ' ')}:count" for rung in _RUNGS)
+    labelled = " | ".join(f"{label} {words} patch:count" for label, words in _LABELS.items())
     return table(
         "attempts.by_treatment",
         "Outcomes by treatment",
         "agent:code | model:code | dataset data set:code | cap tool calls allowed:count | attempt | attempts:count"
-        f" | {outcomes} | unlabelled no label:count | rewarded with a reward:count | solved of them solved:share"
-        " | ends:share",
+        f" | {outcomes} | share of known solved:share | ends:share | worst if all missing failed:share"
+        f" | best if all were solved:share | {labelled}",
         rows,
         n=n,
         of="attempts",
@@ -166,10 +225,10 @@ def _by_treatment(ranked: list[tuple[_Treatment, list[Row]]], n: int) -> Table:
 
 
 def _each(attempts: list[Row]) -> Table:
-    listed = sorted(attempts, key=lambda r: (r["label"] is None, r["reward"] is None, r["localized"] is None))
+    listed = sorted(attempts, key=lambda r: (r["label"] is None, _is_solved(r) is None, r["localized"] is None))
     rows = [
         [
-            *(r["task_id"], r["model"], (r["attempt_index"] or 0) + 1, _LABELS.get(r["label"], r["label"])),
+            *(r["task_id"], r["model"], (r["attempt_index"] or 0) + 1, _rung(r), _LABELS.get(r["label"], r["label"])),
             *(_yes(r["localized"]), _yes(r["precise"]), *(r[key] for key in _TESTS)),
             *(r["reward"], r["n_tool_calls"], r["session_id"]),
         ]
@@ -180,7 +239,7 @@ def _each(attempts: list[Row]) -> Table:
     return table(
         "attempts.each",
         "Each attempt",
-        "instance:code | model:code | attempt:count | label outcome | localized right file"
+        "instance:code | model:code | attempt:count | outcome | label patch | localized right file"
         f" | first_tool first look right | {tests} | reward:number | tool_calls tool calls:count | session:session",
         rows,
         n=len(attempts),
@@ -189,20 +248,23 @@ def _each(attempts: list[Row]) -> Table:
     )
 
 
+def _rung(row: Row) -> str | None:
+    """`failed: empty patch`; of a solved attempt nothing more."""
+    outcome, reason = ((row[key] or "").replace("_", " ") for key in ("outcome", "reason"))
+    return (f"{outcome}: {reason}" if reason and outcome != "solved" else outcome) or None
+
+
 def _yes(value: bool | None) -> str | None:
     return None if value is None else "yes" if value else "no"
 
 
-def _labels_chart(first: list[Row]) -> Chart | None:
-    counted = Counter(row["label"] for row in first if row["label"])
-    total = counted.total()
-    rows = [
-        bar(words, counted[label], f"{words}: {counted[label]:,} of {total:,} first attempts")
-        for label, words in _LABELS.items()
-        if counted[label]
-    ]
-    of = "first attempts with a label"
-    return chart("attempts.labels", "What became of first attempts", rows, bars(rows, "first attempts"), n=total, of=of)
+def _outcomes_chart(first: list[Row]) -> Chart | None:
+    counted = Counter((row["outcome"] or "not_judged", _rung(row) or "not judged") for row in first)
+    order = sorted(counted, key=lambda pair: (_RUNGS.index(pair[0]), -counted[pair], pair))
+    tip = f"of {len(first):,} first attempts"
+    rows = [bar(pair[1], counted[pair], f"{pair[1]}: {counted[pair]:,} {tip}") for pair in order]
+    title, spec = "What became of first attempts", bars(rows, "first attempts")
+    return chart("attempts.outcomes", title, rows, spec, n=len(first), of="first attempts")
 
 
 def _solved_chart(ranked: list[tuple[_Treatment, list[Row]]]) -> Chart | None:
@@ -222,7 +284,7 @@ def _solved_chart(ranked: list[tuple[_Treatment, list[Row]]]) -> Chart | None:
         rows,
         dots(rows, "share of first attempts"),
         n=n,
-        of="first attempts with a reward",
+        of="first attempts with an outcome",
         note=f"treatments with at least {ENOUGH}; {INTERVAL_NOTE}; tasks differ, so this is no ranking",
     )
 
@@ -235,7 +297,7 @@ def _limits(attempts: list[Row]) -> list[str]:
             f"{uncapped:,} of {len(attempts):,} attempts do not record how many tool calls they were allowed: whether a"
             " candidate did better, or was only allowed more, can't be told of them."
         )
-    judged = [row for row in attempts if row["label"] or row["reward"] is not None]
+    judged = [row for row in attempts if _is_solved(row) is not None]
     for key, words in (("dataset", "data set"), ("model", "model"), ("task_id", "task")):
         counted = Counter(row[key] for row in judged if row[key])
         (name, n) = counted.most_common(1)[0] if counted else ("", 0)
@@ -251,13 +313,16 @@ STUDY = Study(
     question="What became of the attempts, and under which treatment?",
     queries={
         "attempts": "SELECT a.session_id, a.trial_id, a.attempt_index, a.task_id, a.dataset, a.has_transcript,"
-        " a.reward, coalesce(a.agent_type, s.agent) AS agent, coalesce(a.model_id, s.model) AS model,"
-        " a.effective_tool_cap AS cap, a.patch_outcome_label AS label, w.why, w.localized, w.precise, s.n_tool_calls,"
+        " a.outcome, a.reward, coalesce(a.agent_type, s.agent) AS agent, coalesce(a.model_id, s.model) AS model,"
+        " a.effective_tool_cap AS cap, a.patch_outcome_label AS label, w.reason, coalesce(w.inferred, false) AS"
+        " inferred, w.localized, w.precise, s.n_tool_calls,"
+        f" {', '.join(f'{sql} AS {key}' for key, (*_, sql) in _SPENT.items())},"
         f" {', '.join(f'a.{key}' for key in _TESTS)} FROM attempts a JOIN sessions s USING (session_id) LEFT JOIN ("
-        f"SELECT session_id, max(absent_detail) FILTER (signal = '{_LABEL}') AS why,"
+        f"SELECT session_id, max(detail->>'reason') FILTER (signal = '{_RUNG}') AS reason,"
+        f" bool_or(detail->>'inferred' = 'true') FILTER (signal = '{_RUNG}') AS inferred,"
         f" bool_or(value = 'true') FILTER (signal = '{_LOCALIZED}') AS localized,"
         f" bool_or(value = 'true') FILTER (signal = '{_PRECISE}') AS precise FROM signals"
-        f" WHERE signal IN ('{_LABEL}', '{_LOCALIZED}', '{_PRECISE}') GROUP BY session_id) w USING (session_id)"
+        f" WHERE signal IN ('{_RUNG}', '{_LOCALIZED}', '{_PRECISE}') GROUP BY session_id) w USING (session_id)"
         " ORDER BY a.task_id, model, agent, a.attempt_index, a.session_id"
     },
     function=_outcome,

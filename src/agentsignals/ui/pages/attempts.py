@@ -19,7 +19,7 @@ COLUMNS = {
     "cost_usd": "cost",
 }
 """What the list can be ordered by, and its heading."""
-FILTERS = {"agent": "agent_type", "model": "model_id", "outcome": "patch_outcome_label", "dataset": "dataset"}
+FILTERS = {"agent": "agent_type", "model": "model_id", "outcome": "outcome", "dataset": "dataset"}
 _FROM = (
     "FROM attempts a LEFT JOIN (SELECT session_id, n_tool_calls, output_tokens, visible_output_tokens, cost_usd"
     " FROM sessions) s"
@@ -27,14 +27,15 @@ _FROM = (
 _USING = "USING (session_id)"
 _LISTED = """
 SELECT session_id, trial_id, attempt_index, is_last, task_id, agent_type, model_id, dataset, effective_tool_cap, reward,
-  patch_outcome_label, fail_to_pass_count, pass_to_fail_count, wall_time_s, timed_out, exit_status, has_transcript,
-  n_tool_calls, output_tokens, coalesce(cost_usd, harness_cost_usd) AS cost_usd, visible_output_tokens
+  outcome, patch_outcome_label, fail_to_pass_count, pass_to_fail_count, wall_time_s, timed_out, exit_status,
+  has_transcript, n_tool_calls, output_tokens, coalesce(cost_usd, harness_cost_usd) AS cost_usd, visible_output_tokens
 """
 _TREATMENTS = """
 SELECT agent_type, model_id, dataset, effective_tool_cap, attempt_index, count(*) AS n,
-  count(DISTINCT task_id) AS tasks, count(patch_outcome_label) FILTER (patch_outcome_label <> 'unverifiable') AS judged,
-  count(*) FILTER (patch_outcome_label = 'correct_patch') AS correct, count(reward) AS rewarded,
-  avg(reward) AS reward, median(wall_time_s) AS wall_time_s
+  count(DISTINCT task_id) AS tasks, count(*) FILTER (outcome = 'solved') AS solved,
+  count(*) FILTER (outcome IN ('solved', 'failed')) AS judged,
+  count(*) FILTER (reward IS NOT NULL OR patch_outcome_label IS NOT NULL) AS verified,
+  count(*) FILTER (outcome = 'infrastructure') AS infrastructure, median(wall_time_s) AS wall_time_s
 FROM attempts GROUP BY 1, 2, 3, 4, 5 ORDER BY n DESC, 1, 2, 3, 4, 5 LIMIT 60
 """
 
@@ -69,8 +70,9 @@ def page(reading: Reading, query: Query) -> Page:
 
 
 def _treatments(reading: Reading) -> list[dict[str, Any]]:
-    rows = reading.rows(_TREATMENTS)
-    return [row | {"interval": wilson(row["correct"], row["judged"])} for row in rows]
+    """Where no verifier spoke of any, what gave up is no rate: only failures could be known."""
+    rows = [row | {"judged": row["judged"] if row["verified"] else 0} for row in reading.rows(_TREATMENTS)]
+    return [row | {"interval": wilson(row["solved"], row["judged"])} for row in rows]
 
 
 def _offered(reading: Reading) -> dict[str, list[str]]:
