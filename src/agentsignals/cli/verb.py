@@ -19,6 +19,7 @@ MODULES = (
     "compare",
     "discover",
     "export",
+    "forget",
     "lab",
     "label",
     "replicate",

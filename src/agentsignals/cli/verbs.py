@@ -89,6 +89,16 @@ def _summary_text(summary: pipeline.Summary) -> str:
                 f" {summary.visible_output_tokens:,} tokens ({VISIBLE_ERROR})",
             )
         )
+    if summary.stored_sessions != summary.sessions:
+        rows.append(("held", f"{summary.stored_sessions:,} sessions in the store, of all sources"))
+    if summary.deleted_files:
+        rows.append(
+            (
+                "deleted",
+                f"{summary.deleted_files:,} files are gone; the store keeps the {summary.deleted_sessions:,} sessions"
+                " that were in no other: agentsignals forget --deleted",
+            )
+        )
     if summary.repeated:
         rows.append(("repeated", f"{summary.repeated:,} artifacts hold what another one holds, counted once"))
     if summary.excluded_sessions or summary.excluded_sources:
@@ -168,6 +178,8 @@ def _with_values(options: argparse.Namespace) -> set[str]:
 
 
 def _sessions(options: argparse.Namespace) -> int:
+    from agentsignals.sources.local import deleted_files
+    from agentsignals.store.manifest import local_files, only_in
     from agentsignals.store.query import rows
 
     columns = (
@@ -178,7 +190,8 @@ def _sessions(options: argparse.Namespace) -> int:
         raise UsageError(f"--limit {options.limit} came; it counts rows.", "Give 0 or more.")
     order = f"ORDER BY started_at DESC NULLS LAST, session_id LIMIT {options.limit:d}"
     query = f"SELECT {columns}, count(*) OVER () AS total FROM sessions WHERE ({options.where}) {order}"  # noqa: S608  (the person's own SQL)
-    names, counted = rows(Store(options.store), query)
+    store = Store(options.store)
+    names, counted = rows(store, query)
     values = [row[:-1] for row in counted]
     if options.json:
         _print_rows(options, names[:-1], values)
@@ -187,6 +200,9 @@ def _sessions(options: argparse.Namespace) -> int:
     total = counted[0][-1] if counted else 0
     if not options.json and len(values) < total:
         print(f"{len(values):,} of {total:,} sessions, the newest; --limit {total} shows all")
+    deleted = only_in(store.manifest, deleted_files(local_files(store.manifest)))
+    if not options.json and deleted:
+        print(f"the files of {len(deleted):,} sessions of the store are gone since they were read")
     return 0
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from agentsignals.sources import sound
+from agentsignals.sources.local import deleted_files
 from agentsignals.store import Store
-from agentsignals.store.manifest import SessionEntry
+from agentsignals.store.manifest import SessionEntry, local_files, only_in
 
 
 class Summary(Struct, kw_only=True):
@@ -49,6 +50,12 @@ class Summary(Struct, kw_only=True):
     lost_sessions: list[str] = field(default_factory=list)
     """Sessions of damaged shards whose sources are gone: the store holds part of them at most."""
     report: str | None = None
+    stored_sessions: int = 0
+    """Sessions that the store holds in all, whatever sources they were read from."""
+    deleted_files: int = 0
+    """Files that traces were read from and that are gone."""
+    deleted_sessions: int = 0
+    """Sessions that were read from these alone; the store keeps them."""
 
 
 def summary_of(store: Store, uris: set[str]) -> Summary:
@@ -80,6 +87,9 @@ def summary_of(store: Store, uris: set[str]) -> Summary:
     for shard in store.manifest.shards.values():
         for what, n in shard.internal_errors.items():
             summary.internal_errors[what] = summary.internal_errors.get(what, 0) + n
+    deleted = deleted_files(local_files(store.manifest) - uris)
+    summary.stored_sessions, summary.deleted_files = len(store.manifest.sessions), len(deleted)
+    summary.deleted_sessions = len(only_in(store.manifest, deleted)) if deleted else 0
     return summary
 
 

@@ -13,7 +13,9 @@ from agentsignals.analysis import STUDIES, study
 from agentsignals.analysis import studies as every_study
 from agentsignals.analysis.study import Chart, Finding, Study, Table
 from agentsignals.report.inputs import Reader
+from agentsignals.sources.local import deleted_files
 from agentsignals.store import Store
+from agentsignals.store.manifest import local_files, only_in
 
 FORM = 2
 """Version of the JSON document."""
@@ -65,6 +67,8 @@ class Document(Struct, frozen=True, kw_only=True):
     left_out: list[LeftOut] = []
     damage: list[str] = []
     """What is wrong with the store: figures are without what is missing."""
+    deleted_sessions: int = 0
+    """Of the sessions, those whose files are gone since they were read."""
     about: str = ""
     """What it is about, where that is no store: its title, and nothing is said of stores."""
 
@@ -128,6 +132,7 @@ def document(
         sections=sections,
         left_out=left_out,
         damage=store.warnings,
+        deleted_sessions=len(only_in(store.manifest, deleted_files(local_files(store.manifest)))),
     )
 
 

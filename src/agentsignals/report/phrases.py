@@ -93,6 +93,11 @@ def limits_of(document: Document) -> list[str]:
     limits = [
         f"The store was damaged when this was made, and figures are without it: {line}." for line in document.damage
     ]
+    if document.deleted_sessions:
+        limits.append(
+            f"The files of {document.deleted_sessions:,} sessions are gone since they were read; every figure is with"
+            " these sessions. agentsignals forget --deleted takes them out of the store."
+        )
     limits += list(dict.fromkeys(limit for section in document.sections for limit in section.limits))
     for reason in dict.fromkeys(study.reason for study in document.left_out):
         titles = [study.title for study in document.left_out if study.reason == reason]

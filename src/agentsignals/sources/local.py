@@ -9,7 +9,7 @@ import os
 import stat
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
@@ -208,3 +208,8 @@ _REASONS = {
     errno.ENAMETOOLONG: "path_too_long",
 }
 SOURCE = Source("local", accepts, find, read)
+
+
+def deleted_files(uris: Iterable[str]) -> set[str]:
+    """Those of these files that are gone."""
+    return {uri for uri in uris if not os.path.lexists(path_of(uri))}

@@ -258,7 +258,7 @@ class Store:
         manifest = self.manifest
         families = {e.family for e in sessions.values()} | {e.family for e in files.values()}
         families |= {manifest.files[u].family for u in files if u in manifest.files and manifest.files[u].family}
-        self._drop({s for s, e in manifest.sessions.items() if s in sessions or e.family in families}, set(files), name)
+        self.drop({s for s, e in manifest.sessions.items() if s in sessions or e.family in families}, set(files), name)
         manifest.shards[name] = entry
         manifest.sessions.update(sessions)
         manifest.files.update(files)
@@ -295,7 +295,7 @@ class Store:
         state.append(f"{sorted(across.items())}|{sorted(self._broken)}")
         return hashlib.blake2b("|".join(state).encode(), digest_size=12).hexdigest()
 
-    def _drop(self, sessions: set[str], uris: set[str], keep: str) -> None:
+    def drop(self, sessions: set[str], uris: set[str], keep: str = "") -> None:
         """Writes the shards that hold these sessions or files again without them; the shard `keep` is left alone."""
         from agentsignals.store import shards  # noqa: PLC0415  (pyarrow is loaded when something is written)
 

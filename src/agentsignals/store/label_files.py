@@ -70,6 +70,14 @@ def read(root: Path, only: str | None = None) -> dict[str, list[Label]]:
     return by_session
 
 
+def forget(root: Path, sessions: set[str]) -> None:
+    """Takes the labels of these sessions out of every file that has any."""
+    for path in files(root):
+        rows = list(_rows([path], None))
+        if rows and any(row.session_id in sessions for row in rows):
+            replace(root, rows[0].label.task, rows[0].label.labeller, sessions, [])
+
+
 def of_task(root: Path, task: str, labeller: str) -> list[LabelRow]:
     """A labeller's labels of a task, in the order they were written; none when there are none. StoreError when they
     were damaged."""

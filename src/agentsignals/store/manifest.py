@@ -217,3 +217,15 @@ def _whole(written: _Written) -> Manifest:
             )
     written.unclaimed = []
     return written
+
+
+def local_files(manifest: Manifest) -> set[str]:
+    """The files of this machine that traces were read from."""
+    return {uri for uri, entry in manifest.files.items() if entry.shard and entry.source == "local"}
+
+
+def only_in(manifest: Manifest, files: set[str]) -> set[str]:
+    """The sessions that were read from these files and from no other."""
+    families = {manifest.files[uri].family for uri in files}
+    families -= {entry.family for uri, entry in manifest.files.items() if entry.shard and uri not in files}
+    return {session_id for session_id, entry in manifest.sessions.items() if entry.family in families}

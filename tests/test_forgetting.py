@@ -1,0 +1,107 @@
+"""Files that are gone since: what a run says of their sessions, and how these leave the store."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agentsignals.cli import main
+from agentsignals.errors import UnknownSession
+from agentsignals.ingest import pipeline
+from agentsignals.ingest.forgetting import forget
+from agentsignals.report import phrases
+from agentsignals.report.document import document
+from agentsignals.store import Store
+from agentsignals.store.query import rows
+from tests.claude import Log
+
+IDS = [f"{k}1111111-2222-4333-8444-555555555555" for k in range(3)]
+
+
+@pytest.fixture(name="folder")
+def three(tmp_path: Path) -> Path:
+    (tmp_path / "in").mkdir()
+    for session_id in IDS:
+        one = Log(session=session_id, name=session_id[:8])
+        one.user("please do it")
+        (tmp_path / "in" / f"{session_id}.jsonl").write_bytes(one.data())
+    pipeline.analyze([str(tmp_path / "in")], tmp_path / "store", jobs=1)
+    return tmp_path
+
+
+def file_of(folder: Path, n: int) -> Path:
+    return folder / "in" / f"{IDS[n]}.jsonl"
+
+
+def held(folder: Path) -> list[str]:
+    return [row[0] for row in rows(Store(folder / "store"), "SELECT session_id FROM sessions ORDER BY 1")[1]]
+
+
+def test_a_run_says_what_the_store_holds_and_how_many_files_are_gone(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file_of(folder, 0).unlink()
+    verb = ["analyze", str(folder / "in"), "--store", str(folder / "store"), "--quiet"]
+    assert main([*verb, "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    keys = ("sessions", "stored_sessions", "deleted_files", "deleted_sessions")
+    assert [summary[key] for key in keys] == [2, 3, 1, 1]
+    assert main(verb) == 0
+    text = capsys.readouterr().out
+    assert "3 sessions in the store" in text and "1 files are gone; the store keeps the 1 sessions" in text
+
+
+def test_sessions_and_the_report_say_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = document(Store(folder / "store"), ["sessions"])
+    assert made.deleted_sessions == 0 and not any("gone" in limit for limit in phrases.limits_of(made))
+    file_of(folder, 0).unlink()
+    made = document(Store(folder / "store"), ["sessions"])
+    assert made.deleted_sessions == 1 and any("The files of 1 sessions are gone" in n for n in phrases.limits_of(made))
+    assert main(["sessions", "--store", str(folder / "store")]) == 0
+    assert "the files of 1 sessions of the store are gone" in capsys.readouterr().out
+
+
+def test_a_run_over_another_source_tells_what_is_held_and_nothing_of_files_that_are_there(folder: Path) -> None:
+    (folder / "other").mkdir()
+    one = Log(session="99999999-2222-4333-8444-555555555555", name="other")
+    one.user("another")
+    (folder / "other" / "a.jsonl").write_bytes(one.data())
+    summary = pipeline.analyze([str(folder / "other")], folder / "store", jobs=1)
+    assert (summary.sessions, summary.stored_sessions, summary.deleted_files) == (1, 4, 0)
+
+
+def test_deleted_sessions_are_forgotten_with_rows_values_and_files(folder: Path) -> None:
+    file_of(folder, 0).unlink()
+    assert forget(folder / "store", deleted=True).sessions == [IDS[0]]
+    assert held(folder) == IDS[1:]
+    for table in ("events", "turns", "signals", "artifacts"):
+        column = "path" if table == "artifacts" else "session_id"
+        left = rows(Store(folder / "store"), f"SELECT count(*) FROM {table} WHERE {column} LIKE '%{IDS[0]}%'")[1]
+        assert left == [(0,)], table
+    assert forget(folder / "store", deleted=True).sessions == []
+    summary = pipeline.analyze([str(folder / "in")], folder / "store", jobs=1)
+    assert (summary.sessions, summary.stored_sessions, summary.deleted_files) == (2, 2, 0)
+    assert not Store(folder / "store").damage
+
+
+def test_a_session_whose_file_is_there_is_forgotten_until_the_next_run_over_it(folder: Path) -> None:
+    gone = forget(folder / "store", [IDS[1][:5]])
+    assert gone.sessions == [IDS[1]] and [Path(p).name for p in gone.still_there] == [f"{IDS[1]}.jsonl"]
+    assert held(folder) == [IDS[0], IDS[2]]
+    pipeline.analyze([str(folder / "in")], folder / "store", jobs=1)
+    assert held(folder) == IDS
+
+
+def test_the_last_sessions_can_be_forgotten(folder: Path) -> None:
+    assert forget(folder / "store", IDS).sessions == IDS
+    assert held(folder) == []
+
+
+def test_nothing_is_forgotten_by_mistake(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(UnknownSession):
+        forget(folder / "store", [IDS[0], "no such session"])
+    assert main(["forget", "--store", str(folder / "store")]) == 2
+    assert "No session was named" in capsys.readouterr().err
+    assert held(folder) == IDS
