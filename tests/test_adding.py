@@ -28,6 +28,7 @@ FOLDERS = {
     "agentsignals.signals": "agentsignals/signals/",
     "agentsignals.sources": "agentsignals/sources/",
     "agentsignals.studies": "agentsignals/studies/",
+    "agentsignals.findings": "agentsignals/findings/",
     "agentsignals.exports": "agentsignals/export/",
     "agentsignals.labellers": "agentsignals/labels/labellers/",
     "agentsignals.executors": "agentsignals/ingest/executor/",
@@ -94,6 +95,7 @@ def test_a_toy_of_each_kind_is_one_file_and_works(place: str, tmp_path: Path) ->
         ["analyze", "toy:trace.jsonl", "--executor", "in_turn"],
         ["label", "sentiment", "--by", "optimist"],
         ["report", "--study", "exclamations", "-o", "r.json"],
+        ["findings", "--sureness", "0"],
         ["export", "--to", "csv", "-o", "out"],
         ["query", "SELECT format, path FROM artifacts", "--csv"],
         ["query", "SELECT value FROM signals WHERE signal = 'user.exclamations'", "--csv"],
@@ -104,6 +106,7 @@ def test_a_toy_of_each_kind_is_one_file_and_works(place: str, tmp_path: Path) ->
     out = done.stdout.splitlines()
     assert [line for line in out if line.startswith("exit")] == ["exit 0"] * len(lines), done.stdout
     assert {"toy-agent,toy:trace.jsonl", "1", "optimist,POSITIVE"} <= set(out)
+    assert "1. You exclaim in 1 of 1 sessions." in out
     (section,) = json.loads((tmp_path / "r.json").read_text())["sections"]
     assert [(f["value"], f["n"]) for f in section["findings"]] == [(1.0, 1)]
     assert (tmp_path / "out" / "t1.csv").read_text() == '0,Go on!\n1,"Well, =1+1"\n'
@@ -118,6 +121,7 @@ BROKEN = {
     "agentsignals.signals": {"needy": "broken_signal", "damaged": "not python at all"},
     "agentsignals.sources": {"rude": "broken_units:RUDE"},
     "agentsignals.studies": {"ends": "broken_end:STUDY", "stumbles": "broken_units:STUMBLES"},
+    "agentsignals.findings": {"trips": "broken_units:TRIPS"},
     "agentsignals.exports": {"none": "broken_units:WRONG"},
 }
 BROKEN_MODULES = {
@@ -139,11 +143,14 @@ def harmless(view, why) -> int:
 from agentsignals.analysis.study import Study
 from agentsignals.sources import Source
 
+from agentsignals.analysis.ranking import Question
+
 def fails(*_):
     raise KeyError("of no use")
 
 WRONG = 7
 RUDE = Source("rude", fails, fails, fails)
+TRIPS = Question(name="trips", question="Why?", queries={}, function=fails)
 STUMBLES = Study(name="stumbles", title="Stumbles", question="Why?", queries={}, function=fails)
 """,
 }
@@ -158,12 +165,13 @@ def test_what_is_broken_elsewhere_is_named_and_left_out(tmp_path: Path) -> None:
         ["analyze", "rude:x"],
         ["report", "-o", "r.json"],
         ["export", "--to", "none", "-o", "out"],
+        ["findings"],
         ["query", f"SELECT count(*) FILTER ({foreign}), count(*) > 9 FROM signals", "--csv"],
         ["doctor"],
     ]
     done = ran(tmp_path / "site", PACKAGE.parent, cwd=tmp_path, lines=[[*x, "--store", "s", "--quiet"] for x in lines])
     exits = [line for line in done.stdout.splitlines() if line.startswith("exit")]
-    assert exits[:5] == ["exit 0", "exit 1", "exit 0", "exit 2", "exit 0"], done.stdout + done.stderr
+    assert exits[:6] == ["exit 0", "exit 1", "exit 0", "exit 2", "exit 0", "exit 0"], done.stdout + done.stderr
     assert "0,True" in done.stdout.splitlines()
     assert "no such file, folder or agent" in done.stderr and "Traceback" not in done.stderr
     for kind, name in [
@@ -172,6 +180,7 @@ def test_what_is_broken_elsewhere_is_named_and_left_out(tmp_path: Path) -> None:
     ]:  # fmt: skip
         assert done.stderr.count(f"The {kind} '{name}' is left out") == 1, (kind, name, done.stderr)
         assert re.search(rf"^{kind} {name} +problem", done.stdout, re.M), (kind, name, done.stdout)
+    assert "left out: trips: broken_units:TRIPS of broken-toys 1.0: KeyError" in done.stdout
     left_out = {row["study"]: row["reason"] for row in json.loads((tmp_path / "r.json").read_text())["left_out"]}
     assert "broken-toys 1.0: KeyError" in left_out["stumbles"]
 

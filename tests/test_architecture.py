@@ -31,6 +31,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("ingest",),
     ("replicate", "scanning"),
     ("attribution", "export", "lab", "labels", "report", "studies"),
+    ("findings",),
     ("analysis", "signals", "store"),
     ("catalog",),
     ("embedding", "sources"),
@@ -51,7 +52,7 @@ STANDS_APART = ("lab", "scanning")
 MAY_OPEN = ("cli", "replicate.ground", "ingest.collection.weaknesses")
 """Verbs, claims about the lab's runs, `collect` which scans what it brought."""
 
-PLUG_INS = ("signals", "studies")
+PLUG_INS = ("signals", "studies", "findings")
 """Folders whose modules do not import each other: adding one touches no other."""
 
 WEIGHT = {

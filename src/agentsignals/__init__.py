@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from agentsignals.analysis.ranking import Bounds, Findings
     from agentsignals.store import Store
 
 __version__ = "0.2.0"
-__all__ = ["__version__", "analyze", "explain", "ingest", "inventory", "open_store", "write_report"]
+__all__ = ["__version__", "analyze", "explain", "find", "ingest", "inventory", "open_store", "write_report"]
 
 
 def analyze(
@@ -66,6 +67,13 @@ def explain(store: Store, session: str, signal: str) -> Any:
     from agentsignals.ingest import explaining
 
     return explaining.explain(store, session, signal)
+
+
+def find(store: Store, context: str | None = None, bounds: Bounds | None = None) -> Findings:
+    """The few sentences that matter of a store, ranked: `find(store).answers`. `context`: `product` or `eval`."""
+    from agentsignals import findings
+
+    return findings.findings(store, context, bounds)
 
 
 def write_report(store: Store, path: str | Path) -> Path:

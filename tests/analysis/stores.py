@@ -8,10 +8,10 @@ from agentsignals import prices
 from agentsignals.analysis import study
 from agentsignals.analysis.study import Finding, Outcome
 from agentsignals.catalog import measure
+from agentsignals.findings.inputs import Reader
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.shard import session_entry, signal_versions
 from agentsignals.model import Artifact, Session
-from agentsignals.report.inputs import Reader
 from agentsignals.store import Store, shards, tables
 from agentsignals.store.manifest import ShardEntry
 from agentsignals.views.session import SessionView

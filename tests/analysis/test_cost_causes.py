@@ -13,9 +13,9 @@ import pytest
 from agentsignals import prices
 from agentsignals.analysis import study
 from agentsignals.analysis.cost_causes import CAUSES, LIFETIME_S, LONG_LIFETIME_S, SHRUNK, charged
+from agentsignals.findings.inputs import Reader
 from agentsignals.ingest import pipeline
 from agentsignals.model import Step
-from agentsignals.report.inputs import Reader
 from agentsignals.store import Store
 from tests.analysis.stores import findings, outcome, store_of
 from tests.build import call, event, say, session, user

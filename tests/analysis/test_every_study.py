@@ -28,9 +28,9 @@ from agentsignals.analysis.grouped import (
 )
 from agentsignals.analysis.study import Chart, Column, Finding, Inputs, Kind, Outcome, Study, Versions
 from agentsignals.catalog import caption, catalogue
+from agentsignals.findings.inputs import Reader
 from agentsignals.report import data, markdown, phrases
 from agentsignals.report.document import Document, document
-from agentsignals.report.inputs import Reader
 from agentsignals.report.short_ids import beginnings
 from agentsignals.store import Store
 from agentsignals.validation import NEVER_VALIDATED

@@ -35,6 +35,10 @@ SAID_AT = (
 MAIN_CALLS = "FROM tool_calls WHERE thread = 'main'"
 
 
+PROGRAM = r"coalesce(nullif(regexp_extract(command, '^(?:cd \S+ *(?:&&|;) *)?(\S+(?: [a-z][\w:-]*)?)', 1), ''), name)"
+"""What a call runs: the program and its verb, behind a change of the folder; else the tool."""
+
+
 def values(*paths: str, detail: tuple[str, ...] = ()) -> str:
     """One row a session and signal: session_id, agent, signal, number, label, absent; num, den and other details as
     numbers.

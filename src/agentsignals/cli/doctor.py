@@ -68,6 +68,7 @@ def _added() -> list[Check]:
     from agentsignals.analysis import STUDIES
     from agentsignals.catalog import SIGNALS, catalogue
     from agentsignals.export import WRITERS
+    from agentsignals.findings import FINDINGS
     from agentsignals.formats import FORMATS
     from agentsignals.ingest.executor import EXECUTORS
     from agentsignals.labels.labellers import LABELLERS
@@ -75,7 +76,9 @@ def _added() -> list[Check]:
     from agentsignals.sources import SOURCES
 
     catalogue()
-    registries: tuple[Registry[Any], ...] = (FORMATS, SOURCES, SIGNALS, STUDIES, WRITERS, LABELLERS, EXECUTORS)
+    registries: tuple[Registry[Any], ...] = (
+        FORMATS, SOURCES, SIGNALS, STUDIES, FINDINGS, WRITERS, LABELLERS, EXECUTORS,
+    )  # fmt: skip
     rows = []
     for registry in registries:
         for place in registry.places.values():

@@ -185,7 +185,7 @@ def document(run: Run) -> Document:
 def audited(folder: Path, progress: Callable[[str, int, int | None], None]) -> Document:
     """What the audit finds in published runs. LabError when the folder holds none."""
     from agentsignals.lab.evaluation.audit import Audit
-    from agentsignals.lab.evaluation.findings import findings
+    from agentsignals.lab.evaluation.audited import findings
     from agentsignals.report.document import Section
 
     answers = count(1)

@@ -19,6 +19,7 @@ MODULES = (
     "compare",
     "discover",
     "export",
+    "findings",
     "forget",
     "lab",
     "label",

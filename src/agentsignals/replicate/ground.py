@@ -18,9 +18,9 @@ from msgspec import Struct
 
 from agentsignals.analysis import studies
 from agentsignals.errors import LabError, QueryError, SandboxError
+from agentsignals.findings.inputs import Reader
 from agentsignals.model import Absent
 from agentsignals.replicate.claims import Plain, Table, Value
-from agentsignals.report.inputs import Reader
 from agentsignals.store import Store
 from agentsignals.store.query import readable
 from agentsignals.store.selecting import one_select

@@ -12,7 +12,7 @@ from msgspec import Struct
 from agentsignals.analysis import STUDIES, study
 from agentsignals.analysis import studies as every_study
 from agentsignals.analysis.study import Chart, Finding, Study, Table
-from agentsignals.report.inputs import Reader
+from agentsignals.findings.inputs import Reader
 from agentsignals.sources.local import deleted_files
 from agentsignals.store import Store
 from agentsignals.store.manifest import local_files, only_in

@@ -10,7 +10,7 @@ import pytest
 
 from agentsignals.analysis.study import Outcome, Table
 from agentsignals.lab.evaluation.audit import Audit
-from agentsignals.lab.evaluation.findings import findings
+from agentsignals.lab.evaluation.audited import findings
 from agentsignals.lab.evaluation.published import Run
 from agentsignals.lab.evaluation.published_states import Stored, alike, negative_without_prompt, rise
 from tests.lab.evaluation.test_legacy import CORPUS, GUARDED, made, skip_where_light

@@ -1,0 +1,193 @@
+"""From candidates to the few sentences that are said, in order (design/findings.md).
+
+A finding is one file in `findings/`: a `Question` that makes candidates of rows, as a study makes figures of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import erfc, sqrt
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agentsignals.analysis.clusters import PlacedShare
+from agentsignals.analysis.study import Context, Inputs, Kind
+from agentsignals.redaction import redacted
+from agentsignals.stats.estimates import Interval, Z
+from agentsignals.stats.paired import apart, benjamini_hochberg
+
+HALF_SURE = 10
+"""Sessions on which a sentence is half sure (this project's choice: a share of ten is known to a third)."""
+
+
+class Bounds(Struct, frozen=True, kw_only=True):
+    """Below which nothing is said."""
+
+    effect: float = 0.05
+    """The least share of the person's whole."""
+    sureness: float = 1 / 3
+    false_discoveries: float = 0.05
+    """The most that may be expected to be wrong among what is said, of all candidates that were looked at."""
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """A sentence that a person can act on, with what stands behind it."""
+
+    id: str
+    """Begins with its question's name, `-` for `_`, and a dot. Letters, digits, dots and hyphens: safe in a command
+    whatever the trace says."""
+    about: str
+    """What it is about: of candidates about one thing the largest is said."""
+    sentence: str
+    size: float
+    unit: str
+    kind: Kind
+    share: float
+    """Of the person's whole (dollars of the bill, sessions of the sessions): what would be gone if it were not so."""
+    n: int
+    """Sessions it rests on."""
+    cause: str
+    """SQL whose rows make it up: session_id, seq and more."""
+    caveat: str
+    """What would make it wrong."""
+    do: str = ""
+    """What to do, and where; empty where there is nothing."""
+    interval: Interval | None = None
+    """Of the figure that `sentence` names with one, at 95 percent."""
+    p: float | None = None
+    """One-sided; None of a plain count of the whole store."""
+    validity: float = 1.0
+    """How often the measure beneath is right, as measured; 1 of what is recorded."""
+    at_least: bool = False
+    """Whether the figure is a lower bound."""
+    sessions: tuple[str, ...] = ()
+    """Those behind it, largest part first."""
+    of_data: bool = False
+    """Speaks of what was read, and not of the work: comes behind what does."""
+    question: str = ""
+    again: str = ""
+    """The command that makes it again, with its evidence."""
+    q: float | None = None
+    """p adjusted over all candidates."""
+
+    @property
+    def sureness(self) -> float:
+        """0 to 1 (design/findings.md#from-candidates-to-the-list)."""
+        return self.validity * self.n / (self.n + HALF_SURE)
+
+
+class Question(Struct, frozen=True, kw_only=True):
+    """A finding as it is declared: a question, the rows it needs, and what may be said."""
+
+    name: str
+    question: str
+    """In the user's words."""
+    queries: Mapping[str, str]
+    """SQL over the store's tables by the name the function uses."""
+    function: Callable[[Inputs], list[Answer]]
+    """Every candidate that was looked at, those too small to be said included: they count for the false discoveries."""
+    context: Context = "product"
+
+    def candidates(self, inputs: Inputs) -> list[Answer]:
+        """Those of these rows, with the question and the command."""
+        context = f" --context {inputs.context}" if inputs.context else ""
+        return [
+            replace(made, question=self.question, again=f"agentsignals findings{context} {made.id}")
+            for made in self.function(inputs)
+        ]
+
+
+class Findings(Struct, frozen=True, kw_only=True):
+    """What is said of a store, and what was looked at."""
+
+    answers: list[Answer]
+    """Ranked."""
+    sessions: int
+    context: str
+    bill: str
+    """What the sessions cost, and for what; empty where no price is known."""
+    looked_at: dict[str, int]
+    """Candidates by question."""
+    bounds: Bounds
+    left_out: dict[str, str] = {}
+    """Questions that could not be asked, and why."""
+
+
+def standing_out(candidates: Sequence[Answer], bounds: Bounds) -> list[Answer]:
+    """Those that stand out, the largest and surest first."""
+    tested = [made for made in candidates if made.p is not None]
+    adjusted = dict(
+        zip((made.id for made in tested), benjamini_hochberg([made.p or 0.0 for made in tested]), strict=True)
+    )
+    sure = [
+        replace(made, q=adjusted.get(made.id))
+        for made in candidates
+        if made.share >= bounds.effect
+        and made.sureness >= bounds.sureness
+        and adjusted.get(made.id, 0.0) <= bounds.false_discoveries
+    ]
+    ranked = sorted(sure, key=lambda made: (made.of_data, -made.share * made.sureness, made.id))
+    largest: dict[str, Answer] = {}
+    for made in ranked:
+        largest.setdefault(made.about, made)
+    return list(largest.values())
+
+
+def above(share: PlacedShare, much: float) -> float:
+    """The one-sided p of a share being no larger than `much`; 1 where nothing is known of how sessions differ."""
+    if share.interval is None or not isinstance(share.value, float):
+        return 1.0
+    return _tail(share.value - much, share.value - share.interval[0])
+
+
+def apart_from(share: PlacedShare, other: PlacedShare) -> tuple[Interval, float] | None:
+    """The interval of a difference of shares, and the one-sided p of there being none."""
+    if share.interval is None or other.interval is None:
+        return None
+    value, rest = float(share.value or 0.0), float(other.value or 0.0)
+    low, high = apart(value, share.interval, rest, other.interval)
+    return (low, high), _tail(value - rest, value - rest - low)
+
+
+def _tail(gap: float, below: float) -> float:
+    """The normal tail of a gap whose 95 percent interval reaches so far below it."""
+    if below <= 0:
+        return 0.0 if gap > 0 else 1.0
+    return 0.5 * erfc(gap * Z / below / sqrt(2))
+
+
+def slug(name: str, value: str) -> str:
+    """An id out of a name of ours and a value out of a trace, of which only letters and digits are taken."""
+    plain = re.sub(r"[^a-z0-9]+", "-", value.lower()).strip("-")
+    if plain != value:
+        plain = f"{plain[-30:].strip('-')}-{hashlib.sha256(value.encode('utf-8', 'replace')).hexdigest()[:6]}".strip(
+            "-"
+        )
+    return f"{name}.{plain}"
+
+
+def quoted(value: str) -> str:
+    """A value out of a trace, as SQL text."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def lines_of(rows: str) -> str:
+    """SQL for the same rows (session_id, seq and more) with the file and the line that each was read from."""
+    return (
+        f"SELECT made.*, events.line, artifacts.path AS file FROM ({rows}) AS made JOIN events USING (session_id, seq)"
+        " LEFT JOIN artifacts USING (artifact_id) ORDER BY session_id, seq"
+    )
+
+
+def among(sessions: Iterable[str]) -> str:
+    """SQL that chooses these sessions."""
+    return f"session_id IN ({', '.join(map(quoted, sorted(sessions)))})"
+
+
+def shown(value: str, most: int = 60) -> str:
+    """A value out of a trace in a sentence: without what is personal, on one line, not too long."""
+    line = " ".join(redacted(value).split())
+    return line if len(line) <= most else f"…{line[1 - most :]}"

@@ -1,0 +1,107 @@
+"""The few sentences that matter of a store: what stands out, ranked by size and sureness (design/findings.md).
+
+A finding is one file in this folder that declares `FINDING`; none knows the store or another finding.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from math import fsum
+
+from msgspec.structs import replace
+
+from agentsignals.analysis.cost_causes import CARRIED, CAUSES, QUERIES, charged
+from agentsignals.analysis.figures import formatted
+from agentsignals.analysis.grouped import ranked
+from agentsignals.analysis.ranking import Answer, Bounds, Findings, Question, standing_out
+from agentsignals.analysis.study import Inputs
+from agentsignals.errors import UsageError
+from agentsignals.findings.inputs import Reader
+from agentsignals.registry import Registry
+from agentsignals.store import Store
+
+FINDINGS = Registry[Question](
+    "finding", "agentsignals.findings", "FINDING", lambda unit: isinstance(unit, Question), r"\w+\.py"
+)
+_NEAREST = 12
+_LARGEST = 4
+"""Causes that the line on the bill names."""
+
+
+@cache
+def questions() -> dict[str, Question]:
+    """Every question by name."""
+    return dict(sorted(FINDINGS.all().items()))
+
+
+def findings(store: Store, context: str | None = None, bounds: Bounds | None = None) -> Findings:
+    """What is worth saying of a store, ranked; computed now. `context`: `product` or `eval`; without one, people's
+    sessions when there are any. `bounds`: below which nothing is said."""
+    bounds = bounds or Bounds()
+    candidates, frame = _candidates(store, context, questions())
+    return replace(frame, answers=standing_out(candidates, bounds), bounds=bounds)
+
+
+def answer(store: Store, id: str, context: str | None = None) -> Answer:  # noqa: A002  (the answer's field)
+    """A candidate by its id, whether or not it is said. UsageError where there is none."""
+    asked = {name: question for name, question in questions().items() if id.startswith(f"{name.replace('_', '-')}.")}
+    candidates, _ = _candidates(store, context, asked)
+    for made in candidates:
+        if made.id == id:
+            return made
+    near = ", ".join(sorted(made.id for made in candidates)[:_NEAREST])
+    raise UsageError(
+        f"There is no finding {id!r}.",
+        f"Of this kind there are: {near}." if near else "`agentsignals findings` names those that are said.",
+    )
+
+
+def _candidates(store: Store, context: str | None, asked: dict[str, Question]) -> tuple[list[Answer], Findings]:
+    """What these questions make of the store, and the frame of what is said of it."""
+    bill = Question(name="bill", question="", queries=QUERIES, function=lambda _: [], context="either")
+    reader = Reader(store, [bill, *asked.values()], context)
+    asked = {name: question for name, question in asked.items() if question.context in (reader.context, "either")}
+    candidates: list[Answer] = []
+    looked_at: dict[str, int] = {}
+    left_out: dict[str, str] = {}
+    for name, question in asked.items():
+        made, why = _asked(question, reader.inputs(question))
+        if why:
+            left_out[name] = why
+        candidates += made
+        looked_at[name] = len(made)
+    frame = Findings(
+        answers=[],
+        sessions=sum(entry.context == reader.context for entry in store.manifest.sessions.values()),
+        context=reader.context,
+        bill=_bill(reader.inputs(bill)),
+        looked_at=looked_at,
+        bounds=Bounds(),
+        left_out=left_out,
+    )
+    return candidates, frame
+
+
+def _asked(question: Question, inputs: Inputs) -> tuple[list[Answer], str]:
+    """Its candidates. What another package's raises leaves it out; what ours raises is a defect."""
+    if not FINDINGS.places[question.name].distribution:
+        return question.candidates(inputs), ""
+    try:
+        return question.candidates(inputs), ""
+    except Exception as problem:  # noqa: BLE001  (whatever it is, the other questions are answered)
+        FINDINGS.leave_out(FINDINGS.places[question.name], f"{type(problem).__name__}: {problem}")
+        return [], FINDINGS.broken[question.name]
+
+
+def _bill(inputs: Inputs) -> str:
+    """What the sessions cost, and the largest causes of it."""
+    charges = charged(inputs.rows)
+    total = fsum(row["cost_usd"] for row in inputs.rows["bill"])
+    if not total:
+        return ""
+    causes: dict[str, float] = {}
+    for charge in charges:
+        words = "carried context" if charge.cause in CARRIED else CAUSES[charge.cause]
+        causes[words] = causes.get(words, 0.0) + charge.usd
+    parts = [f"{formatted(usd / total, 'share')} {words}" for words, usd in ranked(causes)[:_LARGEST]]
+    return f"{formatted(total, 'usd')} over {len(inputs.rows['bill']):,} sessions: {', '.join(parts)}"

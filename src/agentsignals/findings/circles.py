@@ -1,0 +1,76 @@
+"""Where it goes in circles: the same failing call again and again, and the same region rewritten across turns."""
+
+from __future__ import annotations
+
+from agentsignals.analysis.clusters import placed_share
+from agentsignals.analysis.contrasts import SESSIONS, placed
+from agentsignals.analysis.figures import formatted
+from agentsignals.analysis.grouped import behind
+from agentsignals.analysis.ranking import Answer, Question, above, lines_of
+from agentsignals.analysis.study import Inputs
+
+IN_A_ROW = 3
+"""Equal failing calls, with no success of the same call and no edit between, from which they are a circle: once more is
+a retry."""
+MUCH = 0.02
+"""The share of sessions from which it is worth a sentence."""
+_RUNS = (
+    "WITH again AS (SELECT session_id, seq, thread, name, arguments, status,"
+    " sum(CASE WHEN status = 'error' THEN 0 ELSE 1 END) OVER (PARTITION BY session_id, thread, name, arguments ORDER"
+    " BY seq) AS worked, (SELECT count(*) FROM edits"
+    " WHERE edits.session_id = calls.session_id AND edits.seq < calls.seq) AS edited FROM tool_calls AS calls"
+    " WHERE purpose IS DISTINCT FROM 'poll' AND class NOT IN ('plan', 'task', 'ask')"
+    " AND (session_id, name, arguments) IN (SELECT (session_id, name, arguments) FROM tool_calls"
+    f" WHERE status = 'error' GROUP BY session_id, name, arguments HAVING count(*) >= {IN_A_ROW})),"
+    " runs AS (SELECT *, count(*) OVER (PARTITION BY session_id, thread, name, arguments, worked, edited) AS in_a_row"
+    " FROM again WHERE status = 'error')"
+    f" SELECT session_id, seq, name, in_a_row FROM runs WHERE in_a_row >= {IN_A_ROW}"
+)
+
+
+def _answers(inputs: Inputs) -> list[Answer]:
+    sessions = placed(inputs.rows["sessions"])
+    calls: dict[str, int] = {row["session_id"]: row["n"] for row in inputs.rows["calls"]}
+    wasted: dict[str, int] = {}
+    longest = 0
+    for row in inputs.rows["runs"]:
+        wasted[row["session_id"]] = wasted.get(row["session_id"], 0) + 1
+        longest = max(longest, row["in_a_row"])
+    places = {session_id: row["place"] for session_id, row in sessions.items() if row["place"]}
+    share = placed_share(((session_id, float(session_id in wasted), 1) for session_id in calls), places)
+    if not share.n:
+        return []
+    n = sum(wasted.values())
+    return [
+        Answer(
+            id="circles.failing",
+            about="circles.failing",
+            sentence=f"In {len(wasted):,} of {share.n:,.0f} sessions ({formatted(share.value, 'share')}) the same"
+            f" failing call was made {IN_A_ROW} times or more with nothing changed: {n:,} calls in all, up to"
+            f" {longest:,} in"
+            " a row.",
+            size=n,
+            unit="calls",
+            kind="count",
+            share=float(share.value or 0.0),
+            interval=share.interval,
+            p=above(share, MUCH),
+            n=len(calls),
+            cause=lines_of(_RUNS),
+            do="Interrupt at the third equal failure; say in the instructions what to do when that call fails.",
+            caveat=f"What changed outside the agent's edits (a server that starts) is not seen; {share.note}.",
+            sessions=behind((session_id, float(k)) for session_id, k in wasted.items()),
+        )
+    ]
+
+
+FINDING = Question(
+    name="circles",
+    question="Where does it go in circles?",
+    queries={
+        "sessions": SESSIONS,
+        "calls": "SELECT session_id, count(*) AS n FROM tool_calls GROUP BY session_id ORDER BY session_id",
+        "runs": f"{_RUNS} ORDER BY session_id, seq",
+    },
+    function=_answers,
+)

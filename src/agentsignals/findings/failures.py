@@ -1,0 +1,144 @@
+"""What fails most, and whether it is mended: a tool that fails more often than it works, or more often here than
+elsewhere."""
+
+from __future__ import annotations
+
+from collections import Counter
+from statistics import median
+
+from agentsignals.analysis.clusters import share_of
+from agentsignals.analysis.contrasts import LEAST_PART, SESSIONS, Contrast, contrasts, placed
+from agentsignals.analysis.figures import formatted
+from agentsignals.analysis.grouped import behind, by
+from agentsignals.analysis.ranking import Answer, Question, above, among, lines_of, quoted, shown, slug
+from agentsignals.analysis.rows import PROGRAM
+from agentsignals.analysis.study import Inputs, Row
+
+FEWEST_CALLS = 20
+"""Calls of a tool before it is looked at."""
+OFTEN = 0.5
+"""Failing more often than working needs no contrast."""
+_CAVEAT = "Some failures are probes (does this file exist?), and tests fail because they are run"
+
+
+def _answers(inputs: Inputs) -> list[Answer]:
+    sessions = placed(inputs.rows["sessions"])
+    calls = inputs.rows["calls"]
+    whole = max(1, sum(row["failed"] for row in calls))
+    made = []
+    for tool, rows in sorted(by(calls, "tool").items()):
+        failed = sum(row["failed"] for row in rows)
+        if sum(row["n"] for row in rows) < FEWEST_CALLS or failed < LEAST_PART * whole:
+            continue
+        made.append(_often(tool, rows, sessions, whole))
+        parts = _parts(rows)
+        of_tool = sum(n for _, _, n in parts)
+        made += [_more(tool, rows, contrast, of_tool, whole) for contrast in contrasts(parts, sessions)]
+    return made
+
+
+def _parts(rows: list[Row]) -> list[tuple[str, float, float]]:
+    summed: dict[str, list[float]] = {}
+    for row in rows:
+        pair = summed.setdefault(row["session_id"], [0.0, 0.0])
+        pair[0] += row["failed"]
+        pair[1] += row["n"]
+    return [(session_id, k, n) for session_id, (k, n) in summed.items()]
+
+
+def _often(tool: str, rows: list[Row], sessions: dict[str, Row], whole: float) -> Answer:
+    places = {session_id: row["place"] for session_id, row in sessions.items() if row["place"]}
+    share = share_of(rows, places, lambda row: row["failed"] / row["n"], "n")
+    failed = sum(row["failed"] for row in rows)
+    return Answer(
+        id=slug("failures.often", tool),
+        about=f"failures.{tool}",
+        sentence=f"{shown(tool)} fails more often than it works: {failed:,} of {share.n:,.0f} calls"
+        f" ({formatted(share.value, 'share')}), mostly {_error(rows)}{_mended(rows)}.",
+        size=failed,
+        unit="failed calls",
+        kind="count",
+        share=failed / whole if float(share.value or 0) > OFTEN else 0.0,
+        interval=share.interval,
+        p=above(share, OFTEN),
+        n=len({row["session_id"] for row in rows}),
+        cause=_rows(tool),
+        do=f"Mend or replace it: see what {_error(rows)} says.",
+        caveat=f"{_CAVEAT}; {share.note}.",
+        sessions=behind((row["session_id"], row["failed"]) for row in rows),
+    )
+
+
+def _more(tool: str, rows: list[Row], contrast: Contrast, of_tool: float, whole: float) -> Answer:
+    here = [row for row in rows if row["session_id"] in contrast.in_group]
+    there = formatted(contrast.rest.value, "share")
+    return Answer(
+        id=slug(f"failures.{contrast.key}", f"{tool} {contrast.value}"),
+        about=f"failures.{tool}",
+        sentence=f"{shown(tool)} fails in {formatted(contrast.group.value, 'share')} of {contrast.group.n:,.0f} calls"
+        f" {contrast.where}, against {there} in {contrast.matched}; mostly {_error(here)}{_mended(here)}.",
+        size=contrast.excess * of_tool,
+        unit="failed calls more than elsewhere",
+        kind="number",
+        share=contrast.excess * of_tool / whole,
+        interval=contrast.interval,
+        p=contrast.p,
+        n=len(contrast.in_group),
+        cause=_rows(tool, f" AND {among(contrast.in_group)}"),
+        do=f"Look what {_error(here)} says {contrast.where}.",
+        caveat=f"Goes with it, and need not be because of it. {_CAVEAT}; {contrast.group.note}.",
+        sessions=behind((row["session_id"], row["failed"]) for row in here),
+    )
+
+
+def _rows(tool: str, condition: str = "") -> str:
+    return lines_of(
+        "SELECT session_id, seq, name, command, error_class, status FROM tool_calls"
+        f" WHERE status = 'error' AND {_TOOL} = {quoted(tool)}{condition}"
+    )
+
+
+def _error(rows: list[Row]) -> str:
+    kinds: Counter[str] = Counter()
+    for row in rows:
+        kinds[(row["error_class"] or "an error without a class").replace("_", " ")] += row["failed"]
+    return f"“{shown(kinds.most_common(1)[0][0])}”" if kinds else "errors"
+
+
+def _mended(rows: list[Row]) -> str:
+    failed = sum(row["failed"] for row in rows)
+    waited = [row["minutes"] for row in rows if row["minutes"] is not None]
+    if not failed:
+        return ""
+    mended = f"; {formatted(sum(row['mended'] for row in rows) / failed, 'share')} of it works later in the session"
+    return mended + (f", after {formatted(60 * median(waited), 'seconds')} in the median session" if waited else "")
+
+
+_TOOL = (
+    "CASE WHEN class = 'test' OR shell_kind IN ('test', 'build') THEN coalesce(shell_kind, class)"
+    f" WHEN class = 'shell' THEN {PROGRAM} ELSE class END"
+)
+"""What is done: that it tests or builds, whatever with; the program that is run; else what the tool is for."""
+_CALLS = (
+    f"SELECT session_id, seq, {_TOOL} AS tool, status, error_class, epoch(started_at) AS began FROM (SELECT *,"
+    " lag((name, arguments, status)) OVER (PARTITION BY session_id ORDER BY seq) AS before FROM tool_calls"
+    " WHERE thread = 'main') WHERE status IN ('ok', 'error') AND error_class IS DISTINCT FROM 'sibling_cancelled'"
+    " AND NOT (status = 'error' AND coalesce(before = (name, arguments, 'error'), false))"
+)
+"""Answered calls. The same failing call again at once is a circle, and no further failure."""
+FINDING = Question(
+    name="failures",
+    question="What fails most, and is it mended?",
+    queries={
+        "sessions": SESSIONS,
+        "calls": f"WITH calls AS ({_CALLS}), later AS (SELECT *, min(CASE WHEN status = 'ok' THEN began END) OVER"
+        " (PARTITION BY"
+        " session_id, tool ORDER BY seq ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING) AS worked_at,"
+        " max(CASE WHEN status = 'ok' THEN seq END) OVER (PARTITION BY session_id, tool) AS worked_seq FROM calls)"
+        " SELECT session_id, tool, error_class, count(*) AS n, count(*) FILTER (status = 'error') AS failed,"
+        " count(*) FILTER (status = 'error' AND worked_seq > seq) AS mended,"
+        " median((worked_at - began) / 60) FILTER (status = 'error') AS minutes"
+        " FROM later GROUP BY ALL ORDER BY ALL",
+    },
+    function=_answers,
+)

@@ -1,0 +1,108 @@
+"""Where did the money go: caches that were lost, and results that were dragged along."""
+
+from __future__ import annotations
+
+from math import fsum
+from typing import NamedTuple
+
+from agentsignals.analysis.clusters import placed_share
+from agentsignals.analysis.cost_causes import LIFETIME_S, QUERIES, Charge, charged
+from agentsignals.analysis.figures import formatted
+from agentsignals.analysis.grouped import behind
+from agentsignals.analysis.places import by_session
+from agentsignals.analysis.ranking import Answer, Question, above, lines_of
+from agentsignals.analysis.study import Inputs, Row
+
+
+class _Cause(NamedTuple):
+    name: str
+    words: str
+    much: float
+    """The share of the bill from which it is surely worth a sentence."""
+    do: str
+    rows: str
+
+
+_SIZE = "coalesce(input_tokens, 0) + coalesce(cache_read_tokens, 0) + coalesce(cache_write_tokens, 0)"
+_LOST = (
+    "SELECT session_id, seq, step, model, least(size, lag(size) OVER w) - coalesce(cache_read_tokens, 0) AS"
+    " lost_tokens,"
+    " cost_usd, epoch(timestamp) - lag(epoch(timestamp)) OVER w AS pause_s FROM"
+    f" (SELECT *, {_SIZE} AS size FROM steps WHERE thread IN ('main', 'abandoned', 'replayed')"
+    " AND cost_usd IS NOT NULL AND stop_reason IS DISTINCT FROM 'session_total' AND input_in_step IS NULL)"
+    " WHERE size > 0 WINDOW w AS (PARTITION BY session_id, thread ORDER BY step)"
+)
+"""Model calls that were sent again what the call before was sent, and did not read it from the cache."""
+_WORTH = "lost_tokens > 1000"
+"""What providers leave uncached at the end of a prompt, by blocks of hundreds of tokens, is no loss to look at."""
+_CAUSES = (
+    _Cause(
+        name="rebuilt",
+        words="went on caches that had died in a pause and were built again",
+        much=0.02,
+        do="Come back within five minutes, or begin a new session after a long pause instead of going on in a full"
+        " one.",
+        rows=f"SELECT * FROM ({_LOST}) WHERE pause_s > {LIFETIME_S} AND {_WORTH}",
+    ),
+    _Cause(
+        name="missed",
+        words="went on context that was sent again past the cache though nobody had paused",
+        much=0.02,
+        do="Look what changes in the middle of a session: model, tools, instructions, a context edited by the agent.",
+        rows=f"SELECT * FROM ({_LOST}) WHERE coalesce(pause_s, 0) <= {LIFETIME_S} AND {_WORTH}",
+    ),
+    _Cause(
+        name="compaction",
+        words="went on contexts written anew after compactions",
+        much=0.02,
+        do="Begin a new session for a new task before the context is full.",
+        rows="SELECT session_id, seq, turn FROM events WHERE kind = 'compaction'",
+    ),
+    _Cause(
+        name="carried_results",
+        words="went on tool results sent again with every later call",
+        much=0.25,
+        do="Have long outputs cut or written to a file (head, grep, a range of lines); begin a new session for a new"
+        " task.",
+        rows="SELECT session_id, seq, name, path, result_tokens FROM tool_calls WHERE result_tokens > 0",
+    ),
+)
+_CAVEAT = "Estimated inside an exact sum: how much of a context is whose is counted in characters"
+
+
+def _answers(inputs: Inputs) -> list[Answer]:
+    charges = charged(inputs.rows)
+    bill = inputs.rows["bill"]
+    places = by_session(bill)
+    return [_answer(cause, charges, bill, places) for cause in _CAUSES] if bill else []
+
+
+def _answer(cause: _Cause, charges: list[Charge], bill: list[Row], places: dict[str, str]) -> Answer:
+    usd: dict[str, float] = {}
+    for charge in charges:
+        if charge.cause == cause.name:
+            usd[charge.session_id] = usd.get(charge.session_id, 0.0) + charge.usd
+    share = placed_share(
+        ((row["session_id"], usd.get(row["session_id"], 0.0), row["cost_usd"]) for row in bill), places
+    )
+    size = fsum(usd.values())
+    return Answer(
+        id=f"money.{cause.name.replace('_', '-')}",
+        about=f"money.{cause.name}",
+        sentence=f"{formatted(size, 'usd')} of {formatted(share.n, 'usd')} ({formatted(share.value or 0.0, 'share')})"
+        f" {cause.words}, in {len(usd):,} of {len(bill):,} sessions.",
+        size=size,
+        unit="USD",
+        kind="usd",
+        share=float(share.value or 0.0),
+        interval=share.interval,
+        p=above(share, cause.much),
+        n=len(bill),
+        cause=lines_of(cause.rows),
+        do=cause.do,
+        caveat=f"{_CAVEAT}; {share.note}.",
+        sessions=behind(usd.items()),
+    )
+
+
+FINDING = Question(name="money", question="Where did the money go?", queries=QUERIES, function=_answers)

@@ -1,0 +1,84 @@
+"""Where the person pushes back: only by what is right more often than not."""
+
+from __future__ import annotations
+
+from agentsignals.analysis.contrasts import SESSIONS, Contrast, contrasts, placed
+from agentsignals.analysis.figures import formatted
+from agentsignals.analysis.grouped import behind, by
+from agentsignals.analysis.ranking import Answer, Question, among, lines_of, slug
+from agentsignals.analysis.rows import LABEL
+from agentsignals.analysis.study import Inputs
+from agentsignals.stats.estimates import FEWEST_CLUSTERS
+from agentsignals.validation import HALF, figures_of
+
+_SIGNAL = "chat.pushback_type"
+
+
+def _classes() -> dict[str, float]:
+    """The classes of pushback that may be spoken of, with their precision against most things judged."""
+    best = {}
+    for figure in sorted(figures_of(_SIGNAL), key=lambda figure: figure.named):
+        if figure.precision is not None and figure.value != "non_pushback":
+            best[figure.value] = figure.precision
+    return {value: precision for value, precision in best.items() if precision >= HALF}
+
+
+def _answers(inputs: Inputs) -> list[Answer]:
+    classes = _classes()
+    validity = min(classes.values(), default=0.0)
+    pushed: dict[str, float] = {}
+    parts = []
+    for session_id, rows in by(inputs.rows["turns"], "session_id").items():
+        k = float(sum(row["n"] for row in rows if row["label"] in classes))
+        if k:
+            pushed[session_id] = k
+        parts.append((session_id, k, float(sum(row["n"] for row in rows))))
+    if len(pushed) < FEWEST_CLUSTERS:
+        return []
+    groups = contrasts(parts, placed(inputs.rows["sessions"]))
+    # Turns that push back are few by nature: how many of them are more than elsewhere is what ranks.
+    whole, turns = sum(pushed.values()), sum(n for _, _, n in parts)
+    return [_answer(contrast, pushed, validity, turns, whole) for contrast in groups]
+
+
+def _answer(contrast: Contrast, pushed: dict[str, float], validity: float, turns: float, whole: float) -> Answer:
+    of = contrast.in_group & pushed.keys()
+    rest = formatted(contrast.rest.value, "share")
+    return Answer(
+        id=slug(f"pushback.{contrast.key}", contrast.value),
+        about="pushback",
+        sentence=f"You push back at least in {formatted(contrast.group.value, 'share')} of {contrast.group.n:,.0f}"
+        " later"
+        f" prompts {contrast.where}, against {rest} in {contrast.matched}.",
+        size=contrast.excess * turns,
+        unit="prompts more than elsewhere",
+        kind="number",
+        share=contrast.excess * turns / whole,
+        interval=contrast.interval,
+        p=contrast.p,
+        n=len(contrast.in_group),
+        cause=lines_of(
+            f"SELECT session_id, turns.seq, turns.turn, {LABEL} AS label FROM signals JOIN turns USING (session_id,"
+            " turn)"
+            f" WHERE signal = '{_SIGNAL}' AND {LABEL} IN ('correction', 'failure_report', 'rejection')"
+            f" AND {among(of) if of else 'false'}"
+        ),
+        do=f"Read what you objected to {contrast.where}, and put it into the instructions there.",
+        caveat="Goes with it, and need not be because of it. Judged by word patterns in English, which are right in"
+        f" {formatted(validity, 'share')} of what they find and find a part of it; {contrast.group.note}.",
+        validity=validity,
+        at_least=True,
+        sessions=behind((session_id, pushed[session_id]) for session_id in of),
+    )
+
+
+FINDING = Question(
+    name="pushback",
+    question="Where do I push back?",
+    queries={
+        "sessions": SESSIONS,
+        "turns": f"SELECT session_id, {LABEL} AS label, count(*) AS n FROM signals JOIN sessions USING (session_id)"
+        f" WHERE signal = '{_SIGNAL}' AND absent IS NULL AND turn > 0 GROUP BY ALL ORDER BY ALL",
+    },
+    function=_answers,
+)

@@ -1,0 +1,58 @@
+"""What a solved task took, failed attempts included: by candidate, where they differ."""
+
+from __future__ import annotations
+
+from agentsignals.analysis.compare import Candidate
+from agentsignals.analysis.compared import OF_ATTEMPTS, QUERIES, compared, named
+from agentsignals.analysis.figures import formatted
+from agentsignals.analysis.ranking import Answer, Question, slug
+from agentsignals.analysis.study import Inputs
+
+APART = 1.5
+"""By what factor one must cost more for each solved task to be worth a sentence."""
+
+
+def _answers(inputs: Inputs) -> list[Answer]:
+    comparison = compared(inputs)
+    if comparison is None or comparison.unlike:
+        return []
+    priced = [(c, usd) for c in comparison.candidates if (usd := _usd(c)) is not None]
+    if len(priced) < 2:
+        return []
+    cheapest, least = min(priced, key=lambda pair: (pair[1], pair[0].name))
+    return [_answer(dear, usd, cheapest, least) for dear, usd in priced if dear is not cheapest]
+
+
+def _usd(candidate: Candidate) -> float | None:
+    per = candidate.per_solved.get("cost_usd")
+    return per.value if per is not None and per.n else None
+
+
+def _answer(dear: Candidate, usd: float, cheapest: Candidate, least: float) -> Answer:
+    took = (dear.took["cost_usd"], cheapest.took["cost_usd"])
+    is_apart = None not in (took[0].low, took[1].high) and took[0].low > took[1].high  # type: ignore[operator]  # neither is None
+    solved = (dear.first.value or 0.0) * dear.first.n
+    return Answer(
+        id=slug("solved-cost", dear.name),
+        about=f"solved-cost.{dear.name}",
+        sentence=f"A solved task took {formatted(usd, 'usd')} with {named(dear.name)}, {formatted(least, 'usd')} with"
+        f" {named(cheapest.name)}, on the same tasks.",
+        size=(usd - least) * solved,
+        unit="USD",
+        kind="usd",
+        # The medians' intervals stand in for a test of the ratio, whose numerator and denominator go together.
+        share=1 - least / usd if is_apart and usd >= APART * least else 0.0,
+        n=min(dear.first.n, cheapest.first.n),
+        cause=OF_ATTEMPTS,
+        do="Try whether the cheaper one solves what you need.",
+        caveat="What failed attempts cost is in it. Who solves easier tasks is cheaper: mind who solved more.",
+    )
+
+
+FINDING = Question(
+    name="solved_cost",
+    question="What did a solved task take?",
+    queries=QUERIES,
+    function=_answers,
+    context="eval",
+)

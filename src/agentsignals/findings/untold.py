@@ -1,0 +1,95 @@
+"""What can't be told: costs without a price, output as it stood in mid-stream, records that were not read."""
+
+from __future__ import annotations
+
+from agentsignals.analysis.figures import formatted
+from agentsignals.analysis.grouped import listing, tally
+from agentsignals.analysis.ranking import Answer, Question, lines_of, shown
+from agentsignals.analysis.study import Inputs, Row
+
+_OUTPUT = "tokens.output_tokens_total"
+_CAVEAT = "A count of this store, no estimate."
+
+
+def _answers(inputs: Inputs) -> list[Answer]:
+    sessions = inputs.rows["sessions"]
+    if not sessions:
+        return []
+    unpriced = [row for row in sessions if row["cost_usd"] is None]
+    agents = shown(listing(tally(({**row, "n": 1} for row in unpriced), "agent")))
+    low = {row["session_id"] for row in inputs.rows["undercounted"]}
+    made = [
+        _share(
+            "unpriced",
+            [row["session_id"] for row in unpriced],
+            len(sessions),
+            f"cost an unknown amount ({agents}): what they used or their model's price is not known",
+            "SELECT session_id, min(seq) AS seq, any_value(model) AS model FROM steps JOIN sessions USING (session_id)"
+            " WHERE sessions.cost_usd IS NULL GROUP BY session_id",
+            "Collect the agent's own log beside what you read; agentsignals report --study cost names the reasons.",
+        ),
+        _share(
+            "output",
+            sorted(low),
+            len(sessions),
+            "log their output as it stood in mid-stream: their output and its cost are too low",
+            f"SELECT session_id, 0 AS seq FROM signals WHERE signal = '{_OUTPUT}' AND detail->>'undercount' = 'true'",
+            "Take output of those agents as a lower bound.",
+        ),
+    ]
+    return [*made, *_unread(inputs.rows["artifacts"], len(sessions))]
+
+
+def _share(name: str, ids: list[str], n: int, words: str, rows: str, do: str) -> Answer:  # noqa: PLR0913  (the words of one sentence)
+    return Answer(
+        id=f"untold.{name}",
+        about=f"untold.{name}",
+        sentence=f"{len(ids):,} of {n:,} sessions ({formatted(len(ids) / n, 'share')}) {words}.",
+        size=len(ids),
+        unit="sessions",
+        kind="count",
+        share=len(ids) / n,
+        n=n,
+        cause=lines_of(rows),
+        do=do,
+        caveat=_CAVEAT,
+        of_data=True,
+        sessions=tuple(ids[:5]),
+    )
+
+
+def _unread(artifacts: list[Row], n: int) -> list[Answer]:
+    records, skipped = sum(row["records"] for row in artifacts), sum(row["skipped"] for row in artifacts)
+    if not records + skipped:
+        return []
+    share = skipped / (records + skipped)
+    return [
+        Answer(
+            id="untold.records",
+            about="untold.records",
+            sentence=f"{skipped:,} of {records + skipped:,} records ({formatted(share, 'share')}) were not read or not"
+            " understood: every figure is without them.",
+            size=skipped,
+            unit="records",
+            kind="count",
+            share=share,
+            n=n,
+            cause="SELECT path, skipped, skipped_reasons FROM artifacts WHERE skipped > 0 ORDER BY skipped DESC",
+            do="agentsignals doctor says of each reason what helps.",
+            caveat=_CAVEAT,
+            of_data=True,
+        )
+    ]
+
+
+FINDING = Question(
+    name="untold",
+    question="What can't be told?",
+    queries={
+        "sessions": "SELECT session_id, agent, cost_usd FROM sessions ORDER BY session_id",
+        "undercounted": f"SELECT session_id FROM signals JOIN sessions USING (session_id) WHERE signal = '{_OUTPUT}'"
+        " AND number IS NOT NULL AND detail->>'undercount' = 'true' ORDER BY session_id",
+        "artifacts": "SELECT records, skipped FROM artifacts WHERE records + skipped > 0 ORDER BY ALL",
+    },
+    function=_answers,
+)

@@ -1,0 +1,380 @@
+"""What is said of a store: planted trouble comes first, ordinary work leaves it silent, every bound decides."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+import agentsignals
+from agentsignals.analysis import contrasts as held_apart
+from agentsignals.analysis.clusters import placed_share
+from agentsignals.analysis.ranking import Answer, Bounds, above, lines_of, quoted, shown, slug, standing_out
+from agentsignals.analysis.study import Inputs, Versions
+from agentsignals.cli import main
+from agentsignals.errors import UsageError
+from agentsignals.findings import answer, findings, questions
+from agentsignals.findings.few_sessions import FEW, FEWEST, MOST_OF_IT
+from agentsignals.model import Session
+from agentsignals.store import Store
+from agentsignals.store.query import rows
+from tests.analysis.stores import store_of
+from tests.build import call, say, session, user
+from tests.planted_stores import STORES, evaluated, ordinary
+
+FIRST = {
+    "a loop": "circles.",
+    "a runaway cost": "few-sessions.",
+    "a failing tool": "failures.",
+    "an agent that never tests": "unchecked.agent.pi",
+    "a re-reading agent": "twice.reread",
+    "a repository with pushback": "pushback.place.",
+    "pauses that lose the cache": "money.rebuilt",
+    "a hot file": "unfinished.",
+    "an infra outage": "why-failed.infrastructure",
+    "an unequal comparison": "solved-more.unlike",
+}
+"""What has to be said first of each planted store."""
+ORDINARY: dict[str, Callable[[], list[Session]]] = {
+    **{f"sessions {seed}": lambda seed=seed: ordinary(seed) for seed in range(101, 108)},
+    **{f"attempts {seed}": lambda seed=seed: evaluated(seed) for seed in range(101, 104)},
+}
+
+
+def said_of(folder: Path, sessions: list[Session]) -> list[str]:
+    return [made.id for made in findings(store_of(folder, *sessions)).answers]
+
+
+@pytest.mark.parametrize("name", ["pauses that lose the cache", "an infra outage"])
+def test_planted_trouble_comes_first(name: str, tmp_path: Path) -> None:
+    assert said_of(tmp_path, STORES[name](1))[0].startswith(FIRST[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2])
+def test_of_ten_planted_stores_nine_say_it_first(seed: int, tmp_path: Path) -> None:
+    assert set(FIRST) == set(STORES) and len(STORES) == 10
+    first = {name: said_of(tmp_path / name, make(seed))[:1] for name, make in STORES.items()}
+    missed = {name: ids for name, ids in first.items() if not (ids and ids[0].startswith(FIRST[name]))}
+    assert len(missed) <= 1, missed
+
+
+@pytest.mark.slow
+def test_of_ten_ordinary_stores_nine_are_silent(tmp_path: Path) -> None:
+    assert len(ORDINARY) == 10
+    loud = {name: ids for name, make in ORDINARY.items() if (ids := said_of(tmp_path / name, make()))}
+    assert len(loud) <= 1, loud
+
+
+# -- what is said, and in what order -----------------------------------------------------------------------------------
+
+
+def candidate(name: str, share: float = 0.3, **more: Any) -> Answer:
+    base: dict[str, Any] = {"about": name, "sentence": f"{name}.", "size": 1, "unit": "USD", "kind": "usd", "n": 90}
+    return Answer(id=name, share=share, cause="SELECT 1", caveat="", **base | more)
+
+
+def said(*candidates: Answer, **bounds: float) -> list[str]:
+    return [made.id for made in standing_out(candidates, Bounds(**bounds))]
+
+
+def test_each_bound_decides() -> None:
+    small, unsure, chance = candidate("small", 0.04), candidate("unsure", n=3), candidate("chance", p=0.06)
+    assert said(small, unsure, chance) == []
+    assert said(small, effect=0.04) == ["small"]
+    assert said(unsure, sureness=0.2) == ["unsure"]
+    assert said(chance, false_discoveries=0.1) == ["chance"]
+    assert said(candidate("shaky", validity=0.3)) == [] and said(candidate("right", validity=0.8)) == ["right"]
+
+
+def test_every_candidate_counts_for_the_false_discoveries() -> None:
+    one = candidate("one", p=0.02)
+    assert said(one) == ["one"]
+    assert said(one, *(candidate(f"idle{n}", 0.0, p=0.9) for n in range(9))) == []
+    (made,) = standing_out([one, candidate("other", 0.0, p=0.5)], Bounds())
+    assert made.q == pytest.approx(0.04)
+    assert said(candidate("counted")) == ["counted"], "what is only counted draws nothing"
+
+
+def test_the_largest_and_surest_is_first_and_one_thing_is_said_once() -> None:
+    large, sure = candidate("large", 0.4, n=10), candidate("sure", 0.3, n=990)
+    assert said(large, sure) == ["sure", "large"]
+    assert said(replace(sure, about="x"), replace(large, about="x")) == ["sure"]
+    assert said(candidate("data", 0.9, of_data=True), large) == ["large", "data"], "what was read comes behind the work"
+
+
+def test_of_too_few_sessions_nothing_is_sure() -> None:
+    assert above(placed_share([("a", 1, 1)], {}), 0.1) == 1.0
+    many = placed_share([(str(n), float(n % 2), 1) for n in range(40)], {})
+    assert above(many, 0.1) < 0.001 and above(many, 0.5) == pytest.approx(0.5)
+
+
+def test_an_id_is_safe_in_a_command_and_a_value_in_sql_and_sentence() -> None:
+    hostile = "a'b\"; $(rm -rf ~) `x`\n\u202e"
+    assert set(slug("x", hostile)) <= set("abcdefghijklmnopqrstuvwxyz0123456789.-")
+    assert slug("x", "a b") != slug("x", "a-b"), "two values never share an id"
+    assert quoted("a'b") == "'a''b'"
+    assert shown("\n x \t y ") == "x y" and len(shown("x" * 99)) == 60
+
+
+def parts_of(*groups: tuple[str, str, str, int, int]) -> tuple[list[tuple[str, float, float]], dict[str, Any]]:
+    """Sessions of (agent, place, model, sessions, of which it holds)."""
+    parts, sessions = [], {}
+    for agent, place, model, n, k in groups:
+        for i in range(n):
+            name = f"{agent}{place}{model}{i}"
+            parts.append((name, float(i < k), 1.0))
+            sessions[name] = {"session_id": name, "agent": agent, "place": place, "model": model}
+    return parts, sessions
+
+
+def test_a_contrast_is_with_sessions_that_are_alike() -> None:
+    groups = [("a", "p", "m", 12, 11), ("b", "p", "m", 12, 1), ("b", "q", "m", 12, 12)]
+    by_value = {(c.key, c.value): c for c in held_apart.contrasts(*parts_of(*groups))}
+    of_agent = by_value["agent", "a"]
+    assert (of_agent.rest.n, of_agent.matched) == (12, "your other sessions of the same places")
+    assert of_agent.rest.k == 1 and of_agent.p < 0.01 and of_agent.excess == pytest.approx(10 / 12 * 12 / 36)
+    assert by_value["place", "q"].rest.n == 12, "those of the agent that works there"
+    alone = {(c.key, c.value): c for c in held_apart.contrasts(*parts_of(("a", "p", "m", 9, 9), ("b", "q", "n", 9, 0)))}
+    assert alone["place", "p"].matched == "your other sessions, of any agent"
+    assert set(alone) == {("place", "p"), ("place", "q")}, "the same sessions are looked at once"
+
+
+def test_what_can_not_be_much_is_no_candidate(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = parts_of(("a", "p", "m", 6, 6), ("a", "q", "m", 70, 0))
+    assert held_apart.contrasts(*parts) == []
+    monkeypatch.setattr(held_apart, "LEAST_PART", 0.05)
+    assert [c.value for c in held_apart.contrasts(*parts)] == ["p", "q"]
+
+
+# -- each finding's own thresholds -------------------------------------------------------------------------------------
+
+
+def made_of(name: str, **tables: list[dict[str, Any]]) -> dict[str, Answer]:
+    inputs = Inputs(tables, Versions(1), context="product")
+    return {made.id: made for made in questions()[name].candidates(inputs)}
+
+
+@pytest.mark.parametrize(
+    ("costs", "share"),
+    [
+        ([1.0] * (FEWEST - 1) + [(FEWEST - 1) * MOST_OF_IT / (1 - MOST_OF_IT)], MOST_OF_IT),
+        ([1.0] * (FEWEST - 1) + [(FEWEST - 1) * 0.9], 0.0),
+        ([1.0] * (FEWEST - 2) + [100.0], None),
+    ],
+)
+def test_few_sessions_matter_only_where_cost_is_concentrated(costs: list[float], share: float | None) -> None:
+    sessions = [{"session_id": f"s{n}", "cost_usd": usd} for n, usd in enumerate(costs)]
+    made = made_of("few_sessions", sessions=sessions).get("few-sessions.cost")
+    assert (made.share if made else None) == share
+    assert FEW * FEWEST == 1
+
+
+def runs(*parts: Any, sessions: int = 1, others: int = 20) -> list[Session]:
+    """Sessions of these parts, and others that do nothing of note."""
+    made = [session(user("go"), *parts, session_id=f"x{n}", repo="a/b") for n in range(sessions)]
+    return made + [
+        session(user("go"), call("Bash", command="ls"), session_id=f"o{n}", repo="a/b") for n in range(others)
+    ]
+
+
+def failing(n: int, command: str = "make x") -> list[Any]:
+    return [call("Bash", command=command, status="error", result="no")] * n
+
+
+@pytest.mark.parametrize(
+    ("parts", "n"),
+    [
+        (failing(2), 0),
+        (failing(3), 3),
+        ([*failing(2), call("Edit", path="a.py"), *failing(2)], 0),
+        ([*failing(2), call("Bash", command="make x"), *failing(2)], 0),
+        ([*failing(2), call("Read", path="a.py"), *failing(1)], 3),
+        ([call("BashOutput", bash_id="1", status="error", result="no")] * 5, 0),
+    ],
+)
+def test_a_circle_is_three_equal_failures_with_nothing_changed(parts: list[Any], n: int, tmp_path: Path) -> None:
+    made = answer(store_of(tmp_path, *runs(*parts)), "circles.failing")
+    assert (made.size, made.sessions) == (n, ("x0",) if n else ())
+
+
+def test_the_same_failure_at_once_again_is_no_further_failure(tmp_path: Path) -> None:
+    store = store_of(tmp_path, *runs(*failing(30), sessions=8))
+    ids = {made.id for made in findings(store, bounds=Bounds(effect=0, sureness=0, false_discoveries=1)).answers}
+    assert "circles.failing" in ids and not any(name.startswith("failures.") for name in ids)
+
+
+def test_a_tool_that_fails_more_often_than_it_works(tmp_path: Path) -> None:
+    mixed = [part for n in range(4) for part in failing(1, f"deploy --{n}")] + [call("Bash", command="deploy --now")]
+    (made,) = [a for a in findings(store_of(tmp_path, *runs(*mixed, sessions=20))).answers if a.id.startswith("fail")]
+    assert made.size == 80 and made.sentence.startswith("deploy") and "(80.0%)" in made.sentence
+    assert "25" not in made.sentence and "works later" in made.sentence
+
+
+@pytest.mark.parametrize(("path", "expected"), [("a.py", 1), ("a.md", 0)])
+def test_only_changes_of_code_have_to_be_checked(path: str, expected: int, tmp_path: Path) -> None:
+    store = store_of(tmp_path, *runs(call("Edit", path=path)))
+    (count,) = rows(store, f"SELECT count(*) FROM ({questions()['unchecked'].queries['changed']})")[1][0]
+    assert count == expected
+
+
+@pytest.mark.parametrize(
+    ("parts", "checked"),
+    [
+        ([call("Edit", path="a.py"), call("Bash", command="pytest")], True),
+        ([call("Bash", command="pytest"), call("Edit", path="a.py")], False),
+        ([call("Edit", path="a.py")], None),
+    ],
+)
+def test_checked_is_a_check_behind_the_last_change(parts: list[Any], checked: bool | None, tmp_path: Path) -> None:
+    store = store_of(tmp_path, *runs(*parts))
+    names, values = rows(store, questions()["unchecked"].queries["changed"])
+    row = dict(zip(names, values[0], strict=True))
+    assert (None if row["checked"] is None else row["checked"] > row["edited"]) is checked
+
+
+@pytest.mark.parametrize(
+    ("path", "hot", "expected"), [("core.py", 11, 11 / 12), ("core.py", 5, 0.0), ("CHANGELOG.md", 12, None)]
+)
+def test_a_place_that_is_never_finished(path: str, hot: int, expected: float | None, tmp_path: Path) -> None:
+    sessions = [
+        session(user("go"), call("Edit", path=path if n < hot else f"f{n}.py"), session_id=f"s{n}", repo="a/b")
+        for n in range(12)
+    ]
+    made = findings(store_of(tmp_path, *sessions), bounds=Bounds(effect=0, sureness=0, false_discoveries=1)).answers
+    shares = [a.share for a in made if a.id.startswith("unfinished.")]
+    assert shares == ([] if expected is None else [pytest.approx(expected)])
+
+
+@pytest.mark.parametrize(("hours", "of", "share"), [(3.0, 10.0, 0.3), (2.0, 10.0, 0.0), (0.9, 2.0, None)])
+def test_a_wait_is_said_from_an_hour_and_a_quarter_of_the_time(hours: float, of: float, share: float | None) -> None:
+    sessions = [{"session_id": "s", "agent": "a", "model": "m", "repo": "r", "cwd": None}]
+    calls = [{"session_id": "s", "tool": "make", "hours": hours}]
+    made = made_of("waiting", sessions=sessions, calls=calls, worked=[{"session_id": "s", "hours": of}])
+    assert [a.share for a in made.values()] == ([] if share is None else [pytest.approx(share)])
+
+
+@pytest.mark.parametrize(("precision", "expected"), [(0.49, 0), (0.51, 2)])
+def test_what_is_right_less_than_half_the_time_says_nothing(
+    precision: float, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from agentsignals.findings import pushback  # noqa: PLC0415
+    from agentsignals.validation import figures_of  # noqa: PLC0415
+
+    measured = [replace(figure, precision=precision) for figure in figures_of("chat.pushback_type")]
+    monkeypatch.setattr(pushback, "figures_of", lambda _: measured)
+    base = {"agent": "a", "model": "m", "cwd": None}
+    sessions = [{"session_id": f"s{n}", "repo": "p" if n < 10 else "q", **base} for n in range(20)]
+    turns = [
+        {"session_id": f"s{n}", "label": "correction" if n < 9 or n == 19 else "non_pushback", "n": 2}
+        for n in range(20)
+    ]
+    assert len(made_of("pushback", sessions=sessions, turns=turns)) == expected
+
+
+def test_one_reason_of_most_failures_is_said_unless_it_is_the_tests() -> None:
+    def why(reason: str) -> float:
+        base = {"rung": "failed", "task_id": None}
+        made = [{"session_id": f"s{n}", "reason": reason if n < 6 else "other", **base} for n in range(10)]
+        return made_of("why_failed", rungs=made)["why-failed.failed"].share
+
+    assert (why("empty_patch"), why("tests")) == (0.6, 0.0)
+
+
+# -- the ways out ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def paused(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    return store_of(tmp_path_factory.mktemp("paused"), *STORES["pauses that lose the cache"](1))
+
+
+def test_every_sentence_opens_down_to_its_lines(paused: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    made = findings(paused, bounds=Bounds(effect=0, sureness=0, false_discoveries=1))
+    assert {a.question for a in made.answers} <= {q.question for q in questions().values()} and made.bill
+    for each in (a for a in made.answers if a.size):
+        assert each.sentence.endswith(".") and each.caveat.endswith(".")
+        assert each.again == f"agentsignals findings {each.id}" and re.fullmatch(r"[a-z0-9.-]+", each.id)
+        assert answer(paused, each.id).sentence == each.sentence
+        names, values = rows(paused, each.cause)
+        assert {"session_id", "seq", "line", "file"} <= set(names) and values, each.id
+    assert main(["findings", "money.rebuilt", "--store", str(paused.folder), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["finding"]["id"] == "money.rebuilt" and document["evidence"][0]["line"] is not None
+
+
+def test_the_evidence_of_lost_caches_is_every_pause(paused: Store) -> None:
+    made = answer(paused, "money.rebuilt")
+    names, values = rows(paused, made.cause)
+    evidence = [dict(zip(names, row, strict=True)) for row in values]
+    assert {row["session_id"] for row in evidence} >= set(made.sessions)
+    assert all(row["pause_s"] > 300 and row["lost_tokens"] > 1000 for row in evidence)
+    assert len(evidence) == rows(paused, "SELECT count(*) FROM steps WHERE cache_read_tokens = 0 AND step > 0")[1][0][0]
+
+
+def test_the_verb_says_the_sentence_how_sure_and_how_to_see_it(
+    paused: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["findings", "--store", str(paused.folder)]) == 0
+    out = capsys.readouterr().out
+    assert "\n1. $" in out and "caches that had died" in out and "agentsignals findings money.rebuilt" in out
+    assert "candidates were looked at" in out and "at most 5%" in out
+    assert main(["findings", "money.rebuilt", "--store", str(paused.folder)]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("Where did the money go?\n$") and "mind: " in out and "pause_s" in out
+    assert main(["findings", "--effect", "1", "--store", str(paused.folder)]) == 0
+    assert "Nothing stands out" in capsys.readouterr().out
+
+
+def test_a_store_without_sessions_says_what_was_looked_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = store_of(tmp_path)
+    assert findings(store).answers == [] and findings(store).bill == ""
+    assert main(["findings", "--store", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert "0 sessions" in out and "Looked at: circles, failures" in out
+
+
+def test_what_is_asked_for_wrongly_is_said(paused: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(UsageError, match=r"no finding 'money.x'") as raised:
+        answer(paused, "money.x")
+    assert "money.rebuilt" in raised.value.hint
+    with pytest.raises(UsageError, match=r"no finding 'x'"):
+        answer(paused, "x")
+    assert main(["findings", "--rate", "7", "--store", str(paused.folder)]) == 2
+    assert "from 0 to 1" in capsys.readouterr().err
+
+
+def test_the_python_face_gives_the_same(paused: Store) -> None:
+    made = agentsignals.find(paused, "product")
+    assert [a.id for a in made.answers] == [a.id for a in findings(paused).answers] and made.context == "product"
+
+
+def test_findings_of_one_context_leave_the_other_out(tmp_path: Path) -> None:
+    store = store_of(tmp_path, *runs(*failing(5), sessions=9), *evaluated(1, outage=0.4)[:20])
+    assert {a.id for a in findings(store).answers} == {"circles.failing"}
+    assert [a.id for a in findings(store, "eval").answers] == ["why-failed.infrastructure"]
+    made = findings(store, "eval").answers[0]
+    assert made.again == "agentsignals findings --context eval why-failed.infrastructure"
+
+
+def test_hostile_names_stay_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = "a'; DROP TABLE x; --\x1b[31m"
+    parts = [call("Edit", path=f"{name}.py")]
+    sessions = [session(user("go"), *parts, session_id=f"s{n}", repo=name) for n in range(12)]
+    store = store_of(tmp_path, *sessions)
+    (made,) = [a for a in findings(store).answers if a.id.startswith("unfinished.")]
+    assert len(rows(store, made.cause)[1]) == 12
+    assert main(["findings", "--store", str(tmp_path)]) == 0
+    assert "\x1b" not in capsys.readouterr().out
+
+
+def test_lines_of_gives_the_file_and_line(tmp_path: Path) -> None:
+    store = store_of(tmp_path, session(user("go"), say("done")))
+    assert rows(store, lines_of("SELECT session_id, seq FROM events WHERE kind = 'human_turn'"))[1] == [
+        ("s1", 0, 1, None)
+    ]
