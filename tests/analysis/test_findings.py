@@ -23,6 +23,7 @@ from agentsignals.findings.few_sessions import FEW, FEWEST, MOST_OF_IT
 from agentsignals.model import Session
 from agentsignals.store import Store
 from agentsignals.store.query import rows
+from agentsignals.views.work import LONGEST_S
 from tests.analysis.stores import store_of
 from tests.build import call, say, session, user
 from tests.planted_stores import STORES, evaluated, ordinary
@@ -254,9 +255,26 @@ def test_a_place_that_is_never_finished(path: str, hot: int, expected: float | N
 @pytest.mark.parametrize(("hours", "of", "share"), [(3.0, 10.0, 0.3), (2.0, 10.0, 0.0), (0.9, 2.0, None)])
 def test_a_wait_is_said_from_an_hour_and_a_quarter_of_the_time(hours: float, of: float, share: float | None) -> None:
     sessions = [{"session_id": "s", "agent": "a", "model": "m", "repo": "r", "cwd": None}]
-    calls = [{"session_id": "s", "tool": "make", "hours": hours}]
-    made = made_of("waiting", sessions=sessions, calls=calls, worked=[{"session_id": "s", "hours": of}])
-    assert [a.share for a in made.values()] == ([] if share is None else [pytest.approx(share)])
+    expected = [] if share is None else [pytest.approx(share)]
+    calls = [{"session_id": "s", "class": "shell", "tool": "make", "ran_s": 3600 * hours, "waited_s": 0.0}]
+    times = [{"session_id": "s", "worked_s": 3600 * of, "waited_s": 0.0}]
+    assert [a.share for a in made_of("waiting", sessions=sessions, calls=calls, times=times).values()] == expected
+    calls = [{"session_id": "s", "class": "shell", "tool": "make", "ran_s": 0.0, "waited_s": 3600 * hours}]
+    times = [{"session_id": "s", "worked_s": 3600 * (of - hours), "waited_s": 3600 * hours}]
+    made = made_of("waiting", sessions=sessions, calls=calls, times=times)
+    assert [a.share for a in made.values()] == expected and all(
+        "longest with make" in a.sentence for a in made.values()
+    )
+
+
+def test_of_a_call_that_was_open_for_long_the_rest_is_waiting(tmp_path: Path) -> None:
+    made = session(user("go"), call("Bash", command="make x"))
+    (open_call,) = made.tool_calls
+    open_call.ended_at = (open_call.started_at or 0) + 4000 * 1_000_000
+    store = store_of(tmp_path, made)
+    names, values = rows(store, questions()["waiting"].queries["calls"])
+    row = dict(zip(names, values[0], strict=True))
+    assert (row["tool"], row["ran_s"], row["waited_s"]) == ("make x", LONGEST_S["shell"], 4000 - LONGEST_S["shell"])
 
 
 @pytest.mark.parametrize(("precision", "expected"), [(0.49, 0), (0.51, 2)])

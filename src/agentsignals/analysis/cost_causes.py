@@ -8,7 +8,7 @@ is charged for as often as it was sent.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -89,7 +89,7 @@ class Charge(NamedTuple):
 
 def charged(rows: Mapping[str, list[Row]]) -> list[Charge]:
     """The bill by cause; sums to the costs of the sessions that have one. Rows: those of `QUERIES`."""
-    sums: Counter[tuple[str, str | None, str | None, str]] = Counter()
+    sums: defaultdict[tuple[str, str | None, str | None, str], float] = defaultdict(float)
     children = {row["session_id"] for row in rows["bill"] if row["parent_session_id"] is not None}
     results = by(rows["results"], "session_id", "thread")
     compactions = by(rows["compactions"], "session_id", "thread")
@@ -102,7 +102,7 @@ def charged(rows: Mapping[str, list[Row]]) -> list[Charge]:
             if not step.cost_usd:
                 continue
             moment = None if step.timestamp is None else datetime.fromtimestamp(step.timestamp / _SECOND, UTC)
-            day = moment and f"{moment:%Y-%m-%d}"
+            day = None if moment is None else f"{moment:%Y-%m-%d}"
             shares = {"subagents": step.cost_usd} if is_subagents else context.charge(step)
             for cause, usd in shares.items():
                 sums[session_id, step.model, day, cause] += usd
@@ -110,7 +110,8 @@ def charged(rows: Mapping[str, list[Row]]) -> list[Charge]:
 
 
 def _step(row: Row) -> Step:
-    return Step(**{name: row.get(name) for name in Step.__struct_fields__})
+    fields: dict[str, Any] = {name: row.get(name) for name in Step.__struct_fields__}
+    return Step(**fields)
 
 
 _Amounts = tuple[float, ...]
@@ -150,10 +151,10 @@ class _Context:
         size = (step.input_tokens or 0) + read + written
         made = self._made.get(step.step, {"result"})
         wasted = next(kind for kind in _WASTED if kind in made) if made <= set(_WASTED) else "output"
-        shares = Counter({wasted: parts.output, "other": parts.other})
+        shares = defaultdict(float, {wasted: parts.output, "other": parts.other})
         if not size or step.stop_reason == SESSION_TOTAL or step.input_in_step is not None:
             # Of several calls together: what of it was sent before can't be told from what is new.
-            shares.update(carried_words=parts.cache_read, cache_write=parts.cache_write, input=parts.input)
+            shares |= {"carried_words": parts.cache_read, "cache_write": parts.cache_write, "input": parts.input}
             return shares
         pause_s = 0.0 if None in (self._before, step.timestamp) else (step.timestamp - self._before) / _SECOND  # type: ignore[operator]  # neither is None
         self._before = step.timestamp if step.timestamp is not None else self._before
@@ -224,7 +225,7 @@ class _Context:
     def _between(self, start: float, end: float) -> Iterable[tuple[str, float]]:
         return zip(_KINDS, (b - a for a, b in zip(self._upto(start), self._upto(end), strict=True)), strict=True)
 
-    def _send(self, shares: Counter[str], sent: _Sent, pause_s: float, *, is_anew: bool) -> None:
+    def _send(self, shares: defaultdict[str, float], sent: _Sent, pause_s: float, *, is_anew: bool) -> None:
         """Charges for what was sent: read from the cache, sent before and not read, new."""
         if sent.read:
             for kind, tokens in self._between(0, sent.read):

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import PurePosixPath
+from typing import Protocol
 
-from agentsignals.analysis.study import Inputs, Row, Study, Versions
+from agentsignals.analysis.study import Context, Inputs, Row, Versions
 from agentsignals.store import Store
 from agentsignals.store.manifest import SCHEMA_VERSION
 from agentsignals.store.query import Connection, answered, contexts, execute, names_of
 
 _LONGEST_ENDING = 12
+
+
+class Asking(Protocol):
+    """What asks the store: a study, or the question of a finding."""
+
+    @property
+    def queries(self) -> Mapping[str, str]:
+        """SQL by the name that the rows get."""
+
+    @property
+    def context(self) -> Context:
+        """Whose sessions it is about."""
 
 
 class Reader:
@@ -24,7 +37,7 @@ class Reader:
     """
 
     def __init__(
-        self, store: Store, studies: Sequence[Study], context: str | None = None, labeller: str | None = None
+        self, store: Store, studies: Sequence[Asking], context: str | None = None, labeller: str | None = None
     ) -> None:
         self._store = store
         self._labeller = labeller or ""
@@ -43,13 +56,13 @@ class Reader:
             ),
         )
 
-    def inputs(self, study: Study) -> Inputs:
+    def inputs(self, study: Asking) -> Inputs:
         """What a study is given."""
         context = self._of(study)
         rows = {name: self._rows(sql, context) for name, sql in study.queries.items()}
         return Inputs(rows, self.versions, self._no_traces, context, self._labeller)
 
-    def _of(self, study: Study) -> str:
+    def _of(self, study: Asking) -> str:
         """The context a study's rows are of; empty where nothing need be left out."""
         if study.context == "both":
             return ""

@@ -67,6 +67,8 @@ _CAUSES = (
         rows="SELECT session_id, seq, name, path, result_tokens FROM tool_calls WHERE result_tokens > 0",
     ),
 )
+CENT = 0.01
+"""What a session has to have paid to be counted: caches leave the end of a prompt out by blocks of tokens."""
 _CAVEAT = "Estimated inside an exact sum: how much of a context is whose is counted in characters"
 
 
@@ -90,7 +92,7 @@ def _answer(cause: _Cause, charges: list[Charge], bill: list[Row], places: dict[
         id=f"money.{cause.name.replace('_', '-')}",
         about=f"money.{cause.name}",
         sentence=f"{formatted(size, 'usd')} of {formatted(share.n, 'usd')} ({formatted(share.value or 0.0, 'share')})"
-        f" {cause.words}, in {len(usd):,} of {len(bill):,} sessions.",
+        f" {cause.words}, in {sum(part >= CENT for part in usd.values()):,} of {len(bill):,} sessions.",
         size=size,
         unit="USD",
         kind="usd",

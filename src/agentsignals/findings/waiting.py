@@ -1,7 +1,8 @@
-"""Where time is waited: commands that take most of the time the agent works."""
+"""Where time goes by: agents that wait for the person, and commands that take much of the time they work."""
 
 from __future__ import annotations
 
+from collections import Counter
 from math import fsum
 
 from agentsignals.analysis.clusters import placed_share
@@ -11,51 +12,96 @@ from agentsignals.analysis.grouped import behind, by
 from agentsignals.analysis.ranking import Answer, Question, above, lines_of, quoted, shown, slug
 from agentsignals.analysis.rows import PROGRAM
 from agentsignals.analysis.study import Inputs
+from agentsignals.views.work import LONGEST_S
 
 MUCH = 0.2
-"""The share of the time worked from which one command is surely worth a sentence; of the estimate it is `LEAST`."""
+"""The share of the time from which it is surely worth a sentence; of the estimate it is `LEAST`."""
 LEAST = 0.25
 LEAST_HOURS = 1.0
-_TOOK = "epoch(ended_at) - epoch(started_at)"
+_KINDS = " ".join(f"WHEN '{class_}' THEN {seconds}" for class_, seconds in LONGEST_S.items())
+_LONGEST = (
+    "CASE WHEN status = 'rejected' OR purpose = 'plan_handoff' THEN 0"
+    " ELSE coalesce(ran_s, CASE WHEN class IN ('shell', 'test') THEN limit_s END,"
+    f" least(coalesce(limit_s, 1e9), CASE class {_KINDS} END)) END"
+)
+"""As `views.work.longest_s` has it: for how long a call can have run."""
+_OPEN = "epoch(ended_at) - epoch(started_at)"
+_CALLS = (
+    f"SELECT session_id, seq, class, {PROGRAM} AS tool, least({_OPEN}, {_LONGEST}) AS ran_s,"
+    f" greatest(0, {_OPEN} - {_LONGEST}) AS waited_s FROM tool_calls WHERE thread = 'main' AND {_OPEN} > 0"
+)
 
 
 def _answers(inputs: Inputs) -> list[Answer]:
-    sessions = placed(inputs.rows["sessions"])
-    places = {session_id: row["place"] for session_id, row in sessions.items() if row["place"]}
-    worked = {row["session_id"]: row["hours"] for row in inputs.rows["worked"]}
+    places = {s: row["place"] for s, row in placed(inputs.rows["sessions"]).items() if row["place"]}
+    times = {row["session_id"]: row for row in inputs.rows["times"]}
+    return [*_for_person(inputs, times, places), *_for_commands(inputs, times, places)]
+
+
+def _for_person(inputs: Inputs, times: dict[str, dict[str, float]], places: dict[str, str]) -> list[Answer]:
+    waited = {s: row["waited_s"] / 3600 for s, row in times.items() if row["waited_s"]}
+    size = fsum(waited.values())
+    if size < LEAST_HOURS:
+        return []
+    parts = ((s, waited.get(s, 0.0), (row["worked_s"] + row["waited_s"]) / 3600) for s, row in times.items())
+    share = placed_share(parts, places)
+    part = float(share.value or 0.0)
+    open_calls: Counter[str] = Counter()
+    for row in inputs.rows["calls"]:
+        open_calls[row["tool"]] += row["waited_s"]
+    longest = [shown(tool) for tool, seconds in open_calls.most_common(3) if seconds]
+    return [
+        Answer(
+            id="waiting.for-you",
+            about="waiting.for-you",
+            sentence=f"Agents waited {formatted(3600 * size, 'seconds')} with a question or a call open,"
+            f" {formatted(part, 'share')} of the time they were at it, longest with"
+            f" {', '.join(longest) or 'what was asked'}.",
+            size=size,
+            unit="hours",
+            kind="number",
+            share=part if part >= LEAST else 0.0,
+            interval=share.interval,
+            p=above(share, MUCH),
+            n=len(times),
+            cause=lines_of(f"SELECT session_id, seq, class, tool, waited_s FROM ({_CALLS}) WHERE waited_s > 0"),
+            do="Allow once for all what you always allow; have yourself called when an agent waits.",
+            caveat="No log says when a call was allowed: of what was open for longer than it can have run, the rest is"
+            f" waiting, for you or with a machine that slept; {share.note}.",
+            sessions=behind(waited.items()),
+        )
+    ]
+
+
+def _for_commands(inputs: Inputs, times: dict[str, dict[str, float]], places: dict[str, str]) -> list[Answer]:
     made = []
     for tool, rows in sorted(by(inputs.rows["calls"], "tool").items()):
         hours = {
-            row["session_id"]: min(row["hours"], worked[row["session_id"]])
+            row["session_id"]: min(row["ran_s"], times[row["session_id"]]["worked_s"]) / 3600
             for row in rows
-            if row["session_id"] in worked
+            if row["session_id"] in times and row["class"] not in ("ask", "task")
         }
         size = fsum(hours.values())
         if size < LEAST_HOURS:
             continue
-        share = placed_share(((s, hours.get(s, 0.0), whole) for s, whole in worked.items()), places)
+        share = placed_share(((s, hours.get(s, 0.0), row["worked_s"] / 3600) for s, row in times.items()), places)
         part = float(share.value or 0.0)
         made.append(
             Answer(
                 id=slug("waiting", tool),
                 about=f"waiting.{tool}",
-                sentence=f"{shown(tool)} took {formatted(3600 * size, 'seconds')}, {formatted(part, 'share')} of the"
-                " time"
-                f" the agents worked, in {len(hours):,} sessions.",
+                sentence=f"{shown(tool)} ran for {formatted(3600 * size, 'seconds')}, {formatted(part, 'share')} of the"
+                f" time the agents worked, in {len(hours):,} sessions.",
                 size=size,
                 unit="hours",
                 kind="number",
                 share=part if part >= LEAST else 0.0,
                 interval=share.interval,
                 p=above(share, MUCH),
-                n=len(worked),
-                cause=lines_of(
-                    f"SELECT session_id, seq, name, {_TOOK} AS seconds FROM tool_calls WHERE {PROGRAM} = {quoted(tool)}"
-                    f" AND {_TOOK} > 0"
-                ),
-                do="Have it run faster, in the background, or on less (one test, one package); allow it once for all.",
-                caveat="From a call to its result: waiting for a permission is in it where the agent does not log it."
-                f" {share.note}.",
+                n=len(times),
+                cause=lines_of(f"SELECT session_id, seq, ran_s FROM ({_CALLS}) WHERE tool = {quoted(tool)}"),
+                do="Have it run faster, in the background, or on less (one test, one package).",
+                caveat=f"A call counts for at most as long as its kind can take; {share.note}.",
                 sessions=behind(hours.items()),
             )
         )
@@ -64,14 +110,16 @@ def _answers(inputs: Inputs) -> list[Answer]:
 
 FINDING = Question(
     name="waiting",
-    question="Where do I wait?",
+    question="Where do I wait, where does it wait for me?",
     queries={
         "sessions": SESSIONS,
-        "calls": f"SELECT session_id, {PROGRAM} AS tool, sum({_TOOK}) / 3600 AS hours FROM tool_calls WHERE thread ="
-        " 'main'"
-        f" AND class NOT IN ('ask', 'task') AND {_TOOK} > 0 GROUP BY ALL ORDER BY ALL",
-        "worked": "SELECT session_id, sum(number) / 3600 AS hours FROM signals WHERE signal = 'chat.turn_autonomy_s'"
-        " AND number > 0 GROUP BY session_id ORDER BY session_id",
+        "calls": f"SELECT session_id, class, tool, sum(ran_s) AS ran_s, sum(waited_s) AS waited_s FROM ({_CALLS})"
+        " GROUP BY ALL ORDER BY ALL",
+        "times": "SELECT session_id, number AS worked_s, waited_s FROM (SELECT session_id, number FROM signals"
+        " WHERE signal = 'infra.work_time_s' AND number IS NOT NULL) JOIN (SELECT session_id,"
+        " TRY_CAST(detail->>'asked_s' AS DOUBLE)"
+        " + TRY_CAST(detail->>'calls_s' AS DOUBLE) AS waited_s FROM signals WHERE signal = 'infra.waiting_time_s' AND"
+        " number IS NOT NULL) USING (session_id) JOIN sessions USING (session_id) ORDER BY session_id",
     },
     function=_answers,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable
 from math import fsum
 from typing import Any
@@ -90,9 +90,9 @@ def _causes(charges: list[Charge], n: int) -> Table:
 
 def _by(name: str, key: Callable[[Charge], Any], charges: list[Charge]) -> Table:
     """The bill by something else, each with its causes."""
-    grouped: dict[Any, Counter[str]] = {}
+    grouped: dict[Any, defaultdict[str, float]] = {}
     for charge in charges:
-        grouped.setdefault(key(charge), Counter())[charge.cause] += charge.usd
+        grouped.setdefault(key(charge), defaultdict(float))[charge.cause] += charge.usd
     totals = {value: fsum(causes.values()) for value, causes in grouped.items() if value is not None}
     rows: list[list[Any]] = [
         [redacted(str(value)), usd, *(fsum(grouped[value][cause] for cause in group) for group in _GROUPS.values())]
