@@ -68,8 +68,8 @@ _BEGINNINGS = _beginnings()
 
 @cache
 def _shape(prefix: str) -> _Shape:
-    """What follows this beginning. In letters of another case than its issuer's, only what looks drawn is a key, or mixed
-    where no sign between words can stand in it."""
+    """What follows this beginning. In letters of another case than its issuer's, only what looks drawn is a key, or
+    mixed where no sign between words can stand in it."""
     issuer, folds = _BEGINNINGS[prefix]
     more = _at_least(issuer.body, issuer.least)
     if folds or issuer.body == HEX:
@@ -222,8 +222,8 @@ def _broken(text: str) -> Iterator[Span]:
 
 
 def in_runs(text: str, low: str, runs: Iterable[tuple[int, int]]) -> Iterator[Span]:
-    """The keys in long runs of a text's letters, digits and signs, by a beginning that ends in a letter, in any case, or
-    by a sign in their middle. `low`: the text in small letters.
+    """The keys in long runs of a text's letters, digits and signs, by a beginning that ends in a letter, in any case,
+    or by a sign in their middle. `low`: the text in small letters.
     """
     bare = [way for way in _BARE if way[0] in (low if way[0].islower() else text)]
     signs = any(sign in low for sign in _SIGNS)

@@ -27,8 +27,8 @@ _WIDTHLESS = (
     "\0\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff\u0300-\u0338"
 )
-"""What Unicode calls ignorable by default, and marks over letters; also the zeros between letters of UTF-16 that was read
-as bytes."""
+"""What Unicode calls ignorable by default, and marks over letters; also the zeros between letters of UTF-16 that was
+read as bytes."""
 _IS_WIDTHLESS = re.compile(f"[{_WIDTHLESS}]")
 _KEY_CHAR = "[A-Za-z0-9_+/=.~:@%-]"
 _BETWEEN = r"[ \t]{0,3}(?:[.&+]|\.\.)?[ \t]{0,3}(?:\r?\n[ \t]{0,40})?"
@@ -37,8 +37,8 @@ _OF_JOINT = (
     rf"|(?<=')(?:\"'?\"'|{_BETWEEN}')|(?<=\")(?:'\"?'\"|{_BETWEEN}\"))(?={_KEY_CHAR}{{4}})(?={_KEY_CHAR}{{0,80}}(?:\d|[a-z][A-Z]))"
 )
 _JOINT = re.compile(rf"[\"'\\^](?:{_OF_JOINT})")
-"""Between two parts of a value that a shell or a program puts together: a line that goes on, or where a literal ends and
-the next begins."""
+"""Between two parts of a value that a shell or a program puts together: a line that goes on, or where a literal ends
+and the next begins."""
 _OTHER_FONT = re.compile("[\uff01-\uff5e\U0001d400-\U0001d7ff]")
 _PARTS = re.compile(rf"[\x1b\x9b\\\"'^{_WIDTHLESS}](?:(?<=[{_WIDTHLESS}])|{_OF_COLOUR}|{_OF_JOINT})")
 
