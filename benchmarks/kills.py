@@ -102,7 +102,7 @@ def content(store: Path) -> dict[str, list[str]]:
     opened = Store(store)
     found = {}
     for name in (*tables.NAMES, *tables.OF_REPOSITORIES):
-        wanted = ", ".join(f'"{c}"' for c in tables.SCHEMAS[name].names if c not in _UNLIKE)
+        wanted = ", ".join(f'"{c}"' for c in tables.COLUMNS[name] if c not in _UNLIKE)
         found[name] = sorted(map(str, rows(opened, f"SELECT {wanted} FROM {name}")[1]))
     return found
 

@@ -16,7 +16,7 @@ from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.claude_code.profile import PROFILE
 from agentsignals.formats.profile import Profile
 from agentsignals.model import MAIN, Artifact, CallStatus, EventKind, Session, TurnKind
-from agentsignals.store import files, shards, tables
+from agentsignals.store import arrow_tables, files, shards, tables
 from agentsignals.store.tables import AttemptRow, SignalRow
 from agentsignals.views.session import SessionView
 
@@ -54,7 +54,7 @@ def write_shard(
     """A shard of a store, whole; gives the marks of its tables."""
     with shards.Draft(folder, name) as draft:
         draft.add(shards.rows_of(list(sessions), list(signals), list(attempts)).tables)
-        draft.add({"artifacts": tables.plain_table(tables.ARTIFACTS, list(artifacts))})
+        draft.add({"artifacts": arrow_tables.plain_table(tables.ARTIFACTS, list(artifacts))})
     return draft.parts
 
 

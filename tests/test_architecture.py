@@ -57,7 +57,7 @@ PLUG_INS = ("signals", "studies", "findings")
 
 WEIGHT = {
     "pyarrow": {
-        "store.tables",
+        "store.arrow_tables",
         "store.shards",
         "store.table_files",
         "store.copies",

@@ -34,7 +34,7 @@ from agentsignals.report.phrases import n_of
 from agentsignals.shell.tokens import simples
 from agentsignals.stats.corpus_metrics import spread
 from agentsignals.stats.paired import paired, sign_flip
-from agentsignals.store import Store, repositories, tables
+from agentsignals.store import Store, arrow_tables, repositories, tables, views
 from agentsignals.store.query import connect
 from agentsignals.views.history import prints
 from agentsignals.words import agent_lexicon
@@ -200,8 +200,12 @@ def test_an_export_says_which_version_of_the_agent_it_was() -> None:
 
 
 def test_columns_are_of_types_that_a_query_knows() -> None:
-    known = {"string", "int64", "double", "bool", "timestamp[us]", "list<item: string>", "list<element: string>"}
-    assert {str(f.type) for schema in tables.SCHEMAS.values() for f in schema} <= known
+    """`_DUCK` of the views and `_TYPES` of Arrow have each of them."""
+    for table, columns in tables.COLUMNS.items():
+        types = [str(f.type).replace("item: ", "").replace("element: ", "") for f in arrow_tables.SCHEMAS[table]]
+        assert types == list(columns.values())
+        assert all(kind == "int64" for column, kind in columns.items() if column.startswith("n_")), "counts are whole"
+        assert [name for name, _ in views.columns(table)] == arrow_tables.SCHEMAS[table].names
 
 
 def test_an_exit_code_is_read_where_a_result_begins() -> None:

@@ -19,7 +19,7 @@ from agentsignals.catalog import measure
 from agentsignals.errors import StoreError, UnknownSession
 from agentsignals.ingest import pipeline
 from agentsignals.model import Artifact, Session
-from agentsignals.store import Store, manifest, shards, tables
+from agentsignals.store import Store, arrow_tables, manifest, shards, tables
 from agentsignals.store.manifest import FileEntry, Manifest, SessionEntry, ShardEntry
 from agentsignals.store.query import rows
 from agentsignals.views.session import SessionView
@@ -186,7 +186,7 @@ def test_a_shard_of_an_older_program_has_null_in_the_columns_it_lacks(tmp_path: 
     whole["sessions"] = whole["sessions"].drop_columns(["conventions"])
     with shards.Draft(store.folder, "one") as draft:
         draft.add(whole)
-        draft.add({"artifacts": tables.plain_table(tables.ARTIFACTS, [])})
+        draft.add({"artifacts": arrow_tables.plain_table(tables.ARTIFACTS, [])})
     store.add_shard("one", ShardEntry(tables=draft.parts), {"s1": _entry("one")}, {})
     asked = "SELECT name, purpose, argument_roles, conventions FROM tool_calls JOIN sessions USING (session_id)"
     assert rows(store, asked)[1] == [("Bash", None, None, None)]
@@ -212,7 +212,7 @@ def test_reading_a_store_writes_nothing(tmp_path: Path) -> None:
 def _arrows_pool(**chosen: str) -> str:
     """The pool in a process of its own that loads the store's tables in this environment."""
     environment = {k: v for k, v in os.environ.items() if k != "ARROW_DEFAULT_MEMORY_POOL"} | chosen
-    code = "import agentsignals.store.tables, pyarrow; print(pyarrow.default_memory_pool().backend_name)"
+    code = "import agentsignals.store.arrow_tables, pyarrow; print(pyarrow.default_memory_pool().backend_name)"
     told = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     return told.stdout.strip()
 

@@ -25,7 +25,7 @@ from agentsignals.ingest.isolate import isolate
 from agentsignals.model import Artifact, Checkpoint, Session
 from agentsignals.model.attempt import Attempt
 from agentsignals.sources import Unreadable, error_text, read
-from agentsignals.store import artifact_id, label_files, shards, tables
+from agentsignals.store import arrow_tables, artifact_id, label_files, shards, tables
 from agentsignals.store.manifest import FIGURES, FileEntry, SessionEntry, ShardEntry
 
 
@@ -175,7 +175,7 @@ class _Shard(Struct, kw_only=True):
                 report.files[member.file.uri] = entry
         artifacts = [a for w in self.works.values() for _, a in w.artifacts]
         artifacts.sort(key=lambda a: a.artifact_id)
-        self.draft.add({"artifacts": tables.plain_table(tables.ARTIFACTS, artifacts)})
+        self.draft.add({"artifacts": arrow_tables.plain_table(tables.ARTIFACTS, artifacts)})
         return report
 
     def _write(self) -> None:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from agentsignals.errors import StoreError
-from agentsignals.store import repositories, table_files, tables
+from agentsignals.store import arrow_tables, repositories, table_files, tables
 
 if TYPE_CHECKING:
     from agentsignals.store import Store
@@ -38,7 +38,7 @@ def write_tables(store: Store, folder: Path, ids: set[str], mask: Mask | None = 
     kept = None if whole else _artifacts(store, wanted)
     counted = {}
     for name in (*tables.NAMES, *tables.OF_REPOSITORIES):
-        schema = tables.SCHEMAS[name]
+        schema = arrow_tables.SCHEMAS[name]
         counted[name] = 0
         with pq.ParquetWriter(folder / f"{name}.parquet", schema, compression="zstd") as writer:
             for table in _parts(store, name, schema):

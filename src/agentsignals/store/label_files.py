@@ -52,9 +52,11 @@ def replace(root: Path, task: str, labeller: str, sessions: Container[str], rows
 
 
 def _table(rows: list[LabelRow]) -> Any:
-    from agentsignals.store import tables  # noqa: PLC0415  (only who labels pays for it)
+    from agentsignals.store import arrow_tables, tables  # noqa: PLC0415  (only who labels pays for it)
 
-    return tables.rows_with_ids(tables.TABLES["labels"], [row.session_id for row in rows], [row.label for row in rows])
+    return arrow_tables.rows_with_ids(
+        tables.TABLES["labels"], [row.session_id for row in rows], [row.label for row in rows]
+    )
 
 
 def files(root: Path) -> list[Path]:

@@ -109,6 +109,6 @@ def _read(path: Path | None) -> list[dict[str, Any]]:
 
 
 def _table(table: str, rows: list[Any]) -> Any:
-    from agentsignals.store import tables  # noqa: PLC0415  (only who looks into repositories pays for it)
+    from agentsignals.store import arrow_tables, tables  # noqa: PLC0415  (only who looks into repositories pays for it)
 
-    return tables.plain_table(tables.OF_REPOSITORIES[table], rows)
+    return arrow_tables.plain_table(tables.OF_REPOSITORIES[table], rows)

@@ -19,7 +19,7 @@ from msgspec import Struct
 from agentsignals.catalog import Result
 from agentsignals.model import Absent, Checkpoint, Edit, Event, Label, Session, Step, ToolCall, Turn
 from agentsignals.model.attempt import Attempt
-from agentsignals.store import files, label_files, table_files, tables
+from agentsignals.store import arrow_tables, files, label_files, table_files, tables
 from agentsignals.store.files import Part
 from agentsignals.store.tables import AttemptRow, SignalRow
 
@@ -46,10 +46,10 @@ class Rows(Struct):
 def rows_of(sessions: list[Session], rows: list[SignalRow], attempts: list[AttemptRow]) -> Rows:
     """Sessions with their values as rows of the tables."""
     counted = [tables.totals(s) for s in sessions]
-    made = {"sessions": tables.session_table(sessions, counted)}
-    made |= {table.name: tables.table_of(table, sessions) for table in tables.TABLES.values()}
-    made["attempts"] = tables.plain_table(tables.ATTEMPTS, attempts)
-    made["signals"] = tables.plain_table(tables.SIGNALS, rows)
+    made = {"sessions": arrow_tables.session_table(sessions, counted)}
+    made |= {table.name: arrow_tables.table_of(table, sessions) for table in tables.TABLES.values()}
+    made["attempts"] = arrow_tables.plain_table(tables.ATTEMPTS, attempts)
+    made["signals"] = arrow_tables.plain_table(tables.SIGNALS, rows)
     return Rows(made, counted)
 
 
@@ -71,7 +71,7 @@ def without(  # noqa: PLR0913  (one call, in `Store`: a shard, its copy, and wha
             path = root / FOLDER / name / f"{table}.parquet"
             if files.what_is_wrong(str(path), part):
                 if is_emptied and table != "artifacts":
-                    draft.add({table: tables.SCHEMAS[table].empty_table()})
+                    draft.add({table: arrow_tables.SCHEMAS[table].empty_table()})
                 else:
                     draft.parts[table] = part
                 continue
@@ -90,15 +90,15 @@ def measured_anew(  # noqa: PLR0913  (one call, in `pipeline`: a shard, its copy
         for table, part in parts.items():
             if table not in ("signals", "attempts"):
                 draft.share(root / FOLDER / name / f"{table}.parquet", table, part)
-        draft.add({"attempts": tables.plain_table(tables.ATTEMPTS, attempts)})
-        draft.add({"signals": tables.plain_table(tables.SIGNALS, rows)})
+        draft.add({"attempts": arrow_tables.plain_table(tables.ATTEMPTS, attempts)})
+        draft.add({"signals": arrow_tables.plain_table(tables.SIGNALS, rows)})
     return draft.parts
 
 
 def write_across(root: Path, number: int, rows: list[SignalRow]) -> Part:
     """Writes the store's values across sessions, under a name that no earlier ones have."""
     file = f"signals.{number}.parquet"
-    table = tables.plain_table(tables.SIGNALS, rows)
+    table = arrow_tables.plain_table(tables.SIGNALS, rows)
     data = table_files.encoded(table, row_group_size=_ROW_GROUP, **_layout(table.schema))
     try:
         files.replace(root / file, data)

@@ -1,12 +1,13 @@
-"""The columns of every table: taken from the model's structs, so that a field is declared once."""
+"""The columns of every table: taken from the model's structs, so that a field is declared once.
+
+Nothing heavy is loaded: a question in SQL needs the names, and no pyarrow, with which `arrow_tables` fills them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-import msgspec
-import pyarrow as pa
 from msgspec import Struct, structs
 
 from agentsignals.model import (
@@ -25,10 +26,9 @@ from agentsignals.model import (
 )
 from agentsignals.views.ledger import cost_of, cost_source, ledger, unpriced_parts, visible_output_tokens
 
-_TIME = pa.timestamp("us")
-_LARGEST = 2**63
+_TIME = "timestamp[us]"
 _TIMES = frozenset(("timestamp", "started_at", "ended_at", "created_at", "authored_at", "committed_at"))
-_KINDS = {"int": pa.int64(), "float": pa.float64(), "bool": pa.bool_(), "list[str]": pa.list_(pa.string())}
+_KINDS = {"int": "int64", "float": "double", "bool": "bool", "list[str]": "list<string>"}
 _HEADER = (
     "session_id", "context", "format", "agent", "agent_version", "model", "repo", "cwd", "branch", "parent_session_id",
     "started_at", "ended_at",
@@ -228,25 +228,24 @@ class Table(Struct, frozen=True):
     """A table: its columns, and how the rows of one session fill them."""
 
     name: str
-    schema: Any
+    columns: dict[str, str]
     rows: Callable[[Session], list[Any]] | None = None
     """The session's rows; None for a table whose rows carry their own ids."""
 
 
-def _arrow(name: str, annotation: str) -> pa.DataType:
+def _arrow(name: str, annotation: str) -> str:
     """The column type of a field, from its annotation as written; words and one-of-several-words are text."""
     if name in _TIMES:
         return _TIME  # UTC, without a zone: DuckDB needs a further package to hand out zoned times
-    return _KINDS.get(annotation.removesuffix(" | None"), pa.string())
+    return _KINDS.get(annotation.removesuffix(" | None"), "string")
 
 
 def _rows_table(name: str, struct: type[Struct], rows: Callable[[Session], list[Any]] | None) -> Table:
     """The table of a struct: a column a field, named as the field is encoded."""
     pairs = zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True)
-    fields = [pa.field(column, _arrow(attr, struct.__annotations__[attr])) for attr, column in pairs]
-    if rows is not None:
-        fields.insert(0, pa.field("session_id", pa.string()))
-    return Table(name, pa.schema(fields), rows)
+    columns = {"session_id": "string"} if rows is not None else {}
+    columns |= {column: _arrow(attr, struct.__annotations__[attr]) for attr, column in pairs}
+    return Table(name, columns, rows)
 
 
 _KINDS_OF_TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
@@ -289,16 +288,16 @@ def totals(session: Session) -> dict[str, Any]:
     return figures
 
 
-SESSIONS = pa.schema(
-    [pa.field(n, pa.timestamp("us") if n in _TIMES else pa.string()) for n in _HEADER]
-    + [pa.field(n, pa.int64()) for n in _COUNTED]
-    + [pa.field("cost_usd", pa.float64()), pa.field("artifact_id", pa.string()), pa.field("title", pa.string())]
-    + [pa.field("n_events", pa.int64()), pa.field("n_subagent_tool_calls", pa.int64())]
-    + [pa.field("trial_id", pa.string()), pa.field("attempt_index", pa.int64())]
-    + [pa.field("conventions", pa.list_(pa.string()))]
-    + [pa.field(n, pa.string()) for n in _OF_MONEY]
-    + [pa.field(n, pa.float64()) for n in _COSTS]
-    + [pa.field(n, pa.int64()) for n in _TOKENS]
+SESSIONS: dict[str, str] = (
+    {n: _TIME if n in _TIMES else "string" for n in _HEADER}
+    | dict.fromkeys(_COUNTED, "int64")
+    | {"cost_usd": "double", "artifact_id": "string", "title": "string"}
+    | {"n_events": "int64", "n_subagent_tool_calls": "int64"}
+    | {"trial_id": "string", "attempt_index": "int64"}
+    | {"conventions": "list<string>"}
+    | dict.fromkeys(_OF_MONEY, "string")
+    | dict.fromkeys(_COSTS, "double")
+    | dict.fromkeys(_TOKENS, "int64")
 )
 
 TABLES: dict[str, Table] = {
@@ -325,76 +324,12 @@ OF_REPOSITORIES: dict[str, Table] = {
 """Tables of which each repository has a file of its own (`store.repositories`)."""
 
 NAMES = ("artifacts", "sessions", *TABLES, "attempts", "signals")
-SCHEMAS: dict[str, pa.Schema] = {
-    "artifacts": ARTIFACTS.schema,
+COLUMNS: dict[str, dict[str, str]] = {
+    "artifacts": ARTIFACTS.columns,
     "sessions": SESSIONS,
-    **{t.name: t.schema for t in TABLES.values()},
-    "attempts": ATTEMPTS.schema,
-    "signals": SIGNALS.schema,
-    **{name: t.schema for name, t in OF_REPOSITORIES.items()},
+    **{t.name: t.columns for t in TABLES.values()},
+    "attempts": ATTEMPTS.columns,
+    "signals": SIGNALS.columns,
+    **{name: t.columns for name, t in OF_REPOSITORIES.items()},
 }
-
-
-def session_table(sessions: list[Session], counted: list[dict[str, Any]]) -> pa.Table:
-    """The sessions' header rows."""
-    rows: dict[str, list[Any]] = {n: [] for n in SESSIONS.names}
-    for session, figures in zip(sessions, counted, strict=True):
-        for name, column in rows.items():
-            if name in figures:
-                column.append(figures[name])
-            elif name == "n_events":
-                column.append(len(session.events))
-            elif name in ("trial_id", "attempt_index"):
-                column.append(getattr(session.attempt, name, None))
-            else:
-                column.append(getattr(session, name))
-    return _filled(SESSIONS, [rows[name] for name in SESSIONS.names])
-
-
-def table_of(table: Table, sessions: list[Session]) -> pa.Table:
-    """The rows of a table for these sessions, in their order."""
-    take = table.rows or (lambda _: [])
-    rows: list[Any] = []
-    ids: list[str] = []
-    for session in sessions:
-        session_rows = take(session)
-        rows += session_rows
-        ids += [session.session_id] * len(session_rows)
-    return _filled(table.schema, [ids, *_transposed(rows, len(table.schema) - 1)])
-
-
-def rows_with_ids(table: Table, session_ids: list[str], rows: list[Any]) -> pa.Table:
-    """The rows of a session's table whose sessions are named beside them."""
-    return _filled(table.schema, [session_ids, *_transposed(rows, len(table.schema) - 1)])
-
-
-def plain_table(table: Table, rows: list[Any]) -> pa.Table:
-    """The rows of a table that carries its own ids."""
-    return _filled(table.schema, _transposed(rows, len(table.schema)))
-
-
-def _transposed(rows: list[Any], n_columns: int) -> list[Sequence[Any]]:
-    return list(zip(*map(msgspec.structs.astuple, rows), strict=True)) if rows else [()] * n_columns
-
-
-def _filled(schema: pa.Schema, columns: list[Sequence[Any]]) -> pa.Table:
-    arrays = [_array(values, field.type) for values, field in zip(columns, schema, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=schema)
-
-
-def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    if values and type(values[0]) is dict:
-        values = [None if v is None else msgspec.json.encode(v).decode() for v in values]
-    try:
-        return pa.array(values, kind)
-    except (pa.ArrowInvalid, UnicodeEncodeError, OverflowError):
-        return pa.array([_clean(v) for v in values], kind)
-
-
-def _clean(value: Any) -> Any:
-    """A value that a column can hold: text without lone surrogates, whole numbers within 64 bits (others are noise)."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
-    if isinstance(value, int) and not -_LARGEST <= value < _LARGEST:
-        return None
-    return value
+"""The columns of every table, with their types as Arrow writes them."""

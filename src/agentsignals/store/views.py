@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from agentsignals.catalog import Signal, catalogue
 from agentsignals.store import tables
 
 _TYPES = {"int": "BIGINT", "float": "DOUBLE", "bool": "BOOLEAN", "str": "VARCHAR", "enum": "VARCHAR"}
+_DUCK = {
+    "string": "VARCHAR",
+    "int64": "BIGINT",
+    "double": "DOUBLE",
+    "bool": "BOOLEAN",
+    "timestamp[us]": "TIMESTAMP",
+    "list<string>": "VARCHAR[]",
+}
 _CONTEXTS = {"product": "product", "eval": "eval"}
 """What may be asked for, as written into SQL."""
 _WIDE = {
@@ -23,13 +29,13 @@ def needs(name: str, context: str | None) -> tuple[str, ...]:
     """The views that this one is made of."""
     if name in _WIDE:
         return ("signals",)
-    of_sessions = context is not None and name != "sessions" and "session_id" in tables.SCHEMAS[name].names
+    of_sessions = context is not None and name != "sessions" and "session_id" in tables.COLUMNS[name]
     return ("sessions",) if of_sessions else ()
 
 
 def of_context(rows: str, name: str, context: str | None) -> str:
     """The SELECT of a view, without the rows of another context's sessions; the view `sessions` holds no other."""
-    if context is None or name in _WIDE or "session_id" not in tables.SCHEMAS[name].names:
+    if context is None or name in _WIDE or "session_id" not in tables.COLUMNS[name]:
         return rows
     if name == "sessions":
         return f"SELECT * FROM ({rows}) WHERE context = '{_CONTEXTS[context]}'"  # noqa: S608  (one of two words)
@@ -53,7 +59,7 @@ def rows_with_all_columns(files: list[str], table: str) -> str:
 
 def columns(table: str) -> list[tuple[str, str]]:
     """The columns of today with their types in DuckDB."""
-    return [(f.name, _duck(f.type)) for f in tables.SCHEMAS[table]]
+    return [(name, _DUCK[kind]) for name, kind in tables.COLUMNS[table].items()]
 
 
 def listed(paths: list[str]) -> str:
@@ -86,13 +92,6 @@ def _column(signal: Signal) -> str:
     elif kind:
         raw = f"TRY_CAST({raw} AS {kind})"
     return f"{raw} AS {_name(signal.path)}"
-
-
-def _duck(kind: Any) -> str:
-    name = str(kind)
-    if name.startswith("list<"):
-        return "VARCHAR[]"
-    return {"int64": "BIGINT", "double": "DOUBLE", "bool": "BOOLEAN", "timestamp[us]": "TIMESTAMP"}.get(name, "VARCHAR")
 
 
 def _name(name: str) -> str:

@@ -1,0 +1,92 @@
+"""Rows of the tables as Arrow has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from agentsignals.model import Session
+from agentsignals.store.tables import COLUMNS, Table
+
+_LARGEST = 2**63
+_TYPES = {
+    "string": pa.string(),
+    "int64": pa.int64(),
+    "double": pa.float64(),
+    "bool": pa.bool_(),
+    "timestamp[us]": pa.timestamp("us"),
+    "list<string>": pa.list_(pa.string()),
+}
+SCHEMAS: dict[str, pa.Schema] = {
+    name: pa.schema([pa.field(column, _TYPES[kind]) for column, kind in columns.items()])
+    for name, columns in COLUMNS.items()
+}
+
+
+def session_table(sessions: list[Session], counted: list[dict[str, Any]]) -> pa.Table:
+    """The sessions' header rows."""
+    rows: dict[str, list[Any]] = {n: [] for n in COLUMNS["sessions"]}
+    for session, figures in zip(sessions, counted, strict=True):
+        for name, column in rows.items():
+            if name in figures:
+                column.append(figures[name])
+            elif name == "n_events":
+                column.append(len(session.events))
+            elif name in ("trial_id", "attempt_index"):
+                column.append(getattr(session.attempt, name, None))
+            else:
+                column.append(getattr(session, name))
+    return _filled("sessions", list(rows.values()))
+
+
+def table_of(table: Table, sessions: list[Session]) -> pa.Table:
+    """The rows of a table for these sessions, in their order."""
+    take = table.rows or (lambda _: [])
+    rows: list[Any] = []
+    ids: list[str] = []
+    for session in sessions:
+        session_rows = take(session)
+        rows += session_rows
+        ids += [session.session_id] * len(session_rows)
+    return _filled(table.name, [ids, *_transposed(rows, len(table.columns) - 1)])
+
+
+def rows_with_ids(table: Table, session_ids: list[str], rows: list[Any]) -> pa.Table:
+    """The rows of a session's table whose sessions are named beside them."""
+    return _filled(table.name, [session_ids, *_transposed(rows, len(table.columns) - 1)])
+
+
+def plain_table(table: Table, rows: list[Any]) -> pa.Table:
+    """The rows of a table that carries its own ids."""
+    return _filled(table.name, _transposed(rows, len(table.columns)))
+
+
+def _transposed(rows: list[Any], n_columns: int) -> list[Sequence[Any]]:
+    return list(zip(*map(msgspec.structs.astuple, rows), strict=True)) if rows else [()] * n_columns
+
+
+def _filled(name: str, columns: list[Sequence[Any]]) -> pa.Table:
+    schema = SCHEMAS[name]
+    arrays = [_array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    if values and type(values[0]) is dict:
+        values = [None if v is None else msgspec.json.encode(v).decode() for v in values]
+    try:
+        return pa.array(values, kind)
+    except (pa.ArrowInvalid, UnicodeEncodeError, OverflowError):
+        return pa.array([_clean(v) for v in values], kind)
+
+
+def _clean(value: Any) -> Any:
+    """A value that a column can hold: text without lone surrogates, whole numbers within 64 bits (others are noise)."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, int) and not -_LARGEST <= value < _LARGEST:
+        return None
+    return value
