@@ -127,6 +127,13 @@ def test_a_named_value_that_a_terminal_broke_is_masked_to_its_end_and_no_further
     assert not left(secret, told) and told.endswith("\nPORT=8080\n")
 
 
+@pytest.mark.parametrize("kind", ["github classic", "aws id", "gitlab", "npm", "stripe hook", "groq", "shopify"])
+@pytest.mark.parametrize("before", ["tmp", "2.1.20", "0b9f3c52-41aa-4c1e-9d2e-7a1f00c0ffee"])
+def test_a_key_behind_letters_of_a_name_is_one(kind: str, before: str) -> None:
+    secret = KINDS[kind](random.Random(f"{kind} glued"))  # noqa: S311  (draws, no secret)
+    assert not left(secret, Redactor().plain(f"/srv/{before}{secret.value}.json"))
+
+
 PLACEHOLDERS = (
     "AWS_SECRET_ACCESS_KEY=your-secret-access-key-12345",
     "API_KEY=/run/secrets/api_key_2",

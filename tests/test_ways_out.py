@@ -348,3 +348,54 @@ def test_a_gold_file_holds_no_secret(store: Path, tmp_path: Path, capsys: pytest
     told = (tmp_path / "gold.jsonl").read_text("utf-8")
     assert "it fails" in told
     assert leaks(told) == []
+
+
+PLACES = ("file", "folder", "session", "cwd", "branch", "version", "record", "message", "tool", "model", "call", "path",
+          "argument", "title")  # fmt: skip
+KEYS = ("github classic", "anthropic", "aws id", "gitlab", "npm")
+
+
+@pytest.fixture(scope="module")
+def named_by_keys(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    """A store in which a key stands wherever a trace has a name, and the keys by place."""
+    key = {place: KINDS[KEYS[n % len(KEYS)]](random.Random(place)).value for n, place in enumerate(PLACES)}  # noqa: S311
+    folder = tmp_path_factory.mktemp("names")
+    base = {"sessionId": key["session"], "cwd": f"/srv/{key['cwd']}", "version": f"2.1.20{key['version']}",
+            "gitBranch": f"fix/{key['branch']}", "timestamp": "2026-03-02T09:00:00Z"}  # fmt: skip
+    used = {"type": "tool_use", "id": key["call"], "name": f"mcp__{key['tool']}__go",
+            "input": {"file_path": f"/srv/x/{key['path']}.py", key["argument"]: 1}}  # fmt: skip
+    answer = {"id": key["message"], "role": "assistant", "model": f"claude-{key['model']}", "content": [used],
+              "usage": {"input_tokens": 3, "output_tokens": 4}}  # fmt: skip
+    result = {"type": "tool_result", "tool_use_id": key["call"], "content": "fine"}
+    records = [
+        {"type": "user", "uuid": key["record"], "message": {"role": "user", "content": "please look"}},
+        {"type": "assistant", "uuid": "u2", "message": answer},
+        {"type": "user", "uuid": "u3", "message": {"role": "user", "content": [result]}},
+    ]
+    lines = [json.dumps({**base, "parentUuid": None, **record}) for record in records]
+    lines.append(json.dumps({"type": "summary", "summary": f"about {key['title']}", "leafUuid": key["record"]}))
+    source = folder / f"p-{key['folder']}" / f"{key['file']}.jsonl"
+    source.parent.mkdir()
+    source.write_text("\n".join(lines) + "\n")
+    pipeline.analyze([str(source.parent)], folder / "store", jobs=1)
+    return folder / "store", key
+
+
+@pytest.mark.parametrize(
+    "to", ["report", "report as text", "hub, found", "hub", "parquet", "sts", "atif", "opentraces"]
+)
+def test_a_key_in_a_name_leaves_by_no_door(
+    to: str, named_by_keys: tuple[Path, dict[str, str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, key = named_by_keys
+    out = tmp_path / "out"
+    if to.startswith("report"):
+        out.mkdir()
+        ran(capsys, "report", "-o", out / ("a.md" if "text" in to else "a.html"), "--store", store)
+    else:
+        name, _, transcripts = to.partition(", ")
+        way = ["--transcripts", transcripts] if transcripts else []
+        ran(capsys, "export", "--to", name, "-o", out, "--store", store, "--redact", *way)
+    told = "\n".join([*texts_in(out), *(p.name for p in out.rglob("*"))]).lower()
+    assert "please look" in told or to.startswith("report")
+    assert len(told) > 500 and [place for place, value in key.items() if value.lower()[8:20] in told] == []

@@ -90,6 +90,12 @@ def key_kind(text: str) -> str | None:
     return hits[0].kind if hits else None
 
 
+def without_keys(text: str) -> str:
+    """The text without the keys that their shape gives away; all else stays, names of people too."""
+    hits = _key_spans(text) if len(text) >= keys.LEAST_CHARS else []
+    return masked(text, merged(hits), word) if hits else text
+
+
 def redacted(text: str) -> str:
     """The text with its secrets masked, with one word for all of a kind: the same whoever masks it, and where."""
     return Redactor(apart=False).plain(text)

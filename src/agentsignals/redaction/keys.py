@@ -82,6 +82,13 @@ def _shape(prefix: str) -> _Shape:
     return _Shape(pattern, 0 if mixed or not (issuer.drawn or folds) else min(issuer.least, 16), mixed)
 
 
+_GLUED_CHARS = 16
+_GLUED = frozenset(
+    prefix
+    for prefix, (issuer, folds) in _BEGINNINGS.items()
+    if len(prefix) >= 4 and not folds and not issuer.drawn and (prefix[-1] in "_-." or issuer.body == UPPER)
+)
+"""Beginnings that no word ends in by chance: a key is one behind other letters, too, as in names of files."""
 _ENDS = "_-."
 """A beginning is looked for by its last character, which is rare in texts: its first ones are not."""
 _ENDED = sorted((p for p in _BEGINNINGS if p[-1] in _ENDS), key=lambda p: (-len(p), p))
@@ -117,6 +124,8 @@ _START = "|".join(
 )
 _STARTS = re.compile(rf"(?<![A-Za-z0-9])(?:{_START}|[nrt](?<=\\.)(?:{_START}))")
 """Where a word begins as a key may; an escaped line end or tab may stand before it."""
+LEAST_CHARS = 12
+"""A shorter text is no key."""
 RUN = re.compile(r"[A-Za-z0-9_+/=~$%.-]{20,}")
 """What is long enough for a key, and for a secret in base64."""
 
@@ -197,10 +206,14 @@ def _prefixed(text: str) -> Iterator[Span]:
                 continue
             for length in _LENGTHS:
                 prefix = text[max(0, end - length) : end]
-                if end >= length and prefix in _BEGINNINGS and _begins_word(text, end - length):
+                if (
+                    end >= length
+                    and prefix in _BEGINNINGS
+                    and ((begins := _begins_word(text, end - length)) or prefix in _GLUED)
+                ):
                     shape = _shape(prefix)
                     body = shape.body.match(text, end)
-                    if body and _is_key(shape, body[0]):
+                    if body and _is_key(shape, body[0]) and (begins or is_random(body[0], _GLUED_CHARS)):
                         done = body.end()
                         yield Span(end - length, done, "key")
                         break
@@ -213,11 +226,12 @@ def _broken(text: str) -> Iterator[Span]:
         for hit in pattern.finditer(text):
             end = hit.end()
             at = end - (len("pypi-AgE") if hit[0] == "E" else len("AKIA"))
-            if at < done or not _begins_word(text, at):
+            glued = not _begins_word(text, at)
+            if at < done or (glued and text[at:end] not in _GLUED):
                 continue
             body = _shape(text[at:end]).body.match(text, end)
             done = body.end() if body else _run_end(text, at)
-            if body:
+            if body and not (glued and not is_mixed(body[0])):
                 yield Span(at, done, "key")
 
 

@@ -94,8 +94,8 @@ def _mails(text: str) -> Iterator[Span]:
 
 def _mail(text: str, at: int, after: int) -> Iterator[Span]:
     """The address around an @."""
-    local = _LOCAL.search(text, max(0, at - 64), at)
-    domain = local and _DOMAIN.match(text, after)
+    domain = _DOMAIN.match(text, after)
+    local = domain and _LOCAL.search(text, max(0, at - 64), at)
     escape = local and len(local[0]) == 1 and text[local.start() - 1 : local.start()] == "\\"
     if local and domain and not escape and local[0] not in _NOBODY:
         yield Span(local.start(), domain.end(), "mail")

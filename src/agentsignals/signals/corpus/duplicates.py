@@ -81,13 +81,16 @@ def top_duplicate_messages(message_counts: Sequence[dict[str, dict[str, Any]]]) 
     if not message_counts:
         return Absent("not_applicable", "no_messages")
     n: Counter[str] = Counter()
+    for session in message_counts:
+        n.update({key: message["n"] for key, message in session.items()})
+    repeated = {key for key, times in n.items() if times > 1}
     sessions: Counter[str] = Counter()
     samples: dict[str, str] = {}
     for session in message_counts:
-        n.update({key: message["n"] for key, message in session.items()})
-        sessions.update(session.keys())
-        samples |= {key: message["sample"] for key, message in session.items()}
-    often = sorted((key for key, times in n.items() if times > 1), key=lambda key: (-n[key], samples[key], key))
+        here = repeated & session.keys()
+        sessions.update(here)
+        samples |= {key: session[key]["sample"] for key in here}
+    often = sorted(repeated, key=lambda key: (-n[key], samples[key], key))
     rows: list[dict[str, Any]] = [
         {"text": samples[key], "n": n[key], "sessions": sessions[key]} for key in often[:MOST_ROWS]
     ]
