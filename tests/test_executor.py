@@ -10,7 +10,10 @@ import pytest
 
 from agentsignals.cli import main
 from agentsignals.errors import StoreError, WorkerError
+from agentsignals.ingest import plan
 from agentsignals.ingest.executor import EXECUTORS, Executor, executor
+from agentsignals.ingest.family import Family, Member
+from agentsignals.sources import RawFile
 
 Task = tuple[str, ...]
 
@@ -71,3 +74,22 @@ def test_an_unknown_executor_names_those_there_are(tmp_path: Path, capsys: pytes
     (tmp_path / "a.jsonl").write_text("{}\n")
     assert main(["analyze", str(tmp_path / "a.jsonl"), "--store", str(tmp_path / "s"), "--executor", "ray"]) == 2
     assert "There is no executor 'ray'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "jobs", "processes"),
+    [
+        ("a.jsonl", plan.SMALL_BYTES - 1, 1, 0),
+        ("a.jsonl", plan.SMALL_BYTES, 1, 1),
+        ("a.jsonl.gz", 64 * 1024 - 1, 1, 0),
+        ("a.jsonl.GZ", 64 * 1024, 1, 1),
+        ("a.eval", 64 * 1024, 1, 1),
+        ("a.jsonl", 100, 4, 0),
+    ],
+)
+def test_what_may_take_memory_is_read_by_a_process_that_may_die_also_with_one_job(
+    name: str, size: int, jobs: int, processes: int
+) -> None:
+    file = RawFile(uri=f"/x/{name}", source="local", spec="/x", bytes=size, stamp=0)
+    family = Family("f", (Member(file=file, format="codex", keys=("k",)),))
+    assert plan.workers([[family]], jobs) == processes

@@ -37,6 +37,10 @@ loses little."""
 SMALL_BYTES = 4 * 1024 * 1024
 """So much is read in this very process: what is that small takes no memory worth the name, and a worker, which takes
 0.7 s of CPU to start, would double its time."""
+_PACKED = (".gz", ".zip", ".eval", ".zst", ".parquet")
+_SMALL_PACKED_BYTES = 64 * 1024
+"""So much that is packed is small too: it holds a thousand times as much at most (deflate; zlib's technical notes),
+which is what a shard aims at."""
 _FILE_BYTES = 2048
 """What a file weighs beside its bytes: a shard of very many small ones would take more memory than one of few."""
 _ZIP = b"PK\x03\x04"
@@ -122,7 +126,9 @@ def workers(planned: list[list[Family]], jobs: int) -> int:
     """How many processes read these shards. One at least for all that is not small: a family that ends the process that
     reads it must not end the run.
     """
-    is_small = sum(f.bytes for families in planned for f in families) < SMALL_BYTES
+    files = [m.file for families in planned for f in families for m in f.members]
+    packed = sum(f.bytes for f in files if f.uri.lower().endswith(_PACKED))
+    is_small = sum(f.bytes for f in files) < SMALL_BYTES and packed < _SMALL_PACKED_BYTES
     return 0 if is_small and min(jobs, len(planned)) <= 1 else jobs
 
 
