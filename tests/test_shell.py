@@ -362,8 +362,10 @@ def test_any_heap_of_shell_words_is_read(words: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["<<a\n", "$(", "\"'", "'", '`$("', "a;", "(", "bash -c ", "\\", "a>b ", "*** Begin Patch"]
-)
+    "piece",
+    ["<<a\n", "$(", "\"'", "'", '`$("', "a;", "(", "bash -c ", "\\", "a>b ", "*** Begin Patch", "find . -exec ",
+     "sudo ", "xargs ", "A=1 "],
+)  # fmt: skip
 def test_a_hostile_command_costs_no_more_than_its_length(piece: str) -> None:
     command = piece * (1_000_000 // len(piece))
     began = time.process_time()

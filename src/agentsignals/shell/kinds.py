@@ -166,14 +166,20 @@ def _script(words: list[str]) -> ShellKind:
     return "build" if script.endswith("setup.py") and verb.startswith("build") else "run"
 
 
+_NESTED_FINDS = 4
+"""So many searches that run each other are looked into; deeper ones nobody types, and each would take a call."""
+
+
 def _find(words: list[str]) -> ShellKind:
     """`find` only searches, unless it deletes or runs something that writes."""
-    if "-delete" in words:
-        return "write"
-    for option in ("-exec", "-execdir", "-ok"):
-        if option in words:
-            inner = leading_words(words[words.index(option) + 1 :])
-            kind = kind_of(inner, posixpath.basename(inner[0])) if inner else ""
+    for _ in range(_NESTED_FINDS):
+        option = next((o for o in ("-exec", "-execdir", "-ok") if o in words), None)
+        if "-delete" in words or option is None:
+            return "write" if "-delete" in words else "search"
+        words = leading_words(words[words.index(option) + 1 :])
+        name = posixpath.basename(words[0]) if words else ""
+        if name != "find":
+            kind = kind_of(words, name) if words else ""
             return kind if kind in ("write", "test", "build") else "search"
     return "search"
 
