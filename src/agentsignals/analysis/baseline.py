@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from agentsignals.analysis.labelled import QUERIES, Labelled, labelled
-from agentsignals.analysis.places import Places
+from agentsignals.analysis.rows import PLACED
 from agentsignals.analysis.study import Inputs, Kind, Row
 from agentsignals.errors import BaselineError
 from agentsignals.stats.estimates import Interval, quantile
@@ -49,7 +49,7 @@ _NUMBER = "CASE WHEN signal = 'corpus.short_messages' THEN TRY_CAST(value->>'le_
 _NUMBER += " / nullif(TRY_CAST(value->>'n' AS DOUBLE), 0) ELSE number END"
 QUERY: dict[str, str] = {
     **QUERIES,
-    "sessions": "SELECT session_id, repo, cwd FROM sessions ORDER BY session_id",
+    "sessions": PLACED,
     "measures": f"SELECT session_id, signal, version, {_NUMBER} AS number FROM signals"
     f" WHERE signal IN ({_PATHS}) AND absent IS NULL ORDER BY signal, session_id",
 }
@@ -109,8 +109,7 @@ class Baseline(Struct, frozen=True, kw_only=True):
 def baseline_of(inputs: Inputs, context: str) -> Baseline:
     """What these rows of `QUERY` are like."""
     sessions = inputs.rows["sessions"]
-    session_places = Places(sessions)
-    places = Counter(place for row in sessions if (place := session_places.of(row)) is not None)
+    places = Counter(place for row in sessions if (place := row["place"]) is not None)
     labels = labelled(inputs)
     return Baseline(
         form=FORM,

@@ -4,6 +4,7 @@ person's, or one team's, and alike. Where too few places are known, sessions are
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import fsum
 
 from msgspec.structs import replace
 
@@ -16,6 +17,7 @@ from agentsignals.stats.estimates import (
     clustered,
     median,
     quantile,
+    ratio_interval,
     share_interval,
 )
 
@@ -79,10 +81,32 @@ def _drawn(parts: list[Part], places: Clustered, of: str) -> tuple[Interval | No
         )
     by_session = clustered(parts)
     if by_session.interval is not None:
-        few_places = f"{places.clusters} place{'' if places.clusters == 1 else 's'}"
-        return by_session.interval, f"{few_places}: the interval is over {of}, and speaks of no other place"
+        return by_session.interval, _few_places(places.clusters, of)
     few = share_interval([(k, n) for _, k, n in parts])
     return few, f"fewer than {FEWEST_CLUSTERS} {of}" if places.clusters else ""
+
+
+def _few_places(n: int, of: str) -> str:
+    return f"{n} place{'' if n == 1 else 's'}: the interval is over {of}, and speaks of no other place"
+
+
+def placed_ratio(parts: Iterable[Part], places: Mapping[str, str]) -> Estimate:
+    """Sum(a) over sum(b), of what is no share (calls for each prompt)."""
+    counted = [(s, a, b) for s, a, b in parts if b > 0]
+    by_place: dict[object, list[float]] = {}
+    for s, a, b in counted:
+        pair = by_place.setdefault(places.get(s, ("session", s)), [0.0, 0.0])
+        pair[0] += a
+        pair[1] += b
+    drawn = ratio_interval([(a, b) for a, b in by_place.values()])
+    note = f"the interval draws {len(by_place):,} places" if drawn is not None else ""
+    if drawn is None and (drawn := ratio_interval([(a, b) for _, a, b in counted])) is not None:
+        note = _few_places(len(by_place), "sessions")
+    k, n = fsum(a for _, a, _ in counted), fsum(b for _, _, b in counted)
+    value = k / n if n else None
+    return Estimate(
+        value=value, n=n, k=k, kind="number", interval=drawn, note=note, sessions=behind((s, a) for s, a, _ in counted)
+    )
 
 
 def share_of(

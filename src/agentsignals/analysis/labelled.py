@@ -9,7 +9,7 @@ from typing import Any
 
 from agentsignals.analysis.clusters import PlacedShare, placed_share
 from agentsignals.analysis.grouped import Estimate
-from agentsignals.analysis.places import Places
+from agentsignals.analysis.rows import PLACE
 from agentsignals.analysis.study import Finding, Inputs, Outcome, Row
 from agentsignals.catalog import caption
 from agentsignals.model import RULES
@@ -25,7 +25,7 @@ LABELS = (
 MESSAGES = (
     "WITH answers AS (SELECT session_id, seq, model FROM steps WHERE thread = 'main' AND model <> ''),"
     " opened AS (SELECT session_id, arg_min(model, seq) AS model FROM answers GROUP BY session_id)"
-    " SELECT said.session_id, said.turn, repo, cwd,"
+    f" SELECT said.session_id, said.turn, {PLACE},"
     " coalesce(answers.model, CASE WHEN said.turn = 0 THEN opened.model END, sessions.model) AS model"
     " FROM turns AS said JOIN sessions USING (session_id) LEFT JOIN opened USING (session_id)"
     " ASOF LEFT JOIN answers ON said.session_id = answers.session_id AND said.seq > answers.seq"
@@ -102,8 +102,7 @@ def labelled(inputs: Inputs) -> Labelled | None:
         for s, rows in messages.items()
         if s in judged
     ]
-    where = Places(inputs.rows["messages"])
-    places = {s: place for s, rows in messages.items() if (place := where.of(rows[0])) is not None}
+    places = {s: place for s, rows in messages.items() if (place := rows[0]["place"]) is not None}
     return (
         Labelled(name, conversations, places) if any(conversation.labelled for conversation in conversations) else None
     )

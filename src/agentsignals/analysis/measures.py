@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from agentsignals.analysis import rows as sql
-from agentsignals.analysis.grouped import Pair, behind, middle, pooled, ranked
+from agentsignals.analysis.clusters import placed_median, placed_ratio, placed_share
+from agentsignals.analysis.grouped import Pair, ranked
+from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Finding, Inputs, Kind, Row
 
 MOST_AGENTS = 5
@@ -40,7 +42,8 @@ def median_finding(
 ) -> Finding:
     """The median of a signal over the sessions that have it. `more`: its unit, and what else there is to say."""
     note = more.pop("note", _without(inputs, path))
-    estimate = middle(numbers(inputs, path), kind)
+    rows = [row for row in of_signal(inputs, path) if row["number"] is not None]
+    estimate = placed_median([(row["session_id"], row["number"]) for row in rows], by_session(rows), kind)
     return estimate.finding(id, title, "sessions", note, sql=sql.number_of(path), signals=(path,), **more)
 
 
@@ -56,11 +59,11 @@ def pooled_finding(  # noqa: PLR0913  (a finding's words, in the order they are 
     **more: Any,
 ) -> Finding:
     """A ratio signal over all sessions together. `is_share`: the numerator is part of the denominator."""
-    pairs = pairs_of(of_signal(inputs, path))
-    sessions = f"over {len(pairs):,} sessions" if pairs else _without(inputs, path)
+    rows = [row for row in of_signal(inputs, path) if row["num"] is not None and row["den"]]
+    sessions = f"over {len(rows):,} sessions" if rows else _without(inputs, path)
     notes = "; ".join(part for part in (sessions, note) if part)
-    most = behind((row["session_id"], row["num"] or 0) for row in of_signal(inputs, path))
-    estimate = pooled(pairs, is_share=is_share, sessions=most)
+    parts = [(row["session_id"], row["num"], row["den"]) for row in rows]
+    estimate = (placed_share if is_share else placed_ratio)(parts, by_session(rows))
     return estimate.finding(id, title, of, notes, sql=sql.pooled(path), signals=(path,), **more)
 
 

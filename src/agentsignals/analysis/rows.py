@@ -10,11 +10,16 @@ STARTED = (
 PROMPTS = "(SELECT count(*) FROM turns WHERE turns.session_id = sessions.session_id AND turns.kind <> 'plan_handoff')"
 """How often a person said something in a session: a plan that goes on in a fresh context is the agent's text."""
 
+PLACE = (
+    "coalesce((SELECT max(json_extract_string(lies.value, '')) FROM signals AS lies WHERE lies.signal = 'user.place'"
+    " AND lies.absent IS NULL AND lies.session_id = sessions.session_id), lower(repo), cwd) AS place"
+)
+"""Where a session lies, told of all of them together (`views.same_place`); of an eval run its own."""
 BOUND = "visible_output_tokens"
 """The column that is there where a session's output, and so its cost, is a lower bound."""
 
 SESSIONS = (
-    f"SELECT session_id, agent, model, repo, cwd, parent_session_id, {STARTED}, title, n_turns, {PROMPTS} AS n_prompts,"
+    f"SELECT session_id, agent, model, {PLACE}, parent_session_id, {STARTED}, title, n_turns, {PROMPTS} AS n_prompts,"
     " n_steps, n_tool_calls, n_subagent_tool_calls, n_edits, input_tokens, output_tokens, cache_read_tokens,"
     " cache_write_tokens, cost_usd, recorded_cost_usd, subagent_cost_usd, unpriced, visible_output_tokens"
     " FROM sessions ORDER BY session_id"
@@ -24,7 +29,7 @@ SESSIONS = (
 LABEL = "json_extract_string(value, '')"
 """A value that is text, without JSON's quotes. The empty path is the whole value; `$` would belong to the shell."""
 
-PLACED = "SELECT session_id, repo, cwd FROM sessions ORDER BY session_id"
+PLACED = f"SELECT session_id, {PLACE} FROM sessions ORDER BY session_id"
 """Where each session lies, as `places.by_session` wants it."""
 
 SAID_AT = (
@@ -46,7 +51,7 @@ def values(*paths: str, detail: tuple[str, ...] = ()) -> str:
     wanted = ", ".join(f"'{path}'" for path in paths)
     details = "".join(f", TRY_CAST(detail->>'{key}' AS DOUBLE) AS {key}" for key in ("num", "den", *detail))
     return (
-        f"SELECT session_id, agent, signal, number, {LABEL} AS label, absent, absent_detail"
+        f"SELECT session_id, agent, {PLACE}, signal, number, {LABEL} AS label, absent, absent_detail"
         f"{details} FROM signals JOIN sessions USING (session_id) WHERE signal IN ({wanted})"
         " ORDER BY session_id, signal"
     )

@@ -11,7 +11,8 @@ from agentsignals.catalog import Measured, Result, Signal, catalogue, measure, p
 from agentsignals.model import Absent, Context, Session
 from agentsignals.model.attempt import Attempt
 from agentsignals.store import Store, shards
-from agentsignals.views.history import History, Outline, histories, place_of, user_of
+from agentsignals.views.history import History, Outline, histories, user_of
+from agentsignals.views.same_place import Site, places
 from agentsignals.views.session import SessionView
 
 _HEADER = [
@@ -25,6 +26,10 @@ FILES = "touched_files"
 """The signal whose value says which files a session touched."""
 LINES = "edited_line_prints"
 """The signal whose value says which lines a session changed."""
+MARKS = "repository_marks"
+"""The signal whose value says of which repository Git spoke."""
+SETS = "metric_inputs"
+"""The signal whose value is counted by place."""
 
 
 class Gist(Struct):
@@ -111,7 +116,7 @@ def needed() -> set[str]:
     """The session-level signals that the second pass asks for, by function name."""
     signals = catalogue()
     later = [s for context in _CONTEXTS for scope in ("history", "corpus") for s in _plan(context, scope)]
-    return {n for s in later for n in s.needs if signals[n].scope == "session"} | {FILES, LINES}
+    return {n for s in later for n in s.needs if signals[n].scope == "session"} | {FILES, LINES, MARKS}
 
 
 def _plan(context: Any, scope: Any) -> tuple[Signal, ...]:
@@ -122,19 +127,36 @@ def _histories(gists: list[Gist]) -> dict[str, History]:
     """How each session lies among those of its context: runs of an eval are nobody's earlier sessions."""
     by_session: dict[str, History] = {}
     for context in _CONTEXTS:
-        by_session |= histories([_outline(g) for g in gists if g.header.context == context])
+        here = [g for g in gists if g.header.context == context]
+        where = places([_site(g) for g in here])
+        by_session |= histories([_outline(g, where.get(g.header.session_id)) for g in here])
+        for member in here:  # a data set is a place, which only the sessions together tell
+            counted = member.values.get(SETS)
+            if isinstance(counted, dict):
+                member.values[SETS] = {**counted, "place": where.get(member.header.session_id, counted["place"])}
     return by_session
+
+
+def _site(gist: Gist) -> Site:
+    h, files, marks = gist.header, gist.values.get(FILES), gist.values.get(MARKS)
+    return Site(
+        session_id=h.session_id,
+        repo=h.repo,
+        cwd=h.cwd,
+        files=files if isinstance(files, list) else [],
+        **(marks if isinstance(marks, dict) else {}),
+    )
 
 
 def _history_results(gist: Gist, history: History | None) -> list[Result]:
     return measure(SessionView(gist.header), gist.values, history) if history is not None else []
 
 
-def _outline(gist: Gist) -> Outline:
+def _outline(gist: Gist, place: str | None) -> Outline:
     h, files, lines = gist.header, gist.values.get(FILES), gist.values.get(LINES)
     return Outline(
         session_id=h.session_id,
-        place=place_of(h.repo, h.cwd),
+        place=place,
         started_at=h.started_at,
         ended_at=h.ended_at,
         files=files if isinstance(files, list) else [],

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator
 from heapq import nsmallest
 from posixpath import splitext
 
+from agentsignals.analysis.rows import PLACED
 from agentsignals.labels.task import Case
 from agentsignals.labels.transcript import Mask, shortened
 from agentsignals.labels.units import Unit
 from agentsignals.model import RAN, Event, Session
 from agentsignals.store import Store
 from agentsignals.store.query import rows
-from agentsignals.views.history import place_of
 from agentsignals.views.session import SessionView
 
 NO_REPOSITORY = "no_repository"
@@ -33,12 +33,10 @@ _NEVER = 2**63
 
 def places(store: Store, wanted: set[str]) -> dict[str | None, list[str]]:
     """The sessions of each repository, in order; a folder without a known repository is one. None: of no place."""
-    sessions = rows(store, "SELECT session_id, repo, cwd FROM sessions ORDER BY session_id")[1]
-    repos = {cwd: repo for _, repo, cwd in sessions if repo and cwd}
     by_place: dict[str | None, list[str]] = {}
-    for session_id, repo, cwd in sessions:
+    for session_id, place in rows(store, PLACED)[1]:
         if session_id in wanted:
-            by_place.setdefault(place_of(repo or repos.get(cwd), cwd), []).append(session_id)
+            by_place.setdefault(place, []).append(session_id)
     return by_place
 
 

@@ -212,7 +212,7 @@ STUDY = Study(
     title="Coding modes",
     question="Who writes the code that is committed?",
     queries={
-        "sessions": f"SELECT session_id, repo, cwd, {sql.STARTED} FROM sessions ORDER BY session_id",
+        "sessions": f"SELECT session_id, {sql.PLACE}, {sql.STARTED} FROM sessions ORDER BY session_id",
         "modes": MODES,
     },
     function=_outcome,

@@ -10,9 +10,8 @@ from agentsignals.analysis.charts import OTHERS, lines
 from agentsignals.analysis.clusters import DOMINANT
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import chart, count, drawn, listing, ranked, table
-from agentsignals.analysis.places import Places
 from agentsignals.analysis.rolling import MOST_POINTS, iso
-from agentsignals.analysis.rows import STARTED
+from agentsignals.analysis.rows import PLACE, STARTED
 from agentsignals.analysis.study import Chart, Inputs, Outcome, Row, Study, Table
 from agentsignals.redaction import redacted
 
@@ -23,8 +22,7 @@ _OF = "sessions whose place is known"
 
 def _outcome(inputs: Inputs) -> Outcome:
     rows = inputs.rows["sessions"]
-    where = Places(rows)
-    placed = [(row, place) for row in rows if (place := where.of(row)) is not None]
+    placed = [(row, place) for row in rows if (place := row["place"]) is not None]
     counted = Counter(place for _, place in placed)
     if not counted:
         return Outcome()
@@ -125,6 +123,6 @@ STUDY = Study(
     place=130,
     title="Concentration",
     question="How much of what was read lies in one place?",
-    queries={"sessions": f"SELECT session_id, agent, model, repo, cwd, {STARTED} FROM sessions ORDER BY session_id"},
+    queries={"sessions": f"SELECT session_id, agent, model, {PLACE}, {STARTED} FROM sessions ORDER BY session_id"},
     function=_outcome,
 )

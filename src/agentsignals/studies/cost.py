@@ -8,9 +8,11 @@ from typing import Any
 
 from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import bars
+from agentsignals.analysis.clusters import placed_median
 from agentsignals.analysis.figures import bounded, formatted
-from agentsignals.analysis.grouped import Estimate, bar, chart, count, drawn, middle, pooled, ranked, table
+from agentsignals.analysis.grouped import Estimate, bar, chart, count, drawn, pooled, ranked, table
 from agentsignals.analysis.measures import agents_in_order, pooled_finding
+from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study, Table
 from agentsignals.analysis.timeline import over_time_chart
 from agentsignals.stats.estimates import median
@@ -103,7 +105,7 @@ def _costs(inputs: Inputs) -> list[Finding]:
             sql="SELECT sum(recorded_cost_usd) FROM sessions WHERE cost_usd IS NOT NULL",
             **usd,
         ),
-        middle(costs, "usd").finding(
+        _typical(inputs.rows["sessions"]).finding(
             "cost.median",
             "Cost of the median session",
             priced,
@@ -129,6 +131,11 @@ def _costs(inputs: Inputs) -> list[Finding]:
             priced=True,
         ),
     ]
+
+
+def _typical(sessions: list[Row]) -> Estimate:
+    costs = [(s["session_id"], s["cost_usd"]) for s in sessions if s["cost_usd"] is not None]
+    return placed_median(costs, by_session(sessions), "usd")
 
 
 def _tokens(inputs: Inputs) -> list[Finding]:

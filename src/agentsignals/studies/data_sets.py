@@ -11,6 +11,7 @@ from agentsignals.analysis.charts import bars
 from agentsignals.analysis.clusters import DOMINANT, ONE_PLACE
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import bar, chart, count, drawn, table
+from agentsignals.analysis.rows import PLACE
 from agentsignals.analysis.study import Chart, Finding, Inputs, Kind, Outcome, Row, Study, Table
 from agentsignals.redaction import redacted
 from agentsignals.stats.corpus_metrics import FEWEST_SESSIONS, Figures, by_metric
@@ -32,7 +33,7 @@ _MOST = 20
 
 
 def _outcome(inputs: Inputs) -> Outcome:
-    rows = [(row, msgspec.json.decode(row["value"])) for row in inputs.rows["inputs"]]
+    rows = [(row, msgspec.json.decode(row["value"]) | {"place": row["place"]}) for row in inputs.rows["inputs"]]
     apart: list[Row] = msgspec.json.decode(inputs.rows["variance"][0]["value"]) if inputs.rows["variance"] else []
     whole = inputs.rows["variance"][0] if inputs.rows["variance"] else {}
     everything = [figures for _, figures in rows]
@@ -129,8 +130,8 @@ STUDY = Study(
     title="Behaviour by data set",
     question="Where do repositories, agents and models differ in the ten measures of agent-traces?",
     queries={
-        "inputs": "SELECT session_id, agent, model, value FROM signals JOIN sessions USING (session_id) WHERE signal ="
-        f" '{_INPUTS}' AND absent IS NULL ORDER BY session_id",
+        "inputs": f"SELECT session_id, agent, model, {PLACE}, value FROM signals JOIN sessions USING (session_id)"
+        f" WHERE signal = '{_INPUTS}' AND absent IS NULL ORDER BY session_id",
         "variance": "SELECT value, CAST(detail->>'data_sets' AS BIGINT) AS sets FROM signals WHERE signal ="
         f" '{_VARIANCE}' AND absent IS NULL",
     },

@@ -7,7 +7,6 @@ from agentsignals.analysis.charts import dots
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import INTERVAL_NOTE, chart, drawn, pooled, session_pairs, table
 from agentsignals.analysis.measures import agents_in_order, median_finding, of_signal, pairs_of, pooled_finding
-from agentsignals.analysis.places import Places
 from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study, Table
 
 _READ_FIRST = "corpus.read_before_edit_rate"
@@ -91,10 +90,9 @@ def _read_first_chart(inputs: Inputs) -> Chart | None:
 
 
 def _files(files: list[Row]) -> Table:
-    places = Places(files)
     merged: dict[tuple[str, str], list[int]] = {}
     for row in files:
-        counts = merged.setdefault((places.of(row) or "", row["path"]), [0, 0, 0, 0])
+        counts = merged.setdefault((row["place"] or "", row["path"]), [0, 0, 0, 0])
         for i, key in enumerate(("n", "sessions", "added", "removed")):
             counts[i] += int(row[key] or 0)
     most = sorted(merged.items(), key=lambda item: (-item[1][0], item[0]))[:_MOST_FILES]
@@ -118,10 +116,10 @@ STUDY = Study(
     queries={
         "values": sql.values(_READ_FIRST, _RATIO, _LINES, _AGAIN, detail=("regions",)),
         "ways": f"SELECT session_id, via, count(*) AS n FROM ({_WAYS}) GROUP BY ALL ORDER BY ALL",
-        "files": "SELECT repo, cwd, path, count(DISTINCT (session_id, seq)) AS n,"
+        "files": f"SELECT {sql.PLACE}, path, count(DISTINCT (session_id, seq)) AS n,"
         " count(DISTINCT session_id) AS sessions, sum(added) AS added, sum(removed) AS removed"
         " FROM edits JOIN sessions USING (session_id) WHERE thread = 'main'"
-        " GROUP BY repo, cwd, path ORDER BY n DESC, path",
+        " GROUP BY ALL ORDER BY n DESC, path",
     },
     function=_outcome,
 )

@@ -11,6 +11,7 @@ from agentsignals.analysis.distributions import QUANTILES, histogram_chart, quan
 from agentsignals.analysis.grouped import count, drawn, table
 from agentsignals.analysis.measures import agents_in_order
 from agentsignals.analysis.places import by_session
+from agentsignals.analysis.rows import PLACE
 from agentsignals.analysis.study import Finding, Inputs, Outcome, Row, Study, Table
 
 _COMMON = "corpus.top_duplicate_messages[]"
@@ -92,7 +93,7 @@ STUDY = Study(
     title="Messages",
     question="How much do people write?",
     queries={
-        "lengths": f"SELECT session_id, agent, repo, cwd, {_CHARS} AS chars FROM turns"
+        "lengths": f"SELECT session_id, agent, {PLACE}, {_CHARS} AS chars FROM turns"
         f" JOIN sessions USING (session_id) WHERE {_SPOKEN} ORDER BY session_id, turn",
         "common": "SELECT value, CAST(detail->>'messages' AS BIGINT) AS messages FROM signals"
         f" WHERE signal = '{_COMMON}' AND absent IS NULL",

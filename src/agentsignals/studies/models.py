@@ -10,7 +10,6 @@ from agentsignals.analysis.charts import dots
 from agentsignals.analysis.clusters import DOMINANT, ONE_PLACE
 from agentsignals.analysis.figures import bounded, formatted
 from agentsignals.analysis.grouped import INTERVAL_NOTE, Estimate, by, chart, count, drawn, pooled, table
-from agentsignals.analysis.places import Places
 from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study, Table
 
 ENOUGH_CALLS = 100
@@ -21,13 +20,13 @@ _MODELS = "FROM steps WHERE thread = 'main' AND model IS NOT NULL"
 class _Model:
     """A model's sessions, where they lie, its calls."""
 
-    def __init__(self, name: str, steps: list[Row], calls: list[Row], where: Places) -> None:
+    def __init__(self, name: str, steps: list[Row], calls: list[Row]) -> None:
         self.name = name
         self.sessions = len(steps)
         self.steps = sum(row["steps"] for row in steps)
         self.output = sum(row["output"] or 0 for row in steps)
         self.is_low = any(row["low"] for row in steps)
-        self.places = Counter(place for row in steps if (place := where.of(row)))
+        self.places = Counter(place for row in steps if (place := row["place"]))
         self.failed: Estimate = pooled((row["failed"], row["answered"]) for row in calls)
 
     @property
@@ -52,11 +51,8 @@ class _Model:
 
 
 def _outcome(inputs: Inputs) -> Outcome:
-    where = Places(inputs.rows["sessions"])
     calls = by(inputs.rows["calls"], "model")
-    models = [
-        _Model(name, rows, calls.get(name, []), where) for name, rows in by(inputs.rows["steps"], "model").items()
-    ]
+    models = [_Model(name, rows, calls.get(name, [])) for name, rows in by(inputs.rows["steps"], "model").items()]
     models.sort(key=lambda m: (-m.sessions, m.name))
     return Outcome(_findings(inputs, models), [_table(models)], drawn(_chart(models)), _limits(models))
 
@@ -64,8 +60,7 @@ def _outcome(inputs: Inputs) -> Outcome:
 def _findings(inputs: Inputs, models: list[_Model]) -> list[Finding]:
     sessions = inputs.rows["sessions"]
     answered = {row["session_id"] for row in inputs.rows["steps"]}
-    where = Places(sessions)
-    places = Counter(where.of(row) for row in sessions)
+    places = Counter(row["place"] for row in sessions)
     unplaced = places.pop(None, 0)
     placed = sum(places.values())
     largest = max(places.values(), default=0)
@@ -158,10 +153,10 @@ STUDY = Study(
     question="Which models were used?",
     queries={
         "sessions": sql.PLACED,
-        "steps": "SELECT steps.model AS model, session_id, any_value(repo) AS repo, any_value(cwd) AS cwd,"
+        "steps": f"SELECT steps.model AS model, session_id, {sql.PLACE},"
         " count(*) AS steps, sum(steps.output_tokens) AS output, any_value(visible_output_tokens) IS NOT NULL AS low"
         " FROM steps JOIN sessions USING (session_id)"
-        " WHERE thread = 'main' AND steps.model IS NOT NULL GROUP BY steps.model, session_id ORDER BY ALL",
+        " WHERE thread = 'main' AND steps.model IS NOT NULL GROUP BY ALL ORDER BY ALL",
         "calls": "SELECT steps.model AS model, session_id, count(*) FILTER (status IN ('ok', 'error')) AS answered,"
         " count(*) FILTER (status = 'error') AS failed FROM tool_calls JOIN steps USING (session_id, step)"
         " WHERE tool_calls.thread = 'main' AND steps.model IS NOT NULL GROUP BY steps.model, session_id ORDER BY ALL",

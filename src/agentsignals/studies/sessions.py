@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from agentsignals.analysis import rows as sql
+from agentsignals.analysis.clusters import placed_median
 from agentsignals.analysis.distributions import COUNTS, histogram_chart, quantile_columns, quantiles
-from agentsignals.analysis.grouped import by, count, drawn, middle, table
+from agentsignals.analysis.grouped import by, count, drawn, table
 from agentsignals.analysis.measures import agents_in_order, median_finding, numbers
+from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Finding, Inputs, Outcome, Row, Study, Table
 from agentsignals.analysis.timeline import over_time_chart
 
@@ -97,8 +99,10 @@ def _totals(inputs: Inputs) -> list[Finding]:
 
 
 def _medians(inputs: Inputs) -> list[Finding]:
+    sessions = inputs.rows["sessions"]
+    where = by_session(sessions)
     findings = [
-        middle(inputs.present("sessions", column)).finding(
+        placed_median([(s["session_id"], s[column]) for s in sessions if s[column] is not None], where).finding(
             f"sessions.{name}.median",
             title,
             "sessions",

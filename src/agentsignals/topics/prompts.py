@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agentsignals.analysis.places import by_session
 from agentsignals.analysis.prompt_words import Kept
+from agentsignals.analysis.rows import PLACED
 from agentsignals.store import Store
 from agentsignals.store.query import rows
 
@@ -21,7 +22,7 @@ def kept_prompts(store: Store, where: str) -> tuple[int, Kept]:
         f" WHERE turns.kind IN ('prompt', 'queued_prompt') AND turns.session_id IN {chosen} ORDER BY ALL"
     )
     prompts = _dicts(store, asked)
-    places = by_session(_dicts(store, "SELECT session_id, repo, cwd FROM sessions ORDER BY session_id"))
+    places = by_session(_dicts(store, PLACED))
     return len(prompts), Kept(prompts, places)
 
 

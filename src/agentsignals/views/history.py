@@ -18,7 +18,8 @@ from msgspec import Struct, field
 from agentsignals.words.lexicon import words
 
 _HOME = re.compile(r"(?:[A-Za-z]:)?[\\/](?:Users|home)[\\/]([^\\/]+)")
-_WORKTREE = re.compile(r"[\\/](?:\.claude[\\/]worktrees|\.worktrees)[\\/][^\\/]+$")
+_WORKTREE = re.compile(r"(?:[\\/](?:\.claude[\\/]worktrees|\.worktrees)|(?<=[^\\/])(?:__|\.)worktrees)[\\/].+$")
+"""Below a folder, or beside it under its name (`shop__worktrees/fix`)."""
 FEW_WORDS = 3
 """Prompts of fewer words ("commit this") are alike without being about the same thing."""
 SHORT_LINE = 8

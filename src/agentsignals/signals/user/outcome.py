@@ -380,6 +380,7 @@ def session_reopened_within_s(view: SessionView, why: Evidence, history: History
     "user.prior_sessions_same_repo",
     type="int",
     unit="sessions",
+    version=2,
     origin="Agent Signals",
     priority="P1",
     why="How much of the work on this repository the store has seen before.",
