@@ -151,7 +151,7 @@ def test_the_three_forms_carry_the_same_findings(store: Store, page: str, tmp_pa
     assert len(findings) > 50 and ids == {f["id"] for f in findings}
     said = read.said()
     for f in findings:
-        figure = formatted(f["value"], f["kind"])
+        figure = formatted(f["value"], f["kind"], f["at_least"])
         assert f"{f['title']} {figure}" in said, f["id"]
         assert f"| {escaped(f['title'])} | {escaped(figure)}" in markdown, f["id"]
         assert f["command"] in said and f"`{f['id']}` | {code(f['command'])}" in markdown

@@ -122,7 +122,8 @@ def test_the_most_edited_files(store: Store) -> None:
 def test_sessions_whose_output_was_logged_in_mid_stream_are_told(store: Store) -> None:
     """The demo's Claude Code lines have no stop reason, as those of older versions."""
     claude = sum(s.format == "claude-code" for s in STORIES)
-    assert any(f"at least: {claude} of 36 sessions log output in mid-stream" in limit for limit in outcome(store, "cost").limits)
+    words = f"at least: {claude} of 36 sessions log output in mid-stream"
+    assert any(words in limit for limit in outcome(store, "cost").limits)
 
 
 def test_output_tokens_of_claude_code_and_their_price(store: Store) -> None:
