@@ -1,6 +1,7 @@
 """Writes the pages that say what the code says: `python -m docs.generate`; `--check` only tells which are stale.
 
-docs/catalog.md comes from the declared signals, docs/cli.md from the grammar of the command line.
+docs/catalog.md comes from the declared signals, docs/cli.md from the grammar of the command line, docs/validation.md
+from what `agentsignals validate` measured.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from pathlib import Path
 
 from agentsignals.catalog import Signal, catalogue, validation
 from agentsignals.cli import build_parser
+from agentsignals.labels.validating import never_validated
+from agentsignals.validation import figures, share_text
 
 HERE = Path(__file__).parent
 _MADE = "<!-- made by `python -m docs.generate`; do not edit -->"
@@ -48,10 +51,60 @@ def _entry(one: Signal) -> Iterator[str]:
         yield f"* Why: {_text(one.why_it_matters)}"
     if one.pitfalls:
         yield f"* Mind: {_text(one.pitfalls)}"
-    if one.basis != "record":
-        yield f"* Basis: {one.basis}; {_text(validation(one))}"
+    if measured := validation(one):
+        yield f"* Basis: {one.basis}; {_text(measured)}"
     if one.needs:
         yield "* Needs: " + ", ".join(f"`{catalogue()[need].path}`" for need in one.needs)
+
+
+_DEEDS = {
+    "chat.prompt_intent": "a judge's: the rules stand in only until one is there, each share by rules carries its"
+    " class's figure, and shares by rules and by a judge are never put together",
+    "chat.pushback_type": "a heuristic; counts of corrections and failures are lower bounds, told beside each rate",
+    "corpus.sentiment_label": "a judge's: labels by rules are named so, and carry their class's figure",
+    "dynamics.repetition_rate": "a heuristic; looks at what runs by a tool made for it are no repeats, `sleep` and"
+    " looks by commands still are; the run of equal calls without an edit (`stale_max`) stands beside the rate",
+}
+"""What was done about classes that are named wrongly as often as rightly, or nearly so."""
+
+
+def validation_page() -> str:
+    """Every figure by signal, and what was done about the low ones."""
+    lines = [
+        _MADE,
+        "",
+        "# How often signals are right",
+        "",
+        "`agentsignals validate --gold FILES` holds every signal with planted cases or gold labels against them. Its"
+        " figures are these; a version of the signal's that they were measured with stands in `figures.json`. The same"
+        " words stand beside the numbers in report, page, frame, `compare`, `explain` and `inventory`.",
+        "",
+        "* **Planted cases** are made-up sessions whose truth is as written (`validation/planted/`). Who wrote them"
+        " knew the rules: they show what a rule can't do, and no share among real sessions.",
+        "* **Gold** is real messages as one language model read them, which is no gold of people's.",
+        "* **Human prompts**: of 281 gold messages whose session is at hand, 276 are read as words of the person (245"
+        " prompts, 16 with a refusal, 15 queued); three of the others differ by what was masked, two lie behind the end"
+        " of the copy. Gold holds people's messages alone, so it tells of recall; precision is that of the planted"
+        " cases (`user.user_turn_count`).",
+        "",
+        "| signal | class | n | named | true | precision | recall | kappa | truth |",
+        "| --- | --- | ---: | ---: | ---: | --- | --- | ---: | --- |",
+    ]
+    for one in figures():
+        shares = (share_text(one.precision, one.precision_interval), share_text(one.recall, one.recall_interval))
+        kappa = "–" if one.kappa is None else f"{one.kappa:.2f}"
+        cells = (f"`{one.signal}`", one.value, one.n, one.named, one.true, *shares, kappa, one.truth)
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    low = dict.fromkeys(one.signal for one in figures() if one.misleads)
+    lines += ["", "## Named wrongly as often as rightly, and what was done", ""]
+    lines += ["No figure of such a class is a headline of the report.", "", "| signal | classes | what was done |"]
+    lines += ["| --- | --- | --- |"]
+    for path in dict.fromkeys([*low, *_DEEDS]):
+        classes = dict.fromkeys(one.value for one in figures() if one.signal == path and one.misleads)
+        lines.append(f"| `{path}` | {', '.join(classes) or 'none below one half'} | {_text(_DEEDS[path])} |")
+    never = ", ".join(f"`{path}`" for path in never_validated())
+    lines += ["", "## Never validated", "", f"They claim a meaning, and say so wherever they stand: {never}."]
+    return "\n".join(lines) + "\n"
 
 
 def cli_page() -> str:
@@ -96,7 +149,7 @@ def _text(words: str) -> str:
     return "`".join(part if n % 2 else part.translate(_MARKDOWN) for n, part in enumerate(parts))
 
 
-PAGES: dict[str, Callable[[], str]] = {"catalog.md": catalog_page, "cli.md": cli_page}
+PAGES: dict[str, Callable[[], str]] = {"catalog.md": catalog_page, "cli.md": cli_page, "validation.md": validation_page}
 
 
 def main() -> int:

@@ -362,10 +362,10 @@ def validation(signal: Signal, classes: Sequence[str] = (), *, brief: bool = Fal
 
 
 def caption(path: str, classes: Sequence[str] = ()) -> str:
-    """What stands beside each number of a signal that claims a meaning (of the `classes` it counts, if any): its basis,
-    and how often that was right. Empty for what is recorded, and a path of no signal."""
-    signal = next((s for s in catalogue().values() if s.path == path and s.basis != "record"), None)
-    return f"{signal.basis}, {validation(signal, classes, brief=True)}" if signal else ""
+    """What stands beside each number of a signal (of the `classes` it counts, if any): its basis, how often it was
+    right. Empty for what only counts, and a path of no signal."""
+    of_path = (s for s in catalogue().values() if s.path == path)
+    return next((f"{s.basis}, {words}" for s in of_path if (words := validation(s, classes, brief=True))), "")
 
 
 def inventory(

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from agentsignals.catalog import caption
 from agentsignals.stats.estimates import Interval
+from agentsignals.validation import misleads
 
 Row = dict[str, Any]
 Kind = Literal[
@@ -185,7 +186,8 @@ def _stamped(finding: Finding, inputs: Inputs, study: str) -> Finding:
             command = command.replace(f"agentsignals {verb} ", f"agentsignals {verb} --context {inputs.context} ", 1)
     captions = (caption(path, finding.classes) for path in finding.signals)
     validation = finding.validation or "; ".join(filter(None, captions))
-    return replace(finding, versions=versions, command=command, validation=validation)
+    headline = finding.headline and not any(misleads(path, finding.classes) for path in finding.signals)
+    return replace(finding, versions=versions, command=command, validation=validation, headline=headline)
 
 
 def _validation(queries: Iterable[str]) -> dict[str, str]:

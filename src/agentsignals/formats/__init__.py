@@ -193,7 +193,7 @@ def _claims(head: Head) -> Iterator[tuple[Format, Claim]]:
 
 def made_up(parts: Sequence[Sequence[str]]) -> Session:
     """A session of these parts, of no agent: `person`, `agent`, `thinking` (a text), `interrupt`, `edit`, `read` (a
-    path), `shell` (a command, its output)."""
+    path), `shell`, `poll` (a command or its id, output, seconds until it came), `pause` (seconds)."""
     from agentsignals.formats.made_up_session import session_of  # noqa: PLC0415  (reading traces needs none)
 
     return session_of(parts)

@@ -9,19 +9,25 @@ from typing import Any
 import msgspec
 
 from agentsignals.formats.builder import SessionBuilder
-from agentsignals.formats.tools import EDIT, READ, SHELL, Tool
+from agentsignals.formats.tools import EDIT, OTHER, READ, SHELL, Tool
 from agentsignals.model import Session
 
 _START, _SECOND = 1_767_225_600_000_000, 1_000_000
 
 
 def session_of(parts: Sequence[Sequence[str]]) -> Session:
-    """The session of these parts (a kind, then texts), a second a part."""
+    """The session of these parts (a kind, then texts), each a second behind the end of the one before; `pause` is one
+    of so many seconds."""
     session = Session(session_id="planted", context="product", format="planted", agent="planted", artifact_id="planted")
     builder = SessionBuilder(session)
-    for n, (kind, *texts) in enumerate(parts):
-        builder.line = n + 1
-        _PARTS[kind](builder, _START + n * _SECOND, *texts)
+    at = _START
+    for builder.line, (kind, *texts) in enumerate(parts, 1):
+        if kind == "pause":
+            at += int(texts[0]) * _SECOND
+        else:
+            _PARTS[kind](builder, at, *texts)
+            at += int(texts[2]) * _SECOND if len(texts) > 2 else 0
+        at += _SECOND
     return builder.finish()
 
 
@@ -41,13 +47,13 @@ def _interrupt(builder: SessionBuilder, at: int) -> None:
     builder.event("interrupt", "", at)
 
 
-def _call(  # noqa: PLR0913  (a part says what was called, about what, and what came)
-    tool: Tool, argument: str, builder: SessionBuilder, at: int, about: str, result: str = "ok"
+def _call(  # noqa: PLR0913  (a part says what was called, about what, what came, and how long after)
+    tool: Tool, argument: str, builder: SessionBuilder, at: int, about: str, result: str = "ok", seconds: str = "0.5"
 ) -> None:
     call_id = f"c{builder.line}"
     arguments = msgspec.json.encode({argument: about}).decode()
     call = builder.call(call_id, tool.class_, arguments, tool, at)
-    builder.result(call_id, result, "ok", at + _SECOND // 2)
+    builder.result(call_id, result, "ok", at + int(float(seconds) * _SECOND))
     if tool is EDIT:
         builder.edit(call, about, "modify", [])
 
@@ -60,4 +66,5 @@ _PARTS: dict[str, Any] = {
     "edit": partial(_call, EDIT, "path"),
     "read": partial(_call, READ, "path"),
     "shell": partial(_call, SHELL, "command"),
+    "poll": partial(_call, OTHER.to("poll"), "id"),
 }

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
+import msgspec
+
 from agentsignals.catalog import Measured, by_path, catalogue, explain, validation, values
 from agentsignals.errors import SourceError
-from agentsignals.formats import made_up
+from agentsignals.formats import Input, by_name, made_up
 from agentsignals.labels import agree, gold
 from agentsignals.labels.task import Task
 from agentsignals.labels.tasks import task
-from agentsignals.model import RULES, Absent
+from agentsignals.model import RULES, Absent, Artifact, Session
+from agentsignals.model.attempt import Attempt
 from agentsignals.stats.agreement import agreement
 from agentsignals.stats.proportions import wilson
 from agentsignals.validation import NEVER_VALIDATED, Case, Figure, Planted, planted
@@ -32,7 +35,11 @@ _LATER = 48 * 3600 * 1_000_000
 
 def validate(gold_files: Iterable[Path | str] = ()) -> list[Figure]:
     """Every class of every signal with planted cases, then of those that the files have labels of."""
-    measured = [figure for family in planted() for figure in _of_planted(family)]
+    by_signal: dict[str, list[tuple[str, str]]] = {}
+    for family in planted():
+        pairs = [(_named(family, case), case.truth or UNSAID) for case in family.cases]
+        by_signal.setdefault(family.signal, []).extend(pairs)
+    measured = [figure for path, pairs in by_signal.items() for figure in _figures(path, PLANTED, pairs)]
     for path in gold_files:
         of_file = [figure for name in BY_TASK for figure in _of_gold(Path(path), task(name))]
         if not of_file:
@@ -40,11 +47,6 @@ def validate(gold_files: Iterable[Path | str] = ()) -> list[Figure]:
             raise SourceError(f"{path} has no labels to hold signals against.", f"Columns: {', '.join(columns)}.")
         measured += of_file
     return sorted(measured, key=lambda f: (f.signal, f.truth != PLANTED, f.truth, f.value))
-
-
-def _of_planted(family: Planted) -> Iterator[Figure]:
-    pairs = [(_named(family, case), case.truth or UNSAID) for case in family.cases]
-    yield from _figures(family.signal, PLANTED, pairs)
 
 
 def _of_gold(path: Path, judged: Task) -> Iterator[Figure]:
@@ -98,9 +100,23 @@ def _ends(k: int, n: int) -> tuple[float, float] | None:
     return None if interval is None else (_rounded(interval[0]), _rounded(interval[1]))
 
 
+def _session(family: Planted, case: Case) -> Session:
+    if case.attempt is not None:
+        session = made_up([])
+        session.context, session.attempt = "eval", msgspec.convert({"root": "planted", **case.attempt}, Attempt)
+        return session
+    if not family.format:
+        return made_up(case.parts)
+    lines = b"".join(msgspec.json.encode(record) + b"\n" for record in (*family.before, *case.records))
+    artifact = Artifact(
+        artifact_id="planted", source="planted", path="planted.jsonl", format=family.format, sha256="", bytes=len(lines)
+    )
+    return by_name(family.format).read([Input(lines, artifact)]).sessions[0]
+
+
 def _named(family: Planted, case: Case) -> str:
     """What the signal says of a planted session."""
-    view = SessionView(made_up(case.parts))
+    view = SessionView(_session(family, case))
     signal = by_path(family.signal)
     ended = view.session.ended_at or 0
     history = History(place="planted", known_until=ended + _LATER, known_since=0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -52,15 +53,19 @@ class Figure(Struct, frozen=True, kw_only=True):
 
     def text(self) -> str:
         """The class's shares in words."""
-        precision = f"precision {_share(self.precision, self.precision_interval)}"
-        return f"{self.value} {precision}, recall {_share(self.recall, self.recall_interval)}"
+        precision = f"precision {share_text(self.precision, self.precision_interval)}"
+        return f"{self.value} {precision}, recall {share_text(self.recall, self.recall_interval)}"
 
 
 class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A made-up session: its parts in order (a kind and a text each), and what is true of it."""
+    """A made-up session: its parts in order (a kind and a text each), the records of its log, or what its harness tells
+    of it; and what is true of it."""
 
     says: str
-    parts: list[list[str]]
+    parts: list[list[str]] = []
+    records: list[dict[str, Any]] = []
+    attempt: dict[str, Any] | None = None
+    """Fields of a `model.attempt.Attempt`."""
     truth: str | None
     """The class; None where nothing can be said."""
 
@@ -70,6 +75,10 @@ class Planted(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     signal: str
     cases: list[Case]
+    format: str = ""
+    """Of the records."""
+    before: list[dict[str, Any]] = []
+    """Records that each log begins with."""
     yes_from: float | None = None
     """Of a number: from where on it says `yes`."""
 
@@ -124,10 +133,17 @@ def _against(shown: Sequence[Figure], version: int, basis: str) -> str:
     """Classes of one signal against one truth."""
     first = shown[0]
     both = "by rules: " * (basis == "judge")
-    both += f"agreement {_share(first.agreement, first.agreement_interval)}"
+    both += f"agreement {share_text(first.agreement, first.agreement_interval)}"
     both += "" if first.kappa is None else f", kappa {first.kappa:.2f}"
     older = "" if version == first.version else f", measured with version {first.version}"
     return f"{both} (n {first.n}, {first.truth}{older}): {', '.join(figure.text() for figure in shown)}"
+
+
+def misleads(signal: str, classes: Sequence[str] = ()) -> bool:
+    """Whether one of the classes that a number is of (else any) is mostly named wrongly, against the largest truth."""
+    measured = figures_of(signal)
+    most = max((figure.n for figure in measured), default=0)
+    return any(f.misleads for f in measured if f.n == most and (not classes or f.value in classes))
 
 
 def figures_of(signal: str) -> list[Figure]:
@@ -135,7 +151,8 @@ def figures_of(signal: str) -> list[Figure]:
     return [figure for figure in figures() if figure.signal == signal]
 
 
-def _share(share: float | None, interval: Interval | None) -> str:
+def share_text(share: float | None, interval: Interval | None) -> str:
+    """A share with its interval, in percent."""
     if share is None:
         return "–"
     return f"{share:.0%}" + (f" [{interval[0]:.0%}, {interval[1]:.0%}]" if interval else "")
