@@ -334,7 +334,7 @@ def test_a_browser_draws_every_chart_anew_under_the_policy(
     one = {"demo": store, "hostile": hostile}[whose]
     file = report.write(one, tmp_path / "r.html")
     words = [str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
-    words += [f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1280,30000", "--virtual-time-budget=20000"]
+    words += [f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1280,40000", "--virtual-time-budget=20000"]
     seen = subprocess.run(
         [*words, "--dump-dom", file.as_uri()], capture_output=True, text=True, check=True, timeout=120
     )
