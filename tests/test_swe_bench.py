@@ -270,6 +270,49 @@ def test_of_a_submission_that_lists_the_resolved_alone_no_rate_is_made(tmp_path:
     assert {k["task_id"]: k["reward"] for k in known} == {TASK: 1.0, "acme__tools-9": 0.0}
 
 
+# -- tables of results -------------------------------------------------------------------------------------------------
+
+_RESULTS: list[dict[str, Any]] = [
+    {"instance_id": TASK, "resolved": True, "model": "m1", "agent": "mini", "dataset": "lite", "seed": 1, "cost": 0.5},
+    {"instance_id": TASK, "resolved": False, "model": "m1", "agent": "mini", "dataset": "lite", "seed": 2, "cost": 0.7},
+    {"instance_id": TASK, "resolved": None, "model": "m2", "agent": "mini", "dataset": "lite", "seed": 1, "cost": 0.1},
+]
+
+
+def as_csv(table: list[dict[str, Any]]) -> str:
+    lines = [",".join("" if v is None else str(v) for v in row.values()) for row in table]
+    return "\n".join([",".join(table[0]), *lines]) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("results.json", json.dumps(_RESULTS, indent=1)),
+        ("results.jsonl", "".join(json.dumps(row) + "\n" for row in _RESULTS)),
+        ("results.csv", as_csv(_RESULTS)),
+    ],
+)
+def test_a_table_of_results_is_an_attempt_a_row(tmp_path: Path, name: str, content: str) -> None:
+    known = attempts(tmp_path, {f"mine/{name}": content})
+    columns = ("model_id", "agent_type", "dataset", "seed")
+    made = sorted((*(str(k["knobs"].get(c)) for c in columns), str(k["reward"]), k["cost_usd"]) for k in known)
+    assert made == [
+        ("m1", "mini", "lite", "1", "1.0", 0.5),
+        ("m1", "mini", "lite", "2", "0.0", 0.7),
+        ("m2", "mini", "lite", "1", "None", 0.1),
+    ]
+    asked = "SELECT outcome FROM attempts ORDER BY model_id, outcome"
+    assert [r["outcome"] for r in rows(tmp_path / "store", asked)] == ["failed", "solved", "not_judged"]
+
+
+def test_a_broken_row_of_a_table_costs_itself(tmp_path: Path) -> None:
+    good = [json.dumps(row) for row in _RESULTS]
+    broken = [good[0], '{"instance_id": 5, "resolved": true}', '{"instance_id": "x"', good[1]]
+    assert len(attempts(tmp_path, {"mine/t.jsonl": "\n".join(broken)})) == 2
+    asked = "SELECT skipped FROM artifacts WHERE path LIKE '%t.jsonl'"
+    assert rows(tmp_path / "store", asked) == [{"skipped": 2}]
+
+
 # -- what people and logs say ------------------------------------------------------------------------------------------
 
 

@@ -26,6 +26,7 @@ RUN_ID = frozenset(("runId", "run_id", "run"))
 _HISTORY_ALSO = frozenset(("dataset", "concurrency", "model", "resolved", "timeout"))
 _OF_OTHERS = frozenset(("task_name", "trial_name", "is_resolved", "spans", "messages", "steps"))
 _OF_ROWS = frozenset(("base_commit", "problem_statement", "patch", "test_patch", "repo"))
+_OF_ATTEMPTS = frozenset(("type", "instance_id"))
 _RESULT_FACTS = 2
 
 PRINTED = re.compile(r"\[subq-eval\]\s{0,9}(?:Turns|Tool calls|Edit calls|Touched files|Attempt)\b")
@@ -69,7 +70,10 @@ def _is_report(document: dict[str, object]) -> bool:
 def _is_history(head: Head) -> bool:
     rows = head.records
     return bool(rows) and all(
-        isinstance(r.get("agent"), str) and r.keys() & RUN_ID and r.keys() & _HISTORY_ALSO and "type" not in r
+        isinstance(r.get("agent"), str)
+        and r.keys() & RUN_ID
+        and r.keys() & _HISTORY_ALSO
+        and not r.keys() & _OF_ATTEMPTS
         for r in rows
     )
 

@@ -13,6 +13,7 @@ from agentsignals.formats.instances import canonical, run_of, run_of_model
 
 _IN_REPORT = re.compile(r'"patch_successfully_applied"\s*:')
 _ROW = frozenset(("instance_id", "base_commit", "patch", "test_patch", "problem_statement"))
+_RESULT = frozenset(("instance_id", "resolved"))
 _PREDICTION = frozenset(("instance_id", "model_patch", "model_name_or_path"))
 _COUNTS = frozenset(("submitted_instances", "completed_instances", "resolved_instances", "empty_patch_instances"))
 _RATINGS = frozenset(("rubrics_rating", "overall_rating"))
@@ -21,6 +22,9 @@ _RATINGS = frozenset(("rubrics_rating", "overall_rating"))
 def claims(head: Head) -> Claim | None:
     """By what each kind of file has and no other."""
     document = head.document
+    rows = head.items or head.records
+    if rows and all(row.keys() >= _RESULT and not isinstance(row["resolved"], list | dict) for row in rows):
+        return Claim(keys=[])
     if head.items and all(item.keys() >= _PREDICTION for item in head.items):
         return Claim(keys=[], lends=posixpath.dirname(head.path))
     return _of_run(document, head) or _of_task(document, posixpath.dirname(head.path)) if document else None

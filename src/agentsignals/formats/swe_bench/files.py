@@ -15,6 +15,7 @@ from agentsignals.formats.records import UNREADABLE, document, lines, saw, skip
 from agentsignals.formats.swe_bench import is_beside
 from agentsignals.formats.swe_bench.ratings import Ratings, rating_parts
 from agentsignals.formats.swe_bench.results import KNOBS, MODEL, known_by_all, name_of, submission_parts, summary_parts
+from agentsignals.formats.swe_bench.tables import table_parts
 from agentsignals.model.attempt import Attempt, Statement, Verification
 
 
@@ -87,6 +88,8 @@ def _parts(source: Input) -> list[Attempt]:
     begin = bytes(source.data[:_LOOKED_AT])
     if b'"patch_successfully_applied"' in bytes(source.data):
         return _report_parts(source)
+    if b'"resolved"' in begin and b'"instance_id"' in begin:
+        return table_parts(source)
     return next((parts for mark, parts in _BY_MARK.items() if mark in begin), _row_part)(source)
 
 

@@ -17,6 +17,7 @@ _TESTS_RAN = re.compile(
 )
 _LOG = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} - (?:INFO|ERROR|WARNING) - ", re.MULTILINE)
 _OF_HARNESS = ("Creating container for ", "Container for ", "Intermediate patch for ", "Evaluating ", "Git diff before")
+_RESULT = frozenset(("instance_id", "resolved"))
 _FORM = "Evaluation Form"
 _FIRST = 2_048
 
@@ -24,6 +25,8 @@ _FIRST = 2_048
 def claims(head: Head) -> Claim | None:
     """By their first lines."""
     begin = head.text[:_FIRST].lstrip()
+    if {name.strip().strip('"') for name in begin.partition("\n")[0].split(",")} >= _RESULT:
+        return Claim(keys=[])
     if begin.startswith(_FORM) and "\nOverall rating" in head.text:
         return Claim(keys=[], lends=posixpath.dirname(head.path), companion=True)
     is_log = _LOG.match(begin) is not None and any(words in begin for words in _OF_HARNESS)
@@ -32,7 +35,7 @@ def claims(head: Head) -> Claim | None:
 
 FORMAT = Format(
     name="swe-bench-text",
-    version=1,
+    version=2,
     claims=claims,
     read=read_by("swe_bench_text.files"),
     of_json=False,
