@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agentsignals.catalog import measure
-from agentsignals.formats import Input, by_name
+from agentsignals.formats import Input, by_name, formats
 from agentsignals.model import Absent, Artifact, ToolCall
 from agentsignals.shell.searches import found_nothing
+from agentsignals.store import Store
 from agentsignals.views.session import SessionView
+from tests import atif_steps, inspect_logs, otel_spans
 
 TEST, SEARCH, SLEEP = "pytest -q", "cd src && rg -n nothing_like_this .", "sleep 999"
 QUESTIONS = {
     "worked": (TEST, "ok", "done"),
+    "error": (TEST, "error", "error_result"),
     "exit": (TEST, "error", "exit_nonzero"),
     "no_hit": (SEARCH, "ok", "nothing_found"),
     "timeout": (SLEEP, "error", "timed_out"),
@@ -28,6 +32,10 @@ AT = "2026-03-01T10:00:00.000Z"
 def claude(question: str) -> list[dict[str, Any]]:
     text, failed = {
         "worked": ("3 passed", False),
+        "error": (
+            "<tool_use_error>InputValidationError: Bash failed due to the following issue: x</tool_use_error>",
+            True,
+        ),
         "exit": ("Exit code 1\n1 failed", True),
         "no_hit": ("", False),
         "timeout": ("Exit code 143\nCommand timed out after 2m 0.0s", True),
@@ -54,6 +62,7 @@ def codex(question: str) -> list[dict[str, Any]]:
     head = "Chunk ID: a\nWall time: 0.1 seconds\nProcess exited with code {}\nOriginal token count: 3\nOutput:\n{}"
     output = {
         "worked": head.format(0, "3 passed"),
+        "error": "exec_command failed: the shell could not be started",
         "exit": head.format(1, "1 failed"),
         "no_hit": head.format(1, ""),
         "timeout": head.format(124, "command timed out after 10000 milliseconds"),
@@ -76,6 +85,7 @@ def codex(question: str) -> list[dict[str, Any]]:
 def codex_exec(question: str) -> list[dict[str, Any]]:
     facts = {
         "worked": {"exit_code": 0, "status": "completed", "aggregated_output": "3 passed"},
+        "error": {"exit_code": None, "status": "failed", "aggregated_output": "no such program"},
         "exit": {"exit_code": 1, "status": "failed", "aggregated_output": "1 failed"},
         "no_hit": {"exit_code": 1, "status": "failed", "aggregated_output": ""},
         "timeout": {"exit_code": 124, "status": "failed", "aggregated_output": ""},
@@ -88,6 +98,7 @@ def codex_exec(question: str) -> list[dict[str, Any]]:
 def pi(question: str) -> list[dict[str, Any]]:
     text, failed = {
         "worked": ("3 passed", False),
+        "error": ("Blocked by an extension.", True),
         "exit": ("1 failed\n\nCommand exited with code 1", True),
         "no_hit": ("(no output)\n\nCommand exited with code 1", True),
         "timeout": ("Command timed out after 10 seconds", True),
@@ -113,6 +124,7 @@ def pi(question: str) -> list[dict[str, Any]]:
 def opencode(question: str) -> dict[str, Any]:
     state: dict[str, Any] = {
         "worked": {"status": "completed", "output": "3 passed", "metadata": {"exit": 0}},
+        "error": {"status": "error", "error": "Error: the arguments are not as declared"},
         "exit": {"status": "completed", "output": "1 failed", "metadata": {"exit": 1}},
         "no_hit": {"status": "completed", "output": "(no output)", "metadata": {"exit": 1}},
         "timeout": {
@@ -133,6 +145,7 @@ def opencode(question: str) -> dict[str, Any]:
 def gemini(question: str) -> dict[str, Any]:
     output, status = {
         "worked": ("Output: 3 passed\nExit Code: 0", "success"),
+        "error": ("params must have required property 'command'", "error"),
         "exit": ("Output: 1 failed\nExit Code: 1\nProcess Group PGID: 7", "success"),
         "no_hit": (
             f"Command: {SEARCH}\nDirectory: (root)\nOutput: (empty)\nError: (none)\nExit Code: 1",
@@ -152,6 +165,7 @@ def gemini(question: str) -> dict[str, Any]:
 def sharegpt(question: str) -> dict[str, Any]:
     answer: dict[str, Any] = {
         "worked": {"output": "3 passed", "exit_code": 0},
+        "error": {"error": "no such tool"},
         "exit": {"output": "1 failed", "exit_code": 1},
         "timeout": {"output": "", "exit_code": 124, "error": "Command timed out after 5 seconds"},
     }[question]
@@ -174,6 +188,7 @@ def copilot(question: str) -> list[dict[str, Any]]:
         "worked": done("c", "3 passed\n<exited with exit code 0>"),
         "exit": done("c", "1 failed\n<exited with exit code 1>"),
         "no_hit": done("c", "<exited with exit code 1>"),
+        "error": failed("c", "The session was stopped.", "failure"),
         "refused": failed("c", "The user rejected this tool call.", "rejected"),
         "cancelled": failed("c", "aborted", "aborted"),
     }[question]
@@ -183,6 +198,7 @@ def copilot(question: str) -> list[dict[str, Any]]:
 def droid(question: str) -> list[dict[str, Any]]:
     text, failed = {
         "worked": ("3 passed", False),
+        "error": ("Error: the arguments are not as declared", True),
         "exit": ("Error: Command failed (exit code: 1)\n1 failed", True),
         "no_hit": ("Error: Command failed (exit code: 1)", True),
         "timeout": ("Error: Command timed out after 60 seconds", True),
@@ -205,7 +221,7 @@ def kiro(question: str) -> dict[str, Any]:
     result = {"tool_use_id": "c", "content": content, "status": "Success" if shell else "Error"}
     use = {"id": "c", "name": "execute_bash", "args": {"command": QUESTIONS[question][0]}}
     words = {"refused": "use make", "cancelled": ""}.get(question)
-    back = "ToolUseResults" if shell else "CancelledToolUses"
+    back = "ToolUseResults" if shell or question == "error" else "CancelledToolUses"
     history = [
         {
             "user": {"content": {"Prompt": {"prompt": "go"}}},
@@ -246,10 +262,106 @@ def sts(question: str) -> list[dict[str, Any]]:
     ]
 
 
+def claude_stream(question: str) -> list[dict[str, Any]]:
+    head = {"type": "system", "subtype": "init", "session_id": "s", "cwd": "/w", "model": "m"}
+    answers = [{k: r[k] for k in ("type", "message")} for r in claude(question)[1:]]
+    return [head, *({**r, "session_id": "s", "parent_tool_use_id": None} for r in answers)]
+
+
+def swival(question: str) -> list[dict[str, Any]]:
+    records = claude(question)
+    result = records[2]["message"]["content"][0]
+    result["content"] = "error: command not allowed: pytest" if question == "error" else result["content"]
+    records[1]["message"]["content"][0]["name"] = "run_command"
+    return [{**record, "harness": "swival"} for record in records]
+
+
+def cursor(question: str) -> list[dict[str, Any]]:
+    text, failed = {"worked": ("3 passed", False), "error": ("No such file or directory", True)}[question]
+    use = {"type": "tool_use", "name": "Shell", "input": {"command": TEST}}
+    if question == "error":
+        use = {"type": "tool_use", "name": "Read", "input": {"path": "gone.py"}}
+    said = [("user", {"type": "text", "text": "<user_query>\ngo\n</user_query>"}), ("assistant", use),
+            ("user", {"type": "tool_result", "content": text, "is_error": failed})]  # fmt: skip
+    return [{"role": role, "message": {"content": [block]}} for role, block in said]
+
+
+def atif(question: str) -> dict[str, Any]:
+    text = {
+        "worked": "3 passed",
+        "error": "Error: file not found",
+        "exit": "1 failed\n[The command completed with exit code 1.]",
+        "no_hit": "[The command completed with exit code 1.]",
+    }[question]
+    return atif_steps.document(
+        atif_steps.user("go"),
+        atif_steps.agent(
+            tool_calls=[atif_steps.call("c", "execute_bash", command=QUESTIONS[question][0])],
+            observation=atif_steps.seen(("c", text)),
+        ),
+    )
+
+
+def inspect(question: str) -> dict[str, Any]:
+    text, kind = {
+        "worked": ("3 passed", None), "error": ("", "is_a_directory"), "timeout": ("", "timeout"),
+        "refused": ("", "approval"), "cancelled": ("", "cancelled"),
+    }[question]  # fmt: skip
+    command = {"cmd": QUESTIONS[question][0]}
+    failed = {"error": {"type": kind, "message": "it ended so"}} if kind else {}
+    said = inspect_logs.say("", "m", tool_calls=[inspect_logs.call("c", "bash", **command)])
+    events = [
+        inspect_logs.model(1, [inspect_logs.user("go")], said),
+        inspect_logs.tool(2, "c", "bash", text, arguments=command, **failed),
+    ]
+    return {**inspect_logs.header(), "samples": [inspect_logs.sample(events=events)]}
+
+
+def otel(question: str) -> dict[str, Any]:
+    kind = {"worked": None, "error": "ValueError", "timeout": "timeout"}[question]
+    facts = {"operation.name": "execute_tool", "tool.name": "bash", "tool.call.id": "c", "tool.call.result": "3 passed"}
+    status = {"status": {"code": 2, "message": "timed out" if kind == "timeout" else "it failed"}} if kind else {}
+    said = otel_spans.text("assistant", "", otel_spans.call("c", "bash", command=QUESTIONS[question][0]))
+    asked = [otel_spans.text("user", "go")]
+    return otel_spans.export(
+        otel_spans.chat("m1", 1, asked, [said]),
+        otel_spans.span("t1", 3, "m1", facts={**facts, **({"error.type": kind} if kind else {})}, **status),
+    )
+
+
+def swe_agent(question: str) -> dict[str, Any]:
+    action, observation = {
+        "worked": (TEST, "3 passed"),
+        "error": ("open gone.py", "File gone.py not found"),
+        "exit": (TEST, "1 failed, 2 passed in 0.1s"),
+        "no_hit": (SEARCH, ""),
+        "timeout": (SLEEP, "EXECUTION TIMED OUT BECAUSE THE COMMAND WAS RUNNING FOR MORE THAN 25 SECONDS"),
+    }[question]
+    step = {"action": action, "observation": observation, "response": "so", "thought": "so", "state": "{}"}
+    return {"environment": "swe_main", "trajectory": [step], "history": [], "info": {"exit_status": "submitted"}}
+
+
+def opentraces(question: str) -> dict[str, Any]:
+    text, error = {
+        "worked": ("3 passed", None), "error": ("no such file", "not_found"),
+        "exit": ("Exit code 1\n1 failed", "failed"), "no_hit": ("Exit code 1", "failed"),
+        "refused": ("no", "rejected"), "cancelled": ("stopped", "cancelled"),
+    }[question]  # fmt: skip
+    call = {"tool_call_id": "c", "tool_name": "Bash", "input": {"command": QUESTIONS[question][0]}}
+    steps = [
+        {"step_index": 0, "role": "user", "content": "go"},
+        {"step_index": 1, "role": "agent", "content": "", "tool_calls": [call],
+         "observations": [{"source_call_id": "c", "content": text, "error": error}]},
+    ]  # fmt: skip
+    head = {"schema_version": "0.9.0", "trace_id": "t", "session_id": "s", "agent": {"name": "claude-code"}}
+    return {**head, "timestamp_start": AT, "steps": steps}
+
+
 WRITES = {
     "claude-code": claude, "codex": codex, "codex-exec": codex_exec, "copilot-cli": copilot, "factory-droid": droid,
     "gemini-cli": gemini, "kiro": kiro, "mini-swe-agent": mini, "opencode": opencode, "pi": pi, "sharegpt": sharegpt,
-    "sts": sts,
+    "sts": sts, "claude-stream": claude_stream, "swival": swival, "cursor-agent": cursor, "atif": atif,
+    "inspect-json": inspect, "otel-genai": otel, "swe-agent": swe_agent, "opentraces": opentraces,
 }  # fmt: skip
 CANNOT_SAY = {
     **{("sts", question): "nothing is written of how a call ended" for question in QUESTIONS},
@@ -258,12 +370,41 @@ CANNOT_SAY = {
     ("factory-droid", "refused"): "no sample of one is known",
     ("factory-droid", "cancelled"): "no sample of one is known",
     ("kiro", "timeout"): "its shell has no limit",
+    ("mini-swe-agent", "error"): "all it does is a command, and that has an exit code or was stopped",
     ("mini-swe-agent", "cancelled"): "a command that was not run has no result of its own in this version",
     ("pi", "refused"): "its shell asks for no leave",
+    **{
+        ("cursor-agent", question): "its transcript has no exit code, and ends where the person stops it"
+        for question in ("exit", "no_hit", "timeout", "refused", "cancelled")
+    },
+    **{
+        ("atif", question): "the agents that write it run alone; a time-out is in each one's own words"
+        for question in ("timeout", "refused", "cancelled")
+    },
+    **{
+        ("inspect-json", question): "a tool's result is its output, without an exit code"
+        for question in ("exit", "no_hit")
+    },
+    **{
+        ("otel-genai", question): "a span has an error or none"
+        for question in ("exit", "no_hit", "refused", "cancelled")
+    },
+    **{("swe-agent", question): "nobody is there to refuse or cancel" for question in ("refused", "cancelled")},
+    ("opentraces", "timeout"): "an observation has an error or none",
     ("sharegpt", "no_hit"): "its answer is a JSON text around the output",
     ("sharegpt", "refused"): "nobody is there to refuse",
     ("sharegpt", "cancelled"): "nobody is there to cancel",
 }
+ELSEWHERE = {
+    "entire": "holds the logs of other agents, and is read as they are",
+    "inspect": "the same as inspect-json, packed",
+    "lab-repository": "calls of our own experiments, which are asked in tests/lab",
+    "trail": "a span's error is the call's; the samples hold both",
+    **dict.fromkeys(
+        ("harbor", "harbor-log", "lab-retry", "patch", "subq-eval", "subq-eval-log", "swe-bench", "swe-bench-text",
+         "terminal-bench"), "has no tool calls",
+    ),
+}  # fmt: skip
 ASKED = [(name, q) for name in WRITES for q in QUESTIONS if (name, q) not in CANNOT_SAY]
 
 
@@ -276,11 +417,39 @@ def calls_of(name: str, document: Any) -> list[ToolCall]:
     return session.tool_calls
 
 
+def test_every_format_is_asked_or_says_why_not() -> None:
+    assert set(formats()) == {*WRITES, *ELSEWHERE}
+    assert not {*WRITES} & {*ELSEWHERE}
+
+
 @pytest.mark.parametrize(("name", "question"), ASKED, ids=str)
 def test_every_format_means_the_same(name: str, question: str) -> None:
     _, status, outcome = QUESTIONS[question]
     (call,) = calls_of(name, WRITES[name](question))
     assert (call.status, call.outcome) == (status, outcome)
+
+
+MEANS = {
+    "done": "ok", "nothing_found": "ok", "exit_nonzero": "error", "error_result": "error", "timed_out": "error",
+    "refused": "rejected", "cancelled": "cancelled",
+}  # fmt: skip
+
+
+def contradicting(folder: Path) -> list[Any]:
+    asked = "SELECT outcome, status, count(*) FROM tool_calls WHERE outcome IS NOT NULL GROUP BY ALL ORDER BY ALL"
+    counted = Store(folder).sql(asked).fetchall()
+    assert len(counted) > 3
+    return [row for row in counted if row[1] != MEANS[row[0]]]
+
+
+def test_status_and_outcome_never_contradict_each_other(demo_folder: Path) -> None:
+    assert contradicting(demo_folder / "store") == []
+
+
+@pytest.mark.corpus
+def test_status_and_outcome_agree_in_real_traces(corpus_folder: Path) -> None:
+    """Also where one is changed later, as of a plan whose refusal was an approval."""
+    assert contradicting(corpus_folder / "store") == []
 
 
 def test_a_format_that_cannot_say_leaves_it_out_and_so_does_the_rate() -> None:

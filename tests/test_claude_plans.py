@@ -73,6 +73,7 @@ def test_a_refusal_whose_plan_is_taken_up_at_once_is_an_approval(
     working = taken_up(planning, where=where, **facts)
     made = sessions(planning, working)
     assert answer(made[SESSION]) == (status, int(status == "rejected"))
+    assert made[SESSION].tool_calls[0].outcome == {"ok": "done", "rejected": "refused"}[status]
     assert [t.kind for s in made.values() for t in s.turns] == ["prompt", "plan_handoff"]
     if where == NEXT:
         assert made[NEXT].parent_session_id == (SESSION if status == "ok" else None)

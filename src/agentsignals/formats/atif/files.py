@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from agentsignals.formats import Input, Reading
+from agentsignals.formats.any_agent import ANYBODY
 from agentsignals.formats.atif.records import (
     Ref,
     Step,
@@ -144,7 +145,8 @@ class _Run:
         version = words(self.agent.version) if self.agent is not None else None
         artifact_id = head.source.artifact.artifact_id
         self.builder = SessionBuilder(
-            Session(session_id=session_id, context="eval", format="atif", agent=name or "", artifact_id=artifact_id)
+            Session(session_id=session_id, context="eval", format="atif", agent=name or "", artifact_id=artifact_id),
+            ANYBODY,
         )
         self.builder.session.agent_version = None if version == "unknown" else version
         self.builder.session.repo = head.source.repo_hint

@@ -98,7 +98,7 @@ def _apart_us(handoff: _Handoff, refusal: _Refusal) -> int | None:
 
 def _approved(refusal: _Refusal, handoff: _Handoff) -> None:
     session, call = refusal.session, refusal.call
-    call.status = "ok"
+    call.status, call.outcome = "ok", "done"
     for event in session.events[(call.result_seq or call.seq) + 1 :]:
         if event.thread != MAIN or event.kind in _AGENT:
             break

@@ -11,6 +11,7 @@ from agentsignals.formats import Input, Reading, figures, gathered
 from agentsignals.formats.any_agent import ANYBODY, tool
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.edit_arguments import record_arguments
+from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.records import lines, read_before, saw
 from agentsignals.model import MAIN, RAN, Artifact, CallStatus, Session, carried
 from agentsignals.model import Step as ModelCall
@@ -228,25 +229,28 @@ class _Conversation:
             )
         took = {c.tool_call_id: figures.count(c.duration_ms) for c in step.tool_calls}
         facts_of = {c.tool_call_id: self._of_call(n, c.tool_call_id) for c in step.tool_calls}
+        commands = {c.call_id for c in self.builder.session.tool_calls[first_call:] if c.command is not None}
         for seen in step.observations:
             ms = took.get(seen.source_call_id)
             ended = at + ms * 1000 if at is not None and ms is not None else None
-            self._observed(seen, facts_of.get(seen.source_call_id, OfCall()), ended, thread)
+            facts_of_call = facts_of.get(seen.source_call_id, OfCall())
+            self._observed(seen, facts_of_call, ended, thread, seen.source_call_id in commands)
         for made in self.builder.session.tool_calls[first_call:]:
             carried.restore(made, facts_of[made.call_id])
 
     def _of_call(self, n: int, call_id: str) -> OfCall:
         return carried.read(self.facts.calls.get(f"{n}:{call_id}", Raw()), OfCall)
 
-    def _observed(self, seen: Observation, facts: OfCall, at: int | None, thread: str) -> None:
+    def _observed(self, seen: Observation, facts: OfCall, at: int | None, thread: str, ran: bool) -> None:
         if seen.error == "no_result" and seen.content is None:
             return
         text = seen.content if seen.content is not None else seen.output_summary or ""
         status = facts.status or ("ok" if seen.error is None else _ENDINGS.get(seen.error, "error"))
-        error = facts.error_class if facts.status is not None else seen.error
-        call = self.builder.result(
-            seen.source_call_id, text, status, facts.ended_at or at, thread, facts.exit_code, error
-        )
+        code, error = facts.exit_code, facts.error_class
+        if facts.status is None:  # written by others: a command's exit code is in its text, or nowhere
+            code = exit_code(text) if ran else None
+            error = None if code else seen.error
+        call = self.builder.result(seen.source_call_id, text, status, facts.ended_at or at, thread, code, error)
         if call is not None and call.status in RAN and call.class_ == "edit":
             record_arguments(self.builder, call, self.touched)
         if call is not None and call.path:
