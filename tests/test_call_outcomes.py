@@ -447,6 +447,7 @@ def test_status_and_outcome_never_contradict_each_other(demo_folder: Path) -> No
 
 
 @pytest.mark.corpus
+@pytest.mark.slow
 def test_status_and_outcome_agree_in_real_traces(corpus_folder: Path) -> None:
     """Also where one is changed later, as of a plan whose refusal was an approval."""
     assert contradicting(corpus_folder / "store") == []
