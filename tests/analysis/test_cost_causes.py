@@ -12,7 +12,8 @@ import pytest
 
 from agentsignals import prices
 from agentsignals.analysis import study
-from agentsignals.analysis.cost_causes import CAUSES, LIFETIME_S, LONG_LIFETIME_S, SHRUNK, charged
+from agentsignals.analysis.cost_causes import BOUNDED, CAUSES, LIFETIME_S, LONG_LIFETIME_S, SHRUNK, charged
+from agentsignals.analysis.figures import AtLeast, plain
 from agentsignals.findings.inputs import Reader
 from agentsignals.ingest import pipeline
 from agentsignals.model import Step
@@ -254,7 +255,17 @@ def test_the_study_shows_the_bill_by_cause(tmp_path: Path) -> None:
     )
     assert by_id["output"].sessions == ("s1",)
     tables = {table.id.partition(".")[2]: table for table in outcome(store, "cost_causes").tables}
-    assert tables["causes"].rows[-1] == ["all", pytest.approx(0.7), 1.0, 2]
+    assert [plain(cell) for cell in tables["causes"].rows[-1]] == ["all", pytest.approx(0.7), 1.0, 2]
     for name, value in (("place", "a/b"), ("branch", "main"), ("model", MODEL), ("day", "2026-01-01")):
-        ((first, *usd),) = tables[f"by_{name}"].rows
-        assert (first, usd) == (value, pytest.approx([0.7, 0.05, 0, 0, 0, 0.625, 0.025, 0]))
+        ((first, *cells),) = tables[f"by_{name}"].rows
+        assert (first, [plain(usd) for usd in cells]) == (value, pytest.approx([0.7, 0.05, 0, 0, 0, 0.625, 0.025, 0]))
+
+
+def test_what_is_logged_in_mid_stream_makes_output_and_bill_a_lower_bound(tmp_path: Path) -> None:
+    low = say("word " * 400, input_tokens=10, output_tokens=1)
+    store = store_of(tmp_path, session(user("go"), *[low] * 3))
+    by_id = findings(store, "cost_causes")
+    assert {name for name, f in by_id.items() if f.at_least} == {"output"} < set(BOUNDED)
+    made = outcome(store, "cost_causes")
+    causes_table = next(table for table in made.tables if table.id == "cost_causes.causes")
+    assert isinstance(causes_table.rows[-1][1], AtLeast) and any("mid-stream" in limit for limit in made.limits)

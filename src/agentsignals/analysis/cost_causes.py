@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from agentsignals import prices
 from agentsignals.analysis.grouped import by
+from agentsignals.analysis.rows import BOUND
 from agentsignals.analysis.study import Row
 from agentsignals.model import NO_SUBAGENT, SESSION_TOTAL, Step
 
@@ -45,8 +46,8 @@ SHRUNK = 0.5
 _SECOND = 1_000_000
 _IS_AGAIN = "again.n > 1 AND again.tokens_before = again.result_tokens"
 QUERIES: Mapping[str, str] = {
-    "bill": "SELECT session_id, agent, model, repo, cwd, branch, parent_session_id, started_at, cost_usd FROM sessions"
-    " WHERE cost_usd IS NOT NULL ORDER BY session_id",
+    "bill": "SELECT session_id, agent, model, repo, cwd, branch, parent_session_id, cost_usd,"
+    f" {BOUND} FROM sessions WHERE cost_usd IS NOT NULL ORDER BY session_id",
     "steps": "SELECT t.session_id, step, t.turn, thread, seq, message_id, t.model, epoch_us(timestamp) AS timestamp,"
     " stop_reason, t.input_tokens, t.output_tokens, t.cache_read_tokens, t.cache_write_tokens, t.cost_usd,"
     " t.cost_source, cache_write_1h_tokens, input_in_step, speed, service_tier, inference_geo, web_searches"
@@ -75,6 +76,10 @@ QUERIES: Mapping[str, str] = {
     "compactions": "SELECT session_id, thread, seq FROM events WHERE kind = 'compaction' ORDER BY session_id, seq",
 }
 """What `charged` needs: the first is the bill."""
+
+
+BOUNDED = ("output", "subagents")
+"""Causes that are too low where a session logs its output in mid-stream."""
 
 
 class Charge(NamedTuple):

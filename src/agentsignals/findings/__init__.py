@@ -14,6 +14,7 @@ from agentsignals.analysis.cost_causes import CARRIED, CAUSES, QUERIES, charged
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import ranked
 from agentsignals.analysis.ranking import Answer, Bounds, Findings, Question, standing_out
+from agentsignals.analysis.rows import BOUND
 from agentsignals.analysis.study import Inputs
 from agentsignals.errors import UsageError
 from agentsignals.findings.inputs import Reader
@@ -104,4 +105,5 @@ def _bill(inputs: Inputs) -> str:
         words = "carried context" if charge.cause in CARRIED else CAUSES[charge.cause]
         causes[words] = causes.get(words, 0.0) + charge.usd
     parts = [f"{formatted(usd / total, 'share')} {words}" for words, usd in ranked(causes)[:_LARGEST]]
-    return f"{formatted(total, 'usd')} over {len(inputs.rows['bill']):,} sessions: {', '.join(parts)}"
+    at_least = "at least " if any(row[BOUND] is not None for row in inputs.rows["bill"]) else ""
+    return f"{at_least}{formatted(total, 'usd')} over {len(inputs.rows['bill']):,} sessions: {', '.join(parts)}"

@@ -11,6 +11,7 @@ from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import behind
 from agentsignals.analysis.places import by_session
 from agentsignals.analysis.ranking import Answer, Question, above, lines_of
+from agentsignals.analysis.rows import BOUND
 from agentsignals.analysis.study import Inputs, Row
 
 
@@ -88,10 +89,12 @@ def _answer(cause: _Cause, charges: list[Charge], bill: list[Row], places: dict[
         ((row["session_id"], usd.get(row["session_id"], 0.0), row["cost_usd"]) for row in bill), places
     )
     size = fsum(usd.values())
+    at_least = "at least " if any(row[BOUND] is not None for row in bill) else ""
     return Answer(
         id=f"money.{cause.name.replace('_', '-')}",
         about=f"money.{cause.name}",
-        sentence=f"{formatted(size, 'usd')} of {formatted(share.n, 'usd')} ({formatted(share.value or 0.0, 'share')})"
+        sentence=f"{formatted(size, 'usd')} of {at_least}{formatted(share.n, 'usd')}"
+        f" ({formatted(share.value or 0.0, 'share')})"
         f" {cause.words}, in {sum(part >= CENT for part in usd.values()):,} of {len(bill):,} sessions.",
         size=size,
         unit="USD",

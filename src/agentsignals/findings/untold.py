@@ -5,9 +5,9 @@ from __future__ import annotations
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import listing, tally
 from agentsignals.analysis.ranking import Answer, Question, lines_of, shown
+from agentsignals.analysis.rows import BOUND
 from agentsignals.analysis.study import Inputs, Row
 
-_OUTPUT = "tokens.output_tokens_total"
 _CAVEAT = "A count of this store, no estimate."
 
 
@@ -17,7 +17,7 @@ def _answers(inputs: Inputs) -> list[Answer]:
         return []
     unpriced = [row for row in sessions if row["cost_usd"] is None]
     agents = shown(listing(tally(({**row, "n": 1} for row in unpriced), "agent")))
-    low = {row["session_id"] for row in inputs.rows["undercounted"]}
+    low = [row["session_id"] for row in sessions if row[BOUND] is not None]
     made = [
         _share(
             "unpriced",
@@ -30,10 +30,11 @@ def _answers(inputs: Inputs) -> list[Answer]:
         ),
         _share(
             "output",
-            sorted(low),
+            low,
             len(sessions),
             "log their output as it stood in mid-stream: their output and its cost are too low",
-            f"SELECT session_id, 0 AS seq FROM signals WHERE signal = '{_OUTPUT}' AND detail->>'undercount' = 'true'",
+            f"SELECT session_id, min(seq) AS seq, {BOUND} FROM steps JOIN sessions USING (session_id)"
+            f" WHERE {BOUND} IS NOT NULL GROUP BY ALL",
             "Take output of those agents as a lower bound.",
         ),
     ]
@@ -86,9 +87,7 @@ FINDING = Question(
     name="untold",
     question="What can't be told?",
     queries={
-        "sessions": "SELECT session_id, agent, cost_usd FROM sessions ORDER BY session_id",
-        "undercounted": f"SELECT session_id FROM signals JOIN sessions USING (session_id) WHERE signal = '{_OUTPUT}'"
-        " AND number IS NOT NULL AND detail->>'undercount' = 'true' ORDER BY session_id",
+        "sessions": f"SELECT session_id, agent, cost_usd, {BOUND} FROM sessions ORDER BY session_id",
         "artifacts": "SELECT records, skipped FROM artifacts WHERE records + skipped > 0 ORDER BY ALL",
     },
     function=_answers,

@@ -8,10 +8,11 @@ from math import fsum
 from typing import Any
 
 from agentsignals.analysis.charts import bars
-from agentsignals.analysis.cost_causes import CARRIED, CAUSES, QUERIES, Charge, charged
-from agentsignals.analysis.figures import formatted
+from agentsignals.analysis.cost_causes import BOUNDED, CARRIED, CAUSES, QUERIES, Charge, charged
+from agentsignals.analysis.figures import bounded, formatted, plain
 from agentsignals.analysis.grouped import bar, behind, chart, count, drawn, ranked, table
 from agentsignals.analysis.places import by_session
+from agentsignals.analysis.rows import BOUND
 from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study, Table
 from agentsignals.redaction import redacted
 
@@ -41,8 +42,9 @@ def _outcome(inputs: Inputs) -> Outcome:
         "model": lambda charge: charge.model,
         "day": lambda charge: charge.day,
     }
-    tables = [_causes(charges, len(sessions))]
-    tables += [_by(name, key, charges) for name, key in keys.items()]
+    low = {session_id for session_id, row in sessions.items() if row[BOUND] is not None}
+    tables = [_causes(charges, len(sessions), bool(low))]
+    tables += [_by(name, key, charges, low) for name, key in keys.items()]
     limits = [
         "A dollar is under one cause, the first of the list that claims it; the causes sum to the bill.",
         "Which part of a context is whose is counted in tokens estimated from characters, never beyond what was sent."
@@ -50,6 +52,10 @@ def _outcome(inputs: Inputs) -> Outcome:
         " no edit is seen between: at least so much.",
         "Subagents are one cause: what they were sent and answered is not taken apart.",
     ]
+    if low:
+        limits.append(
+            f"{len(low):,} sessions log their output in mid-stream: output, subagents and bill are at least that."
+        )
     return Outcome(_findings(charges, inputs.rows["bill"]), tables, drawn(_chart(charges, len(sessions))), limits)
 
 
@@ -62,6 +68,7 @@ def _sums(charges: list[Charge]) -> dict[str, float]:
 
 def _findings(charges: list[Charge], bill: list[Row]) -> list[Finding]:
     total = fsum(row["cost_usd"] for row in bill)
+    is_bound = any(row[BOUND] is not None for row in bill)
     return [
         count(usd, len(bill), "usd").finding(
             f"cost_causes.{cause}",
@@ -70,35 +77,47 @@ def _findings(charges: list[Charge], bill: list[Row]) -> list[Finding]:
             f"{formatted(usd / total, 'share')} of {formatted(total, 'usd')}" if total else "",
             unit="USD",
             priced=True,
+            at_least=is_bound and cause in BOUNDED and usd > 0,
             sessions=behind((charge.session_id, charge.usd) for charge in charges if charge.cause == cause),
         )
         for cause, usd in _sums(charges).items()
     ]
 
 
-def _causes(charges: list[Charge], n: int) -> Table:
+def _causes(charges: list[Charge], n: int, is_bound: bool) -> Table:
     sums = _sums(charges)
     total = fsum(sums.values())
     paid = {cause: len({c.session_id for c in charges if c.cause == cause}) for cause in CAUSES}
     rows: list[list[Any]] = [
-        [CAUSES[cause], usd, usd / total if total else None, paid[cause]] for cause, usd in sums.items()
+        [
+            CAUSES[cause],
+            bounded(usd, is_bound and cause in BOUNDED and usd > 0),
+            usd / total if total else None,
+            paid[cause],
+        ]
+        for cause, usd in sums.items()
     ]
-    rows.append(["all", total, 1.0 if total else None, n])
+    rows.append(["all", bounded(total, is_bound), 1.0 if total else None, n])
     header = "cause | usd cost:usd | share of the bill:share | sessions in sessions:count"
     return table("cost_causes.causes", "The bill by cause", header, rows, n=n, of=_OF)
 
 
-def _by(name: str, key: Callable[[Charge], Any], charges: list[Charge]) -> Table:
-    """The bill by something else, each with its causes."""
+def _by(name: str, key: Callable[[Charge], Any], charges: list[Charge], low: set[str]) -> Table:
+    """The bill by something else, each with its causes. `low`: sessions whose output is a lower bound."""
     grouped: dict[Any, defaultdict[str, float]] = {}
     for charge in charges:
         grouped.setdefault(key(charge), defaultdict(float))[charge.cause] += charge.usd
     totals = {value: fsum(causes.values()) for value, causes in grouped.items() if value is not None}
-    rows: list[list[Any]] = [
-        [redacted(str(value)), usd, *(fsum(grouped[value][cause] for cause in group) for group in _GROUPS.values())]
-        for value, usd in ranked(totals)[:_MOST]
-    ]
-    rest = fsum(c.usd for c in charges) - fsum(row[1] for row in rows)
+    is_low = {key(charge) for charge in charges if charge.session_id in low}
+    rows: list[list[Any]] = []
+    for value, usd in ranked(totals)[:_MOST]:
+        parts = [
+            bounded(part, value in is_low and group[0] in BOUNDED and part > 0)
+            for group in _GROUPS.values()
+            for part in [fsum(grouped[value][cause] for cause in group)]
+        ]
+        rows.append([redacted(str(value)), bounded(usd, value in is_low), *parts])
+    rest = fsum(charge.usd for charge in charges) - fsum(plain(row[1]) for row in rows)
     note = f"The {_MOST} largest of {len(totals):,}." if len(totals) > _MOST else ""
     unsaid = f"{formatted(rest, 'usd')} more lies elsewhere, or where none is named." if rest > 0.005 else ""
     return table(
