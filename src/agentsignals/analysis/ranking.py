@@ -90,6 +90,8 @@ class Question(Struct, frozen=True, kw_only=True):
     function: Callable[[Inputs], list[Answer]]
     """Every candidate that was looked at, those too small to be said included: they count for the false discoveries."""
     context: Context = "product"
+    needs_charges: bool = False
+    """Whether its rows hold the bill by cause, too, as `charges` (`cost_causes.Charge`): made once for all."""
 
     def candidates(self, inputs: Inputs) -> list[Answer]:
         """Those of these rows, with the question and the command."""

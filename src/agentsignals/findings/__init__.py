@@ -10,12 +10,12 @@ from math import fsum
 
 from msgspec.structs import replace
 
-from agentsignals.analysis.cost_causes import CARRIED, CAUSES, QUERIES, charged
+from agentsignals.analysis.cost_causes import CARRIED, CAUSES, QUERIES, Charge, charged
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import ranked
 from agentsignals.analysis.ranking import Answer, Bounds, Findings, Question, standing_out
 from agentsignals.analysis.rows import BOUND
-from agentsignals.analysis.study import Inputs
+from agentsignals.analysis.study import Inputs, Row
 from agentsignals.errors import UsageError
 from agentsignals.findings.inputs import Reader
 from agentsignals.registry import Registry
@@ -62,11 +62,17 @@ def _candidates(store: Store, context: str | None, asked: dict[str, Question]) -
     bill = Question(name="bill", question="", queries=QUERIES, function=lambda _: [], context="either")
     reader = Reader(store, [bill, *asked.values()], context)
     asked = {name: question for name, question in asked.items() if question.context in (reader.context, "either")}
+    of_bill = reader.inputs(bill)
+    charges = charged(of_bill.rows)
+    with_charges = {"charges": [charge._asdict() for charge in charges]}
     candidates: list[Answer] = []
     looked_at: dict[str, int] = {}
     left_out: dict[str, str] = {}
     for name, question in asked.items():
-        made, why = _asked(question, reader.inputs(question))
+        inputs = reader.inputs(question)
+        if question.needs_charges:
+            inputs = replace(inputs, rows={**inputs.rows, **with_charges})
+        made, why = _asked(question, inputs)
         if why:
             left_out[name] = why
         candidates += made
@@ -75,7 +81,7 @@ def _candidates(store: Store, context: str | None, asked: dict[str, Question]) -
         answers=[],
         sessions=sum(entry.context == reader.context for entry in store.manifest.sessions.values()),
         context=reader.context,
-        bill=_bill(reader.inputs(bill)),
+        bill=_bill(of_bill.rows["bill"], charges),
         looked_at=looked_at,
         bounds=Bounds(),
         left_out=left_out,
@@ -94,10 +100,9 @@ def _asked(question: Question, inputs: Inputs) -> tuple[list[Answer], str]:
         return [], FINDINGS.broken[question.name]
 
 
-def _bill(inputs: Inputs) -> str:
+def _bill(bill: list[Row], charges: list[Charge]) -> str:
     """What the sessions cost, and the largest causes of it."""
-    charges = charged(inputs.rows)
-    total = fsum(row["cost_usd"] for row in inputs.rows["bill"])
+    total = fsum(row["cost_usd"] for row in bill)
     if not total:
         return ""
     causes: dict[str, float] = {}
@@ -105,5 +110,5 @@ def _bill(inputs: Inputs) -> str:
         words = "carried context" if charge.cause in CARRIED else CAUSES[charge.cause]
         causes[words] = causes.get(words, 0.0) + charge.usd
     parts = [f"{formatted(usd / total, 'share')} {words}" for words, usd in ranked(causes)[:_LARGEST]]
-    at_least = "at least " if any(row[BOUND] is not None for row in inputs.rows["bill"]) else ""
-    return f"{at_least}{formatted(total, 'usd')} over {len(inputs.rows['bill']):,} sessions: {', '.join(parts)}"
+    at_least = "at least " if any(row[BOUND] is not None for row in bill) else ""
+    return f"{at_least}{formatted(total, 'usd')} over {len(bill):,} sessions: {', '.join(parts)}"

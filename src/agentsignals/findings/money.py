@@ -6,7 +6,7 @@ from math import fsum
 from typing import NamedTuple
 
 from agentsignals.analysis.clusters import placed_share
-from agentsignals.analysis.cost_causes import LIFETIME_S, QUERIES, Charge, charged
+from agentsignals.analysis.cost_causes import LIFETIME_S, QUERIES
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import behind
 from agentsignals.analysis.places import by_session
@@ -74,17 +74,17 @@ _CAVEAT = "Estimated inside an exact sum: how much of a context is whose is coun
 
 
 def _answers(inputs: Inputs) -> list[Answer]:
-    charges = charged(inputs.rows)
+    charges = inputs.rows["charges"]
     bill = inputs.rows["bill"]
     places = by_session(bill)
     return [_answer(cause, charges, bill, places) for cause in _CAUSES] if bill else []
 
 
-def _answer(cause: _Cause, charges: list[Charge], bill: list[Row], places: dict[str, str]) -> Answer:
+def _answer(cause: _Cause, charges: list[Row], bill: list[Row], places: dict[str, str]) -> Answer:
     usd: dict[str, float] = {}
     for charge in charges:
-        if charge.cause == cause.name:
-            usd[charge.session_id] = usd.get(charge.session_id, 0.0) + charge.usd
+        if charge["cause"] == cause.name:
+            usd[charge["session_id"]] = usd.get(charge["session_id"], 0.0) + charge["usd"]
     share = placed_share(
         ((row["session_id"], usd.get(row["session_id"], 0.0), row["cost_usd"]) for row in bill), places
     )
@@ -110,4 +110,10 @@ def _answer(cause: _Cause, charges: list[Charge], bill: list[Row], places: dict[
     )
 
 
-FINDING = Question(name="money", question="Where did the money go?", queries=QUERIES, function=_answers)
+FINDING = Question(
+    name="money",
+    question="Where did the money go?",
+    queries={"bill": QUERIES["bill"]},
+    function=_answers,
+    needs_charges=True,
+)

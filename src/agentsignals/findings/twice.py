@@ -6,7 +6,7 @@ from collections import Counter
 from math import fsum
 
 from agentsignals.analysis.clusters import placed_share
-from agentsignals.analysis.cost_causes import QUERIES, charged
+from agentsignals.analysis.cost_causes import QUERIES
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import behind
 from agentsignals.analysis.places import by_session
@@ -25,13 +25,13 @@ def _answers(inputs: Inputs) -> list[Answer]:
     bill = inputs.rows["bill"]
     if not bill:
         return []
-    charges, places = charged(inputs.rows), by_session(bill)
+    charges, places = inputs.rows["charges"], by_session(bill)
     made = []
     for kind, (words, do) in _KINDS.items():
         usd: dict[str, float] = {}
         for charge in charges:
-            if charge.cause == kind:
-                usd[charge.session_id] = usd.get(charge.session_id, 0.0) + charge.usd
+            if charge["cause"] == kind:
+                usd[charge["session_id"]] = usd.get(charge["session_id"], 0.0) + charge["usd"]
         parts = ((row["session_id"], usd.get(row["session_id"], 0.0), row["cost_usd"]) for row in bill)
         share = placed_share(parts, places)
         calls = [row for row in inputs.rows["results"] if row["kind"] == kind and row["session_id"] in usd]
@@ -70,4 +70,10 @@ def _most(calls: list[Row]) -> str:
     return f", most often {shown(paths.most_common(1)[0][0])}" if paths else ""
 
 
-FINDING = Question(name="twice", question="What do I pay for twice?", queries=QUERIES, function=_answers)
+FINDING = Question(
+    name="twice",
+    question="What do I pay for twice?",
+    queries={name: QUERIES[name] for name in ("bill", "results")},
+    function=_answers,
+    needs_charges=True,
+)
