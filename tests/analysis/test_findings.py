@@ -398,3 +398,14 @@ def test_lines_of_gives_the_file_and_line(tmp_path: Path) -> None:
     assert rows(store, lines_of("SELECT session_id, seq FROM events WHERE kind = 'human_turn'"))[1] == [
         ("s1", 0, 1, None)
     ]
+
+
+@pytest.mark.parametrize(("factor", "share"), [(1.4, 0.0), (1.6, 0.6 * 10 / (16 + 10))])
+def test_a_place_is_dear_from_half_more_a_session(factor: float, share: float) -> None:
+    base = {"agent": "a", "model": "m", "cwd": None}
+    sessions = [{"session_id": f"s{n}", "repo": "dear" if n < 10 else "other", **base} for n in range(20)]
+    bill = [{"session_id": f"s{n}", "cost_usd": factor if n < 10 else 1.0} for n in range(20)]
+    charges = [{"session_id": "s1", "cause": "output", "usd": 5.0}, {"session_id": "s11", "cause": "input", "usd": 5.0}]
+    made = {a.sentence: a for a in made_of("dear_places", sessions=sessions, bill=bill, charges=charges).values()}
+    (dear,) = [a for sentence, a in made.items() if "in dear costs" in sentence]
+    assert dear.share == pytest.approx(share) and dear.sentence.endswith("most of it for output.")

@@ -40,6 +40,7 @@ class Contrast(NamedTuple):
     """Who the others are."""
     in_group: frozenset[str]
     """Its sessions."""
+    in_rest: frozenset[str]
 
     @property
     def where(self) -> str:
@@ -85,6 +86,7 @@ def contrasts(parts: Iterable[tuple[str, float, float]], sessions: dict[str, Row
                     p=between[1],
                     matched=matched,
                     in_group=in_group,
+                    in_rest=frozenset(row["session_id"] for row in rest),
                 )
             )
     return made

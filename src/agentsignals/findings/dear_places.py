@@ -1,0 +1,76 @@
+"""Where a session costs more than elsewhere with the same agents, and for what."""
+
+from __future__ import annotations
+
+from math import fsum
+from statistics import median
+
+from agentsignals.analysis.contrasts import SESSIONS, Contrast, contrasts, placed
+from agentsignals.analysis.cost_causes import CARRIED, CAUSES, QUERIES
+from agentsignals.analysis.figures import formatted
+from agentsignals.analysis.grouped import behind
+from agentsignals.analysis.ranking import Answer, Question, among, lines_of, slug
+from agentsignals.analysis.study import Inputs, Row
+
+APART = 1.5
+"""By what factor a session has to cost more."""
+
+
+def _answers(inputs: Inputs) -> list[Answer]:
+    cost = {row["session_id"]: row["cost_usd"] for row in inputs.rows["bill"]}
+    if not cost:
+        return []
+    # Whether a session costs more than the middle one: a few that go on without end decide nothing.
+    middle = median(cost.values())
+    parts = [(session_id, float(usd > middle), 1.0) for session_id, usd in cost.items()]
+    groups = contrasts(parts, placed(inputs.rows["sessions"]))
+    return [_answer(contrast, cost, inputs.rows["charges"]) for contrast in groups if contrast.key == "place"]
+
+
+def _answer(contrast: Contrast, cost: dict[str, float], charges: list[Row]) -> Answer:
+    here = fsum(cost[s] for s in contrast.in_group) / len(contrast.in_group)
+    there = fsum(cost[s] for s in contrast.in_rest) / len(contrast.in_rest)
+    size = (here - there) * len(contrast.in_group)
+    return Answer(
+        id=slug("dear-places", contrast.value),
+        about=f"dear-places.{contrast.value}",
+        sentence=f"A session {contrast.where} costs {formatted(here, 'usd')}, against {formatted(there, 'usd')} in"
+        f" {contrast.matched}: {formatted(size, 'usd')} more in {len(contrast.in_group):,} sessions, most of it for"
+        f" {_for(contrast, charges)}.",
+        size=size,
+        unit="USD",
+        kind="usd",
+        share=size / fsum(cost.values()) if here >= APART * there else 0.0,
+        interval=contrast.interval,
+        p=contrast.p,
+        n=len(contrast.in_group),
+        cause=lines_of(
+            "SELECT session_id, min(seq) AS seq, sum(cost_usd) AS cost_usd FROM steps"
+            f" WHERE {among(contrast.in_group)} GROUP BY session_id"
+        ),
+        do=f"See agentsignals report --study cost_causes for what is paid {contrast.where}.",
+        caveat="Goes with it, and need not be because of it: larger tasks cost more. Interval and p are of the share of"
+        f" sessions that cost more than the median one; {contrast.group.note}.",
+        sessions=behind((s, cost[s]) for s in contrast.in_group),
+    )
+
+
+def _for(contrast: Contrast, charges: list[Row]) -> str:
+    """The cause of which a session here pays most more than one elsewhere."""
+    more: dict[str, float] = {}
+    for charge in charges:
+        words = "carried context" if charge["cause"] in CARRIED else CAUSES[charge["cause"]]
+        if charge["session_id"] in contrast.in_group:
+            more[words] = more.get(words, 0.0) + charge["usd"] / len(contrast.in_group)
+        elif charge["session_id"] in contrast.in_rest:
+            more[words] = more.get(words, 0.0) - charge["usd"] / len(contrast.in_rest)
+    return max(more, key=lambda words: (more[words], words), default="nothing that stands out")
+
+
+FINDING = Question(
+    name="dear_places",
+    question="Where does a session cost more?",
+    queries={"bill": QUERIES["bill"], "sessions": SESSIONS},
+    function=_answers,
+    needs_charges=True,
+)
