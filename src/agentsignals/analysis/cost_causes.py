@@ -10,7 +10,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from agentsignals import prices
@@ -49,6 +48,7 @@ QUERIES: Mapping[str, str] = {
     "bill": "SELECT session_id, agent, model, repo, cwd, branch, parent_session_id, cost_usd,"
     f" {BOUND} FROM sessions WHERE cost_usd IS NOT NULL ORDER BY session_id",
     "steps": "SELECT t.session_id, step, t.turn, thread, seq, message_id, t.model, epoch_us(timestamp) AS timestamp,"
+    " strftime(timestamp, '%Y-%m-%d') AS day,"
     " stop_reason, t.input_tokens, t.output_tokens, t.cache_read_tokens, t.cache_write_tokens, t.cost_usd,"
     " t.cost_source, cache_write_1h_tokens, input_in_step, speed, service_tier, inference_geo, web_searches"
     " FROM steps AS t JOIN sessions AS s USING (session_id) WHERE s.cost_usd IS NOT NULL"
@@ -106,11 +106,9 @@ def charged(rows: Mapping[str, list[Row]]) -> list[Charge]:
             step = _step(row)
             if not step.cost_usd:
                 continue
-            moment = None if step.timestamp is None else datetime.fromtimestamp(step.timestamp / _SECOND, UTC)
-            day = None if moment is None else f"{moment:%Y-%m-%d}"
             shares = {"subagents": step.cost_usd} if is_subagents else context.charge(step)
             for cause, usd in shares.items():
-                sums[session_id, step.model, day, cause] += usd
+                sums[session_id, step.model, row.get("day"), cause] += usd
     return [Charge(*key, usd) for key, usd in sums.items() if usd]
 
 
