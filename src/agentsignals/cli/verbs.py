@@ -15,6 +15,7 @@ from agentsignals.cli.output import Bar, figure, json_text, printable, table, wr
 from agentsignals.cli.verb import verbs
 from agentsignals.errors import QueryError, StoreError, UsageError
 from agentsignals.ingest import pipeline
+from agentsignals.ingest.summary import Summary
 from agentsignals.store import Store, place
 
 _BOUND = "visible_output_tokens"
@@ -57,7 +58,7 @@ def _analyze(options: argparse.Namespace) -> int:
     return 1 if options.strict and summary.skipped else 0
 
 
-def _summary_text(summary: pipeline.Summary) -> str:
+def _summary_text(summary: Summary) -> str:
     from agentsignals.analysis.figures import AT_LEAST
     from agentsignals.views.ledger import VISIBLE_ERROR
 
@@ -123,7 +124,7 @@ def _written(report: str) -> str:
     return f"{report}\n{'':10}  {phrases.UNDRAWN}" if undrawn else report
 
 
-def _warn(summary: pipeline.Summary) -> None:
+def _warn(summary: Summary) -> None:
     for what, n in summary.internal_errors.items():
         times = f" ({n:,} times)" if n > 1 else ""
         print(f"agentsignals: set aside, by an error of this program: {printable(what)}{times}", file=sys.stderr)
@@ -196,7 +197,7 @@ def _sessions(options: argparse.Namespace) -> int:
     if options.json:
         _print_rows(options, names[:-1], values)
     else:
-        _print_rows(options, names[:-2], [_with_bounds(dict(zip(names, row, strict=False))) for row in values])
+        _print_rows(options, names[:-2], [tuple(_with_bounds(dict(zip(names, row, strict=False)))) for row in values])
     total = counted[0][-1] if counted else 0
     if not options.json and len(values) < total:
         print(f"{len(values):,} of {total:,} sessions, the newest; --limit {total} shows all")

@@ -29,7 +29,7 @@ def _trajectory(session: Session, thread: str, trajectory_id: str) -> dict[str, 
         "version": session.agent_version or "unknown",
         "model_name": session.model,
     }
-    trajectory = {
+    trajectory: dict[str, Any] = {
         "schema_version": VERSION,
         "session_id": session.session_id,
         "trajectory_id": trajectory_id,

@@ -107,8 +107,8 @@ def in_dump(text: str, look: Look, depth: int) -> Iterator[Span]:
     for pattern in (_HEX_APART, _HEX_DUMP) if depth else ():
         for hit in pattern.finditer(text):
             digits = "".join(_HEX_LINE.findall(hit[0])) if pattern is _HEX_DUMP else hit[0].replace("0x", "")
-            said = bytes.fromhex("".join(c for c in digits if c.isalnum())).decode("latin-1")
-            if inner := look(said, depth - 1):
+            decoded = bytes.fromhex("".join(c for c in digits if c.isalnum())).decode("latin-1")
+            if inner := look(decoded, depth - 1):
                 yield Span(*hit.span(), inner[0].kind)
 
 

@@ -109,13 +109,12 @@ def document(
         if counted and not (outcome.findings or outcome.tables or outcome.charts):
             left_out.append(LeftOut(declared.name, declared.title, " ".join(outcome.limits)))
             continue
-        whose = reader.context if declared.context == "either" else declared.context
         sections.append(
             Section(
                 study=declared.name,
                 title=declared.title,
                 question=declared.question,
-                context=whose,
+                context=reader.context if declared.context == "either" else declared.context,
                 findings=_without_keys(outcome.findings),
                 tables=_without_keys(outcome.tables),
                 charts=_without_keys(outcome.charts),
