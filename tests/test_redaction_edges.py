@@ -180,6 +180,8 @@ HARMLESS = (
     "auth: useAuthenticationProviderOfTheApp, oauth=authorization_code_grant",
     "HTTPS://HOOKS.SLACK.COM/HELP MYSQL -P 3306 DOCKER LOGIN",
     "monkey = turkey_key, keyboard, KEYWORDS",
+    "DE89\u0130AAA 1111 1111 1111 11 and 12\u017f4",
+    "7x41, 7x41, 0x41, 41 41 41 41 41 41 41 41 41 41 7x41",
 )
 
 

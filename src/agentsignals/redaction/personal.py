@@ -74,8 +74,8 @@ _PHONE = re.compile(
 )
 _ACCOUNT_CHARS = 20
 _GROUPS = 3
-_ACCOUNT = re.compile(r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))[A-Z]{2}\d{2}(?= ?[A-Z0-9]{4})", re.I)
-_ACCOUNT_REST = re.compile(r"(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Za-z0-9])", re.I)
+_ACCOUNT = re.compile(r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))[A-Z]{2}\d{2}(?= ?[A-Z0-9]{4})", re.I | re.A)
+_ACCOUNT_REST = re.compile(r"(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Za-z0-9])", re.I | re.A)
 
 
 def spans(text: str, low: str) -> Iterator[Span]:
