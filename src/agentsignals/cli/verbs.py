@@ -207,14 +207,14 @@ def _sessions(options: argparse.Namespace) -> int:
     return 0
 
 
-def _with_bounds(session: dict[str, Any]) -> list[Any]:
+def _with_bounds(session: dict[str, Any]) -> tuple[Any, ...]:
     """The cells of a session; its output and cost as lower bounds where they are."""
     from agentsignals.analysis.figures import AT_LEAST
 
     if session.pop(_BOUND) is not None:
         for name in ("output_tokens", "cost_usd"):
             session[name] = None if session[name] is None else f"{AT_LEAST}{session[name]:.6g}"
-    return list(session.values())
+    return tuple(session.values())
 
 
 def _show(options: argparse.Namespace) -> int:

@@ -35,11 +35,9 @@ def _trajectory(session: Session, thread: str, trajectory_id: str) -> dict[str, 
         "trajectory_id": trajectory_id,
         "agent": without_nones(agent),
         "steps": steps or [{"step_id": 1, "source": "system", "message": ""}],  # the schema asks for one at least
-        "final_metrics": without_nones(_totals(thread_steps)) or None,
+        "final_metrics": without_nones(_totals(thread_steps, thread == MAIN and is_lower_bound(session))) or None,
     }
     if thread == MAIN:
-        if is_lower_bound(session) and trajectory["final_metrics"]:
-            trajectory["final_metrics"]["extra"] = {"output_and_cost_at_least": True}
         trajectory["subagent_trajectories"] = [_trajectory(session, t, t) for t in threads(session)] or None
         trajectory["extra"] = _extra(carried.of(session, OfSession))
     return without_nones(trajectory)
@@ -99,7 +97,7 @@ def _metrics(step: Step) -> dict[str, Any]:
     }
 
 
-def _totals(steps: list[Step]) -> dict[str, Any]:
+def _totals(steps: list[Step], at_least: bool) -> dict[str, Any]:
     prompts = [p for s in steps if (p := prompt_tokens(s)) is not None]
     outputs = [s.output_tokens for s in steps if s.output_tokens is not None]
     cached = [s.cache_read_tokens for s in steps if s.cache_read_tokens is not None]
@@ -109,6 +107,7 @@ def _totals(steps: list[Step]) -> dict[str, Any]:
         "total_completion_tokens": sum(outputs) if outputs else None,
         "total_cached_tokens": sum(cached) if cached else None,
         "total_cost_usd": math.fsum(priced) if priced else None,
+        "extra": {"output_and_cost_at_least": True} if at_least else None,
     }
 
 
