@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 from agentsignals.analysis.clusters import PlacedShare, placed_share
 from agentsignals.analysis.grouped import by
-from agentsignals.analysis.places import by_session
 from agentsignals.analysis.ranking import apart_from, shown
+from agentsignals.analysis.rows import PLACE
 from agentsignals.analysis.study import Row
 from agentsignals.stats.estimates import FEWEST_CLUSTERS, Interval
 
 KEYS = {"place": "in {}", "agent": "with {}", "model": "with {}"}
 """What sessions are held apart by, and how a sentence says it."""
-SESSIONS = "SELECT session_id, agent, model, repo, cwd FROM sessions ORDER BY session_id"
+SESSIONS = f"SELECT session_id, agent, model, {PLACE} FROM sessions ORDER BY session_id"
 """What `placed` wants."""
 
 
@@ -49,9 +49,7 @@ class Contrast(NamedTuple):
 
 def placed(rows: Iterable[Row]) -> dict[str, Row]:
     """Sessions by id, each with its place."""
-    sessions = list(rows)
-    places = by_session(sessions)
-    return {row["session_id"]: {**row, "place": places.get(row["session_id"])} for row in sessions}
+    return {row["session_id"]: row for row in rows}
 
 
 def contrasts(parts: Iterable[tuple[str, float, float]], sessions: dict[str, Row]) -> list[Contrast]:

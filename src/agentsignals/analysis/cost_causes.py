@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from agentsignals import prices
 from agentsignals.analysis.grouped import by
-from agentsignals.analysis.rows import BOUND
+from agentsignals.analysis.rows import BOUND, PLACE
 from agentsignals.analysis.study import Row
 from agentsignals.model import NO_SUBAGENT, SESSION_TOTAL, Step
 
@@ -45,7 +45,7 @@ SHRUNK = 0.5
 _SECOND = 1_000_000
 _IS_AGAIN = "again.n > 1 AND again.tokens_before = again.result_tokens"
 QUERIES: Mapping[str, str] = {
-    "bill": "SELECT session_id, agent, model, repo, cwd, branch, parent_session_id, cost_usd,"
+    "bill": f"SELECT session_id, agent, model, {PLACE}, branch, parent_session_id, cost_usd,"
     f" {BOUND} FROM sessions WHERE cost_usd IS NOT NULL ORDER BY session_id",
     "steps": "SELECT t.session_id, step, t.turn, thread, seq, message_id, t.model, epoch_us(timestamp) AS timestamp,"
     " strftime(timestamp, '%Y-%m-%d') AS day,"
