@@ -254,7 +254,7 @@ def test_a_place_that_is_never_finished(path: str, hot: int, expected: float | N
 
 @pytest.mark.parametrize(("hours", "of", "share"), [(3.0, 10.0, 0.3), (2.0, 10.0, 0.0), (0.9, 2.0, None)])
 def test_a_wait_is_said_from_an_hour_and_a_quarter_of_the_time(hours: float, of: float, share: float | None) -> None:
-    sessions = [{"session_id": "s", "agent": "a", "model": "m", "repo": "r", "cwd": None}]
+    sessions = [{"session_id": "s", "agent": "a", "model": "m", "place": "r"}]
     expected = [] if share is None else [pytest.approx(share)]
     calls = [{"session_id": "s", "class": "shell", "tool": "make", "ran_s": 3600 * hours, "waited_s": 0.0}]
     times = [{"session_id": "s", "worked_s": 3600 * of, "waited_s": 0.0}]
@@ -286,8 +286,8 @@ def test_what_is_right_less_than_half_the_time_says_nothing(
 
     measured = [replace(figure, precision=precision) for figure in figures_of("chat.pushback_type")]
     monkeypatch.setattr(pushback, "figures_of", lambda _: measured)
-    base = {"agent": "a", "model": "m", "cwd": None}
-    sessions = [{"session_id": f"s{n}", "repo": "p" if n < 10 else "q", **base} for n in range(20)]
+    base = {"agent": "a", "model": "m"}
+    sessions = [{"session_id": f"s{n}", "place": "p" if n < 10 else "q", **base} for n in range(20)]
     turns = [
         {"session_id": f"s{n}", "label": "correction" if n < 9 or n == 19 else "non_pushback", "n": 2}
         for n in range(20)
@@ -402,8 +402,8 @@ def test_lines_of_gives_the_file_and_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("factor", "share"), [(1.4, 0.0), (1.6, 0.6 * 10 / (16 + 10))])
 def test_a_place_is_dear_from_half_more_a_session(factor: float, share: float) -> None:
-    base = {"agent": "a", "model": "m", "cwd": None}
-    sessions = [{"session_id": f"s{n}", "repo": "dear" if n < 10 else "other", **base} for n in range(20)]
+    base = {"agent": "a", "model": "m"}
+    sessions = [{"session_id": f"s{n}", "place": "dear" if n < 10 else "other", **base} for n in range(20)]
     bill = [{"session_id": f"s{n}", "cost_usd": factor if n < 10 else 1.0} for n in range(20)]
     charges = [{"session_id": "s1", "cause": "output", "usd": 5.0}, {"session_id": "s11", "cause": "input", "usd": 5.0}]
     made = {a.sentence: a for a in made_of("dear_places", sessions=sessions, bill=bill, charges=charges).values()}
