@@ -356,7 +356,7 @@ def test_a_store_without_sessions_says_what_was_looked_at(tmp_path: Path, capsys
     assert findings(store).answers == [] and findings(store).bill == ""
     assert main(["findings", "--store", str(tmp_path)]) == 0
     out = capsys.readouterr().out
-    assert "0 sessions" in out and "Looked at: circles, failures" in out
+    assert "0 sessions" in out and "Looked at: circles, dear places, failures" in out
 
 
 def test_what_is_asked_for_wrongly_is_said(paused: Store, capsys: pytest.CaptureFixture[str]) -> None:
