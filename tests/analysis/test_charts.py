@@ -107,6 +107,7 @@ def test_columns_over_time_stand_on_each_other_and_add_up(tmp_path: Path) -> Non
 
 def test_what_is_drawn_of_costs_is_what_is_told_of_them(tmp_path: Path) -> None:
     used = {"input_tokens": 1000, "output_tokens": 500, "cache_read_tokens": 0, "cache_write_tokens": 0}
+    used |= {"stop_reason": "end_turn"}  # else the output may be as it stood in mid-stream, and is not drawn
     sessions = []
     for n in range(6):
         made = session(user("go"), say("x", **used), session_id=f"s{n}")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentsignals.catalog import Row, by_path, explain, measure, plain, values
+from agentsignals.catalog import Row, Signal, by_path, explain, measure, plain, values
 from agentsignals.model import Absent
 from agentsignals.views.evidence import Collected
 from agentsignals.views.session import SessionView
@@ -44,3 +45,8 @@ def lines(view: SessionView, path: str, role: str = "support") -> list[int]:
 def _result(view: SessionView, path: str) -> Any:
     wanted = by_path(path)
     return next(r for r in measure(view) if r.signal is wanted)
+
+
+def values_over_sessions(signal: Signal, values: Mapping[str, Sequence[Any]]) -> Any:
+    """A corpus signal's value from the values its needs have in all sessions that have one."""
+    return signal.function(**{need: values.get(need, ()) for need in signal.needs})

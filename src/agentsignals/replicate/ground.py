@@ -17,6 +17,7 @@ import duckdb
 from msgspec import Struct
 
 from agentsignals.analysis import studies
+from agentsignals.analysis.study import Finding
 from agentsignals.errors import LabError, QueryError, SandboxError
 from agentsignals.findings.inputs import Reader
 from agentsignals.model import Absent
@@ -70,6 +71,8 @@ class Ground:
         self._store = store
         self._files = {name: _files(data, table.files) for name, table in tables.items()} if data else {}
         self._places: dict[str, Place | Absent] = {}
+        self._findings: dict[str, dict[str, Finding]] = {}
+        """Of each study that was run."""
         self._audit: Audit | None = None
         self._over_files: duckdb.DuckDBPyConnection | None = None
         self._over_store: duckdb.DuckDBPyConnection | None = None
@@ -94,10 +97,12 @@ class Ground:
             return Absent("missing_artifact", "there is no store to study")
         first = wanted.partition(".")[0]
         for declared in sorted(studies().values(), key=lambda study: not study.name.startswith(first)):
-            for finding in declared.run(Reader(self._store, [declared]).inputs(declared)).findings:
-                if finding.id == wanted:
-                    reason = finding.note or "the study gave no value"
-                    return Absent("none_found", reason) if finding.value is None else Answer(finding.value, finding.n)
+            if declared.name not in self._findings:
+                outcome = declared.run(Reader(self._store, [declared]).inputs(declared))
+                self._findings[declared.name] = {finding.id: finding for finding in outcome.findings}
+            if finding := self._findings[declared.name].get(wanted):
+                reason = finding.note or "the study gave no value"
+                return Absent("none_found", reason) if finding.value is None else Answer(finding.value, finding.n)
         return Absent("missing_field", f"no study has the finding {wanted!r}")
 
     def audited(self, question: str, arguments: Mapping[str, Plain], wanted: Sequence[str]) -> Answer | Absent:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from agentsignals.catalog import Measured, by_path, plain, values_over_sessions
+from agentsignals.catalog import Measured, by_path, plain
 from agentsignals.model import Absent
 from tests.build import call, user, view
-from tests.signals.ask import absent, lines, value
+from tests.signals.ask import absent, lines, value, values_over_sessions
 
 TYPES, POSITIONS, SHARES = (
     "chat.file_types_touched",

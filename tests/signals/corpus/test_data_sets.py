@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from agentsignals.catalog import Measured, by_path, plain, values_over_sessions
+from agentsignals.catalog import Measured, by_path, plain
 from agentsignals.model import Absent, Label
 from agentsignals.views.session import SessionView
 from tests.build import call, say, session, user, view
-from tests.signals.ask import absent, value
+from tests.signals.ask import absent, value, values_over_sessions
 
 INPUTS, PATH = "corpus.metric_inputs", "corpus.cross_dataset_variance[]"
 READ = call("Read", path="a.py")

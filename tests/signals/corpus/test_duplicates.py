@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from agentsignals.catalog import Measured, by_path, values_over_sessions
+from agentsignals.catalog import Measured, by_path
 from agentsignals.model import Absent
 from agentsignals.views.session import SessionView
 from tests.build import say, user, view
-from tests.signals.ask import absent, lines, value
+from tests.signals.ask import absent, lines, value, values_over_sessions
 
 COUNTS, TOP = "corpus.message_counts", "corpus.top_duplicate_messages[]"
 
