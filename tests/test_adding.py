@@ -17,6 +17,7 @@ import agentsignals
 from agentsignals.errors import NameCollision, UsageError
 from agentsignals.formats import FORMATS, Format
 from agentsignals.registry import Registry
+from tests.quick import some
 
 PACKAGE = Path(agentsignals.__file__).parent
 PAGE = (Path(__file__).parents[1] / "docs" / "adding.md").read_text("utf-8")
@@ -75,7 +76,7 @@ def test_the_page_has_one_toy_of_each_kind() -> None:
     assert all(toy_of(group) and len(ENTRY_POINTS[group]) == 1 for group in FOLDERS)
 
 
-@pytest.mark.parametrize("place", ["in this package", "in a package of its own"])
+@pytest.mark.parametrize("place", some(["in this package", "in a package of its own"], 2))
 def test_a_toy_of_each_kind_is_one_file_and_works(place: str, tmp_path: Path) -> None:
     site = tmp_path / "site"
     if place == "in this package":
@@ -144,6 +145,7 @@ from agentsignals.analysis.study import Study
 from agentsignals.sources import Source
 
 from agentsignals.analysis.ranking import Question
+from tests.quick import some
 
 def fails(*_):
     raise KeyError("of no use")

@@ -273,6 +273,7 @@ def ids(store: Path) -> set[str]:
     return set(Store(store).manifest.sessions)
 
 
+@pytest.mark.slow
 def test_sessions_that_a_program_began_are_left_out_where_that_is_asked_for(tmp_path: Path) -> None:
     story = Story(tmp_path / "one")
     story.human("app.py", block("old", 3))

@@ -234,6 +234,7 @@ def test_a_claim_of_a_snapshot_says_nothing_about_a_handful_of_sessions(tmp_path
     assert {v.status for v in found} == {"untestable"}
 
 
+@pytest.mark.slow
 def test_sessions_of_a_store_are_not_taken_for_the_collection(tmp_path: Path) -> None:
     made = session(user("hello there"))
     made.checkpoints = [Checkpoint(checkpoint_id="c1", created_at=1, agent_percentage=100.0)]

@@ -211,6 +211,7 @@ def test_a_group_is_named_by_words_of_its_own_that_are_known() -> None:
 # -- working styles ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_sessions_fall_into_as_many_styles_as_there_are(tmp_path: Any) -> None:
     pytest.importorskip("sklearn")
     styles = {"read": (10, 1, 1), "edit": (1, 10, 1), "task": (1, 1, 10)}

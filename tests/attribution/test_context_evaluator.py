@@ -16,6 +16,8 @@ from agentsignals.ingest.collection import attributed
 from agentsignals.store import Store
 from tests.git_repositories import real
 
+pytestmark = pytest.mark.slow  # each reads the whole repository of traces
+
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Attribution, Path, Path]:
@@ -24,13 +26,11 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Attribution, Path, P
     return attributed(str(repo), folder / "store"), repo, folder / "store"
 
 
-@pytest.mark.slow
 def test_59_of_64_checkpoints_have_a_commit_and_the_others_a_reason(told: Any) -> None:
     assert (told[0].checkpoints, told[0].checkpoints_linked, told[0].commits) == (64, 59, 75)
     assert told[0].unlinked == {"commit_not_in_history": 4, "commit_without_trailer": 1}
 
 
-@pytest.mark.slow
 def test_the_record_is_met_where_it_can_be(told: Any) -> None:
     found = told[0].agreement_with_record
     assert found.n == 14
@@ -101,7 +101,6 @@ def test_blame_in_reverse_finds_as_many_lines_alive(told: Any) -> None:
     assert abs(ours - theirs) <= 0.03 * theirs
 
 
-@pytest.mark.slow
 def test_the_lines_that_are_said_to_be_committed_stand_there_and_in_the_calls(told: Any) -> None:
     """By another road: the text at each place as Git shows it, looked for in what the session's calls said."""
     _, repo, store = told
@@ -145,7 +144,6 @@ def _lines(repo: Path, commits: list[dict[str, Any]]) -> list[str]:
     return found
 
 
-@pytest.mark.slow
 def test_blame_knows_the_earlier_sessions_of_a_place_too(told: Any) -> None:
     """By another road: who the lines within three of each hunk were from, at the commit before."""
     _, repo, store = told
@@ -195,7 +193,6 @@ def _blame(repo: Path, sha: str, path: str) -> list[tuple[str, str, int]]:
     return [(sha, name, int(line)) for (sha, line), name in zip(heads, names, strict=True)]
 
 
-@pytest.mark.slow
 def test_what_git_log_says_was_reverted_is(tmp_path: Path) -> None:
     repo = real("test-repo", tmp_path)
     attributed(str(repo), tmp_path / "store")

@@ -85,6 +85,7 @@ def test_lines_that_a_person_commits_without_a_checkpoint_are_applied(tmp_path: 
     assert of(store, a, "user.lines_committed")[0]["commits"][0]["files"] == {"new.py": "2-11"}
 
 
+@pytest.mark.slow
 def test_a_commit_counts_until_half_an_hour_after_the_session_or_when_it_is_linked(tmp_path: Path) -> None:
     for pause, is_linked, expected in ((HOUR / 3, False, True), (2 * HOUR, False, False), (2 * HOUR, True, True)):
         story = begun(tmp_path / f"{pause}{is_linked}")

@@ -72,6 +72,7 @@ def test_what_there_is_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None
     assert "what it asks" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_loop_on_a_server_is_told_kept_and_not_asked_twice(
     capsys: pytest.CaptureFixture[str],
     server: Server,  # noqa: F811

@@ -112,6 +112,7 @@ def test_the_size_of_a_batch_changes_no_row(batch: int) -> None:
     assert [(d.episode.task, d.episode.sample, d.episode.attempts) for d in found] == [(t.key, s, 2) for t, s in work]
 
 
+@pytest.mark.slow
 def test_tones_change_the_words_and_not_the_facts() -> None:
     wrong = fenced("def parse_duration(text):\n    return -1\n")
     said = {

@@ -68,6 +68,7 @@ def test_the_call_that_ends_the_process_gets_the_blame() -> None:
     assert kinds(outcome) == ["value", "exited", "not_reached"]
 
 
+@pytest.mark.slow
 def test_time_used_up_in_one_call_leaves_the_answers_before() -> None:
     needs_default()
     source = "def f(x):\n while x: pass\n return x"
