@@ -145,7 +145,6 @@ from agentsignals.analysis.study import Study
 from agentsignals.sources import Source
 
 from agentsignals.analysis.ranking import Question
-from tests.quick import some
 
 def fails(*_):
     raise KeyError("of no use")
