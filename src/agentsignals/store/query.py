@@ -80,6 +80,11 @@ class Connection:
         other.database = self.database.cursor()
         return other
 
+    def sql(self, query: str) -> duckdb.DuckDBPyRelation:
+        """The answer to one SELECT or the like, over the tables as they were when this was opened. QueryError for what
+        would write."""
+        return run(self, query)
+
     def seeing(self, names: Collection[str] | None) -> duckdb.DuckDBPyConnection:
         """The database with the views of these names, None for all; names of no view are passed over."""
         with self._one_at_a_time:
