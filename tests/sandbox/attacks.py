@@ -35,6 +35,7 @@ def _attack(name: str, body: str, refused: frozenset[str] | str = DENIED, weak: 
     return Attack(name, source, frozenset({refused}) if isinstance(refused, str) else refused, weak, **more)
 
 
+# The pipe of answers has whatever number was free in the process that started it: beyond 32 where many files are open.
 LIES = [
     _attack("an object equal to everything", " class Any:\n  __eq__ = lambda s, o: True\n return Any()", "not_plain"),
     _attack("a number equal to everything", " class I(int):\n  __eq__ = lambda s, o: True\n return I()", "not_plain"),
@@ -66,10 +67,10 @@ LIES = [
     _attack("sys.exit at import", "import sys\nsys.exit(0)", "SystemExit"),
     _attack("os._exit at import", "import os\nos._exit(0)", "exited"),
     _attack("os._exit in the call", " import os\n os._exit(0)", "exited"),
-    _attack("forged answers", "import os\nfor n in range(3, 32):\n try: os.write(n, b'{\"at\": 0, \"pass\": true}\\n')\n except OSError: pass\ndef f(x): return x", "protocol"),
-    _attack("two answers to one call", "import os\nfor n in range(3, 32):\n try: os.write(n, b'{\"at\": 0, \"value\": 1}\\n')\n except OSError: pass\ndef f(x): return x", "protocol"),
-    _attack("done before it began", "import os\nfor n in range(3, 32):\n try: os.write(n, b'{\"done\": true}\\n')\n except OSError: pass\ndef f(x): return x", "protocol"),
-    _attack("a closed pipe of answers", " import os, time\n os.closerange(3, 32)\n time.sleep(60)", "killed"),
+    _attack("forged answers", "import os\nfor n in range(3, 4096):\n try: os.write(n, b'{\"at\": 0, \"pass\": true}\\n')\n except OSError: pass\ndef f(x): return x", "protocol"),
+    _attack("two answers to one call", "import os\nfor n in range(3, 4096):\n try: os.write(n, b'{\"at\": 0, \"value\": 1}\\n')\n except OSError: pass\ndef f(x): return x", "protocol"),
+    _attack("done before it began", "import os\nfor n in range(3, 4096):\n try: os.write(n, b'{\"done\": true}\\n')\n except OSError: pass\ndef f(x): return x", "protocol"),
+    _attack("a closed pipe of answers", " import os, time\n os.closerange(3, 4096)\n time.sleep(60)", "killed"),
     _attack("an answer after the time is up", "import signal, time\ndef f(x):\n signal.signal(signal.SIGXCPU, signal.SIG_IGN)\n time.sleep(4)\n return 'reached'", SLOW, limits=BRIEF),
     _attack("a timer that goes off in our code", "import signal\ndef f(x):\n signal.signal(signal.SIGALRM, lambda *a: 1 / 0)\n signal.setitimer(signal.ITIMER_REAL, 1e-6)\n while 1: pass", "ZeroDivisionError"),
     _attack("an exception that will not be told", " class E(Exception):\n  __str__ = lambda s: 1 / 0\n raise E", "E"),
@@ -84,7 +85,7 @@ SIZES = [
     _attack("a file of 64 MiB", " with open('big', 'wb') as file:\n  for n in range(64): file.write(b'x' * (1 << 20)); file.flush()\n return 'reached'", "OSError"),
     _attack("a thousand files of 1 MiB", " import time\n for n in range(1000):\n  with open(f'n{n}', 'wb') as file: file.write(b'x' * 1000000)\n time.sleep(1)\n return 'reached'", frozenset({"disk", "OSError"})),
     _attack("a flood of print", " while 1: print('x' * 10000)", "output"),
-    _attack("a flood on the pipe of answers", " import os\n while 1:\n  for n in range(3, 32):\n   try: os.write(n, b'x' * 60000)\n   except OSError: pass", "protocol"),
+    _attack("a flood on the pipe of answers", " import os\n while 1:\n  for n in range(3, 4096):\n   try: os.write(n, b'x' * 60000)\n   except OSError: pass", "protocol"),
     _attack("a million items", " return list(range(1000000))", "too_large"),
     _attack("a string of 300 MB", " return 'x' * 300_000_000", "too_large"),
     _attack("a number of a million digits", " return 1 << 3_400_000", "too_large"),

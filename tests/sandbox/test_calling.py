@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
@@ -97,12 +98,20 @@ def test_source_that_does_not_load_fails_every_input_alike(source: str, kind: st
         assert outcome.results == (outcome.failure,) * len(inputs)
 
 
-def test_answers_are_taken_in_their_order_only() -> None:
+@pytest.mark.parametrize("line", [{"at": 2, "value": 7}, {"done": True}, {"cpu_s": "x", "done": True}, "no answer"])
+@pytest.mark.parametrize("pause_s", [0, 0.05], ids=["read with the answers", "read alone"])
+def test_answers_are_taken_in_their_order_only(line: object, pause_s: float) -> None:
+    """However the bytes come apart, and whatever number the pipe has: here many files are open before it."""
     needs_default()
+    said = json.dumps(line).encode() + b"\n"
     source = (
-        'import os\nfor n in range(3, 32):\n try: os.write(n, b\'{"at": 2, "value": 7}\\n\')\n except OSError: pass\n'
+        f"import os, time\nfor n in range(3, 4096):\n try: os.write(n, {said!r})\n"
+        f" except OSError: pass\ntime.sleep({pause_s})\ndef f(x): return os._exit(0) if x else x"
     )
-    outcome = sandbox.call(source + "def f(x): return os._exit(0) if x else x", "f", [(0,), (1,)])
+    with contextlib.ExitStack() as files:
+        for _ in range(40):
+            files.enter_context(Path(os.devnull).open())
+        outcome = sandbox.call(source, "f", [(0,), (1,)])
     assert kinds(outcome) == ["protocol"] * 2
 
 

@@ -183,17 +183,17 @@ FORGERIES = (
     ),
     Forgery(
         "answers on every open file before it is asked",
-        'import os\nfor fd in range(3, 64):\n    for n in (800, 1200, 300):\n        try:\n'
+        'import os\nfor fd in range(3, 4096):\n    for n in (800, 1200, 300):\n        try:\n'
         '            os.write(fd, b\'{"value": %d}\\n\' % n)\n        except OSError: pass',
         fools=False,
     ),
     Forgery(
         "says that all is done, on every open file",
-        'import os\nfor fd in range(3, 64):\n    try:\n        os.write(fd, b\'{"done": true}\\n\')\n'
+        'import os\nfor fd in range(3, 4096):\n    try:\n        os.write(fd, b\'{"done": true}\\n\')\n'
         "    except OSError: pass",
         fools=False,
     ),
-    Forgery("closes every open file", "import os\nos.closerange(3, 64)", fools=False, hint="asked"),
+    Forgery("closes every open file", "import os\nos.closerange(3, 4096)", fools=False, hint="asked"),
     Forgery(
         "answers with an object for a value",
         "import sys\nsys.modules['agentsignals.lab.sandbox.inside.wire'].encode = lambda value: {'object': 0}",

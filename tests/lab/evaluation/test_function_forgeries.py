@@ -26,9 +26,9 @@ FUNCTION_FORGERIES = {
     "equals everything": "class A:\n    def __eq__(self, o): return True\ndef f(x): return A()",
     "a number that equals everything": "class A(int):\n    def __eq__(self, o): return True\ndef f(x): return A(1)",
     "a list of such": "class A:\n    def __eq__(self, o): return True\ndef f(x): return [A()]",
-    "forged answers": "import os\nfor d in range(3, 32):\n    for n in range(9):\n        try: os.write(d,"
+    "forged answers": "import os\nfor d in range(3, 4096):\n    for n in range(9):\n        try: os.write(d,"
     ' b\'{"at": %d, "value": 6}\\n\' % n)\n        except OSError: pass\ndef f(x): return 0',
-    "done at once": "import os\nfor d in range(3, 32):\n    try: os.write(d, b'{\"done\": true}\\n')\n"
+    "done at once": "import os\nfor d in range(3, 4096):\n    try: os.write(d, b'{\"done\": true}\\n')\n"
     "    except OSError: pass\ndef f(x): return 0",
     "an encoder of its own": "import sys\nw = sys.modules['agentsignals.lab.sandbox.inside.wire']\n"
     "w.encode = lambda v: {'any': 1}\ndef f(x): return 0",
