@@ -203,7 +203,7 @@ KINDS: dict[str, Make] = {
     "slack cookie": key("xo" + "xd-", 100),
     "google refresh again": lambda c: Secret("1/" + "/0" + drawn(c, 60)),
     "rubygems": lambda c: Secret("ruby" + "gems_" + drawn(c, 48, HEX)),
-    "notion": lambda c: Secret("sec" + "ret_" + drawn(c, 43)),
+    "notion": lambda c: Secret(drawn(c, 43), around=("sec" + "ret_", "")),
     "planetscale": key("psc" + "ale_pw_", 43),
     "posthog": key("ph" + "x_", 43),
     "nuget": lambda c: Secret("oy" + "2" + drawn(c, 43, LOWER)),

@@ -6,12 +6,13 @@ import base64
 import json
 import random
 from collections.abc import Callable
+from unicodedata import normalize
 
 import pytest
 
 from agentsignals.redaction import Redactor
 from tests.planted_secrets import KINDS, Secret, pieces
-from tests.test_redaction_issuers import SAMPLES, sample
+from tests.test_redaction_issuers import SAMPLES, dumped, sample, wide
 
 BEFORE = {
     "a diff's -": "x\n-", "a diff's +": "x\n+", "a first -": "-", "two": "++", "an escaped diff": "x\\n-",
@@ -95,6 +96,32 @@ def test_a_key_that_is_broken_for_programs_and_whole_for_people_is_one(way: str)
     assert [kind for kind, secret in secrets(*SHAPED)
             if left(secret, redactor.text(f"see {WITHIN[way](secret.value)} there"))
             or secret.value[-8:] in redactor.text(WITHIN[way](secret.value))] == []  # fmt: skip
+
+
+BLANKS = {"wide": "\u3000", "that does not break": "\u00a0", "thin": "\u2009", "narrow": "\u202f"}
+
+
+@pytest.mark.parametrize("blank", [*BLANKS.values(), None], ids=[*BLANKS, "of wide letters"])
+def test_blanks_of_typesetters_are_blanks(blank: str | None) -> None:
+    redactor = Redactor(bytes(32))
+    kinds = []
+    for kind, secret in secrets():
+        text = said(secret)
+        written = wide(text) if blank is None else text.replace(" ", blank)
+        told = normalize("NFKC", redactor.plain(f"see this:\n{written}"))
+        kinds += [kind] if left(secret, told) else []
+    assert kinds == []
+
+
+@pytest.mark.parametrize("end", ["\n", "\\n", "\\r\\n"])
+def test_a_dump_s_column_of_letters_may_have_backslashes(end: str) -> None:
+    redactor = Redactor(bytes(32))
+    around = f"it says:{end}%sand it goes on, and on, and at its long last it ends"
+    for kind, secret in secrets():
+        dump = dumped(f"at \\n {said(secret)} \\")
+        shown = redactor.plain(around % dump.replace("\n", end))
+        assert shown.endswith("ends") and not left(secret, shown), kind
+        assert not any(row[10:49] in shown for row in dump.splitlines()[1:3]), kind
 
 
 BY_CHANCE = (

@@ -47,9 +47,14 @@ def spaced(text: str) -> str:
 
 
 def dumped(text: str) -> str:
-    """As `xxd` prints it."""
+    """As `xxd` prints it: beside the bytes a column of letters, with dots for line ends."""
     rows = [(n, text[n : n + 16]) for n in range(0, len(text), 16)]
-    return "".join(f"{n:08x}: {row.encode().hex(' ', 2):40} {row}\n" for n, row in rows)
+    return "".join(f"{n:08x}: {row.encode().hex(' ', 2):40} {row.replace(chr(10), '.')}\n" for n, row in rows)
+
+
+def wide(text: str) -> str:
+    """In letters of full width; a blank has a wide one elsewhere in Unicode, and a line's end has none."""
+    return "".join({" ": "\u3000", "\n": "\n"}.get(c) or chr(ord(c) + 0xFEE0) for c in text)
 
 
 def lines_of(encoded: str, n: int) -> str:
@@ -83,7 +88,7 @@ WRITINGS: dict[str, Callable[[str], str]] = {
     "octal": lambda key: "".join(f"\\{ord(c):03o}" for c in f"a {key}"),
     "entities without their end": lambda key: "".join(f"&#{ord(c)}" for c in f"a {key}"),
     "percent, of percent": lambda key: "".join(f"%252525{ord(c):02x}" for c in f"a {key}"),
-    "wide letters": lambda key: "the item is this: " + "".join(chr(ord(c) + 0xFEE0) for c in key),
+    "wide letters": lambda key: f"the item is this: {wide(key)}",
 }
 
 

@@ -48,7 +48,8 @@ _HEX_APART = re.compile(
 )
 _HEX_ROW = r"0000[0-9a-f]{3,4}(?:: ?|  ?)((?:(?:[0-9a-f]{2}){1,2} {1,2}){1,16})"
 _HEX_LINE = re.compile(_HEX_ROW)
-_HEX_REST = r"[^\r\n\\]{0,60}(?:\\n|\r?\n|\Z)?"
+_HEX_REST = r" {0,50}(?:[^\r\n\\]|\\(?!r?\\?n0000)){0,34}(?:(?:\\r)?\\n|\r?\n|\Z)?"
+"""The column of letters, in which a backslash stands as it is, up to the line's end or an escaped one and a row."""
 _HEX_DUMP = re.compile(rf"{_HEX_ROW}{_HEX_REST}(?:{_HEX_ROW}{_HEX_REST})*")
 _ANY_HEADER = 32
 """zlib's: of its own form, or of gzip's."""

@@ -39,7 +39,7 @@ _OF_JOINT = (
 _JOINT = re.compile(rf"[\"'\\^](?:{_OF_JOINT})")
 """Between two parts of a value that a shell or a program puts together: a line that goes on, or where a literal ends
 and the next begins."""
-_OTHER_FONT = re.compile("[\uff01-\uff5e\U0001d400-\U0001d7ff]")
+_OTHER_FONT = re.compile("[\u00a0\u2000-\u200a\u202f\u205f\u3000\uff01-\uff5e\U0001d400-\U0001d7ff]")
 _PARTS = re.compile(rf"[\x1b\x9b\\\"'^{_WIDTHLESS}](?:(?<=[{_WIDTHLESS}])|{_OF_COLOUR}|{_OF_JOINT})")
 
 
@@ -54,8 +54,8 @@ def is_in(text: str) -> bool:
 
 
 def in_plain_letters(text: str) -> str:
-    """The text with letters of the alphabet for those that Unicode has for mathematics and wide columns: each stands
-    where it stood."""
+    """The text with letters of the alphabet, and blanks, for those that Unicode has for mathematics, wide columns and
+    typesetters: each stands where it stood."""
     return text if text.isascii() else _OTHER_FONT.sub(lambda letter: normalize("NFKC", letter[0]), text)
 
 
