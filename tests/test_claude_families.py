@@ -163,6 +163,29 @@ def test_a_forked_history_counts_in_the_session_that_ended_first() -> None:
         assert [s.message_id for s in second.steps] == ["msg_fork"]
 
 
+def apart(times: int, **facts: str) -> bytes:
+    """Lines of as many sessions in one file, whose records share an id."""
+    log = Log()
+    for n in range(times):
+        log.user(**{"content": f"do the task {n}", "uuid": "the-same", "sessionId": f"s{n}", **facts})
+    return log.data()
+
+
+@pytest.mark.parametrize("facts", [{}, {"content": "the same"}, {"timestamp": "2026-03-02T09:00:00.000Z"}])
+def test_records_of_several_sessions_that_share_an_id_are_all_read(facts: dict[str, str]) -> None:
+    source = given(apart(40, **facts))
+    sessions = claude_code.read([source]).sessions
+    assert sorted(s.session_id for s in sessions) == sorted(f"s{n}" for n in range(40))
+    assert source.artifact.record_kinds == {"user": 40}
+
+
+def test_a_session_that_is_all_copies_is_counted() -> None:
+    source = given(apart(40, content="the same", timestamp="2026-03-02T09:00:00.000Z"))
+    assert len(claude_code.read([source]).sessions) == 1
+    assert source.artifact.skipped_reasons == {"session_of_copies": 39}
+    assert source.artifact.record_kinds == {"user": 40, "repeated": 39}
+
+
 def test_a_fork_shares_a_key_with_its_origin() -> None:
     claims = [claude_code.claims(Head(log.data(), complete=True)) for log in fork(8)]
     assert all(claims)

@@ -161,6 +161,15 @@ def test_totals_that_go_on_growing_are_counted_by_what_they_grew() -> None:
     assert sum(s.cost_usd or 0 for s in session.steps) == pytest.approx(0.3)
 
 
+def test_runs_printed_into_one_file_are_a_session_each() -> None:
+    printed = [{**row, "session_id": f"s{n}"} for n in range(20) for row in (INIT, user("u", f"do it {n}"), result())]
+    source = given(*printed)
+    sessions = FORMAT.read([source]).sessions
+    assert sorted(s.session_id for s in sessions) == sorted(f"s{n}" for n in range(20))
+    assert {(s.model, len(s.turns)) for s in sessions} == {(OPUS, 1)}
+    assert "repeated" not in source.artifact.record_kinds
+
+
 def test_a_resumed_run_counts_from_zero_and_repeats_nothing() -> None:
     first = given(
         INIT, assistant("a", text("x"), id_="m1"), result(uuid="r1", modelUsage=by_model(opus=(1, 10, 0.1))), name="1"

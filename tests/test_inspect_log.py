@@ -527,3 +527,9 @@ def test_the_corpus_says_what_inspect_s_own_reader_says() -> None:
     assert sum(p.reward is None for p in parts) == 10, "a log without a scorer"
     assert sum(p.input_tokens or 0 for p in parts) == 78_564
     assert not any(i.artifact.skipped for g in inputs.values() for i in g)
+
+
+def test_a_sample_with_another_s_id_is_counted() -> None:
+    source = given(archive(sample(1, uuid="u"), sample(2, uuid="u")))
+    assert len(FORMAT.read([source]).sessions) == 1
+    assert source.artifact.skipped_reasons == {"session_id_of_another": 1}

@@ -198,6 +198,7 @@ SKIP_ADVICE = {
     "path_too_long": "folders nested too deep to be opened by name",
     "ambiguous_format": "files that several formats claim; --format NAME says which is right",
     "session_id_of_another": "a session whose id another file's session has: the fullest is kept",
+    "session_of_copies": "sessions that only repeat records of another: forks that nobody went on with",
     "worker_died": "files over which a worker process died, twice: out of memory? They are tried again next time",
     "internal_error": "errors of this program, listed below: what they cost is read again next time",
     "fetch_failed": "the Hub or a repository did not answer, what was there before served: run again with a network",

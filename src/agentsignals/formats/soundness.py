@@ -51,7 +51,7 @@ _BOUNDS: dict[str, tuple[float, float, str]] = {
 }  # fmt: skip
 REASONS = frozenset(reason for *_, reason in _BOUNDS.values()) | {
     "impossible_count", "impossible_number", "unsound_text", "id_too_long",
-    "session_id_of_another",
+    "session_id_of_another", "session_of_copies",
 }  # fmt: skip
 """Why a value, or a session whose records were read, is refused; every other reason in `Artifact.skipped_reasons` is
 why a record was skipped."""

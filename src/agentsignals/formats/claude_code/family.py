@@ -7,8 +7,9 @@ import msgspec
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.claude_code import plans
 from agentsignals.formats.claude_code.files import File
-from agentsignals.formats.claude_code.session import SessionReader
+from agentsignals.formats.claude_code.session import Seen, SessionReader
 from agentsignals.formats.records import document, saw
+from agentsignals.formats.soundness import refuse
 
 _note = msgspec.json.Decoder(dict[str, object]).decode
 
@@ -32,12 +33,18 @@ def read(inputs: list[Input]) -> Reading:
         # The original of a fork ended first; a subagent's file comes after the conversation that started it.
         files.sort(key=lambda f: (bool(f.agent_id), ends[f.session_id], f.session_id, f.span, f.source.artifact.sha256))
     agents = {file.agent_id for file in files if file.agent_id}
-    seen: dict[str, str] = {}
+    seen: dict[str, Seen] = {}
     readers: dict[str, SessionReader] = {}
     for file in files:
         reader = readers.get(file.session_id)
         if reader is None:
             reader = readers[file.session_id] = SessionReader(file, seen, agents)
         reader.take(file)
-    sessions = [session for reader in readers.values() if (session := reader.finish()).events]
+    sessions = []
+    for reader in readers.values():
+        session = reader.finish()
+        if session.events:
+            sessions.append(session)
+        elif session.parent_session_id is not None:
+            refuse(reader.artifact, "session_of_copies")
     return Reading(sessions, keys=plans.approve(sessions))

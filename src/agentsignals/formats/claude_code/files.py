@@ -75,6 +75,7 @@ class File:
         """Each session id, with one id for all that follow on each other's records."""
         follows: dict[str, str] = {}
         owner: dict[str | None, str] = {}
+        ours: set[tuple[str, str | None]] = set()
 
         def first(session_id: str) -> str:
             while (before := follows.get(session_id)) is not None:
@@ -87,9 +88,12 @@ class File:
             if link.session_id not in ids:
                 continue
             owner.setdefault(link.uuid, link.session_id)
+            ours.add((link.session_id, link.uuid))
             for before in (link.parent_uuid, link.logical_parent_uuid):
+                if before is None or (link.session_id, before) in ours:  # also where others have that id
+                    continue
                 other, this = first(owner.get(before, link.session_id)), first(link.session_id)
-                if before is not None and other != this:
+                if other != this:
                     follows[this] = other
         return {session_id: first(session_id) for session_id in ids}
 

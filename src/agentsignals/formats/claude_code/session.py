@@ -33,15 +33,33 @@ class EndedAgent(NamedTuple):
     totals: AgentResult
 
 
+class Seen(NamedTuple):
+    """A record that was read, and the session that has it."""
+
+    session_id: str
+    line: Line
+
+    def is_copied_by(self, line: Line, session_id: str) -> bool:
+        """Whether a record of the same id is this one again. In the same session always: a snapshot may be masked or
+        cut. A fork copies a record as it is; what says something else in another session only shares its id."""
+        if session_id == self.session_id:
+            return True
+        here, there = (
+            (r.type, r.timestamp, r.message.content if r.message is not None else r.content) for r in (line, self.line)
+        )
+        return here == there and here[1:] != (None, None)
+
+
 class SessionReader:
-    """One session in the making. `seen` maps each record id of the family to the session that has it."""
+    """One session in the making. `seen` holds the records of the family by their ids."""
 
     profile = PROFILE
     """Agents that write the same records have tools of their own."""
 
-    def __init__(self, first: File, seen: dict[str, str], agents: set[str]) -> None:
+    def __init__(self, first: File, seen: dict[str, Seen], agents: set[str]) -> None:
         session = first.source.session(first.session_id, "claude-code", "claude-code")
         self.session = session
+        self.artifact = first.source.artifact
         self.builder = SessionBuilder(session, PROFILE)
         self.queue = user.Queue(self.builder)
         self.seen = seen
@@ -75,11 +93,14 @@ class SessionReader:
             else:
                 before = key
             if key is not None:
-                if key in seen:
+                if (earlier := seen.get(key)) is not None and not earlier.is_copied_by(line, session_id):
+                    key = f"{session_id}|{key}"
+                    earlier = seen.get(key)
+                if earlier is not None:
                     repeated += 1
-                    self._copied(seen[key])
+                    self._copied(earlier.session_id)
                     continue
-                seen[key] = session_id
+                seen[key] = Seen(session_id, line)
             builder.line = file.numbers[n]
             if turns is not None:
                 builder.turn_index = _turn_at(turns, logged_iso(line.timestamp))
@@ -99,7 +120,9 @@ class SessionReader:
         self._close_agents()
         session = self.session
         titles = [
-            text for leaf, text in self.summaries if leaf is not None and self.seen.get(leaf) == session.session_id
+            text
+            for leaf, text in self.summaries
+            if leaf is not None and leaf in self.seen and self.seen[leaf].session_id == session.session_id
         ]
         session.title = self.custom_title or session.title or (titles[-1] if titles else None)
         return self.builder.finish()
@@ -263,7 +286,7 @@ class SessionReader:
         if data.agent_id in self.agents or (key is not None and key in self.seen):
             return
         if key is not None:
-            self.seen[key] = self.session.session_id
+            self.seen[key] = Seen(self.session.session_id, inner)
         inner.timestamp = inner.timestamp or line.timestamp
         if inner.type == "assistant":
             self._assistant(inner.message, inner, thread)

@@ -8,7 +8,7 @@ from agentsignals.formats import Input, Reading
 from agentsignals.formats.claude_code import records as claude
 from agentsignals.formats.claude_code.files import File
 from agentsignals.formats.claude_code.records import Line
-from agentsignals.formats.claude_code.session import SessionReader
+from agentsignals.formats.claude_code.session import Seen, SessionReader
 from agentsignals.formats.claude_stream.records import (
     QUIET,
     QUIET_SYSTEM,
@@ -29,10 +29,10 @@ _FACTS = ("subtype", "is_error", "num_turns", "duration_ms", "duration_api_ms", 
 
 def read(inputs: list[Input]) -> Reading:
     """All files of one family: a resumed run keeps the session's id, and may print what an earlier one printed."""
-    files = [File(source, read_lines) for source in inputs]
+    files = [part for source in inputs for part in File(source, read_lines).parts()]
     files.sort(key=lambda f: (f.session_id, f.span, f.source.artifact.path, f.source.artifact.sha256))
     readers: dict[str, StreamReader] = {}
-    seen: dict[str, str] = {}
+    seen: dict[str, Seen] = {}
     for file in files:
         if file.session_id not in readers:
             readers[file.session_id] = StreamReader(file, seen)
@@ -44,7 +44,7 @@ def read(inputs: list[Input]) -> Reading:
 class StreamReader(SessionReader):
     """One session in the making."""
 
-    def __init__(self, first: File, seen: dict[str, str]) -> None:
+    def __init__(self, first: File, seen: dict[str, Seen]) -> None:
         super().__init__(first, seen, set())
         self.session.format = "claude-stream"
         self._counted: dict[str, Used] = {}

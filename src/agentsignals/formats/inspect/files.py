@@ -13,6 +13,7 @@ from agentsignals.formats.inspect.records import Header, Sample, Spec
 from agentsignals.formats.inspect.session import Reader
 from agentsignals.formats.one_document import read as read_document
 from agentsignals.formats.records import UNREADABLE, document, saw, skip
+from agentsignals.formats.soundness import refuse
 from agentsignals.formats.zip_members import MAGIC, Contents, Member, MemberError, members
 from agentsignals.model import Session
 from agentsignals.model.attempt import Attempt
@@ -115,6 +116,7 @@ def _session(
     session_id = sample.uuid or f"{run}/{sample.id}_epoch_{sample.epoch}"
     if session_id in session_ids:
         saw(artifact, "repeated", 1)
+        refuse(artifact, "session_id_of_another")
         return None
     session_ids.add(session_id)
     return _read(source, header, place, sample, session_id)
