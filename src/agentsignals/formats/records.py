@@ -27,6 +27,11 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _MOST_DIGITS = 20
 """Of a whole number with its sign: 64 bits have no more."""
 
+_STRIDE_BYTES = 512
+_LONG_NUMBER = re.compile(rb"(?=[0-9]{8})")
+"""Every 512th byte of 4301 digits, the fewest that no decoder takes for a whole number, where one may be read later
+(Python's limit, and msgspec's): eight of them."""
+
 T = TypeVar("T")
 Decode = Callable[[memoryview | bytes], T]
 
@@ -56,7 +61,7 @@ def lines(data: bytes, artifact: Artifact, decode: Decode[T]) -> Iterator[tuple[
             skip(artifact, "line_too_long")
             continue
         try:
-            record = decode(view[start:stop])
+            record = _decoded(view[start:stop], artifact, decode)
         except UNREADABLE:
             raw = bytes(view[start:stop]).strip()
             if raw:
@@ -74,7 +79,7 @@ def all_lines(
 
     `decode` is for files in which something is odd, and may understand more than `decoder`.
     """
-    if len(data) <= MAX_LINE_BYTES:
+    if len(data) <= MAX_LINE_BYTES and not _has_long_number(memoryview(data)):
         try:
             records = decoder.decode_lines(data)
         except UNREADABLE:
@@ -105,7 +110,7 @@ def document(data: bytes, artifact: Artifact, decode: Decode[T]) -> T | None:
         skip(artifact, "document_too_large")
         return None
     try:
-        record = decode(data)
+        record = _decoded(data, artifact, decode)
     except UNREADABLE:
         recovered = list(_recovered(bytes(data).strip(), artifact, decode, "cut_document"))
         for _ in recovered[1:]:
@@ -187,6 +192,21 @@ def mended(raw: bytes, artifact: Artifact, decode: Decode[T]) -> T | None:
         return None
     lenient.account(artifact)
     return record
+
+
+def _decoded(data: memoryview | bytes, artifact: Artifact, decode: Decode[T]) -> T:
+    """One record. A number too long for any decoder is taken out and counted here, also where only a part that is
+    decoded later holds it: there it would cost the whole part."""
+    record = mended(bytes(data), artifact, decode) if _has_long_number(memoryview(data)) else None
+    return decode(data) if record is None else record
+
+
+def _has_long_number(view: memoryview) -> bool:
+    """Whether there may be one: a text may have as many digits."""
+    if len(view) < 8 * _STRIDE_BYTES:
+        return False
+    starts = (hit.start() * _STRIDE_BYTES for hit in _LONG_NUMBER.finditer(bytes(view[::_STRIDE_BYTES])))
+    return any(bytes(view[at : at + 7 * _STRIDE_BYTES]).isdigit() for at in starts)
 
 
 def _recovered(raw: bytes, artifact: Artifact, decode: Decode[T], broken: str) -> Iterator[T]:
