@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from agentsignals import catalog, export
+from agentsignals import catalog, export, find
 from agentsignals.cli import main
 from agentsignals.errors import ExportError
 from agentsignals.export.last_look import last_look
@@ -26,15 +27,18 @@ from agentsignals.ingest import pipeline
 from agentsignals.labels import gold
 from agentsignals.labels.gold import GoldRow
 from agentsignals.labels.tasks import tasks
+from agentsignals.model import Session
 from agentsignals.redaction import Redactor
 from agentsignals.store import pseudonym_key as pseudonym_key_module
 from agentsignals.views.evidence import Evidence
 from agentsignals.views.session import SessionView
+from tests.analysis.stores import store_of as stored
 from tests.claude import Log
 from tests.embedding.server import serving as serving_vectors
 from tests.labels.server import serving as serving_chat
 from tests.labels.stores import store_of
 from tests.planted_secrets import CONTEXTS, KINDS, pieces, said
+from tests.planted_stores import STORES
 from tests.quick import some
 
 FAR = "judge.far"
@@ -399,3 +403,23 @@ def test_a_key_in_a_name_leaves_by_no_door(
     told = "\n".join([*texts_in(out), *(p.name for p in out.rglob("*"))]).lower()
     assert "please look" in told or to.startswith("report")
     assert len(told) > 500 and [place for place, value in key.items() if value.lower()[8:20] in told] == []
+
+
+@pytest.mark.parametrize(("trouble", "name"), some([("a hot file", "routes.py"), ("a failing tool", "deploy.sh")], 2))
+def test_findings_say_no_key_and_nothing_to_a_terminal(
+    trouble: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keys = {at: KINDS[kind](random.Random(at)).value for at, kind in (("acme/shop", "npm"), (name, "anthropic"))}  # noqa: S311
+    traces = msgspec.json.encode(STORES[trouble](1)).decode()
+    for at, key in keys.items():
+        traces = traces.replace(at, f"{key}\\u001b[2J\\u009b31m{at}")
+    store = stored(tmp_path, *msgspec.json.decode(traces, type=list[Session]))
+    (made, *_) = find(store).answers
+    told = [str(made), made.id]
+    for line in ([], ["--json"], [made.id], [made.id, "--json"]):
+        assert main(["findings", *line, "--store", str(store.folder)]) == 0
+        told.append(capsys.readouterr().out)
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", told[-1])
+    assert all("[key]" in text for n, text in enumerate(told) if n != 1)
+    parts = [key.lower()[n : n + 8] for key in keys.values() for n in range(len(key) - 7)]
+    assert [part for part in parts for text in told if part in text.lower()] == []

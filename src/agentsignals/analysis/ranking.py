@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from agentsignals.analysis.clusters import PlacedShare
 from agentsignals.analysis.study import Context, Inputs, Kind
-from agentsignals.redaction import redacted
+from agentsignals.redaction import redacted, without_keys
 from agentsignals.stats.estimates import Interval, Z
 from agentsignals.stats.paired import apart, benjamini_hochberg
 
@@ -162,8 +162,8 @@ def _tail(gap: float, below: float) -> float:
 
 
 def slug(name: str, value: str) -> str:
-    """An id out of a name of ours and a value out of a trace, of which only letters and digits are taken."""
-    plain = re.sub(r"[^a-z0-9]+", "-", value.lower()).strip("-")
+    """An id out of a name of ours and a value out of a trace, of which only letters and digits are taken; no keys."""
+    plain = re.sub(r"[^a-z0-9]+", "-", without_keys(value).lower()).strip("-")
     if plain != value:
         plain = f"{plain[-30:].strip('-')}-{hashlib.sha256(value.encode('utf-8', 'replace')).hexdigest()[:6]}".strip(
             "-"

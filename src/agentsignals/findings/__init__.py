@@ -18,6 +18,7 @@ from agentsignals.analysis.rows import BOUND
 from agentsignals.analysis.study import Inputs, Row
 from agentsignals.errors import UsageError
 from agentsignals.findings.inputs import Reader
+from agentsignals.redaction import without_keys_in
 from agentsignals.registry import Registry
 from agentsignals.store import Store
 
@@ -37,14 +38,16 @@ def questions() -> dict[str, Question]:
 
 def findings(store: Store, context: str | None = None, bounds: Bounds | None = None) -> Findings:
     """What is worth saying of a store, ranked; computed now. `context`: `product` or `eval`; without one, people's
-    sessions when there are any. `bounds`: below which nothing is said."""
+    sessions when there are any. `bounds`: below which nothing is said. Keys in names are masked, also in SQL."""
     bounds = bounds or Bounds()
     candidates, frame = _candidates(store, context, questions())
-    return replace(frame, answers=standing_out(candidates, bounds), bounds=bounds)
+    made: Findings = without_keys_in(replace(frame, answers=standing_out(candidates, bounds), bounds=bounds))
+    return made
 
 
 def answer(store: Store, id: str, context: str | None = None) -> Answer:  # noqa: A002  (the answer's field)
-    """A candidate by its id, whether or not it is said. UsageError where there is none."""
+    """A candidate by its id, whether or not it is said, with the SQL that gives its rows: names stand there as they
+    are. UsageError where there is none."""
     asked = {name: question for name, question in questions().items() if id.startswith(f"{name.replace('_', '-')}.")}
     candidates, _ = _candidates(store, context, asked)
     for made in candidates:

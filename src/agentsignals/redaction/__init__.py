@@ -11,6 +11,9 @@ import re
 import secrets
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from agentsignals.redaction import encoded, keys, logins, named, personal, unseen, values
 from agentsignals.redaction.pseudonyms import KEY_BYTES, Pseudonyms, word
 from agentsignals.redaction.spans import Span, masked, merged, new
@@ -94,6 +97,20 @@ def without_keys(text: str) -> str:
     """The text without the keys that their shape gives away; all else stays, names of people too."""
     hits = _key_spans(text) if len(text) >= keys.LEAST_CHARS else []
     return masked(text, merged(hits), word) if hits else text
+
+
+def without_keys_in(value: Any) -> Any:
+    """The same value without keys in any of its texts, names and fields: what is said of a store is handed on, and
+    names of tools, models, files and places may hold one."""
+    if isinstance(value, str):
+        return without_keys(value)
+    if isinstance(value, list | tuple):
+        return type(value)(map(without_keys_in, value))
+    if isinstance(value, dict):
+        return {without_keys_in(name): without_keys_in(held) for name, held in value.items()}
+    if isinstance(value, Struct):
+        return replace(value, **{name: without_keys_in(getattr(value, name)) for name in value.__struct_fields__})
+    return value
 
 
 def redacted(text: str) -> str:

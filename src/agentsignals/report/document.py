@@ -6,16 +6,14 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from agentsignals.analysis import STUDIES, study
 from agentsignals.analysis import studies as every_study
 from agentsignals.analysis.study import Chart, Finding, Study, Table
 from agentsignals.findings.inputs import Reader
-from agentsignals.redaction import without_keys
+from agentsignals.redaction import without_keys_in
 from agentsignals.sources.local import deleted_files
 from agentsignals.store import Store
 from agentsignals.store.manifest import local_files, only_in
@@ -115,9 +113,9 @@ def document(
                 title=declared.title,
                 question=declared.question,
                 context=reader.context if declared.context == "either" else declared.context,
-                findings=_without_keys(outcome.findings),
-                tables=_without_keys(outcome.tables),
-                charts=_without_keys(outcome.charts),
+                findings=without_keys_in(outcome.findings),
+                tables=without_keys_in(outcome.tables),
+                charts=without_keys_in(outcome.charts),
                 limits=outcome.limits,
                 validation=outcome.validation,
             )
@@ -136,19 +134,6 @@ def document(
         damage=store.warnings,
         deleted_sessions=len(only_in(store.manifest, deleted_files(local_files(store.manifest)))),
     )
-
-
-def _without_keys(value: Any) -> Any:
-    """The same without keys: a report is handed on, and names of tools, models and files may hold one."""
-    if isinstance(value, str):
-        return without_keys(value)
-    if isinstance(value, list | tuple):
-        return type(value)(map(_without_keys, value))
-    if isinstance(value, dict):
-        return {_without_keys(name): _without_keys(held) for name, held in value.items()}
-    if isinstance(value, Struct):
-        return replace(value, **{name: _without_keys(getattr(value, name)) for name in value.__struct_fields__})
-    return value
 
 
 def _reason(study: Study, context: str | None, counted: dict[str, int]) -> str:
