@@ -87,7 +87,8 @@ def test_what_is_missing_gives_bounds_and_what_gave_up_is_not_missing(tmp_path: 
     by_id = {f.id.partition(".")[2]: f for f in outcome(store, "attempts").findings}
     solved = by_id["solved"]
     assert (solved.value, solved.n) == (0.4, 5)
-    assert solved.note == "5 tasks; 28.6% to 57.1% whatever came of the 1 not judged, 1 infrastructure"
+    bounds = "28.6% to 57.1% whatever came of the 1 not judged, 1 infrastructure"
+    assert solved.note == f"5 tasks; {bounds}; the interval is over tasks"
     assert (by_id["time_per_solved"].value, by_id["time_per_solved"].n) == (30.0, 3)
     assert (by_id["cost_per_solved"].value, by_id["cost_per_solved"].n) == (4.0, 2)
     (row,) = rows(outcome(store, "attempts"), "by_treatment")

@@ -4,6 +4,7 @@ tested here from the moment it is registered."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -13,6 +14,7 @@ import msgspec
 import pytest
 
 from agentsignals.analysis import studies
+from agentsignals.analysis.clusters import placed_median, placed_ratio, placed_share
 from agentsignals.analysis.figures import MISSING
 from agentsignals.analysis.grouped import (
     MOST_BEHIND,
@@ -20,10 +22,7 @@ from agentsignals.analysis.grouped import (
     chart,
     columns,
     count,
-    middle,
-    pooled,
     ranked,
-    share,
     table,
 )
 from agentsignals.analysis.study import Chart, Column, Finding, Inputs, Kind, Outcome, Study, Versions
@@ -101,11 +100,70 @@ def test_an_interval_holds_its_value_and_a_share_lies_between_none_and_all(of_st
             assert 0 <= finding.value <= 1, finding.id  # type: ignore[operator]
 
 
-def test_a_figure_of_places_says_what_its_interval_rests_on(of_store: dict[str, Outcome]) -> None:
-    """Those that draw places anew, or too few sessions: the caveat stands in the finding."""
-    with_caveat = [f for f in findings(of_store) if "the interval is over" in f.note or "fewer than" in f.note]
-    drawn = {"recovery.again", "transitions.same", "tool_categories.looking", "friction.interrupted", "usage.english"}
-    assert {f.id for f in with_caveat} >= drawn & {f.id for f in findings(of_store)}
+NO_PLACES = {"attempts": "the interval is over tasks", "weaknesses": "the interval takes findings as independent"}
+"""Studies whose figures are of no sessions of a place."""
+
+
+@pytest.fixture(scope="module")
+def spread(tmp_path_factory: pytest.TempPathFactory) -> dict[int, dict[str, Outcome]]:
+    """What the studies find in the same sessions, by the number of places they lie in."""
+    folder = tmp_path_factory.mktemp("spread")
+    made: dict[int, dict[str, Outcome]] = {}
+    for places in (2, 8, 12):
+        sessions = [
+            session(
+                user("please mend the parser"),
+                call("Read", path="a.py"),
+                call("Bash", command="make", status="error" if n % 3 else "ok"),
+                *(call("Bash", command="make") for _ in range(n % 4)),
+                *(call("Edit", path="b.py" if n % 2 else "a.py") for _ in range(n % 5)),
+                call("mcp__tracker__find", query="x") if n % 4 == 1 else say("looking"),
+                say("done"),
+                user("no, that is wrong" if n % 3 == 1 else "thanks, perfect"),
+                say("ok"),
+                session_id=f"s{n}",
+                cwd=f"/work/place-{n % places}",
+            )
+            for n in range(12)
+        ]
+        made[places] = outcomes(store_of(folder / str(places), *sessions).folder)
+    return made
+
+
+def test_every_interval_says_what_it_is_drawn_over(of_store: dict[str, Outcome]) -> None:
+    rules = ("places", "over sessions", "over commits", "fewer than", *NO_PLACES.values())
+    bare = [f.id for f in findings(of_store) if f.interval and not any(rule in f.caveat for rule in rules)]
+    assert bare == []
+
+
+def test_one_rule_draws_every_interval_of_a_report(spread: dict[int, dict[str, Outcome]]) -> None:
+    """Places where there are enough of them; of two places it speaks of sessions, and says so."""
+    for places, rule in ((12, r"the interval (is over|draws) \d+ places"), (2, "of no other place")):
+        drawn = {f.id: f.caveat for f in findings(spread[places]) if f.interval and f.n >= 8}
+        assert {"outcomes.accepted", "people.interrupted", "tools.mcp_sessions", "repetition.stale"} <= set(drawn)
+        assert [name for name, caveat in drawn.items() if not re.search(rule, caveat)] == []
+
+
+def test_rows_and_marks_follow_the_rule_of_the_findings(spread: dict[int, dict[str, Outcome]]) -> None:
+    """The same sessions in other places: the ends of rows and marks lie elsewhere."""
+    at_8, at_12 = ({**_row_ends(spread[places]), **_mark_ends(spread[places])} for places in (8, 12))
+    assert {"errors.by_class", "outcomes.kinds", "people.positions", "autonomy.by_agent"} <= set(at_12)
+    assert [name for name, ends in at_12.items() if ends == at_8[name]] == []
+
+
+def _row_ends(outcomes: dict[str, Outcome]) -> dict[str, list[Any]]:
+    ends = {}
+    for made in (made for one in outcomes.values() for made in one.tables):
+        keys = [column.key for column in made.columns]
+        if "low" in keys and any(row[keys.index("low")] is not None for row in made.rows):
+            ends[made.id] = [row[keys.index("low") :][:2] for row in made.rows]
+    return ends
+
+
+def _mark_ends(outcomes: dict[str, Outcome]) -> dict[str, list[Any]]:
+    made = {one.id: one.spec["data"]["values"] for study in outcomes.values() for one in study.charts}
+    ends = {name: [(mark.get("low"), mark.get("high")) for mark in marks] for name, marks in made.items()}
+    return {name: pairs for name, pairs in ends.items() if any(low is not None for low, _ in pairs)}
 
 
 def test_what_claims_a_meaning_says_how_often_it_is_right(of_store: dict[str, Outcome]) -> None:
@@ -211,16 +269,15 @@ def test_a_chart_of_too_few_marks_is_none(rows: int) -> None:
     [
         (count(3, 7), 3, 7, False),
         (count(None, 0), None, 0, False),
-        (share(0, 0), None, 0, False),
-        (share(1, 4), 0.25, 4, True),
-        (pooled([]), None, 0, False),
-        (pooled([(1, 0)]), None, 0, False),
-        (pooled([(1, 2), (1, 6)]), 0.25, 8, True),
-        (pooled([(6, 2)] * 6, is_share=False), 3, 12, True),
-        (pooled([(6, 2)] * 5, is_share=False), 3, 10, False),
-        (middle([]), None, 0, False),
-        (middle([1, 2, 3, 4, 5]), 3, 5, False),
-        (middle([1, 2, 3, 4, 5, 6]), 3.5, 6, True),
+        (placed_share([], {}), None, 0, False),
+        (placed_share([("a", 1, 0)], {}), None, 0, False),
+        (placed_share([("a", 1, 4)], {}), 0.25, 4, False),
+        (placed_share([("a", 1, 2), ("b", 1, 6)], {}), 0.25, 8, True),
+        (placed_ratio([(str(n), 6, 2) for n in range(6)], {}), 3, 12, True),
+        (placed_ratio([(str(n), 6, 2) for n in range(5)], {}), 3, 10, False),
+        (placed_median([], {}), None, 0, False),
+        (placed_median([("a", 1)], {}), 1, 1, False),
+        (placed_median([(str(n), n) for n in range(1, 7)], {}), 3.5, 6, True),
     ],
 )
 def test_an_estimate_of_nothing_has_no_value_and_of_few_no_interval(
@@ -231,14 +288,14 @@ def test_an_estimate_of_nothing_has_no_value_and_of_few_no_interval(
 
 
 def test_finding_mark_and_cells_of_an_estimate_are_one_figure() -> None:
-    estimate = share(1, 4)
+    estimate = placed_share([("a", 1, 3), ("b", 0, 1)], {})
     finding = estimate.finding("a.b", "B", "calls", "a caveat", sql="SELECT 1")
     mark = estimate.mark("b", estimate.words("calls"), at="1")
     assert (finding.value, finding.interval) == (mark["value"], (mark["low"], mark["high"])) == (0.25, estimate.ends)
     assert (finding.unit, finding.command, finding.note) == (
         "share of calls",
         'agentsignals query "SELECT 1"',
-        "a caveat",
+        "a caveat; fewer than 6 sessions",
     )
     assert (mark["tip"], mark["at"]) == ("1 of 4 calls, 25.0%", "1")
 

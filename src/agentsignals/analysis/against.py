@@ -27,6 +27,9 @@ from agentsignals.stats.proportions import Z
 from agentsignals.stats.sentiment_counts import LOW_N
 
 YOURS, BASE = "yours", "baseline"
+_OF_TWO = "the interval is made of those of both sides, over places"
+_NO_PLACES = "the interval takes sessions as independent"
+"""A baseline's places are not published."""
 _MEDIAN = 2
 """Where the median stands among the quantiles."""
 
@@ -83,7 +86,7 @@ def _furthest_turn(turns: list[tuple[Rate, Rate]], yours: Baseline, base: Baseli
         f"yours {formatted(mine.value, 'share')} (n = {mine.n:,}), the baseline's {formatted(other.value, 'share')}"
         f" (n = {other.n:,}); of {len(wide)} turns compared the furthest apart"
     )
-    return Estimate(value=mine.value - other.value, n=mine.n, interval=difference(mine, other)).finding(
+    return Estimate(value=mine.value - other.value, n=mine.n, interval=difference(mine, other), note=_OF_TWO).finding(
         "baseline.turn_gap",
         f"{title}: turn {mine.turn}",
         "your labelled messages there",
@@ -107,7 +110,7 @@ def _furthest_measure(pairs: list[tuple[Spread, Spread]], command: str) -> Findi
         f" (n = {other.n:,} sessions of the baseline);"
         f" of {len(gaps)} measures the furthest apart"
     )
-    return Estimate(value=gap, n=mine.n, kind="number", interval=_interval(gap, mine, other)).finding(
+    return Estimate(value=gap, n=mine.n, kind="number", interval=_interval(gap, mine, other), note=_NO_PLACES).finding(
         "baseline.measure_gap",
         f"{title}: {name}",
         "your sessions",

@@ -123,25 +123,21 @@ def placed_median(
     values: Sequence[tuple[str, float]], places: Mapping[str, str], kind: Kind = "number", fewest: int = 0
 ) -> Estimate:
     """The median of (session, value), which may be several of a session; without an interval of fewer than `fewest`."""
-    return Estimate(
-        value=median([value for _, value in values]),
-        n=len(values),
-        kind=kind,
-        interval=median_interval(values, places) if len(values) >= fewest else None,
-    )
+    interval, note = median_interval(values, places) if len(values) >= fewest else (None, "")
+    value = median([value for _, value in values])
+    return Estimate(value=value, n=len(values), kind=kind, interval=interval, note=note)
 
 
-def median_interval(values: Sequence[tuple[str, float]], places: Mapping[str, str]) -> Interval | None:
-    """The interval of the median of (session, value): where the share of values below it lies, turned back into values
-    (Woodruff 1952), over places."""
+def median_interval(values: Sequence[tuple[str, float]], places: Mapping[str, str]) -> tuple[Interval | None, str]:
+    """The interval of the median of (session, value), and what it rests on: where the share of values below it lies,
+    turned back into values (Woodruff 1952), over places."""
     ascending = sorted(v for _, v in values)
     middle = median(ascending)
     if middle is None:
-        return None
+        return None, ""
     # Half of those that are exactly the median lie below it, or a value that many share would seem to be the largest.
-    below = [(s, 1.0 if v < middle else 0.5 if v == middle else 0.0, 1.0) for s, v in values]
-    interval = placed_share(below, places).interval
-    if interval is None:
-        return None
-    low, high = interval
-    return min(quantile(ascending, low), middle), max(quantile(ascending, high), middle)
+    below = placed_share([(s, 1.0 if v < middle else 0.5 if v == middle else 0.0, 1.0) for s, v in values], places)
+    if below.interval is None:
+        return None, ""
+    low, high = below.interval
+    return (min(quantile(ascending, low), middle), max(quantile(ascending, high), middle)), below.note

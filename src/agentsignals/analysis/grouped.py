@@ -2,10 +2,10 @@
 
 A study declares its question, its SQL and its words; how a figure gets its interval, n and caveat is said here, once.
 
-* An `Estimate` is a figure with what makes it quotable. It comes from `count`, `share`, `pooled`, `middle` (sessions
-  taken as independent) or from `share_of` and `placed_median` of `clusters` (over places), and becomes a finding
-  (`finding`), cells of a row (`value`, `*ends`) or a mark (`mark`). So a chart, a table and a finding of one thing
-  can't differ.
+* An `Estimate` is a figure with what makes it quotable. It comes from `count`, or from `share_of`, `placed_share`,
+  `placed_ratio` and `placed_median` of `clusters` (intervals over places, the one rule of the report), and becomes a
+  finding (`finding`), cells of a row (`value`, `*ends`) or a mark (`mark`). So a chart, a table and a finding of one
+  thing can't differ.
 * `table` takes its columns as one line, `table_chart` its marks and their specification; without a row or a mark there
   is neither.
 * A finding is data: figure, unit, interval, n, caveat, the sessions that make most of it, the command that makes it
@@ -17,21 +17,18 @@ Rows are grouped by `by`, counted by `tally` and put in order by `ranked`: most 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import fsum
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.study import Chart, Column, Finding, Kind, Row, Table, again
-from agentsignals.stats.estimates import Interval, median, median_interval, ratio_interval, share_interval, wilson
+from agentsignals.stats.estimates import Interval
 
 MOST_BEHIND = 5
 """Sessions that a finding names (this project's choice: a screen of them)."""
 INTERVAL_NOTE = "the line is the 95% interval"
-Pair = tuple[float, float]
-"""Numerator and denominator of a session."""
 
 
 class Estimate(Struct, frozen=True, kw_only=True):
@@ -87,26 +84,6 @@ def count(value: float | str | None, n: int, kind: Kind = "count") -> Estimate:
     return Estimate(value=value, n=n, kind=kind)
 
 
-def share(k: int, n: int) -> Estimate:
-    """k of n sessions, taken as independent."""
-    return Estimate(value=k / n if n else None, n=n, k=k, interval=wilson(k, n))
-
-
-def pooled(pairs: Iterable[Pair], *, is_share: bool = True, sessions: tuple[str, ...] = ()) -> Estimate:
-    """Sum over sum of one pair a session. `is_share`: the numerator is part of the denominator. `sessions`: those that
-    make most of it."""
-    clusters = list(pairs)
-    interval = share_interval(clusters) if is_share else ratio_interval(clusters)
-    kind: Kind = "share" if is_share else "number"
-    k, n = fsum(k for k, _ in clusters), fsum(n for _, n in clusters)
-    return Estimate(value=k / n if n else None, n=n, k=k, interval=interval, kind=kind, sessions=sessions)
-
-
-def middle(values: Sequence[float], kind: Kind = "number") -> Estimate:
-    """The median of one value a session."""
-    return Estimate(value=median(values), n=len(values), interval=median_interval(values), kind=kind)
-
-
 # -- rows -------------------------------------------------------------------------------------------------------------
 
 
@@ -128,16 +105,6 @@ def tally(rows: Iterable[Row], *keys: str, weight: str = "n") -> Counter[Any]:
 
 def _key(row: Row, keys: Sequence[str]) -> Any:
     return row[keys[0]] if len(keys) == 1 else tuple(row[key] for key in keys)
-
-
-def session_pairs(rows: Iterable[Row], holds: Callable[[Row], float], weight: str = "n") -> list[Pair]:
-    """Of each session how many observations hold, and how many there are."""
-    pairs: dict[str, list[float]] = {}
-    for row in rows:
-        pair = pairs.setdefault(row["session_id"], [0, 0])
-        pair[0] += row[weight] * holds(row)
-        pair[1] += row[weight]
-    return [(k, n) for k, n in pairs.values()]
 
 
 def behind(parts: Iterable[tuple[str, float]]) -> tuple[str, ...]:

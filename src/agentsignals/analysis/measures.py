@@ -8,7 +8,7 @@ from typing import Any
 
 from agentsignals.analysis import rows as sql
 from agentsignals.analysis.clusters import placed_median, placed_ratio, placed_share
-from agentsignals.analysis.grouped import Pair, ranked
+from agentsignals.analysis.grouped import Estimate, ranked
 from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Finding, Inputs, Kind, Row
 
@@ -26,9 +26,12 @@ def numbers(inputs: Inputs, path: str, rows: str = "values") -> list[float]:
     return [row["number"] for row in of_signal(inputs, path, rows) if row["number"] is not None]
 
 
-def pairs_of(rows: Iterable[Row], num: str = "num", den: str = "den") -> list[Pair]:
-    """Numerator and denominator of each session that has them."""
-    return [(row[num], row[den]) for row in rows if row[num] is not None and row[den]]
+def pooled(rows: Iterable[Row], num: str = "num", den: str = "den", *, is_share: bool = True) -> Estimate:
+    """The sum of a ratio's numerators over that of its denominators, of the sessions that have both. `is_share`: the
+    numerator is part of the denominator. Rows: session_id, place and the two."""
+    counted = [row for row in rows if row[num] is not None and row[den]]
+    parts = [(row["session_id"], row[num], row[den]) for row in counted]
+    return (placed_share if is_share else placed_ratio)(parts, by_session(counted))
 
 
 def median_finding(
@@ -62,9 +65,7 @@ def pooled_finding(  # noqa: PLR0913  (a finding's words, in the order they are 
     rows = [row for row in of_signal(inputs, path) if row["num"] is not None and row["den"]]
     sessions = f"over {len(rows):,} sessions" if rows else _without(inputs, path)
     notes = "; ".join(part for part in (sessions, note) if part)
-    parts = [(row["session_id"], row["num"], row["den"]) for row in rows]
-    estimate = (placed_share if is_share else placed_ratio)(parts, by_session(rows))
-    return estimate.finding(id, title, of, notes, sql=sql.pooled(path), signals=(path,), **more)
+    return pooled(rows, is_share=is_share).finding(id, title, of, notes, sql=sql.pooled(path), signals=(path,), **more)
 
 
 def _without(inputs: Inputs, path: str) -> str:

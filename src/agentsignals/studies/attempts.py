@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 from agentsignals.analysis.charts import bars, dots
 from agentsignals.analysis.clusters import DOMINANT
 from agentsignals.analysis.figures import formatted
-from agentsignals.analysis.grouped import INTERVAL_NOTE, Estimate, bar, chart, count, drawn, pooled, table
+from agentsignals.analysis.grouped import INTERVAL_NOTE, Estimate, bar, chart, count, drawn, table
 from agentsignals.analysis.study import Chart, Finding, Inputs, Kind, Outcome, Row, Study, Table
+from agentsignals.stats.estimates import share_interval
 
 _RUNG, _LOCALIZED, _PRECISE = (
     "verification.outcome",
@@ -155,7 +156,10 @@ def _by_task(rows: list[Row], holds: Callable[[Row], bool | None]) -> tuple[Esti
             pair = counted.setdefault(row["task_id"] or row["session_id"], [0, 0])
             pair[0] += held
             pair[1] += 1
-    return pooled((k, n) for k, n in counted.values()), len(counted)
+    pairs = [(float(k), float(n)) for k, n in counted.values()]
+    k, n = sum(k for k, _ in pairs), sum(n for _, n in pairs)
+    note = "the interval is over tasks" if len(pairs) > 1 else ""
+    return Estimate(value=k / n if n else None, n=n, k=k, interval=share_interval(pairs), note=note), len(pairs)
 
 
 def _is_solved(row: Row) -> bool | None:

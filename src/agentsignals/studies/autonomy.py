@@ -6,10 +6,12 @@ from typing import Any
 
 from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import dots
+from agentsignals.analysis.clusters import placed_median
 from agentsignals.analysis.distributions import RATIOS, histogram_chart
 from agentsignals.analysis.figures import formatted
-from agentsignals.analysis.grouped import INTERVAL_NOTE, chart, drawn, middle, pooled, table
-from agentsignals.analysis.measures import agents_in_order, median_finding, numbers, pairs_of, pooled_finding
+from agentsignals.analysis.grouped import INTERVAL_NOTE, chart, drawn, table
+from agentsignals.analysis.measures import agents_in_order, median_finding, numbers, pooled, pooled_finding
+from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Inputs, Outcome, Row, Study
 from agentsignals.stats.estimates import quantile
 
@@ -34,11 +36,10 @@ def _outcome(inputs: Inputs) -> Outcome:
     for agent in agents_in_order(measured):
         group = [row for row in measured if row["agent"] == agent]
         calls = sorted(row["number"] for row in group)
-        typical = middle(calls)
+        typical = placed_median([(row["session_id"], row["number"]) for row in group], by_session(group))
         quarters = quantile(calls, 0.25), quantile(calls, 0.75)
-        rows.append(
-            [agent, len(calls), typical.value, *typical.ends, *quarters, pooled(pairs_of(group), is_share=False).value]
-        )
+        together = pooled(group, is_share=False).value
+        rows.append([agent, len(calls), typical.value, *typical.ends, *quarters, together])
         ends = "–".join(formatted(end, "number") for end in typical.ends)
         sure = f"95% {ends}" if typical.interval else "too few for an interval"
         tip = f"{agent}: median {formatted(typical.value, 'number')} {_UNIT}, {sure}, n = {len(calls)} sessions"
@@ -49,7 +50,7 @@ def _outcome(inputs: Inputs) -> Outcome:
         "autonomy.by_agent", f"{title}, by agent", f"{header} | pooled all together:number", rows, n=n, of=of
     )
     spread = histogram_chart(numbers(inputs, _AUTONOMY), RATIOS, id="autonomy.spread", title=title, unit=_PER_TURN)
-    note = f"sessions in brackets; {INTERVAL_NOTE}, missing under six sessions"
+    note = f"sessions in brackets; {INTERVAL_NOTE} over places, missing where there is too little"
     spec = dots(marks, _PER_TURN, "number")
     agents = chart("autonomy.agents", "Median calls for each prompt by agent", marks, spec, n=n, of=of, note=note)
     limits = [

@@ -8,9 +8,9 @@ from typing import Any
 
 from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import bars
-from agentsignals.analysis.clusters import placed_median
+from agentsignals.analysis.clusters import placed_median, placed_share
 from agentsignals.analysis.figures import bounded, formatted
-from agentsignals.analysis.grouped import Estimate, bar, chart, count, drawn, pooled, ranked, table
+from agentsignals.analysis.grouped import Estimate, bar, chart, count, drawn, ranked, table
 from agentsignals.analysis.measures import agents_in_order, pooled_finding
 from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study, Table
@@ -80,7 +80,7 @@ def _costs(inputs: Inputs) -> list[Finding]:
     left_out = _left_out(inputs, n - len(costs))
     recorded = [s["recorded_cost_usd"] or 0.0 for s in inputs.rows["sessions"] if s["cost_usd"] is not None]
     of_subagents = [s["subagent_cost_usd"] or 0.0 for s in inputs.rows["sessions"] if s["cost_usd"] is not None]
-    steps = [(row["recorded"], row["priced"]) for row in inputs.rows["sources"] if row["priced"]]
+    steps = [(row["session_id"], row["recorded"], row["priced"]) for row in inputs.rows["sources"] if row["priced"]]
     bound = _bounds(inputs)
     usd: dict[str, Any] = {"unit": "USD", "priced": True}
     low = usd | {"at_least": bool(bound)}
@@ -122,7 +122,7 @@ def _costs(inputs: Inputs) -> list[Finding]:
             sql="SELECT count(*) - count(cost_usd) FROM sessions",
             priced=True,
         ),
-        pooled(steps).finding(
+        placed_share(steps, by_session(inputs.rows["sessions"])).finding(
             "cost.recorded",
             "Priced model calls whose cost the trace itself records",
             "priced model calls",

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import dots
+from agentsignals.analysis.clusters import share_of
 from agentsignals.analysis.figures import formatted
-from agentsignals.analysis.grouped import INTERVAL_NOTE, chart, drawn, pooled, session_pairs, table
-from agentsignals.analysis.measures import agents_in_order, median_finding, of_signal, pairs_of, pooled_finding
+from agentsignals.analysis.grouped import INTERVAL_NOTE, chart, drawn, table
+from agentsignals.analysis.measures import agents_in_order, median_finding, of_signal, pooled, pooled_finding
+from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study, Table
 
 _READ_FIRST = "corpus.read_before_edit_rate"
@@ -26,8 +28,9 @@ def _outcome(inputs: Inputs) -> Outcome:
 
 
 def _findings(inputs: Inputs) -> list[Finding]:
-    shell = pooled(session_pairs(inputs.rows["ways"], lambda row: row["via"] == "shell"))
-    again = pooled(pairs_of(of_signal(inputs, _AGAIN), "number", "regions"))
+    places = by_session(inputs.rows["sessions"])
+    shell = share_of(inputs.rows["ways"], places, lambda row: row["via"] == "shell", "n")
+    again = pooled(of_signal(inputs, _AGAIN), "number", "regions")
     edited, rework = (
         "Edits of files the agent had read or changed before",
         "the sum of all edits, so rework counts each",
@@ -73,17 +76,17 @@ def _read_first_chart(inputs: Inputs) -> Chart | None:
     measured = [row for row in of_signal(inputs, _READ_FIRST) if row["number"] is not None]
     rows: list[Row] = []
     for agent in agents_in_order(measured):
-        pairs = pairs_of(row for row in measured if row["agent"] == agent)
-        estimate = pooled(pairs)
+        group = [row for row in measured if row["agent"] == agent and row["num"] is not None and row["den"]]
+        estimate = pooled(group)
         share = formatted(estimate.value, "share")
-        tip = f"{agent}: {share} of {estimate.n:,.0f} edit attempts, {len(pairs):,} sessions"
+        tip = f"{agent}: {share} of {estimate.n:,.0f} edit attempts, {len(group):,} sessions"
         rows.append(estimate.mark(f"{agent} ({estimate.n:,.0f})", tip))
     return chart(
         "edits.read_first.agents",
         "Edits of files the agent knew, by agent",
         rows,
         dots(rows, "share of edit attempts"),
-        n=sum(n for _, n in pairs_of(measured)),
+        n=pooled(measured).n,
         of="edit attempts",
         note=f"edit attempts in brackets; {INTERVAL_NOTE}",
     )
@@ -114,6 +117,7 @@ STUDY = Study(
     title="Edits",
     question="How do agents change files?",
     queries={
+        "sessions": sql.PLACED,
         "values": sql.values(_READ_FIRST, _RATIO, _LINES, _AGAIN, detail=("regions",)),
         "ways": f"SELECT session_id, via, count(*) AS n FROM ({_WAYS}) GROUP BY ALL ORDER BY ALL",
         "files": f"SELECT {sql.PLACE}, path, count(DISTINCT (session_id, seq)) AS n,"

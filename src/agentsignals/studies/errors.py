@@ -6,6 +6,7 @@ from typing import Any
 
 from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import bars, dots
+from agentsignals.analysis.clusters import share_of
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import (
     INTERVAL_NOTE,
@@ -15,13 +16,12 @@ from agentsignals.analysis.grouped import (
     count,
     count_bars,
     drawn,
-    pooled,
     ranked,
-    session_pairs,
     table,
     tally,
 )
 from agentsignals.analysis.measures import pooled_finding
+from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study, Table
 
 _RATE = "user.tool_error_rate"
@@ -40,9 +40,10 @@ def _outcome(inputs: Inputs) -> Outcome:
     calls = inputs.rows["calls"]
     answered = [row for row in calls if row["status"] in ("ok", "error")]
     failed = [{**row, "kind": _kind(row)} for row in calls if row["status"] == "error"]
-    by_class = _by(answered, "class")
+    places = by_session(inputs.rows["sessions"])
+    by_class = _by(answered, "class", places)
     n = sum(row["n"] for row in answered)
-    charts = drawn(_rates("class", by_class, n), _rates("agent", _by(answered, "agent"), n), _kinds(failed))
+    charts = drawn(_rates("class", by_class, n), _rates("agent", _by(answered, "agent", places), n), _kinds(failed))
     limits = [
         f"For every agent {FAILED}. Some errors are probes (does this file exist?), and what agents log differs: a rate"
         " is no measure of skill."
@@ -71,13 +72,17 @@ def _findings(inputs: Inputs) -> list[Finding]:
     ]
 
 
-def _by(answered: list[Row], key: str) -> list[tuple[str, Estimate, int]]:
+def _by(answered: list[Row], key: str, places: dict[str, str]) -> list[tuple[str, Estimate, int]]:
     """The rate of each group, and its sessions; most answered calls first."""
-    groups = [
-        (name, session_pairs(rows, lambda row: row["status"] == "error")) for name, rows in by(answered, key).items()
+    rates = [
+        (name, share_of(rows, places, _is_failed, "n"), len({row["session_id"] for row in rows}))
+        for name, rows in by(answered, key).items()
     ]
-    rates = [(name, pooled(pairs), len(pairs)) for name, pairs in groups]
     return sorted(rates, key=lambda rate: (-rate[1].n, rate[0]))
+
+
+def _is_failed(row: Row) -> bool:
+    return bool(row["status"] == "error")
 
 
 def _classes(rates: list[tuple[str, Estimate, int]], n: int) -> Table:
@@ -134,6 +139,7 @@ STUDY = Study(
     title="Errors",
     question="How often do tool calls fail, and are they made good?",
     queries={
+        "sessions": sql.PLACED,
         "calls": "SELECT session_id, agent, class, status, error_class, count(*) AS n FROM tool_calls"
         " JOIN sessions USING (session_id) WHERE thread = 'main' GROUP BY ALL ORDER BY ALL",
         "values": sql.values(_RATE, _RECOVERY),

@@ -7,9 +7,10 @@ from typing import Any
 
 from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import dots
-from agentsignals.analysis.clusters import DOMINANT, ONE_PLACE
+from agentsignals.analysis.clusters import DOMINANT, ONE_PLACE, placed_share
 from agentsignals.analysis.figures import bounded, formatted
-from agentsignals.analysis.grouped import INTERVAL_NOTE, Estimate, by, chart, count, drawn, pooled, table
+from agentsignals.analysis.grouped import INTERVAL_NOTE, Estimate, by, chart, count, drawn, table
+from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study, Table
 
 ENOUGH_CALLS = 100
@@ -20,14 +21,16 @@ _MODELS = "FROM steps WHERE thread = 'main' AND model IS NOT NULL"
 class _Model:
     """A model's sessions, where they lie, its calls."""
 
-    def __init__(self, name: str, steps: list[Row], calls: list[Row]) -> None:
+    def __init__(self, name: str, steps: list[Row], calls: list[Row], places: dict[str, str]) -> None:
         self.name = name
         self.sessions = len(steps)
         self.steps = sum(row["steps"] for row in steps)
         self.output = sum(row["output"] or 0 for row in steps)
         self.is_low = any(row["low"] for row in steps)
         self.places = Counter(place for row in steps if (place := row["place"]))
-        self.failed: Estimate = pooled((row["failed"], row["answered"]) for row in calls)
+        self.failed: Estimate = placed_share(
+            ((row["session_id"], row["failed"], row["answered"]) for row in calls), places
+        )
 
     @property
     def largest(self) -> float | None:
@@ -52,7 +55,10 @@ class _Model:
 
 def _outcome(inputs: Inputs) -> Outcome:
     calls = by(inputs.rows["calls"], "model")
-    models = [_Model(name, rows, calls.get(name, [])) for name, rows in by(inputs.rows["steps"], "model").items()]
+    places = by_session(inputs.rows["sessions"])
+    models = [
+        _Model(name, rows, calls.get(name, []), places) for name, rows in by(inputs.rows["steps"], "model").items()
+    ]
     models.sort(key=lambda m: (-m.sessions, m.name))
     return Outcome(_findings(inputs, models), [_table(models)], drawn(_chart(models)), _limits(models))
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import bars
-from agentsignals.analysis.grouped import bar, chart, count, drawn, share, table
+from agentsignals.analysis.clusters import share_of
+from agentsignals.analysis.grouped import bar, chart, count, drawn, table
+from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Finding, Inputs, Outcome, Row, Study
 
 _OUTCOME = "user.session_outcome"
@@ -32,18 +35,15 @@ _OF = "sessions that ended"
 
 
 def _outcome(inputs: Inputs) -> Outcome:
-    judged = [
-        (_OUTCOMES[row["label"]], _EVIDENCE[row["evidence"]]) if row["absent"] is None else (_UNSEEN, "none")
-        for row in inputs.rows["outcomes"]
-        if row["absent"] in (None, "none_found")
-    ]
-    counted, total = Counter(judged), len(judged)
+    judged = [row | _ended(row) for row in inputs.rows["outcomes"] if row["absent"] in (None, "none_found")]
+    places = by_session(judged)
+    counted, total = Counter((row["ended"], row["by"]) for row in judged), len(judged)
     ranks = {name: i for i, name in enumerate((*_OUTCOMES.values(), _UNSEEN))}
     rows: list[list[Any]] = []
     marks: list[Row] = []
     for ended, evidence in sorted(counted, key=lambda pair: (ranks[pair[0]], -counted[pair], pair)):
         n = counted[ended, evidence]
-        estimate = share(n, total)
+        estimate = share_of(judged, places, _is(ended=ended, by=evidence))
         rows.append([ended, evidence, n, estimate.value, *estimate.ends])
         tip = f"{ended}, evidence {evidence}: {n:,} of {total:,} sessions ({n / total:.1%})"
         marks.append(bar(ended if evidence == "none" else f"{ended} ({evidence})", n, tip))
@@ -59,22 +59,32 @@ def _outcome(inputs: Inputs) -> Outcome:
     return Outcome(_findings(judged, len(inputs.rows["outcomes"])), [by_evidence], drawn(kinds), limits)
 
 
-def _findings(judged: list[tuple[str, str]], n: int) -> list[Finding]:
-    endings, evidence = Counter(ended for ended, _ in judged), sum(by != "none" for _, by in judged)
+def _ended(row: Row) -> Row:
+    if row["absent"] is not None:
+        return {"ended": _UNSEEN, "by": "none"}
+    return {"ended": _OUTCOMES[row["label"]], "by": _EVIDENCE[row["evidence"]]}
+
+
+def _is(**wanted: str) -> Callable[[Row], bool]:
+    return lambda row: all(row[key] == value for key, value in wanted.items())
+
+
+def _findings(judged: list[Row], n: int) -> list[Finding]:
+    places = by_session(judged)
     on_evidence, rests_on = (
         "Sessions whose outcome rests on evidence",
         "a commit, the person's words, the next session, a response cut short, or a question left open",
     )
     at_least = "a lower bound: of the sessions without a verdict nobody knows"
-    asked: tuple[tuple[str, str, int, str, str, tuple[str, ...]], ...] = (
-        ("accepted", "Accepted", endings["accepted"], f"absent IS NULL AND {sql.LABEL} = 'accepted'", at_least,
+    asked: tuple[tuple[str, str, Callable[[Row], bool], str, str, tuple[str, ...]], ...] = (
+        ("accepted", "Accepted", _is(ended="accepted"), f"absent IS NULL AND {sql.LABEL} = 'accepted'", at_least,
          ("accepted",)),
-        ("rejected", "Rejected", endings["rejected"], f"absent IS NULL AND {sql.LABEL} = 'explicitly_rejected'",
+        ("rejected", "Rejected", _is(ended="rejected"), f"absent IS NULL AND {sql.LABEL} = 'explicitly_rejected'",
          at_least, ("explicitly_rejected",)),
-        ("evidence", on_evidence, evidence, "absent IS NULL", rests_on, ()),
+        ("evidence", on_evidence, lambda row: row["absent"] is None, "absent IS NULL", rests_on, ()),
     )  # fmt: skip
     shares = [
-        share(k, len(judged)).finding(
+        share_of(judged, places, holds).finding(
             f"outcomes.{name}",
             title,
             _OF,
@@ -84,7 +94,7 @@ def _findings(judged: list[tuple[str, str]], n: int) -> list[Finding]:
             signals=(_OUTCOME,),
             classes=classes,
         )
-        for name, title, k, where, note, classes in asked
+        for name, title, holds, where, note, classes in asked
     ]
     censored = count(n - len(judged), n).finding(
         "outcomes.censored",
@@ -105,8 +115,9 @@ STUDY = Study(
     title="Outcomes",
     question="How did sessions end, and how is that known?",
     queries={
-        "outcomes": f"SELECT session_id, {sql.LABEL} AS label, absent,"
-        f" detail->>'evidence_kind' AS evidence FROM signals WHERE signal = '{_OUTCOME}' ORDER BY session_id"
+        "outcomes": f"SELECT session_id, {sql.PLACE}, {sql.LABEL} AS label, absent,"
+        f" detail->>'evidence_kind' AS evidence FROM signals JOIN sessions USING (session_id)"
+        f" WHERE signal = '{_OUTCOME}' ORDER BY session_id"
     },
     function=_outcome,
     context="product",

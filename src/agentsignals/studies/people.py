@@ -6,8 +6,10 @@ from collections import Counter
 
 from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import bars, by_position
-from agentsignals.analysis.grouped import chart, count, count_bars, drawn, pooled, ranked, share
+from agentsignals.analysis.clusters import placed_share
+from agentsignals.analysis.grouped import by, chart, count, count_bars, drawn, ranked
 from agentsignals.analysis.measures import of_signal, pooled_finding
+from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study
 
 _PUSHBACK = "chat.pushback_rate"
@@ -26,7 +28,7 @@ def _outcome(inputs: Inputs) -> Outcome:
     marks = count_bars(openings, "first messages")
     of = "first messages"
     charts = drawn(
-        _positions(inputs.rows["turns"]),
+        _positions(inputs.rows["turns"], by_session(inputs.rows["sessions"])),
         chart("people.openings", "How sessions open", marks, bars(marks, "sessions"), n=len(labels), of=of),
     )
     limits = [
@@ -39,8 +41,9 @@ def _outcome(inputs: Inputs) -> Outcome:
 
 
 def _shares(inputs: Inputs) -> list[Finding]:
-    cut = pooled((row["cut"], row["n"]) for row in inputs.rows["cuts"])
-    short = pooled((row["le_20"], row["n"]) for row in inputs.rows["short"])
+    places = by_session(inputs.rows["sessions"])
+    cut = placed_share(((row["session_id"], row["cut"], row["n"]) for row in inputs.rows["cuts"]), places)
+    short = placed_share(((row["session_id"], row["le_20"], row["n"]) for row in inputs.rows["short"]), places)
     objects = "Prompts that object, or follow a response that was cut"
     return [
         pooled_finding(inputs, _PUSHBACK, "people.pushback", objects, "prompts"),
@@ -77,13 +80,13 @@ def _most_common(openings: list[tuple[str, int]], n: int) -> Finding:
     )
 
 
-def _positions(turns: list[Row]) -> Chart | None:
+def _positions(turns: list[Row], places: dict[str, str]) -> Chart | None:
     rows: list[Row] = []
-    for row in turns:
-        at = f"{row['at']}+" if row["at"] == _LAST else str(row["at"])
-        for name, k, n in ((_OBJECTS, row["objects"], row["judged"]), (_BRAKES, row["cut"], row["n"])):
-            if n:
-                estimate = share(k, n)
+    for number, group in sorted(by(turns, "at").items()):
+        at = f"{number}+" if number == _LAST else str(number)
+        for name, k, n in ((_OBJECTS, "objects", "judged"), (_BRAKES, "cut", "n")):
+            estimate = placed_share(((row["session_id"], row[k], row[n]) for row in group), places)
+            if estimate.n:
                 rows.append(estimate.mark(name, f"prompt {at}, {name}: {estimate.words()}", at=at))
     if len({row["at"] for row in rows}) < 2:
         return None
@@ -104,18 +107,19 @@ STUDY = Study(
     title="People",
     question="How do people steer?",
     queries={
+        "sessions": sql.PLACED,
         "values": sql.values(_PUSHBACK, _OPENING),
         "short": "SELECT session_id, CAST(value->>'le_20' AS INT) AS le_20, CAST(value->>'n' AS INT) AS n"
         f" FROM signals WHERE signal = '{_SHORT}' AND absent IS NULL ORDER BY session_id",
         "cuts": "SELECT session_id, CAST(sum(number) AS INT) AS cut, count(number) AS n"
         f" FROM signals WHERE signal = '{_CUT}' GROUP BY session_id ORDER BY session_id",
-        "turns": f"SELECT least(turn + 1, {_LAST}) AS at,"
+        "turns": f"SELECT session_id, least(turn + 1, {_LAST}) AS at,"
         f" count(*) FILTER (signal = '{_CUT}') AS n,"
         f" count(*) FILTER (signal = '{_CUT}' AND number = 1) AS cut,"
         f" count(*) FILTER (signal = '{_TYPE}' AND absent IS NULL) AS judged,"
         f" count(*) FILTER (signal = '{_TYPE}' AND absent IS NULL"
         f" AND {sql.LABEL} <> 'non_pushback') AS objects"
-        f" FROM signals WHERE signal IN ('{_CUT}', '{_TYPE}') GROUP BY 1 ORDER BY 1",
+        f" FROM signals WHERE signal IN ('{_CUT}', '{_TYPE}') GROUP BY 1, 2 ORDER BY 1, 2",
     },
     function=_outcome,
     context="product",

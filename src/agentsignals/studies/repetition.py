@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from agentsignals.analysis import rows as sql
+from agentsignals.analysis.clusters import share_of
 from agentsignals.analysis.distributions import COUNTS, SHARES, histogram_chart
-from agentsignals.analysis.grouped import drawn, share
+from agentsignals.analysis.grouped import drawn
 from agentsignals.analysis.measures import median_finding, numbers, pooled_finding
+from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Inputs, Outcome, Study
 
 _REPETITION = "dynamics.repetition_rate"
@@ -14,7 +16,8 @@ STALE = 3
 
 
 def _outcome(inputs: Inputs) -> Outcome:
-    stale = [int(row["stale_max"]) for row in inputs.rows["values"] if row["stale_max"] is not None]
+    with_calls = [row for row in inputs.rows["values"] if row["stale_max"] is not None]
+    stale = [int(row["stale_max"]) for row in with_calls]
     repeats = "Calls that repeat an earlier call of the session"
     same = "same tool, same arguments; a test run again after an edit is a repeat too"
     findings = [
@@ -27,7 +30,7 @@ def _outcome(inputs: Inputs) -> Outcome:
             unit="share of calls",
             kind="share",
         ),
-        share(sum(n >= STALE for n in stale), len(stale)).finding(
+        share_of(with_calls, by_session(with_calls), lambda row: row["stale_max"] >= STALE).finding(
             "repetition.stale",
             f"Sessions that made the same call {STALE} times or more with no edit between",
             "sessions with a call",

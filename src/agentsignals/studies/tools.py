@@ -7,9 +7,11 @@ from typing import Any
 
 from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import heat
+from agentsignals.analysis.clusters import placed_share, share_of
 from agentsignals.analysis.figures import formatted
-from agentsignals.analysis.grouped import by, chart, count, drawn, pooled, ranked, session_pairs, share, table, tally
+from agentsignals.analysis.grouped import by, chart, count, drawn, ranked, table, tally
 from agentsignals.analysis.measures import median_finding
+from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study, Table
 
 _ENTROPY = "corpus.tool_mix_entropy"
@@ -27,7 +29,8 @@ def _outcome(inputs: Inputs) -> Outcome:
 def _findings(inputs: Inputs, calls: list[Row]) -> list[Finding]:
     sessions = {row["session_id"] for row in calls}
     with_mcp = {row["session_id"] for row in calls if row["class"] == "mcp"}
-    shell = pooled(session_pairs(calls, lambda row: row["class"] in ("shell", "test")))
+    places = by_session(inputs.rows["sessions"])
+    shell = share_of(calls, places, lambda row: row["class"] in ("shell", "test"), "n")
     return [
         shell.finding(
             "tools.shell_share",
@@ -37,7 +40,7 @@ def _findings(inputs: Inputs, calls: list[Row]) -> list[Finding]:
             unit="share of calls",
             sql=f"SELECT avg(CAST(class IN ('shell', 'test') AS INT)) {sql.MAIN_CALLS}",
         ),
-        share(len(with_mcp), len(sessions)).finding(
+        placed_share(((s, float(s in with_mcp), 1) for s in sorted(sessions)), places).finding(
             "tools.mcp_sessions",
             "Sessions that use an MCP tool",
             "sessions with a tool call",
@@ -126,6 +129,7 @@ STUDY = Study(
     title="Tools",
     question="Which tools do agents use?",
     queries={
+        "sessions": sql.PLACED,
         "calls": "SELECT session_id, agent, class, count(*) AS n FROM tool_calls JOIN sessions USING (session_id)"
         " WHERE thread = 'main' GROUP BY ALL ORDER BY ALL",
         "names": "SELECT name, count(*) AS n, count(DISTINCT session_id) AS sessions,"

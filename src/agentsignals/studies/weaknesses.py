@@ -10,6 +10,7 @@ from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Study, 
 from agentsignals.analysis.weakness_rates import ALL, Rate, rates
 
 _NONE = "No repository was scanned: agentsignals scan REPO does it."
+_EXACT = "the interval takes findings as independent"
 _SHOWN = 15
 _NAMES = {"human_only": "human only", "collaborative": "collaborative", "vibe": "vibe coding", "unknown": "unknown"}
 _LIMITS = [
@@ -47,7 +48,7 @@ def _finding(rate: Rate, scanner: str) -> Finding:
     words = "all" if rate.by == "all" else f"{rate.by} {_NAMES.get(rate.group, rate.group)}, {rate.attribution}"
     low, high = rate.introduced_low, rate.introduced_high
     interval = None if low is None or high is None else (low, high)
-    return Estimate(value=rate.introduced_rate, n=rate.lines, kind="number", interval=interval).finding(
+    return Estimate(value=rate.introduced_rate, n=rate.lines, kind="number", interval=interval, note=_EXACT).finding(
         "weaknesses.introduced" if rate.by == "all" else f"weaknesses.{rate.by}.{rate.group}",
         f"Introduced findings per 1 000 added lines ({words})",
         "added lines of scanned files",

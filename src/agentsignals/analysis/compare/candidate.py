@@ -277,7 +277,7 @@ def _taken(first: Sequence[Tried], measure: str, by_dataset: bool) -> Taken:
     if len(set(tasks.values())) == len(values):
         interval = median_interval(numbers)
     else:
-        interval = clustered_median_interval([(o.session_id, value) for o, value in values], tasks)
+        interval = clustered_median_interval([(o.session_id, value) for o, value in values], tasks)[0]
     low, high = interval or (None, None)
     return Taken(
         median=median(numbers),
