@@ -134,7 +134,7 @@ def test_order_and_number_of_workers_do_not_matter(tmp_path: Path, jobs: int) ->
 def test_an_attempt_without_a_transcript_has_no_figures_rather_than_zeros(tmp_path: Path) -> None:
     store = tmp_path / "store"
     analyzed(store, run_folder(tmp_path / "runs", "one"))
-    (row,) = rows(store, "SELECT n_turns, n_tool_calls, n_edits, input_tokens, cost_usd FROM sessions")
+    (row,) = rows(store, "SELECT n_turns, n_prompts, n_tool_calls, n_edits, input_tokens, cost_usd FROM sessions")
     assert set(row.values()) == {None}
     said = rows(store, "SELECT DISTINCT absent, absent_detail FROM signals WHERE signal = 'tokens.output_tokens_total'")
     assert said == [{"absent": "missing_artifact", "absent_detail": "session_jsonl"}]

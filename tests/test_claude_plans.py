@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agentsignals.cli import main
 from agentsignals.formats.claude_code.plans import HANDED_ON_WITHIN_US
 from agentsignals.ingest import pipeline
 from agentsignals.model import Session
 from agentsignals.store import Store
+from agentsignals.ui.page import Query
+from agentsignals.ui.pages import overview
+from agentsignals.ui.pages import sessions as listing
+from agentsignals.ui.reading import Reading
+from tests.analysis.stores import findings
 from tests.claude import REFUSED, SAID, SESSION, STOP, Log, read
 
 NEXT = "6f1d2c3b-0000-4000-8000-000000000002"
@@ -125,3 +132,33 @@ def test_the_two_ends_find_each_other_in_the_store_whichever_was_read_first(
     (folder / f"{SESSION}.jsonl").write_bytes(logs[SESSION].data())
     pipeline.analyze([str(folder)], tmp_path / "store", jobs=1)
     assert Store(tmp_path / "store").frame("tool_calls")["status"].to_list() == ["ok"]
+
+
+def test_analyze_the_list_the_page_and_the_report_count_what_people_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two prompts; the hand-off of the plan is a turn and no prompt, wherever it is counted."""
+    logs = {SESSION: planned(), NEXT: taken_up(planned())}
+    logs[NEXT].user("thanks")
+    (tmp_path / "in").mkdir()
+    for name, log in logs.items():
+        (tmp_path / "in" / f"{name}.jsonl").write_bytes(log.data())
+    folder = tmp_path / "store"
+    assert pipeline.analyze([str(tmp_path / "in")], folder, jobs=1).prompts == 2
+    assert main(["sessions", "--store", str(folder), "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert {row["session_id"]: row["n_prompts"] for row in listed} == {SESSION: 1, NEXT: 1}
+    store = Store(folder)
+    assert findings(store, "sessions")["turns.total"].value == 2
+    assert {name: row["n_turns"] for name, row in _sessions(store).items()} == {SESSION: 1, NEXT: 2}
+    assert main(["show", NEXT, "--store", str(folder)]) == 0
+    assert "1 prompts, 0 tool calls" in capsys.readouterr().out
+    reading, query = Reading(store), Query()
+    first = overview.page(reading, query).filled
+    assert [row["prompts"] for row in (*first["contexts"], *first["agents"])] == [2, 2]
+    assert [row["n_prompts"] for row in listing.page(reading, query).filled["rows"]] == [1, 1]
+    reading.close()
+
+
+def _sessions(store: Store) -> dict[str, Any]:
+    return {row["session_id"]: row for row in store.frame("sessions").to_dicts()}

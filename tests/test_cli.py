@@ -26,8 +26,8 @@ from tests.claude import Log
 CONTRACT = {
     "artifacts": "artifact_id source path format sha256 bytes records skipped skipped_reasons",
     "sessions": "session_id context format agent agent_version model repo cwd branch parent_session_id started_at"
-    " ended_at n_turns n_steps n_tool_calls n_edits input_tokens output_tokens cache_read_tokens cache_write_tokens"
-    " cost_usd artifact_id",
+    " ended_at n_turns n_prompts n_steps n_tool_calls n_edits input_tokens output_tokens cache_read_tokens"
+    " cache_write_tokens cost_usd artifact_id",
     "turns": "session_id turn kind text n_tokens timestamp model",
     "steps": "session_id step turn message_id model timestamp input_tokens output_tokens cache_read_tokens"
     " cache_write_tokens reasoning_tokens cost_usd",
@@ -88,7 +88,7 @@ def test_every_verb_has_help_with_an_example(capsys: pytest.CaptureFixture[str])
 @pytest.mark.slow
 def test_analyze_gives_the_documents_keys(demo_folder: Path, store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = ask(capsys, "analyze", demo_folder / "corpus", "--store", store)
-    assert {"artifacts", "sessions", "turns", "tool_calls", "skipped", "unchanged", "store", "report"} <= set(found)
+    assert {"artifacts", "sessions", "prompts", "tool_calls", "skipped", "unchanged", "store", "report"} <= set(found)
     assert found["unchanged"] == found["artifacts"] == found["sessions"] == demo_corpus.story.SESSIONS
 
 

@@ -56,7 +56,7 @@ def test_the_demo_corpus_becomes_sessions_in_every_format(corpus: Path, tmp_path
     assert summary.skipped == {}
     assert summary.internal_errors == {}
     prompts = sum(beat.kind == "prompt" for story in demo_corpus.stories() for beat in story.beats)
-    assert summary.turns >= prompts
+    assert summary.prompts >= prompts
 
 
 def test_a_shard_holds_no_more_small_files_than_memory_is_good_for(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_second_run_reads_no_file(corpus: Path, tmp_path: Path) -> None:
     again = pipeline.analyze([str(corpus)], tmp_path / "s", jobs=1)
     assert (first.parsed, again.parsed) == (demo_corpus.story.SESSIONS, 0)
     assert again.unchanged == demo_corpus.story.SESSIONS
-    assert (again.sessions, again.turns, again.output_tokens) == (first.sessions, first.turns, first.output_tokens)
+    assert (again.sessions, again.prompts, again.output_tokens) == (first.sessions, first.prompts, first.output_tokens)
 
 
 def test_a_file_that_did_not_change_is_not_even_opened(corpus: Path, tmp_path: Path) -> None:

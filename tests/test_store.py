@@ -83,6 +83,7 @@ def _entry(shard: str) -> SessionEntry:
         family="f",
         context="product",
         n_turns=0,
+        n_prompts=0,
         n_tool_calls=0,
         n_edits=0,
         input_tokens=None,

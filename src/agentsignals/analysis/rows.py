@@ -7,9 +7,6 @@ STARTED = (
 )
 """When a session began; a clock that was never set (1970) must not stretch the axis of everybody's time."""
 
-PROMPTS = "(SELECT count(*) FROM turns WHERE turns.session_id = sessions.session_id AND turns.kind <> 'plan_handoff')"
-"""How often a person said something in a session: a plan that goes on in a fresh context is the agent's text."""
-
 PLACE = (
     "coalesce((SELECT max(json_extract_string(lies.value, '')) FROM signals AS lies WHERE lies.signal = 'user.place'"
     " AND lies.absent IS NULL AND lies.session_id = sessions.session_id), lower(repo), cwd) AS place"
@@ -19,7 +16,7 @@ BOUND = "visible_output_tokens"
 """The column that is there where a session's output, and so its cost, is a lower bound."""
 
 SESSIONS = (
-    f"SELECT session_id, agent, model, {PLACE}, parent_session_id, {STARTED}, title, n_turns, {PROMPTS} AS n_prompts,"
+    f"SELECT session_id, agent, model, {PLACE}, parent_session_id, {STARTED}, title, n_prompts,"
     " n_steps, n_tool_calls, n_subagent_tool_calls, n_edits, input_tokens, output_tokens, cache_read_tokens,"
     " cache_write_tokens, cost_usd, recorded_cost_usd, subagent_cost_usd, unpriced, visible_output_tokens"
     " FROM sessions ORDER BY session_id"

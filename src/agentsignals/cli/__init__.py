@@ -99,7 +99,7 @@ def _store_verbs(verbs: argparse._SubParsersAction[_Parser]) -> None:
     made.add_argument("--context", choices=("eval", "product"), help="only signals of this context")
     made.add_argument("--high-value", action="store_true", help="only those marked high value")
     made.add_argument("--status", metavar="STATUS", help="only this status, as the table shows it")
-    made = _verb(verbs, "sessions", "list the sessions", "sessions --where \"n_turns > 10 AND agent = 'codex'\"")
+    made = _verb(verbs, "sessions", "list the sessions", "sessions --where \"n_prompts > 10 AND agent = 'codex'\"")
     made.add_argument("--where", metavar="SQL", default="true", help="a condition over the columns of `sessions`")
     made.add_argument("--limit", type=int, default=50, metavar="N", help="at most so many (default 50)")
     made = _verb(verbs, "show", "one session as a readable timeline", "show 3f2a81")

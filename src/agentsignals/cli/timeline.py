@@ -29,7 +29,8 @@ def _header(session: Session) -> list[str]:
         "where": session.repo or session.cwd,
         "branch": session.branch,
         "when": f"{to_iso(session.started_at) or 'unknown'} – {to_iso(session.ended_at) or 'unknown'}",
-        "counts": f"{len(session.turns)} turns, {sum(c.thread == MAIN for c in session.tool_calls)} tool calls,"
+        "counts": f"{sum(turn.is_prompt for turn in session.turns)} prompts,"
+        f" {sum(c.thread == MAIN for c in session.tool_calls)} tool calls,"
         f" {len({(e.seq, e.path) for e in session.edits if e.thread == MAIN})} edits",
     }
     return [f"{name:8} {printable(str(value))}" for name, value in facts.items() if value]

@@ -74,7 +74,7 @@ def _summary_text(summary: Summary) -> str:
     rows = [
         ("artifacts", f"{summary.artifacts:,} ({formats}); {summary.parsed:,} read, {summary.unchanged:,} unchanged"),
         ("sessions", figure(summary.sessions) + (f", {summary.attempts:,} attempts" if summary.attempts else "")),
-        ("turns", figure(summary.turns)),
+        ("prompts", figure(summary.prompts)),
         ("tool calls", figure(summary.tool_calls)),
         ("edits", figure(summary.edits)),
         ("tokens", tokens),
@@ -184,7 +184,7 @@ def _sessions(options: argparse.Namespace) -> int:
     from agentsignals.store.query import rows
 
     columns = (
-        "session_id, agent, model, started_at, n_turns, n_tool_calls, n_edits, output_tokens, cost_usd, repo, cwd,"
+        "session_id, agent, model, started_at, n_prompts, n_tool_calls, n_edits, output_tokens, cost_usd, repo, cwd,"
         f" {_BOUND}"
     )
     if options.limit < 0:

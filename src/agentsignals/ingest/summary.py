@@ -28,7 +28,8 @@ class Summary(Struct, kw_only=True):
     sessions: int = 0
     attempts: int = 0
     """Of the sessions, those that are attempts of eval runs."""
-    turns: int = 0
+    prompts: int = 0
+    """What people said; hand-offs of a plan are not among them."""
     tool_calls: int = 0
     edits: int = 0
     input_tokens: int = 0
@@ -96,7 +97,7 @@ def summary_of(store: Store, uris: set[str]) -> Summary:
 def _add(summary: Summary, session: SessionEntry) -> None:
     summary.sessions += 1
     summary.attempts += session.context == "eval"
-    summary.turns += session.n_turns or 0
+    summary.prompts += session.n_prompts or 0
     summary.tool_calls += session.n_tool_calls or 0
     summary.edits += session.n_edits or 0
     for name in ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens"):

@@ -85,6 +85,11 @@ class Turn(Struct, gc=False, kw_only=True):
     model: str | None
     seq: int
 
+    @property
+    def is_prompt(self) -> bool:
+        """Whether the person said it: a plan that goes on in a fresh context is the agent's text."""
+        return self.kind != "plan_handoff"
+
 
 class Step(Struct, gc=False, kw_only=True):
     """One model API call, however many lines it was logged on. `input_tokens` never counts cached tokens."""

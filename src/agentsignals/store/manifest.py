@@ -15,7 +15,7 @@ from agentsignals.errors import StoreError
 from agentsignals.store import files
 from agentsignals.store.files import Part
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """Version of the tables' columns and of this index. A store of an older version is read again from its sources, one of
 a newer is refused."""
 NAME = "manifest.json"
@@ -51,6 +51,7 @@ class SessionEntry(Struct, array_like=True, kw_only=True):
     family: str
     context: str
     n_turns: int | None
+    n_prompts: int | None
     n_tool_calls: int | None
     n_edits: int | None
     input_tokens: int | None

@@ -249,7 +249,7 @@ def _rows_table(name: str, struct: type[Struct], rows: Callable[[Session], list[
 
 
 _KINDS_OF_TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
-_COUNTED = ("n_turns", "n_steps", "n_tool_calls", "n_edits", *_KINDS_OF_TOKENS, "visible_output_tokens")
+_COUNTED = ("n_turns", "n_prompts", "n_steps", "n_tool_calls", "n_edits", *_KINDS_OF_TOKENS, "visible_output_tokens")
 _PARTS_OF_LEDGER = ("main", "subagent")
 _COSTS = ("recorded_cost_usd", *(f"{part}_cost_usd" for part in _PARTS_OF_LEDGER))
 _TOKENS = (*(f"{part}_{kind}" for part in _PARTS_OF_LEDGER for kind in _KINDS_OF_TOKENS), "subagent_summed_tokens")
@@ -270,6 +270,7 @@ def totals(session: Session) -> dict[str, Any]:
     whole = ledger(steps)
     figures = {
         "n_turns": len(session.turns),
+        "n_prompts": sum(turn.is_prompt for turn in session.turns),
         "n_steps": sum(1 for s in main if s.stop_reason != SESSION_TOTAL),
         "n_tool_calls": sum(1 for c in session.tool_calls if c.thread == MAIN),
         "n_edits": len({(e.seq, e.path) for e in session.edits if e.thread == MAIN}),

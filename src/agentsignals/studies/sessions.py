@@ -16,8 +16,6 @@ from agentsignals.analysis.timeline import over_time_chart
 _WORK, _WAITING = "infra.work_time_s", "infra.waiting_time_s"
 _EVENTS = "corpus.session_length_events"
 _LEFT_OUT = "the person's pauses, waits for leave and a machine's sleep are left out"
-_SQL = {"n_prompts": sql.PROMPTS}
-"""What is no column of the table of sessions."""
 _TOTALS = (
     ("turns", "n_prompts", "Human prompts", "prompts", True),
     ("tool_calls", "n_tool_calls", "Tool calls", "calls", True),
@@ -66,7 +64,7 @@ def _counts(sessions: list[Row]) -> list[Finding]:
     asked = (
         ("count", "Sessions", n, "true", span),
         ("without_time", "Sessions without a usable time", n - len(times), untimed, in_no_time),
-        ("without_prompt", "Sessions without a human prompt", without_prompt, f"{sql.PROMPTS} = 0", by_program),
+        ("without_prompt", "Sessions without a human prompt", without_prompt, "n_prompts = 0", by_program),
         ("children", "Sessions started from another session", children, "parent_session_id IS NOT NULL", ""),
     )
     return [
@@ -90,7 +88,7 @@ def _totals(inputs: Inputs) -> list[Finding]:
             title,
             "sessions",
             unit=unit,
-            sql=f"SELECT coalesce(sum({_SQL.get(column, column)}), 0) FROM sessions",
+            sql=f"SELECT coalesce(sum({column}), 0) FROM sessions",
             headline=headline,
         )
         for name, column, title, unit, headline in _TOTALS
@@ -107,7 +105,7 @@ def _medians(inputs: Inputs) -> list[Finding]:
             title,
             "sessions",
             unit=unit,
-            sql=f"SELECT median({_SQL.get(column, column)}) FROM sessions",
+            sql=f"SELECT median({column}) FROM sessions",
         )
         for name, column, title, unit in _MEDIANS
     ]

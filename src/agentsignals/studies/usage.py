@@ -32,7 +32,7 @@ def _outcome(inputs: Inputs) -> Outcome:
             "Prompts in the median session with a prompt",
             "sessions with a prompt",
             unit="prompts",
-            sql=f"SELECT median({sql.PROMPTS}) FROM sessions WHERE {sql.PROMPTS} > 0",
+            sql="SELECT median(n_prompts) FROM sessions WHERE n_prompts > 0",
         ),
         placed_median(calls, places).finding(
             "usage.calls.median",
@@ -142,7 +142,7 @@ STUDY = Study(
     title="Usage",
     question="How long are conversations, what does a prompt set off, and in which languages?",
     queries={
-        "sessions": f"SELECT session_id, {sql.PLACE}, {sql.PROMPTS} AS n_prompts FROM sessions ORDER BY session_id",
+        "sessions": f"SELECT session_id, {sql.PLACE}, n_prompts FROM sessions ORDER BY session_id",
         "calls": f"SELECT session_id, turn, number {_VALUE.format(_CALLS)} ORDER BY session_id, turn",
         "files": f"SELECT session_id, value {_VALUE.format(_FILES)} ORDER BY session_id",
         "languages": f"SELECT session_id, {sql.LABEL} AS language, count(*) AS n"

@@ -17,7 +17,7 @@ _ERRORS = "user.tool_error_rate"
 _COST = "corpus.session_cost_usd"
 _MOST = 5
 _TITLE_CHARS = 90
-_ABOUT = "about title or first prompt | agent | started:date | turns prompts:count | tool_calls tool calls:count"
+_ABOUT = "about title or first prompt | agent | started:date | prompts:count | tool_calls tool calls:count"
 
 
 def _outcome(inputs: Inputs) -> Outcome:
@@ -67,7 +67,7 @@ def _outcome(inputs: Inputs) -> Outcome:
 def _session_cells(session: Row, prompts: dict[str, str]) -> list[Any]:
     about = " ".join((session["title"] or prompts.get(session["session_id"]) or "").split())
     short = about if len(about) <= _TITLE_CHARS else f"{about[: _TITLE_CHARS - 1]}…"
-    figures = [session[key] for key in ("agent", "started_at", "n_turns", "n_tool_calls")]
+    figures = [session[key] for key in ("agent", "started_at", "n_prompts", "n_tool_calls")]
     return [short or None, *figures]
 
 

@@ -12,14 +12,14 @@ from agentsignals.ui.page import Page, Query
 from agentsignals.ui.reading import Reading
 
 _FIGURES = """
-SELECT context, count(*) AS sessions, sum(n_turns) AS turns, sum(n_tool_calls) AS tool_calls, sum(n_edits) AS edits,
+SELECT context, count(*) AS sessions, sum(n_prompts) AS prompts, sum(n_tool_calls) AS tool_calls, sum(n_edits) AS edits,
   sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens, sum(cache_read_tokens) AS cache_read_tokens,
   sum(cost_usd) AS cost_usd, count(cost_usd) AS priced, min(started_at) AS first, max(started_at) AS last,
   count(visible_output_tokens) AS bounds
 FROM sessions GROUP BY context ORDER BY context DESC
 """
 _AGENTS = """
-SELECT agent, context, count(*) AS sessions, sum(n_turns) AS turns, sum(n_tool_calls) AS tool_calls,
+SELECT agent, context, count(*) AS sessions, sum(n_prompts) AS prompts, sum(n_tool_calls) AS tool_calls,
   sum(cost_usd) AS cost_usd, count(cost_usd) AS priced, max(started_at) AS last, count(visible_output_tokens) AS bounds
 FROM sessions GROUP BY agent, context ORDER BY sessions DESC, agent, context
 """

@@ -9,7 +9,7 @@ SIZE = 50
 COLUMNS = {
     "started_at": "started",
     "agent": "agent",
-    "n_turns": "turns",
+    "n_prompts": "prompts",
     "n_tool_calls": "tool calls",
     "n_edits": "edits",
     "output_tokens": "tokens out",
@@ -20,7 +20,7 @@ COLUMNS = {
 _ASCENDING = ("agent",)
 _FROM = " ".join(("FROM sessions s", WITH_PROMPT))
 _LISTED = """
-SELECT session_id, context, agent, model, coalesce(repo, cwd) AS place, title, started_at, n_turns, n_tool_calls,
+SELECT session_id, context, agent, model, coalesce(repo, cwd) AS place, title, started_at, n_prompts, n_tool_calls,
   n_edits, output_tokens, cost_usd, visible_output_tokens,
   date_diff('second', started_at, ended_at) AS seconds, left(prompt, 400) AS prompt
 """
