@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from agentsignals.ingest import pipeline
 from agentsignals.sources.local import deleted_files
-from agentsignals.store import Store, label_files, lock
+from agentsignals.store import Store, label_files, lock, repositories
 from agentsignals.store.manifest import local_files, only_in
 
 
@@ -28,7 +28,8 @@ def forget(
     deleted: bool = False,
     wait_s: float = lock.WAIT_S,
 ) -> Forgotten:
-    """Takes sessions out of the store, with their rows, values and labels made here. UnknownSession for what is none.
+    """Takes sessions out of the store, with their rows, values and labels made here, and their ids out of what is kept
+    of repositories. UnknownSession for what is none.
 
     `deleted`: also those whose files are gone. Former states are removed by the first run an hour later.
     """
@@ -52,5 +53,6 @@ def forget(
         manifest.code = manifest.history_of = ""
         store.save()
         label_files.forget(store.folder, wanted)
+        repositories.forget(store.folder, wanted)
     pipeline.measure(store.folder, wait_s=wait_s)
     return Forgotten(sessions=sorted(wanted), still_there=there)

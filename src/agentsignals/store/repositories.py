@@ -98,6 +98,24 @@ def forget_notes(root: Path, folders: set[str] | None) -> None:
             path.unlink(missing_ok=True)
 
 
+def forget(root: Path, sessions: set[str]) -> None:
+    """Takes the ids of sessions out of the tables and notes of all repositories. Commits, lines and findings stay: they
+    are the repository's, and an agent's line is one still, of a session that nobody names."""
+    from agentsignals.store import table_files  # noqa: PLC0415  (pyarrow is loaded when there are any)
+
+    with parts.changing(root) as held:
+        damaged = {problem.key for problem in held.damage(f"{FOLDER}/")}
+        for key, part in list(held.live(f"{FOLDER}/")):
+            if key not in damaged:
+                before = table_files.read(root / part.file)
+                after = table_files.without_sessions(before, sessions)
+                if not after.equals(before):
+                    held.put(key, after)
+    for path in (root / FOLDER).glob("*/*.json"):
+        if any(session_id.encode() in path.read_bytes() for session_id in sessions):
+            path.unlink(missing_ok=True)
+
+
 def _key(root: Path, repo: str, table: str) -> str:
     return f"{FOLDER}/{folder_of(root, repo).name}/{table}"
 

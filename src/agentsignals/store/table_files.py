@@ -42,6 +42,25 @@ def rows(path: Path, columns: list[str] | None = None, where: Any = None) -> Ite
     yield from table.to_pylist()
 
 
+def without_sessions(table: pa.Table, sessions: set[str]) -> pa.Table:
+    """The rows of a table about something else, which name these sessions no longer."""
+    names = table.column_names
+    changed: dict[str, list[Any]] = {}
+    if "session_ids" in names:
+        changed["session_ids"] = [
+            [s for s in ids or [] if s not in sessions] for ids in table["session_ids"].to_pylist()
+        ]
+    if "session_id" in names:
+        gone = [session_id in sessions for session_id in table["session_id"].to_pylist()]
+        for name in {"session_id", "seq"} & set(names):
+            values = table[name].to_pylist()
+            changed[name] = [None if is_gone else value for is_gone, value in zip(gone, values, strict=True)]
+    for name, values in changed.items():
+        at = names.index(name)
+        table = table.set_column(at, table.schema.field(at), pa.array(values, table.schema.field(at).type))
+    return table
+
+
 def unreadable(path: Path, problem: Exception) -> StoreError:
     """What is wrong with a file of the store, and what helps."""
     words = " ".join(str(problem).split())[:200]
