@@ -184,7 +184,7 @@ def test_a_shard_of_an_older_program_has_null_in_the_columns_it_lacks(tmp_path: 
     store = Store(tmp_path / "s", create=True)
     whole = shards.rows_of([session(user("hello"), call("Bash", command="ls"))], [], []).tables
     whole["tool_calls"] = whole["tool_calls"].drop_columns(["purpose", "argument_roles"])
-    whole["sessions"] = whole["sessions"].drop_columns(["conventions"])
+    whole["sessions"] = whole["sessions"].drop_columns(["conventions", "n_prompts", "visible_output_tokens"])
     with shards.Draft(store.folder, "one") as draft:
         draft.add(whole)
         draft.add({"artifacts": arrow_tables.plain_table(tables.ARTIFACTS, [])})
@@ -192,6 +192,9 @@ def test_a_shard_of_an_older_program_has_null_in_the_columns_it_lacks(tmp_path: 
     asked = "SELECT name, purpose, argument_roles, conventions FROM tool_calls JOIN sessions USING (session_id)"
     assert rows(store, asked)[1] == [("Bash", None, None, None)]
     assert store.session("s1").conventions == []
+    (store.folder / "manifest.json").unlink()
+    made_again = Store(store.folder).manifest.sessions["s1"]
+    assert (made_again.n_turns, made_again.n_prompts, made_again.visible_output_tokens) == (1, None, None)
 
 
 def test_opening_a_store_that_is_none_says_so(tmp_path: Path) -> None:

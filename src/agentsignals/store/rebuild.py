@@ -11,9 +11,9 @@ from agentsignals.store.damage import RETIRED
 from agentsignals.store.files import Part
 from agentsignals.store.manifest import FIGURES, Manifest, SessionEntry, ShardEntry
 
-_BOUND = "visible_output_tokens"
+_LATER = ("visible_output_tokens", "n_prompts")
 """Which shards of older programs lack."""
-_FIGURES = ("context", *(name for name in FIGURES if name != _BOUND))
+_FIGURES = ("context", *(name for name in FIGURES if name not in _LATER))
 
 
 def rebuilt(root: Path, write: bool) -> Manifest:
@@ -31,7 +31,12 @@ def rebuilt(root: Path, write: bool) -> Manifest:
         name, parts = folder.name, {table: _mark(folder / f"{table}.parquet") for table in tables.NAMES}
         rows = _rows(root, name, "sessions", ["session_id", *_FIGURES], parts)
         versions = {r["signal"]: r["version"] for r in _rows(root, name, "signals", ["signal", "version"], parts)}
-        bounds = {r["session_id"]: r[_BOUND] for r in _rows(root, name, "sessions", ["session_id", _BOUND], {**parts})}
+        later = {
+            column: {
+                r["session_id"]: r[column] for r in _rows(root, name, "sessions", ["session_id", column], {**parts})
+            }
+            for column in _LATER
+        }
         twice = {r["session_id"] for r in rows} & set(made.sessions)
         if twice and (not write or len(twice) == len(rows)):
             continue
@@ -42,10 +47,10 @@ def rebuilt(root: Path, write: bool) -> Manifest:
         for row in rows:
             if row["session_id"] not in twice:
                 figures = {k: row[k] for k in _FIGURES}
+                figures |= {column: values.get(row["session_id"]) for column, values in later.items()}
                 made.sessions[row["session_id"]] = SessionEntry(
                     shard=name,
                     family=f"session:{row['session_id']}",
-                    visible_output_tokens=bounds.get(row["session_id"]),
                     **figures,
                 )
     values = [(p, int(p.suffixes[0][1:])) for p in root.glob("signals.*.parquet") if p.suffixes[0][1:].isdigit()]
