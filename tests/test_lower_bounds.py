@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agentsignals import report
 from agentsignals.analysis.figures import AtLeast, formatted
 from agentsignals.cli import main
 from agentsignals.export import atif
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.explaining import explain
+from agentsignals.model.attempt import Attempt
 from agentsignals.report import phrases
 from agentsignals.store import Store
 from agentsignals.store.query import rows
@@ -22,7 +25,7 @@ from agentsignals.ui.pages import sessions as sessions_page
 from agentsignals.ui.reading import Reading
 from agentsignals.ui.rendering import html
 from agentsignals.views.ledger import FINAL_SHARE, is_lower_bound, visible_output_tokens
-from tests.analysis.stores import outcome
+from tests.analysis.stores import outcome, store_of
 from tests.build import call, say, session, think, user
 from tests.claude import Log
 
@@ -137,3 +140,63 @@ def test_the_index_made_again_knows_it(store: Store) -> None:
 def test_an_exported_trajectory_says_it(store: Store) -> None:
     told = [json.loads(atif.text(store.session(s)))["final_metrics"].get("extra") for s in (BOUND, KNOWN)]
     assert told == [{"output_and_cost_at_least": True}, None]
+
+
+@pytest.fixture(scope="module")
+def of_kinds(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Store]:
+    """Sessions of one place, and solved attempts: all with output logged in mid-stream, or none."""
+    made = {}
+    for is_bound in (True, False):
+        end = None if is_bound else "end_turn"
+        usage = {"output_tokens": 5, "input_tokens": 90, "cache_read_tokens": 0, "cache_write_tokens": 0}
+        sessions = [
+            session(
+                user("go"),
+                *(say("x" * (100 + n), stop_reason=end, **usage) for _ in range(3)),
+                session_id=f"{context}{n}",
+                cwd="/work/shop",
+                context=context,
+                attempt=Attempt(root="/run", task_id=f"t{n}", reward=1.0, kinds=["session_jsonl"])
+                if context == "eval"
+                else None,
+            )
+            for context in ("product", "eval")
+            for n in range(6)
+        ]
+        made[is_bound] = store_of(tmp_path_factory.mktemp("kinds") / "s", *sessions)
+    return made
+
+
+@pytest.mark.parametrize("is_bound", [True, False])
+def test_what_a_solved_attempt_took_says_it(of_kinds: dict[bool, Store], is_bound: bool) -> None:
+    by_id = {f.id: f for f in outcome(of_kinds[is_bound], "attempts").findings}
+    assert by_id["attempts.tokens_per_solved"].value == 285
+    for what in ("tokens", "cost"):
+        one = by_id[f"attempts.{what}_per_solved"]
+        assert (one.at_least, "output in mid-stream" in one.note) == (is_bound, is_bound)
+    assert not by_id["attempts.time_per_solved"].at_least
+
+
+@pytest.mark.parametrize("is_bound", [True, False])
+def test_cost_and_tokens_of_a_data_set_say_it(of_kinds: dict[bool, Store], is_bound: bool) -> None:
+    table = next(t for t in outcome(of_kinds[is_bound], "data_sets").tables if t.id == "data_sets.places")
+    (row,) = (dict(zip([c.key for c in table.columns], row, strict=True)) for row in table.rows)
+    low = {name for name, value in row.items() if isinstance(value, AtLeast)}
+    assert low == ({"cost_per_session", "output_input_token_ratio"} if is_bound else set())
+
+
+@pytest.mark.parametrize("is_bound", [True, False])
+def test_a_baseline_says_it_and_a_gap_of_a_bound_is_none(
+    of_kinds: dict[bool, Store], is_bound: bool, tmp_path: Path
+) -> None:
+    file = tmp_path / "base.json"
+    exported = ["export", "--to", "baseline", "-o", str(file), "--store", str(of_kinds[is_bound].folder), "--quiet"]
+    assert main(exported) == 0
+    assert {s["signal"] for s in json.loads(file.read_bytes())["measures"] if s["at_least"]} == (
+        {"corpus.session_cost_usd", "corpus.output_input_token_ratio"} if is_bound else set()
+    )
+    written = report.write(of_kinds[False], tmp_path / "r.json", ["sessions"], baseline=file)
+    section = json.loads(written.read_text("utf-8"))["sections"][0]
+    (row,) = (r for r in section["tables"][0]["rows"] if r["measure"] == "Cost of a session")
+    assert row["baseline_mean"].startswith(">= ") is row["warning"].endswith("baseline") is is_bound
+    assert row["gap"] is None and not row["yours_mean"].startswith(">= ")

@@ -102,7 +102,9 @@ def _furthest_measure(pairs: list[tuple[Spread, Spread]], command: str) -> Findi
     title = "Largest standardised gap of a measure"
     gaps = [(gap, mine, other) for mine, other in _alike(pairs) if (gap := standardised(mine, other)) is not None]
     if not gaps:
-        return _no_gap("measure_gap", title, command, "no measure varies, of the same version, on both")
+        return _no_gap(
+            "measure_gap", title, command, "no measure varies, of the same version and no lower bound, on both"
+        )
     gap, mine, other = max(gaps, key=lambda entry: abs(entry[0]))
     name, kind = MEASURES[mine.signal]
     note = (
@@ -127,7 +129,15 @@ def _no_gap(name: str, title: str, command: str, note: str) -> Finding:
 
 
 def _alike(pairs: list[tuple[Spread, Spread]]) -> list[tuple[Spread, Spread]]:
-    return [(mine, other) for mine, other in pairs if mine.version == other.version]
+    return [(mine, other) for mine, other in pairs if not _unlike(mine, other)]
+
+
+def _unlike(mine: Spread, other: Spread) -> str:
+    """Why the gap of two measures says nothing; empty where it does."""
+    if mine.version != other.version:
+        return f"measured otherwise: version {mine.version} against {other.version}"
+    whose = [side for side, spread in ((YOURS, mine), (BASE, other)) if spread.at_least]
+    return f"a lower bound, output logged in mid-stream: {' and '.join(whose)}" if whose else ""
 
 
 def _interval(gap: float, mine: Spread, other: Spread) -> Interval:
@@ -141,11 +151,10 @@ def _measures_table(pairs: list[tuple[Spread, Spread]]) -> Table:
     rows: list[list[Any]] = []
     for mine, other in pairs:
         name, kind = MEASURES[mine.signal]
-        alike = mine.version == other.version
-        figures = [formatted(value, kind) for value in (*_summary(mine), *_summary(other))]
-        gap = standardised(mine, other) if alike else None
+        warning = _unlike(mine, other)
+        figures = [formatted(value, kind, side.at_least) for side in (mine, other) for value in _summary(side)]
+        gap = None if warning else standardised(mine, other)
         low, high = _interval(gap, mine, other) if gap is not None else (None, None)
-        warning = "" if alike else f"measured otherwise: version {mine.version} against {other.version}"
         rows.append([name, mine.n, *figures[:4], other.n, *figures[4:], gap, low, high, warning])
     sides = " | ".join(
         f"{side}_n {whose} n:count | {side}_mean {whose} mean:figure | {side}_median {whose} median:figure"

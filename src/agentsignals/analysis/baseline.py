@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from agentsignals.analysis.labelled import QUERIES, Labelled, labelled
-from agentsignals.analysis.rows import PLACED
+from agentsignals.analysis.rows import BOUND, PLACED
 from agentsignals.analysis.study import Inputs, Kind, Row
 from agentsignals.errors import BaselineError
 from agentsignals.stats.estimates import Interval, quantile
@@ -45,12 +45,15 @@ MEASURES: dict[str, tuple[str, Kind]] = {
 """The behavioural measures of agent-traces that are numbers of a session, with their titles."""
 
 _PATHS = ", ".join(f"'{path}'" for path in MEASURES)
+_OF_OUTPUT = "'corpus.session_cost_usd', 'corpus.output_input_token_ratio'"
+"""Lower bounds where output is logged in mid-stream."""
 _NUMBER = "CASE WHEN signal = 'corpus.short_messages' THEN TRY_CAST(value->>'le_20' AS DOUBLE)"
 _NUMBER += " / nullif(TRY_CAST(value->>'n' AS DOUBLE), 0) ELSE number END"
 QUERY: dict[str, str] = {
     **QUERIES,
     "sessions": PLACED,
-    "measures": f"SELECT session_id, signal, version, {_NUMBER} AS number FROM signals"
+    "measures": f"SELECT session_id, signal, version, {_NUMBER} AS number,"
+    f" signal IN ({_OF_OUTPUT}) AND {BOUND} IS NOT NULL AS low FROM signals JOIN sessions USING (session_id)"
     f" WHERE signal IN ({_PATHS}) AND absent IS NULL ORDER BY signal, session_id",
 }
 """The rows a baseline is made of; a comparison asks for the same."""
@@ -70,6 +73,8 @@ class Spread(Struct, frozen=True, kw_only=True):
     """Standard deviation over sessions, with n - 1."""
     quantiles: list[float]
     """At `QUANTILES`, linear between neighbours."""
+    at_least: bool = False
+    """Whether they are lower bounds: some of its sessions log output in mid-stream."""
 
 
 class Rate(Struct, frozen=True):
@@ -127,18 +132,19 @@ def spreads(rows: Sequence[Row]) -> list[Spread]:
     """The measures that enough sessions have."""
     numbers: dict[str, list[float]] = {}
     versions: dict[str, int] = {}
+    low = {row["signal"] for row in rows if row["low"]}
     for row in rows:
         if row["number"] is not None and isfinite(row["number"]):
             numbers.setdefault(row["signal"], []).append(row["number"])
             versions[row["signal"]] = max(row["version"], versions.get(row["signal"], 0))
     return [
-        _spread(path, versions[path], sorted(numbers[path]))
+        _spread(path, versions[path], sorted(numbers[path]), path in low)
         for path in MEASURES
         if len(numbers.get(path, ())) >= FEWEST
     ]
 
 
-def _spread(path: str, version: int, ascending: list[float]) -> Spread:
+def _spread(path: str, version: int, ascending: list[float], at_least: bool) -> Spread:
     n = len(ascending)
     mean = fsum(ascending) / n
     sd = sqrt(fsum((value - mean) ** 2 for value in ascending) / (n - 1))
@@ -149,6 +155,7 @@ def _spread(path: str, version: int, ascending: list[float]) -> Spread:
         mean=mean,
         sd=sd,
         quantiles=[quantile(ascending, share) for share in QUANTILES],
+        at_least=at_least,
     )
 
 

@@ -47,6 +47,8 @@ _SPENT: dict[str, tuple[str, str, Kind, str]] = {
     ),
     "time": ("Time", "seconds", "seconds", "a.wall_time_s"),
 }
+_OF_OUTPUT = ("cost", "tokens")
+"""Lower bounds where output is logged in mid-stream."""
 ENOUGH = 5
 """First attempts a treatment needs to be drawn."""
 _FIRST = "FROM attempts WHERE coalesce(attempt_index, 0) = 0"
@@ -198,9 +200,11 @@ def _per_solved(first: list[Row]) -> list[Finding]:
             f"SELECT sum({sql}) / nullif(count(*) FILTER (outcome = 'solved'), 0) FROM attempts a JOIN sessions s"
             f" USING (session_id) WHERE coalesce(a.attempt_index, 0) = 0 AND {_HAS_OUTCOME} AND {sql} IS NOT NULL"
         )
+        bounds = sum(bool(row["low"]) for row in measured) if key in _OF_OUTPUT else 0
+        note += f"; at least: {bounds:,} log output in mid-stream" * bool(bounds)
         estimate, name = count(value, len(measured), kind), f"attempts.{key}_per_solved"
         command = "" if _is_unevaluated(first) else asked
-        findings.append(estimate.finding(name, title, of, note, unit=unit, sql=command))
+        findings.append(estimate.finding(name, title, of, note, unit=unit, sql=command, at_least=bounds > 0))
     return findings
 
 
@@ -319,7 +323,7 @@ STUDY = Study(
         "attempts": "SELECT a.session_id, a.trial_id, a.attempt_index, a.task_id, a.dataset, a.has_transcript,"
         " a.outcome, a.reward, coalesce(a.agent_type, s.agent) AS agent, coalesce(a.model_id, s.model) AS model,"
         " a.effective_tool_cap AS cap, a.patch_outcome_label AS label, w.reason, coalesce(w.inferred, false) AS"
-        " inferred, w.localized, w.precise, s.n_tool_calls,"
+        " inferred, w.localized, w.precise, s.n_tool_calls, s.visible_output_tokens IS NOT NULL AS low,"
         f" {', '.join(f'{sql} AS {key}' for key, (*_, sql) in _SPENT.items())},"
         f" {', '.join(f'a.{key}' for key in _TESTS)} FROM attempts a JOIN sessions s USING (session_id) LEFT JOIN ("
         f"SELECT session_id, max(detail->>'reason') FILTER (signal = '{_RUNG}') AS reason,"

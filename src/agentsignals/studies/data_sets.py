@@ -9,9 +9,9 @@ import msgspec
 
 from agentsignals.analysis.charts import bars
 from agentsignals.analysis.clusters import DOMINANT, ONE_PLACE
-from agentsignals.analysis.figures import formatted
+from agentsignals.analysis.figures import bounded, formatted
 from agentsignals.analysis.grouped import bar, chart, count, drawn, table
-from agentsignals.analysis.rows import PLACE
+from agentsignals.analysis.rows import BOUND, PLACE
 from agentsignals.analysis.study import Chart, Finding, Inputs, Kind, Outcome, Row, Study, Table
 from agentsignals.redaction import redacted
 from agentsignals.stats.corpus_metrics import FEWEST_SESSIONS, Figures, by_metric
@@ -29,11 +29,16 @@ METRICS: dict[str, tuple[str, Kind]] = {
     "share_messages_le_20_chars": ("messages ≤20 characters", "share"),
     "neg_pct_turn5": ("NEGATIVE at turn 5", "share"),
 }
+_OF_OUTPUT = ("cost_per_session", "output_input_token_ratio")
+"""Lower bounds where output is logged in mid-stream."""
 _MOST = 20
 
 
 def _outcome(inputs: Inputs) -> Outcome:
-    rows = [(row, msgspec.json.decode(row["value"]) | {"place": row["place"]}) for row in inputs.rows["inputs"]]
+    rows = [
+        (row, msgspec.json.decode(row["value"]) | {"place": row["place"], "low": row[BOUND] is not None})
+        for row in inputs.rows["inputs"]
+    ]
     apart: list[Row] = msgspec.json.decode(inputs.rows["variance"][0]["value"]) if inputs.rows["variance"] else []
     whole = inputs.rows["variance"][0] if inputs.rows["variance"] else {}
     everything = [figures for _, figures in rows]
@@ -84,7 +89,9 @@ def _table(name: str, label: str, named: list[tuple[str, Figures]], everything: 
     for at, (set_name, sessions) in enumerate(large):
         largest = max(Counter(session["place"] for session in sessions).values()) / len(sessions)
         place = [largest, ONE_PLACE if largest > DOMINANT else ""] if with_places else []
-        rows.append([redacted(set_name), len(sessions), *(values[metric][at] for metric in METRICS), *place])
+        low = any(session["low"] for session in sessions)
+        cells = (bounded(values[metric][at], low and metric in _OF_OUTPUT) for metric in METRICS)
+        rows.append([redacted(set_name), len(sessions), *cells, *place])
     metrics = " | ".join(f"{metric} {words}:{kind}" for metric, (words, kind) in METRICS.items())
     more = f" {len(sets) - len(large):,} others are not shown." if len(sets) > len(large) else ""
     return table(
@@ -96,7 +103,8 @@ def _table(name: str, label: str, named: list[tuple[str, Figures]], everything: 
         n=sum(len(sessions) for _, sessions in large),
         of="sessions whose place is known",
         note=f"Of {FEWEST_SESSIONS} sessions and more. Calls a prompt and events are medians, cost is a mean, the"
-        f" shares are sums over sums; openings: of another kind than the commonest of these. A dash: no value.{more}",
+        f" shares are sums over sums; openings: of another kind than the commonest of these. A dash: no value;"
+        f" >= is a lower bound.{more}",
     )
 
 
@@ -130,8 +138,8 @@ STUDY = Study(
     title="Behaviour by data set",
     question="Where do repositories, agents and models differ in the ten measures of agent-traces?",
     queries={
-        "inputs": f"SELECT session_id, agent, model, {PLACE}, value FROM signals JOIN sessions USING (session_id)"
-        f" WHERE signal = '{_INPUTS}' AND absent IS NULL ORDER BY session_id",
+        "inputs": f"SELECT session_id, agent, model, {PLACE}, {BOUND}, value FROM signals JOIN sessions"
+        f" USING (session_id) WHERE signal = '{_INPUTS}' AND absent IS NULL ORDER BY session_id",
         "variance": "SELECT value, CAST(detail->>'data_sets' AS BIGINT) AS sets FROM signals WHERE signal ="
         f" '{_VARIANCE}' AND absent IS NULL",
     },

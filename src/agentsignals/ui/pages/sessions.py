@@ -14,7 +14,7 @@ COLUMNS = {
     "n_edits": "edits",
     "output_tokens": "tokens out",
     "cost_usd": "cost",
-    "ended_at - started_at": "lasted",
+    "ended_at - started_at": "clock time",
 }
 """What the list can be ordered by, as SQL, and its heading."""
 _ASCENDING = ("agent",)
