@@ -275,6 +275,6 @@ def test_a_transcript_of_the_same_run_is_believed_and_nothing_counts_twice(tmp_p
     (tmp_path / "in" / "t.jsonl").write_bytes(log.data())
     (tmp_path / "in" / "out.txt").write_bytes(given(INIT, assistant("a", text("done")), result()).data)
     summary = pipeline.analyze([str(tmp_path / "in")], tmp_path / "store")
-    assert (summary.sessions, summary.turns) == (1, 1)
+    assert (summary.sessions, summary.prompts) == (1, 1)
     _, found = asked(Store(tmp_path / "store"), "SELECT format FROM sessions")
     assert found == [("claude-code",)]

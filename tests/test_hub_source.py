@@ -54,7 +54,7 @@ def small(hub: Hub) -> Hub:
 def test_a_data_set_is_read_and_costs_no_download_the_next_time(small: Hub, tmp_path: Path) -> None:
     store = tmp_path / "store"
     summary = pipeline.analyze(["hub:ann/traces"], store, jobs=1)
-    assert (summary.sessions, summary.turns, summary.parsed, summary.skipped) == (2, 3, 2, {})
+    assert (summary.sessions, summary.prompts, summary.parsed, summary.skipped) == (2, 3, 2, {})
     assert summary.other_files == 2, "the card and the table beside the transcripts are counted, not fetched"
     assert sorted(small.downloads()) == ["a.jsonl", "more/b.jsonl"]
     assert prompts(store) == [(ONE, 0, "Fix it."), (ONE, 1, "Again."), (TWO, 0, "Go on.")]
@@ -68,7 +68,7 @@ def test_a_newer_commit_brings_only_what_changed(small: Hub, tmp_path: Path) -> 
     pipeline.analyze(["hub:ann/traces"], store, jobs=1)
     small.sets["ann/traces"].files["a.jsonl"] = conversation(ONE, "Fix it.", "Again.", "And once more.")
     summary = pipeline.analyze(["hub:ann/traces"], store, jobs=1)
-    assert (summary.parsed, summary.turns, summary.unchanged) == (1, 4, 3)
+    assert (summary.parsed, summary.prompts, summary.unchanged) == (1, 4, 3)
     assert small.downloads().count("a.jsonl") == 2
     assert small.downloads().count("more/b.jsonl") == 1
 
@@ -103,7 +103,7 @@ def test_without_a_network_what_was_fetched_serves(small: Hub, tmp_path: Path, m
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     offline = pipeline.analyze(["hub:ann/traces"], tmp_path / "offline", jobs=1)
     assert offline.skipped == {}
-    assert online.turns == unreachable.turns == offline.turns == 3
+    assert online.prompts == unreachable.prompts == offline.prompts == 3
     assert len(small.requests) == asked, "nothing was asked"
 
 

@@ -296,7 +296,7 @@ def test_sessions_written_behind_each_other_are_as_many(
     concatenated(folder, resumed)
     summary = analyzed(folder)
     assert set(Store(folder.parent / "store").manifest.sessions) == {*GOOD, *expected}
-    assert (summary.turns, summary.skipped) == (len(GOOD) + 3, {})
+    assert (summary.prompts, summary.skipped) == (len(GOOD) + 3, {})
     assert_good(folder, clean)
 
 
@@ -469,7 +469,7 @@ def test_what_is_too_large_for_memory_is_read_all_the_same(
     packed = (folder / "good-1.jsonl").read_bytes().replace(b"good-1", b"packed")
     (folder / "packed.jsonl.gz").write_bytes(gzip.compress(packed))
     summary = analyzed(folder)
-    assert (summary.sessions, summary.turns, summary.skipped) == (3, 3, {})
+    assert (summary.sessions, summary.prompts, summary.skipped) == (3, 3, {})
     assert_good(folder, clean)
 
 

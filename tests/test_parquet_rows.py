@@ -60,7 +60,7 @@ def test_a_row_and_a_file_of_one_session_are_one_session(hub: Hub, tmp_path: Pat
     hub.sets["bob/files"] = DataSet({"a.jsonl": conversation(ONE, "Fix it.", "Further.")})
     hub.sets["ann/table"] = DataSet({"t.parquet": table(id=[ONE], text=[conversation(ONE, "Fix it.").decode()])})
     summary = pipeline.analyze(["hub:ann/table", "hub:bob/files"], tmp_path / "store", jobs=1)
-    assert (summary.sessions, summary.turns) == (1, 2)
+    assert (summary.sessions, summary.prompts) == (1, 2)
 
 
 @pytest.mark.parametrize("shape", ["structs", "texts", "document"])
@@ -110,7 +110,7 @@ def test_the_number_of_a_row_is_no_session_id(hub: Hub, tmp_path: Path) -> None:
     data = table(id=["1", "2"], messages=[messages("A"), messages("B")])
     analyzed(hub, data, tmp_path)
     summary = pipeline.analyze(["hub:bob/table", "hub:ann/table"], tmp_path / "store", jobs=1)
-    assert (summary.sessions, summary.turns) == (4, 4)
+    assert (summary.sessions, summary.prompts) == (4, 4)
 
 
 def test_the_column_that_holds_most_is_taken(hub: Hub, tmp_path: Path) -> None:
