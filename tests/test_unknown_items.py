@@ -101,8 +101,6 @@ _FIGURES = "figures or names beside what was said; one that says none of them ha
 _BY_DESIGN = {
     "atif/continued steps[].observation.results[].subagent_trajectory_ref": "a name that leads nowhere",
     "atif/subagents.json steps[].observation.results[].subagent_trajectory_ref": "a name that leads nowhere",
-    "claude-code/fork assistant:message.content": _COPY,
-    "claude-code/fork user:message.content": _COPY,
     "claude-code/snapshots assistant:message.content": _COPY,
     "claude-code/snapshots user:message.content": _COPY,
     "codex/fork response_item:payload.content": _COPY,

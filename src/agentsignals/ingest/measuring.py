@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 from agentsignals.catalog import measure
@@ -19,8 +20,13 @@ _COLUMNS = ["signal", "session_id", "turn", "value", "absent", "absent_detail", 
 Values = Counter[tuple[object, ...]]
 
 
-def measure_shard(
-    store: Store, name: str, now: dict[str, int], vectors: Vectors | Absent, held: list[SessionEntry | FileEntry]
+def measure_shard(  # noqa: PLR0913  (what a run has once for all its shards)
+    store: Store,
+    name: str,
+    now: dict[str, int],
+    vectors: Vectors | Absent,
+    held: list[SessionEntry | FileEntry],
+    tell: Callable[[str], None] | None,
 ) -> tuple[int, Counter[str]]:
     """Computes the values of a shard's sessions and puts a copy with them in its place; gives the number of sessions,
     and by signal how many values are others."""
@@ -36,6 +42,8 @@ def measure_shard(
     entry, new_name = store.manifest.shards[name], store.next_name(name)
     tables = shards.measured_anew(store.folder, name, new_name, entry.tables, rows, attempts)
     before, after = (_values(store.folder / FOLDER / each / "signals.parquet") for each in (name, new_name))
+    if before is None and tell is not None:
+        tell(f"{FOLDER}/{name}/signals.parquet is damaged: its values are computed anew, and compared with none.")
     store.put_in_place(name, new_name, held, tables)
     entry.signals = dict(now)
     store.manifest.history_of = ""
@@ -43,14 +51,16 @@ def measure_shard(
     return count, changed(before, after)
 
 
-def values_across(store: Store) -> Values:
-    """The values across sessions as they stand in the store."""
+def values_across(store: Store) -> Values | None:
+    """The values across sessions as they stand in the store; None where they can't be read."""
     across = store.manifest.across
     return _values(store.folder / across.file) if across is not None else Counter()
 
 
-def changed(before: Values, after: Values) -> Counter[str]:
-    """By signal, how many values are new, gone or others."""
+def changed(before: Values | None, after: Values | None) -> Counter[str]:
+    """By signal, how many values are new, gone or others; none where there is nothing to compare."""
+    if before is None or after is None:
+        return Counter()
     came, went = Counter[str](), Counter[str]()
     for counted, more, less in ((came, after, before), (went, before, after)):
         for row, n in (more - less).items():
@@ -58,9 +68,9 @@ def changed(before: Values, after: Values) -> Counter[str]:
     return came | went
 
 
-def _values(path: Path) -> Values:
+def _values(path: Path) -> Values | None:
     try:
         columns = table_files.read(path, _COLUMNS).to_pydict()
-    except StoreError:  # damaged or gone: all that is computed in its place is new
-        return Counter()
+    except StoreError:  # damaged or gone: what is computed in its place can't be compared
+        return None
     return Counter(zip(*(columns[name] for name in _COLUMNS), strict=True))

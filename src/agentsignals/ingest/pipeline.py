@@ -181,7 +181,7 @@ def _measure(store: Store, progress: Progress, tell: Callable[[str], None] | Non
             versions = shards[name].signals
             renewed |= {p for p in {*now, *versions} if now.get(p) != versions.get(p)}
             shards[name].embedder, shards[name].labels = spec, labelled
-            count, differing = measuring.measure_shard(store, name, now, fitted, held.get(name, []))
+            count, differing = measuring.measure_shard(store, name, now, fitted, held.get(name, []), tell)
             sessions += count
             others += differing
         if stale:
