@@ -274,6 +274,7 @@ def test_formats_that_look_alike_are_not_claimed(record: dict[str, Any]) -> None
 # -- real files ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.corpus
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of real traces is not there")
 def test_the_real_sessions_have_the_counts_that_a_second_reader_found() -> None:

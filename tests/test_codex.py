@@ -324,6 +324,7 @@ def test_other_records_are_not_claimed(record: ROW) -> None:
 # -- real files ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.corpus
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of real traces is not there")
 def test_real_sessions_have_the_figures_counted_another_way() -> None:

@@ -50,6 +50,7 @@ def by_repo(collection: Collection) -> dict[str, tuple[Any, ...]]:
     }
 
 
+@pytest.mark.slow
 def test_a_second_run_reads_nothing_and_a_third_only_what_is_new(tmp_path: Path) -> None:
     one, _ = told(tmp_path / "src" / "one", "one"), told(tmp_path / "src" / "two", "two", 2)
     store = tmp_path / "store"
@@ -85,6 +86,7 @@ def test_commits_are_stored_with_the_sessions_they_belong_to(tmp_path: Path) -> 
     assert Store(tmp_path / "store").sql("SELECT count(*) FROM sessions").fetchall() == [(1,)]
 
 
+@pytest.mark.slow
 def test_an_address_is_fetched_and_fetched_again(tmp_path: Path) -> None:
     story = told(tmp_path / "far", "far")
     address = f"file://{story.root}"
@@ -304,6 +306,7 @@ def test_sessions_that_a_program_began_are_left_out_where_that_is_asked_for(tmp_
     assert len(ids(store)) == 5
 
 
+@pytest.mark.slow
 def test_collecting_keeps_what_attribution_found_of_commits(tmp_path: Path) -> None:
     story = told(tmp_path / "one", "one")
     store = tmp_path / "store"

@@ -44,6 +44,7 @@ def smaller(task: Task) -> list[Task]:
     return [("given up",)] if task == ("die",) else [task]
 
 
+@pytest.mark.slow
 def test_a_task_that_ends_its_worker_is_done_in_parts(workers: Executor, tmp_path: Path) -> None:
     once = str(tmp_path / "once")
     tasks: list[Task] = [("a", "b"), ("die", "c"), (once,)]

@@ -111,6 +111,7 @@ def attributed(folder: Path) -> tuple[Path, dict[str, str]]:
     return story.folder / "store", {n: a.log.session for n, a in zip(("ann", "bob"), together, strict=True)}
 
 
+@pytest.mark.slow
 def test_tables_of_repositories_leave_with_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store, _ = attributed(tmp_path)
     out, told = exported(capsys, store, "parquet", "--no-redact")
@@ -122,6 +123,7 @@ def test_tables_of_repositories_leave_with_the_others(tmp_path: Path, capsys: py
     assert set(pq.read_table(out / "commits.parquet").column("author").to_pylist()) == {"a@example.org"}
 
 
+@pytest.mark.slow
 def test_commits_of_some_sessions_name_none_of_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store, ids = attributed(tmp_path)
     out, _ = exported(capsys, store, "parquet", "--no-redact", "--where", f"session_id = '{ids['bob']}'")

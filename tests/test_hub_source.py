@@ -51,6 +51,7 @@ def small(hub: Hub) -> Hub:
     return hub
 
 
+@pytest.mark.slow
 def test_a_data_set_is_read_and_costs_no_download_the_next_time(small: Hub, tmp_path: Path) -> None:
     store = tmp_path / "store"
     summary = pipeline.analyze(["hub:ann/traces"], store, jobs=1)
@@ -121,6 +122,7 @@ def test_offline_without_anything_from_before_is_an_error(small: Hub, monkeypatc
         open_source("hub:ann/traces")
 
 
+@pytest.mark.slow
 def test_a_broken_connection_is_gone_on_with_where_it_broke(hub: Hub) -> None:
     body = conversation(ONE, *(f"{n} {'x' * 1000}" for n in range(11_000)))
     assert len(body) > 20 * 1024 * 1024, "huggingface_hub writes ten megabytes at a time"
@@ -270,6 +272,7 @@ def test_a_list_leaves_out_data_sets_and_sessions_and_says_how_many(small: Hub, 
     assert "c.jsonl" not in small.downloads()
 
 
+@pytest.mark.slow
 def test_what_was_left_out_is_told_each_time_and_comes_back_without_the_list(small: Hub, tmp_path: Path) -> None:
     everything = pipeline.analyze(["hub:ann/traces"], tmp_path / "store", jobs=1)
     assert everything.sessions == 2

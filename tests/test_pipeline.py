@@ -270,6 +270,7 @@ def _damage(folder: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.slow
 def test_damaged_files_are_counted_and_cost_their_neighbours_nothing(corpus: Path, tmp_path: Path) -> None:
     mine = shutil.copytree(corpus, tmp_path / "corpus")
     for name, data in _damage(mine).items():
@@ -318,6 +319,7 @@ def test_a_store_that_can_not_be_made_is_a_clear_error(corpus: Path, tmp_path: P
         pipeline.analyze([str(corpus)], tmp_path / "file" / "store")
 
 
+@pytest.mark.slow
 def test_a_disk_that_takes_no_more_is_a_clear_error(corpus: Path, tmp_path: Path) -> None:
     """The operating system refuses to write beyond 4 KB a file, as a full disk would."""
     code = (

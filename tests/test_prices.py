@@ -229,6 +229,7 @@ def test_each_step_has_its_own_model_day_and_length() -> None:
     assert [s.cost_usd for s in steps] == pytest.approx([0.05, 0.04, 2.4, 0.04, 0.05, 0.04])
 
 
+@pytest.mark.slow
 def test_sixteen_thousand_steps_take_milliseconds() -> None:
     tokens = {"input_tokens": 10, "output_tokens": 500, "cache_read_tokens": 50_000, "cache_write_tokens": 900}
     best = 1.0

@@ -59,6 +59,7 @@ def test_another_machine_has_another_key(tmp_path: Path, monkeypatch: pytest.Mon
     assert anew() != first
 
 
+@pytest.mark.slow
 def test_processes_that_begin_at_once_have_one_key() -> None:
     crowd = [started(waiting=True) for _ in range(6)]
     for one in crowd:

@@ -271,6 +271,7 @@ def test_a_connection_is_used_again_until_the_store_has_other_files(
     assert len(query._kept) == query._MOST_KEPT
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_a_query(folder: Path) -> None:
     endless = "SELECT count(*) FROM range(100000000000) a(i), range(1000) b(j) WHERE hash(i) * j % 7 = 1"
     command = [sys.executable, "-m", "agentsignals", "query", "--store", str(folder / "store"), endless]

@@ -293,6 +293,7 @@ def shape(value: Any) -> Any:
     return None if isinstance(value, str | int | float) and not isinstance(value, bool) else value
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(JSON.map(lambda v: {"a": v}))
 def test_json_keeps_its_structure(value: Any) -> None:

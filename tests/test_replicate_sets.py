@@ -245,6 +245,7 @@ def test_sessions_of_a_store_are_not_taken_for_the_collection(tmp_path: Path) ->
     assert (vibe.computed, vibe.n) == (1.0, 1)
 
 
+@pytest.mark.slow
 def test_a_store_of_other_sessions_says_what_it_has_none_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store = store_of(tmp_path / "store", session(user("hello there")))
     for claims, lacks in {"swe-chat": "a checkpoint", "sentiment": "a label of sentiment"}.items():

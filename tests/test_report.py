@@ -163,6 +163,7 @@ def test_the_three_forms_carry_the_same_findings(store: Store, page: str, tmp_pa
             assert limit in said and escaped(limit) in markdown
 
 
+@pytest.mark.slow
 def test_the_data_form_says_of_each_number_what_is_needed_to_quote_it(store: Store, tmp_path: Path) -> None:
     data = json.loads(report.write(store, tmp_path / "r.json").read_text("utf-8"))
     assert {"form", "agentsignals", "made_at", "sessions", "schema", "prices", "sections"} <= set(data)
@@ -194,6 +195,7 @@ def test_only_the_studies_named_in_the_order_named(store: Store, tmp_path: Path)
 # -- the page ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_page_is_whole_and_asks_nothing_of_the_network(page: str) -> None:
     read = Page(page)
     assert read.unclosed == []
@@ -414,6 +416,7 @@ def test_a_session_id_can_be_copied_whole_even_a_hostile_one(hostile: Store, tmp
     assert all(hostile.resolve(title or "") for title in titles)
 
 
+@pytest.mark.slow
 def test_markdown_of_a_trace_is_no_markup(hostile: Store, tmp_path: Path) -> None:
     lines = report.write(hostile, tmp_path / "r.md").read_text("utf-8").splitlines()
     for line in lines:

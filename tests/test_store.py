@@ -49,6 +49,7 @@ def test_a_session_comes_back_as_it_was(sample: Path, tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(words=st.text(max_size=60), command=st.text(max_size=60))
 def test_any_text_comes_back(tmp_path_factory: pytest.TempPathFactory, words: str, command: str) -> None:

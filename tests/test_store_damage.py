@@ -174,6 +174,7 @@ def test_a_stray_file_is_shown_and_put_aside(place: Path) -> None:
     assert Store(place / "s").strays() == []
 
 
+@pytest.mark.slow
 def test_what_another_run_adds_before_our_lock_stays(made: Path, place: Path) -> None:
     """Whoever waits for the lock reads the index when he has it."""
     shutil.copytree(SAMPLES / "codex", place / "codex")

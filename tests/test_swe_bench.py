@@ -421,6 +421,7 @@ def test_a_bad_entry_among_others_costs_itself(name: str, content: str, skipped:
 # -- the corpus --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_corpus_of_trials_gives_the_figures_that_a_plain_count_gives(tmp_path: Path) -> None:
     """Counted apart from this reader: lists of the reports, and `grep` over the ratings."""
     if not CORPUS.is_dir():

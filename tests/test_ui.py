@@ -200,6 +200,7 @@ def everywhere() -> list[str]:
 # -- what it shows -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_every_route_answers_and_carries_the_policy(server: Server) -> None:
     for path in everywhere():
         got = ask(server, path)
@@ -296,6 +297,7 @@ def test_a_long_session_is_shown_in_parts_and_an_event_is_found_in_its_part(tmp_
         assert "word-449-end" in page(running, "/session/long?page=99999999")
 
 
+@pytest.mark.slow
 def test_sessions_are_filtered_ordered_and_shown_in_parts(tmp_path: Path) -> None:
     many = []
     for n in range(120):
@@ -543,6 +545,7 @@ def test_many_readers_at_once_are_all_answered(server: Server) -> None:
 # -- the verb ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_verb_says_where_it_is_and_ends_quietly_on_ctrl_c(tmp_path: Path) -> None:
     store = store_of(tmp_path / "s", session(user("hello")))
     given = [sys.executable, "-m", "agentsignals", "serve", "--store", str(store.folder), "--port", "0", "--json"]

@@ -52,6 +52,7 @@ def assert_sums_to_the_bill(store: Store, most_other: float = 0.05) -> None:
     assert causes.get("other", 0) <= most_other * fsum(ledger.values())
 
 
+@pytest.mark.slow
 def test_the_causes_of_the_demo_sum_to_its_bill(demo_folder: Path) -> None:
     assert_sums_to_the_bill(Store(demo_folder / "store"))
 

@@ -76,6 +76,7 @@ def findings(outcomes: dict[str, Outcome]) -> Iterator[Finding]:
         yield from one.findings
 
 
+@pytest.mark.slow
 def test_a_finding_can_be_quoted(of_store: dict[str, Outcome]) -> None:
     ids = [finding.id for finding in findings(of_store)]
     assert len(ids) == len(set(ids))

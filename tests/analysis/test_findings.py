@@ -51,6 +51,7 @@ def said_of(folder: Path, sessions: list[Session]) -> list[str]:
     return [made.id for made in findings(store_of(folder, *sessions)).answers]
 
 
+@pytest.mark.slow
 def test_planted_trouble_comes_first(paused: Store, tmp_path: Path) -> None:
     assert findings(paused).answers[0].id == FIRST["pauses that lose the cache"]
     assert said_of(tmp_path, STORES["an infra outage"](1))[0] == FIRST["an infra outage"]
@@ -312,6 +313,7 @@ def paused(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return store_of(tmp_path_factory.mktemp("paused"), *STORES["pauses that lose the cache"](1))
 
 
+@pytest.mark.slow
 def test_every_sentence_opens_down_to_its_lines(paused: Store, capsys: pytest.CaptureFixture[str]) -> None:
     made = findings(paused, bounds=Bounds(effect=0, sureness=0, false_discoveries=1))
     assert {a.question for a in made.answers} <= {q.question for q in questions().values()} and made.bill
@@ -351,6 +353,7 @@ def test_the_verb_says_the_sentence_how_sure_and_how_to_see_it(
     assert "Nothing stands out" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_store_without_sessions_says_what_was_looked_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store = store_of(tmp_path)
     assert findings(store).answers == [] and findings(store).bill == ""
@@ -369,11 +372,13 @@ def test_what_is_asked_for_wrongly_is_said(paused: Store, capsys: pytest.Capture
     assert "from 0 to 1" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_python_face_gives_the_same(paused: Store) -> None:
     made = agentsignals.find(paused, "product")
     assert [a.id for a in made.answers] == [a.id for a in findings(paused).answers] and made.context == "product"
 
 
+@pytest.mark.slow
 def test_findings_of_one_context_leave_the_other_out(tmp_path: Path) -> None:
     store = store_of(tmp_path, *runs(*failing(5), sessions=9), *evaluated(1, outage=0.4)[:20])
     assert {a.id for a in findings(store).answers} == {"circles.failing"}

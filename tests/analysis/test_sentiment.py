@@ -118,6 +118,7 @@ def test_on_real_traces_each_number_is_the_signal_s(corpus_store: Store) -> None
     assert [(row[2], row[3]) for row in curve] == [(p["n"], p["neg"]) for p in points]
 
 
+@pytest.mark.slow
 def test_without_labels_they_say_what_makes_them_and_are_left_out(tmp_path: Path) -> None:
     store = store_of(tmp_path / "s", session(user("go"), session_id="a"))
     for name in STUDIES:
@@ -188,6 +189,7 @@ def test_a_label_of_what_nobody_said_in_words_counts_nowhere(tmp_path: Path) -> 
     assert (found["negative"].value, found["negative"].n, found["pure_neutral"].value) == (0, 2, 1)
 
 
+@pytest.mark.slow
 def test_after_the_first_negative_message(tmp_path: Path) -> None:
     store = store_of(tmp_path / "s", said("0-+-0", "a"), said("-+", "b"), said("00", "c"))
     found = findings(store, "sentiment_after")

@@ -98,6 +98,7 @@ def test_commands_are_words_a_shell_leaves_alone(demo_store: Store) -> None:
             assert not set(inside) & set('"`$\\!\n'), one.command
 
 
+@pytest.mark.slow
 def test_every_finding_can_be_quoted(demo_store: Store) -> None:
     seen: set[str] = set()
     for found in all_findings(demo_store).values():
@@ -153,6 +154,7 @@ def test_an_unknown_study_names_what_there_is() -> None:
 # -- stores that lack something ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_empty_store_has_no_value_but_counts(tmp_path: Path) -> None:
     store = Store(tmp_path / "s", create=True)
     for name in every_study():

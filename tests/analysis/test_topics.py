@@ -51,6 +51,7 @@ def rows(found: Outcome, name: str) -> list[list[Any]]:
     return next(t.rows for t in found.tables if t.id == f"topics.{name}")
 
 
+@pytest.mark.slow
 def test_prompts_that_share_words_are_one_topic_named_by_them(found: Outcome) -> None:
     named = [row[0].split(", ") for row in rows(found, "topics") if row[0] != "(no topic)"]
     assert named

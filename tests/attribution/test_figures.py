@@ -108,6 +108,7 @@ def test_a_session_has_the_mode_of_all_its_commits(tmp_path: Path) -> None:
     assert sorted(rows) == [("collaborative", 0.5), ("vibe", 1.0)]
 
 
+@pytest.mark.slow
 def test_sessions_of_other_repositories_keep_their_labels(tmp_path: Path) -> None:
     for name in ("one", "two"):
         story = Story(tmp_path / name)
@@ -126,6 +127,7 @@ def test_sessions_of_other_repositories_keep_their_labels(tmp_path: Path) -> Non
     assert sorted(number for _, number in labels) == [1.0, 1.0]
 
 
+@pytest.mark.slow
 def test_a_second_time_nothing_is_done_unless_something_is_new(tmp_path: Path) -> None:
     story = Story(tmp_path)
     written(story)

@@ -61,6 +61,7 @@ def of(store: Store, agent: Agent, path: str) -> tuple[Any, dict[str, Any]]:
     return (json.loads(value), json.loads(detail or "{}")) if absent is None else (f"{absent}: {why}", {})
 
 
+@pytest.mark.slow
 def test_lines_that_a_person_commits_without_a_checkpoint_are_applied(tmp_path: Path) -> None:
     story = begun(tmp_path)
     a = worked(story)
@@ -126,6 +127,7 @@ def test_of_an_edit_whose_place_is_not_found_nothing_is_known(tmp_path: Path) ->
     assert (found["verdict"], found["produced"]) == ("unknown", 6)
 
 
+@pytest.mark.slow
 def test_without_any_later_sign_of_the_repository_nobody_knows_yet(tmp_path: Path) -> None:
     story = begun(tmp_path)
     b = worked(story, "linked", "linked.py")
@@ -134,6 +136,7 @@ def test_without_any_later_sign_of_the_repository_nobody_knows_yet(tmp_path: Pat
     assert of(measured(story, a), a, APPLIED)[0] == "censored: repository_ends_before_close"
 
 
+@pytest.mark.slow
 def test_a_session_whose_commit_is_not_in_the_clone_is_not_called_unapplied(tmp_path: Path) -> None:
     story = begun(tmp_path)
     story.git("switch", "-c", "gone")
@@ -181,6 +184,7 @@ def test_lines_are_followed_through_commits_to_the_sessions_that_worked_there_be
     )
 
 
+@pytest.mark.slow
 def test_a_session_known_by_its_lines_and_by_their_text_counts_once(tmp_path: Path) -> None:
     story = begun(tmp_path)
     a, b = story.agent("first"), story.agent("second")
@@ -196,6 +200,7 @@ def test_a_session_known_by_its_lines_and_by_their_text_counts_once(tmp_path: Pa
     assert (value, detail["by_lines"], detail["by_content"]) == (1, 1, 1)
 
 
+@pytest.mark.slow
 def test_a_session_that_began_later_is_not_before_it(tmp_path: Path) -> None:
     story = begun(tmp_path)
     a, b = story.agent("long"), story.agent("short")
@@ -211,6 +216,7 @@ def test_a_session_that_began_later_is_not_before_it(tmp_path: Path) -> None:
     assert [of(store, one, REGION)[0] for one in (a, b)] == [0, 0]
 
 
+@pytest.mark.slow
 def test_the_catalogue_says_computed_where_the_store_has_values(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

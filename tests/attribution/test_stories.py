@@ -346,6 +346,7 @@ def test_a_change_that_was_picked_onto_another_branch_counts_once(tmp_path: Path
     assert rows == [("copy", None), ("original", 12)]
 
 
+@pytest.mark.slow
 def test_more_lines_than_anybody_types_are_no_persons(tmp_path: Path) -> None:
     """An agent whose transcript nobody kept worked between the last turn and the commit."""
     for n, expected in ((12, {"human_observed": 12}), (60, {"unknown": 60})):
@@ -360,6 +361,7 @@ def test_more_lines_than_anybody_types_are_no_persons(tmp_path: Path) -> None:
         assert s.attributed().lines == expected
 
 
+@pytest.mark.slow
 def test_nothing_is_a_persons_where_a_transcript_tells_no_times_or_is_missing(tmp_path: Path) -> None:
     for missing in (False, True):
         s = Story(tmp_path / str(missing))

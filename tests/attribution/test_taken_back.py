@@ -177,6 +177,7 @@ def test_what_counts_as_taken_back(
     assert (found, detail.get("share")) == (value, share)
 
 
+@pytest.mark.slow
 def test_a_revert_is_explained_by_its_commit_and_a_late_one_only_told_of(tmp_path: Path) -> None:
     for pause, verb in ((60, "undoes"), (2 * HOUR, "reverts")):
         story = begun(tmp_path / verb)

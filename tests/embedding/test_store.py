@@ -93,6 +93,7 @@ def test_a_model_is_asked_for_each_text_once(corpus: Path, tmp_path: Path, serve
     assert len(server.texts) == asked
 
 
+@pytest.mark.slow
 def test_a_run_that_broke_off_goes_on_where_it_was(
     corpus: Path, tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,6 +144,7 @@ def test_a_model_gets_a_scale_of_its_own_when_there_are_enough_sessions(tmp_path
     assert {json.dumps(c["calibration"]) for c in curves(store).values() if isinstance(c, dict)} == scales
 
 
+@pytest.mark.slow
 def test_explaining_uses_the_same_vectors_and_asks_nobody(corpus: Path, tmp_path: Path, server: Server) -> None:
     pipeline.analyze([str(corpus)], tmp_path, jobs=1, embedder=f"openai:letters@{server.url}")
     asked = len(server.requests)
@@ -152,6 +154,7 @@ def test_explaining_uses_the_same_vectors_and_asks_nobody(corpus: Path, tmp_path
     assert len(server.requests) == asked
 
 
+@pytest.mark.slow
 def test_what_needs_no_vectors_is_explained_when_the_model_is_gone(
     corpus: Path, tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -236,6 +236,7 @@ def test_what_an_address_holds_of_a_person_is_not_kept() -> None:
     assert card == {"name": "m", "server": "http://127.0.0.1:8000/v1"}
 
 
+@pytest.mark.slow
 def test_words_of_models_do_nothing_on_the_page(
     capsys: pytest.CaptureFixture[str],
     server: Server,  # noqa: F811
@@ -271,6 +272,7 @@ def test_reports_are_written_where_they_are_asked_for(
     assert "can't be written" in refused(capsys, "report", tmp_path / "run", "-o", tmp_path / "no" / "a.md")[1]
 
 
+@pytest.mark.slow
 def test_another_evaluator_tells_what_changes_and_changes_nothing(
     capsys: pytest.CaptureFixture[str],
     server: Server,  # noqa: F811
@@ -318,6 +320,7 @@ def test_published_answers_are_scored_again(capsys: pytest.CaptureFixture[str], 
     assert (group["name"], group["was"], group["now"], group["changes"]) == ("main-made-up", 0, 1, {"fail_to_pass": 1})
 
 
+@pytest.mark.slow
 def test_two_runs_are_compared_task_by_task(
     capsys: pytest.CaptureFixture[str],
     server: Server,  # noqa: F811

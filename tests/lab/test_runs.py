@@ -65,6 +65,7 @@ def test_work_that_is_there_is_known_and_not_kept_twice(tmp_path: Path) -> None:
     assert [r.passed for r in Run.read(tmp_path / "run").table("tried", Tried).rows] == [True, False]
 
 
+@pytest.mark.slow
 def test_a_killed_run_has_whole_pieces_of_work_only(tmp_path: Path) -> None:
     script = textwrap.dedent(
         """

@@ -134,6 +134,7 @@ def test_attempts_of_an_episode_that_was_cut_do_not_mix_with_its_second_run(tmp_
     assert len(Run.read(tmp_path).table("attempts", AttemptRow).rows) == 1
 
 
+@pytest.mark.slow
 def test_rows_that_a_kill_left_in_both_places_count_once(tmp_path: Path) -> None:
     run = opened(tmp_path)
     looped(run, Scripted(WRONG, WRONG), 2)
@@ -144,6 +145,7 @@ def test_rows_that_a_kill_left_in_both_places_count_once(tmp_path: Path) -> None
     assert len(Run.read(tmp_path).table("attempts", AttemptRow).rows) == 4
 
 
+@pytest.mark.slow
 def test_rows_that_are_taken_away_are_gone_from_disk(tmp_path: Path) -> None:
     run = opened(tmp_path)
     looped(run, Scripted(WRONG, WRONG), 2)

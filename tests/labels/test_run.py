@@ -185,6 +185,7 @@ def test_a_session_whose_notes_failed_is_a_failure_that_says_so(tmp_path: Path, 
     assert judge(store, server, "session_success", window=12_000).labelled == 1
 
 
+@pytest.mark.slow
 def test_a_session_too_long_even_for_notes_is_a_failure_not_a_cut(tmp_path: Path, server: Server) -> None:
     store = store_of(tmp_path, [f"request number {n}: {'word ' * 800}" for n in range(40)])
     server.answers = lambda body: (

@@ -134,6 +134,7 @@ def by_theme(store: Store) -> list[tuple[int, int]]:
 # -- groups ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_planted_topics_are_found_and_strays_are_in_none(store: Store, method: str) -> None:
     summary = label_topics(store)
     assert summary.method == method and summary.embedder == "tf-idf"
@@ -203,6 +204,7 @@ def test_a_run_replaces_the_one_before(store: Store, without_umap: None) -> None
     assert all(session_id < "s050" for session_id, _ in numbers(store))
 
 
+@pytest.mark.slow
 def test_prompts_of_eval_runs_are_nobodys(tmp_path: Path, without_umap: None) -> None:
     made = sessions(prompts())
     for one in made[:10]:
@@ -243,6 +245,7 @@ def test_an_embedder_with_a_model_is_asked_once(store: Store, without_umap: None
 # -- the signal --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_labels_make_the_signal(store: Store, without_umap: None) -> None:
     asked = (
         "SELECT session_id, turn, number, absent, absent_detail FROM signals WHERE signal = 'chat.prompt_topic_cluster'"
@@ -268,6 +271,7 @@ def named(store: Store, server: Server) -> Summary:
     return label_topics(store, namer=namer(server))
 
 
+@pytest.mark.slow
 def test_a_model_names_each_topic_once(store: Store, server: Server, without_umap: None) -> None:
     summary = named(store, server)
     assert summary.naming is not None
@@ -302,6 +306,7 @@ def test_a_name_is_one_line() -> None:
     assert name_in(answer("Mending\n the  build")) == "Mending the build"
 
 
+@pytest.mark.slow
 def test_topics_are_written_when_the_server_gives_up(store: Store, server: Server, without_umap: None) -> None:
     server.fault = lambda _: 401
     with pytest.raises(LabelError):

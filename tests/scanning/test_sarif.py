@@ -31,6 +31,7 @@ def report(folder: Path, *results: Any, **run: Any) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_each_finding_is_its_lines_writers_and_replaces_the_tools_older_ones(tmp_path: Path) -> None:
     story = story_of_agent_and_human(tmp_path)
     story.publish()
@@ -90,6 +91,7 @@ def test_what_is_no_sarif_says_so(text: str, tmp_path: Path, capsys: pytest.Capt
     assert (code, told["error"]["kind"]) == (1, "scan") if "tool" not in text else told["skipped"] == {"malformed": 2}
 
 
+@pytest.mark.slow
 def test_a_report_about_an_older_commit_is_read_against_it(tmp_path: Path) -> None:
     story = story_of_agent_and_human(tmp_path)
     sha = story.git("rev-parse", "HEAD")

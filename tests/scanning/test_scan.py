@@ -69,6 +69,7 @@ def test_each_planted_weakness_is_found_once_and_is_its_writers(tmp_path: Path) 
     assert session == story.agents[0].log.session
 
 
+@pytest.mark.slow
 def test_rates_divide_by_the_lines_of_the_same_owner_or_mode_and_name_the_attribution(tmp_path: Path) -> None:
     told = scan_of(story_of_agent_and_human(tmp_path))
     found = {(r.attribution, r.by, r.group): r for r in told.rates if r.files == "all"}
@@ -139,6 +140,7 @@ def test_what_moves_is_not_new_and_what_goes_is_fixed(
     assert told.introduced == sum(change == "introduced" for change, _, _ in expected)
 
 
+@pytest.mark.slow
 def test_a_change_beside_unadded_lines_that_makes_a_weakness_is_of_the_context(tmp_path: Path) -> None:
     story = Story(tmp_path)
     story.human("app.py", "from mine import loads\n\n\ndef read(data):\n    return loads(data)\n" + block("rest", 9))
@@ -154,6 +156,7 @@ def test_a_change_beside_unadded_lines_that_makes_a_weakness_is_of_the_context(t
     assert (rate.lines, rate.introduced, rate.introduced_rate) == (0, 1, None)
 
 
+@pytest.mark.slow
 def test_tests_are_counted_apart_and_vendored_code_not_at_all(tmp_path: Path) -> None:
     story = Story(tmp_path)
     story.human("app.py", block("old", 5))
@@ -185,6 +188,7 @@ class Counting(OwnRules):
         return super().scan(files)
 
 
+@pytest.mark.slow
 def test_a_second_run_scans_nothing_new_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     story = story_of_agent_and_human(tmp_path)
     first = scan_of(story)
@@ -197,6 +201,7 @@ def test_a_second_run_scans_nothing_new_and_says_so(tmp_path: Path, capsys: pyte
     assert scanned(str(story.root), counting, tmp_path / "store", jobs=1, afresh=True).scanned == counting.seen == 4
 
 
+@pytest.mark.slow
 def test_a_stopped_scan_goes_on_where_it_was(tmp_path: Path) -> None:
     story = story_of_agent_and_human(tmp_path)
     story.publish()
@@ -207,6 +212,7 @@ def test_a_stopped_scan_goes_on_where_it_was(tmp_path: Path) -> None:
     assert rest.seen == 1
 
 
+@pytest.mark.slow
 def test_other_rules_mean_another_version_and_a_new_scan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     story = story_of_agent_and_human(tmp_path)
     scan_of(story)
@@ -218,6 +224,7 @@ def test_other_rules_mean_another_version_and_a_new_scan(tmp_path: Path, monkeyp
     assert rows(story, "DISTINCT scanner_version") == [(told.scanner_version,)]
 
 
+@pytest.mark.slow
 def test_the_signal_of_a_session_becomes_available_with_what_it_is_made_of(tmp_path: Path) -> None:
     story = story_of_agent_and_human(tmp_path)
     scan_of(story)
@@ -232,6 +239,7 @@ def test_the_signal_of_a_session_becomes_available_with_what_it_is_made_of(tmp_p
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_what_a_clone_has_not_is_said_costs_nobody_else_and_is_scanned_once_it_is_there(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -251,6 +259,7 @@ def test_what_a_clone_has_not_is_said_costs_nobody_else_and_is_scanned_once_it_i
     assert (last.introduced, last.commits, last.commits_left_out, last.scanned) == (4, 3, 0, 2)
 
 
+@pytest.mark.slow
 def test_the_document_and_the_table_name_the_attribution(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     story = story_of_agent_and_human(tmp_path)
     story.publish()

@@ -11,6 +11,7 @@ from tests.analysis.stores import outcome
 from tests.scanning.test_scan import scan_of, story_of_agent_and_human
 
 
+@pytest.mark.slow
 def test_the_study_gives_the_rates_of_the_scan_with_interval_and_attribution(tmp_path: Path) -> None:
     told = scan_of(story_of_agent_and_human(tmp_path))
     found = outcome(Store(tmp_path / "store"), "weaknesses")
