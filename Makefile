@@ -12,6 +12,7 @@ unexport PYTHONHOME PYTHONPATH PYTHONOPTIMIZE PYTHONWARNINGS PYTEST_ADDOPTS PIP_
 export PIP_USER := 0
 
 MINUTES ?= 1
+WORKERS := $(shell expr 3 \* $$(nproc 2>/dev/null || echo 2) / 2)
 PIP := -m pip install --quiet --disable-pip-version-check
 LOCKED := $(PIP) --require-hashes --requirement
 OURS := $(PIP) --no-deps --no-build-isolation --editable .
@@ -40,8 +41,9 @@ help:
 demo: $(VENV)/.core
 	$(BIN)/agentsignals demo
 
+# Three processes for two cores: a third of the tests wait for a disk or a program.
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" $(ARGS)
 
 test-slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto --dist worksteal -m slow $(ARGS)
