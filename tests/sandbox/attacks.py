@@ -147,7 +147,7 @@ PROCESSES = [
 ]  # fmt: skip
 
 NETWORK = [
-    _attack("a local server", " import socket\n socket.create_connection(('127.0.0.1', $PORT), 2)", weak=True),
+    _attack("a local server", " import socket\n socket.create_connection(('127.0.0.1', $PORT), 6)", weak=True),
     _attack("a socket of datagrams", " import socket\n socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n return 'reached'", weak=True),
     _attack("a pair of datagram sockets", " import socket\n socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)\n return 'reached'", weak=True),
     _attack("netlink", " import socket\n socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)\n return 'reached'", weak=True),
