@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 import sys
+import weakref
 from array import array
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -36,7 +37,8 @@ class Cache:
 
     def _open(self) -> sqlite3.Connection:
         try:
-            db = sqlite3.connect(self._path, timeout=10)
+            db = sqlite3.connect(self._path, timeout=10, check_same_thread=False)
+            weakref.finalize(self, db.close)  # whoever forgets it: an open database is a warning of Python 3.13
         except sqlite3.OperationalError as problem:
             raise StoreError(f"{self._path} can't be opened: {problem}.", "Check the store's permissions.") from problem
         try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,7 @@ class Answers:
         try:
             folder.mkdir(exist_ok=True)
             self._db = sqlite3.connect(self.path, timeout=30, check_same_thread=False)
+            weakref.finalize(self, self._db.close)  # whoever forgets it: an open database is a warning of Python 3.13
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=NORMAL")
             self._db.executescript(_SCHEMA)
