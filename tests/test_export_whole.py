@@ -309,16 +309,16 @@ def test_real_sessions_are_the_same_through_the_hub_and_after_coming_back(
     here = tmp_path / "here"
     local = pipeline.analyze([str(CORPUS)], here, jobs=1)
     assert local.sessions == len(list(CORPUS.glob("*/*/transcript.jsonl"))) == 7
-    assert (local.turns, local.tool_calls) == (18, 759)
+    assert (local.prompts, local.tool_calls) == (18, 759)
     files = {str(p.relative_to(CORPUS)): p.read_bytes() for p in CORPUS.rglob("*") if p.is_file()}
     hub.sets["pi/found"] = DataSet(files)
     found = pipeline.analyze(["hub:pi/found"], tmp_path / "found", jobs=1)
-    figures = ("sessions", "turns", "tool_calls", "edits", "input_tokens", "output_tokens", "cost_usd", "formats")
+    figures = ("sessions", "prompts", "tool_calls", "edits", "input_tokens", "output_tokens", "cost_usd", "formats")
     assert [getattr(found, f) for f in figures] == [getattr(local, f) for f in figures]
     out, _ = exported(capsys, here, "hub", "--no-redact")
     hub.sets["pi/made"] = DataSet({str(p.relative_to(out)): p.read_bytes() for p in out.rglob("*") if p.is_file()})
     made = pipeline.analyze(["hub:pi/made"], tmp_path / "made", jobs=1)
-    assert (made.sessions, made.turns, made.tool_calls, made.skipped) == (7, 18, 759, {})
+    assert (made.sessions, made.prompts, made.tool_calls, made.skipped) == (7, 18, 759, {})
     asked = "SELECT session_id, turn, text FROM turns ORDER BY ALL"
     assert Store(tmp_path / "made").sql(asked).fetchall() == Store(here).sql(asked).fetchall()
 
