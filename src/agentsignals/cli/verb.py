@@ -1,6 +1,6 @@
 """A verb beside those of the main job: a module of its own, which loads what it needs when it runs.
 
-To add one: a module in this folder with a `VERB = Verb(...)`, and a line in `MODULES`.
+To add one: a module in this folder with a `VERB = Verb(...)`.
 """
 
 from __future__ import annotations
@@ -8,26 +8,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from functools import cache
-from importlib import import_module
 from typing import NamedTuple
 
-MODULES = (
-    "agree",
-    "annotate",
-    "attribute",
-    "collect",
-    "compare",
-    "discover",
-    "export",
-    "findings",
-    "forget",
-    "lab",
-    "label",
-    "replicate",
-    "scan",
-    "serve",
-    "validate",
-)
+from agentsignals.registry import Registry
 
 
 class Verb(NamedTuple):
@@ -41,8 +24,10 @@ class Verb(NamedTuple):
     """Gives the exit code."""
 
 
+VERBS = Registry[Verb]("verb", "agentsignals.cli", "VERB", lambda unit: isinstance(unit, Verb), r"\w+\.py")
+
+
 @cache
 def verbs() -> dict[str, Verb]:
-    """The verbs that have modules of their own, by name."""
-    declared = (import_module(f"agentsignals.cli.{name}").VERB for name in MODULES)
-    return {v.name: v for v in declared}
+    """The verbs that have modules of their own, by name. Other packages add none: no look at what is installed."""
+    return {verb.name: verb for verb in (place.load() for place in VERBS.inside.values())}
