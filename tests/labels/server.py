@@ -29,6 +29,13 @@ def material(body: dict[str, Any]) -> str:
     return found[1]
 
 
+def section(shown: str, name: str) -> str:
+    """What stands between the marks of that name."""
+    mark = re.search(rf"^<{name}-(\w+)>$", shown, re.M)
+    assert mark, f"{name} is a part of it"
+    return shown.split(f"<{name}-{mark[1]}>\n")[1].partition(f"\n</{name}-{mark[1]}>")[0]
+
+
 def label(value: str, **more: Any) -> str:
     return json.dumps({"label": value, "reason": "because", **more})
 
@@ -45,6 +52,9 @@ class Server:
         self.fault: Callable[[dict[str, Any]], Fault] = lambda _: None
         self.answers: Callable[[dict[str, Any]], str] = lambda _: label("NEUTRAL")
         self.finish = "stop"
+        self.refusal = b'{"error": "no"}'
+        self.served: dict[str, str] = {}
+        """What the server says of the model that answers."""
         self.retry_after = "0"
         self.delay_s = 0.0
         self.models: list[dict[str, Any]] = []
@@ -58,7 +68,7 @@ class Server:
         if len(text.encode()) > limit:  # a token is a byte here
             text, finish = text[:limit], "length"
         usage = {"prompt_tokens": 100, "completion_tokens": 10}
-        return {"choices": [{"message": {"content": text}, "finish_reason": finish}], "usage": usage}
+        return {"choices": [{"message": {"content": text}, "finish_reason": finish}], "usage": usage, **self.served}
 
 
 def masked(seed: int, whitespace: bool = False) -> Callable[[dict[str, Any]], str]:
@@ -113,7 +123,7 @@ def serving() -> Iterator[Server]:
                     state.answered[material(body)] += 1
                 self.reply(200, done)
             elif isinstance(fault, int):
-                self.reply(fault, b'{"error": "no"}')
+                self.reply(fault, state.refusal)
             elif fault == "cut":
                 self.close_connection = True
             elif fault == "hang":

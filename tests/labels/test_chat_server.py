@@ -17,7 +17,7 @@ from agentsignals.http_client import retry_after_s
 from agentsignals.labels.answers import Outcome
 from agentsignals.labels.labellers import DEFAULT_WINDOW_TOKENS
 from agentsignals.labels.labellers import openai as chat_server
-from agentsignals.labels.labellers.openai import HOPELESS, TRIES, ChatServer
+from agentsignals.labels.labellers.openai import HOPELESS, MOST_INVALID, TRIES, ChatServer
 from agentsignals.labels.question import Asker, Question
 from agentsignals.labels.rate_limit import Pace
 from agentsignals.labels.task import Case
@@ -72,6 +72,66 @@ def test_the_request_is_the_prompt_the_fenced_text_and_the_schema(server: Server
         10,
     )
     assert abs(outcome.created_at / 1e6 - time.time()) < 60
+
+
+def test_what_stands_around_an_answer_is_cut_away_counted_and_not_kept(server: Server) -> None:
+    server.answers = lambda _: f"<think>secret of the session</think>{label('NEUTRAL')}"
+    (outcome,) = asked(by(server), question())
+    assert outcome.text == label("NEUTRAL") and outcome.calls == 1
+    assert outcome.cut_chars == len("<think>secret of the session</think>")
+
+
+def test_the_model_that_answered_is_kept(server: Server) -> None:
+    server.served = {"model": "tiny-2026-02-01", "system_fingerprint": "fp_7"}
+    labeller = by(server)
+    assert asked(labeller, question("a"))[0].model == "tiny-2026-02-01 (fp_7)"
+    server.served = {}
+    assert asked(labeller, question("b"))[0].model is None
+
+
+@pytest.mark.parametrize(
+    ("words", "forms"),
+    [
+        ("response_format: json_schema is not supported", ["json_schema", "json_object", "json_object"]),
+        ("unknown field response_format", ["json_schema", "json_object", None, None]),
+        ("the prompt is too long", ["json_schema", "json_schema"]),
+    ],
+)
+def test_a_server_that_knows_no_schema_is_asked_for_less(server: Server, words: str, forms: list[str | None]) -> None:
+    server.refusal = words.encode()
+    refused = {form for form in forms[:-1] if forms.count(form) == 1 or "long" in words}
+    server.fault = lambda body: 400 if body.get("response_format", {}).get("type") in refused else None
+    labeller = by(server, concurrency=1)
+    outcomes = asked(labeller, question("a"), question("b"))
+    assert [body.get("response_format", {}).get("type") for body in server.requests] == forms
+    if "long" in words:
+        assert [outcome.failure for outcome in outcomes] == ["refused", "refused"]
+    else:
+        assert [outcome.text for outcome in outcomes] == [label("NEUTRAL")] * 2
+        last = server.requests[-1]["messages"][0]["content"]
+        assert json.dumps(task("sentiment").schema, separators=(",", ":")) in last, "it is said where it can't be asked"
+    assert labeller.run_figures()["format"] == (forms[-1] or "text")
+
+
+@pytest.mark.parametrize(("valid_before", "calls"), [(0, MOST_INVALID), (1, 3 * MOST_INVALID + 1)])
+def test_a_model_that_gives_no_answers_is_not_asked_on(server: Server, valid_before: int, calls: int) -> None:
+    server.answers = lambda _: label("NEUTRAL") if len(server.requests) <= valid_before else "rather \x1b[31mneutral"
+    with pytest.raises(LabelError, match="answers in a row that are none") as caught:
+        asked(by(server, concurrency=1), *(question(str(n)) for n in range(80)))
+    assert len(server.requests) == calls
+    assert "neutral" in str(caught.value) and "\x1b" not in str(caught.value), "one of them is shown, as text"
+
+
+def test_a_model_that_is_wrong_in_content_alone_is_asked_on(server: Server) -> None:
+    server.answers = lambda _: json.dumps({"reason": "r", "beyond": True, "turn": 7})
+    outcomes = asked(by(server), *(question(str(n), "conflation_turn") for n in range(10)))
+    assert {outcome.failure for outcome in outcomes} == {"no_such_turn"}
+
+
+def test_answers_that_were_cut_by_their_tokens_are_no_reason_to_stop(server: Server) -> None:
+    server.answers = lambda _: json.dumps({"reason": "x" * 600, "label": "NEUTRAL"})
+    outcomes = asked(by(server, concurrency=1), *(question(str(n)) for n in range(MOST_INVALID + 1)))
+    assert len(outcomes) == MOST_INVALID + 1
 
 
 def test_a_text_cannot_close_its_own_fence(server: Server) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agentsignals.cli import main
-from agentsignals.errors import AgentSignalsError
+from agentsignals.errors import AgentSignalsError, UsageError
 from agentsignals.labels import gold, human_labels
 from agentsignals.labels.annotation import to_settle
 from agentsignals.labels.comparison import Both, weighted_back
@@ -184,6 +184,32 @@ def test_what_is_no_row_is_counted_with_its_reason(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(("n", "refused"), [(4, False), (5, True)])
+def test_a_column_of_other_classes_is_refused_and_the_fitting_one_named(tmp_path: Path, n: int, refused: bool) -> None:
+    path = tmp_path / "gold.jsonl"
+    other = {"label": "none", "mood": "NEUTRAL"}
+    rows = [{"session_id": "s", "turn": k, **(other if k <= n else {"label": "NEUTRAL"})} for k in range(1, 20)]
+    path.write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    if not refused:
+        assert gold.read(path, SENTIMENT).skipped == {"no_such_class": n}
+        return
+    with pytest.raises(UsageError, match=r"Of 19 labels in gold.jsonl 5 are none of .*'none' 5 times"):
+        gold.read(path, SENTIMENT)
+    rows = [{**row, "mood": "NEUTRAL"} for row in rows]
+    path.write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    with pytest.raises(UsageError) as caught:
+        gold.read(path, SENTIMENT)
+    assert caught.value.hint == "Name the column that has them: --column mood."
+    assert len(gold.read(path, SENTIMENT, "mood").rows) == 19
+
+
+def test_a_few_labels_of_a_large_file_may_be_none(tmp_path: Path) -> None:
+    path = tmp_path / "gold.jsonl"
+    rows = [{"session_id": "s", "turn": k, "label": "meh" if k <= 5 else "NEUTRAL"} for k in range(1, 101)]
+    path.write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    assert gold.read(path, SENTIMENT).skipped == {"no_such_class": 5}
+
+
 def test_bad_files_are_refused_in_words(tmp_path: Path) -> None:
     path = tmp_path / "gold.jsonl"
     path.write_text('{"session_id": "s", "turn": 1}\n', "utf-8")
@@ -263,7 +289,7 @@ def test_sessions_are_scored_with_numbers(
     made = store_of(tmp_path, ["write a parser", "thanks"])
     sit(monkeypatch, "101", "-1", "abc", "85")
     assert main(["annotate", "session_success", "--as", "ann", "--store", str(made.folder)]) == 0
-    assert "## Turn 0, the person" in capsys.readouterr().err
+    assert "turn 0, the person" in capsys.readouterr().err
     (row,) = label_files.of_task(made.folder, "session_success", "human:ann")
     assert (row.label.value, row.label.number, row.label.turn) == ("85", 85.0, None)
 

@@ -19,7 +19,7 @@ from agentsignals.store import Store, label_files
 from agentsignals.store.query import rows
 from tests.analysis.stores import store_of
 from tests.build import Part, call, say, session, user
-from tests.labels.server import Server, material, serving
+from tests.labels.server import Server, material, section, serving
 
 SHOP = "/home/jo/shop"
 
@@ -79,7 +79,7 @@ def test_folders_of_one_repository_are_one(tmp_path: Path, server: Server) -> No
     )
     assert run(store, server).calls == 2
     assert len(said(store)) == 5
-    assert {material(body).splitlines()[0] for body in server.requests} == {"Its name: jo/shop", "Its name: /srv/other"}
+    assert {section(material(body), "name") for body in server.requests} == {"jo/shop", "/srv/other"}
 
 
 def test_a_session_of_no_known_place_is_not_asked_about(tmp_path: Path, server: Server) -> None:
@@ -106,8 +106,8 @@ def test_it_is_shown_the_description_nearest_to_the_root_that_was_read_furthest(
         (user("look"), call("Edit", path="README.md", result="# Edited, which shows a part of it, only a part")),
         (user("look"), call("Read", path="package.json", result='{"name": "hats"}')),
     )
-    assert "Its README, as an agent read it:\n# Shop\nSells hats." in told
-    assert 'Its manifest, as an agent read it:\n{"name": "hats"}' in told
+    assert section(told, "README") == "# Shop\nSells hats."
+    assert section(told, "manifest") == '{"name": "hats"}'
     assert "documents" not in told and "No such file" not in told and "Edited" not in told
 
 
@@ -115,7 +115,7 @@ def test_it_is_shown_the_first_requests_and_the_kinds_of_files(tmp_path: Path, s
     look = [call("Read", path=f"src/{n}.py") for n in range(3)] + [call("Edit", path="a.ts"), call("Read", path="run")]
     many = [(user(f"request {n}"), *(look if not n else ()), say("ok"), user("later")) for n in range(11)]
     told = shown(tmp_path, server, *many)
-    assert "Files that were read or changed: py, ts\n" in told
+    assert section(told, "kinds-of-files") == "py, ts"
     assert [line for line in told.splitlines() if line.startswith("- ")] == [
         f"- request {n}" for n in (0, 1, 10, 2, 3, 4, 5, 6)
     ], "by time, here all the same, then by id"
@@ -123,7 +123,7 @@ def test_it_is_shown_the_first_requests_and_the_kinds_of_files(tmp_path: Path, s
 
 
 def test_a_repository_of_which_nothing_is_known_is_still_named(tmp_path: Path, server: Server) -> None:
-    assert shown(tmp_path, server, (say("hello"),)) == f"Its name: {SHOP}"
+    assert section(shown(tmp_path, server, (say("hello"),)), "name") == SHOP
 
 
 def test_long_documents_are_shortened_and_say_so(tmp_path: Path, server: Server) -> None:

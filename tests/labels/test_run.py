@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from agentsignals.errors import LabelError, StoreError
 from agentsignals.ingest import pipeline
 from agentsignals.labels import answers
 from agentsignals.labels import run as running
+from agentsignals.labels.agree import between
 from agentsignals.labels.estimate import estimate
 from agentsignals.labels.labellers import labeller
 from agentsignals.labels.labellers.openai import ChatServer
@@ -23,7 +25,7 @@ from agentsignals.labels.tasks import task
 from agentsignals.store import Store, label_files
 from agentsignals.store.query import rows
 from tests.golden import SAMPLES
-from tests.labels.server import Server, label, material, serving
+from tests.labels.server import Server, label, material, section, serving
 from tests.labels.stores import session_id, store_of
 
 
@@ -134,7 +136,7 @@ def test_what_is_not_asked_about_is_counted(tmp_path: Path, server: Server) -> N
     server.answers = lambda _: label("correction")
     summary = judge(store, server, "pushback")
     assert summary.labelled == 1 and summary.not_asked == {"first_turn": 2}
-    assert "The person's last request:\nstart with this" in next(iter(server.answered))
+    assert section(next(iter(server.answered)), "last-request") == "start with this"
 
 
 def test_an_answer_that_nothing_is_to_be_said_is_counted_and_no_label(tmp_path: Path, server: Server) -> None:
@@ -161,12 +163,10 @@ def test_a_long_session_is_judged_by_notes_and_its_last_part(tmp_path: Path, ser
     summary = judge(store, server, "session_success", window=12_000)
     names = [r["response_format"]["json_schema"]["name"] for r in server.requests]
     assert names.count("session_success") == 2 and names.count("notes") >= 2
-    final = next(material(r) for r in server.requests if "Notes on part 1" in material(r))
-    assert final.count("Notes on part ") == names.count("notes")
-    assert (
-        f"Part {names.count('notes') + 1} of {names.count('notes') + 1}, whole:" in final
-        and "request number 11" in final
-    )
+    final = next(material(r) for r in server.requests if "<notes-on-part-1-of-" in material(r))
+    assert final.count("<notes-on-part-") == names.count("notes")
+    n = names.count("notes") + 1
+    assert "request number 11" in section(final, f"part-{n}-of-{n}")
     shown = "".join(material(r) for r in server.requests)
     assert all(f"request number {n}:" in shown for n in range(12)), "every part is read by somebody"
     found = {r.session_id[-1]: r.label for r in label_files.of_task(store.folder, "session_success", "openai:tiny")}
@@ -235,6 +235,38 @@ def test_an_interrupted_run_keeps_what_it_has(tmp_path: Path, server: Server) ->
     assert 10 <= len(values(store)) < 40
     assert judge(store, server).labelled == 40
     assert set(server.answered.values()) == {1}
+
+
+def test_labels_say_which_model_gave_them_and_agreement_warns_of_several(tmp_path: Path, server: Server) -> None:
+    store = store_of(tmp_path, ["one", "two"], ["three"])
+    server.served = {"model": "tiny-1"}
+    judge(store, server, selection=Selection(limit=2))
+    server.served = {"model": "tiny-2"}
+    summary = judge(store, server)
+    assert summary.served_models == {"tiny-1": 2, "tiny-2": 1}
+    asked = "SELECT DISTINCT model, served_model FROM labels ORDER BY ALL"
+    assert rows(store, asked)[1] == [("tiny", "tiny-1"), ("tiny", "tiny-2")]
+    running.run(store, task("sentiment"), labeller("rules"), Selection(), silent)
+    assert any(
+        "by 2 models" in warning for warning in between(store, task("sentiment"), "openai:tiny", "rules").warnings
+    )
+
+
+def test_what_stood_around_answers_is_counted(tmp_path: Path, server: Server) -> None:
+    store = store_of(tmp_path, ["one", "two"])
+    server.answers = lambda _: f"```json\n{label('NEUTRAL')}\n```"
+    summary = judge(store, server)
+    assert (summary.labelled, summary.unwrapped, summary.loosely_parsed, summary.calls) == (2, 2, 0, 2)
+    assert judge(store, server).kept == 2
+
+
+def test_paid_answers_of_an_older_program_are_kept(tmp_path: Path, server: Server) -> None:
+    store = store_of(tmp_path, ["one"])
+    judge(store, server)
+    with closing(sqlite3.connect(store.folder / "labels" / "answers.sqlite")) as db, db:
+        for column in ("model", "cut_chars"):
+            db.execute(f"ALTER TABLE answers DROP COLUMN {column}")
+    assert (judge(store, server).kept, sum(server.answered.values())) == (1, 1)
 
 
 def test_rules_and_models_stand_side_by_side(tmp_path: Path, server: Server) -> None:

@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from agentsignals.errors import UsageError
-from agentsignals.labels.task import Case, Unfit, Verdict, is_strict
+from agentsignals.labels.task import Case, Unfit, Verdict, answer_in, is_strict
 from agentsignals.labels.tasks import task, tasks
 from agentsignals.model import Absent
 
@@ -36,10 +36,56 @@ def test_schemas_are_ones_that_every_backend_can_enforce(name: str) -> None:
     assert not any(word in told for word in ("$ref", "$defs", "maxLength", "pattern", "default"))
 
 
+@pytest.mark.parametrize("name", tasks())
+def test_a_judge_gives_its_reason_before_its_verdict(name: str) -> None:
+    assert next(iter(task(name).schema["properties"])) == "reason"
+    assert task(name).prompt.index('"reason"') < min(
+        task(name).prompt.rindex(f'"{field}"') for field in task(name).schema["properties"] if field != "reason"
+    )
+    assert "JSON" not in task(name).codebook, "people go by it, too"
+
+
+OBJECT = '{"reason": "vexed", "label": "NEGATIVE"}'
+OTHER = '{"reason": "pleased", "label": "POSITIVE"}'
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        (OBJECT, "NEGATIVE"),
+        (f"```json\n{OBJECT}\n```", "NEGATIVE"),
+        (f"<think>Perhaps {OTHER}? No.</think>\n{OBJECT}", "NEGATIVE"),
+        (f"<Thinking>{{maybe}}</Thinking>{OBJECT}", "NEGATIVE"),
+        (f"Perhaps {OTHER}.</think>{OBJECT}", "NEGATIVE"),  # the template opened the thought
+        (f"Here is {{my}} judgement:\n{OBJECT}\nHope this helps.", "NEGATIVE"),
+        (f"[{OBJECT}]", "NEGATIVE"),
+        (f"{OBJECT}\n\n{OBJECT}", "NEGATIVE"),
+        (f'{{"example": 1}} {OBJECT}', "NEGATIVE"),
+        (f"{OBJECT} or {OTHER}", "several_answers"),
+        (f"<think>{OBJECT}</think>", "invalid_json"),
+        (f"<think>{OBJECT}", "invalid_json"),
+        (f'{{"answer": {OBJECT}}}', "invalid_answer"),  # what is within another object may be an alternative
+        ('I say {"label": "ANGRY", "reason": "r"}', "invalid_json"),
+        ('{"label": "ANGRY", "reason": "r"}', "invalid_answer"),
+        ("{" * 100_000, "invalid_json"),
+        ('{"a":' * 100_000, "invalid_json"),
+        ("I would say it is rather neutral.", "invalid_json"),
+    ],
+)
+def test_the_answer_is_read_wherever_it_stands(written: str, expected: str) -> None:
+    one = task("sentiment")
+    try:
+        verdict = one.verdict(answer_in(one.answer, written), Case())
+    except Unfit as problem:
+        assert problem.reason == expected
+    else:
+        assert isinstance(verdict, Verdict) and verdict.value == expected
+
+
 def test_a_prompts_version_is_its_text() -> None:
     hashes = {one.prompt_hash for one in tasks().values()}
     assert len(hashes) == len(tasks())
-    assert task("sentiment").prompt_hash == "368f09eebbb5", (
+    assert task("sentiment").prompt_hash == "30d3bcbee773", (
         "the prompt changed: labels made with it are another version"
     )
 

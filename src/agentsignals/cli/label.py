@@ -203,6 +203,7 @@ def _summary_text(summary: Summary) -> str:
         ("no verdict", _counts(summary.no_verdict)),
         ("failed", _counts(summary.failed) and f"{_counts(summary.failed)}; run again to ask again"),
         ("calls", summary.calls and _spent(summary)),
+        ("answered", _counts(summary.served_models)),
         ("masked", _counts(summary.redacted)),
         (
             "older",
@@ -217,6 +218,7 @@ def _summary_text(summary: Summary) -> str:
 def _spent(summary: Summary) -> str:
     cost = "unknown cost" if summary.cost_usd is None else f"${summary.cost_usd:,.2f}"
     loose = f"; {summary.loosely_parsed:,} answers not strictly JSON" if summary.loosely_parsed else ""
+    loose += f"; {summary.unwrapped:,} cut out of other words" if summary.unwrapped else ""
     return f"{summary.calls:,}, {summary.input_tokens:,} tokens in, {summary.output_tokens:,} out, {cost}{loose}"
 
 

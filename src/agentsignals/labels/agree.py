@@ -25,7 +25,7 @@ from agentsignals.words.text import count_tokens
 GOLD = "gold"
 """What a gold file is called as a labeller."""
 _LABELS = """
-SELECT session_id, turn, value, number, prompt_hash, model FROM labels
+SELECT session_id, turn, value, number, prompt_hash, coalesce(served_model, model) FROM labels
 WHERE task = ? AND labeller = ? AND seq IS NULL ORDER BY created_at NULLS FIRST
 """
 _TEXTS = """
@@ -44,6 +44,7 @@ class ComparedLabel(NamedTuple):
     version: str | None = None
     """Of the prompt, or the rules."""
     model: str | None = None
+    """That answered, where a server said so; else that was asked."""
 
 
 class Labels(NamedTuple):

@@ -136,7 +136,7 @@ def _asked(task: Task, row: GoldRow, person: Person) -> str | None:
         if answer.casefold() == CONTEXT:
             person.show(row.before or "(nothing before it)")
         elif answer == CODEBOOK:
-            person.show(task.prompt)
+            person.show(task.codebook)
         elif label := fitting(task, keys.get(answer, answer)):
             return label
         elif answer:
@@ -152,7 +152,7 @@ def _shown(task: Task, row: GoldRow, transcript: Callable[[str], str]) -> str:
     """What a model is shown, too; and what others said, where that is to be settled."""
     shown = row.text or "" if task.level == "turn" else transcript(row.session_id)
     if task.shows == "exchange" and row.before:
-        shown = f"{row.before}The message to judge:\n{shown}"
+        shown = f"{row.before}\n\nThe message to judge:\n{shown}"
     labels = "".join(f"\n{name} said {label}" for name, label in row.by_labeller.items())
     return shown + (f"\n{labels}" if labels else "")
 

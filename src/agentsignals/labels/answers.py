@@ -22,11 +22,15 @@ from agentsignals.errors import StoreError
 NAME = "answers.sqlite"
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, labeller TEXT, task TEXT, text TEXT, failure TEXT,
-  detail TEXT, input_tokens INTEGER, output_tokens INTEGER, calls INTEGER, created_at INTEGER) WITHOUT ROWID;
+  detail TEXT, input_tokens INTEGER, output_tokens INTEGER, calls INTEGER, created_at INTEGER, model TEXT,
+  cut_chars INTEGER DEFAULT 0) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS runs (started_at INTEGER, ended_at INTEGER, told TEXT);
 """
 
-_GET = "SELECT text, failure, detail, input_tokens, output_tokens, calls, created_at FROM answers WHERE key = ?"
+_GET = (
+    "SELECT text, failure, detail, input_tokens, output_tokens, calls, created_at, model, cut_chars"
+    " FROM answers WHERE key = ?"
+)
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -42,6 +46,10 @@ class Outcome(Struct, frozen=True, kw_only=True):
     calls: int = 0
     created_at: int = 0
     """Microseconds since 1970 UTC."""
+    model: str | None = None
+    """What the server says has answered (a snapshot, the model behind a router), with its fingerprint if it has one."""
+    cut_chars: int = 0
+    """What stood around the answer: a fence, a thought, a sentence. It is not kept."""
 
 
 class Answers:
@@ -57,6 +65,10 @@ class Answers:
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=NORMAL")
             self._db.executescript(_SCHEMA)
+            have = {row[1] for row in self._db.execute("PRAGMA table_info(answers)")}
+            for column in ("model TEXT", "cut_chars INTEGER DEFAULT 0"):  # paid answers of an older program stay
+                if column.split()[0] not in have:
+                    self._db.execute(f"ALTER TABLE answers ADD COLUMN {column}")
         except (OSError, sqlite3.DatabaseError) as problem:
             # Paid work may lie in it: unlike other indexes it is not begun anew behind the person's back.
             raise self._unreadable(problem) from problem

@@ -24,8 +24,13 @@ from agentsignals.redaction.guard import Guard
 from agentsignals.words.text import inert, of_inert
 
 SUFFIXES = (".jsonl", ".csv")
+MOST_UNKNOWN, FEWEST_UNKNOWN = 0.05, 5
+"""Labels that are none of the task's classes, as a share and in number: beyond both they are of something else."""
 MOST_ROW_CHARS = 1_000_000
 """A longer row is no message that somebody labelled."""
+
+
+NO_SUCH_CLASS = "no_such_class"
 
 
 class GoldRow(Struct, kw_only=True, omit_defaults=True):
@@ -72,6 +77,7 @@ def read(path: Path | str, task: Task, column: str | None = None, *, unlabelled:
     SourceError when there is no such file or nothing in it has the label's column; UsageError for another kind of file.
     """
     gold, skipped, by = Gold(), Counter[str](), Counter[str]()
+    unknown, elsewhere = Counter[str](), Counter[str]()
     seen: set[tuple[str, int | None]] = set()
     columns = (column,) if column else ("label", f"{task.name}_label", task.name)
     has_label_column = unlabelled
@@ -81,6 +87,9 @@ def read(path: Path | str, task: Task, column: str | None = None, *, unlabelled:
             continue
         has_label_column = has_label_column or any(name in raw for name in columns)
         row = _row(raw, task, columns, unlabelled=unlabelled)
+        if row == NO_SUCH_CLASS:
+            unknown[str(_labelled(raw, columns))] += 1
+        elsewhere.update(name for name, value in raw.items() if task.values and fitting(task, str(value)) is not None)
         place = (row.session_id, row.turn) if isinstance(row, GoldRow) else None
         if isinstance(row, str) or place in seen:
             skipped[row if isinstance(row, str) else "repeated"] += 1
@@ -90,8 +99,23 @@ def read(path: Path | str, task: Task, column: str | None = None, *, unlabelled:
         by[row.annotator or "somebody it does not name"] += 1
     if not has_label_column:
         raise SourceError(f"{path} has no column {' or '.join(columns)}.", "Name the label's column with --column.")
+    _check_classes(path, task, unknown, unknown.total() + len(gold.rows), elsewhere)
     gold.skipped, gold.by = dict(skipped), [name for name, _ in by.most_common()]
     return gold
+
+
+def _check_classes(path: Path | str, task: Task, unknown: Counter[str], n: int, elsewhere: Counter[str]) -> None:
+    """UsageError where so many labels are no class of the task that what is left would be another sample."""
+    if unknown.total() < FEWEST_UNKNOWN or unknown.total() <= MOST_UNKNOWN * n:
+        return
+    classes = ", ".join(f"{value!r} {count} times" for value, count in unknown.most_common(5))
+    raise UsageError(
+        f"Of {n} labels in {Path(path).name} {unknown.total()} are none of {', '.join(task.values) or 'its numbers'}"
+        f" ({task.name}): {classes}.",
+        f"Name the column that has them: --column {elsewhere.most_common(1)[0][0]}."
+        if elsewhere and elsewhere.most_common(1)[0][1] > n - unknown.total()
+        else "Name another column with --column, or rename the classes in the file.",
+    )
 
 
 def write(path: Path | str, rows: Iterable[GoldRow], *, masked: bool = True) -> int:
@@ -174,10 +198,10 @@ def _row(raw: dict[str, Any], task: Task, columns: tuple[str, ...], *, unlabelle
     turn = _turn(raw.get("turn")) if task.level == "turn" else None
     if task.level == "turn" and turn is None:
         return "no_turn"
-    value = next((raw[name] for name in columns if raw.get(name) not in (None, "")), None)
+    value = _labelled(raw, columns)
     label = fitting(task, str(value)) if isinstance(value, str | int | float) else None
     if label is None and (not unlabelled or value is not None):
-        return "no_label" if value is None else "no_such_class"
+        return "no_label" if value is None else NO_SUCH_CLASS
     words = {n: _words(raw.get(n)) for n in ("reason", "annotator", "prompt_hash", "stratum", "before", "text")}
     return GoldRow(
         session_id=session,
@@ -189,6 +213,10 @@ def _row(raw: dict[str, Any], task: Task, columns: tuple[str, ...], *, unlabelle
         by_labeller=_labels_of(raw.get("said")),
         **words,
     )
+
+
+def _labelled(raw: dict[str, Any], columns: tuple[str, ...]) -> Any:
+    return next((raw[name] for name in columns if raw.get(name) not in (None, "")), None)
 
 
 def _turn(value: object) -> int | None:

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from agentsignals.labels.answers import Outcome, now
 from agentsignals.labels.question import Question
-from agentsignals.labels.task import Unfit
+from agentsignals.labels.task import Unfit, answer_in
 
 ANSWERS = 3
 """How many answers to one question may be invalid."""
@@ -30,9 +30,13 @@ class Inquiry(Struct, kw_only=True):
     invalid: int = 0
     wrong: str = ""
     """What was wrong with the last answer, in a word; empty when nothing was."""
+    is_formless: bool = False
+    """Whether no answer of the wanted shape stood in the last one, whatever it would have said."""
     input_tokens: int = 0
     output_tokens: int = 0
     calls: int = 0
+    model: str | None = None
+    """Who answered last, as the server says."""
 
     @classmethod
     def at(cls, question: Question) -> Inquiry:
@@ -49,13 +53,16 @@ class Inquiry(Struct, kw_only=True):
 
     def took(self, text: str, finish_reason: str | None, refusal: str | None = None) -> Outcome | None:
         """What comes of an answer: the outcome, or None when it must be asked again."""
+        self.is_formless = True
         try:
-            self.question.read(text)
+            answer = answer_in(self.question.answer, text)
+            self.is_formless = False
+            self.question.read(answer)
         except Unfit as problem:
             self.wrong = problem.reason
             return self._cut() if finish_reason == "length" else self._invalid(problem, finish_reason, refusal)
         self.wrong = ""
-        return self._outcome(text)
+        return self._outcome(answer, cut_chars=len(text) - len(answer))
 
     def _cut(self) -> Outcome | None:
         if self.limit >= self.question.tokens * MOST_GROWTH:
@@ -77,7 +84,9 @@ class Inquiry(Struct, kw_only=True):
         """The end of it without an answer."""
         return self._outcome(None, reason, " ".join(detail.split())[:_DETAIL_CHARS])
 
-    def _outcome(self, text: str | None, failure: str | None = None, detail: str | None = None) -> Outcome:
+    def _outcome(
+        self, text: str | None, failure: str | None = None, detail: str | None = None, cut_chars: int = 0
+    ) -> Outcome:
         return Outcome(
             text=text,
             failure=failure,
@@ -86,4 +95,6 @@ class Inquiry(Struct, kw_only=True):
             output_tokens=self.output_tokens,
             calls=self.calls,
             created_at=now(),
+            model=self.model,
+            cut_chars=cut_chars,
         )

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from agentsignals.labels.task import Case, Task, Unfit, Verdict, mark, prompt, read_as, schema_of
+from agentsignals.labels.task import Case, Task, Unfit, Verdict, mark, prompt, read_as, schema_of, sections
 from agentsignals.labels.units import Unit
 from agentsignals.model import Absent, Turn
 
@@ -31,6 +31,7 @@ class Question(Struct, frozen=True, kw_only=True):
     task: str
     instructions: str
     shown: str
+    answer: type[Struct]
     schema: dict[str, Any]
     tokens: int
     """For the answer, on the first try."""
@@ -50,8 +51,8 @@ class Asker:
     def question(self, unit: Unit, notes: list[str] | None = None) -> Question:
         """The question about a unit: about its last part, with the notes on those before."""
         n = len(unit.parts)
-        before = "".join(f"Notes on part {i + 1} of {n}:\n{note}\n\n" for i, note in enumerate(notes or ()))
-        shown = f"{before}Part {n} of {n}, whole:\n{unit.parts[-1]}" if notes else unit.parts[-1]
+        before = [(f"notes-on-part-{i + 1}-of-{n}", note) for i, note in enumerate(notes or ())]
+        shown = sections([*before, (f"part-{n}-of-{n}", unit.parts[-1])]) if notes else unit.parts[-1]
         task = self.task
         return self._made(task.prompt, shown, task.answer, task.answer_tokens, _Reader(task, unit.case), unit.message)
 
@@ -84,7 +85,7 @@ def made(  # noqa: PLR0913  (the fields of a question)
 ) -> Question:
     """A question whose key follows from who is asked, what is told and shown, and the answer's shape."""
     schema = schema_of(answer)
-    material = _sayable(fenced(shown))
+    material = _sayable(sections([("material", shown)]))
     asked = [labeller, mark(instructions), mark(json.dumps(schema, sort_keys=True)), material]
     key = hashlib.sha256("\0".join(asked).encode()).hexdigest()
     return Question(
@@ -92,6 +93,7 @@ def made(  # noqa: PLR0913  (the fields of a question)
         task=name,
         instructions=instructions,
         shown=material,
+        answer=answer,
         schema=schema,
         tokens=tokens,
         read=read,
@@ -114,12 +116,6 @@ def _notes_in(text: str) -> str:
     if not notes:
         raise Unfit("invalid_answer", "notes without a word")
     return notes
-
-
-def fenced(text: str) -> str:
-    """The text between two marks that it can't contain, since they are made from it."""
-    fence = mark(text)
-    return f"<material-{fence}>\n{text}\n</material-{fence}>"
 
 
 def _sayable(text: str) -> str:

@@ -12,7 +12,7 @@ from heapq import nsmallest
 from posixpath import splitext
 
 from agentsignals.analysis.rows import PLACED
-from agentsignals.labels.task import Case
+from agentsignals.labels.task import Case, sections
 from agentsignals.labels.transcript import Mask, shortened
 from agentsignals.labels.units import Unit
 from agentsignals.model import RAN, Event, Session
@@ -93,18 +93,17 @@ class _Look:
 
     def shown(self, place: str, mask: Mask) -> str:
         """All of it as one text."""
-        lines = [f"Its name: {mask(place)}"]
+        parts = [("name", mask(place))]
         common = [ending.removeprefix(".") for ending, _ in _commonest(self._endings) if ending]
         if common:
-            lines.append(f"Files that were read or changed: {', '.join(common)}")
+            parts.append(("kinds-of-files", ", ".join(common)))
         for title, (_, _, text) in {"README": self._readme, "manifest": self._manifest}.items():
             if text:
-                lines.append(f"\nIts {title}, as an agent read it:\n{mask(text)}")
+                parts.append((title, mask(text)))
         asked = [" ".join(shortened(mask(text), PROMPT_CHARS).split()) for _, _, text in self._prompts]
         if any(asked):
-            lines.append("\nThe first requests of sessions in it:")
-            lines += [f"- {text}" for text in asked if text]
-        return "\n".join(lines)
+            parts.append(("first-requests", "\n".join(f"- {text}" for text in asked if text)))
+        return sections(parts)
 
 
 def _commonest(counted: Counter[str]) -> Iterable[tuple[str, int]]:

@@ -65,6 +65,10 @@ class Summary(Struct, kw_only=True):
     """At list price; None where the model's is not known, or nothing was asked."""
     loosely_parsed: int = 0
     """Answers of this run that a strict JSON parser would have refused."""
+    unwrapped: int = 0
+    """Answers of this run around which a fence, a thought or a sentence stood, which was cut away."""
+    served_models: dict[str, int] = field(default_factory=dict)
+    """Who answered, as the server says, with how many labels of this run."""
     of_earlier_prompts: int = 0
     """Labels of this labeller that stand from another version of the prompt: this run was not about them."""
     redacted: dict[str, int] = field(default_factory=dict)
@@ -183,6 +187,7 @@ class _Run:
                 self._failed_now[question.key] = outcome
             elif self._by.keeps:
                 summary.loosely_parsed += not is_strict(outcome.text)
+                summary.unwrapped += outcome.cut_chars > 0
             for unit in self._waiting.pop(question.key, []):
                 self._settle(question, unit, outcome)
 
@@ -195,12 +200,12 @@ class _Run:
             return
         answer = self._by.read(question, outcome.text)
         if isinstance(answer, Verdict):
-            self._label(unit, answer, outcome.created_at)
+            self._label(unit, answer, outcome)
         elif isinstance(answer, Absent):
             _count(self.summary.no_verdict, answer.detail or answer.reason)
         self._tick()
 
-    def _label(self, unit: Unit, verdict: Verdict, created_at: int) -> None:
+    def _label(self, unit: Unit, verdict: Verdict, outcome: Outcome) -> None:
         detail = dict(verdict.detail or {})
         if len(unit.parts) > 1:
             detail["parts"] = len(unit.parts)
@@ -212,10 +217,13 @@ class _Run:
             reason=verdict.reason,
             prompt_hash=self._version,
             model=self._by.model,
-            created_at=created_at,
+            served_model=outcome.model,
+            created_at=outcome.created_at,
             number=verdict.number,
             detail=msgspec.json.encode(detail).decode() if detail else None,
         )
+        if outcome.model is not None:
+            _count(self.summary.served_models, outcome.model)
         for session_id in (unit.session_id, *unit.also):
             self._rows[_place(session_id, unit.turn)] = LabelRow(session_id, made)
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +23,11 @@ from agentsignals.model import Absent
 _PROMPTS = Path(__file__).with_name("tasks")
 _NOT_ASKED = ("title", "description")
 """What the schema of a struct says beyond its shape."""
+_THOUGHT = re.compile(r"<(think|thinking|thought|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_THOUGHT_END = re.compile(r"\A.*</(?:think|thinking|thought|reasoning)>", re.DOTALL | re.IGNORECASE)
+"""Templates that open a thought by themselves leave its end alone in the answer."""
+_MOST_OBJECTS = 1000
+"""Braces of an answer at which an object is looked for."""
 
 
 class Unfit(Exception):
@@ -80,6 +87,11 @@ class Task(Struct, frozen=True, dict=True, kw_only=True):
         """What the model is told before it sees anything of the session."""
         return prompt(self.name)
 
+    @property
+    def codebook(self) -> str:
+        """What a person goes by: the prompt without what it says of the answer's form."""
+        return self.prompt.rpartition("\n\n")[0]
+
     @cached_property
     def prompt_hash(self) -> str:
         """The prompt's version."""
@@ -105,6 +117,14 @@ def mark(text: str) -> str:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
 
 
+def sections(parts: Sequence[tuple[str, str]]) -> str:
+    """Texts by name, each between marks that none of them can contain, since they are made from all of them: what one
+    says can't pass for another.
+    """
+    made_of = mark("\0".join("\0".join(part) for part in parts))
+    return "\n".join(f"<{name}-{made_of}>\n{text}\n</{name}-{made_of}>" for name, text in parts)
+
+
 def schema_of(answer: type[Struct]) -> dict[str, Any]:
     """The schema of a flat struct, without references, which not every server follows."""
     _, parts = msgspec.json.schema_components((answer,))
@@ -124,6 +144,37 @@ def read_as(answer: type[Struct], text: str) -> Any:
         return msgspec.convert(parsed, answer)
     except msgspec.ValidationError as problem:
         raise Unfit("invalid_answer", str(problem)) from problem
+
+
+def answer_in(answer: type[Struct], text: str) -> str:
+    """The answer within what a model wrote: all of it, else the one JSON object of that shape which stands in a fence,
+    a sentence or a list, outside a thought and outside other objects. Unfit where there is none, or two that differ.
+    """
+    try:
+        read_as(answer, text)
+        return text
+    except Unfit as problem:
+        unfit = problem
+    spoken = _THOUGHT_END.sub("", _THOUGHT.sub("", text))
+    answers: dict[str, str] = {}
+    at = spoken.find("{")
+    for _ in range(_MOST_OBJECTS):
+        if at < 0:
+            break
+        try:
+            parsed, end = _OBJECT.raw_decode(spoken, at)
+        except (ValueError, RecursionError):
+            end = at + 1
+        else:
+            with suppress(msgspec.ValidationError):
+                msgspec.convert(parsed, answer)
+                answers[json.dumps(parsed, sort_keys=True)] = spoken[at:end]
+        at = spoken.find("{", end)
+    if len(answers) > 1:
+        raise Unfit("several_answers", f"{len(answers)} answers that differ: {' '.join(answers)}")
+    if not answers:
+        raise unfit
+    return next(iter(answers.values()))
 
 
 class _StoredVerdict(Struct, frozen=True, omit_defaults=True):
@@ -167,3 +218,6 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_number(word: str) -> float:
     raise ValueError(f"{word} is no JSON")
+
+
+_OBJECT = json.JSONDecoder(strict=False, object_pairs_hook=_once, parse_constant=_no_number)

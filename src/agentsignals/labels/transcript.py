@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from agentsignals.labels.task import mark
 from agentsignals.model import Event, ToolCall
 from agentsignals.views.session import SessionView
 
@@ -51,39 +52,41 @@ def turns_of(view: SessionView, mask: Mask) -> list[list[str]]:
     """The transcript's entries, by turn. What happened before the first turn belongs to it."""
     calls = {c.seq: c for c in view.calls}
     by_seq = {t.seq: t for t in view.turns}
-    parts: list[list[str]] = [[_HEADER]]
+    entries: list[list[tuple[str, str]]] = [[]]
     for event in view.events:
         turn = by_seq.get(event.seq)
         if turn is not None:
             if turn.turn:
-                parts.append([])
+                entries.append([])
             words = shortened(mask(turn.text), MESSAGE_CHARS)
-            parts[-1].append(f"\n## Turn {turn.turn}, the person ({turn.kind})\n{words}\n")
-        elif text := _entry(view, event, calls, mask):
-            parts[-1].append(text)
-    return parts
+            entries[-1].append((f"turn {turn.turn}, the person ({turn.kind})", words))
+        elif entry := _entry(view, event, calls, mask):
+            entries[-1].append(entry)
+    heading = mark(str(entries))  # no line of theirs can begin like a heading
+    parts = [[f"\n{heading} {title}\n{words}\n" for title, words in turn_entries] for turn_entries in entries]
+    return [[f"{_HEADER}\n{heading} begins each heading.\n", *parts[0]], *parts[1:]]
 
 
-def _entry(view: SessionView, event: Event, calls: dict[int, ToolCall], mask: Mask) -> str:
+def _entry(view: SessionView, event: Event, calls: dict[int, ToolCall], mask: Mask) -> tuple[str, str] | None:
     if event.kind == "text" and event.text:
-        return f"\n### The agent\n{shortened(mask(event.text), MESSAGE_CHARS)}\n"
+        return "the agent", shortened(mask(event.text), MESSAGE_CHARS)
     if event.seq in calls:
-        return _call(view, calls[event.seq], mask)
+        return f"a call of the class {calls[event.seq].class_}", _call(view, calls[event.seq], mask)
     if event.kind == "interrupt":
-        return "\n[the person interrupted]\n"
+        return "the person interrupted", ""
     if event.kind == "compaction":
-        return "\n[the conversation was condensed here]\n"
-    return ""
+        return "the conversation was condensed here", ""
+    return None
 
 
 def _call(view: SessionView, call: ToolCall, mask: Mask) -> str:
     is_plan = call.class_ == "plan"
     shown = call.arguments if is_plan else call.command or call.path or call.arguments
     shown = shortened(mask(shown), PLAN_CHARS if is_plan else CALL_CHARS)
-    line = f"[{call.class_}] {call.name}: {shown} -> {call.status}"
+    line = f"{call.name}: {shown} -> {call.status}"
     if call.status in ("error", "rejected"):
         line += f": {shortened(mask(view.result_text(call)).strip(), RESULT_CHARS)}"
-    return f"{line}\n"
+    return line
 
 
 def segments(turns: Iterable[list[str]], budget: int) -> list[str]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from textwrap import indent
 
 from msgspec import Struct
 
 from agentsignals import catalog
-from agentsignals.labels.task import Case, Task
+from agentsignals.labels.task import Case, Task, sections
 from agentsignals.labels.transcript import MESSAGE_CHARS, Mask, segments, shortened, tokens, turns_of
 from agentsignals.model import Session, Turn, TurnKind
 from agentsignals.views.session import SessionView
@@ -17,6 +18,7 @@ SPOKEN: frozenset[TurnKind] = frozenset(("prompt", "queued_prompt", "rejection_f
 BEFORE_CHARS = 4_000
 """Of the request and of the answer before a message that is judged by what led to it."""
 RESTATEMENT_CHARS = 4_000
+_HEADINGS = {"last-request": "The person's last request:", "end-of-answer": "The end of the agent's answer:"}
 TOO_VAGUE = 0.75
 """prompt_underspecification from which a session is not asked about in the gated tasks
 (design/signals.md#underspecification)."""
@@ -105,7 +107,7 @@ def _gate(task: Task, view: SessionView) -> str:
 def _message(task: Task, view: SessionView, turn: Turn, mask: Mask) -> Unit:
     shown = _alone(turn, mask)
     if task.shows == "exchange":
-        shown = f"{before(view, turn, mask)}The message to judge:\n{shown}"
+        shown = sections([*_before(view, turn, mask), ("message-to-judge", shown)])
     return Unit(
         session_id=view.session.session_id, turn=turn.turn, message=turn, parts=(shown,), case=Case(len(view.turns))
     )
@@ -116,16 +118,22 @@ def _alone(turn: Turn, mask: Mask) -> str:
 
 
 def before(view: SessionView, turn: Turn, mask: Mask) -> str:
-    """The request before a message, and the end of the answer to it: what a person replies to stands there."""
+    """The request before a message, and the end of the answer to it: what a person replies to stands there. For people:
+    what is quoted stands behind bars, so that none of it looks like a heading."""
+    return "\n\n".join(
+        f"{_HEADINGS[name]}\n{indent(text, '| ', lambda _: True)}" for name, text in _before(view, turn, mask)
+    )
+
+
+def _before(view: SessionView, turn: Turn, mask: Mask) -> list[tuple[str, str]]:
     if not turn.turn:
-        return ""
+        return []
     asked = shortened(mask(view.turns[turn.turn - 1].text), BEFORE_CHARS)
     events = view.responses[turn.turn - 1]
     answer = mask("\n\n".join(e.text for e in events if e.kind == "text" and e.text))
     if len(answer) > BEFORE_CHARS:
         answer = f"[… {len(answer) - BEFORE_CHARS:,} characters before …]\n{answer[-BEFORE_CHARS:]}"
-    ending = f"The end of the agent's answer:\n{answer}\n\n" if answer else ""
-    return f"The person's last request:\n{asked}\n\n{ending}"
+    return [("last-request", asked), *([("end-of-answer", answer)] if answer else [])]
 
 
 def _restatement(view: SessionView, mask: Mask) -> str:
@@ -133,10 +141,8 @@ def _restatement(view: SessionView, mask: Mask) -> str:
     events = [e for e in (*view.responses[0], *view.by_kind["text"]) if e.text]
     first = next((e for e in view.responses[0] if e.kind == "thinking" and e.text), None)
     first = first or next(e for e in events if e.kind == "text")
-    return (
-        f"The first request:\n{_alone(view.turns[0], mask)}\n\n"
-        f"The beginning of the response:\n{shortened(mask(first.text or ''), RESTATEMENT_CHARS)}"
-    )
+    response = shortened(mask(first.text or ""), RESTATEMENT_CHARS)
+    return sections([("first-request", _alone(view.turns[0], mask)), ("beginning-of-response", response)])
 
 
 def _transcript(view: SessionView, room: int, mask: Mask) -> list[str]:

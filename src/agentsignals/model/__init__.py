@@ -234,6 +234,9 @@ class Label(Struct, gc=False, kw_only=True):
     prompt_hash: str | None = None
     """Version of the prompt a model was asked with."""
     model: str | None = None
+    """The model that was asked for."""
+    served_model: str | None = None
+    """The model that answered, as its server says, with the server's fingerprint in parentheses where it gives one."""
     created_at: int | None = None
     seq: int | None = None
     """The event it is about; None when it is about the turn or the whole session."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import threading
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -39,7 +40,13 @@ TRIES = 8
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 60.0
 HOPELESS = 20
 """So many failures in a row, and no answer at all between them: the server is gone or refuses everything."""
+MOST_INVALID = 20
+"""So many answers without the wanted form before any that has it, or thrice as many in a row later: the model can't."""
 _MOST_BYTES = 16 * 2**20
+_FORMATS = ("json_schema", "json_object", "text")
+"""What a server may be asked to hold an answer to; each knows what comes after."""
+_OF_FORMAT = re.compile(r"response_format|json_schema|json_object|schema|grammar|structured|guided", re.IGNORECASE)
+_NAME_CHARS = 200
 _STOPS_ALL = frozenset((401, 402, 403, 404, 405, 407))
 
 
@@ -61,6 +68,14 @@ class _Usage(Struct):
 class _Completion(Struct):
     choices: list[_Choice]
     usage: _Usage | None = None
+    model: str | None = None
+    system_fingerprint: str | None = None
+
+    @property
+    def by(self) -> str | None:
+        """Who has answered."""
+        mark = f" ({self.system_fingerprint})" if self.system_fingerprint else ""
+        return f"{self.model}{mark}"[:_NAME_CHARS] if self.model else None
 
 
 class _Model(Struct):
@@ -113,7 +128,9 @@ class ChatServer:
         self._wait = wait or self._pace.stopped.wait
         self._lock = threading.Lock()
         self._counts: dict[str, int] = {}
-        self._hopeless = 0
+        self._format = 0
+        self._hopeless = self._invalid = 0
+        self._most_invalid = MOST_INVALID
 
     def version(self, task: Task) -> str:
         return task.prompt_hash
@@ -127,7 +144,8 @@ class ChatServer:
         return question.read(text)
 
     def run_figures(self) -> dict[str, Any]:
-        return {"url": self.url, **self._counts, "paused_s": round(self._pace.paused_s, 1)}
+        paused_s = round(self._pace.paused_s, 1)
+        return {"url": self.url, "format": _FORMATS[self._format], **self._counts, "paused_s": paused_s}
 
     def ask(self, questions: Iterable[Question], done: Done) -> None:
         def answer(question: Question) -> None:
@@ -148,11 +166,25 @@ class ChatServer:
                     "What it answered is kept; mend the server and run again to go on.",
                 )
 
+    def _doubt(self, text: str, *, has_form: bool) -> None:
+        """LabelError where one answer after the other is none."""
+        with self._lock:
+            if has_form:
+                self._invalid, self._most_invalid = 0, 3 * MOST_INVALID
+                return
+            self._invalid += 1
+            if self._invalid >= self._most_invalid:
+                raise LabelError(
+                    f"{self.url} gave {self._invalid} answers in a row that are none, for example {text[:300]!r}.",
+                    "Take a model that answers in JSON, or a server that holds it to a schema.",
+                )
+
     def _answer(self, question: Question) -> Outcome | None:
         """What comes of a question; None when the run ends before."""
         inquiry = Inquiry.at(question)
         while True:
-            body = self._body(inquiry)
+            wanted = self._format
+            body = self._body(inquiry, wanted)
             if self._guard and (kind := self._guard.kind(body.decode())):
                 return inquiry.failed("held_back", f"it would have sent a {kind}")
             try:
@@ -160,12 +192,18 @@ class ChatServer:
             except Busy as problem:
                 return inquiry.failed("no_answer", f"{TRIES} tries: {problem}")
             except _Refused as problem:
+                if self._knows_less(problem, wanted):
+                    continue
                 return inquiry.failed("refused", str(problem))
             if choice is None:
                 return None
             outcome = inquiry.took(choice.message.content or "", choice.finish_reason, choice.message.refusal)
             if inquiry.wrong:
                 self._count(inquiry.wrong)
+            if not (
+                inquiry.is_formless and choice.finish_reason == "length"
+            ):  # a cut one may come whole with more room
+                self._doubt(choice.message.content or choice.message.refusal or "", has_form=not inquiry.is_formless)
             if outcome is not None:
                 return outcome
 
@@ -195,6 +233,7 @@ class ChatServer:
             raise Busy(f"an answer that is no completion ({str(problem)[:100]})") from problem
         if completion.usage is not None:
             inquiry.spent(completion.usage.prompt_tokens, completion.usage.completion_tokens)
+        inquiry.model = completion.by
         if not completion.choices:
             raise Busy("a completion without a choice")
         return completion.choices[0]
@@ -216,19 +255,29 @@ class ChatServer:
                 ) from problem
             raise _Refused(str(problem)) from problem
 
-    def _body(self, inquiry: Inquiry) -> bytes:
+    def _knows_less(self, problem: _Refused, wanted: int) -> bool:
+        """Whether a refusal was of the format, and another one is left."""
+        with self._lock:
+            if wanted + 1 >= len(_FORMATS) or not _OF_FORMAT.search(str(problem)):
+                return False
+            self._format = max(self._format, wanted + 1)
+            return True
+
+    def _body(self, inquiry: Inquiry, wanted: int) -> bytes:
         question = inquiry.question
+        instructions, form = question.instructions, _FORMATS[wanted]
+        if form != "json_schema":
+            schema = msgspec.json.encode(question.schema).decode()
+            instructions += f"\n\nThe answer is one JSON object of this JSON Schema, and nothing else: {schema}"
         asked: dict[str, Any] = {
             "model": self.model,
-            "messages": [
-                {"role": "system", "content": question.instructions},
-                {"role": "user", "content": question.shown},
-            ],
-            "response_format": {
-                "type": "json_schema",
-                "json_schema": {"name": question.task, "strict": True, "schema": question.schema},
-            },
+            "messages": [{"role": "system", "content": instructions}, {"role": "user", "content": question.shown}],
         }
+        if form == "json_schema":
+            held_to = {"name": question.task, "strict": True, "schema": question.schema}
+            asked["response_format"] = {"type": form, form: held_to}
+        elif form == "json_object":
+            asked["response_format"] = {"type": form}
         if self._openai:
             asked["max_completion_tokens"] = (
                 inquiry.limit

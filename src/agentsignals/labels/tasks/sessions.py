@@ -31,56 +31,56 @@ _ADHERENCE: tuple[Adherence, ...] = ("contradicted", "ignored", "ignored", "part
 
 
 class PersonaAnswer(Struct, forbid_unknown_fields=True):
+    reason: str
     label: Persona
     confidence: Percent
-    reason: str
 
 
 class SuccessAnswer(Struct, forbid_unknown_fields=True, kw_only=True):
+    reason: str
     goal_completion: Percent
     final_state: Percent
     agent_efficiency: Percent
     code_quality: Percent
     user_experience: Percent
     score: Percent
-    reason: str
 
 
 class ParaphraseAnswer(Struct, forbid_unknown_fields=True):
+    reason: str
     restated: bool
     score: UpTo4
-    reason: str
 
 
 class PlanAnswer(Struct, forbid_unknown_fields=True):
+    reason: str
     score: UpTo5
     no_solution: bool
-    reason: str
 
 
 class AdherenceAnswer(Struct, forbid_unknown_fields=True):
+    reason: str
     score: UpTo5
     instruction: str
     opposite_action: str
-    reason: str
 
 
 class ConflationAnswer(Struct, forbid_unknown_fields=True):
+    reason: str
     beyond: bool
     turn: Annotated[int, Meta(ge=0)]
-    reason: str
 
 
 class AlignmentAnswer(Struct, forbid_unknown_fields=True):
+    reason: str
     score: UpTo4
     goal_turn: Annotated[int, Meta(ge=0)]
-    reason: str
 
 
 class DomainAnswer(Struct, forbid_unknown_fields=True):
+    reason: str
     domain: Domain
     audience: Audience
-    reason: str
 
 
 def _persona(answer: PersonaAnswer, _: Case) -> Verdict:

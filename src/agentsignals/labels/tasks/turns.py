@@ -17,23 +17,23 @@ Intent = Literal["create_new_code", "debug", "refactor", "understand", "connect"
 
 
 class SentimentAnswer(Struct, forbid_unknown_fields=True):
-    label: Sentiment
     reason: str
+    label: Sentiment
 
 
 class PushbackAnswer(Struct, forbid_unknown_fields=True):
-    label: Pushback
     reason: str
+    label: Pushback
 
 
 class ReleasedPushbackAnswer(Struct, forbid_unknown_fields=True):
-    label: ReleasedPushback
     reason: str
+    label: ReleasedPushback
 
 
 class IntentAnswer(Struct, forbid_unknown_fields=True):
-    label: Intent
     reason: str
+    label: Intent
 
 
 def _labelled(answer: Any, _: Case) -> Verdict:
