@@ -77,7 +77,7 @@ def test_of_ten_ordinary_stores_nine_are_silent(tmp_path: Path) -> None:
 
 
 def candidate(name: str, share: float = 0.3, **more: Any) -> Answer:
-    base: dict[str, Any] = {"about": name, "sentence": f"{name}.", "size": 1, "unit": "USD", "kind": "usd", "n": 90}
+    base: dict[str, Any] = {"sentence": f"{name}.", "size": 1, "unit": "USD", "n": 90}
     return Answer(id=name, share=share, cause="SELECT 1", caveat="", **base | more)
 
 
@@ -124,14 +124,14 @@ def test_an_id_is_safe_in_a_command_and_a_value_in_sql_and_sentence() -> None:
     assert shown("\n x \t y ") == "x y" and len(shown("x" * 99)) == 60
 
 
-def parts_of(*groups: tuple[str, str, str, int, int]) -> tuple[list[tuple[str, float, float]], dict[str, Any]]:
+def parts_of(*groups: tuple[str, str, str, int, int]) -> tuple[list[tuple[str, float, float]], list[dict[str, Any]]]:
     """Sessions of (agent, place, model, sessions, of which it holds)."""
-    parts, sessions = [], {}
+    parts, sessions = [], []
     for agent, place, model, n, k in groups:
         for i in range(n):
             name = f"{agent}{place}{model}{i}"
             parts.append((name, float(i < k), 1.0))
-            sessions[name] = {"session_id": name, "agent": agent, "place": place, "model": model}
+            sessions.append({"session_id": name, "agent": agent, "place": place, "model": model})
     return parts, sessions
 
 

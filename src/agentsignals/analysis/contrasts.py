@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from agentsignals.analysis.clusters import PlacedShare, placed_share
 from agentsignals.analysis.grouped import by
+from agentsignals.analysis.places import by_session
 from agentsignals.analysis.ranking import apart_from, shown
 from agentsignals.analysis.rows import PLACE
 from agentsignals.analysis.study import Row
@@ -15,7 +16,7 @@ from agentsignals.stats.estimates import FEWEST_CLUSTERS, Interval
 KEYS = {"place": "in {}", "agent": "with {}", "model": "with {}"}
 """What sessions are held apart by, and how a sentence says it."""
 SESSIONS = f"SELECT session_id, agent, model, {PLACE} FROM sessions ORDER BY session_id"
-"""What `placed` wants."""
+"""What `contrasts` is given."""
 
 
 LEAST_PART = 0.1
@@ -46,17 +47,26 @@ class Contrast(NamedTuple):
     def where(self) -> str:
         return KEYS[self.key].format(shown(self.value))
 
+    def more(self, observations: float, of: str, whole: float) -> dict[str, Any]:
+        """The fields of an answer whose size is what is more than elsewhere: of so many observations, in `of`, as a
+        share of `whole`."""
+        size = self.excess * observations
+        return {
+            "size": size,
+            "unit": f"{of} more than elsewhere",
+            "share": size / whole,
+            "interval": self.interval,
+            "p": self.p,
+            "n": len(self.in_group),
+        }
 
-def placed(rows: Iterable[Row]) -> dict[str, Row]:
-    """Sessions by id, each with its place."""
-    return {row["session_id"]: row for row in rows}
 
-
-def contrasts(parts: Iterable[tuple[str, float, float]], sessions: dict[str, Row]) -> list[Contrast]:
+def contrasts(parts: Iterable[tuple[str, float, float]], sessions: Sequence[Row]) -> list[Contrast]:
     """Every value of every key with enough sessions on both sides; the same sessions once. `parts`: of a session how
-    many observations hold, and how many there are."""
-    counted = [{**sessions[session_id], "k": k, "n": n} for session_id, k, n in parts if n > 0]
-    places = {session_id: row["place"] for session_id, row in sessions.items() if row["place"] is not None}
+    many observations hold, and how many there are. `sessions`: rows of `SESSIONS`."""
+    by_id = {row["session_id"]: row for row in sessions}
+    counted = [{**by_id[session_id], "k": k, "n": n} for session_id, k, n in parts if n > 0]
+    places = by_session(sessions)
     whole = sum(row["n"] for row in counted)
     made: list[Contrast] = []
     seen: set[frozenset[str]] = set()

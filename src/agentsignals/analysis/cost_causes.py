@@ -159,8 +159,10 @@ class _Context:
             # Of several calls together: what of it was sent before can't be told from what is new.
             shares |= {"carried_words": parts.cache_read, "cache_write": parts.cache_write, "input": parts.input}
             return shares
-        pause_s = 0.0 if None in (self._before, step.timestamp) else (step.timestamp - self._before) / _SECOND  # type: ignore[operator]  # neither is None
-        self._before = step.timestamp if step.timestamp is not None else self._before
+        pause_s = 0.0
+        if step.timestamp is not None:
+            pause_s = (step.timestamp - (step.timestamp if self._before is None else self._before)) / _SECOND
+            self._before = step.timestamp
         is_anew, old = self._grow(step, size)
         self._send(shares, _Sent(size, read, old, parts), pause_s, is_anew=is_anew)
         self._caches = self._caches or bool(read or written)

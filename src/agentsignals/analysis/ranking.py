@@ -9,12 +9,13 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import erfc, sqrt
+from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from agentsignals.analysis.clusters import PlacedShare
-from agentsignals.analysis.study import Context, Inputs, Kind
+from agentsignals.analysis.study import Context, Inputs
 from agentsignals.redaction import redacted, without_keys
 from agentsignals.stats.estimates import Interval, Z
 from agentsignals.stats.paired import apart, benjamini_hochberg
@@ -39,12 +40,9 @@ class Answer(Struct, frozen=True, kw_only=True):
     id: str
     """Begins with its question's name, `-` for `_`, and a dot. Letters, digits, dots and hyphens: safe in a command
     whatever the trace says."""
-    about: str
-    """What it is about: of candidates about one thing the largest is said."""
     sentence: str
     size: float
     unit: str
-    kind: Kind
     share: float
     """Of the person's whole (dollars of the bill, sessions of the sessions): what would be gone if it were not so."""
     n: int
@@ -53,6 +51,8 @@ class Answer(Struct, frozen=True, kw_only=True):
     """SQL whose rows make it up: session_id, seq and more."""
     caveat: str
     """What would make it wrong."""
+    about: str = ""
+    """What it is about, where several may be about one thing: of these the largest is said."""
     do: str = ""
     """What to do, and where; empty where there is nothing."""
     interval: Interval | None = None
@@ -72,11 +72,11 @@ class Answer(Struct, frozen=True, kw_only=True):
     """The command that makes it again, with its evidence."""
     q: float | None = None
     """p adjusted over all candidates."""
+    sureness: float = 0.0
+    """0 to 1, by `validity` and `n` alone (design/findings.md#from-candidates-to-the-list)."""
 
-    @property
-    def sureness(self) -> float:
-        """0 to 1 (design/findings.md#from-candidates-to-the-list)."""
-        return self.validity * self.n / (self.n + HALF_SURE)
+    def __post_init__(self) -> None:
+        force_setattr(self, "sureness", self.validity * self.n / (self.n + HALF_SURE))
 
 
 class Question(Struct, frozen=True, kw_only=True):
@@ -134,8 +134,15 @@ def standing_out(candidates: Sequence[Answer], bounds: Bounds) -> list[Answer]:
     ranked = sorted(sure, key=lambda made: (made.of_data, -made.share * made.sureness, made.id))
     largest: dict[str, Answer] = {}
     for made in ranked:
-        largest.setdefault(made.about, made)
+        largest.setdefault(made.about or made.id, made)
     return list(largest.values())
+
+
+def drawn(share: PlacedShare, much: float, least: float = 0.0) -> dict[str, Any]:
+    """The fields of an answer whose size is a share of the whole: itself (nothing below `least`), its interval, and
+    the p of its being no larger than `much`."""
+    value = float(share.value or 0.0)
+    return {"share": value if value >= least else 0.0, "interval": share.interval, "p": above(share, much)}
 
 
 def above(share: PlacedShare, much: float) -> float:

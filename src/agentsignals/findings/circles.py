@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from agentsignals.analysis.clusters import placed_share
-from agentsignals.analysis.contrasts import SESSIONS, placed
+from agentsignals.analysis.contrasts import SESSIONS
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import behind
-from agentsignals.analysis.ranking import Answer, Question, above, lines_of
+from agentsignals.analysis.places import by_session
+from agentsignals.analysis.ranking import Answer, Question, drawn, lines_of
 from agentsignals.analysis.study import Inputs
 
 IN_A_ROW = 3
@@ -29,32 +30,26 @@ _RUNS = (
 
 
 def _answers(inputs: Inputs) -> list[Answer]:
-    sessions = placed(inputs.rows["sessions"])
     calls: dict[str, int] = {row["session_id"]: row["n"] for row in inputs.rows["calls"]}
     wasted: dict[str, int] = {}
     longest = 0
     for row in inputs.rows["runs"]:
         wasted[row["session_id"]] = wasted.get(row["session_id"], 0) + 1
         longest = max(longest, row["in_a_row"])
-    places = {session_id: row["place"] for session_id, row in sessions.items() if row["place"]}
-    share = placed_share(((session_id, float(session_id in wasted), 1) for session_id in calls), places)
+    parts = ((session_id, float(session_id in wasted), 1) for session_id in calls)
+    share = placed_share(parts, by_session(inputs.rows["sessions"]))
     if not share.n:
         return []
     n = sum(wasted.values())
     return [
         Answer(
             id="circles.failing",
-            about="circles.failing",
             sentence=f"In {len(wasted):,} of {share.n:,.0f} sessions ({formatted(share.value, 'share')}) the same"
             f" failing call was made {IN_A_ROW} times or more with nothing changed: {n:,} calls in all, up to"
-            f" {longest:,} in"
-            " a row.",
+            f" {longest:,} in a row.",
             size=n,
             unit="calls",
-            kind="count",
-            share=float(share.value or 0.0),
-            interval=share.interval,
-            p=above(share, MUCH),
+            **drawn(share, MUCH),
             n=len(calls),
             cause=lines_of(_RUNS),
             do="Interrupt at the third equal failure; say in the instructions what to do when that call fails.",

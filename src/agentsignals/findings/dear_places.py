@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import fsum
 from statistics import median
 
-from agentsignals.analysis.contrasts import SESSIONS, Contrast, contrasts, placed
+from agentsignals.analysis.contrasts import SESSIONS, Contrast, contrasts
 from agentsignals.analysis.cost_causes import CARRIED, CAUSES, QUERIES
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import behind
@@ -23,7 +23,7 @@ def _answers(inputs: Inputs) -> list[Answer]:
     # Whether a session costs more than the middle one: a few that go on without end decide nothing.
     middle = median(cost.values())
     parts = [(session_id, float(usd > middle), 1.0) for session_id, usd in cost.items()]
-    groups = contrasts(parts, placed(inputs.rows["sessions"]))
+    groups = contrasts(parts, inputs.rows["sessions"])
     return [_answer(contrast, cost, inputs.rows["charges"]) for contrast in groups if contrast.key == "place"]
 
 
@@ -33,13 +33,11 @@ def _answer(contrast: Contrast, cost: dict[str, float], charges: list[Row]) -> A
     size = (here - there) * len(contrast.in_group)
     return Answer(
         id=slug("dear-places", contrast.value),
-        about=f"dear-places.{contrast.value}",
         sentence=f"A session {contrast.where} costs {formatted(here, 'usd')}, against {formatted(there, 'usd')} in"
         f" {contrast.matched}: {formatted(size, 'usd')} more in {len(contrast.in_group):,} sessions, most of it for"
         f" {_for(contrast, charges)}.",
         size=size,
         unit="USD",
-        kind="usd",
         share=size / fsum(cost.values()) if here >= APART * there else 0.0,
         interval=contrast.interval,
         p=contrast.p,

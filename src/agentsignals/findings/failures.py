@@ -7,9 +7,10 @@ from collections import Counter
 from statistics import median
 
 from agentsignals.analysis.clusters import share_of
-from agentsignals.analysis.contrasts import LEAST_PART, SESSIONS, Contrast, contrasts, placed
+from agentsignals.analysis.contrasts import LEAST_PART, SESSIONS, Contrast, contrasts
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import behind, by
+from agentsignals.analysis.places import by_session
 from agentsignals.analysis.ranking import Answer, Question, above, among, lines_of, quoted, shown, slug
 from agentsignals.analysis.rows import PROGRAM
 from agentsignals.analysis.study import Inputs, Row
@@ -22,7 +23,8 @@ _CAVEAT = "Some failures are probes (does this file exist?), and tests fail beca
 
 
 def _answers(inputs: Inputs) -> list[Answer]:
-    sessions = placed(inputs.rows["sessions"])
+    sessions = inputs.rows["sessions"]
+    places = by_session(sessions)
     calls = inputs.rows["calls"]
     whole = max(1, sum(row["failed"] for row in calls))
     made = []
@@ -30,7 +32,7 @@ def _answers(inputs: Inputs) -> list[Answer]:
         failed = sum(row["failed"] for row in rows)
         if sum(row["n"] for row in rows) < FEWEST_CALLS or failed < LEAST_PART * whole:
             continue
-        made.append(_often(tool, rows, sessions, whole))
+        made.append(_often(tool, rows, places, whole))
         parts = _parts(rows)
         of_tool = sum(n for _, _, n in parts)
         made += [_more(tool, rows, contrast, of_tool, whole) for contrast in contrasts(parts, sessions)]
@@ -46,8 +48,7 @@ def _parts(rows: list[Row]) -> list[tuple[str, float, float]]:
     return [(session_id, k, n) for session_id, (k, n) in summed.items()]
 
 
-def _often(tool: str, rows: list[Row], sessions: dict[str, Row], whole: float) -> Answer:
-    places = {session_id: row["place"] for session_id, row in sessions.items() if row["place"]}
+def _often(tool: str, rows: list[Row], places: dict[str, str], whole: float) -> Answer:
     share = share_of(rows, places, lambda row: row["failed"] / row["n"], "n")
     failed = sum(row["failed"] for row in rows)
     return Answer(
@@ -57,7 +58,6 @@ def _often(tool: str, rows: list[Row], sessions: dict[str, Row], whole: float) -
         f" ({formatted(share.value, 'share')}), mostly {_error(rows)}{_mended(rows)}.",
         size=failed,
         unit="failed calls",
-        kind="count",
         share=failed / whole if float(share.value or 0) > OFTEN else 0.0,
         interval=share.interval,
         p=above(share, OFTEN),
@@ -77,13 +77,7 @@ def _more(tool: str, rows: list[Row], contrast: Contrast, of_tool: float, whole:
         about=f"failures.{tool}",
         sentence=f"{shown(tool)} fails in {formatted(contrast.group.value, 'share')} of {contrast.group.n:,.0f} calls"
         f" {contrast.where}, against {there} in {contrast.matched}; mostly {_error(here)}{_mended(here)}.",
-        size=contrast.excess * of_tool,
-        unit="failed calls more than elsewhere",
-        kind="number",
-        share=contrast.excess * of_tool / whole,
-        interval=contrast.interval,
-        p=contrast.p,
-        n=len(contrast.in_group),
+        **contrast.more(of_tool, "failed calls", whole),
         cause=_rows(tool, f" AND {among(contrast.in_group)}"),
         do=f"Look what {_error(here)} says {contrast.where}.",
         caveat=f"Goes with it, and need not be because of it. {_CAVEAT}; {contrast.group.note}.",

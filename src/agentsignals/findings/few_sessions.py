@@ -26,12 +26,10 @@ def _answers(inputs: Inputs) -> list[Answer]:
     return [
         Answer(
             id="few-sessions.cost",
-            about="few-sessions.cost",
             sentence=f"{of} make {formatted(size, 'usd')} of {formatted(total, 'usd')} ({formatted(share, 'share')});"
             f" the others cost {formatted(rest, 'usd')} each.",
             size=size,
             unit="USD",
-            kind="usd",
             share=share if share >= MOST_OF_IT else 0.0,
             n=len(dearest),
             cause=lines_of(

@@ -10,7 +10,7 @@ from agentsignals.analysis.cost_causes import LIFETIME_S, QUERIES
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import behind
 from agentsignals.analysis.places import by_session
-from agentsignals.analysis.ranking import Answer, Question, above, lines_of
+from agentsignals.analysis.ranking import Answer, Question, drawn, lines_of
 from agentsignals.analysis.rows import BOUND
 from agentsignals.analysis.study import Inputs, Row
 
@@ -92,16 +92,12 @@ def _answer(cause: _Cause, charges: list[Row], bill: list[Row], places: dict[str
     at_least = "at least " if any(row[BOUND] is not None for row in bill) else ""
     return Answer(
         id=f"money.{cause.name.replace('_', '-')}",
-        about=f"money.{cause.name}",
         sentence=f"{formatted(size, 'usd')} of {at_least}{formatted(share.n, 'usd')}"
         f" ({formatted(share.value or 0.0, 'share')})"
         f" {cause.words}, in {sum(part >= CENT for part in usd.values()):,} of {len(bill):,} sessions.",
         size=size,
         unit="USD",
-        kind="usd",
-        share=float(share.value or 0.0),
-        interval=share.interval,
-        p=above(share, cause.much),
+        **drawn(share, cause.much),
         n=len(bill),
         cause=lines_of(cause.rows),
         do=cause.do,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentsignals.analysis.contrasts import SESSIONS, Contrast, contrasts, placed
+from agentsignals.analysis.contrasts import SESSIONS, Contrast, contrasts
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import behind, by
 from agentsignals.analysis.ranking import Answer, Question, among, lines_of, slug
@@ -35,7 +35,7 @@ def _answers(inputs: Inputs) -> list[Answer]:
         parts.append((session_id, k, float(sum(row["n"] for row in rows))))
     if len(pushed) < FEWEST_CLUSTERS:
         return []
-    groups = contrasts(parts, placed(inputs.rows["sessions"]))
+    groups = contrasts(parts, inputs.rows["sessions"])
     # Turns that push back are few by nature: how many of them are more than elsewhere is what ranks.
     whole, turns = sum(pushed.values()), sum(n for _, _, n in parts)
     return [_answer(contrast, pushed, validity, turns, whole) for contrast in groups]
@@ -48,15 +48,8 @@ def _answer(contrast: Contrast, pushed: dict[str, float], validity: float, turns
         id=slug(f"pushback.{contrast.key}", contrast.value),
         about="pushback",
         sentence=f"You push back at least in {formatted(contrast.group.value, 'share')} of {contrast.group.n:,.0f}"
-        " later"
-        f" prompts {contrast.where}, against {rest} in {contrast.matched}.",
-        size=contrast.excess * turns,
-        unit="prompts more than elsewhere",
-        kind="number",
-        share=contrast.excess * turns / whole,
-        interval=contrast.interval,
-        p=contrast.p,
-        n=len(contrast.in_group),
+        f" later prompts {contrast.where}, against {rest} in {contrast.matched}.",
+        **contrast.more(turns, "prompts", whole),
         cause=lines_of(
             f"SELECT session_id, turns.seq, turns.turn, {LABEL} AS label FROM signals JOIN turns USING (session_id,"
             " turn)"

@@ -29,17 +29,15 @@ def _usd(candidate: Candidate) -> float | None:
 
 
 def _answer(dear: Candidate, usd: float, cheapest: Candidate, least: float) -> Answer:
-    took = (dear.took["cost_usd"], cheapest.took["cost_usd"])
-    is_apart = None not in (took[0].low, took[1].high) and took[0].low > took[1].high  # type: ignore[operator]  # neither is None
+    low, high = dear.took["cost_usd"].low, cheapest.took["cost_usd"].high
+    is_apart = low is not None and high is not None and low > high
     solved = (dear.first.value or 0.0) * dear.first.n
     return Answer(
         id=slug("solved-cost", dear.name),
-        about=f"solved-cost.{dear.name}",
         sentence=f"A solved task took {formatted(usd, 'usd')} with {named(dear.name)}, {formatted(least, 'usd')} with"
         f" {named(cheapest.name)}, on the same tasks.",
         size=(usd - least) * solved,
         unit="USD",
-        kind="usd",
         # The medians' intervals stand in for a test of the ratio, whose numerator and denominator go together.
         share=1 - least / usd if is_apart and usd >= APART * least else 0.0,
         n=min(dear.first.n, cheapest.first.n),

@@ -22,12 +22,10 @@ def _answers(inputs: Inputs) -> list[Answer]:
 def _unlike(comparison: Comparison) -> Answer:
     return Answer(
         id="solved-more.unlike",
-        about="solved-more",
         sentence=f"The {len(comparison.candidates):,} candidates can't be held against each other:"
         f" {shown(comparison.unlike[0], 200)}.",
         size=comparison.attempts,
         unit="attempts",
-        kind="count",
         share=1.0,
         n=comparison.attempts,
         cause=OF_ATTEMPTS,
@@ -44,12 +42,10 @@ def _pair(pair: Pair, comparison: Comparison) -> Answer:
     gained, lost = (matched.gained, matched.lost) if gap >= 0 else (matched.lost, matched.gained)
     return Answer(
         id=slug("solved-more", pair.candidate),
-        about=f"solved-more.{pair.candidate}",
         sentence=f"{named(better)} solved {abs(gap) * 100:.0f} of 100 tasks more than {named(other)} on the same"
         f" {matched.tasks:,} tasks: {gained:,} that the other did not, and {lost:,} the other way round.",
         size=abs(gap) * matched.tasks,
         unit="tasks",
-        kind="number",
         share=abs(gap),
         interval=interval,
         p=matched.p,

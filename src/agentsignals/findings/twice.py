@@ -10,7 +10,7 @@ from agentsignals.analysis.cost_causes import QUERIES
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import behind
 from agentsignals.analysis.places import by_session
-from agentsignals.analysis.ranking import Answer, Question, above, lines_of, shown
+from agentsignals.analysis.ranking import Answer, Question, drawn, lines_of, shown
 from agentsignals.analysis.study import Inputs, Row
 
 MUCH = 0.02
@@ -39,16 +39,11 @@ def _answers(inputs: Inputs) -> list[Answer]:
         made.append(
             Answer(
                 id=f"twice.{kind}",
-                about=f"twice.{kind}",
                 sentence=f"At least {formatted(size, 'usd')} ({formatted(share.value or 0.0, 'share')} of the bill)"
-                " went on"
-                f" {words}: {len(calls):,} times{_most(calls)}.",
+                f" went on {words}: {len(calls):,} times{_most(calls)}.",
                 size=size,
                 unit="USD",
-                kind="usd",
-                share=float(share.value or 0.0),
-                interval=share.interval,
-                p=above(share, MUCH),
+                **drawn(share, MUCH),
                 n=len(bill),
                 cause=lines_of(
                     f"SELECT session_id, seq, name, path, result_tokens FROM ({QUERIES['results']}) WHERE kind ="
@@ -56,8 +51,7 @@ def _answers(inputs: Inputs) -> list[Answer]:
                 ),
                 do=f"{do}.",
                 caveat="Arguments and length of the result are equal and no edit is seen between; what a program"
-                " changed"
-                f" meanwhile is not seen, and what came back in other words is not counted; {share.note}.",
+                f" changed meanwhile is not seen, and what came back in other words is not counted; {share.note}.",
                 at_least=True,
                 sessions=behind(usd.items()),
             )

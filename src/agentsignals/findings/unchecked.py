@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentsignals.analysis.contrasts import SESSIONS, Contrast, contrasts, placed
+from agentsignals.analysis.contrasts import SESSIONS, Contrast, contrasts
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import behind
 from agentsignals.analysis.ranking import Answer, Question, among, lines_of, slug
@@ -21,7 +21,7 @@ def _answers(inputs: Inputs) -> list[Answer]:
     unchecked = {row["session_id"] for row in rows if row["checked"] is None or row["checked"] < row["edited"]}
     never = {row["session_id"] for row in rows if row["checked"] is None}
     parts = [(row["session_id"], float(row["session_id"] in unchecked), 1.0) for row in rows]
-    groups = contrasts(parts, placed(inputs.rows["sessions"]))
+    groups = contrasts(parts, inputs.rows["sessions"])
     return [_answer(contrast, unchecked, never, len(rows)) for contrast in groups]
 
 
@@ -34,18 +34,11 @@ def _answer(contrast: Contrast, unchecked: set[str], never: set[str], whole: int
         sentence=f"{formatted(contrast.group.value, 'share')} of {contrast.group.n:,.0f} sessions {contrast.where} that"
         f" changed code ended with the last change untested ({len(of & never):,} never ran a test or build), against"
         f" {rest} in {contrast.matched}.",
-        size=contrast.excess * whole,
-        unit="sessions more than elsewhere",
-        kind="number",
-        share=contrast.excess,
-        interval=contrast.interval,
-        p=contrast.p,
-        n=len(contrast.in_group),
+        **contrast.more(whole, "sessions", whole),
         cause=lines_of(f"SELECT * FROM ({_LAST_EDIT}) WHERE {among(of) if of else 'false'}"),
         do=f"Say in the instructions which command checks the work {contrast.where}.",
         caveat="Goes with it, and need not be because of it. A check by a program that is not known as a test or"
-        " build, or"
-        f" by the person, is not seen; {contrast.group.note}.",
+        f" build, or by the person, is not seen; {contrast.group.note}.",
         sessions=behind((session_id, 1.0) for session_id in of),
     )
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from math import comb, fsum
 
-from agentsignals.analysis.contrasts import SESSIONS, placed
+from agentsignals.analysis.contrasts import SESSIONS
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import behind
+from agentsignals.analysis.places import by_session
 from agentsignals.analysis.ranking import Answer, Question, among, lines_of, quoted, shown, slug
 from agentsignals.analysis.study import Inputs
 from agentsignals.stats.estimates import FEWEST_CLUSTERS, wilson
@@ -20,11 +21,11 @@ _BOOKKEEPING = r"(^|/)(changelog|history|todo|tasks?|plan|package|cargo|go)\.[^/
 
 
 def _answers(inputs: Inputs) -> list[Answer]:
-    sessions = placed(inputs.rows["sessions"])
+    places = by_session(inputs.rows["sessions"])
     by_place: dict[str, set[str]] = {}
     files: dict[str, dict[str, set[str]]] = {}
     for row in inputs.rows["edits"]:
-        place = sessions[row["session_id"]]["place"]
+        place = places.get(row["session_id"])
         if place is not None:
             by_place.setdefault(place, set()).add(row["session_id"])
             files.setdefault(place, {}).setdefault(row["path"], set()).add(row["session_id"])
@@ -42,13 +43,10 @@ def _answer(place: str, files: dict[str, set[str]], everyone: set[str], whole: i
     n, part = len(everyone), len(ids) / len(everyone)
     return Answer(
         id=slug("unfinished", f"{place} {path}"),
-        about=f"unfinished.{place}",
         sentence=f"{shown(path)} was changed in {len(ids):,} of the {n:,} sessions in {shown(place)} that changed"
-        " anything"
-        f" ({formatted(part, 'share')}): it is never finished.",
+        f" anything ({formatted(part, 'share')}): it is never finished.",
         size=len(ids),
         unit="sessions",
-        kind="count",
         share=len(ids) / whole if part >= OFTEN else 0.0,
         interval=wilson(len(ids), n),
         p=min(1.0, len(files) * _at_least(len(ids), n)),
@@ -59,8 +57,7 @@ def _answer(place: str, files: dict[str, set[str]], everyone: set[str], whole: i
         ),
         do=f"Look why everything goes through {shown(path)}: it may want to be parted.",
         caveat="A file that much is written into need not be a bad one. The sessions of one repository are drawn,"
-        " and speak"
-        " of no other.",
+        " and speak of no other.",
         sessions=behind((s, 1.0) for s in ids),
     )
 

@@ -44,11 +44,9 @@ def _answers(inputs: Inputs) -> list[Answer]:
 def _share(name: str, ids: list[str], n: int, words: str, rows: str, do: str) -> Answer:  # noqa: PLR0913  (the words of one sentence)
     return Answer(
         id=f"untold.{name}",
-        about=f"untold.{name}",
         sentence=f"{len(ids):,} of {n:,} sessions ({formatted(len(ids) / n, 'share')}) {words}.",
         size=len(ids),
         unit="sessions",
-        kind="count",
         share=len(ids) / n,
         n=n,
         cause=lines_of(rows),
@@ -67,12 +65,10 @@ def _unread(artifacts: list[Row], n: int) -> list[Answer]:
     return [
         Answer(
             id="untold.records",
-            about="untold.records",
             sentence=f"{skipped:,} of {records + skipped:,} records ({formatted(share, 'share')}) were not read or not"
             " understood: every figure is without them.",
             size=skipped,
             unit="records",
-            kind="count",
             share=share,
             n=n,
             cause="SELECT path, skipped, skipped_reasons FROM artifacts WHERE skipped > 0 ORDER BY skipped DESC",

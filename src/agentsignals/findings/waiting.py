@@ -6,10 +6,11 @@ from collections import Counter
 from math import fsum
 
 from agentsignals.analysis.clusters import placed_share
-from agentsignals.analysis.contrasts import SESSIONS, placed
+from agentsignals.analysis.contrasts import SESSIONS
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import behind, by
-from agentsignals.analysis.ranking import Answer, Question, above, lines_of, quoted, shown, slug
+from agentsignals.analysis.places import by_session
+from agentsignals.analysis.ranking import Answer, Question, drawn, lines_of, quoted, shown, slug
 from agentsignals.analysis.rows import PROGRAM
 from agentsignals.analysis.study import Inputs
 from agentsignals.views.work import LONGEST_S
@@ -33,7 +34,7 @@ _CALLS = (
 
 
 def _answers(inputs: Inputs) -> list[Answer]:
-    places = {s: row["place"] for s, row in placed(inputs.rows["sessions"]).items() if row["place"]}
+    places = by_session(inputs.rows["sessions"])
     times = {row["session_id"]: row for row in inputs.rows["times"]}
     return [*_for_person(inputs, times, places), *_for_commands(inputs, times, places)]
 
@@ -45,7 +46,6 @@ def _for_person(inputs: Inputs, times: dict[str, dict[str, float]], places: dict
         return []
     parts = ((s, waited.get(s, 0.0), (row["worked_s"] + row["waited_s"]) / 3600) for s, row in times.items())
     share = placed_share(parts, places)
-    part = float(share.value or 0.0)
     open_calls: Counter[str] = Counter()
     for row in inputs.rows["calls"]:
         open_calls[row["tool"]] += row["waited_s"]
@@ -53,16 +53,12 @@ def _for_person(inputs: Inputs, times: dict[str, dict[str, float]], places: dict
     return [
         Answer(
             id="waiting.for-you",
-            about="waiting.for-you",
             sentence=f"Agents waited {formatted(3600 * size, 'seconds')} with a question or a call open,"
-            f" {formatted(part, 'share')} of the time they were at it, longest with"
+            f" {formatted(share.value, 'share')} of the time they were at it, longest with"
             f" {', '.join(longest) or 'what was asked'}.",
             size=size,
             unit="hours",
-            kind="number",
-            share=part if part >= LEAST else 0.0,
-            interval=share.interval,
-            p=above(share, MUCH),
+            **drawn(share, MUCH, LEAST),
             n=len(times),
             cause=lines_of(f"SELECT session_id, seq, class, tool, waited_s FROM ({_CALLS}) WHERE waited_s > 0"),
             do="Allow once for all what you always allow; have yourself called when an agent waits.",
@@ -85,19 +81,14 @@ def _for_commands(inputs: Inputs, times: dict[str, dict[str, float]], places: di
         if size < LEAST_HOURS:
             continue
         share = placed_share(((s, hours.get(s, 0.0), row["worked_s"] / 3600) for s, row in times.items()), places)
-        part = float(share.value or 0.0)
         made.append(
             Answer(
                 id=slug("waiting", tool),
-                about=f"waiting.{tool}",
-                sentence=f"{shown(tool)} ran for {formatted(3600 * size, 'seconds')}, {formatted(part, 'share')} of the"
-                f" time the agents worked, in {len(hours):,} sessions.",
+                sentence=f"{shown(tool)} ran for {formatted(3600 * size, 'seconds')}, {formatted(share.value, 'share')}"
+                f" of the time the agents worked, in {len(hours):,} sessions.",
                 size=size,
                 unit="hours",
-                kind="number",
-                share=part if part >= LEAST else 0.0,
-                interval=share.interval,
-                p=above(share, MUCH),
+                **drawn(share, MUCH, LEAST),
                 n=len(times),
                 cause=lines_of(f"SELECT session_id, seq, ran_s FROM ({_CALLS}) WHERE tool = {quoted(tool)}"),
                 do="Have it run faster, in the background, or on less (one test, one package).",

@@ -7,7 +7,7 @@ from collections import Counter
 from agentsignals.analysis.clusters import placed_share
 from agentsignals.analysis.compared import OF_ATTEMPTS
 from agentsignals.analysis.figures import formatted
-from agentsignals.analysis.ranking import Answer, Question, above, among, shown
+from agentsignals.analysis.ranking import Answer, Question, among, drawn, shown
 from agentsignals.analysis.study import Inputs, Row
 
 MUCH = 0.02
@@ -38,15 +38,11 @@ def _answer(rung: str, rows: list[Row]) -> Answer:
     share = placed_share(((row["session_id"], float(row["session_id"] in ids), 1) for row in rows), tasks, "attempts")
     return Answer(
         id=f"why-failed.{rung.replace('_', '-')}",
-        about=f"why-failed.{rung}",
         sentence=f"{len(ids):,} of {len(rows):,} attempts ({formatted(share.value, 'share')}) {words}, mostly"
         f" “{shown(reason)}”.",
         size=len(ids),
         unit="attempts",
-        kind="count",
-        share=float(share.value or 0.0),
-        interval=share.interval,
-        p=above(share, MUCH),
+        **drawn(share, MUCH),
         n=len(rows),
         cause=f"{OF_ATTEMPTS} WHERE {among(ids) if ids else 'false'}",
         do=do,
