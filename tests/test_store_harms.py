@@ -147,7 +147,7 @@ HARMS: dict[str, tuple[Harm, str]] = {
     "labels rotten": (lambda s: rot(part(s, "sentiment--")), "sentiment--"),
     "labels gone": (lambda s: part(s, "sentiment--").unlink(), "sentiment--"),
     "lines of a repository rotten": (lambda s: rot(part(s, "/line_attribution")), "line_attribution"),
-    "findings gone": (lambda s: part(s, "/findings").unlink(), "findings"),
+    "weaknesses gone": (lambda s: part(s, "/weaknesses").unlink(), "weaknesses"),
     "a note of a repository garbled": (lambda s: [garble(p) for p in (s / "repos").glob("*/*.json")], ".json"),
     "values across sessions rotten": (lambda s: rot(next(s.glob("signals.*.parquet"))), "signals."),
     "values across sessions gone": (lambda s: next(s.glob("signals.*.parquet")).unlink(), "signals."),

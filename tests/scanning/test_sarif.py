@@ -43,7 +43,7 @@ def test_each_finding_is_its_lines_writers_and_replaces_the_tools_older_ones(tmp
         told = with_report(str(story.root), sarif, tmp_path / "store", jobs=1)
     assert (told.findings, told.owners, told.skipped) == (3, {"agent": 1, "human": 1, "unlinked": 1}, {})
     rows = Store(tmp_path / "store").sql(
-        "SELECT subject, path, line, change, owner, cwe, severity FROM findings JOIN commits USING (repo, commit_sha)"
+        "SELECT subject, path, line, change, owner, cwe, severity FROM weaknesses JOIN commits USING (repo, commit_sha)"
         " WHERE scanner = 'sarif:other' ORDER BY ALL"
     )
     assert rows.fetchall() == [
@@ -51,7 +51,7 @@ def test_each_finding_is_its_lines_writers_and_replaces_the_tools_older_ones(tmp
         ("by agent", "listing.py", 5, "present", "agent", ["CWE-78"], "high"),
         ("by human", "worth.py", 2, "present", "human", ["CWE-78"], "medium"),
     ]
-    kept = Store(tmp_path / "store").sql("SELECT count(*) FROM findings WHERE scanner = 'rules'").fetchall()
+    kept = Store(tmp_path / "store").sql("SELECT count(*) FROM weaknesses WHERE scanner = 'rules'").fetchall()
     assert kept == [(4,)]
 
 

@@ -51,7 +51,7 @@ def scan_of(story: Story, **options: Any) -> Scan:
 
 
 def rows(story: Story, columns: str, where: str = "true") -> list[tuple[Any, ...]]:
-    query = f"SELECT {columns} FROM findings JOIN commits USING (repo, commit_sha) WHERE {where} ORDER BY ALL"
+    query = f"SELECT {columns} FROM weaknesses JOIN commits USING (repo, commit_sha) WHERE {where} ORDER BY ALL"
     return Store(story.folder / "store").sql(query).fetchall()
 
 

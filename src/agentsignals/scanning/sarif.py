@@ -141,7 +141,7 @@ def take_in(store: Store, git_dir: str, name: str, path: Path) -> Imported:
     def with_others(before: list[dict[str, Any]]) -> list[Any]:
         return [*(msgspec.convert(r, FindingRow) for r in before if r["scanner"] not in tools), *rows]
 
-    repositories.update(store.folder, name, "findings", with_others)
+    repositories.update(store.folder, name, "weaknesses", with_others)
     owners, scanners = Counter(row.owner or "" for row in rows), Counter(row.scanner for row in rows)
     return Imported(name, dict(scanners), len(rows), dict(owners.most_common()), dict(sorted(skipped.items())))
 

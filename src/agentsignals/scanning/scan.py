@@ -197,7 +197,7 @@ class _Run:
 
     def write(self, findings: list[FindingRow], scans: list[ScanRow]) -> None:
         """Replaces this scanner's rows; those of others stay."""
-        self._replace("findings", FindingRow, findings)
+        self._replace("weaknesses", FindingRow, findings)
         self._replace("scans", ScanRow, scans)
 
     def _replace(self, table: str, kind: type[Struct], rows: Sequence[Struct]) -> None:

@@ -24,7 +24,7 @@ def folder_of(root: Path, repo: str) -> Path:
 
 
 def write(root: Path, repo: str, table: str, rows: list[Any]) -> Path:
-    """Replaces a repository's rows of a table (`commits`, `line_attribution`, `findings`), in one rename."""
+    """Replaces a repository's rows of a table (`commits`, `line_attribution`, `weaknesses`), in one rename."""
     return update(root, repo, table, lambda _: rows)
 
 

@@ -319,7 +319,7 @@ ATTEMPTS = _rows_table("attempts", AttemptRow, None)
 OF_REPOSITORIES: dict[str, Table] = {
     "commits": _rows_table("commits", CommitRow, None),
     "line_attribution": _rows_table("line_attribution", LineRow, None),
-    "findings": _rows_table("findings", FindingRow, None),
+    "weaknesses": _rows_table("weaknesses", FindingRow, None),
     "scans": _rows_table("scans", ScanRow, None),
 }
 """Tables of which each repository has a file of its own (`store.repositories`)."""

@@ -91,7 +91,7 @@ STUDY = Study(
     queries={
         "scans": "SELECT scans.*, commits.mode, commits.recorded_mode FROM scans JOIN commits USING (repo, commit_sha)"
         " ORDER BY repo, commit_sha, scanner, place",
-        "findings": "SELECT repo, commit_sha, scanner, change, rule, cwe, place, owner, tag FROM findings"
+        "findings": "SELECT repo, commit_sha, scanner, change, rule, cwe, place, owner, tag FROM weaknesses"
         " WHERE change IN ('introduced', 'fixed') ORDER BY ALL",
     },
     function=_outcome,
