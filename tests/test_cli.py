@@ -234,7 +234,7 @@ def test_explain_names_events_and_lines(store: Path, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize(
-    "arguments", [["nonsense"], [], ["query"], ["analyze", "--jobs", "many"], ["sessions", "--limit", "x"]]
+    "arguments", [["nonsense"], ["query"], ["analyze", "--jobs", "many"], ["sessions", "--limit", "x"]]
 )
 def test_wrong_usage_exits_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 2

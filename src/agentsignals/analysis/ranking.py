@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import erfc, sqrt
+from math import ceil, erfc, sqrt
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
@@ -116,6 +118,19 @@ class Findings(Struct, frozen=True, kw_only=True):
     bounds: Bounds
     left_out: dict[str, str] = {}
     """Questions that could not be asked, and why."""
+
+
+def decoded(kept: bytes | None) -> Findings | None:
+    """Findings as they were kept (JSON); None of what is none."""
+    try:
+        return None if kept is None else msgspec.json.decode(kept, type=Findings)
+    except msgspec.DecodeError:
+        return None
+
+
+def fewest_sessions(bounds: Bounds) -> int:
+    """Of fewer nothing can be said: no sentence on so few is sure enough."""
+    return ceil(HALF_SURE * bounds.sureness / (1 - bounds.sureness) - 1e-9) if bounds.sureness < 1 else sys.maxsize
 
 
 def standing_out(candidates: Sequence[Answer], bounds: Bounds) -> list[Answer]:

@@ -14,7 +14,11 @@ from agentsignals.cli.streams import visible_streams
 from agentsignals.cli.verb import verbs as apart
 from agentsignals.errors import AgentSignalsError, UsageError
 
-_EPILOG = "Every verb has --help with an example, and --json for machines."
+_EPILOG = (
+    "Every verb has --help with an example, and --json for machines. Without a verb: reads what the agents on this"
+    " machine keep, and says what stands out."
+)
+_COMMON = ("--json", "--quiet", "--store")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -39,12 +43,16 @@ def _verb(verbs: argparse._SubParsersAction[_Parser], name: str, says: str, exam
     made: _Parser = verbs.add_parser(
         name, help=says, description=f"{says[:1].upper()}{says[1:]}.", epilog=f"Example: agentsignals {example}"
     )
+    _common(made)
+    return made
+
+
+def _common(made: argparse.ArgumentParser) -> None:
     made.add_argument("--json", action="store_true", help="one JSON document on stdout, nothing else there")
     made.add_argument("--quiet", action="store_true", help="no progress on stderr")
     made.add_argument(
         "--store", metavar="DIR", help="the store's folder (else $AGENTSIGNALS_STORE, else your data folder)"
     )
-    return made
 
 
 def _sources_verbs(verbs: argparse._SubParsersAction[_Parser]) -> None:
@@ -162,9 +170,9 @@ def _main(arguments: Sequence[str] | None) -> int:
     argv = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in argv
     try:
+        if not argv or argv[0].partition("=")[0] in _COMMON:
+            return _without_verb(argv)
         options = build_parser().parse_args(argv)
-        if options.verb is None:
-            raise UsageError("No verb came.", "See `agentsignals --help`.")
         from agentsignals.cli import verbs
 
         return verbs.run(options)
@@ -185,6 +193,14 @@ def _main(arguments: Sequence[str] | None) -> int:
         # The reader of our output went away (`| head`): what is still unsaid goes nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def _without_verb(argv: Sequence[str]) -> int:
+    from agentsignals.cli import start
+
+    parser = _Parser(prog="agentsignals")
+    _common(parser)
+    return start.run(parser.parse_args(argv))
 
 
 def _end_in_order() -> None:

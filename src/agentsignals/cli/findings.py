@@ -46,12 +46,11 @@ def run(options: argparse.Namespace) -> int:
 
 def text(made: Findings) -> str:
     """The list as lines: what was looked at, the sentences, how sure."""
+    from agentsignals.cli.last_lines import OF
     from agentsignals.cli.output import printable
 
     n = sum(made.looked_at.values())
-    lines = [
-        f"{made.sessions:,} {_OF[made.context]}; {made.bill}" if made.bill else f"{made.sessions:,} {_OF[made.context]}"
-    ]
+    lines = [f"{made.sessions:,} {OF[made.context]}{f'; {made.bill}' if made.bill else ''}"]
     for at, answer in enumerate(made.answers):
         lines += ["", f"{at + 1}. {answer.sentence}", *(f"   {line}" for line in _below(answer))]
     questions = ", ".join(name.replace("_", " ") for name in made.looked_at)
@@ -64,9 +63,6 @@ def text(made: Findings) -> str:
         *(f"left out: {name}: {why}" for name, why in made.left_out.items()),
     ]
     return "\n".join(printable(line) for line in lines)
-
-
-_OF = {"product": "sessions", "eval": "attempts"}
 
 
 def _below(answer: Answer) -> list[str]:

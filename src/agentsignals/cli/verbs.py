@@ -54,8 +54,26 @@ def _analyze(options: argparse.Namespace) -> int:
     if getattr(options, "report", None):
         summary.report = str(report.write(Store(options.store), Path(options.report)))
     _warn(summary)
-    print(json_text(summary) if options.json else _summary_text(summary))
+    _say(summary, options, options.store, with_findings=options.verb == "analyze")
     return 1 if options.strict and summary.skipped else 0
+
+
+def _say(summary: Summary, options: argparse.Namespace, folder: Path | str | None, *, with_findings: bool) -> None:
+    """What was read; below it, of an analysis, what stands out."""
+    if not options.json:
+        print(_summary_text(summary), flush=True)
+    if not with_findings:
+        if options.json:
+            print(json_text(summary))
+        return
+    from agentsignals.cli.last_lines import findings_of, last_lines
+
+    store = Store(folder)
+    made = findings_of(store)
+    if options.json:
+        print(json_text({**msgspec.structs.asdict(summary), "findings": made}))
+    elif made.sessions:
+        print(f"\n{last_lines(store, made, None if folder is None else str(folder))}")
 
 
 def _summary_text(summary: Summary) -> str:
@@ -258,7 +276,12 @@ def _explain(options: argparse.Namespace) -> int:
 def _query(options: argparse.Namespace) -> int:
     from agentsignals.store.query import stream
 
-    names, values = stream(Store(options.store), options.sql, options.context)
+    store = Store(options.store)
+    if "findings" in options.sql.lower():
+        from agentsignals import findings
+
+        findings.every_context(store)
+    names, values = stream(store, options.sql, options.context)
     if options.csv and not options.json:
         write_csv(sys.stdout, names, values)
         return 0
@@ -296,7 +319,7 @@ def _demo(options: argparse.Namespace) -> int:
     finally:
         bar.close()
     summary.report = str(report.write(Store(store), folder / "report.html").resolve())
-    print(json_text(summary) if options.json else _summary_text(summary))
+    _say(summary, options, store, with_findings=True)
     return 0
 
 

@@ -8,19 +8,21 @@ from __future__ import annotations
 from functools import cache
 from math import fsum
 
+import msgspec
 from msgspec.structs import replace
 
 from agentsignals.analysis.cost_causes import CARRIED, CAUSES, QUERIES, Charge, charged
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import ranked
-from agentsignals.analysis.ranking import Answer, Bounds, Findings, Question, standing_out
+from agentsignals.analysis.ranking import Answer, Bounds, Findings, Question, decoded, standing_out
 from agentsignals.analysis.rows import BOUND
 from agentsignals.analysis.study import Inputs, Row
 from agentsignals.errors import UsageError
 from agentsignals.findings.inputs import Reader
 from agentsignals.redaction import without_keys_in
 from agentsignals.registry import Registry
-from agentsignals.store import Store
+from agentsignals.store import Store, kept_findings
+from agentsignals.store.manifest import contexts, main_context
 
 FINDINGS = Registry[Question](
     "finding", "agentsignals.findings", "FINDING", lambda unit: isinstance(unit, Question), r"\w+\.py"
@@ -37,12 +39,25 @@ def questions() -> dict[str, Question]:
 
 
 def findings(store: Store, context: str | None = None, bounds: Bounds | None = None) -> Findings:
-    """What is worth saying of a store, ranked; computed now. `context`: `product` or `eval`; without one, people's
-    sessions when there are any. `bounds`: below which nothing is said. Keys in names are masked, also in SQL."""
+    """What is worth saying of a store, ranked. `context`: `product` or `eval`; without one, people's sessions when
+    there are any. `bounds`: below which nothing is said. Keys in names are masked, also in SQL.
+
+    With the usual bounds it is computed once for each state of the store, whose table `findings` it then is."""
     bounds = bounds or Bounds()
+    context = context or main_context(store.manifest)
+    is_usual = bounds == Bounds()
+    if is_usual and (kept := decoded(kept_findings.read(store, context))) is not None:
+        return kept
     candidates, frame = _candidates(store, context, questions())
     made: Findings = without_keys_in(replace(frame, answers=standing_out(candidates, bounds), bounds=bounds))
+    if is_usual:
+        kept_findings.keep(store, context, msgspec.json.encode(made))
     return made
+
+
+def every_context(store: Store) -> list[Findings]:
+    """Those of each context that the store has: its table `findings`."""
+    return [findings(store, context) for context in sorted(contexts(store.manifest))]
 
 
 def answer(store: Store, id: str, context: str | None = None) -> Answer:  # noqa: A002  (the answer's field)

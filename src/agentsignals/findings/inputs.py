@@ -10,8 +10,8 @@ from typing import Protocol
 
 from agentsignals.analysis.study import Context, Inputs, Row, Versions
 from agentsignals.store import Store
-from agentsignals.store.manifest import SCHEMA_VERSION
-from agentsignals.store.query import Connection, answered, contexts, execute, names_of
+from agentsignals.store.manifest import SCHEMA_VERSION, contexts, main_context
+from agentsignals.store.query import Connection, answered, execute, names_of
 
 _LONGEST_ENDING = 12
 
@@ -41,8 +41,8 @@ class Reader:
     ) -> None:
         self._store = store
         self._labeller = labeller or ""
-        self._contexts = contexts(store)
-        self.context = context or ("eval" if self._contexts == {"eval"} else "product")
+        self._contexts = contexts(store.manifest)
+        self.context = context or main_context(store.manifest)
         self._connections: dict[str | None, Connection] = {}
         self._awaited = Counter((sql, self._of(study)) for study in studies for sql in study.queries.values())
         self._kept: dict[tuple[str, str], list[Row]] = {}

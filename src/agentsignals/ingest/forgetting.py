@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from agentsignals.ingest import pipeline
 from agentsignals.sources.local import deleted_files
-from agentsignals.store import Store, label_files, lock, repositories
+from agentsignals.store import Store, kept_findings, label_files, lock, repositories
 from agentsignals.store.manifest import local_files, only_in
 
 
@@ -54,5 +54,6 @@ def forget(
         store.save()
         label_files.forget(store.folder, wanted)
         repositories.forget(store.folder, wanted)
+        kept_findings.forget(store.folder)
     pipeline.measure(store.folder, wait_s=wait_s)
     return Forgotten(sessions=sorted(wanted), still_there=there)

@@ -98,6 +98,16 @@ class Manifest(Struct, kw_only=True):
     """Counts what was written, so that no name is used twice: a reader may still hold what had it."""
 
 
+def contexts(manifest: Manifest) -> set[str]:
+    """The contexts of the store's sessions: eval runs and people's sessions are never counted together."""
+    return {entry.context for entry in manifest.sessions.values()}
+
+
+def main_context(manifest: Manifest) -> str:
+    """The context that is meant where nobody chose: people's sessions when there are any."""
+    return "eval" if contexts(manifest) == {"eval"} else "product"
+
+
 class _Unclaimed(Struct, array_like=True, kw_only=True):
     """Files of one folder of this machine that no format claims, of one reason: a folder of data holds many."""
 

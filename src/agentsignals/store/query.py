@@ -6,13 +6,15 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from copy import copy
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 
 from agentsignals.errors import QueryError
-from agentsignals.store import repositories, tables, views
+from agentsignals.store import kept_findings, repositories, tables, views
+from agentsignals.store.manifest import contexts
 from agentsignals.store.selecting import Select, named, one_select
 
 if TYPE_CHECKING:
@@ -64,6 +66,7 @@ class Connection:
         self._files = files
         self._context = context
         self._made: set[str] = set()
+        self._findings: Callable[[], list[bytes] | None] = lambda: None
         self._one_at_a_time = Lock()
         self.database = duckdb.connect(":memory:", config=_LIMITS)
         _limit_memory(self.database)
@@ -74,9 +77,11 @@ class Connection:
             f"SET allowed_paths={readable}; SET enable_external_access=false; SET lock_configuration=true"
         )
 
-    def again(self) -> Connection:
-        """Another connection to the same database; to interrupt or close one leaves the other alone."""
+    def again(self, findings: Callable[[], list[bytes] | None]) -> Connection:
+        """Another connection to the same database; to interrupt or close one leaves the other alone. `findings`: those
+        kept of the store, asked for when a query names them."""
         other = copy(self)
+        other._findings = findings
         other.database = self.database.cursor()
         return other
 
@@ -89,11 +94,14 @@ class Connection:
         """The database with the views of these names, None for all; names of no view are passed over."""
         with self._one_at_a_time:
             for name in views.NAMES if names is None else names:
-                self._make(name)
+                self._make(name, is_asked_for=names is not None)
         return self.database
 
-    def _make(self, name: str) -> None:
+    def _make(self, name: str, *, is_asked_for: bool = True) -> None:
         if name in self._made or name not in views.NAMES:
+            return
+        if name == "findings":
+            self._make_findings(is_asked_for)
             return
         for other in views.needs(name, self._context):
             self._make(other)
@@ -105,6 +113,16 @@ class Connection:
                 rows = views.rows_with_all_columns(files, name)
         self.database.execute(f"CREATE VIEW {name} AS {views.of_context(rows, name, self._context)}")
         self._made.add(name)
+
+    def _make_findings(self, is_asked_for: bool) -> None:
+        """Of what was kept of this state of the store. Where nothing was, no row is an answer: to ask is refused."""
+        kept = self._findings()
+        if kept is None and is_asked_for:
+            raise QueryError(views.NO_FINDINGS, views.FIND)
+        rows = views.of_context(views.findings(kept), "findings", self._context)
+        self.database.execute(f"CREATE OR REPLACE VIEW findings AS {rows}")
+        if kept is not None:
+            self._made.add("findings")
 
 
 _kept: dict[tuple[str | None, str, str], Connection] = {}
@@ -127,18 +145,13 @@ def connect(store: Store, context: str | None = None) -> Connection:
     paths = {table: store.files(table) for table in tables.NAMES}
     paths |= {table: store.sound(repositories.files(store.folder, table)) for table in tables.OF_REPOSITORIES}
     files = {table: [str(path) for path in of_table] for table, of_table in paths.items()}
-    only = context if context is not None and contexts(store) - {context} else None
+    only = context if context is not None and contexts(store.manifest) - {context} else None
     key = only, str(store.folder.absolute()), str(files)
     opened = _kept.pop(key, None) or Connection(files, only)
     _kept[key] = opened
     for oldest in list(_kept)[:-_MOST_KEPT]:
         _kept.pop(oldest, None)  # another thread may have
-    return opened.again()
-
-
-def contexts(store: Store) -> set[str]:
-    """The contexts of the store's sessions: eval runs and people's sessions are never counted together."""
-    return {entry.context for entry in store.manifest.sessions.values()}
+    return opened.again(partial(kept_findings.every_context, store))
 
 
 def run(connection: Connection, query: str, values: list[Any] | None = None) -> duckdb.DuckDBPyRelation:

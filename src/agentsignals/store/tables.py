@@ -323,6 +323,13 @@ OF_REPOSITORIES: dict[str, Table] = {
     "scans": _rows_table("scans", ScanRow, None),
 }
 """Tables of which each repository has a file of its own (`store.repositories`)."""
+FINDINGS = {
+    "context": "string", "rank": "int64", "id": "string", "question": "string", "sentence": "string",
+    "size": "double", "unit": "string", "share": "double", "low": "double", "high": "double", "sureness": "double",
+    "validity": "double", "n": "int64", "p": "double", "q": "double", "at_least": "bool", "of_data": "bool",
+    "cause": "string", "do": "string", "caveat": "string", "sessions": "list<string>", "again": "string",
+}  # fmt: skip
+"""What is said of the store, in order (`store.kept_findings`); `low` and `high` are the ends of the interval."""
 
 NAMES = ("artifacts", "sessions", *TABLES, "attempts", "signals")
 COLUMNS: dict[str, dict[str, str]] = {
@@ -332,5 +339,6 @@ COLUMNS: dict[str, dict[str, str]] = {
     "attempts": ATTEMPTS.columns,
     "signals": SIGNALS.columns,
     **{name: t.columns for name, t in OF_REPOSITORIES.items()},
+    "findings": FINDINGS,
 }
 """The columns of every table, with their types as Arrow writes them."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import json
+
 from agentsignals.catalog import Signal, catalogue
 from agentsignals.store import tables
 
@@ -22,7 +25,9 @@ _WIDE = {
     "attempt_signals": ("attempt", "trial_id, attempt_index, session_id"),
 }
 """Level and keys of the views with a column a signal."""
-NAMES = (*tables.NAMES, *tables.OF_REPOSITORIES, *_WIDE)
+NO_FINDINGS = "The findings of the store as it now is are not computed."
+FIND = "`agentsignals findings`, or agentsignals.find(store) for each context, computes and keeps them."
+NAMES = (*tables.NAMES, *tables.OF_REPOSITORIES, *_WIDE, "findings")
 
 
 def needs(name: str, context: str | None) -> tuple[str, ...]:
@@ -35,9 +40,9 @@ def needs(name: str, context: str | None) -> tuple[str, ...]:
 
 def of_context(rows: str, name: str, context: str | None) -> str:
     """The SELECT of a view, without the rows of another context's sessions; the view `sessions` holds no other."""
-    if context is None or name in _WIDE or "session_id" not in tables.COLUMNS[name]:
+    if context is None or name in _WIDE or not {"session_id", "context"} & tables.COLUMNS[name].keys():
         return rows
-    if name == "sessions":
+    if name in ("sessions", "findings"):
         return f"SELECT * FROM ({rows}) WHERE context = '{_CONTEXTS[context]}'"  # noqa: S608  (one of two words)
     inside = "session_id IS NULL OR session_id IN (SELECT session_id FROM sessions)"
     return f"SELECT * FROM ({rows}) WHERE {inside}"  # noqa: S608  (paths quoted by listed)
@@ -70,6 +75,23 @@ def listed(paths: list[str]) -> str:
 def _none(table: str) -> str:
     """The columns of a table, and no row."""
     return f"SELECT {', '.join(f'NULL::{kind} AS {_name(name)}' for name, kind in columns(table))} WHERE false"
+
+
+def findings(kept: list[bytes] | None) -> str:
+    """The rows of `findings`, out of the lists that were kept (JSON). They hold words of traces: no quote gets out. Of
+    none the columns alone; to read them is an error."""
+    if kept is None:
+        return f"{_none('findings')} OR error('{NO_FINDINGS} {FIND}') IS NULL"
+    inside = {n: kind for n, kind in columns("findings") if n not in ("context", "rank", "low", "high")}
+    held = {n: [kind[:-2]] if kind.endswith("[]") else kind for n, kind in inside.items()}
+    shape = json.dumps([{"context": "VARCHAR", "answers": [{**held, "interval": ["DOUBLE"]}]}])
+    text = base64.b64encode(b"[" + b",".join(kept) + b"]").decode()
+    lists = f"SELECT unnest(from_json(decode(from_base64('{text}')), '{shape}')) AS list"
+    ranks = "generate_subscripts(list.answers, 1) AS rank, unnest(list.answers) AS made"
+    rows = f"SELECT list.context AS context, {ranks} FROM ({lists})"  # noqa: S608
+    ends = {"context": "context", "rank": "rank", "low": "made.interval[1]", "high": "made.interval[2]"}
+    chosen = (f"{ends.get(n, f'made.{_name(n)}')} AS {_name(n)}" for n, _ in columns("findings"))
+    return f"SELECT {', '.join(chosen)} FROM ({rows}) ORDER BY context DESC, rank"  # noqa: S608
 
 
 def _wide(level: str, keys: str) -> str:

@@ -8,7 +8,7 @@ from threading import Lock, RLock
 from typing import Any, TypeVar
 
 from agentsignals.store import Store, manifest, parts
-from agentsignals.store.query import Connection, ask, connect, contexts
+from agentsignals.store.query import Connection, ask, connect
 
 _Made = TypeVar("_Made")
 WITH_PROMPT = """
@@ -28,16 +28,12 @@ class Reading:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.contexts = contexts(store)
+        self.contexts = manifest.contexts(store.manifest)
+        self.main_context = manifest.main_context(store.manifest)
         self._lock = RLock()
         self._connections: dict[str, Connection] = {}
         self._gates: dict[Hashable, Lock] = {}
         self._kept: dict[Hashable, Any] = {}
-
-    @property
-    def main_context(self) -> str:
-        """The context shown where nobody chose: people's sessions when there are any."""
-        return "eval" if self.contexts == {"eval"} else "product"
 
     def rows(self, query: str, values: dict[str, Any] | None = None, context: str = "") -> list[dict[str, Any]]:
         """Rows of a question over all sessions, or those of one context. `values` are bound, never part of the text."""

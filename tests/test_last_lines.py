@@ -1,0 +1,218 @@
+"""What `analyze`, and `agentsignals` alone, end with; and the table of what is said, kept for a state of the store."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentsignals import findings as computing
+from agentsignals.analysis.ranking import Answer, Bounds, fewest_sessions, standing_out
+from agentsignals.cli import main
+from agentsignals.cli.last_lines import LINES, findings_of, last_lines
+from agentsignals.errors import QueryError
+from agentsignals.findings import every_context, findings
+from agentsignals.ingest.forgetting import forget
+from agentsignals.store import Store, kept_findings, tables
+from agentsignals.store.query import rows
+from tests.analysis.stores import store_of
+from tests.build import call, session, user
+from tests.claude import Log
+
+HOSTILE = "it's; DROP TABLE x; --\x1b[31m"
+
+
+def circling(n: int = 12, prefix: str = "x") -> list[Any]:
+    """Sessions in which one failing call is made five times, at a place with a strange name."""
+    parts = [call("Bash", command="make x", status="error", result="no")] * 5 + [call("Edit", path=f"{HOSTILE}.py")]
+    return [session(user("go"), *parts, session_id=f"{prefix}{k}", repo=HOSTILE) for k in range(n)]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    return store_of(tmp_path_factory.mktemp("circling"), *circling())
+
+
+@pytest.fixture
+def store(made: Store, tmp_path: Path) -> Store:
+    return Store(shutil.copytree(made.folder, tmp_path / "store"))
+
+
+@pytest.fixture
+def computed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The contexts whose findings are computed, as it happens."""
+    seen: list[str] = []
+    whole = computing._candidates
+    monkeypatch.setattr(computing, "_candidates", lambda s, c, q: (seen.append(c), whole(s, c, q))[1])
+    return seen
+
+
+def test_findings_are_computed_once_for_each_state_of_the_store(store: Store, computed: list[str]) -> None:
+    first = findings(store)
+    assert findings(Store(store.folder)) == first and first.answers and computed == ["product"]
+    findings(store, bounds=Bounds(effect=0.06))
+    assert len(computed) == 2, "other bounds say something else"
+    forget(store.folder, ["x3"])
+    assert not list(store.folder.glob("findings.*")), "what was forgotten is not quoted"
+    assert findings(Store(store.folder)).sessions == 11 and len(computed) == 3
+
+
+@pytest.mark.parametrize("what", ["code", "damage", "file"])
+def test_what_was_kept_is_never_stale(
+    what: str, store: Store, computed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    findings(store)
+    if what == "code":
+        monkeypatch.setattr(kept_findings, "code_stamp", lambda: "another")
+    elif what == "damage":
+        (store.folder / "shards" / next(iter(store.manifest.shards)) / "edits.parquet").unlink()
+    else:
+        kept_findings.path(store, "product").write_text("{")
+    findings(Store(store.folder))
+    assert len(computed) == 2
+
+
+def test_of_code_that_its_stamp_does_not_know_nothing_is_kept_for_others(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for code, is_kept in ((kept_findings.code_stamp(), True), ("older", False)):
+        store.manifest.code = code
+        findings(store)
+        monkeypatch.setattr(kept_findings, "_PROCESS", f"another than with {code}")
+        assert (kept_findings.read(store, "product") is not None) is is_kept
+
+
+def test_former_findings_go_after_an_hour(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    former = store.folder / "findings.former.product.json"
+    former.write_text("")
+    findings(store)
+    assert former.exists()
+    monkeypatch.setattr(kept_findings.disk, "is_old", lambda _: True)
+    kept_findings.keep(store, "product", b"{}")
+    assert not former.exists() and kept_findings.read(store, "product") == b"{}"
+
+
+def test_they_are_a_table_of_the_store(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(QueryError, match="not computed") as raised:
+        store.sql("SELECT * FROM findings")
+    assert "agentsignals.find" in raised.value.hint
+    assert ("findings",) in rows(store, "SHOW TABLES")[1], "it is listed all the same"
+    with pytest.raises(QueryError, match="not computed"):
+        rows(store, "SELECT count(*) FROM findings, information_schema.tables")
+    (answers,) = (made.answers for made in every_context(store))
+    names, values = rows(store, "SELECT * FROM findings")
+    assert names == list(tables.COLUMNS["findings"]) and len(values) == len(answers) > 0
+    for at, (row, answer) in enumerate(zip(values, answers, strict=True)):
+        held = dict(zip(names, row, strict=True))
+        assert (held["rank"], held["context"]) == (at + 1, "product")
+        assert held["low"] == (answer.interval[0] if answer.interval else None)
+        same = set(names) & set(Answer.__struct_fields__) - {"sessions"}
+        assert {name: held[name] for name in same} == {name: getattr(answer, name) for name in same}
+        assert tuple(held["sessions"]) == answer.sessions
+    assert any(HOSTILE[:4] in row[names.index("sentence")] for row in values), "no quote gets out"
+    assert main(["query", "SELECT count(*) AS n FROM findings", "--store", str(store.folder), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == [{"n": len(answers)}]
+
+
+def test_the_verb_computes_what_a_query_names_and_keeps_contexts_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    attempts = [session(user("go"), session_id=f"e{k}", context="eval") for k in range(6)]
+    store = store_of(tmp_path, *circling(6), *attempts)
+    sql = "SELECT DISTINCT context FROM findings"
+    assert main(["query", sql, "--store", str(tmp_path), "--json"]) == 0
+    assert {"context": "product"} in json.loads(capsys.readouterr().out)
+    assert main(["query", sql, "--store", str(tmp_path), "--json", "--context", "eval"]) == 0
+    assert {"context": "product"} not in json.loads(capsys.readouterr().out)
+    assert any("--context eval" in line for line in last_lines(store, findings_of(store), None).splitlines())
+
+
+def test_of_too_few_sessions_nothing_is_computed(tmp_path: Path, computed: list[str]) -> None:
+    fewest = fewest_sessions(Bounds())
+    base: dict[str, Any] = {"sentence": "", "size": 1, "unit": "", "share": 1.0, "cause": "", "caveat": ""}
+    said = [bool(standing_out([Answer(id="x", n=n, **base)], Bounds())) for n in (fewest - 1, fewest)]
+    assert said == [False, True]
+    few = store_of(tmp_path, *circling(fewest - 1))
+    assert f"fewer than {fewest} sessions" in last_lines(few, findings_of(few), None) and not computed
+    assert fewest_sessions(Bounds(sureness=1.0)) > 10**9
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_the_last_lines_fit_a_screens_end(width: int, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    made = findings_of(store)
+    lines = last_lines(store, made, "my store").splitlines()
+    assert lines[0].startswith("1. ") and (len(lines) <= LINES or "2. " not in "\n".join(lines))
+    assert max(len(line) for line in lines if "agentsignals" not in line) <= width
+    assert any("agentsignals findings --store 'my store'" in line for line in lines), "a command stays on its line"
+    assert "\x1b" not in "".join(lines)
+
+
+def test_without_a_terminal_sentences_are_whole(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    made = findings_of(store)
+    assert f"1. {made.answers[0].sentence}".split("\x1b")[0] in last_lines(store, made, None)
+
+
+# -- `agentsignals` alone ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home without any agent's folder."""
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(tmp_path))
+    monkeypatch.setenv("AGENTSIGNALS_STORE", str(tmp_path / "kept"))
+    return tmp_path
+
+
+def test_alone_on_a_machine_without_agents_it_says_what_it_looked_for(
+    machine: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([]) == 1
+    err = capsys.readouterr().err
+    assert "~/.claude/projects" in err and "~/.codex/sessions" in err and "agentsignals demo" in err
+    assert not (machine / "kept").exists(), "nothing is made where nothing was read"
+    (machine / ".claude" / "projects").mkdir(parents=True)
+    assert main(["--json"]) == 1 and json.loads(capsys.readouterr().out)["error"]["kind"] == "source"
+
+
+def test_alone_it_reads_this_machine_and_says_what_to_type_next(
+    machine: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = Log()
+    log.user("rename it")
+    log.say("done")
+    folder = machine / ".claude" / "projects" / "shop"
+    folder.mkdir(parents=True)
+    (folder / f"{log.session}.jsonl").write_bytes(log.data())
+    assert main([]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("read claude-code: 1 sessions; store ") and "next: agentsignals findings |" in out
+    assert err == "", "no progress where no terminal is"
+    assert main(["--json", "--store", str(machine / "other")]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["agents"] == ["claude-code"] and document["findings"]["sessions"] == 1
+    assert (machine / "other" / "manifest.json").exists() and document["read"]["parsed"] == 1
+    shutil.rmtree(machine / ".claude")
+    assert main([]) == 0
+    assert capsys.readouterr().out.startswith("no agent's folder is here; store ")
+
+
+def test_alone_with_a_word_it_is_refused(machine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--quiet", "sessions"]) == 2
+    assert "agentsignals --help" in capsys.readouterr().err
+
+
+def test_analyze_ends_with_them(store: Store, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert main(["analyze", str(empty), "--store", str(store.folder), "--quiet"]) == 0
+    out = capsys.readouterr().out
+    assert "\n\n1. " in out and out.splitlines()[-1].startswith("next: ")
+    assert main(["analyze", str(empty), "--store", str(store.folder), "--quiet", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["findings"]["answers"] and document["artifacts"] == 0
