@@ -20,12 +20,13 @@ from agentsignals.cli import main
 from agentsignals.errors import UsageError
 from agentsignals.findings import answer, findings, questions
 from agentsignals.findings.few_sessions import FEW, FEWEST, MOST_OF_IT
+from agentsignals.findings.large_results import FEWEST as FEW_RESULTS
 from agentsignals.model import Session
 from agentsignals.store import Store
 from agentsignals.store.query import rows
 from agentsignals.views.work import LONGEST_S
 from tests.analysis.stores import store_of
-from tests.build import call, say, session, user
+from tests.build import call, event, say, session, user
 from tests.planted_stores import STORES, evaluated, ordinary
 
 FIRST = {
@@ -216,6 +217,90 @@ def test_a_tool_that_fails_more_often_than_it_works(tmp_path: Path) -> None:
     (made,) = [a for a in findings(store_of(tmp_path, *runs(*mixed, sessions=20))).answers if a.id.startswith("fail")]
     assert made.size == 80 and made.sentence.startswith("deploy") and "(80.0%)" in made.sentence
     assert "25" not in made.sentence and "works later" in made.sentence
+
+
+@pytest.mark.parametrize(
+    ("name", "tool"),
+    [("mcp__a__find", "mcp__a__find"), ("WebFetch", "WebFetch"), ("Read", "read"), ("Grep", "search")],
+)
+def test_a_servers_tool_fails_by_its_name_and_others_by_what_they_are_for(name: str, tool: str, tmp_path: Path) -> None:
+    made = session(user("go"), call(name, status="error", result="no", path="a.py"))
+    _, values = rows(store_of(tmp_path, made), questions()["failures"].queries["calls"])
+    assert [row[1] for row in values] == [tool]
+
+
+def failures(*groups: tuple[str, int, tuple[int, ...]]) -> dict[str, Answer]:
+    """Of tools by name: calls in each of nine sessions, and failures in these by turns."""
+    sessions = [{"session_id": f"s{n}", "agent": "a", "model": "m", "place": None} for n in range(9)]
+    base = {"error_class": "other", "mended": 0, "minutes": None}
+    calls = [
+        {"session_id": f"s{n}", "tool": tool, "n": k, "failed": failed[n % len(failed)], **base}
+        for tool, k, failed in groups
+        for n in range(9)
+    ]
+    return made_of("failures", sessions=sessions, calls=calls)
+
+
+def test_a_failing_tool_is_held_against_the_persons_other_calls() -> None:
+    find, read = ("find", 5, (1, 5, 3)), ("read", 30, (0, 1, 2))
+    alone, beside, tests = failures(find), failures(find, read), failures(find, read, ("test", 6, (5, 4)))
+    alone_p, beside_p, tests_p = (made["failures.often.find"].p or 0.0 for made in (alone, beside, tests))
+    assert "against 3.3% of your calls of other tools" in beside["failures.often.find"].sentence
+    assert beside_p < 0.001 < alone_p, "of one tool alone it is asked whether it fails more often than it works"
+    assert tests_p == beside_p, "tests fail because they are run"
+
+
+def large(parts: list[float], usd: float = 1.0, results: int = 500) -> dict[str, Answer]:
+    """Of one session: results that make these parts of what is carried, at a bill of ten dollars."""
+    row = {"session_id": "s", "name": "Bash", "tokens": 9, "times": 9, "results": results}
+    return made_of(
+        "large_results",
+        bill=[{"session_id": "s", "cost_usd": 10.0}],
+        charges=[{"session_id": "s", "cause": "carried_results", "usd": usd}],
+        results=[{**row, "seq": n, "part": part} for n, part in enumerate(parts)],
+    )
+
+
+@pytest.mark.parametrize(
+    ("parts", "results", "share"),
+    [
+        ([0.5, 0.3], 500, 0.08),
+        ([0.5, 0.3], FEW_RESULTS - 1, None),
+        ([0.5, 0.3], FEW_RESULTS, 0.05),
+        ([0.5] + [0.06] * 8, 500, 0.05 + 0.006 * 4),
+        ([0.5, 0.04], 500, 0.05),
+        ([0.02] * 30, 5000, 0.04),
+    ],
+    ids=["few", "too few to stand out", "one in a hundred", "five of 500", "a tenth of the dearest", "twenty at most"],
+)
+def test_a_few_results_are_said_by_what_carrying_them_costs(
+    parts: list[float], results: int, share: float | None
+) -> None:
+    made = large(parts, results=results).get("large-results.carried")
+    assert (made.share if made else None) == (None if share is None else pytest.approx(share))
+
+
+def test_a_result_is_carried_by_the_calls_before_the_next_compaction(tmp_path: Path) -> None:
+    log = "x" * 40_000
+    parts = [call("Bash", command="cat log", result=log), say("a"), call("Bash", command="ls", result="y"), say("b")]
+    store = store_of(tmp_path, session(user("go"), *parts, event("compaction"), say("c")))
+    names, values = rows(store, questions()["large_results"].queries["results"])
+    (row,) = [dict(zip(names, each, strict=True)) for each in values]
+    assert (row["name"], row["tokens"], row["times"], row["results"]) == ("Bash", 10_000, 2, 2)
+    assert row["part"] > 0.99, "what is below a twentieth stays in the database"
+
+
+def test_the_agent_that_reads_again_is_named() -> None:
+    base = {"agent": "a", "model": "m", "place": None}
+    sessions = [{"session_id": f"s{n}", **base, "agent": "a" if n < 10 else "b"} for n in range(30)]
+    bill = [{**row, "cost_usd": 1.0 + n % 3 / 10} for n, row in enumerate(sessions)]
+    charges = [{"session_id": f"s{n}", "cause": "reread", "usd": 0.3} for n in range(10)]
+    results = [{"session_id": "s1", "kind": "reread", "path": "x.py", "name": "Read"}]
+    made = made_of("twice", sessions=sessions, bill=bill, charges=charges, results=results)
+    of_agent = made["twice.reread.agent.a"]
+    assert "with a went on files read again" in of_agent.sentence and "against 0.0%" in of_agent.sentence
+    assert of_agent.share == pytest.approx(3.0 / 33) and of_agent.about == made["twice.reread"].about
+    assert not any(".place." in name for name in made), "of places nothing is asked: an agent reads, not a place"
 
 
 @pytest.mark.parametrize(("path", "expected"), [("a.py", 1), ("a.md", 0)])

@@ -61,8 +61,10 @@ class Contrast(NamedTuple):
         }
 
 
-def contrasts(parts: Iterable[tuple[str, float, float]], sessions: Sequence[Row]) -> list[Contrast]:
-    """Every value of every key with enough sessions on both sides; the same sessions once. `parts`: of a session how
+def contrasts(
+    parts: Iterable[tuple[str, float, float]], sessions: Sequence[Row], keys: Iterable[str] = tuple(KEYS)
+) -> list[Contrast]:
+    """Every value of these keys with enough sessions on both sides; the same sessions once. `parts`: of a session how
     many observations hold, and how many there are. `sessions`: rows of `SESSIONS`."""
     by_id = {row["session_id"]: row for row in sessions}
     counted = [{**by_id[session_id], "k": k, "n": n} for session_id, k, n in parts if n > 0]
@@ -70,7 +72,7 @@ def contrasts(parts: Iterable[tuple[str, float, float]], sessions: Sequence[Row]
     whole = sum(row["n"] for row in counted)
     made: list[Contrast] = []
     seen: set[frozenset[str]] = set()
-    for key in KEYS:
+    for key in keys:
         for value, group in by((row for row in counted if row[key] is not None), key).items():
             rest, matched = _others(key, group, [row for row in counted if row[key] != value])
             in_group = frozenset(row["session_id"] for row in group)

@@ -7,14 +7,12 @@ from agentsignals.analysis.contrasts import SESSIONS
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import behind
 from agentsignals.analysis.places import by_session
-from agentsignals.analysis.ranking import Answer, Question, drawn, lines_of
+from agentsignals.analysis.ranking import Answer, Question, lines_of
 from agentsignals.analysis.study import Inputs
 
 IN_A_ROW = 3
 """Equal failing calls, with no success of the same call and no edit between, from which they are a circle: once more is
 a retry."""
-MUCH = 0.02
-"""The share of sessions from which it is worth a sentence."""
 _RUNS = (
     "WITH again AS (SELECT session_id, seq, thread, name, arguments, status,"
     " sum(CASE WHEN status = 'error' THEN 0 ELSE 1 END) OVER (PARTITION BY session_id, thread, name, arguments ORDER"
@@ -36,7 +34,7 @@ def _answers(inputs: Inputs) -> list[Answer]:
     for row in inputs.rows["runs"]:
         wasted[row["session_id"]] = wasted.get(row["session_id"], 0) + 1
         longest = max(longest, row["in_a_row"])
-    parts = ((session_id, float(session_id in wasted), 1) for session_id in calls)
+    parts = ((session_id, wasted.get(session_id, 0), n) for session_id, n in calls.items())
     share = placed_share(parts, by_session(inputs.rows["sessions"]))
     if not share.n:
         return []
@@ -44,16 +42,18 @@ def _answers(inputs: Inputs) -> list[Answer]:
     return [
         Answer(
             id="circles.failing",
-            sentence=f"In {len(wasted):,} of {share.n:,.0f} sessions ({formatted(share.value, 'share')}) the same"
-            f" failing call was made {IN_A_ROW} times or more with nothing changed: {n:,} calls in all, up to"
+            sentence=f"{n:,} of {share.n:,.0f} calls ({formatted(share.value, 'share')}) were the same failing call,"
+            f" {IN_A_ROW} times or more with nothing changed, in {len(wasted):,} of {len(calls):,} sessions: up to"
             f" {longest:,} in a row.",
             size=n,
             unit="calls",
-            **drawn(share, MUCH),
+            share=float(share.value or 0.0),
+            interval=share.interval,
             n=len(calls),
             cause=lines_of(_RUNS),
             do="Interrupt at the third equal failure; say in the instructions what to do when that call fails.",
-            caveat=f"What changed outside the agent's edits (a server that starts) is not seen; {share.note}.",
+            caveat="A count of this store, no estimate. What changed outside the agent's edits (a server that starts)"
+            f" is not seen; {share.note}.",
             sessions=behind((session_id, float(k)) for session_id, k in wasted.items()),
         )
     ]

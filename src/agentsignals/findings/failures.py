@@ -11,14 +11,17 @@ from agentsignals.analysis.contrasts import LEAST_PART, SESSIONS, Contrast, cont
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import behind, by
 from agentsignals.analysis.places import by_session
-from agentsignals.analysis.ranking import Answer, Question, above, among, lines_of, quoted, shown, slug
+from agentsignals.analysis.ranking import Answer, Question, above, among, apart_from, lines_of, quoted, shown, slug
 from agentsignals.analysis.rows import PROGRAM
 from agentsignals.analysis.study import Inputs, Row
 
 FEWEST_CALLS = 20
 """Calls of a tool before it is looked at."""
 OFTEN = 0.5
-"""Failing more often than working needs no contrast."""
+"""Failing more often than working is said of a tool wherever it is used: what chance may have made is held against the
+person's other calls, for no share of failures is everybody's."""
+_CHECKS = ("test", "build")
+"""What fails because it is run, and is no measure of other calls."""
 _CAVEAT = "Some failures are probes (does this file exist?), and tests fail because they are run"
 
 
@@ -32,7 +35,8 @@ def _answers(inputs: Inputs) -> list[Answer]:
         failed = sum(row["failed"] for row in rows)
         if sum(row["n"] for row in rows) < FEWEST_CALLS or failed < LEAST_PART * whole:
             continue
-        made.append(_often(tool, rows, places, whole))
+        others = [row for row in calls if row["tool"] not in (tool, *_CHECKS)]
+        made.append(_often(tool, rows, others, places, whole))
         parts = _parts(rows)
         of_tool = sum(n for _, _, n in parts)
         made += [_more(tool, rows, contrast, of_tool, whole) for contrast in contrasts(parts, sessions)]
@@ -48,19 +52,21 @@ def _parts(rows: list[Row]) -> list[tuple[str, float, float]]:
     return [(session_id, k, n) for session_id, (k, n) in summed.items()]
 
 
-def _often(tool: str, rows: list[Row], places: dict[str, str], whole: float) -> Answer:
-    share = share_of(rows, places, lambda row: row["failed"] / row["n"], "n")
+def _often(tool: str, rows: list[Row], others: list[Row], places: dict[str, str], whole: float) -> Answer:
+    share, rest = (share_of(each, places, lambda row: row["failed"] / row["n"], "n") for each in (rows, others))
+    between = apart_from(share, rest)
+    against = f", against {formatted(rest.value, 'share')} of your calls of other tools" if between else ""
     failed = sum(row["failed"] for row in rows)
     return Answer(
         id=slug("failures.often", tool),
         about=f"failures.{tool}",
         sentence=f"{shown(tool)} fails more often than it works: {failed:,} of {share.n:,.0f} calls"
-        f" ({formatted(share.value, 'share')}), mostly {_error(rows)}{_mended(rows)}.",
+        f" ({formatted(share.value, 'share')}){against}; mostly {_error(rows)}{_mended(rows)}.",
         size=failed,
         unit="failed calls",
         share=failed / whole if float(share.value or 0) > OFTEN else 0.0,
         interval=share.interval,
-        p=above(share, OFTEN),
+        p=between[1] if between else above(share, OFTEN),
         n=len({row["session_id"] for row in rows}),
         cause=_rows(tool),
         do=f"Mend or replace it: see what {_error(rows)} says.",
@@ -110,9 +116,10 @@ def _mended(rows: list[Row]) -> str:
 
 _TOOL = (
     "CASE WHEN class = 'test' OR shell_kind IN ('test', 'build') THEN coalesce(shell_kind, class)"
-    f" WHEN class = 'shell' THEN {PROGRAM} ELSE class END"
+    f" WHEN class = 'shell' THEN {PROGRAM} WHEN class IN ('mcp', 'web', 'other') THEN name ELSE class END"
 )
-"""What is done: that it tests or builds, whatever with; the program that is run; else what the tool is for."""
+"""What is done: that it tests or builds, whatever with; the program that is run; a server's or a search's tool by its
+name, for one of many may fail; else what the tool is for, which each agent calls otherwise."""
 _CALLS = (
     f"SELECT session_id, seq, {_TOOL} AS tool, status, error_class, epoch(started_at) AS began FROM (SELECT *,"
     " lag((name, arguments, status)) OVER (PARTITION BY session_id ORDER BY seq) AS before FROM tool_calls"

@@ -1,16 +1,18 @@
-"""What was paid for twice: files read again unchanged, calls repeated with nothing changed."""
+"""What was paid for twice: files read again unchanged, calls repeated with nothing changed; over all, and where one
+agent does so more than the others."""
 
 from __future__ import annotations
 
 from collections import Counter
 from math import fsum
 
-from agentsignals.analysis.clusters import placed_share
+from agentsignals.analysis.clusters import PlacedShare, placed_share
+from agentsignals.analysis.contrasts import SESSIONS, Contrast, contrasts
 from agentsignals.analysis.cost_causes import QUERIES
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import behind
 from agentsignals.analysis.places import by_session
-from agentsignals.analysis.ranking import Answer, Question, drawn, lines_of, shown
+from agentsignals.analysis.ranking import Answer, Question, among, drawn, lines_of, quoted, shown, slug
 from agentsignals.analysis.study import Inputs, Row
 
 MUCH = 0.02
@@ -21,42 +23,72 @@ _KINDS = {
 }
 
 
+_CAVEAT = (
+    "Arguments and length of the result are equal and no edit is seen between; what a program changed meanwhile is not"
+    " seen, and what came back in other words is not counted"
+)
+
+
 def _answers(inputs: Inputs) -> list[Answer]:
     bill = inputs.rows["bill"]
     if not bill:
         return []
-    charges, places = inputs.rows["charges"], by_session(bill)
     made = []
-    for kind, (words, do) in _KINDS.items():
+    for kind in _KINDS:
         usd: dict[str, float] = {}
-        for charge in charges:
+        for charge in inputs.rows["charges"]:
             if charge["cause"] == kind:
                 usd[charge["session_id"]] = usd.get(charge["session_id"], 0.0) + charge["usd"]
-        parts = ((row["session_id"], usd.get(row["session_id"], 0.0), row["cost_usd"]) for row in bill)
-        share = placed_share(parts, places)
+        parts = [(row["session_id"], usd.get(row["session_id"], 0.0), row["cost_usd"]) for row in bill]
         calls = [row for row in inputs.rows["results"] if row["kind"] == kind and row["session_id"] in usd]
-        size = fsum(usd.values())
-        made.append(
-            Answer(
-                id=f"twice.{kind}",
-                sentence=f"At least {formatted(size, 'usd')} ({formatted(share.value or 0.0, 'share')} of the bill)"
-                f" went on {words}: {len(calls):,} times{_most(calls)}.",
-                size=size,
-                unit="USD",
-                **drawn(share, MUCH),
-                n=len(bill),
-                cause=lines_of(
-                    f"SELECT session_id, seq, name, path, result_tokens FROM ({QUERIES['results']}) WHERE kind ="
-                    f" '{kind}'"
-                ),
-                do=f"{do}.",
-                caveat="Arguments and length of the result are equal and no edit is seen between; what a program"
-                f" changed meanwhile is not seen, and what came back in other words is not counted; {share.note}.",
-                at_least=True,
-                sessions=behind(usd.items()),
-            )
-        )
+        whole = placed_share(parts, by_session(bill))
+        made.append(_over_all(kind, whole, len(bill), calls, usd))
+        by_agent = contrasts(parts, inputs.rows["sessions"], ("agent",))
+        made += [_of_agent(kind, contrast, whole.n, calls, usd) for contrast in by_agent]
     return made
+
+
+def _over_all(kind: str, share: PlacedShare, n: int, calls: list[Row], usd: dict[str, float]) -> Answer:
+    words, do = _KINDS[kind]
+    size = fsum(usd.values())
+    return Answer(
+        id=f"twice.{kind}",
+        about=f"twice.{kind}",
+        sentence=f"At least {formatted(size, 'usd')} ({formatted(share.value or 0.0, 'share')} of the bill) went on"
+        f" {words}: {len(calls):,} times{_most(calls)}.",
+        size=size,
+        unit="USD",
+        **drawn(share, MUCH),
+        n=n,
+        cause=lines_of(_rows(kind)),
+        do=f"{do}.",
+        caveat=f"{_CAVEAT}; {share.note}.",
+        at_least=True,
+        sessions=behind(usd.items()),
+    )
+
+
+def _of_agent(kind: str, contrast: Contrast, bill: float, calls: list[Row], usd: dict[str, float]) -> Answer:
+    words, do = _KINDS[kind]
+    here = [row for row in calls if row["session_id"] in contrast.in_group]
+    there = formatted(contrast.rest.value, "share")
+    return Answer(
+        id=slug(f"twice.{kind}.{contrast.key}", contrast.value),
+        about=f"twice.{kind}",
+        sentence=f"At least {formatted(contrast.group.value, 'share')} of the bill {contrast.where} went on {words},"
+        f" against {there} in {contrast.matched}: {formatted(contrast.excess * bill, 'usd')} more, {len(here):,}"
+        f" times{_most(here)}.",
+        **contrast.more(bill, "USD", bill),
+        cause=lines_of(f"{_rows(kind)} AND {among(contrast.in_group)}"),
+        do=f"{do}.",
+        caveat=f"Goes with it, and need not be because of it. {_CAVEAT}; {contrast.group.note}.",
+        at_least=True,
+        sessions=behind((session_id, part) for session_id, part in usd.items() if session_id in contrast.in_group),
+    )
+
+
+def _rows(kind: str) -> str:
+    return f"SELECT session_id, seq, name, path, result_tokens FROM ({QUERIES['results']}) WHERE kind = {quoted(kind)}"
 
 
 def _most(calls: list[Row]) -> str:
@@ -67,7 +99,7 @@ def _most(calls: list[Row]) -> str:
 FINDING = Question(
     name="twice",
     question="What do I pay for twice?",
-    queries={name: QUERIES[name] for name in ("bill", "results")},
+    queries={"sessions": SESSIONS, **{name: QUERIES[name] for name in ("bill", "results")}},
     function=_answers,
     needs_charges=True,
 )

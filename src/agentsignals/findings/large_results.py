@@ -1,0 +1,89 @@
+"""Where did the money go: a few tool results so large that carrying them along is a part of the bill."""
+
+from __future__ import annotations
+
+from math import ceil, fsum
+
+from agentsignals.analysis.cost_causes import QUERIES
+from agentsignals.analysis.figures import formatted
+from agentsignals.analysis.grouped import behind
+from agentsignals.analysis.ranking import Answer, Question, lines_of, quoted, shown
+from agentsignals.analysis.study import Inputs, Row
+from agentsignals.model import NO_SUBAGENT
+
+FEW, AT_MOST, FEWEST = 0.01, 20, 100
+"""One result in a hundred, and no more than a person can look at; of fewer than a hundred none stands out."""
+BESIDE = 0.1
+"""Of what the dearest costs: the others that are counted with it."""
+LEAST_PART = 0.05
+"""Of what its session's results cost to carry: smaller ones are no giants, and stay in the database."""
+_CARRIED = (
+    "WITH moments AS (SELECT session_id, thread, seq, 'step' AS what, NULL AS call_seq, NULL AS name, NULL AS tokens"
+    " FROM steps UNION ALL SELECT session_id, thread, seq, 'compaction', NULL, NULL, NULL FROM events"
+    " WHERE kind = 'compaction' UNION ALL SELECT session_id, thread, result_seq, 'result', seq, name, result_tokens"
+    " FROM tool_calls WHERE result_tokens > 0 AND result_seq IS NOT NULL AND status <> 'error'),"
+    " parted AS (SELECT *, count(*) FILTER (what = 'compaction') OVER (PARTITION BY session_id, thread ORDER BY seq"
+    f" ROWS UNBOUNDED PRECEDING) AS part FROM moments WHERE thread IN ({', '.join(map(quoted, sorted(NO_SUBAGENT)))})),"
+    " counted AS (SELECT *, count(*) FILTER (what = 'step') OVER (PARTITION BY session_id, thread, part ORDER BY seq"
+    " ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING) AS times FROM parted)"
+    " SELECT session_id, call_seq AS seq, name, tokens, times,"
+    " tokens * times / sum(tokens * times) OVER (PARTITION BY session_id) AS part, count(*) OVER () AS results"
+    " FROM counted WHERE what = 'result' AND times > 0"
+)
+"""Each result, and how many model calls it was sent again with before a compaction took it away; `part`: of what its
+session's results cost to carry, for a token costs as much whichever it is."""
+
+
+def _answers(inputs: Inputs) -> list[Answer]:
+    rows, bill = inputs.rows["results"], inputs.rows["bill"]
+    results = rows[0]["results"] if rows else 0
+    if not bill or results < FEWEST:
+        return []
+    usd: dict[str, float] = {}
+    for charge in inputs.rows["charges"]:
+        if charge["cause"] == "carried_results":
+            usd[charge["session_id"]] = usd.get(charge["session_id"], 0.0) + charge["usd"]
+    dear = sorted(((row["part"] * usd.get(row["session_id"], 0.0), row) for row in rows), key=_dearest)
+    few = [each for each in dear[: min(AT_MOST, ceil(FEW * results))] if each[0] >= BESIDE * dear[0][0]]
+    return [_answer(few, results, fsum(row["cost_usd"] for row in bill), len(bill))]
+
+
+def _dearest(priced: tuple[float, Row]) -> tuple[float, str, int]:
+    usd, row = priced
+    return -usd, row["session_id"], row["seq"]
+
+
+def _answer(few: list[tuple[float, Row]], results: int, total: float, n: int) -> Answer:
+    size = fsum(usd for usd, _ in few)
+    _, largest = few[0]
+    chosen = ", ".join(f"({quoted(row['session_id'])}, {row['seq']})" for _, row in few)
+    return Answer(
+        id="large-results.carried",
+        sentence=f"{len(few):,} of {results:,} tool results cost {formatted(size, 'usd')} of {formatted(total, 'usd')}"
+        f" ({formatted(size / total, 'share')}) by being sent again with every later call; the dearest, of"
+        f" {shown(largest['name'])}, has about {largest['tokens']:,} tokens and was sent {largest['times']:,} times.",
+        size=size,
+        unit="USD",
+        share=size / total,
+        n=n,
+        cause=lines_of(
+            "SELECT session_id, seq, name, path, command, result_tokens FROM tool_calls"
+            f" WHERE (session_id, seq) IN ({chosen})"
+        ),
+        do="Have such output cut or written to a file (head, grep, a range of lines); begin a new session once it is"
+        " read.",
+        caveat="A count of this store, no estimate; but how much of a context is whose is counted in characters.",
+        sessions=behind((row["session_id"], usd) for usd, row in few),
+    )
+
+
+FINDING = Question(
+    name="large_results",
+    question="Where did the money go?",
+    queries={
+        "bill": QUERIES["bill"],
+        "results": f"SELECT * FROM ({_CARRIED}) WHERE part >= {LEAST_PART} ORDER BY session_id, seq",
+    },
+    function=_answers,
+    needs_charges=True,
+)

@@ -1,0 +1,52 @@
+"""What a session's model calls are billed: a context that grows, cached for five minutes after its last use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+CACHE_LIFETIME = timedelta(minutes=5)
+_SYSTEM_TOKENS = 14_000
+_DOLLARS_FOR_A_MILLION = {"input": 3.0, "output": 15.0, "cacheRead": 0.3, "cacheWrite": 3.75}
+
+
+def tokens(text: str) -> int:
+    return len(text) // 4
+
+
+@dataclass(kw_only=True)
+class Call:
+    """The tokens of one model call."""
+
+    fresh: int
+    cached: int
+    output: int
+
+    @property
+    def dollars(self) -> dict[str, float]:
+        """As an agent logs it that prices its calls: everything new is written to the cache."""
+        counts = {"input": 3, "output": self.output, "cacheRead": self.cached, "cacheWrite": self.fresh}
+        costs = {name: n * _DOLLARS_FOR_A_MILLION[name] / 1e6 for name, n in counts.items()}
+        return {**costs, "total": sum(costs.values())}
+
+
+class Meter:
+    """The context of one session."""
+
+    def __init__(self) -> None:
+        self.sent = 0
+        self.fresh = _SYSTEM_TOKENS
+        self.last: datetime | None = None
+
+    def add(self, text: str) -> None:
+        """Something new stands in the context: a prompt, a result."""
+        self.fresh += tokens(text)
+
+    def call(self, at: datetime, text: str) -> Call:
+        """The model is asked, and answers with this."""
+        kept = self.last is not None and at - self.last < CACHE_LIFETIME
+        cached = self.sent if kept else 0
+        fresh = self.fresh + self.sent - cached
+        output = 60 + tokens(text)
+        self.sent, self.fresh, self.last = self.sent + self.fresh, output, at
+        return Call(fresh=fresh, cached=cached, output=output)
