@@ -229,7 +229,7 @@ def evaluated(folder: Path, layout: str, *, predictions: bool, told: bool) -> di
             lists = {"no_generation": ids["empty_patch"], "no_logs": ids["error"], "resolved": ids["resolved"]}
             files[f"{home}/results/results.json"] = json.dumps(lists)
         placed(folder, files)
-        silent = set() if told else {"error"} if predictions else {"error", "empty_patch"}
+        silent = set() if told or predictions else {"error", "empty_patch"}
         known = [came for came in fates.values() if came not in silent]
         counted[model] = Counter(_RUNGS[came] for came in known)
     return counted
@@ -241,7 +241,8 @@ def test_rates_of_two_models_are_those_counted_over_the_files(
     tmp_path: Path, layout: str, predictions: bool, told: bool
 ) -> None:
     """Whatever is there of reports, predictions and the run's own list: nobody is tried twice, and what no report tells
-    (an empty patch, an evaluation that failed) drops out only where no file says that it was handed in."""
+    (an empty patch, an evaluation that failed) drops out only where no file says that it was handed in: a patch without
+    a report is not judged."""
     counted = evaluated(tmp_path / "runs", layout, predictions=predictions, told=told)
     analyzed(tmp_path / "store", tmp_path / "runs")
     who = "model_id" if layout == "run" or predictions else "substr(agent_type, 6)"
@@ -268,6 +269,68 @@ def test_of_a_submission_that_lists_the_resolved_alone_no_rate_is_made(tmp_path:
     assert rows(tmp_path / "store", "FROM attempts") == []
     known = attempts(tmp_path, {place: json.dumps({**lists, "generated": [TASK, "acme__tools-9"]})})
     assert {k["task_id"]: k["reward"] for k in known} == {TASK: 1.0, "acme__tools-9": 0.0}
+
+
+def outcomes(store: Path, by: str = "run_id") -> dict[str, Counter[str]]:
+    found: dict[str, Counter[str]] = {}
+    for row in rows(store, f"SELECT {by} AS who, outcome, count(*) AS n FROM attempts GROUP BY ALL"):
+        found.setdefault(row["who"], Counter())[row["outcome"]] = row["n"]
+    return found
+
+
+@pytest.mark.parametrize("place", ["", "handed/in/"])
+def test_a_patch_that_nobody_judged_widens_the_bounds_wherever_its_file_lies(tmp_path: Path, place: str) -> None:
+    """The harness writes its list where it was called, and reads predictions from anywhere."""
+    tasks = [f"acme__tools-{n}" for n in range(6)]
+    patches = [prediction("m", "" if n == 5 else DIFF, task) for n, task in enumerate(tasks)]
+    files = {f"{place}all.jsonl": "\n".join(patches)}
+    files |= {f"logs/run_evaluation/r1/m/{t}/report.json": report(n < 2, t) for n, t in enumerate(tasks[:3])}
+    attempts(tmp_path, files)
+    whole = {"solved": 2, "failed": 2, "not_judged": 2}
+    assert outcomes(tmp_path / "store", "model_id") == {"m": whole}
+    ids = {"resolved": tasks[:2], "unresolved": tasks[2:3], "error": tasks[3:5], "empty_patch": tasks[5:]}
+    attempts(tmp_path, {"m.r1.json": summary(submitted=tasks, completed=tasks[:3], **ids)})
+    assert outcomes(tmp_path / "store", "model_id") == {"m": whole}, "and with the run's own list nobody is tried twice"
+
+
+@pytest.mark.parametrize("reports", [True, False])
+def test_two_runs_of_one_model_are_two_runs(tmp_path: Path, reports: bool) -> None:
+    tasks = [f"acme__tools-{n}" for n in range(4)]
+    fates = {
+        "r1": ["resolved", "resolved", "empty_patch", "error"],
+        "r2": ["unresolved", "empty_patch", "resolved", "resolved"],
+    }
+    files = {"all.jsonl": "\n".join(prediction("a/m", DIFF, task) for task in tasks)}
+    for run, came in fates.items():
+        ids = {fate: [t for t, c in zip(tasks, came, strict=True) if c == fate] for fate in _FATES}
+        files[f"a__m.{run}.json"] = summary(submitted=tasks, **ids)
+        for task, fate in zip(tasks, came, strict=True):
+            if reports and fate in ("resolved", "unresolved"):
+                files[f"logs/run_evaluation/{run}/a__m/{task}/report.json"] = report(fate == "resolved", task)
+    attempts(tmp_path, files)
+    assert outcomes(tmp_path / "store") == {r: Counter(_RUNGS[c] for c in came) for r, came in fates.items()}
+
+
+def test_a_submission_without_its_logs_is_judged_by_its_lists(tmp_path: Path) -> None:
+    """As the leaderboard's repository has it: logs and trajectories lie elsewhere."""
+    tasks = [f"acme__tools-{n}" for n in range(8)]
+    lists = {"no_generation": tasks[6:7], "no_logs": tasks[7:], "resolved": tasks[:3]}
+    home = "evaluation/verified/2026_me"
+    files = {f"{home}/all_preds.jsonl": "\n".join(prediction("me", "" if t == tasks[6] else DIFF, t) for t in tasks)}
+    attempts(tmp_path, {**files, f"{home}/results/results.json": json.dumps(lists)})
+    assert outcomes(tmp_path / "store") == {"2026_me": {"solved": 3, "failed": 4, "not_judged": 1}}
+    assert analyzed(tmp_path / "store", tmp_path / "runs").parsed == 0
+
+
+def test_trajectories_of_a_run_in_one_folder_meet_their_predictions(tmp_path: Path) -> None:
+    home = "evaluation/verified/2026_me"
+    files = {
+        f"{home}/trajs/{TASK}.traj": TRAJECTORY,
+        f"{home}/all_preds.jsonl": prediction("me"),
+        f"{home}/logs/{TASK}/report.json": report(),
+    }
+    (known,) = attempts(tmp_path, files)
+    assert (known["reward"], known["run_id"], "session_jsonl" in known["kinds"]) == (1.0, "2026_me", True)
 
 
 # -- tables of results -------------------------------------------------------------------------------------------------
@@ -414,7 +477,7 @@ def test_a_bad_entry_among_others_costs_itself(name: str, content: str, skipped:
         artifact_id="a", source="t", path=f"/r/{name}", format="swe-bench", sha256="", bytes=len(content)
     )
     parts = by_name("swe-bench").read([Input(content.encode(), artifact)]).attempts
-    assert (len(parts), artifact.skipped_reasons) == (2, skipped)
+    assert (len({p.task_id for p in parts}), artifact.skipped_reasons) == (2, skipped)
     assert sum(artifact.record_kinds.values()) + artifact.skipped == artifact.records
 
 

@@ -32,11 +32,16 @@ def stem_of(path: str) -> str:
 
 
 def run_of(path: str, instance: str | None = None) -> str | None:
-    """`<run>/<instance>` where the folder is named for the instance (by default: as the file is); None elsewhere."""
+    """`<run>/<instance>` where the folder is named for the instance (by default: as the file is), or the trajectories
+    of a run lie in one folder, each named for its instance; None elsewhere."""
     above, folder = posixpath.split(root_of(path))
-    run = of_submission(path).get("run") or posixpath.basename(above)
     named = stem_of(path) if instance is None else instance
-    return f"{run}/{canonical(folder)}" if run and folder.lower() == named.lower() else None
+    if folder.lower() != named.lower():
+        if instance is not None or not _INSTANCE.match(named):
+            return None
+        above = posixpath.join(above, folder)
+    run = of_submission(path).get("run") or posixpath.basename(above)
+    return f"{run}/{canonical(named)}" if run else None
 
 
 def evaluation_of(path: str, instance: str) -> dict[str, str]:

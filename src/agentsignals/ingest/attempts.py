@@ -177,10 +177,18 @@ def _trials(root: str, parts: list[Attempt], sessions: list[Session], lent: list
         task = name if name and not name.startswith("#") else None
         about = [p for p in loose if p.task_id in (None, task) or task is None]
         naming = [*(p for _, session_parts in trials[name] for p in session_parts), *about]
-        names = {p.goes_by for p in naming}
-        lent_parts = [p for p in lent if _lends_to(p, root, task) and (p.goes_by is None or p.goes_by in names)]
+        lent_parts = [p for p in lent if _lends_to(p, root, task) and _is_meant(p, naming)]
         made += _attempts(_trial_id(root, name, naming, several=len(trials) > 1), trials[name], about, lent_parts)
     return made
+
+
+def _is_meant(lent: Attempt, trial: list[Attempt]) -> bool:
+    """Whether a part is about this trial of those at its task: by name, and by the evaluation where both say which."""
+    if lent.goes_by is None:
+        return True
+    runs = {p.run_id for p in trial if p.scope == "trial" and p.goes_by is not None and p.run_id is not None}
+    named = any(p.goes_by == lent.goes_by for p in trial)
+    return named and (lent.run_id is None or not runs or lent.run_id in runs)
 
 
 def _lends_to(part: Attempt, root: str, task: str | None) -> bool:

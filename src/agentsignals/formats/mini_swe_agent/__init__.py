@@ -7,7 +7,7 @@ import re
 
 from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats.head import CUT, Head
-from agentsignals.formats.instances import root_of, run_of, run_of_model
+from agentsignals.formats.instances import of_submission, root_of, run_of, run_of_model
 from agentsignals.formats.mini_swe_agent.profile import PROFILE
 
 _FENCE = re.compile(r"```(?:mswea_)?bash(?:_command)?[^\n]{0,20}\n")
@@ -64,7 +64,7 @@ def _run_of_model(document: dict[str, object], path: str) -> str | None:
     config = info.get("config") if isinstance(info, dict) else None
     model = config.get("model") if isinstance(config, dict) else None
     name = model.get("model_name") if isinstance(model, dict) else None
-    if run is None or not isinstance(name, str) or not name:
+    if run is None or of_submission(path) or not isinstance(name, str) or not name:
         return None
     return run_of_model(name, run.rpartition("/")[2])
 

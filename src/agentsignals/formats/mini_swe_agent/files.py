@@ -8,7 +8,7 @@ from agentsignals.edits.unified_diff import looks_like_diff, patched_files
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.figures import amount, number
-from agentsignals.formats.instances import canonical, repo_of, root_of, run_of, run_of_model, stem_of
+from agentsignals.formats.instances import canonical, of_submission, repo_of, root_of, run_of, run_of_model, stem_of
 from agentsignals.formats.mini_swe_agent.profile import PROFILE
 from agentsignals.formats.mini_swe_agent.records import Document, Info, Message, decode, decode_message
 from agentsignals.formats.mini_swe_agent.session import Conversation
@@ -100,7 +100,7 @@ def knobs(info: Info) -> tuple[dict[str, Any], str | None]:
 def _name(path: str, model: object) -> str | None:
     """What an evaluation calls the trial: its folders are named for the model (`provider__name`), else for the run."""
     run = run_of(path)
-    if run is None or not isinstance(model, str):
+    if run is None or of_submission(path) or not isinstance(model, str):
         return run
     return run_of_model(model, run.rpartition("/")[2])
 

@@ -9,7 +9,7 @@ import re
 
 from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats.head import CUT, Head
-from agentsignals.formats.instances import canonical, run_of, run_of_model
+from agentsignals.formats.instances import canonical, evaluation_of, of_submission, run_of, run_of_model
 
 _IN_REPORT = re.compile(r'"patch_successfully_applied"\s*:')
 _ROW = frozenset(("instance_id", "base_commit", "patch", "test_patch", "problem_statement"))
@@ -17,6 +17,7 @@ _RESULT = frozenset(("instance_id", "resolved"))
 _PREDICTION = frozenset(("instance_id", "model_patch", "model_name_or_path"))
 _COUNTS = frozenset(("submitted_instances", "completed_instances", "resolved_instances", "empty_patch_instances"))
 _RATINGS = frozenset(("rubrics_rating", "overall_rating"))
+_SUBMISSION = "submission:"
 
 
 def claims(head: Head) -> Claim | None:
@@ -26,7 +27,7 @@ def claims(head: Head) -> Claim | None:
     if rows and all(row.keys() >= _RESULT and not isinstance(row["resolved"], list | dict) for row in rows):
         return Claim(keys=[])
     if head.items and all(item.keys() >= _PREDICTION for item in head.items):
-        return Claim(keys=[], lends=posixpath.dirname(head.path))
+        return _of_predictions(head.path)
     return _of_run(document, head) or _of_task(document, posixpath.dirname(head.path)) if document else None
 
 
@@ -34,21 +35,36 @@ def _of_run(document: dict[str, object], head: Head) -> Claim | None:
     """Reports, predictions and summaries."""
     folder = posixpath.dirname(head.path)
     if _is_report(document, head):
-        run = run_of(head.path, next(iter(document))) if len(document) == 1 else None
-        return Claim(keys=[f"run:{run}"] if run is not None else [], root=folder)
+        return Claim(keys=_of_report(head.path, next(iter(document))) if len(document) == 1 else [], root=folder)
     if document.keys() >= _PREDICTION:
         # One prediction lies with its trajectory; many, a line each, serve the trials below.
         alone = not _has_several(head) and is_beside(head.path, document["instance_id"])
-        return Claim(keys=[], root=folder) if alone else Claim(keys=[], lends=folder)
+        return Claim(keys=[], root=folder) if alone else _of_predictions(head.path)
     if all(isinstance(v, dict) and v.keys() >= _PREDICTION for v in document.values()) or _begins_predictions(
         document, head
     ):
-        return Claim(keys=[], lends=folder)
+        return _of_predictions(head.path)
     if document.keys() >= _COUNTS and ("submitted_ids" in document or CUT in document.values()):
         return Claim(keys=[f"run:{r}" for r in _without_report(document, head.path)], lends=folder)
     if "no_generation" in document and ("resolved" in document or CUT in document.values()):
-        return Claim(keys=[], root=folder, lends=posixpath.dirname(folder))  # of a published submission
+        above = posixpath.dirname(folder)
+        return Claim(keys=[f"{_SUBMISSION}{above}"], root=folder, lends=above)
     return None
+
+
+def _of_report(path: str, instance: str) -> list[str]:
+    """What its trial goes by, and within which evaluation: one model may have been evaluated several times."""
+    run, evaluation = run_of(path, instance), evaluation_of(path, instance)
+    if run is None:
+        return []
+    return [f"run:{run}", *([f"run:{evaluation['run']}/{run}"] if "model" in evaluation else [])]
+
+
+def _of_predictions(path: str) -> Claim:
+    """Those of a published submission are read with its results, which list the resolved alone."""
+    folder = posixpath.dirname(path)
+    in_submission = of_submission(path) and posixpath.basename(folder) == of_submission(path)["run"]
+    return Claim(keys=[f"{_SUBMISSION}{folder}"] if in_submission else [], lends=folder)
 
 
 def _of_task(document: dict[str, object], folder: str) -> Claim | None:
@@ -104,4 +120,4 @@ def _without_report(document: dict[str, object], path: str) -> list[str]:
     return [run_of_model(model, canonical(i)) for i in named] if model else []
 
 
-FORMAT = Format(name="swe-bench", version=4, claims=claims, read=read_by("swe_bench.files"), snapshots=False)
+FORMAT = Format(name="swe-bench", version=5, claims=claims, read=read_by("swe_bench.files"), snapshots=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Callable
 
 import msgspec
 from msgspec import Raw, Struct, field
@@ -14,7 +15,15 @@ from agentsignals.formats.one_document import each, tally
 from agentsignals.formats.records import UNREADABLE, document, lines, saw, skip
 from agentsignals.formats.swe_bench import is_beside
 from agentsignals.formats.swe_bench.ratings import Ratings, rating_parts
-from agentsignals.formats.swe_bench.results import KNOBS, MODEL, known_by_all, name_of, submission_parts, summary_parts
+from agentsignals.formats.swe_bench.results import (
+    KNOBS,
+    MODEL,
+    at_home,
+    known_by_all,
+    name_of,
+    submission_parts,
+    summary_parts,
+)
 from agentsignals.formats.swe_bench.tables import table_parts
 from agentsignals.model.attempt import Attempt, Statement, Verification
 
@@ -66,11 +75,19 @@ _LOOKED_AT = 65_536
 def read(inputs: list[Input]) -> Reading:
     """Parts of attempts; no session is in these files."""
     reading = Reading()
+    lists = [source for source in inputs if _reader_of(source) is submission_parts]
     for source in inputs:
-        reading.attempts += _parts(source)
+        if source not in lists:
+            reading.attempts += _reader_of(source)(source)
+    handed_in: dict[str, list[str]] = {}
+    for part in reading.attempts:
+        if part.patch != [] and part.scope == "lent" and "patch" in part.kinds and part.task_id is not None:
+            handed_in.setdefault(part.root, []).append(part.task_id)
+    for source in lists:
+        reading.attempts += submission_parts(source, handed_in)
+    reading.attempts = at_home(reading.attempts)
     _spell(reading.attempts)
-    named = (p.goes_by for p in reading.attempts if p.scope == "trial")
-    reading.keys = {f"run:{name}" for name in named if name is not None}
+    reading.keys = {f"run:{p.goes_by}" for p in reading.attempts if p.scope == "trial" and p.goes_by is not None}
     return reading
 
 
@@ -84,13 +101,13 @@ def _spell(parts: list[Attempt]) -> None:
             part.observed[MODEL] = written.get(name, name.replace("__", "/"))
 
 
-def _parts(source: Input) -> list[Attempt]:
+def _reader_of(source: Input) -> Callable[[Input], list[Attempt]]:
     begin = bytes(source.data[:_LOOKED_AT])
     if b'"patch_successfully_applied"' in bytes(source.data):
-        return _report_parts(source)
+        return _report_parts
     if b'"resolved"' in begin and b'"instance_id"' in begin:
-        return table_parts(source)
-    return next((parts for mark, parts in _BY_MARK.items() if mark in begin), _row_part)(source)
+        return table_parts
+    return next((parts for mark, parts in _BY_MARK.items() if mark in begin), _row_part)
 
 
 def _ratings_parts(source: Input) -> list[Attempt]:
@@ -185,10 +202,8 @@ def _prediction_parts(source: Input) -> list[Attempt]:
         part = _prediction_part(source, predictions[0])
         part.scope, part.goes_by = "trial", None
         return [part]
-    parts = [_prediction_part(source, p) for p in predictions]
-    # Nobody evaluates an empty patch: no report tells that it was handed in.
-    empty = known_by_all(source, [p for p in parts if p.patch == []])
-    return [*parts, *(p for p in empty if p.scope == "trial")]
+    # Nobody evaluates an empty patch, and an evaluation may fail: no report tells of what was handed in then.
+    return known_by_all(source, [_prediction_part(source, p) for p in predictions])
 
 
 def _predictions(source: Input) -> list[Prediction]:
@@ -283,7 +298,7 @@ def _tests(value: object) -> list[str] | None:
     return [t for t in value if isinstance(t, str)] if isinstance(value, list) else None
 
 
-_BY_MARK = {
+_BY_MARK: dict[bytes, Callable[[Input], list[Attempt]]] = {
     b'"model_name_or_path"': _prediction_parts,
     b'"submitted_instances"': summary_parts,
     b'"no_generation"': submission_parts,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 
 import msgspec
 from msgspec import Struct, field
@@ -61,16 +63,45 @@ def summary_parts(source: Input) -> list[Attempt]:
 def known_by_all(source: Input, parts: list[Attempt]) -> list[Attempt]:
     """What lends to the trials there are; where the file is read for itself, also as trials of their own those that
     have no other file: whether an outcome is known must not depend on what it is."""
-    if source.named_trials is None:
+    named = source.named_trials
+    if named is None:
         return parts
     folder = posixpath.basename(posixpath.dirname(source.artifact.path))
-    missing = (p for p in parts if p.goes_by and not {p.goes_by, f"{folder}/{p.task_id}"} & source.named_trials)
-    return parts + [msgspec.structs.replace(p, scope="trial", root=f"{p.root}/{p.goes_by}") for p in missing]
+    evaluated = {name.partition("/")[2] for name in named if name.count("/") == 2}
+    made = []
+    for part in parts:
+        is_named = part.goes_by in named or f"{folder}/{part.task_id}" in named
+        if part.run_id is not None and part.goes_by in evaluated:
+            is_named = f"{part.run_id}/{part.goes_by}" in named  # another run of the model is another trial
+        if part.goes_by and not is_named:
+            made.append(msgspec.structs.replace(part, scope="trial", root=_root_of(part)))
+    return parts + made
 
 
-def submission_parts(source: Input) -> list[Attempt]:
-    """Who did not resolve an instance is in no list of today's: they are known where `generated` lists all. Without it
-    only what no report can tell is taken: of the resolved alone no rate could be made."""
+def _root_of(part: Attempt) -> str:
+    """Where a trial of an evaluation would lie that has no files."""
+    run = f"{part.run_id}/" if part.run_id and not (part.goes_by or "").startswith(f"{part.run_id}/") else ""
+    return f"{part.root}/{run}{part.goes_by}"
+
+
+def at_home(parts: list[Attempt]) -> list[Attempt]:
+    """The parts, those of predictions with the trials that the run's own list makes of the same instance: the two files
+    may lie anywhere, and one file of predictions may have been evaluated several times."""
+    homes: dict[str, dict[str, Attempt]] = {}
+    for part in parts:
+        if part.scope == "trial" and part.goes_by and part.run_id and not part.kinds:
+            homes.setdefault(part.goes_by, {})[part.root] = part
+    moved: list[Attempt] = []
+    for part in parts:
+        roots = homes.get(part.goes_by or "") if part.scope == "trial" and part.run_id is None else None
+        moved += [msgspec.structs.replace(part, root=root) for root in roots] if roots else [part]
+    return moved
+
+
+def submission_parts(source: Input, handed_in: Mapping[str, Collection[str]] = MappingProxyType({})) -> list[Attempt]:
+    """Who did not resolve an instance is in no list of today's: they are known where `generated`, or the predictions
+    (`handed_in`, by the submission's folder), lists all. Without it only what no report can tell is taken: of the
+    resolved alone no rate could be made."""
     results = document(source.data, source.artifact, _decode_submission)
     if results is None:
         return []
@@ -78,9 +109,11 @@ def submission_parts(source: Input) -> list[Attempt]:
     parts = [_of_submission(source, i, None) for i in results.no_logs]
     parts += [_of_submission(source, i, 0.0) for i in results.no_generation]
     lent = [_of_submission(source, i, 1.0) for i in results.resolved]
-    if results.generated is not None:
-        others = {*results.resolved, *results.no_generation, *results.no_logs}
-        lent += [_of_submission(source, i, 0.0) for i in results.generated if i not in others]
+    home = posixpath.dirname(posixpath.dirname(source.artifact.path))
+    generated = results.generated if results.generated is not None else handed_in.get(home)
+    if generated is not None:
+        others = {canonical(i) for i in (*results.resolved, *results.no_generation, *results.no_logs)}
+        lent += [_of_submission(source, i, 0.0) for i in generated if canonical(i) not in others]
         return known_by_all(source, parts + lent)
     return known_by_all(source, parts) + lent
 
@@ -107,7 +140,7 @@ def _of_submission(source: Input, instance: str, reward: float | None) -> Attemp
 
 def _alone(source: Input, instance: str, became: str) -> Attempt:
     part = _of_summary(source, instance, 0.0 if became == "empty_patch" else None)
-    part.scope, part.root = "trial", f"{part.root}/{part.goes_by}"
+    part.scope, part.root = "trial", _root_of(part)
     part.exit_status, part.ending = became, "finished" if became == "empty_patch" else "verifier"
     fields = ["exit_status", f"knobs.{MODEL}"]
     if became == "empty_patch":
