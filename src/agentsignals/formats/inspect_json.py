@@ -22,4 +22,4 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=keys_of(spec.get("task_id")))
 
 
-FORMAT = Format(name="inspect-json", version=2, claims=claims, read=read_by("inspect.files"))
+FORMAT = Format(name="inspect-json", version=3, claims=claims, read=read_by("inspect.files"))

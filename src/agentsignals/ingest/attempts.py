@@ -260,6 +260,8 @@ def _made(trial_id: str, index: int, last: bool, session: Session | None, parts:
         session.started_at, session.ended_at = attempt.started_at, attempt.ended_at
         model = attempt.knobs.get("model_id")
         session.model = model if isinstance(model, str) else None
+        version = attempt.knobs.get("agent_version")
+        session.agent_version = version if isinstance(version, str) else None
     else:
         attempt.kinds = list(dict.fromkeys(["session_jsonl", *attempt.kinds]))
     session.context = "eval"

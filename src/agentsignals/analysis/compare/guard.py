@@ -8,11 +8,13 @@ from collections.abc import Collection, Mapping, Sequence
 from agentsignals.analysis.compare.tried import Tried
 
 _GUARDED = re.compile(
-    r"(?:^|[_.])(?:dataset|split|subset|caps?|limits?|budget|timeout|retry|retries|max|maximum)(?:$|[_.])"
+    r"(?:^|[_.])(?:dataset|split|subset|caps?|limits?|budget|timeout|retry|retries|max|maximum|effort|tools|mcp_servers)"
+    r"(?:$|[_.])|reasoning_tokens$"
 )
-"""Words in the names of columns and knobs by which they say which tasks there were, or how much an attempt might do."""
-_NO_LIMIT = re.compile(r"connections|samples|tasks|workers|subprocesses|sandboxes|concurren|thinking|reasoning")
-"""How many run at once is no limit of an attempt; how much a model may think is what was tried."""
+"""Words in the names of columns and knobs by which they say which tasks there were, or how much, with what effort and
+which tools, an attempt might do."""
+_NO_LIMIT = re.compile(r"connections|samples|tasks|workers|subprocesses|sandboxes|concurren")
+"""How many run at once is no limit of an attempt."""
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _TIME, _FACTOR = "timeout_s", "multiplier"
 _SHORT = {"model": "model_id", "agent": "agent_type", "run": "run_id"}

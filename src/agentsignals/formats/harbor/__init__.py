@@ -55,4 +55,4 @@ def _is_reward(document: dict[str, object], path: str) -> bool:
     return in_place and all(isinstance(v, int | float) for v in document.values())
 
 
-FORMAT = Format(name="harbor", version=2, claims=claims, read=read_by("harbor.files"), snapshots=False)
+FORMAT = Format(name="harbor", version=3, claims=claims, read=read_by("harbor.files"), snapshots=False)

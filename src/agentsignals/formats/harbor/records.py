@@ -21,6 +21,10 @@ class Times(Struct, gc=False):
         return (end - start) / 1e6 if start is not None and end is not None and end >= start else None
 
 
+class Server(Struct, gc=False):
+    name: object = None
+
+
 class Agent(Struct, gc=False, kw_only=True):
     """The agent as configured; one of one's own has an import path instead of a name."""
 
@@ -30,6 +34,7 @@ class Agent(Struct, gc=False, kw_only=True):
     override_timeout_sec: object = None
     max_timeout_sec: object = None
     kwargs: dict[str, Any] | None = None
+    mcp_servers: list[Server] | None = None
 
 
 class Task(Struct, gc=False):
@@ -50,8 +55,13 @@ class Dataset(Struct, gc=False):
     path: object = None
 
 
+class Retry(Struct, gc=False):
+    max_retries: object = None
+
+
 class Orchestrator(Struct, gc=False):
     n_concurrent_trials: object = None
+    retry: Retry | None = None
 
 
 class Config(Struct, gc=False, kw_only=True):
@@ -68,6 +78,7 @@ class Config(Struct, gc=False, kw_only=True):
     n_attempts: object = None
     n_concurrent_trials: object = None
     orchestrator: Orchestrator | None = None
+    retry: Retry | None = None
     datasets: list[Dataset] | None = None
     tasks: list[Any] | None = None
 

@@ -58,7 +58,7 @@ def keys_of(task_id: object) -> list[str]:
 
 FORMAT = Format(
     name="inspect",
-    version=3,
+    version=4,
     claims=claims,
     read=read_by("inspect.files"),
     pieces=pieces_by("inspect.files"),

@@ -12,15 +12,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from agentsignals.formats.figures import amount, count
+from agentsignals.formats.harbor.treatment import SECRET
 from agentsignals.formats.inspect.records import Header, Sample, Score
 from agentsignals.model.attempt import Attempt, Statement
 from agentsignals.model.times import logged_iso
 
 _GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 """What Inspect's own metrics make of a grade: correct, partial, incorrect, no answer, and words for yes and no."""
-_RENAMED = {"time_limit": "timeout_s", "max_samples": "concurrency"}
+_RENAMED = {"time_limit": "timeout_s", "max_samples": "concurrency", "effort": "reasoning_effort"}
 _CONFIG = ("epochs", "message_limit", "token_limit", "turn_limit", "working_limit", "cost_limit", "time_limit",
-           "max_samples")  # fmt: skip
+           "max_samples", "retry_on_error")  # fmt: skip
+_NAMED = frozenset(("split", "condition"))
+"""Arguments of a task, and metadata of a run, that are called as such a knob is here."""
 _TIME_LIMITS = ("time", "working")
 _EXCEPTION = re.compile(r"(?:[A-Za-z_]\w{0,60}\.){0,6}([A-Z]\w{0,60})(?=[(:]|$)")
 _EXPLANATION_CHARS = 600
@@ -61,13 +64,23 @@ def knobs(header: Header) -> dict[str, Any]:
     spec, plan = header.eval, header.plan
     treatment: dict[str, Any] = {}
     agent = agent_of(header)
-    named = {"model_id": spec.model, "agent_type": agent, "dataset": spec.dataset.name if spec.dataset else None}
+    dataset = (spec.dataset.name or spec.dataset.location) if spec.dataset else None
+    named = {"model_id": spec.model, "agent_type": agent, "dataset": dataset, "tools": _tools(header)}
     treatment.update({k: v for k, v in named.items() if v})
+    if _is_plain(spec.task_version):
+        treatment["task_version"] = spec.task_version
     config = spec.config or {}
     treatment.update({_RENAMED.get(k, k): config[k] for k in _CONFIG if _is_plain(config.get(k))})
     for settings in ((plan.config if plan else None) or {}, spec.model_generate_config or {}):
-        treatment.update({k: v for k, v in settings.items() if _is_plain(v)})
-    treatment.update({f"task_args.{k}": v for k, v in (spec.task_args or {}).items() if _is_plain(v)})
+        treatment.update({_RENAMED.get(k, k): v for k, v in settings.items() if _is_plain(v)})
+    for place, arguments in (
+        ("task_args", spec.task_args),
+        ("solver_args", spec.solver_args),
+        ("metadata", spec.metadata),
+    ):
+        for name, value in arguments.items() if isinstance(arguments, dict) else ():
+            if _is_plain(value) and not SECRET.search(name):
+                treatment.setdefault(name if name in _NAMED else f"{place}.{name}", value)
     version = (spec.packages or {}).get("inspect_ai")
     if isinstance(version, str):
         treatment["inspect_ai"] = version
@@ -75,6 +88,15 @@ def knobs(header: Header) -> dict[str, Any]:
     if isinstance(sandbox, str):
         treatment["sandbox"] = sandbox
     return treatment
+
+
+def _tools(header: Header) -> list[str]:
+    """What the plan's steps were handed as tools (`use_tools`, an agent), by name."""
+    steps = header.plan.steps if header.plan is not None else None
+    handed = [step.params.get("tools") for step in steps or () if isinstance(step.params, dict)]
+    tools = [tool for several in handed if isinstance(several, list) for tool in several]
+    names = (tool.get("name") if isinstance(tool, dict) else tool for tool in tools)
+    return sorted({name for name in names if isinstance(name, str)})
 
 
 def agent_of(header: Header) -> str | None:

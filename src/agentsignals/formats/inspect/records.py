@@ -164,6 +164,7 @@ class Sample(Struct, kw_only=True):
 
 class Dataset(Struct, gc=False):
     name: str | None = None
+    location: str | None = None
 
 
 class Spec(Struct, kw_only=True):
@@ -173,17 +174,21 @@ class Spec(Struct, kw_only=True):
     task_id: str | None = None
     run_id: str | None = None
     model: str | None = None
+    task_version: Any = None
     solver: str | None = None
+    solver_args: Any = None
     dataset: Dataset | None = None
     config: dict[str, Any] | None = None
     model_generate_config: dict[str, Any] | None = None
     task_args: dict[str, Any] | None = None
     packages: dict[str, Any] | None = None
     sandbox: Any = None
+    metadata: Any = None
 
 
 class Solver(Struct, gc=False):
     solver: str | None = None
+    params: Any = None
 
 
 class Plan(Struct, gc=False):

@@ -26,6 +26,7 @@ _ENDINGS: dict[str, Ending] = {
 }
 _LIMITS = ("step_limit", "cost_limit", "wall_time_limit_seconds")
 """Of these 0 means none."""
+_OF_MODEL = ("temperature", "top_p", "seed", "max_tokens")
 
 
 def read(inputs: list[Input]) -> Reading:
@@ -91,7 +92,9 @@ def knobs(info: Info) -> tuple[dict[str, Any], str | None]:
         if number(agent.get(limit)) is not None:
             treatment["timeout_s" if limit == "wall_time_limit_seconds" else limit] = agent[limit] or None
     kwargs = _inner(model, "model_kwargs")
-    treatment.update({k: kwargs[k] for k in ("temperature", "top_p") if number(kwargs.get(k)) is not None})
+    treatment.update({k: kwargs[k] for k in _OF_MODEL if number(kwargs.get(k)) is not None})
+    if isinstance(kwargs.get("reasoning_effort"), str):
+        treatment["reasoning_effort"] = kwargs["reasoning_effort"]
     if number(environment.get("timeout")) is not None:
         treatment["execution_timeout_s"] = environment["timeout"]
     return treatment, _text(environment.get("cwd")) or None

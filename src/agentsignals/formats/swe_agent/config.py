@@ -7,7 +7,7 @@ from typing import Any
 
 _LIMITS = ("per_instance_cost_limit", "total_cost_limit", "per_instance_call_limit")
 """Of these 0 means none."""
-_OF_MODEL = ("temperature", "top_p", "max_input_tokens", "max_output_tokens")
+_OF_MODEL = ("temperature", "top_p", "seed", "max_input_tokens", "max_output_tokens")
 _OF_TOOLS = {"execution_timeout": "execution_timeout_s", "total_execution_timeout": "total_execution_timeout_s"}
 _NO_MODELS = frozenset(("replay", "human", "human_thought", "instant_empty_submit"))
 """Names under which SWE-agent lets something other than a model act."""
@@ -25,7 +25,13 @@ def knobs(config: dict[str, Any], attempt: int = 0) -> dict[str, Any]:
         value = model.get(limit)
         if _is_number(value):
             treatment[limit] = value or None
-    treatment.update({k: model[k] for k in _OF_MODEL if _is_number(model.get(k))})
+    arguments = _inner(model, "completion_kwargs")
+    treatment.update({k: v for of in (arguments, model) for k in _OF_MODEL if _is_number(v := of.get(k))})
+    if isinstance(arguments.get("reasoning_effort"), str):
+        treatment["reasoning_effort"] = arguments["reasoning_effort"]
+    retries = _inner(_inner(config, "agent"), "retry_loop").get("max_attempts")
+    if _is_number(retries):
+        treatment["max_attempts"] = retries
     tools = _inner(agent, "tools")
     treatment.update({ours: tools[theirs] for theirs, ours in _OF_TOOLS.items() if _is_number(tools.get(theirs))})
     parser = _inner(tools, "parse_function").get("type")

@@ -23,12 +23,13 @@ _KNOBS = {
     "split": ("split",),
     "condition": ("condition",),
     "seed": ("seed",),
-    "effort": ("effort", "reasoning_effort"),
+    "reasoning_effort": ("reasoning_effort", "effort"),
     "temperature": ("temperature",),
     "tools": ("tools",),
     "timeout_s": ("timeout_s",),
     "attempt1_tool_cap": ("tool_cap", "attempt1_tool_cap"),
     "max_steps": ("max_steps", "max_turns", "step_limit"),
+    "max_retries": ("max_retries", "retries"),
     "cost_limit": ("cost_limit",),
 }
 """Who was tried, by the columns' usual names, best first; other columns are the table's own."""
@@ -109,9 +110,15 @@ def _part(source: Input, line: int, row: Mapping[str, Any]) -> Attempt:
     )
 
 
-def _first(row: Mapping[str, Any], names: Iterable[str]) -> str | int | float | None:
+def _first(row: Mapping[str, Any], names: Iterable[str]) -> str | int | float | list[str] | None:
     values = (row.get(name) for name in names)
-    return next((v for v in values if isinstance(v, str | int | float) and not isinstance(v, bool) and v != ""), None)
+    return next((v for v in values if _is_setting(v)), None)
+
+
+def _is_setting(value: object) -> bool:
+    if isinstance(value, list):
+        return bool(value) and all(isinstance(item, str) for item in value)
+    return isinstance(value, str | int | float) and not isinstance(value, bool) and value != ""
 
 
 def _yes_or_no(value: object) -> bool | None:

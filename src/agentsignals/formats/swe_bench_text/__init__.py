@@ -35,7 +35,7 @@ def claims(head: Head) -> Claim | None:
 
 FORMAT = Format(
     name="swe-bench-text",
-    version=2,
+    version=3,
     claims=claims,
     read=read_by("swe_bench_text.files"),
     of_json=False,

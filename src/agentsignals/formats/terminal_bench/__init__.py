@@ -42,4 +42,4 @@ def _is_run(document: dict[str, object], head: Head) -> bool:
     return isinstance(results, list) and any(isinstance(r, dict) and r.keys() >= _TRIAL for r in results)
 
 
-FORMAT = Format(name="terminal-bench", version=2, claims=claims, read=read_by("terminal_bench.files"), snapshots=False)
+FORMAT = Format(name="terminal-bench", version=3, claims=claims, read=read_by("terminal_bench.files"), snapshots=False)

@@ -11,6 +11,7 @@ from msgspec import Raw, Struct
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.figures import count, number
 from agentsignals.formats.harbor.records import Times, moment, word
+from agentsignals.formats.harbor.treatment import arguments
 from agentsignals.formats.one_document import each, tally
 from agentsignals.formats.records import document, saw
 from agentsignals.model.attempt import Attempt, Ending, Statement, Verification
@@ -57,9 +58,12 @@ class Run(Struct, gc=False):
     results: list[Raw]
 
 
-class Agent(Struct, gc=False):
+class Agent(Struct, gc=False, kw_only=True):
     name: object = None
+    import_path: object = None
     model_name: object = None
+    version: object = None
+    agent_kwargs: dict[str, Any] | None = None
 
 
 class Dataset(Struct, gc=False):
@@ -80,7 +84,9 @@ class Configured(Struct, gc=False, kw_only=True):
     run_id: object = None
     agent_name: object = None
     model_name: object = None
+    agent_kwargs: dict[str, Any] | None = None
     dataset_name: object = None
+    dataset_path: object = None
     dataset_version: object = None
     n_concurrent_trials: object = None
     n_attempts: object = None
@@ -198,16 +204,18 @@ def _lent(source: Input, folder: str, run: Configured) -> Attempt:
     config = run.run_config or RunConfig()
     name, version = word(run.dataset_name) or word(dataset.name), word(run.dataset_version) or word(dataset.version)
     limit, factor = number(config.global_agent_timeout_sec), number(config.global_timeout_multiplier)
-    concurrency = number(run.n_concurrent_trials)
+    concurrency, tries = number(run.n_concurrent_trials), number(run.n_attempts)
     settings: dict[str, Any] = {
-        "agent_type": word(run.agent_name) or word(agent.name),
+        "agent_type": word(run.agent_name) or word(agent.name) or word(agent.import_path),
+        "agent_version": word(agent.version),
         "model_id": word(run.model_name) or word(agent.model_name),
-        "dataset": f"{name}@{version}" if name is not None and version is not None else name,
+        "dataset": f"{name}@{version}" if name and version else name or word(run.dataset_path),
+        "attempts_per_task": tries if tries is not None else number(config.n_attempts),
         "concurrency": concurrency if concurrency is not None else number(config.n_concurrent_trials),
         "timeout_s": limit * (factor if factor is not None else 1) if limit is not None else None,
         "timeout_multiplier": factor,
     }
-    knobs = {k: v for k, v in settings.items() if v is not None}
+    knobs = arguments(run.agent_kwargs or agent.agent_kwargs, {k: v for k, v in settings.items() if v is not None})
     text = "configured: " + ", ".join(f"{k} {v}" for k, v in knobs.items())
     part = Attempt(root=folder, scope="lent", run_id=word(run.run_id), knobs=knobs, kinds=["harness_config"])
     part.statements = [
