@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from agentsignals.formats import Input, by_name, identify
-from agentsignals.formats.head import Head
+from agentsignals.formats.head import HEAD_BYTES, Head
 from agentsignals.ingest.attempts import assemble
 from agentsignals.model import Artifact, Session
 from agentsignals.model.attempt import Attempt
@@ -37,15 +42,15 @@ def summary(**ids: list[str]) -> str:
     return json.dumps({**counts, **{f"{k}_ids": ids.get(k, []) for k in kinds}, "schema_version": 2})
 
 
-def placed(root: Path, files: dict[str, str]) -> Path:
+def placed(root: Path, files: Mapping[str, str | bytes]) -> Path:
     for name, content in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content, encoding="utf-8")
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return root
 
 
-def attempts(tmp_path: Path, files: dict[str, str]) -> list[dict[str, Any]]:
+def attempts(tmp_path: Path, files: Mapping[str, str | bytes]) -> list[dict[str, Any]]:
     """What is known of each attempt of these files."""
     analyzed(tmp_path / "store", placed(tmp_path / "runs", files))
     return [json.loads(r["facts"]) for r in rows(tmp_path / "store", "SELECT facts FROM attempts ORDER BY trial_id")]
@@ -342,6 +347,12 @@ _RESULTS: list[dict[str, Any]] = [
 ]
 
 
+def as_parquet(table: list[dict[str, Any]]) -> bytes:
+    out = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(table), out, row_group_size=2)
+    return out.getvalue()
+
+
 def as_csv(table: list[dict[str, Any]]) -> str:
     lines = [",".join("" if v is None else str(v) for v in row.values()) for row in table]
     return "\n".join([",".join(table[0]), *lines]) + "\n"
@@ -353,9 +364,12 @@ def as_csv(table: list[dict[str, Any]]) -> str:
         ("results.json", json.dumps(_RESULTS, indent=1)),
         ("results.jsonl", "".join(json.dumps(row) + "\n" for row in _RESULTS)),
         ("results.csv", as_csv(_RESULTS)),
+        ("results.parquet", as_parquet(_RESULTS)),
+        ("long.parquet", as_parquet([{**row, "trace": os.urandom(HEAD_BYTES).hex()} for row in _RESULTS])),
     ],
+    ids=lambda value: value if isinstance(value, str) and len(value) < 40 else "",
 )
-def test_a_table_of_results_is_an_attempt_a_row(tmp_path: Path, name: str, content: str) -> None:
+def test_a_table_of_results_is_an_attempt_a_row(tmp_path: Path, name: str, content: str | bytes) -> None:
     known = attempts(tmp_path, {f"mine/{name}": content})
     columns = ("model_id", "agent_type", "dataset", "seed")
     made = sorted((*(str(k["knobs"].get(c)) for c in columns), str(k["reward"]), k["cost_usd"]) for k in known)
@@ -366,6 +380,63 @@ def test_a_table_of_results_is_an_attempt_a_row(tmp_path: Path, name: str, conte
     ]
     asked = "SELECT outcome FROM attempts ORDER BY model_id, outcome"
     assert [r["outcome"] for r in rows(tmp_path / "store", asked)] == ["failed", "solved", "not_judged"]
+
+
+def test_a_damaged_group_of_a_parquet_table_costs_itself(tmp_path: Path) -> None:
+    whole = as_parquet([{**row, "instance_id": f"{TASK}{n}"} for n, row in enumerate(_RESULTS)])
+    spoilt = whole[:40] + b"\xff" * 30 + whole[70:]
+    assert len(attempts(tmp_path, {"mine/t.parquet": spoilt})) == 1
+    asked = "SELECT skipped_reasons FROM artifacts WHERE path LIKE '%t.parquet'"
+    assert json.loads(rows(tmp_path / "store", asked)[0]["skipped_reasons"]) == {"bad_parquet": 1}
+
+
+@pytest.mark.parametrize("table", [[{"id": 1, "resolved": True}], [{"session_id": "s", "tokens": 5}]])
+def test_another_parquet_table_is_no_trace(tmp_path: Path, table: list[dict[str, Any]]) -> None:
+    done = analyzed(tmp_path / "store", placed(tmp_path / "runs", {"mine/t.parquet": as_parquet(table)}))
+    assert (done.artifacts, done.other_files) == (0, 1)
+
+
+# -- what a submission says of itself ----------------------------------------------------------------------------------
+
+_OLD = "name: Mender + M-1\noss: true\nsite: https://acme.test\nverified: false\n"
+_NEW = """
+info:
+  name: Mender + M-1
+  authors: Acme
+tags:
+  checked: false
+  model: [acme/m-1, acme/m-2]
+  os_model: false
+  os_system: true
+  system: {attempts: '2+'}
+"""
+
+
+@pytest.mark.parametrize("logs", [True, False])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (_OLD, {"agent_type": "Mender + M-1", "model_id": "2026_me", "os_system": True}),
+        (_NEW, {"agent_type": "Mender + M-1", "model_id": "acme/m-1 + acme/m-2", "os_model": False, "os_system": True,
+                "max_attempts": "2+"}),
+        ("name: Mender\nagent: mender\nmodels: [m-9]\n", {"agent_type": "mender", "model_id": "m-9"}),
+    ],
+)  # fmt: skip
+def test_a_submissions_metadata_says_who_was_tried(
+    tmp_path: Path, text: str, expected: dict[str, Any], logs: bool
+) -> None:
+    home = "evaluation/verified/2026_me"
+    files = {f"{home}/metadata.yaml": text, f"{home}/all_preds.jsonl": prediction("2026_me")}
+    files |= {f"{home}/logs/{TASK}/report.json": report()} if logs else {}
+    (known,) = attempts(tmp_path, files)
+    assert known["knobs"] == {"dataset": "verified", **expected}
+    assert (known["conflicts"], known["run_id"]) == ([], "2026_me")
+
+
+@pytest.mark.parametrize("text", ["name: [\ntags: {", "name: &a [*a]\ninfo: *a\n", "name: !!python/none\ninfo: 1\n"])
+def test_metadata_that_can_not_be_read_costs_itself(tmp_path: Path, text: str) -> None:
+    (known,) = attempts(tmp_path, {"x/metadata.yaml": text, "x/p.jsonl": prediction("m")})
+    assert known["knobs"] == {"model_id": "m"}
 
 
 def test_a_broken_row_of_a_table_costs_itself(tmp_path: Path) -> None:
@@ -394,7 +465,9 @@ def test_ratings_go_to_the_attempt_whose_folder_they_name(tmp_path: Path, name: 
 
 
 def test_text_beside_no_run_is_no_trace(tmp_path: Path) -> None:
-    texts = {p.name: p.read_text("utf-8") for p in (SAMPLES / "swe-bench-text").glob("[!b]*") if p.suffix != ".json"}
+    texts = {
+        p.name: p.read_text("utf-8") for p in (SAMPLES / "swe-bench-text").glob("[!b]*") if p.suffix in (".txt", ".log")
+    }
     summary_ = analyzed(tmp_path / "store", placed(tmp_path / "notes", {**texts, "ratings.json": RATINGS}))
     assert (summary_.artifacts, summary_.other_files) == (0, 4)
 

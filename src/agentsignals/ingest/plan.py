@@ -44,6 +44,8 @@ which is what a shard aims at."""
 _FILE_BYTES = 2048
 """What a file weighs beside its bytes: a shard of very many small ones would take more memory than one of few."""
 _ZIP = b"PK\x03\x04"
+_PARQUET, _TABLE_BYTES = b"PAR1", 16 * 1024 * 1024
+"""The columns of a Parquet file stand at its end: one of such a size is read whole to recognise it."""
 _TWIN = "twin:"
 """Begins the key of a content: data sets are uploaded again whole, and a file without a session id is the same then."""
 
@@ -214,6 +216,9 @@ def _recognised(changed: list[RawFile], force: str | None) -> Iterator[Member]:
 def _recognise(alone: Member, data: bytes, force: str | None) -> Member:
     file = alone.file
     head = Head(data, file.uri, len(data) < HEAD_BYTES)
+    if data[:4] == _PARQUET and not head.complete and file.bytes <= _TABLE_BYTES:
+        (whole,) = read([file])
+        head = head if isinstance(whole, Unreadable) else Head(whole, file.uri, True)
     reason = _why_not(head)
     if reason in ("unrecognised", "not_a_trace") or force is not None:
         identified = _identified(head, file, force)

@@ -9,7 +9,7 @@ import re
 
 from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats.head import CUT, Head
-from agentsignals.formats.instances import canonical, evaluation_of, of_submission, run_of, run_of_model
+from agentsignals.formats.instances import canonical, evaluation_of, run_of, run_of_model
 
 _IN_REPORT = re.compile(r'"patch_successfully_applied"\s*:')
 _ROW = frozenset(("instance_id", "base_commit", "patch", "test_patch", "problem_statement"))
@@ -61,10 +61,9 @@ def _of_report(path: str, instance: str) -> list[str]:
 
 
 def _of_predictions(path: str) -> Claim:
-    """Those of a published submission are read with its results, which list the resolved alone."""
+    """They are read with what a submission says of itself, and with its results, which list the resolved alone."""
     folder = posixpath.dirname(path)
-    in_submission = of_submission(path) and posixpath.basename(folder) == of_submission(path)["run"]
-    return Claim(keys=[f"{_SUBMISSION}{folder}"] if in_submission else [], lends=folder)
+    return Claim(keys=[f"{_SUBMISSION}{folder}"], lends=folder)
 
 
 def _of_task(document: dict[str, object], folder: str) -> Claim | None:

@@ -1,4 +1,5 @@
-"""Tables of results that people and leaderboards keep: a row an attempt, with `instance_id` and `resolved`."""
+"""Tables of results that people and leaderboards keep (JSON, JSON Lines, CSV, Parquet): a row an attempt, with
+`instance_id` and `resolved`."""
 
 from __future__ import annotations
 
@@ -12,9 +13,9 @@ import msgspec
 from agentsignals.formats import Input
 from agentsignals.formats.instances import canonical
 from agentsignals.formats.records import UNREADABLE, saw, skip
+from agentsignals.formats.swe_bench.columns import COLUMNS, PARQUET, parquet_rows
 from agentsignals.model.attempt import Attempt, Statement
 
-COLUMNS = frozenset(("instance_id", "resolved"))
 _KNOBS = {
     "model_id": ("model_id", "model", "model_name", "model_name_or_path"),
     "agent_type": ("agent_type", "agent", "scaffold", "system"),
@@ -33,6 +34,8 @@ _KNOBS = {
     "cost_limit": ("cost_limit",),
 }
 """Who was tried, by the columns' usual names, best first; other columns are the table's own."""
+_RUN, _COST, _PATCH = ("run_id", "run"), ("cost_usd", "cost"), "model_patch"
+_READ = COLUMNS | {*_RUN, *_COST, _PATCH, *(name for names in _KNOBS.values() for name in names)}
 _YES = frozenset(("true", "yes", "1", "1.0", "resolved"))
 _NO = frozenset(("false", "no", "0", "0.0", "unresolved"))
 _decode = msgspec.json.Decoder().decode
@@ -43,6 +46,9 @@ def table_parts(source: Input) -> list[Attempt]:
     parts = []
     for line, row in _rows(source):
         source.artifact.records += 1
+        if isinstance(row, str):
+            skip(source.artifact, row)
+            continue
         if row is None or not isinstance(row.get("instance_id"), str) or not row["instance_id"]:
             skip(source.artifact, "bad_shape")
             continue
@@ -51,7 +57,12 @@ def table_parts(source: Input) -> list[Attempt]:
     return parts
 
 
-def _rows(source: Input) -> Iterator[tuple[int, Mapping[str, Any] | None]]:
+def _rows(source: Input) -> Iterator[tuple[int, Mapping[str, Any] | str | None]]:
+    """The rows by number; None for what is no row, a reason for many that could not be read."""
+    if bytes(source.data[: len(PARQUET)]) == PARQUET:
+        rows_read = parquet_rows(bytes(source.data), _READ)
+        yield from ((0, row) if isinstance(row, str) else row for row in rows_read)
+        return
     text = bytes(source.data).decode("utf-8-sig", "replace")
     if text.lstrip()[:1] not in ("{", "["):
         yield from enumerate(_of_csv(text), 2)
@@ -87,8 +98,8 @@ def _object(line: str) -> object:
 def _part(source: Input, line: int, row: Mapping[str, Any]) -> Attempt:
     knobs = {knob: _first(row, names) for knob, names in _KNOBS.items()}
     observed = {knob: value for knob, value in knobs.items() if value is not None}
-    resolved, cost = _yes_or_no(row.get("resolved")), _number(row.get("cost_usd", row.get("cost")))
-    run = _first(row, ("run_id", "run"))
+    resolved, cost = _yes_or_no(row.get("resolved")), _number(_first(row, _COST))
+    run = _first(row, _RUN)
     became = {None: "not judged", True: "resolved", False: "not resolved"}[resolved]
     return Attempt(
         root=f"{source.artifact.path}/{line}",
@@ -97,7 +108,7 @@ def _part(source: Input, line: int, row: Mapping[str, Any]) -> Attempt:
         run_id=str(run) if run is not None else None,
         reward=None if resolved is None else float(resolved),
         cost_usd=cost,
-        patch=[] if row.get("model_patch") == "" else None,
+        patch=[] if row.get(_PATCH) == "" else None,
         observed=observed,
         statements=[
             Statement(
@@ -118,7 +129,8 @@ def _first(row: Mapping[str, Any], names: Iterable[str]) -> str | int | float | 
 def _is_setting(value: object) -> bool:
     if isinstance(value, list):
         return bool(value) and all(isinstance(item, str) for item in value)
-    return isinstance(value, str | int | float) and not isinstance(value, bool) and value != ""
+    missing = isinstance(value, bool) or value == "" or value != value  # noqa: PLR0124  (what is no number)
+    return isinstance(value, str | int | float) and not missing
 
 
 def _yes_or_no(value: object) -> bool | None:

@@ -1,7 +1,5 @@
-"""Plain text that evaluations leave beside a trial: the output of its tests, the harness's log, a form of ratings.
-
-It is read only where an eval run lies beside or below it (design/formats.md#swe-bench).
-"""
+"""What evaluations leave that is no JSON (design/formats.md#swe-bench): tables of results, a submission's metadata,
+and, read only where a trial lies beside or below, the output of its tests, the harness's log, a form of ratings."""
 
 from __future__ import annotations
 
@@ -10,6 +8,7 @@ import re
 
 from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats.head import Head
+from agentsignals.formats.swe_bench.columns import is_table
 
 _TESTS_RAN = re.compile(
     r"^(?:\+* ?source /opt/miniconda3/bin/activate|\+\+ _CONDA_ROOT=|>>>>> (?:Start Test Output|Applied Patch))",
@@ -17,16 +16,20 @@ _TESTS_RAN = re.compile(
 )
 _LOG = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} - (?:INFO|ERROR|WARNING) - ", re.MULTILINE)
 _OF_HARNESS = ("Creating container for ", "Container for ", "Intermediate patch for ", "Evaluating ", "Git diff before")
-_RESULT = frozenset(("instance_id", "resolved"))
+_METADATA = frozenset(("info", "tags", "name", "model", "models", "os_model", "os_system", "oss", "agent"))
+_KEY = re.compile(r"^([a-z_]{2,20}):", re.MULTILINE)
 _FORM = "Evaluation Form"
 _FIRST = 2_048
 
 
 def claims(head: Head) -> Claim | None:
     """By their first lines."""
-    begin = head.text[:_FIRST].lstrip()
-    if {name.strip().strip('"') for name in begin.partition("\n")[0].split(",")} >= _RESULT:
+    if is_table(head.data):
         return Claim(keys=[])
+    folder, name = posixpath.split(head.path)
+    if name in ("metadata.yaml", "metadata.yml") and head.complete and len(_METADATA & {*_KEY.findall(head.text)}) > 1:
+        return Claim(keys=[f"submission:{folder}"], lends=folder)
+    begin = head.text[:_FIRST].lstrip()
     if begin.startswith(_FORM) and "\nOverall rating" in head.text:
         return Claim(keys=[], lends=posixpath.dirname(head.path), companion=True)
     is_log = _LOG.match(begin) is not None and any(words in begin for words in _OF_HARNESS)

@@ -12,33 +12,32 @@ import msgspec
 
 from agentsignals.formats import Input, Reading
 from agentsignals.formats.records import UNREADABLE, saw, skip
+from agentsignals.formats.swe_bench.columns import is_table
+from agentsignals.formats.swe_bench.metadata import metadata_parts
 from agentsignals.formats.swe_bench.ratings import Ratings, rating_parts
-from agentsignals.formats.swe_bench.tables import COLUMNS, table_parts
+from agentsignals.formats.swe_bench.tables import table_parts
 from agentsignals.model.attempt import Attempt, Statement
 
 _RUBRICS = "Rubrics rating"
 _OVERALL = "Overall rating"
 _SUMMARY = re.compile(r"^[^\n]{0,80}\b\d{1,7} (?:passed|failed|errors?|skipped)\b[^\n]{0,200}$", re.MULTILINE)
 _END = 8_000
-_FIRST = 2_048
 _decoder = json.JSONDecoder(strict=False, parse_constant=lambda _: None)
 
 
 def read(inputs: list[Input]) -> Reading:
     reading = Reading()
     for source in inputs:
-        if _is_table(source):
+        if is_table(source.data):
             reading.attempts += table_parts(source)
+            continue
+        if posixpath.basename(source.artifact.path).startswith("metadata."):
+            reading.attempts += metadata_parts(source)
             continue
         text = bytes(source.data).decode("utf-8", "replace")
         source.artifact.records += 1
         reading.attempts += _form(source, text) if _OVERALL in text else [_log(source, text)]
     return reading
-
-
-def _is_table(source: Input) -> bool:
-    columns = bytes(source.data[:_FIRST]).partition(b"\n")[0].decode("utf-8-sig", "replace").split(",")
-    return {name.strip().strip('"') for name in columns} >= COLUMNS
 
 
 def _log(source: Input, text: str) -> Attempt:
