@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from agentsignals import report
 from agentsignals.analysis.figures import AtLeast, formatted
+from agentsignals.catalog import catalogue
 from agentsignals.cli import main
 from agentsignals.export import atif
 from agentsignals.ingest import pipeline
@@ -19,9 +21,12 @@ from agentsignals.report import phrases
 from agentsignals.store import Store
 from agentsignals.store.query import rows
 from agentsignals.ui.page import Query
+from agentsignals.ui.pages import explanation as explanation_page
 from agentsignals.ui.pages import overview
 from agentsignals.ui.pages import session as session_page
 from agentsignals.ui.pages import sessions as sessions_page
+from agentsignals.ui.pages import signal as signal_page
+from agentsignals.ui.pages import signals as signals_page
 from agentsignals.ui.reading import Reading
 from agentsignals.ui.rendering import html
 from agentsignals.views.ledger import FINAL_SHARE, is_lower_bound, visible_output_tokens
@@ -200,3 +205,95 @@ def test_a_baseline_says_it_and_a_gap_of_a_bound_is_none(
     (row,) = (r for r in section["tables"][0]["rows"] if r["measure"] == "Cost of a session")
     assert row["baseline_mean"].startswith(">= ") is row["warning"].endswith("baseline") is is_bound
     assert row["gap"] is None and not row["yours_mean"].startswith(">= ")
+
+
+# -- every face ------------------------------------------------------------------------------------------------------
+
+OUTPUT, USD = 48_611, 1.217325
+_FIGURE = re.compile(r"48,?611|48\.6 ?k|(?<![\d.])1\.2[12]\d*")
+"""Either figure in any writing: 48611, 48,611, 48.6 k, 1.217325, 1.22."""
+_MARKED = re.compile(r"(?:>=|&gt;=|at least) ?\$?$")
+_FIELDS = ("at_least", "visible_output_tokens", "lower_bounds", "output_and_cost_at_least")
+
+
+def unmarked(text: str) -> list[str]:
+    """Where a text shows a figure of output in mid-stream as if it were known."""
+    flat = " ".join(re.sub(r"(?s)<script.*?</script>|</?[a-zA-Z!][^>]{0,300}>", "", text).replace("\\", "").split())
+    found = (m for m in _FIGURE.finditer(flat) if not _MARKED.search(flat, max(0, m.start() - 10), m.start()))
+    return [flat[max(0, m.start() - 60) : m.end() + 10] for m in found]
+
+
+def bare(document: Any, of: tuple[Any, ...] = (), at: str = "") -> list[str]:
+    """Where a document has such a figure, with no field of the object, nor of what holds it, that marks it."""
+    if isinstance(document, dict):
+        return [p for key, value in document.items() for p in bare(value, (*of, document), f"{at}.{key}")]
+    if isinstance(document, list):
+        return [p for n, value in enumerate(document) for p in bare(value, of, f"{at}[{n}]")]
+    if isinstance(document, str) and not _FIGURE.fullmatch(document):
+        return [f"{at}: {where}" for where in unmarked(document)]
+    is_figure = isinstance(document, str) or document in (OUTPUT, USD)
+    marks = (m for o in of[-3:] for m in (o, o.get("detail"), o.get("extra"), o.get("metadata")) if isinstance(m, dict))
+    return [at] if is_figure and not any(m.get(field) for m in marks for field in _FIELDS) else []
+
+
+@pytest.fixture(name="single", scope="module")
+def only_a_bound(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """One session whose output tokens and cost are numbers that nothing else is."""
+    root = tmp_path_factory.mktemp("single")
+    (root / "in").mkdir()
+    one = Log(session=BOUND, name="a")
+    one.user("please explain it")
+    usage = {"input_tokens": 10, "output_tokens": OUTPUT, "cache_read_input_tokens": 4_000}
+    message = {"model": "claude-opus-4-8", "id": "msg_a", "content": [{"type": "text", "text": LONG * 140}]}
+    one.record("assistant", message={**message, "usage": usage, "stop_reason": None})
+    (root / "in" / "a.jsonl").write_bytes(one.data())
+    pipeline.analyze([str(root / "in")], root / "store", jobs=1)
+    return Store(root / "store")
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        *("analyze", "sessions", "show", "findings"),
+        *(f"explain {path}" for path in ("tokens.output_tokens_total", "tokens.cost_usd", "corpus.session_cost_usd",
+          "corpus.cost_per_session", "sessions.output_tokens", "sessions.main_cost_usd", "tokens.cache_read_ratio")),
+    ],
+)  # fmt: skip
+def test_no_verb_shows_a_bound_as_known(single: Store, verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    name, *path = verb.split()
+    asked = {"analyze": [str(single.folder.parent / "in")], "show": [BOUND], "explain": [BOUND, *path]}.get(name, [])
+    assert main([name, *asked, "--store", str(single.folder), "--quiet"]) == 0
+    text = capsys.readouterr().out
+    assert unmarked(re.sub(r"\{.*\}", "", text)) == [] and (name in ("show", "findings") or ">= " in text)
+    assert main([name, *asked, "--store", str(single.folder), "--quiet", "--json"]) == 0
+    if name != "show":  # the trace as it was read
+        assert bare(json.loads(capsys.readouterr().out)) == []
+
+
+@pytest.mark.parametrize("ending", ["json", "md", "html"])
+def test_no_report_shows_a_bound_as_known(single: Store, tmp_path: Path, ending: str) -> None:
+    text = report.write(single, tmp_path / f"r.{ending}").read_text("utf-8")
+    assert (bare(json.loads(text)) if ending == "json" else unmarked(text)) == []
+
+
+def test_no_page_shows_a_bound_as_known(single: Store) -> None:
+    reading, grown = Reading(single), [s.path for s in catalogue().values() if s.grows_with_output]
+    pages = [overview.page(reading, Query()), sessions_page.page(reading, Query()), signals_page.page(reading, Query()),
+             session_page.page(reading, Query(), BOUND)]  # fmt: skip
+    pages += [signal_page.page(reading, Query(), path) for path in grown]
+    pages += [explanation_page.page(reading, Query(), BOUND, path) for path in (*grown, "sessions.output_tokens")]
+    shown = [re.sub(r'<div class="said code">.*?</div>', "", html(page, "/"), flags=re.DOTALL) for page in pages]
+    assert [where for text in shown for where in unmarked(text)] == []
+    assert sum("&gt;= " in text for text in shown) >= len(pages) - 3  # of eval runs, of commits, and a ratio
+
+
+@pytest.mark.parametrize("form", ["atif", "sts", "opentraces"])
+def test_no_export_holds_a_bound_as_known(
+    single: Store, form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["export", "--to", form, "-o", str(tmp_path / "out"), "--store", str(single.folder)]) == 0
+    (file,) = (p for p in (tmp_path / "out").rglob("*") if p.is_file())
+    if form == "atif":
+        assert bare(json.loads(file.read_text("utf-8"))) == []
+    else:  # they have no place for it, and say so
+        assert "lower bound" in " ".join(capsys.readouterr().out.split())

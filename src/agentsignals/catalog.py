@@ -84,6 +84,8 @@ class Signal(Struct, frozen=True, kw_only=True):
     status: Status
     basis: Basis
     """Where it is not declared, the source's."""
+    grows_with_output: bool
+    """Whether its value is a lower bound where output tokens are."""
 
     def applies_to(self, context: Context) -> bool:
         return self.context in ("both", context)
@@ -122,6 +124,7 @@ def signal(  # noqa: PLR0913  (a declaration is a record; every field is named a
     harness: bool = False,
     status: Status = "computed",
     basis: Basis | None = None,
+    grows_with_output: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declares the decorated function as the signal `path`.
 
@@ -129,18 +132,16 @@ def signal(  # noqa: PLR0913  (a declaration is a record; every field is named a
     """
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
-        name = function.__name__
-        _refuse_taken(name, path, function)
+        _refuse_taken(path, function)
         parameters = function.__code__.co_varnames[: function.__code__.co_argcount]
         needs = tuple(p for p in parameters if p not in _BUILT_IN)
         scope: Scope = "corpus" if level == "corpus" else "history" if "history" in parameters else "session"
         meaning = " ".join((function.__doc__ or "").split("\n\n")[0].split())
         if not meaning:
             raise CatalogError(f"{path} has no docstring.", "Its first paragraph is its meaning in the inventory.")
-        takes_absent = frozenset(p for p in needs if "Absent" in str(function.__annotations__.get(p)))
-        _declared[name] = Signal(
+        _declared[function.__name__] = Signal(
             path=path,
-            name=name,
+            name=function.__name__,
             context=context,
             level=level,
             type=type,
@@ -155,19 +156,21 @@ def signal(  # noqa: PLR0913  (a declaration is a record; every field is named a
             high_value=high_value,
             scope=scope,
             needs=needs,
-            takes_absent=takes_absent,
+            takes_absent=frozenset(p for p in needs if "Absent" in str(function.__annotations__.get(p))),
             function=function,
             pick=_picker(parameters),
             reads_transcript="view" in parameters and scope == "session" and not harness,
             status=status,
             basis=basis or _BASIS_OF_SOURCE.get(source, "record"),
+            grows_with_output=grows_with_output,
         )
         return function
 
     return declare
 
 
-def _refuse_taken(name: str, path: str, function: Callable[..., Any]) -> None:
+def _refuse_taken(path: str, function: Callable[..., Any]) -> None:
+    name = function.__name__
     for other in _declared.values():
         if other.name == name or other.path == path:
             both = f"{other.path} in {other.function.__module__} and {path} in {function.__module__}"
@@ -248,10 +251,8 @@ def plan(context: Context, scope: Scope) -> tuple[Signal, ...]:
 
 
 def measure(view: SessionView, inputs: dict[str, Any] | None = None, history: Any = None) -> list[Result]:
-    """All signals of one session; with `history`, those that look at the other sessions too (`inputs`: the rest).
-
-    `given["vectors"]` compares texts; without it the embedder that counts words does.
-    """
+    """All signals of one session; with `history`, those that look at the other sessions too, `inputs` being the rest's
+    values. Its `vectors` compares texts; without it the embedder that counts words does."""
     return _measured(view, dict(inputs or {}), history)
 
 
@@ -293,18 +294,13 @@ def explain(
 ) -> tuple[Any, dict[str, Any], Collected]:
     """The value of one signal again, with what it rests on. `inputs` holds the values of the signals it needs."""
     collected = Collected(view)
-    results = {
-        "vectors": light(),
-        **inputs,
-        "view": view,
-        "why": collected,
-        "history": history,
-        "blind": _is_blind(view),
-    }
+    results = {"vectors": light(), **inputs, "view": view, "why": collected, "history": history}
+    results["blind"] = _is_blind(view)
     result = _value(signal, results)
     value, detail = (result.value, result.detail) if type(result) is Measured else (result, {})
-    for need in signal.needs:
-        collected.input(catalogue()[need].path, inputs.get(need, Absent("dependency_null", need)))
+    for need in (catalogue()[name] for name in signal.needs):
+        is_bound = need.grows_with_output and view.undercounted
+        collected.input(need.path, inputs.get(need.name, Absent("dependency_null", need.name)), is_bound)
     return value, detail, collected
 
 
@@ -315,12 +311,20 @@ def _value(signal: Signal, results: dict[str, Any]) -> Any:
     if results["blind"] and signal.reads_transcript:
         return Absent("missing_artifact", "session_jsonl")
     try:
-        return signal.function(*signal.pick(results))
+        value = signal.function(*signal.pick(results))
+        return as_bound(value) if signal.grows_with_output and results["view"].undercounted else value
     except (AgentSignalsError, MemoryError, OSError):
         raise
     except Exception as problem:  # noqa: BLE001  (another package's signals may raise anything)
         # A session odd enough to break a measure must not take the others with it; `analyze` counts and names these.
         return Absent("not_computable", f"{INTERNAL_ERROR}: {type(problem).__name__}: {problem}")
+
+
+def as_bound(value: Any) -> Any:
+    """A value made of output that was logged in mid-stream, marked so. What the harness counted is whole."""
+    if type(value) is Measured and value.detail.get("method") != "harness":
+        value.detail.update(at_least=True, confidence="low")
+    return value
 
 
 def _absent_need(signal: Signal, results: dict[str, Any]) -> Absent | None:
@@ -335,8 +339,7 @@ def _absent_need(signal: Signal, results: dict[str, Any]) -> Absent | None:
 
 def _is_blind(view: SessionView) -> bool:
     """Whether this is an attempt whose conversation was not collected."""
-    attempt = view.session.attempt
-    return attempt is not None and not attempt.has_transcript
+    return view.session.attempt is not None and not view.session.attempt.has_transcript
 
 
 def _by_turn(signal: Signal, values: Any, detail: dict[str, Any] | None) -> list[Result]:
@@ -364,8 +367,8 @@ def validation(signal: Signal, classes: Sequence[str] = (), *, brief: bool = Fal
 def caption(path: str, classes: Sequence[str] = ()) -> str:
     """What stands beside each number of a signal (of the `classes` it counts, if any): its basis, how often it was
     right. Empty for what only counts, and a path of no signal."""
-    of_path = (s for s in catalogue().values() if s.path == path)
-    return next((f"{s.basis}, {words}" for s in of_path if (words := validation(s, classes, brief=True))), "")
+    words = next((validation(s, classes, brief=True) for s in catalogue().values() if s.path == path), "")
+    return f"{by_path(path).basis}, {words}" if words else ""
 
 
 def inventory(
@@ -375,22 +378,19 @@ def inventory(
     status: str | None = None,
     computed: Collection[str] = (),
 ) -> list[dict[str, Any]]:
-    """The catalogue as plain rows, filtered by words, context, mark and status.
-
-    `computed`: paths of signals that a store has values of. What they waited for is there: their status is `computed`.
-    """
+    """The catalogue as plain rows, filtered by words, context, mark and status. `computed`: paths of signals that a
+    store has values of; what they waited for is there, and their status is `computed`."""
     if status is not None and status not in get_args(Status):
         raise CatalogError(f"There is no status {status!r}.", f"The statuses: {', '.join(get_args(Status))}.")
     wanted = text.lower()
     rows = [_inventory_row(s, computed) for s in sorted(catalogue().values(), key=lambda s: s.path)]
     return [
-        r
-        for r in rows
+        r for r in rows
         if wanted in f"{r['path']} {r['name']} {r['description']}".lower()
         and (context is None or r["context"] in (context, "both"))
         and (not high_value or r["high_value"])
         and (status is None or r["status"] == status)
-    ]
+    ]  # fmt: skip
 
 
 def _inventory_row(signal: Signal, computed: Collection[str]) -> dict[str, Any]:

@@ -39,8 +39,9 @@ def _names(rows: Sequence[Row], title: str | None = None) -> dict[str, Any]:
 
 
 def bars(rows: Sequence[Row], title: str, kind: Kind = "count") -> dict[str, Any]:
-    """A horizontal bar a row, in the order given, its value at the end. Rows: name, value, tip."""
-    shown = [{**row, "told": formatted(row["value"], kind)} for row in rows]
+    """A horizontal bar a row, in the order given, its value at the end. Rows: name, value, tip; at_least
+    where the value is a lower bound."""
+    shown = [{**row, "told": formatted(row["value"], kind, row.get("at_least", False))} for row in rows]
     most = max((row["value"] for row in rows), default=0)
     room = {"scale": {"domain": [0, most * 1.25 or 1]}}  # for the figure at the end of the longest bar
     return _spec(

@@ -181,9 +181,9 @@ def drawn(*charts: Chart | None) -> list[Chart]:
     return [made for made in charts if made is not None]
 
 
-def bar(name: str, value: float, tip: str) -> Row:
-    """A mark without an interval."""
-    return {"name": name, "value": value, "tip": tip}
+def bar(name: str, value: float, tip: str, at_least: bool = False) -> Row:
+    """A mark without an interval; `at_least`: of a lower bound."""
+    return {"name": name, "value": value, "tip": tip} | ({"at_least": True} if at_least else {})
 
 
 def count_bars(counts: Sequence[tuple[str, int]], of: str, more: str = "") -> list[Row]:

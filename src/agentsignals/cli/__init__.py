@@ -117,7 +117,11 @@ def _store_verbs(verbs: argparse._SubParsersAction[_Parser]) -> None:
         verbs, "explain", "one value with the evidence that made it", "explain 3f2a81 dynamics.repetition_rate"
     )
     made.add_argument("session", metavar="SESSION", help="its id, a unique beginning of it, or its log's file name")
-    made.add_argument("signal", metavar="SIGNAL", help="a dotted path of the inventory")
+    made.add_argument(
+        "signal",
+        metavar="SIGNAL",
+        help="a dotted path of the inventory, or sessions.COLUMN of a total of tokens or money",
+    )
     made = _verb(
         verbs,
         "query",

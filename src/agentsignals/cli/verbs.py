@@ -16,6 +16,7 @@ from agentsignals.cli.verb import verbs
 from agentsignals.errors import QueryError, StoreError, UsageError
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.summary import Summary
+from agentsignals.prices.bill import Line
 from agentsignals.store import Store, place
 
 _BOUND = "visible_output_tokens"
@@ -247,6 +248,7 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _explain(options: argparse.Namespace) -> int:
+    from agentsignals.analysis.figures import AT_LEAST
     from agentsignals.ingest.explaining import explain
     from agentsignals.views.evidence import EXCERPT_CHARS
 
@@ -259,18 +261,37 @@ def _explain(options: argparse.Namespace) -> int:
         if explanation.absent
         else json_text(explanation.value)
     )
-    print(f"{explanation.signal} = {printable(text) if len(text) < 2000 else printable(text[:2000]) + '…'}")
+    bound = AT_LEAST if explanation.detail.get("at_least") else ""
+    print(f"{explanation.signal} = {bound}{printable(text) if len(text) < 2000 else printable(text[:2000]) + '…'}")
     print(f"session    {printable(explanation.session)}")
     print(f"rule       {printable(explanation.rule)} (version {explanation.version})")
     if explanation.basis != "record" or explanation.validation:
         print(f"basis      {explanation.basis}; {explanation.validation or 'no meaning is claimed'}")
     if explanation.detail:
         print(f"detail     {printable(msgspec.json.encode(explanation.detail).decode())}")
+    if explanation.bill:
+        print(_bill(explanation.bill) + "\n")
     rows = [(i.role, i.seq, i.line, i.artifact, i.excerpt) for i in explanation.evidence]
     print(table(("role", "seq", "line", "artifact", "excerpt"), rows, EXCERPT_CHARS))
     for name, path in sorted(explanation.artifacts.items()):
         print(f"artifact   {name} = {printable(path)}")
     return 0
+
+
+def _bill(lines: list[Line]) -> str:
+    """What a session used and paid, line by line, and what of it adds up to the value."""
+    from agentsignals.analysis.figures import AT_LEAST
+    from agentsignals.prices.bill import in_digits, summed
+
+    def cells(line: Line, what: str) -> tuple[Any, ...]:
+        bound = AT_LEAST if line.at_least else ""
+        usd = f"{bound}{in_digits(line.usd)}" if line.usd is not None else ""
+        price = in_digits(line.usd_each_million)
+        return what, line.whose, line.model, line.kind, line.calls or None, f"{bound}{line.amount}", price, usd
+
+    rows = [cells(line, "in the value" if line.counts else "beside") for line in lines]
+    rows.append(cells(summed(lines), "sum"))
+    return table(("bill", "whose", "model", "kind", "calls", "tokens", "USD a million", "USD"), rows)
 
 
 def _query(options: argparse.Namespace) -> int:

@@ -11,6 +11,7 @@ from agentsignals.export import Writer
 from agentsignals.export.moves import Call, Move, arguments, iso, moves, prompt_tokens, threads, without_nones
 from agentsignals.model import MAIN, Session, Step, carried
 from agentsignals.model.carried import OfCall, OfSession, OfStep, OfTurn
+from agentsignals.prices import USD_DIGITS
 from agentsignals.views.ledger import is_lower_bound
 
 VERSION = "ATIF-v1.7"
@@ -22,7 +23,8 @@ def text(session: Session) -> str:
 
 
 def _trajectory(session: Session, thread: str, trajectory_id: str) -> dict[str, Any]:
-    steps = [_step(n, m, session) for n, m in enumerate(moves(session, thread), 1)]
+    is_bound = is_lower_bound(session)
+    steps = [_step(n, m, session, is_bound) for n, m in enumerate(moves(session, thread), 1)]
     thread_steps = [s for s in session.steps if s.thread == thread]
     agent = {
         "name": session.agent or "unknown",
@@ -35,7 +37,7 @@ def _trajectory(session: Session, thread: str, trajectory_id: str) -> dict[str, 
         "trajectory_id": trajectory_id,
         "agent": without_nones(agent),
         "steps": steps or [{"step_id": 1, "source": "system", "message": ""}],  # the schema asks for one at least
-        "final_metrics": without_nones(_totals(thread_steps, thread == MAIN and is_lower_bound(session))) or None,
+        "final_metrics": without_nones(_totals(thread_steps, is_bound)) or None,
     }
     if thread == MAIN:
         trajectory["subagent_trajectories"] = [_trajectory(session, t, t) for t in threads(session)] or None
@@ -43,7 +45,7 @@ def _trajectory(session: Session, thread: str, trajectory_id: str) -> dict[str, 
     return without_nones(trajectory)
 
 
-def _step(n: int, move: Move, session: Session) -> dict[str, Any]:
+def _step(n: int, move: Move, session: Session, is_bound: bool) -> dict[str, Any]:
     if move.role == "user":
         return without_nones(
             {
@@ -65,7 +67,7 @@ def _step(n: int, move: Move, session: Session) -> dict[str, Any]:
             "reasoning_content": move.thought,
             "tool_calls": [_call(c) for c in move.calls] or None,
             "observation": _observation(move.calls),
-            "metrics": (without_nones(_metrics(step)) or None) if step is not None else None,
+            "metrics": (without_nones(_metrics(step, is_bound)) or None) if step is not None else None,
             "llm_call_count": 0 if step is None and not move.thinking else None,
             "extra": _extra(carried.of(step, OfStep)) if step is not None else None,
         }
@@ -86,8 +88,10 @@ def _observation(calls: list[Call]) -> dict[str, Any] | None:
     return {"results": results} if results else None
 
 
-def _metrics(step: Step) -> dict[str, Any]:
+def _metrics(step: Step, is_bound: bool) -> dict[str, Any]:
     extra = without_nones({"cache_write_tokens": step.cache_write_tokens, "reasoning_tokens": step.reasoning_tokens})
+    if is_bound and step.stop_reason is None and step.output_tokens is not None:
+        extra["output_and_cost_at_least"] = True
     return {
         "prompt_tokens": prompt_tokens(step),
         "completion_tokens": step.output_tokens,
@@ -106,7 +110,7 @@ def _totals(steps: list[Step], at_least: bool) -> dict[str, Any]:
         "total_prompt_tokens": sum(prompts) if prompts else None,
         "total_completion_tokens": sum(outputs) if outputs else None,
         "total_cached_tokens": sum(cached) if cached else None,
-        "total_cost_usd": math.fsum(priced) if priced else None,
+        "total_cost_usd": round(math.fsum(priced), USD_DIGITS) if priced else None,
         "extra": {"output_and_cost_at_least": True} if at_least else None,
     }
 

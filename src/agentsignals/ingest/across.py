@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from agentsignals.catalog import Measured, Result, Signal, catalogue, measure, plan
+from agentsignals.catalog import Measured, Result, Signal, as_bound, catalogue, measure, plan
 from agentsignals.model import Absent, Context, Session
 from agentsignals.model.attempt import Attempt
 from agentsignals.store import Store, shards
@@ -73,7 +73,7 @@ def measure_across(store: Store, fresh: dict[str, list[Gist]]) -> None:
         results = _history_results(gist, by_session.get(gist.header.session_id))
         gist.values.update({r.signal.name: r.value for r in results})
         rows += shards.signal_rows(gist.header, results)
-    rows += shards.signal_rows(None, _corpus_results(gists))
+    rows += shards.signal_rows(None, _corpus_results(gists, _bounds(store)))
     store.manifest.run += 1
     store.manifest.across = shards.write_across(store.folder, store.manifest.run, rows)
 
@@ -84,6 +84,21 @@ def history_of(store: Store, session_id: str) -> tuple[History, dict[str, Any]]:
     history = _histories(gists)[session_id]
     gist = next(g for g in gists if g.header.session_id == session_id)
     return history, {r.signal.name: r.value for r in _history_results(gist, history)}
+
+
+def over_all(store: Store, signal: Signal, context: Context) -> tuple[Any, dict[str, Any], dict[str, dict[str, Any]]]:
+    """The value over all sessions of a context, its detail, and by session the values that went in."""
+    gists = [g for name in store.whole(*_READ) for g in gists_of(store, name) if g.header.context == context]
+    gists.sort(key=lambda g: g.header.session_id)
+    _histories(gists)
+    (result,) = (r for r in _of_context(context, gists, _bounds(store)) if r.signal.path == signal.path)
+    inputs = {g.header.session_id: {need: g.values.get(need) for need in signal.needs} for g in gists}
+    return result.value, result.detail or {}, inputs
+
+
+def _bounds(store: Store) -> set[str]:
+    """The sessions whose output is a lower bound."""
+    return {name for name, of in store.manifest.sessions.items() if of.visible_output_tokens is not None}
 
 
 def gists_of(store: Store, shard: str) -> list[Gist]:
@@ -168,17 +183,17 @@ def _outline(gist: Gist, place: str | None) -> Outline:
     )
 
 
-def _corpus_results(gists: list[Gist]) -> list[Result]:
-    """The values over all sessions of each context there is."""
+def _corpus_results(gists: list[Gist], bounds: set[str]) -> list[Result]:
+    """The values over all sessions of each context there is; `bounds` are sessions whose output is a lower bound."""
     results: list[Result] = []
     for context in _CONTEXTS:
         here = [g for g in gists if g.header.context == context]
         if here or (not gists and context == "product"):
-            results += _of_context(context, here)
+            results += _of_context(context, here, bounds)
     return results
 
 
-def _of_context(context: Context, gists: list[Gist]) -> list[Result]:
+def _of_context(context: Context, gists: list[Gist], bounds: set[str]) -> list[Result]:
     lists: dict[str, list[Any]] = {}
     for gist in gists:
         for name, value in gist.values.items():
@@ -187,6 +202,8 @@ def _of_context(context: Context, gists: list[Gist]) -> list[Result]:
     results = []
     for declared in plan(context, "corpus"):
         value = declared.function(**{need: lists.get(need, ()) for need in declared.needs})
+        if declared.grows_with_output and any(g.header.session_id in bounds for g in gists):
+            value = as_bound(value)
         detail = value.detail if isinstance(value, Measured) else None
         if context == "eval":
             detail = {**(detail or {}), "context": context}

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from typing import Any
 
 from msgspec import Struct
 
 from agentsignals import catalog
+from agentsignals.catalog import Signal
 from agentsignals.embedding import Vectors
-from agentsignals.errors import EmbedderError
-from agentsignals.ingest.across import history_of
+from agentsignals.errors import CatalogError, EmbedderError
+from agentsignals.ingest.across import history_of, over_all
 from agentsignals.ingest.store_vectors import prepare, vectors_of
-from agentsignals.model import Absent
+from agentsignals.model import MAIN, NO_SUBAGENT, Absent, Session, Step
+from agentsignals.prices.bill import CACHE_WRITES, PAID, Kind, Line, lines, rounding
 from agentsignals.store import Store
-from agentsignals.views.evidence import Item
+from agentsignals.store.tables import totals
+from agentsignals.views.evidence import MOST_ROWS, Collected, Item
+from agentsignals.views.ledger import is_lower_bound
 from agentsignals.views.session import SessionView
 
 
@@ -34,14 +39,23 @@ class Explanation(Struct, kw_only=True):
     """What it rests on (`catalog.Basis`)."""
     validation: str
     """How often it was right where the truth was at hand."""
+    unit: str
+    pitfalls: str
     artifacts: dict[str, str]
     """Path of each artifact the evidence names."""
+    bill: list[Line]
+    """Of a value in tokens or money: all that the session used and paid, line by line; those with `counts` add up to
+    the value."""
 
 
 def explain(store: Store, session_id: str, path: str) -> Explanation:
-    """Why a session has the value it has."""
-    signal = catalog.by_path(path)
+    """Why a session has the value it has. `path` is a signal's, or `sessions.` with a total of tokens or money."""
     session = store.session(session_id)
+    if path.startswith(OF_SESSIONS):
+        return _of_total(store, session, path)
+    signal = catalog.by_path(path)
+    if signal.scope == "corpus":
+        return _over_all(store, session, signal)
     view = SessionView(session)
     vectors = _vectors(store, view)
     values, history = catalog.values(view, {"vectors": vectors}), None
@@ -51,22 +65,104 @@ def explain(store: Store, session_id: str, path: str) -> Explanation:
     value, detail, collected = catalog.explain(signal, view, values, history)
     if not collected.items and not isinstance(value, Absent):
         collected.denominator(session.turns, "searched:")
-    absent = {"reason": value.reason, "detail": value.detail} if isinstance(value, Absent) else None
-    wanted = {i.artifact for i in collected.items if i.artifact}
+    is_usd = signal.unit == "USD"
+    return _explanation(store, session, signal, value, detail, collected, _bill(session, collected, value, is_usd))
+
+
+def _explanation(  # noqa: PLR0913  (what an explanation is made of)
+    store: Store, session: Session, signal: Signal, value: Any, detail: dict[str, Any], why: Collected, bill: list[Line]
+) -> Explanation:
     return Explanation(
         session=session.session_id,
         signal=signal.path,
         value=None if isinstance(value, Absent) else catalog.plain(value),
-        absent=absent,
-        rule="; ".join(collected.rules) or signal.description,
-        evidence=collected.items,
-        totals=collected.totals,
+        absent={"reason": value.reason, "detail": value.detail} if isinstance(value, Absent) else None,
+        rule="; ".join(why.rules) or signal.description,
+        evidence=why.items,
+        totals=why.totals,
         detail=detail,
         description=signal.description,
         version=signal.version,
         basis=signal.basis,
         validation=catalog.validation(signal),
-        artifacts=store.artifact_paths(wanted),
+        unit=signal.unit,
+        pitfalls=signal.pitfalls,
+        artifacts=store.artifact_paths({i.artifact for i in why.items if i.artifact}),
+        bill=bill,
+    )
+
+
+def _bill(session: Session, why: Collected, value: Any, is_usd: bool) -> list[Line]:
+    """All that a session used, where the value is made of that; empty where it is not."""
+    if not why.billed:
+        return []
+    bill = lines(session.steps, why.billed, is_lower_bound(session))
+    rest = rounding(value, bill) if is_usd and isinstance(value, float) else None
+    return [*bill, rest] if rest is not None else bill
+
+
+def _over_all(store: Store, session: Session, signal: Signal) -> Explanation:
+    """A value over all sessions of the session's context: what of each went in."""
+    value, detail, inputs = over_all(store, signal, session.context)
+    why = Collected(SessionView(session))
+    for session_id, by_need in inputs.items():
+        is_bound = store.manifest.sessions[session_id].visible_output_tokens is not None
+        for need, of_it in by_need.items():
+            needed = catalog.catalogue()[need]
+            why.input(f"{session_id} {needed.path}", of_it, is_bound and needed.grows_with_output)
+    why.totals["input"], why.items = len(why.items), why.items[:MOST_ROWS]
+    return _explanation(store, session, signal, value, detail, why, [])
+
+
+OF_SESSIONS = "sessions."
+_KINDS: dict[str, Collection[Kind]] = {
+    "input_tokens": {"input"},
+    "output_tokens": {"output"},
+    "cache_read_tokens": {"cache read"},
+    "cache_write_tokens": CACHE_WRITES,
+    "cost_usd": PAID,
+}
+_THREADS: dict[str, Callable[[Step], bool]] = {
+    "": lambda step: True,
+    "main_": lambda step: step.thread == MAIN,
+    "subagent_": lambda step: step.thread not in NO_SUBAGENT,
+}
+_TOTALS = {
+    **{part + name: (kinds, of) for part, of in _THREADS.items() for name, kinds in _KINDS.items()},
+    "recorded_cost_usd": (PAID, lambda step: step.cost_source == "recorded"),
+    "subagent_summed_tokens": ({"not split"}, _THREADS["subagent_"]),
+}
+"""Totals of a session by their column in `sessions`: the kinds of tokens, and of which model calls."""
+
+
+def _of_total(store: Store, session: Session, path: str) -> Explanation:
+    column = path.removeprefix(OF_SESSIONS)
+    if column not in _TOTALS:
+        raise CatalogError(f"{path!r} is no total of tokens or money.", f"The totals: {', '.join(_TOTALS)}.")
+    kinds, of = _TOTALS[column]
+    value, unit = totals(session)[column], "USD" if column.endswith("_usd") else "tokens"
+    why = Collected(SessionView(session))
+    why.support(s for s in session.steps if of(s))
+    why.bill((s for s in session.steps if of(s)), kinds)
+    is_bound = is_lower_bound(session) and column.endswith(("output_tokens", "cost_usd"))
+    meaning = f"The column {column} of the table `sessions`: the sum over the session's model calls."
+    return Explanation(
+        session=session.session_id,
+        signal=path,
+        value=value,
+        absent={"reason": "missing_field", "detail": "usage"} if value is None else None,
+        rule="at least: output was logged in mid-stream" if is_bound else meaning,
+        evidence=why.items,
+        totals=why.totals,
+        detail={"at_least": True} if is_bound else {},
+        description=meaning,
+        version=0,
+        basis="record",
+        validation="",
+        unit=unit,
+        pitfalls="",
+        artifacts=store.artifact_paths({i.artifact for i in why.items if i.artifact}),
+        bill=_bill(session, why, value, unit == "USD"),
     )
 
 

@@ -23,6 +23,9 @@ VERSION = "2026-11"
 DATE = "2026-11-20"
 """The day the table's sources were looked at."""
 
+USD_DIGITS = 12
+"""Costs are kept to so many decimals. List prices times tokens and factors have no more (a price has at most three
+decimals a million, a factor one), so that a cost is what they come to by hand, without a float's last bits."""
 _EPOCH = date(1970, 1, 1).toordinal()
 _US_A_DAY = 86_400_000_000
 
@@ -156,17 +159,34 @@ def apply(session: Session) -> None:
             lacking = ["long prompts"] if rate is terms and fresh + read + written > terms.limit else []
             if step.speed or step.service_tier or step.inference_geo or step.web_searches:
                 cost = cost * _factor(step, terms, lacking) + _searches_usd(step, terms, lacking)
-            step.cost_usd, step.cost_source = cost, VERSION
+            step.cost_usd, step.cost_source = round(cost, USD_DIGITS), VERSION
             step.unpriced = ", ".join(lacking) or None
 
 
-def written_out(step: Step) -> str:
-    """What a call used times what a million of it costs, as one line that can be checked by hand: input that came from
-    no cache, read from one, written to one, output."""
+class Charge(NamedTuple):
+    """What a call is charged by."""
+
+    terms: _Terms
+    """The prices of a prompt of its length."""
+    factor: float
+    """By what they are multiplied for a speed, a service tier, or a place."""
+    search: float
+    """For one search; nan where not known."""
+
+
+def charge(step: Step) -> Charge:
+    """The list prices of a call, whether it was paid by them or not."""
     terms = _terms(step.model, None if step.timestamp is None else step.timestamp // _US_A_DAY)
-    for_an_hour = step.cache_write_1h_tokens or 0
     prompt = (step.input_tokens or 0) + (step.cache_read_tokens or 0) + (step.cache_write_tokens or 0)
-    rate = _of_prompt(terms, step, prompt)
+    search = nan if terms.web_search is None else terms.web_search
+    return Charge(_of_prompt(terms, step, prompt), round(_factor(step, terms, []), 6), search)
+
+
+def written_out(step: Step, is_bound: bool = False) -> str:
+    """What a call used times what a million of it costs, as one line that can be checked by hand: input that came from
+    no cache, read from one, written to one, output. `is_bound`: the output was logged in mid-stream."""
+    rate, factor, search = charge(step)
+    for_an_hour = step.cache_write_1h_tokens or 0
     kinds = (
         (step.input_tokens, "in", rate.input),
         (step.cache_read_tokens, "read", rate.cache_read),
@@ -175,17 +195,21 @@ def written_out(step: Step) -> str:
         (step.output_tokens, "out", rate.output),
     )
     is_listed = step.cost_source not in (None, "recorded")
-    used = [f"{n:,} {name}" + (f" x ${1e6 * price:g}" if is_listed else "") for n, name, price in kinds if n]
+    least = ">= " if is_bound and step.stop_reason is None else ""
+    used = [
+        f"{least if name == 'out' else ''}{n:,} {name}" + (f" x ${1e6 * price:g}" if is_listed else "")
+        for n, name, price in kinds
+        if n
+    ]
     line = " + ".join(used) or "no tokens"
-    if is_listed and (factor := _factor(step, terms, [])) != 1:
+    if is_listed and factor != 1:
         line = f"({line}) x {factor:g}"
     if step.web_searches:
-        each = f" x ${terms.web_search:g}" if is_listed and terms.web_search is not None else ""
-        line += f" + {step.web_searches:,} searches{each}"
+        line += f" + {step.web_searches:,} searches" + (f" x ${search:g}" if is_listed and not isnan(search) else "")
     if step.cost_usd is None:
         return f"no cost: {line} ({step.model})"
     lacks = f", without {step.unpriced}" if step.unpriced else ""
-    return f"${step.cost_usd:.6f} = {line} ({step.model}, {step.cost_source}{lacks})"
+    return f"{least}${step.cost_usd:.6f} = {line} ({step.model}, {step.cost_source}{lacks})"
 
 
 class Parts(NamedTuple):
@@ -203,9 +227,8 @@ def parts(step: Step) -> Parts:
     """The cost of a call apart, summing to its `cost_usd`: list prices times its tokens, scaled to what was recorded.
     What a search costs, or a call whose model has no list price, is in the rest."""
     usd = step.cost_usd or 0.0
-    terms = _terms(step.model, None if step.timestamp is None else step.timestamp // _US_A_DAY)
+    rate, _, search = charge(step)
     read, written, hour = step.cache_read_tokens or 0, step.cache_write_tokens or 0, step.cache_write_1h_tokens or 0
-    rate = _of_prompt(terms, step, (step.input_tokens or 0) + read + written)
     kinds = (
         _cost(rate, step.input_tokens or 0, 0, 0, 0),
         _cost(rate, 0, 0, read, 0),
@@ -215,7 +238,8 @@ def parts(step: Step) -> Parts:
     total = sum(kinds)
     if isnan(total) or not total:
         return Parts(0.0, 0.0, 0.0, 0.0, usd)
-    searches = 0.0 if step.cost_source == "recorded" else min(usd, _searches_usd(step, terms, []))
+    is_paid_apart = step.web_searches and step.cost_source != "recorded" and not isnan(search)
+    searches = min(usd, (step.web_searches or 0) * search) if is_paid_apart else 0.0
     shares = [(usd - searches) * kind / total for kind in kinds]
     return Parts(shares[0], shares[1], shares[2], shares[3], searches)
 

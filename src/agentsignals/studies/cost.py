@@ -169,7 +169,7 @@ def _by_agent_chart(sessions: list[Row]) -> Chart | None:
         if costs:
             low = any(s[sql.BOUND] is not None for s in sessions if s["agent"] == agent)
             tip = f"{agent}: {formatted(fsum(costs), 'usd', low)} over {len(costs):,} of {n:,} sessions"
-            rows.append(bar(f"{agent} ({len(costs)}/{n}){', at least' * low}", fsum(costs), tip))
+            rows.append(bar(f"{agent} ({len(costs)}/{n})", fsum(costs), tip, at_least=low))
     return chart(
         "cost.agents",
         "Cost by agent",

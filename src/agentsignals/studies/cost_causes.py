@@ -56,7 +56,9 @@ def _outcome(inputs: Inputs) -> Outcome:
         limits.append(
             f"{len(low):,} sessions log their output in mid-stream: output, subagents and bill are at least that."
         )
-    return Outcome(_findings(charges, inputs.rows["bill"]), tables, drawn(_chart(charges, len(sessions))), limits)
+    return Outcome(
+        _findings(charges, inputs.rows["bill"]), tables, drawn(_chart(charges, len(sessions), bool(low))), limits
+    )
 
 
 def _sums(charges: list[Charge]) -> dict[str, float]:
@@ -74,7 +76,7 @@ def _findings(charges: list[Charge], bill: list[Row]) -> list[Finding]:
             f"cost_causes.{cause}",
             f"Of the cost, {CAUSES[cause]}",
             _OF,
-            f"{formatted(usd / total, 'share')} of {formatted(total, 'usd')}" if total else "",
+            f"{formatted(usd / total, 'share')} of {formatted(total, 'usd', is_bound)}" if total else "",
             unit="USD",
             priced=True,
             at_least=is_bound and cause in BOUNDED and usd > 0,
@@ -131,14 +133,14 @@ def _by(name: str, key: Callable[[Charge], Any], charges: list[Charge], low: set
     )
 
 
-def _chart(charges: list[Charge], n: int) -> Chart | None:
+def _chart(charges: list[Charge], n: int, is_bound: bool) -> Chart | None:
     sums = _sums(charges)
     total = fsum(sums.values())
-    rows = [
-        bar(CAUSES[cause], usd, f"{CAUSES[cause]}: {formatted(usd, 'usd')} ({formatted(usd / total, 'share')})")
-        for cause, usd in sums.items()
-        if usd > 0
-    ]
+    rows = []
+    for cause, usd in sums.items():
+        low = is_bound and cause in BOUNDED
+        tip = f"{CAUSES[cause]}: {formatted(usd, 'usd', low)} ({formatted(usd / total, 'share')})" if usd > 0 else ""
+        rows += [bar(CAUSES[cause], usd, tip, at_least=low)] if tip else []
     return chart("cost_causes.bill", "The bill by cause", rows, bars(rows, "USD", "usd"), n=n, of=_OF)
 
 

@@ -10,6 +10,7 @@ BINS = 20
 _COUNTED = """
 SELECT signal, count(*) AS n, count(*) FILTER (absent IS NULL) AS known, count(DISTINCT session_id) AS sessions,
   min(number) AS low, max(number) AS high, avg(number) AS mean, quantile_cont(number, 0.25) AS q25,
+  coalesce(bool_or(detail->>'at_least' = 'true'), false) AS at_least,
   median(number) AS median, quantile_cont(number, 0.75) AS q75, quantile_cont(number, 0.95) AS q95
 FROM signals WHERE level <> 'corpus' GROUP BY signal
 """

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from agentsignals.analysis.figures import MISSING, formatted
+from agentsignals.analysis.figures import AT_LEAST, MISSING, formatted
 from agentsignals.analysis.study import Kind
 
 CUT_CHARS = 90
@@ -31,13 +31,15 @@ def reason(name: str) -> str:
     return REASONS.get(name, name.replace("_", " "))
 
 
-def figure(number: float | None, unit: str) -> str:
+def figure(number: float | None, unit: str, at_least: bool = False) -> str:
     """A number in the words of its unit, which it carries only where it would not be understood without."""
-    return MISSING if number is None else formatted(number, _KINDS.get(unit, "number"))
+    return formatted(number, _KINDS.get(unit, "number"), at_least)
 
 
-def worth(value: str | None, number: float | None, type_: str, unit: str) -> str:
-    """A stored value (JSON text) in a few words."""
+def worth(value: str | None, number: float | None, type_: str, unit: str, at_least: bool = False) -> str:
+    """A stored value (JSON text) in a few words; `at_least`: it is a lower bound."""
+    if at_least and value is not None:
+        return AT_LEAST + worth(value, number, type_, unit)
     if value is None:
         return MISSING
     if type_ == "bool":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, Protocol
 
 import msgspec
@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from agentsignals.model import Absent, Step
 from agentsignals.prices import written_out
+from agentsignals.prices.bill import Kind
 from agentsignals.views.session import SessionView
 
 EXCERPT_CHARS = 200
@@ -51,6 +52,9 @@ class Evidence:
     def matches(self, matched: Iterable[tuple[Row, str, str]]) -> None:
         """Many matches (row, pattern, words), which nobody makes unless someone asks."""
 
+    def bill(self, steps: Iterable[Step], kinds: Collection[Kind]) -> None:
+        """The value is what these model calls used, or paid for, of these kinds of tokens."""
+
     def rule(self, text: str) -> None:
         """The rule that decided."""
 
@@ -65,6 +69,9 @@ class Collected(Evidence):
         self.items: list[Item] = []
         self.totals: dict[str, int] = {}
         self.rules: list[str] = []
+        self.billed: dict[int, Collection[Kind]] = {}
+        """Of model calls, by their `id`: the kinds of tokens that the value is made of."""
+        self._is_bound = view.undercounted
         self._events = view.session.events
         self._calls = {c.seq: c for c in view.session.tool_calls}
 
@@ -84,13 +91,16 @@ class Collected(Evidence):
         for row, pattern, words in matched:
             self.match(row, pattern, words)
 
+    def bill(self, steps: Iterable[Step], kinds: Collection[Kind]) -> None:
+        self.billed |= {id(step): kinds for step in steps}
+
     def rule(self, text: str) -> None:
         self.rules.append(text)
 
-    def input(self, path: str, value: Any) -> None:
-        """Another signal's value that went in."""
+    def input(self, path: str, value: Any, is_bound: bool = False) -> None:
+        """Another signal's value that went in; a lower bound where that is one."""
         text = f"absent ({value.reason})" if isinstance(value, Absent) else _short(msgspec.json.encode(value).decode())
-        self.items.append(Item(None, None, None, f"{path} = {text}", "input"))
+        self.items.append(Item(None, None, None, f"{path} {'>=' if is_bound else '='} {text}", "input"))
 
     def _add(self, role: str, rows: Iterable[Row], note: str) -> None:
         for row in rows:
@@ -98,7 +108,7 @@ class Collected(Evidence):
             if n > MOST_ROWS:
                 continue
             event = self._events[row.seq] if 0 <= row.seq < len(self._events) else None
-            excerpt = written_out(row) if isinstance(row, Step) else self._excerpt(row.seq)
+            excerpt = written_out(row, self._is_bound) if isinstance(row, Step) else self._excerpt(row.seq)
             self.items.append(
                 Item(
                     row.seq,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from msgspec import Struct
 
 from agentsignals.model import REPLAYED, Session, Step
+from agentsignals.prices import USD_DIGITS
 from agentsignals.words.text import estimate_tokens
 
 FINAL_SHARE = 0.5
@@ -41,7 +43,12 @@ def cost_of(steps: list[Step]) -> float | None:
         return None
     if any(s.cost_usd is None and used_tokens(s) for s in steps):
         return None
-    return math.fsum([s.cost_usd or 0.0 for s in steps])
+    return usd_of(steps)
+
+
+def usd_of(steps: Iterable[Step]) -> float:
+    """The costs there are, in USD, together: the decimals they add up to, not the bits of a sum of floats."""
+    return round(math.fsum([s.cost_usd or 0.0 for s in steps]), USD_DIGITS)
 
 
 class Ledger(Struct, frozen=True, gc=False, kw_only=True):

@@ -50,7 +50,7 @@ def test_costs_are_for_a_hundred_lines_of_all_recorded_commits_together() -> Non
     assert value(one, COST) == pytest.approx(
         {"usd": 1.0, "tokens": 800, "minutes": 2 * 4 / 60, "agent_minutes": 2 * 2 / 60, "user_turns": 4}
     )
-    assert detail(one, COST) == {"committed_lines": 50, "checkpoints": 2}
+    assert detail(one, COST).items() >= {"committed_lines": 50, "checkpoints": 2}.items()
     assert "2 commits of 50 lines" in evidence(one, COST).rules[0]
 
 

@@ -116,7 +116,7 @@ def priced(cost: float | None, thread: str = "main", tokens: int = 5) -> Part:
 def test_a_sessions_cost_includes_its_subagents() -> None:
     one = view(user("go"), priced(1.5), priced(0.5, "agent-1"), priced(None, "agent-1", 0))
     assert value(one, "corpus.session_cost_usd") == 2.0
-    assert detail(one, "corpus.session_cost_usd") == {"subagent": 0.5}
+    assert detail(one, "corpus.session_cost_usd")["subagent"] == 0.5
     assert lines(one, "corpus.session_cost_usd") == [2, 3]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agentsignals.catalog import Measured, signal
 from agentsignals.model import Absent
+from agentsignals.prices.bill import PAID
 from agentsignals.views.evidence import Evidence
 from agentsignals.views.session import SessionView
 from agentsignals.views.work import Clock
@@ -45,8 +46,9 @@ def turn_autonomy_s(view: SessionView, why: Evidence) -> list[float | Absent]:
     unit="per 100 committed lines",
     origin="SWE-chat",
     source="derived",
-    version=2,
+    version=3,
     priority="P1",
+    grows_with_output=True,
     pitfalls="Publish medians: a session that commits two lines costs a fortune for each hundred. The lines are all of"
     " the commit, the person's too. A session may go on after its last recorded commit.",
     why="What code costs in money, time and attention, where it was kept.",
@@ -66,6 +68,7 @@ def cost_per_100_committed_lines(  # noqa: PLR0913  (the parameters are the need
     lines = sum(recorded)
     why.rule(f"attribution recorded with the session: {len(recorded)} commits of {lines} lines together")
     why.support(view.billed_steps)
+    why.bill(view.session.steps, PAID)
     why.denominator(view.commits, "commit:")
     if lines <= 0:
         return Absent("not_computable", "zero_denominator")

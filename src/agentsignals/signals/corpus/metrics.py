@@ -13,8 +13,10 @@ from typing import Any
 
 from agentsignals.catalog import Measured, ratio, signal
 from agentsignals.model import Absent, EventKind
+from agentsignals.prices.bill import PAID, PROMPT
 from agentsignals.stats.quantiles import median
 from agentsignals.views.evidence import Evidence
+from agentsignals.views.ledger import usd_of
 from agentsignals.views.session import SessionView
 from agentsignals.words.text import estimate_tokens
 
@@ -135,14 +137,17 @@ def median_session_length_events(session_length_events: Sequence[int]) -> Measur
     type="float",
     unit="USD",
     context="both",
-    version=2,
+    version=3,
     origin="this project",
+    grows_with_output=True,
     pitfalls="As tokens.cost_usd, and the same figure.",
 )
 def session_cost_usd(view: SessionView, why: Evidence, cost_usd: float) -> Measured:
     """Cost of all model calls of a session, its subagents' included."""
-    why.support(s for s in view.session.steps if s.cost_usd is not None)
-    return Measured(cost_usd, {"subagent": math.fsum([s.cost_usd or 0.0 for s in view.subagent_steps])})
+    priced = [s for s in view.session.steps if s.cost_usd is not None]
+    why.support(priced)
+    why.bill(priced, PAID)
+    return Measured(cost_usd, {"subagent": usd_of(view.subagent_steps)})
 
 
 @signal(
@@ -151,8 +156,9 @@ def session_cost_usd(view: SessionView, why: Evidence, cost_usd: float) -> Measu
     unit="USD per session",
     context="both",
     level="corpus",
-    version=2,
+    version=3,
     origin="agent-traces",
+    grows_with_output=True,
     pitfalls="Sessions without a price are left out (`n_null`); where output is logged too low, so is this.",
 )
 def cost_per_session(session_cost_usd: Sequence[float], session_length_events: Sequence[int]) -> Measured | Absent:
@@ -173,6 +179,7 @@ def cost_per_session(session_cost_usd: Sequence[float], session_length_events: S
     unit="ratio",
     context="both",
     origin="agent-traces",
+    grows_with_output=True,
     pitfalls="`literal` leaves cached input out, as the providers' field does, and spans four orders of magnitude.",
 )
 def output_input_token_ratio(view: SessionView, why: Evidence) -> Measured | Absent:
@@ -181,9 +188,10 @@ def output_input_token_ratio(view: SessionView, why: Evidence) -> Measured | Abs
     if output is None or uncached is None:
         return Absent("missing_field", "usage")
     why.support(view.billed_steps)
+    why.bill(view.billed_steps, PROMPT | {"output"})
     detail: dict[str, Any] = {"literal": output / uncached if uncached else None}
     if view.undercounted and everything:
-        detail.update(at_least=True, confidence="low", estimated=estimate_tokens(view.written_chars) / everything)
+        detail["estimated"] = estimate_tokens(view.written_chars) / everything
     return ratio(output, everything, **detail)
 
 

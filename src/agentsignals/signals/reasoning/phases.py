@@ -142,6 +142,7 @@ def reasoning_tokens_total(view: SessionView, why: Evidence) -> Measured | Absen
     reported = [s for s in view.steps if s.reasoning_tokens is not None]
     if reported:
         why.support(reported)
+        why.bill(reported, {"reasoning"})
         return Measured(sum(s.reasoning_tokens or 0 for s in reported), {"method": "usage"})
     blocks = view.by_kind.get("thinking", [])
     tagged = [] if blocks else [e for e in view.by_kind.get("text", []) if e.text and "<think>" in e.text]

@@ -18,8 +18,10 @@ MOST_WITHOUT_COST = 0.05
     unit="USD per task",
     context="both",
     level="corpus",
+    version=2,
     origin="Agent Signals",
     priority="P1",
+    grows_with_output=True,
     pitfalls="Over several `treatments` it compares nothing: `by_treatment` has each. Costs nobody recorded are missing"
     " from the sum (`n_missing`).",
     why="A cost without an outcome says nothing; a cost for each attempt is undefined where the reward is 0.",

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from agentsignals.catalog import Measured, ratio, signal
 from agentsignals.model import SESSION_TOTAL, Absent, Step
+from agentsignals.prices.bill import CACHE_WRITES, PAID, PROMPT, Kind
 from agentsignals.views.evidence import Evidence
-from agentsignals.views.ledger import VISIBLE_ERROR, cost_of, unpriced_parts, used_tokens
+from agentsignals.views.ledger import VISIBLE_ERROR, cost_of, unpriced_parts, usd_of, used_tokens
 from agentsignals.views.session import SessionView
 from agentsignals.words.text import estimate_tokens
 
@@ -28,7 +28,7 @@ from agentsignals.words.text import estimate_tokens
 )
 def input_tokens_total(view: SessionView, why: Evidence) -> Measured | Absent:
     """Input tokens of the main thread's model calls that came from no cache, each call once."""
-    total = _total(view, why, "input_tokens")
+    total = _total(view, why, "input_tokens", {"input"})
     if isinstance(total, Measured) and "method" not in total.detail:
         total.detail["all_input"] = view.usage.all_input
     return total
@@ -43,17 +43,17 @@ def input_tokens_total(view: SessionView, why: Evidence) -> Measured | Absent:
     version=3,
     origin="Agent Signals",
     harness=True,
+    grows_with_output=True,
     pitfalls="Older Claude Code logs a mid-stream count: with `at_least` the number is a lower bound (2.4 times too low"
     " in one corpus); never compare such versions with others. `estimated` is characters / 4.",
 )
 def output_tokens_total(view: SessionView, why: Evidence) -> Measured | Absent:
     """Output tokens of the main thread's model calls, reasoning included where the provider counts it so."""
-    total = _total(view, why, "output_tokens")
+    total = _total(view, why, "output_tokens", {"output"})
     if isinstance(total, Measured) and "method" not in total.detail:
         total.detail["estimated"] = estimate_tokens(view.written_chars)
         total.detail["final_share"] = view.final_share
         if view.undercounted:
-            total.detail.update(at_least=True, confidence="low")
             why.rule(
                 "fewer than half of the model calls have a stop reason: their counts are from mid-stream, and this is"
                 f" at least what was used; the visible text alone comes to `estimated` tokens ({VISIBLE_ERROR})"
@@ -74,7 +74,7 @@ def output_tokens_total(view: SessionView, why: Evidence) -> Measured | Absent:
 )
 def cache_read_tokens(view: SessionView, why: Evidence) -> Measured | Absent:
     """Input tokens that the main thread's model calls had read from a cache."""
-    return _total(view, why, "cache_read_tokens")
+    return _total(view, why, "cache_read_tokens", {"cache read"})
 
 
 @signal(
@@ -89,7 +89,7 @@ def cache_read_tokens(view: SessionView, why: Evidence) -> Measured | Absent:
 )
 def cache_write_tokens(view: SessionView, why: Evidence) -> Measured | Absent:
     """Input tokens that the main thread's model calls wrote to a cache."""
-    return _total(view, why, "cache_write_tokens")
+    return _total(view, why, "cache_write_tokens", CACHE_WRITES)
 
 
 @signal(
@@ -110,6 +110,7 @@ def cache_read_ratio(view: SessionView, why: Evidence) -> Measured | Absent:
         return Absent("missing_field", "usage")
     why.support(s for s in view.billed_steps if s.cache_read_tokens)
     why.denominator(view.billed_steps)
+    why.bill(view.billed_steps, PROMPT)
     unwritten = used.cache_read_tokens + (used.input_tokens or 0)
     return ratio(
         used.cache_read_tokens,
@@ -137,6 +138,7 @@ def context_growth_curve(view: SessionView, why: Evidence) -> Measured | Absent:
     if view.steps and not sized:
         return Absent("missing_field", "usage")
     why.support(sized)
+    why.bill(sized, PROMPT)
     curve = [
         (s.input_tokens or 0) + (s.cache_read_tokens or 0) + (s.cache_write_tokens or 0) for s in sized
     ]  # `_context`, without a call for each of the many steps
@@ -149,9 +151,10 @@ def context_growth_curve(view: SessionView, why: Evidence) -> Measured | Absent:
     unit="USD",
     context="both",
     level="attempt",
-    version=4,
+    version=5,
     origin="Agent Signals",
     harness=True,
+    grows_with_output=True,
     pitfalls="List prices where the trace recorded none; a lower bound with `at_least` (output logged in"
     " mid-stream), and too low by what `unpriced`"
     " names. Means little alone."
@@ -189,16 +192,16 @@ def _own_cost(view: SessionView, why: Evidence) -> Measured | Absent:
         return Absent("missing_field", f"unpriced: {_models(unpriced)}")
     priced = [s for s in steps if s.cost_usd is not None]
     why.support(priced)
+    why.bill(steps, PAID)
     detail = _method(priced)
     if len(view.steps) < len(steps):
-        detail["main"] = math.fsum([s.cost_usd or 0.0 for s in view.steps])
-        detail["subagent"] = math.fsum([s.cost_usd or 0.0 for s in view.subagent_steps])
+        detail["main"] = usd_of(view.steps)
+        detail["subagent"] = usd_of(view.subagent_steps)
     if len(priced) < len(steps):
         detail["steps_without"] = len(steps) - len(priced)
     if (lacking := unpriced_parts(steps)) is not None:
         detail["unpriced"] = lacking
     if view.undercounted:
-        detail.update(confidence="low", at_least=True)
         why.rule("at least: output was logged in mid-stream")
     return Measured(cost, detail)
 
@@ -212,13 +215,14 @@ def _method(priced: list[Step]) -> dict[str, Any]:
     return {"method": "mixed" if mixed else "price_table", "price_table": ", ".join(sorted(map(str, tables)))}
 
 
-def _total(view: SessionView, why: Evidence, field: str) -> Measured | Absent:
+def _total(view: SessionView, why: Evidence, field: str, kinds: Collection[Kind]) -> Measured | Absent:
     """The sum of one usage field over the main thread; `subagent` is the sum over the others. Method harness: of an
     eval attempt whose trace tells none, as its harness recorded it, subagents included."""
     total = getattr(view.usage, field)
     if total is None:
         return _by_harness(view, why, field)
     why.support(view.billed_steps)
+    why.bill(view.billed_steps, kinds)
     detail: dict[str, Any] = {}
     if len(view.billed_steps) < len(view.steps):
         detail["steps_without"] = len(view.steps) - len(view.billed_steps)

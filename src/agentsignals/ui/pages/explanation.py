@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from agentsignals import catalog
 from agentsignals.ingest.explaining import explain
+from agentsignals.prices.bill import in_digits, summed
 from agentsignals.ui.page import Page, Query
 from agentsignals.ui.reading import Reading
 
@@ -19,14 +19,14 @@ ROLES = {
 
 
 def page(reading: Reading, query: Query, session_id: str, path: str) -> Page:
-    """Why a session has this value of a signal, or none."""
-    signal = catalog.by_path(path)
+    """Why a session has this value of a signal, or this total of tokens or money, or none."""
     explanation = explain(reading.store, session_id, path)
     roles = [role for role in ROLES if any(item.role == role for item in explanation.evidence)]
     filled = {
         "found": explanation,
-        "one": signal,
         "roles": [(role, ROLES[role], [i for i in explanation.evidence if i.role == role]) for role in roles],
         "shown": Counter(item.role for item in explanation.evidence),
+        "sum": summed(explanation.bill),
+        "in_digits": in_digits,
     }
-    return Page("explanation.html.j2", f"{signal.path} of {explanation.session}", filled)
+    return Page("explanation.html.j2", f"{explanation.signal} of {explanation.session}", filled)

@@ -29,7 +29,10 @@ SELECT coalesce(format, 'not recognised') AS format, count(*) AS artifacts, sum(
 FROM artifacts GROUP BY 1 ORDER BY artifacts DESC, 1
 """
 _SKIPPED = "SELECT skipped_reasons, count(*) AS n FROM artifacts WHERE skipped_reasons <> '{}' GROUP BY 1"
-_CORPUS = "SELECT signal, value, number, absent, absent_detail FROM signals WHERE level = 'corpus' ORDER BY signal"
+_CORPUS = """
+SELECT signal, value, number, absent, absent_detail, detail->>'at_least' AS at_least FROM signals
+WHERE level = 'corpus' ORDER BY signal
+"""
 
 
 def page(reading: Reading, query: Query) -> Page:

@@ -15,7 +15,7 @@ from agentsignals.ui.timeline import blocks, homes
 SIZE = 400
 """Events on one page."""
 _SIGNALS = """
-SELECT signal, turn, level, value, number, absent, absent_detail FROM signals
+SELECT signal, turn, level, value, number, absent, absent_detail, detail->>'at_least' AS at_least FROM signals
 WHERE session_id = $session AND level <> 'corpus' ORDER BY signal, turn
 """
 

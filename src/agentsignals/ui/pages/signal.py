@@ -21,7 +21,8 @@ SELECT value, count(*) AS n, min(session_id) AS example FROM signals
 WHERE signal = $signal AND absent IS NULL GROUP BY value ORDER BY n DESC, value LIMIT $most
 """
 _ENDS = """
-SELECT g.session_id, g.turn, g.number, g.value, s.agent, s.title, left(prompt, 300) AS prompt, s.started_at
+SELECT g.session_id, g.turn, g.number, g.value, detail->>'at_least' AS at_least, s.agent, s.title,
+  left(prompt, 300) AS prompt, s.started_at
 FROM signals g JOIN sessions s USING (session_id)
 """
 _WITH_VALUE = """
@@ -29,7 +30,10 @@ WHERE g.signal = $signal AND g.absent IS NULL AND g.level <> 'corpus'
 """
 _NUMBERED = "AND g.number IS NOT NULL ORDER BY g.number"
 _LONGEST = "ORDER BY length(g.value) DESC, g.session_id, g.turn LIMIT $most"
-_CORPUS = "SELECT value, number, absent, absent_detail FROM signals WHERE signal = $signal AND level = 'corpus'"
+_CORPUS = """
+SELECT value, number, absent, absent_detail, detail->>'at_least' AS at_least FROM signals
+WHERE signal = $signal AND level = 'corpus'
+"""
 
 
 def page(reading: Reading, query: Query, path: str) -> Page:
