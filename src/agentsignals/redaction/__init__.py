@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from agentsignals.redaction import encoded, keys, logins, named, personal, unseen, values
 from agentsignals.redaction.pseudonyms import KEY_BYTES, Pseudonyms, word
-from agentsignals.redaction.spans import Span, masked, merged, new
+from agentsignals.redaction.spans import Span, bytewise, masked, merged, new
 
 _KEPT_CHARS = 4_000_000
 """Texts of so many characters are remembered with what became of them: a trace says the same again and again."""
@@ -48,17 +48,19 @@ def _spans(text: str, depth: int = encoded.DEEPEST) -> list[Span]:
         hits += unseen.joined(text, _spans, depth)
         text = unseen.without_colours(text)
     low = _lower(text)
-    hits += (*keys.spans(text), *logins.spans(text, low), *named.spans(text, low), *personal.spans(text, low))
+    raw = bytewise(text)
+    hits += (*keys.spans(text), *logins.spans(text, low), *named.spans(text, low), *personal.spans(text, low, raw))
     numbered: list[tuple[int, int]] = []
-    for run in keys.RUN.finditer(text):
-        run_text = run[0]
+    coded = encoded.Runs(text, _spans, depth)
+    for run in keys.RUNS(raw):
+        run_text = text[slice(*run)]
         if _DIGIT.search(run_text):  # of keys without one those that are most at home here are found by their beginning
-            numbered.append(run.span())
-            hits += encoded.in_hex(text, *run.span(), _spans, depth)
+            numbered.append(run)
+            hits += coded.in_hex(*run)
         if run_text.lower() != run_text != run_text.upper():
-            hits += encoded.in_base64(text, *run.span(), _spans, depth)
+            hits += coded.in_base64(*run)
     hits += keys.in_runs(text, low, numbered)
-    hits += encoded.in_dump(text, _spans, depth)
+    hits += encoded.in_dump(text, raw, _spans, depth)
     hits += encoded.escaped(text, _spans, depth)
     return merged(new(text, hits)) if hits else hits
 
@@ -77,12 +79,13 @@ def _key_spans(text: str, depth: int = encoded.DEEPEST) -> list[Span]:
         hits += unseen.joined(text, _key_spans, depth)
         text = unseen.without_colours(text)
     hits += keys.spans(text)
-    runs = [run.span() for run in keys.RUN.finditer(text)]
+    raw = bytewise(text)
+    runs = list(keys.RUNS(raw))
     hits += keys.in_runs(text, _lower(text), runs)
+    coded = encoded.Runs(text, _key_spans, depth)
     for run in runs:
-        hits += encoded.in_base64(text, *run, _key_spans, depth)
-        hits += encoded.in_hex(text, *run, _key_spans, depth)
-    hits += encoded.in_dump(text, _key_spans, depth)
+        hits += (*coded.in_base64(*run), *coded.in_hex(*run))
+    hits += encoded.in_dump(text, raw, _key_spans, depth)
     hits += encoded.escaped(text, _key_spans, depth)
     return new(text, hits)
 

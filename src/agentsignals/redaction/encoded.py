@@ -12,8 +12,9 @@ from base64 import b64decode
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from html.entities import html5
+from itertools import chain
 
-from agentsignals.redaction.spans import Span
+from agentsignals.redaction.spans import Span, Stretches
 
 DEEPEST = 3
 """So many writings inside each other are undone."""
@@ -31,21 +32,31 @@ _ESCAPE = re.compile(
     r"|(?<=&)(?:#0{0,5}(?P<decimal>\d{2,3});?|#[xX]0{0,5}(?P<hex>[2-7][0-9A-Fa-f]);?"
     rf"|(?P<entity>(?:{'|'.join(n[:-1] for n in _ENTITIES)});)))"
 )
-_BASE64 = re.compile(r"(?:[CI-Za-f][A-HQ-Xg-nw-z0-3][ABEFIJMNQRUVYZcdghklopstwx014589][A-Za-z0-9+/_-]){4,}")
+_GROUP = "[CI-Za-f][A-HQ-Xg-nw-z0-3][ABEFIJMNQRUVYZcdghklopstwx014589][A-Za-z0-9+/_-]"
+_BASE64 = re.compile(f"{_GROUP}(?:{_GROUP}){{3,}}")  # the first apart: `re` looks for its letters faster
 """Groups of four that say three ASCII characters: of groups drawn by chance one in eleven does."""
 _UTF16 = re.compile(r"(?:[A-Za-z0-9+/_-][AQgw][AB][A-Za-z0-9+/_-]A[A-H][AEIMQUYcgkosw048]A){4,}")
 """Groups of eight that say three ASCII characters in two bytes each, as Windows gives its shells commands."""
-_PACKED = ("H4sI", "eJ", "eNo", "eAE", "eF4")
+_PACKED = (
+    "H4sI",
+    "eJ",
+    *(f"{head}{n}" for head, last in (("eN", "opqr"), ("eA", "EFGH"), ("eF", "4567")) for n in last),
+)
 """How base64 of what gzip and zlib pack begins (RFC 1952, RFC 1950)."""
 _UTF16_CHARS, _UTF16_ZEROS = 40, 8
 """So many letters A, of zeros, are in the beginning of one at least."""
 _UNPACKED_BYTES = 64 * 1024
+_TIMES_READ = 4
+"""So many times its length a text is unpacked, and read again from later lines; 64 KiB are in any."""
+_AGAIN_CHARS = 200
+"""Then so much is read from a line in what was read before."""
 _BASE64_REST = re.compile(r"[A-Za-z0-9+/_-]*(?:(?:\r?\n|\\n)[ \t]{0,20}[A-Za-z0-9+/_-]{4,})*={0,2}")
 _HEX = re.compile(rf"(?:{_BYTE}){{10,}}(?:\n(?:{_BYTE}){{10,}})*(?:\n(?:{_BYTE})+)?")
 _HEX_APART = re.compile(
     rf"[0-7](?<![0-9A-Za-z:].)(?:(?<=0)x(?:{_BYTE})|[0-9A-Fa-f](?<={_BYTE}))"
     rf"(?:[ ,:-]{{1,2}}(?:0x)?(?:{_BYTE})){{11,}}(?![0-9A-Za-z])"
 )
+_MAY_BE_APART = Stretches("0123456789abcdefABCDEFx ,:-", 12 * 2 + 11)
 _HEX_ROW = r"0000[0-9a-f]{3,4}(?:: ?|  ?)((?:(?:[0-9a-f]{2}){1,2} {1,2}){1,16})"
 _HEX_LINE = re.compile(_HEX_ROW)
 _HEX_REST = r" {0,50}(?:[^\r\n\\]|\\(?!r?\\?n0000)){0,34}(?:(?:\\r)?\\n|\r?\n|\Z)?"
@@ -60,32 +71,66 @@ _WRAPPED_CHARS = 56
 """Base64 that goes on in the next line has lines of so many characters at least (RFC 2045: 76; PEM: 64)."""
 
 
-def in_base64(text: str, start: int, end: int, look: Look, depth: int) -> Iterator[Span]:
-    """What a long run of letters and digits says in base64, where that must not leave."""
-    if depth and text.startswith(_PACKED, start) and (inner := look(_unpacked(text[start:end]), depth - 1)):
-        yield Span(start, end, inner[0].kind)
-        return
-    if (
-        depth
-        and text.count("A", start, start + _UTF16_CHARS) >= _UTF16_ZEROS
-        and (wide := _UTF16.search(text, start, end))
-    ):
-        rest = _BASE64_REST.match(text, wide.end())
-        done = rest.end() if rest else wide.end()
-        if inner := look(_bytes(text[wide.start() : done]).decode("utf-16-le", "replace"), depth - 1):
-            yield Span(wide.start(), done, inner[0].kind)
-    done = start
-    while depth and (hit := _BASE64.search(text, done, min(end, max(done, start + _SEARCHED_CHARS)))):
-        rest = _BASE64_REST.match(text, hit.end())
-        done = rest.end() if rest else hit.end()
-        line = text.find("\n", hit.start(), done)
-        if 0 <= line < hit.start() + _WRAPPED_CHARS:
-            done = line
-        for begin in {hit.start(), _group(text, start, hit.start())}:
-            if inner := look(_bytes(text[begin:done]).decode("utf-8", "replace"), depth - 1):
-                yield Span(begin, done, inner[0].kind)
-        if done >= end:
-            break
+class Runs:
+    """Looks through what the long runs of a text say in base64 and in hex. Lines that go on are read from the first
+    that may begin something, and from later ones only so far as all the work stays within some times the text."""
+
+    def __init__(self, text: str, look: Look, depth: int) -> None:
+        self._text, self._look, self._depth = text, look, depth
+        self._left_chars = _UNPACKED_BYTES + _TIMES_READ * len(text)
+        self._in_hex = self._in_base64 = 0
+        """So far the text was read."""
+
+    def in_base64(self, start: int, end: int) -> Iterator[Span]:
+        """What a run says in base64, where that must not leave."""
+        text, depth = self._text, self._depth
+        if depth and text.startswith(_PACKED, start):
+            if self._left_chars <= 0:  # a bomb in every line: what can't be looked through does not leave
+                yield Span(start, end, "key")
+                return
+            unpacked = _unpacked(text[start:end])
+            self._left_chars -= len(unpacked)
+            if inner := self._look(unpacked, depth - 1):
+                yield Span(start, end, inner[0].kind)
+                return
+        if (
+            depth
+            and text.count("A", start, start + _UTF16_CHARS) >= _UTF16_ZEROS
+            and (wide := _UTF16.search(text, start, end))
+        ):
+            done = self._end(wide.end())
+            if inner := self._look(_bytes(text[wide.start() : done]).decode("utf-16-le", "replace"), depth - 1):
+                yield Span(wide.start(), done, inner[0].kind)
+        done = start
+        while depth and (hit := _BASE64.search(text, done, min(end, max(done, start + _SEARCHED_CHARS)))):
+            done = self._end(hit.end())
+            line = text.find("\n", hit.start(), done)
+            if 0 <= line < hit.start() + _WRAPPED_CHARS:
+                done = line
+            for begin in {hit.start(), _group(text, start, hit.start())}:
+                if inner := self._look(_bytes(text[begin:done]).decode("utf-8", "replace"), depth - 1):
+                    yield Span(begin, done, inner[0].kind)
+            if done >= end:
+                break
+
+    def _end(self, at: int) -> int:
+        """Where base64 ends that goes on here; soon, where it was read before and much was."""
+        again = at < self._in_base64 and self._left_chars <= 0
+        rest = _BASE64_REST.match(self._text, at, at + _AGAIN_CHARS if again else len(self._text))
+        done = rest.end() if rest else at
+        self._left_chars -= max(0, min(done, self._in_base64) - at)
+        self._in_base64 = max(self._in_base64, done)
+        return done
+
+    def in_hex(self, start: int, end: int) -> Iterator[Span]:
+        """What a run says in hex, where that must not leave. A line within what was read says the same again."""
+        if not self._depth or start < self._in_hex:
+            return
+        if begun := _HEX.search(self._text, start, min(end, start + _SEARCHED_CHARS)):
+            hit = _HEX.match(self._text, begun.start()) or begun
+            self._in_hex = hit.end()
+            if inner := self._look(bytes.fromhex(hit[0]).decode("ascii"), self._depth - 1):
+                yield Span(*hit.span(), inner[0].kind)
 
 
 def _group(text: str, start: int, at: int) -> int:
@@ -95,22 +140,19 @@ def _group(text: str, start: int, at: int) -> int:
     return max(start, first, at - (at - max(start, first)) % 4 - 8)
 
 
-def in_hex(text: str, start: int, end: int, look: Look, depth: int) -> Iterator[Span]:
-    """What a long run of letters and digits says in hex, where that must not leave."""
-    if depth and (begun := _HEX.search(text, start, min(end, start + _SEARCHED_CHARS))):
-        hit = _HEX.match(text, begun.start()) or begun
-        if inner := look(bytes.fromhex(hit[0]).decode("ascii"), depth - 1):
+def in_dump(text: str, raw: bytes, look: Look, depth: int) -> Iterator[Span]:
+    """What bytes say that stand apart, as `xxd`, `hexdump` and programs print them, where that must not leave. `raw`:
+    the text bytewise."""
+    if not depth:
+        return
+    apart = chain.from_iterable(_HEX_APART.finditer(text, start, end + 1) for start, end in _MAY_BE_APART(raw))
+    for hit, digits in chain(
+        ((hit, hit[0].replace("0x", "")) for hit in apart),
+        ((hit, "".join(_HEX_LINE.findall(hit[0]))) for hit in _HEX_DUMP.finditer(text)),
+    ):
+        decoded = bytes.fromhex("".join(c for c in digits if c.isalnum())).decode("latin-1")
+        if inner := look(decoded, depth - 1):
             yield Span(*hit.span(), inner[0].kind)
-
-
-def in_dump(text: str, look: Look, depth: int) -> Iterator[Span]:
-    """What bytes say that stand apart, as `xxd`, `hexdump` and programs print them, where that must not leave."""
-    for pattern in (_HEX_APART, _HEX_DUMP) if depth else ():
-        for hit in pattern.finditer(text):
-            digits = "".join(_HEX_LINE.findall(hit[0])) if pattern is _HEX_DUMP else hit[0].replace("0x", "")
-            decoded = bytes.fromhex("".join(c for c in digits if c.isalnum())).decode("latin-1")
-            if inner := look(decoded, depth - 1):
-                yield Span(*hit.span(), inner[0].kind)
 
 
 def _bytes(encoded: str) -> bytes:

@@ -6,12 +6,13 @@ A key that a terminal or a mail broke over lines is masked to its end.
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import NamedTuple
 
 from agentsignals.redaction.issuers import DASHED, HEX, ISSUERS, UPPER, WORD, Issuer
-from agentsignals.redaction.spans import BEGINS, Span, places
+from agentsignals.redaction.spans import BEGINS, Span, Stretches, places
 from agentsignals.redaction.values import is_mixed, is_random
 
 _LITERALS = r"\\{0,2}[\"'][ \t]{0,3}(?:\+[ \t]{0,3}(?:\r?\n)?|\r?\n|\\{1,2}n)[ \t]{0,40}\\{0,2}[\"']"
@@ -29,6 +30,7 @@ Atomic: a dash after it is read in one way only, or a text of dashes would be re
 _RUNS_ON = r"(?=[\w.+/=-]{0,200}?(?:\d|[a-z][A-Z]|[A-Z]{2}[a-z]))"
 """What a key's next line looks like, and a word's does not."""
 _BROKEN = re.compile(BREAK)
+_IN_BREAKS = re.compile(r"[\\\r\n\"']")
 
 
 def _exactly(body: str, n: int) -> str:
@@ -83,6 +85,9 @@ def _shape(prefix: str) -> _Shape:
 
 
 _GLUED_CHARS = 16
+_HEAD_CHARS = 128
+"""In what was looked at as a whole and is no key, so much tells whether another begins: of 64 drawn letters and digits
+one has no digit in 100,000 times. A text of beginnings would be looked at to its end from each."""
 _GLUED = frozenset(
     prefix
     for prefix, (issuer, folds) in _BEGINNINGS.items()
@@ -126,7 +131,7 @@ _STARTS = re.compile(rf"(?<![A-Za-z0-9])(?:{_START}|[nrt](?<=\\.)(?:{_START}))")
 """Where a word begins as a key may; an escaped line end or tab may stand before it."""
 LEAST_CHARS = 12
 """A shorter text is no key."""
-RUN = re.compile(r"[A-Za-z0-9_+/=~$%.-]{20,}")
+RUNS = Stretches(string.ascii_letters + string.digits + "_+/=~$%.-", 20)
 """What is long enough for a key, and for a secret in base64."""
 
 _PICTURE_CHARS = 400
@@ -190,16 +195,30 @@ def _begins_word(text: str, at: int) -> bool:
     return before in "nrt" and at > 1 and text[at - 2] == "\\"
 
 
-def _is_key(shape: _Shape, body: str) -> bool:
-    """Whether what follows a beginning is a key: drawn, where the beginning may be a word's."""
+def _body(text: str, at: int, shape: _Shape, begins: bool, refused: int) -> tuple[int, bool]:
+    """Where what follows a beginning ends, and whether it is a key. `refused`: so far the text was looked at and is
+    none."""
+    if at < refused and not _is_key(shape, shape.body.match(text, at, at + _HEAD_CHARS), begins):
+        return at, False
+    body = shape.body.match(text, at)
+    return (body.end(), _is_key(shape, body, begins)) if body else (at, False)
+
+
+def _is_key(shape: _Shape, match: re.Match[str] | None, begins: bool) -> bool:
+    """Whether what follows a beginning is a key: drawn, where the beginning may be a word's, or `begins` no word."""
+    if match is None or not (begins or is_random(match[0], _GLUED_CHARS)):
+        return False
     if shape.mixed:
-        return is_mixed(body)
-    return not shape.drawn or is_random(_BROKEN.sub("", body), shape.drawn)
+        return is_mixed(match[0])
+    if not shape.drawn or not is_mixed(match[0]):
+        return not shape.drawn
+    body = _BROKEN.sub("", match[0]) if _IN_BREAKS.search(match[0]) else match[0]
+    return is_random(body, shape.drawn)
 
 
 def _prefixed(text: str) -> Iterator[Span]:
     for pattern in _ended():
-        done = 0
+        done = refused = 0
         for hit in pattern.finditer(text):
             end = hit.end()
             if end < done:
@@ -211,12 +230,12 @@ def _prefixed(text: str) -> Iterator[Span]:
                     and prefix in _BEGINNINGS
                     and ((begins := _begins_word(text, end - length)) or prefix in _GLUED)
                 ):
-                    shape = _shape(prefix)
-                    body = shape.body.match(text, end)
-                    if body and _is_key(shape, body[0]) and (begins or is_random(body[0], _GLUED_CHARS)):
-                        done = body.end()
+                    body_end, is_key = _body(text, end, _shape(prefix), begins, refused)
+                    if is_key:
+                        done = body_end
                         yield Span(end - length, done, "key")
                         break
+                    refused = max(refused, body_end)
 
 
 def _broken(text: str) -> Iterator[Span]:
@@ -241,21 +260,21 @@ def in_runs(text: str, low: str, runs: Iterable[tuple[int, int]]) -> Iterator[Sp
     """
     bare = [way for way in _BARE if way[0] in (low if way[0].islower() else text)]
     signs = any(sign in low for sign in _SIGNS)
+    done = refused = 0
     for start, whole_end in runs:
         end = min(whole_end, start + _PICTURE_CHARS)
-        done = start
         for piece in _STARTS.finditer(text, start, end):
             at = piece.end() - _START_CHARS
             if at < done:
                 continue
             for prefix in _BY_START[piece[0][-_START_CHARS:]]:
                 if text.startswith(prefix, at):
-                    shape = _shape(prefix)
-                    body = shape.body.match(text, at + len(prefix))
-                    if body and _is_key(shape, body[0]):
-                        done = body.end()
+                    body_end, is_key = _body(text, at + len(prefix), _shape(prefix), True, refused)
+                    if is_key:
+                        done = body_end
                         yield Span(at, done, "key")
                         break
+                    refused = max(refused, body_end)
         for needle, pattern in bare:
             yield from _after(text, start, (low if needle.islower() else text)[start:end], needle, pattern)
         yield from _bots(text, start, end)

@@ -6,6 +6,7 @@ import re
 from base64 import b64decode
 from binascii import Error as NotBase64
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from agentsignals.redaction.spans import Span, places
 from agentsignals.redaction.values import is_known, is_random, is_variable
@@ -24,40 +25,54 @@ _OPTIONS = re.compile(" -[pPawuU]")
 """Options that say a password begin so."""
 _WORD = r"(?:\b|(?<=\\[nrt]))"
 """Where a command's name begins: also after an escaped line end or tab."""
-_OF_COMMANDS = tuple(
-    (signs.split(), re.compile(pattern))
-    for signs, pattern in (
-        (
-            "curl wget",
-            r"(?:-u|-U|--user|--proxy-user)[ =]?[\"']?(?P<value>[^\s\"':@/]{1,80}:(?!\d{1,5}\b)[^\s\"'$]{3,200})",
-        ),
-        ("mysql maria mycli", rf"(?i:{_WORD}(?:mysql|maria|mycli)[\w-]*)\b{_SAME_COMMAND}\s-p(?!rotocol|ort){_VALUE}"),
-        ("sshpass", rf"(?i:{_WORD}sshpass)\s+{_SAME_COMMAND}-p\s*{_VALUE}"),
-        ("login", rf"(?i:{_WORD}login)\b{_SAME_COMMAND}\s(?:-p|-password|--password|--token)[ =]{{1,3}}{_VALUE}"),
-        ("redis-cli", rf"{_WORD}redis-cli\b{_SAME_COMMAND}\s-a\s+{_VALUE}"),
-        ("mongo cqlsh", rf"{_WORD}(?:mongo\w*|cqlsh)\b{_SAME_COMMAND}\s-p\s+{_VALUE}"),
-        ("sqlcmd bcp isql", rf"{_WORD}(?:sqlcmd|bcp|isql)\b{_SAME_COMMAND}\s-P\s*{_VALUE}"),
-        ("ldap", rf"{_WORD}ldap\w+\b{_SAME_COMMAND}\s-w\s+{_VALUE}"),
-        ("plink pscp psftp", rf"{_WORD}(?:plink|pscp|psftp)\b{_SAME_COMMAND}\s-pw\s+{_VALUE}"),
-        ("ipmitool", rf"{_WORD}ipmitool\b{_SAME_COMMAND}\s-P\s*{_VALUE}"),
-        ("smb", rf"{_WORD}(?:smbclient|smbmap)\b{_SAME_COMMAND}\s-U\s*[\"']?[^\s%\"']{{1,60}}%{_VALUE}"),
-        ("pass:", rf"\s-pass\w{{0,4}}\s+pass:{_VALUE}"),
-        ("zip", rf"{_WORD}(?:zip|unzip)\b{_SAME_COMMAND}\s-P\s*{_VALUE}"),
-    )
+
+
+class _Way(NamedTuple):
+    """A place in which a password stands."""
+
+    signs: tuple[str, ...]
+    """Small letters with one of which it begins."""
+    pattern: re.Pattern[str]
+    """What stands there; the password is its `value`."""
+    needed: tuple[str, ...]
+    """Small letters one of which such a text has anywhere."""
+
+
+def _ways(*rows: tuple[str, str, str]) -> tuple[_Way, ...]:
+    return tuple(_Way(tuple(signs.split()), re.compile(pattern), tuple(n.split(","))) for signs, pattern, n in rows)
+
+
+_OF_COMMANDS = _ways(
+    (
+        "-u --user --proxy-user",
+        r"(?:-u|-U|--user|--proxy-user)[ =]?[\"']?(?P<value>[^\s\"':@/]{1,80}:(?!\d{1,5}\b)[^\s\"'$]{3,200})",
+        "curl,wget",
+    ),
+    ("mysql maria mycli", rf"(?i:{_WORD}(?:mysql|maria|mycli)[\w-]*)\b{_SAME_COMMAND}\s-p(?!rotocol|ort){_VALUE}", ""),
+    ("sshpass", rf"(?i:{_WORD}sshpass)\s+{_SAME_COMMAND}-p\s*{_VALUE}", ""),
+    ("login", rf"(?i:{_WORD}login)\b{_SAME_COMMAND}\s(?:-p|-password|--password|--token)[ =]{{1,3}}{_VALUE}", ""),
+    ("redis-cli", rf"{_WORD}redis-cli\b{_SAME_COMMAND}\s-a\s+{_VALUE}", ""),
+    ("mongo cqlsh", rf"{_WORD}(?:mongo\w*|cqlsh)\b{_SAME_COMMAND}\s-p\s+{_VALUE}", ""),
+    ("sqlcmd bcp isql", rf"{_WORD}(?:sqlcmd|bcp|isql)\b{_SAME_COMMAND}\s-P\s*{_VALUE}", ""),
+    ("ldap", rf"{_WORD}ldap\w+\b{_SAME_COMMAND}\s-w\s+{_VALUE}", ""),
+    ("plink pscp psftp", rf"{_WORD}(?:plink|pscp|psftp)\b{_SAME_COMMAND}\s-pw\s+{_VALUE}", ""),
+    ("ipmitool", rf"{_WORD}ipmitool\b{_SAME_COMMAND}\s-P\s*{_VALUE}", ""),
+    ("smb", rf"{_WORD}(?:smbclient|smbmap)\b{_SAME_COMMAND}\s-U\s*[\"']?[^\s%\"']{{1,60}}%{_VALUE}", ""),
+    ("-pass", rf"(?<=\s)-pass\w{{0,4}}\s+pass:{_VALUE}", "pass:"),
+    ("zip unzip", rf"{_WORD}(?:zip|unzip)\b{_SAME_COMMAND}\s-P\s*{_VALUE}", ""),
 )
-"""Options of commands: small letters one of which the text has, and where in it the password is."""
-_OF_PASSWORDS = tuple(
-    (sign.split(), re.compile(pattern))
-    for sign, pattern in (
-        ("htpasswd", rf"{_WORD}htpasswd\b\s+-\w*b\w*\s+\S+\s+\S+\s+{_VALUE}"),
-        ("password-stdin", rf"{_WORD}echo\s+(?:-n\s+)?{_VALUE}\s*\|[^\n]{{0,80}}--password-stdin"),
-        ("password", rf"{_WORD}(?:machine{_NEXT}\S{{1,200}}|default){_NEXT}"
-                     rf"(?:(?:login|account){_NEXT}\S{{1,200}}{_NEXT}){{1,2}}password{_NEXT}{_VALUE}"),
-    )
+"""Options of commands."""
+_OF_PASSWORDS = _ways(
+    ("htpasswd", rf"{_WORD}htpasswd\b\s+-\w*b\w*\s+\S+\s+\S+\s+{_VALUE}", ""),
+    ("echo", rf"{_WORD}echo\s+(?:-n\s+)?{_VALUE}\s*\|[^\n]{{0,80}}--password-stdin", "password-stdin"),
+    ("machine default", rf"{_WORD}(?:machine{_NEXT}\S{{1,200}}|default){_NEXT}"
+                        rf"(?:(?:login|account){_NEXT}\S{{1,200}}{_NEXT}){{1,2}}password{_NEXT}{_VALUE}", "password"),
 )  # fmt: skip
-"""Places in texts that speak of a password: as above."""
-_SUDO = re.compile(rf"{_WORD}echo\s+(?:-n\s+)?{_VALUE}\s*\|\s*sudo\s+-\w*S")
-_IDENTIFIED = re.compile(rf"(?i:{_WORD}identified\s+(?:with\s+\S+\s+)?by\s+){_VALUE}")
+"""Places in texts that speak of a password."""
+_OF_OTHERS = _ways(
+    ("echo", rf"{_WORD}echo\s+(?:-n\s+)?{_VALUE}\s*\|\s*sudo\s+-\w*S", "sudo -s"),
+    ("identified", rf"(?i:{_WORD}identified\s+(?:with\s+\S+\s+)?by\s+){_VALUE}", ""),
+)
 
 
 def spans(text: str, low: str) -> Iterator[Span]:
@@ -73,25 +88,24 @@ def spans(text: str, low: str) -> Iterator[Span]:
                 if hit and is_login(hit["value"]):
                     yield Span(*hit.span("value"), "login")
     options = _OPTIONS.search(text) is not None
-    for asked, ways in ((options, _OF_COMMANDS), ("passw" in low, _OF_PASSWORDS)):
-        for signs, pattern in ways if asked else ():
-            if any(sign in low for sign in signs):
-                yield from _passwords(text, low, signs, pattern)
-    for sign, pattern in (("sudo -s", _SUDO), ("identified", _IDENTIFIED)):
-        if sign in low:
-            yield from _passwords(text, low, [sign], pattern)
+    for asked, ways in ((options, _OF_COMMANDS), ("passw" in low, _OF_PASSWORDS), (True, _OF_OTHERS)):
+        for way in ways if asked else ():
+            if any(word in low for word in way.needed):
+                yield from _passwords(text, low, way)
 
 
-def _passwords(text: str, low: str, signs: list[str], pattern: re.Pattern[str]) -> Iterator[Span]:
-    """The passwords after a pattern, which is written in small letters; a text may be in capitals as a whole."""
-    for hit in pattern.finditer(text):
-        if not is_variable(hit["value"]):
-            yield Span(*hit.span("value"), "login")
-    if any(sign.upper() in text for sign in signs):
-        for hit in pattern.finditer(low):
-            start, end = hit.span("value")
-            if text[hit.start() : start].isupper() and not is_variable(text[start:end]):
-                yield Span(start, end, "login")
+def _passwords(text: str, low: str, way: _Way) -> Iterator[Span]:
+    """The passwords in such places. Patterns are in small letters; a text may be in capitals as a whole."""
+    done = 0
+    for at in sorted(at for sign in way.signs for at in places(low, sign)):
+        hit = way.pattern.match(text, at) if at >= done else None
+        if at >= done and hit is None and text[at : at + 2].isupper():
+            hit = way.pattern.match(low, at)
+            hit = hit if hit and text[at : hit.start("value")].isupper() else None
+        if hit:
+            done = hit.end()
+            if not is_variable(text[slice(*hit.span("value"))]):
+                yield Span(*hit.span("value"), "login")
 
 
 def is_login(encoded: str) -> bool:

@@ -44,8 +44,10 @@ _JOINT = re.compile(
 _QUOTE = re.compile(r"\\{0,4}[\"'`]")
 _MOST_QUOTED = 2000
 _BARE_CHAR = r"(?:(?!&\w+=|\\{1,4}[\"'`]|\\[nrt])[^\s\"'`;<>,)\]}])"
-_BARE, _BARE_REST = re.compile(f"{_BARE_CHAR}{{6,200}}"), re.compile(f"{_BARE_CHAR}{{0,4000}}")
-"""A value without quotes: so much of it tells whether it is one, and only then its rest is looked for."""
+_BARE_REST = re.compile(f"{_BARE_CHAR}{{0,4000}}")
+_BARE_END = re.compile(r"[\s\"'`;<>,)\]}&\\](?:(?<![&\\])|(?<=&)(?=\w+=)|(?<=\\)(?=\\{0,3}[\"'`]|[nrt]))")
+_BARE_CHARS = 100
+"""So much of a value without quotes tells whether it is one, and only then its rest is looked for."""
 _NEXT_LINE = re.compile(BREAK + r"(?P<rest>[\w+/.-]{6,400}={0,2})(?=[ \t]{0,40}(?:[\r\n\"'`|│\\]|\Z))")
 _BROKEN_CHARS = 12
 """So much of a value stands on each of its lines but the last."""
@@ -53,7 +55,7 @@ _CUT = re.compile(r"[|]|[^\0-\x7f]")
 """Where a value may end that is no secret as it stands: a table's cell, a command, another script."""
 _TELLS = frozenset((":", "=", ":=", "=>"))
 """What stands between a name and its value, and nowhere else."""
-_NAME = re.compile(r"[\w.-]{0,40}\Z")
+_NAME = re.compile(r"[\w.-]*")
 _HEADER = re.compile(
     r"(?i:authorization)\\{0,4}[\"'`]?[ \t]{0,3}[:=,][ \t]{0,3}\\{0,4}[\"'`]?[brf]?"
     r"(?:(?i:bearer|basic|token|digest|apikey|bot|ssws|splunk)[ ])?(?P<bare>[^\s\"'`\\,;<>\[{$][^\s\"'`\\,;<>]{5,4000})"
@@ -94,9 +96,11 @@ def spans(text: str, low: str) -> Iterator[Span]:
                 if hit and in_header(hit["bare"]):
                     yield Span(hit.start("bare"), _last(text, *hit.span("bare")), "secret")
     if "cookie" in low:
+        done = 0
         for at in places(low, "cookie"):
-            hit = _COOKIE.match(text, at)
+            hit = _COOKIE.match(text, at) if at >= done else None
             if hit and not is_variable(hit["bare"].partition("=")[2]):
+                done = hit.end()
                 yield Span(*hit.span("bare"), "secret")
 
 
@@ -135,8 +139,8 @@ def _value(text: str, at: int, needle: str, word: Word) -> Span | None:
     joint = _JOINT.match(text, at + len(needle))
     if joint is None:
         return None
-    op, before = joint["op"], _NAME.search(text, max(0, at - 40), at)
-    name = (before[0] if before else "") + text[at : at + len(needle)] + joint["rest"]
+    op, before = joint["op"], _NAME.match(text[max(0, at - 40) : at][::-1])  # from the end: else from each place
+    name = (before[0][::-1] if before else "") + text[at : at + len(needle)] + joint["rest"]
     if op == "" and not name.startswith("--") and not name.isupper():
         return None
     start, end, quoted = _place(text, joint.end())
@@ -175,10 +179,9 @@ def _place(text: str, at: int) -> tuple[int, int, bool]:
         if end >= 0 and "\n" not in text[quote.end() : end]:
             return quote.end(), end, True
         at = quote.end()
-    bare = _BARE.match(text, at)
-    if bare is None:
-        return at, at, False
-    return at, at + len(bare[0].rstrip(".:\\")), False
+    end = _BARE_END.search(text, at, at + _BARE_CHARS)
+    bare = text[at : end.start() if end else at + _BARE_CHARS]
+    return at, at + (len(bare.rstrip(".:\\")) if len(bare) >= LEAST_CHARS else 0), False
 
 
 def _joined(needle: str, name: str, value: str, joint: re.Match[str], *, quoted: bool) -> bool:

@@ -7,8 +7,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from ipaddress import AddressValueError, IPv4Address, IPv4Network, IPv6Address, IPv6Network
+from itertools import chain
 
-from agentsignals.redaction.spans import BEGINS, SIGN, Span, places
+from agentsignals.redaction.spans import BEGINS, SIGN, Span, Stretches, places
 
 _ENDS = r"(?![A-Za-z0-9_-]|\.\d)"
 _LOCAL = re.compile(rf"(?:(?<=\\[nrt])|(?<![A-Za-z0-9_.+-])|{SIGN})[A-Za-z0-9_][\w.+-]{{0,63}}\Z")
@@ -40,6 +41,7 @@ _WINDOWS = re.compile(r"[A-Za-z]:\\{1,8}\Z")
 _MUNGED = re.compile(r"(?:^|(?<=[/\\\s\"'`]))(?:-|[A-Za-z]--)\Z")
 
 _NUMBERS = re.compile(r"[0-9][0-9 ().-]{6,}[0-9]")
+_MAY_BE_NUMBERS = Stretches("0123456789 ().-", 8)
 _IPV4 = re.compile(rf"{BEGINS}\d{{1,3}}(?:\.\d{{1,3}}){{3}}{_ENDS}")
 _VERSION = re.compile(r"(?:[=<>~^!]=|ersions?\W{0,4}|release\W{1,3})\Z")
 _NOT_PUBLIC_V4 = tuple(
@@ -78,11 +80,11 @@ _ACCOUNT = re.compile(r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))[A-Z]{2}\d{2}(?= ?[A-Z0
 _ACCOUNT_REST = re.compile(r"(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Za-z0-9])", re.I | re.A)
 
 
-def spans(text: str, low: str) -> Iterator[Span]:
-    """Every mail address, user, number and address of a machine. `low`: the text in small letters."""
+def spans(text: str, low: str, raw: bytes) -> Iterator[Span]:
+    """Every mail address, user, number and address of a machine. `low`: the text in small letters; `raw`: bytewise."""
     yield from _mails(text)
     yield from _users(text, low)
-    yield from _numbers(text)
+    yield from _numbers(text, raw)
     yield from _addresses_v6(text)
 
 
@@ -137,9 +139,9 @@ def _is_route(text: str, at: int, user: re.Match[str]) -> bool:
     )
 
 
-def _numbers(text: str) -> Iterator[Span]:
+def _numbers(text: str, raw: bytes) -> Iterator[Span]:
     """Cards, telephones and public addresses, in runs of digits and what stands between them."""
-    for run in _NUMBERS.finditer(text):
+    for run in chain.from_iterable(_NUMBERS.finditer(text, *stretch) for stretch in _MAY_BE_NUMBERS(raw)):
         start, end = max(0, run.start() - 3), run.end() + 1
         for hit in _IPV4.finditer(text, start, end):
             if _is_public_v4(hit[0]) and not _VERSION.search(text, max(0, hit.start() - 12), hit.start()):

@@ -28,6 +28,30 @@ class Span(NamedTuple):
     kind: str
 
 
+class Stretches:
+    """Finds long stretches of certain ASCII characters: a pattern would begin anew at each letter of each word, in text
+    that has hardly any."""
+
+    def __init__(self, characters: str, least: int) -> None:
+        self._table = bytes(120 if chr(n) in characters else 32 for n in range(256))  # x and blank
+        self._least = b"x" * least
+
+    def __call__(self, raw: bytes) -> Iterator[tuple[int, int]]:
+        """From where to where each goes. `raw`: the text as `bytewise` gives it."""
+        marks = raw.translate(self._table)
+        at = marks.find(self._least)
+        while at >= 0:
+            end = marks.find(b" ", at)
+            end = len(marks) if end < 0 else end
+            yield at, end
+            at = marks.find(self._least, end)
+
+
+def bytewise(text: str) -> bytes:
+    """One byte for each character, its own where it is ASCII."""
+    return text.encode("latin-1", "replace")
+
+
 def places(text: str, needle: str) -> Iterator[int]:
     """Where a needle stands."""
     at = text.find(needle)

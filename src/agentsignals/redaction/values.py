@@ -21,7 +21,8 @@ _PLACEHOLDER = re.compile(
 )
 """How words begin that stand for a secret; drawn letters may, too."""
 _REFERENCE = re.compile(r"[A-Za-z_$][\w$]{0,60}(?:(?:\.|\?\.|::|->)[A-Za-z_$][\w$]{0,60}){0,12}[!?]?")
-_SPEAKS_OF_IT = re.compile(r"(?i)passw|secret|token|key|cred|auth|pwd|pass\b")
+_SPEAKS_OF_IT = ("passw", "secret", "token", "key", "cred", "auth", "pwd")
+_PASS = re.compile(r"(?i)pass\b")
 _PROSE = re.compile(
     r"(?i)\b(?:must|least|require\w*|invalid|incorrect|enter|your|characters?|please|not|the|is|wrong)\b"
 )
@@ -37,15 +38,17 @@ _ROOT = re.compile(
     r"|lib|bin|volumes|workspaces?|testbed|repo|code|work|src|build)(?:/|\Z)"
 )
 """How paths begin of which no secret begins by chance."""
-_KEY_CHARS = re.compile(r"[\w+/=.~%:!@#^&*$-]+\Z")
-_RANDOM = re.compile(rf"(?=[^\d]*\d)(?=[^A-Za-z]*[A-Za-z]){_KEY_CHARS.pattern}")
+_KEY_CHARS = re.compile(r"[\w+/=.~%:!@#^&*$-]++\Z")
+_RANDOM = re.compile(rf"(?=[^\d]*+\d)(?=[^A-Za-z]*+[A-Za-z]){_KEY_CHARS.pattern}")
 _RUNS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
 _WORDS = re.compile(r"[A-Za-z\d]+")
+_DIGIT, _LETTER, _BLANK = re.compile(r"[0-9]"), re.compile(r"[^\W\d_]"), re.compile(r"\s")
 _DRAWN_CHARS = 16
 _DRAWN_RUN = 3
 """Letters and digits for one change of their kind within a word: of letters and digits drawn alike there are 1.9, of
 small letters and digits 2.5, of words with numbers among them some ten."""
-_PLAIN_PART = re.compile(r"[A-Za-z]*\d{0,3}[a-z]?|\d+|\d{1,3}[A-Za-z]{0,8}")
+_PLAIN_PART = r"(?:[A-Za-z]*+\d{0,3}[a-z]?|\d++|\d{1,3}[A-Za-z]{0,8})(?=[_\-./:]|\Z)"
+_PLAIN_PARTS = re.compile(rf"{_PLAIN_PART}(?:[_\-./:]{_PLAIN_PART})*+")
 
 
 def is_secret(word: Word, name: str, value: str, *, quoted: bool = True) -> bool:
@@ -54,12 +57,12 @@ def is_secret(word: Word, name: str, value: str, *, quoted: bool = True) -> bool
         return False
     if word == "key":
         return is_random(value, 12) and not is_known(value)
-    if any(c.isspace() for c in value):
-        return quoted and word == "password" and not _PROSE.search(value) and not _SPEAKS_OF_IT.search(value)
+    if _BLANK.search(value):
+        return quoted and word == "password" and not _PROSE.search(value) and not _has_its_words(value)
     called = not quoted and "(" in value and _REFERENCE.match(value.partition("(")[0])
     if called or (_is_path(value) and not is_random(value.rsplit("/", 1)[-1], 12)):
         return False
-    if any(c.isdigit() for c in value):
+    if has_digit(value):
         return _is_numbered_secret(word, name, value, quoted=quoted)
     return _is_word_secret(word, name, value, quoted=quoted)
 
@@ -93,7 +96,7 @@ def is_variable(value: str) -> bool:
 
 def in_header(value: str) -> bool:
     """Whether what a header carries is a secret, not a variable or a word."""
-    return not is_variable(value) and any(c.isdigit() for c in value) and "(" not in value
+    return not is_variable(value) and has_digit(value) and "(" not in value
 
 
 def is_random(value: str, least: int) -> bool:
@@ -105,12 +108,17 @@ def is_random(value: str, least: int) -> bool:
 
 def _is_plain(value: str) -> bool:
     """Whether it is made of words, numbers, and words with a number."""
-    return all(_PLAIN_PART.fullmatch(part) for part in re.split(r"[_\-./:]", value))
+    return _PLAIN_PARTS.fullmatch(value) is not None
 
 
 def is_mixed(value: str) -> bool:
     """Whether letters and digits are in it."""
-    return any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
+    return has_digit(value) and _LETTER.search(value) is not None
+
+
+def has_digit(value: str) -> bool:
+    """Whether a digit of any script is in it."""
+    return _DIGIT.search(value) is not None or (not value.isascii() and any(map(str.isdigit, value)))
 
 
 def is_known(value: str) -> bool:
@@ -120,7 +128,12 @@ def is_known(value: str) -> bool:
 
 def _speaks_of_it(value: str) -> bool:
     """Whether words in it do; of drawn letters three are one by chance."""
-    return _SPEAKS_OF_IT.search(value) is not None and not is_drawn(value)
+    return _has_its_words(value) and not is_drawn(value)
+
+
+def _has_its_words(value: str) -> bool:
+    low = value.lower()
+    return any(word in low for word in _SPEAKS_OF_IT) or ("pass" in low and _PASS.search(value) is not None)
 
 
 def _is_path(value: str) -> bool:
