@@ -2,8 +2,8 @@
 
     python -m benchmarks.coverage [EXPERIMENTS]
 
-Prints the tables of docs/design/statistics.md: paired differences of tasks, and shares, ratios
-and kappas over clusters.
+Prints the tables of docs/design/statistics.md: paired differences of tasks, shares, ratios and
+kappas over clusters, and AUROCs over groups.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import math
 import random
 import sys
 from collections.abc import Callable, Sequence
+from statistics import NormalDist
 
 from agentsignals.stats.coefficients import kappa_estimate
 from agentsignals.stats.estimates import clustered, ratio_interval
@@ -125,6 +126,35 @@ def kappas(experiments: int, alike: float) -> None:
     clusters(experiments, f"kappa of {truth.value:.2f}", a_kappa, truth.value)
 
 
+def an_auroc(seed: int, groups: int, target: float, spread: float, experiments: int) -> str:
+    """Scores of two classes in each group: groups lie at different heights (half a standard deviation) and part the
+    classes more or less well (likewise); about four texts a class and group, by a lognormal of that spread."""
+    import numpy as np  # noqa: PLC0415  (the lab's)
+
+    from agentsignals.lab.separation import interval  # noqa: PLC0415
+
+    chance = np.random.default_rng(seed)
+    apart = NormalDist().inv_cdf(target) * math.sqrt(2 * (1 + 0.5**2) + 0.5**2)
+    ends = []
+    for _ in range(experiments):
+        sizes = np.maximum(1, np.round(4 * np.exp(chance.normal(0, spread, groups) - spread**2 / 2))).astype(int)
+        member = np.repeat(np.arange(groups), sizes)
+        height, gain = chance.normal(0, 0.5, groups), chance.normal(apart, 0.5, groups)
+        below = height[member] + chance.normal(size=len(member))
+        above = (height + gain)[member] + chance.normal(size=len(member))
+        positive = np.arange(2 * len(member)) >= len(member)
+        ends.append(interval(np.concatenate([below, above]), positive, [str(g) for g in (*member, *member)]))
+    return _held(ends, target)
+
+
+def aurocs(experiments: int) -> None:
+    """Coverage over groups of one size, and of sizes whose logarithms have a standard deviation of 1."""
+    print("| groups | AUROC .73, one size | sizes 1.0 | AUROC .89, one size | sizes 1.0 |\n|---|---|---|---|---|")
+    for groups in (3, *SIZES):
+        cells = [an_auroc(groups, groups, target, spread, experiments) for target in (0.73, 0.89) for spread in (0, 1)]
+        print(f"| {groups} | {' | '.join(cells)} |", flush=True)
+
+
 def main(experiments: int) -> None:
     """Prints all tables."""
     differences(experiments)
@@ -135,6 +165,8 @@ def main(experiments: int) -> None:
     for alike in (0.5, 0.85):
         print()
         kappas(experiments, alike)
+    print()
+    aurocs(experiments)
 
 
 if __name__ == "__main__":

@@ -10,12 +10,18 @@ from typing import Any
 
 import pytest
 
+from agentsignals.analysis.compare import compare, outcome_rule, queries
 from agentsignals.analysis.study import Outcome
 from agentsignals.cli import main
 from agentsignals.ingest import pipeline
 from agentsignals.model import Session
 from agentsignals.model.attempt import Verification
+from agentsignals.stats.proportions import wilson
 from agentsignals.store import Store
+from agentsignals.store.query import rows as ask
+from agentsignals.ui.page import Query
+from agentsignals.ui.pages.attempts import page
+from agentsignals.ui.reading import Reading
 from tests.analysis.stores import outcome, store_of
 from tests.build import call, session, user
 from tests.signals.attempts import graded, patched, trial
@@ -96,6 +102,32 @@ def test_what_is_missing_gives_bounds_and_what_gave_up_is_not_missing(tmp_path: 
     assert (row["worst"], row["best"]) == (pytest.approx(2 / 7), pytest.approx(4 / 7))
     listed = {r["instance"]: r["outcome"] for r in rows(outcome(store, "attempts"), "each")}
     assert listed["f2"] == "failed: empty patch" and listed["s1"] == "solved"
+
+
+@pytest.mark.parametrize("tries", [1, 3])
+def test_one_rate_has_one_interval_wherever_it_stands(tmp_path: Path, tries: int) -> None:
+    """Report, page and comparison take tasks as drawn: three attempts at each of eight are no 24."""
+    runs = [
+        made
+        for task in range(8)
+        for n in range(tries)
+        for made in attempts(f"t{task}.{n}", {"reward": float(task % 3 == 0)})
+    ]
+    for made in runs:
+        assert made.attempt is not None and made.attempt.task_id is not None
+        made.attempt.task_id = made.attempt.task_id.partition(".")[0]
+    store = store_of(tmp_path / "s", *runs)
+    rule = outcome_rule("reward")
+    asked = {name: ask(store, sql) for name, sql in queries(rule).items()}
+    (candidate,) = compare(
+        rule, {k: [dict(zip(n, r, strict=True)) for r in v] for k, (n, v) in asked.items()}
+    ).candidates
+    (row,) = rows(outcome(store, "attempts"), "by_treatment")
+    (shown,) = page(Reading(store), Query()).filled["treatments"]
+    expected = (candidate.first.low, candidate.first.high)
+    assert (row["low"], row["high"]) == expected
+    assert shown["interval"] == pytest.approx(expected)
+    assert (expected == wilson(3 * tries, 8 * tries)) == (tries == 1)
 
 
 def test_where_nothing_was_evaluated_what_gave_up_is_no_rate(tmp_path: Path) -> None:

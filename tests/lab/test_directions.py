@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from sklearn.metrics import roc_auc_score
 
 from agentsignals.errors import LabError
 from agentsignals.lab import directions, geometry, separation, steering
+from agentsignals.stats.proportions import wilson
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "emotion-runs"
 WIDTH, LAYERS = 32, 2
@@ -143,6 +145,29 @@ def test_an_interval_widens_when_texts_come_in_few_groups() -> None:
     grouped = separation.interval(scores, positive, [f"g{i // 10}" for i in range(100)])
     alone = separation.interval(scores, positive, [str(i) for i in range(100)])
     assert grouped[1] - grouped[0] > 1.3 * (alone[1] - alone[0])
+
+
+@pytest.mark.parametrize("groups", [4, 6, 12])
+@pytest.mark.parametrize("target", [0.73, 0.89])
+def test_the_interval_of_an_auroc_holds_it_in_about_95_of_100_samples(groups: int, target: float) -> None:
+    """Groups that lie at different heights; the whole table is made by benchmarks/coverage.py."""
+    chance, held, samples = np.random.default_rng(2), 0, 200
+    apart = NormalDist().inv_cdf(target) * np.sqrt(2 * (1 + 0.5**2) + 0.5**2)
+    member = np.repeat(np.arange(groups), 4)
+    names, positive = [str(g) for g in (*member, *member)], np.arange(2 * len(member)) >= len(member)
+    for _ in range(samples):
+        height, gain = chance.normal(0, 0.5, groups)[member], chance.normal(apart, 0.5, groups)[member]
+        drawn = chance.normal(size=2 * len(member))
+        low, high = separation.interval(drawn + np.concatenate([height, height + gain]), positive, names)
+        held += low <= target <= high
+    assert 0.93 * samples <= held, held
+
+
+def test_of_too_few_groups_nothing_is_claimed() -> None:
+    scores, positive = np.arange(8.0), np.arange(8) >= 4
+    assert np.isnan(separation.interval(scores, positive, list("ababbaba"))).all()
+    assert np.isnan(separation.interval(scores, positive, list("abcadddd"))).all(), "all of one class in one group"
+    assert separation.interval(scores, positive, list("abcdabcd")) == pytest.approx(wilson(4, 4))
 
 
 def test_a_split_keeps_a_group_together_and_goes_by_its_seed() -> None:

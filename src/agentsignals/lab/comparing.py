@@ -17,8 +17,7 @@ from agentsignals.lab import statistics
 from agentsignals.lab.retry.rows import EpisodeRow
 from agentsignals.lab.runs import Run
 from agentsignals.lab.steering import BASELINE
-from agentsignals.stats.estimates import Interval, share_interval
-from agentsignals.stats.proportions import wilson
+from agentsignals.stats.estimates import Interval, rate_interval
 
 RETRY_LOOP = "retry_loop"
 _SETTINGS = ("attempts", "temperature", "top_p", "max_new_tokens", "wording")
@@ -68,7 +67,7 @@ def rate(rows: Sequence[EpisodeRow], of: Of) -> Rate:
             by_task.setdefault(row.task, []).append(value)
     parts = [(sum(values), len(values)) for values in by_task.values()]
     yes, n = sum(k for k, _ in parts), sum(m for _, m in parts)
-    return Rate(yes, n, len(parts), wilson(yes, n) if n == len(parts) else share_interval(parts))
+    return Rate(yes, n, len(parts), rate_interval(parts))
 
 
 _PAIRED = (

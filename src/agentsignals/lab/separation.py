@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -10,6 +10,13 @@ from numpy.typing import NDArray
 
 from agentsignals.lab import directions
 from agentsignals.lab.directions import Array
+from agentsignals.stats.proportions import wilson
+from agentsignals.stats.student import t_quantile
+
+FEWEST_GROUPS = 3
+"""Of two groups, one left out leaves no spread to be seen."""
+_ROUNDING = 1e-12
+_UNKNOWN = (float("nan"), float("nan"))
 
 
 class Separation(Struct, frozen=True, kw_only=True):
@@ -18,7 +25,7 @@ class Separation(Struct, frozen=True, kw_only=True):
     auroc: float
     low: float
     high: float
-    """95 % percentile interval over bootstrap draws of whole groups."""
+    """95 % interval over groups; NaN of fewer than three."""
     null_high: float
     """The 95th percentile of |AUROC - .5| + .5 of directions from shuffled labels, on the same held-out texts. Classes
     far apart make it high: an AUROC that is not above it proves nothing (design/lab.md#directions)."""
@@ -37,26 +44,30 @@ def auroc(scores: NDArray[np.floating], positive: NDArray[np.bool_]) -> float:
     return float(below.sum() / (2 * len(high) * len(low)))
 
 
-def interval(
-    scores: NDArray[np.floating],
-    positive: NDArray[np.bool_],
-    groups: Sequence[str],
-    *,
-    draws: int = 1000,
-    seed: int = 0,
-) -> tuple[float, float]:
-    """95 % percentile interval of the AUROC when whole groups (topics, tasks) are drawn anew."""
+def interval(scores: NDArray[np.floating], positive: NDArray[np.bool_], groups: Sequence[str]) -> tuple[float, float]:
+    """95 % interval of the AUROC over groups (topics, tasks): Student's on the scale of log-odds, with the standard
+    error of the jackknife that leaves out whole groups (design/statistics.md#the-lab). Where no group makes a
+    difference, Wilson's for as many observations as there are groups. NaN where `half_width` is."""
+    value = auroc(scores, positive)
+    half, n = half_width(lambda kept: auroc(scores[kept], positive[kept]), groups)
+    if np.isnan(half):
+        return _UNKNOWN
+    if half <= _ROUNDING or not 0 < value < 1:
+        return wilson(value * n, n) or _UNKNOWN
+    centre, spread = np.log(value / (1 - value)), half / (value * (1 - value))
+    return tuple(float(1 / (1 + np.exp(-end))) for end in (centre - spread, centre + spread))
+
+
+def half_width(estimate: Callable[[NDArray[np.bool_]], float], groups: Sequence[str]) -> tuple[float, int]:
+    """Student's quantile times the jackknife's standard error of an estimate made of the rows that are kept, and the
+    number of groups. NaN of fewer than three groups, and where a class stands in one group alone."""
     names, member = np.unique(np.asarray(groups), return_inverse=True)
-    rows = [np.flatnonzero(member == g) for g in range(len(names))]
-    chance, aurocs = np.random.default_rng(seed), []
-    for _ in range(draws):
-        drawn = np.concatenate([rows[g] for g in chance.integers(0, len(rows), len(rows))])
-        aurocs.append(auroc(scores[drawn], positive[drawn]))
-    usable = [value for value in aurocs if not np.isnan(value)]
-    if not usable:
-        return float("nan"), float("nan")
-    low, high = np.percentile(usable, (2.5, 97.5))
-    return float(low), float(high)
+    n = len(names)
+    if n < FEWEST_GROUPS:
+        return float("nan"), n
+    without = np.asarray([estimate(member != group) for group in range(n)])
+    error = np.sqrt((n - 1) / n * ((without - without.mean()) ** 2).sum())
+    return float(t_quantile(n - 1) * error), n
 
 
 def split(groups: Sequence[str], share: float = 0.5, seed: int = 0) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -91,7 +102,7 @@ def held_out(of: Grouped, against: Grouped, *, shuffles: int = 200, seed: int = 
         by_chance = np.asarray(
             [abs(auroc(tested[:, layer] @ vector[layer], positive) - 0.5) + 0.5 for vector in shuffled]
         )
-        low, high = interval(scores[:, layer], positive, groups, seed=seed)
+        low, high = interval(scores[:, layer], positive, groups)
         as_good = (1 + int((by_chance >= value - 1e-12).sum())) / (1 + len(by_chance))
         rows.append(
             Separation(

@@ -27,6 +27,7 @@ __all__ = [
     "median",
     "median_interval",
     "quantile",
+    "rate_interval",
     "ratio_interval",
     "share_interval",
     "sums_interval",
@@ -85,6 +86,12 @@ def share_interval(parts: Sequence[tuple[float, float]]) -> Interval | None:
         return wilson(min(1.0, max(0.0, share)) * effective, effective)
     centre, half = log(share / (1 - share)), _freedom(effective) * error / (share * (1 - share))
     return _logistic(centre - half), _logistic(centre + half)
+
+
+def rate_interval(parts: Sequence[tuple[float, float]]) -> Interval | None:
+    """The interval of a rate of attempts, one (k, n) a task: of one attempt a task Wilson's, else `share_interval`."""
+    n = fsum([n for _, n in parts])
+    return wilson(fsum([k for k, _ in parts]), n) if n == len(parts) else share_interval(parts)
 
 
 def ratio_interval(parts: Sequence[tuple[float, float]]) -> Interval | None:

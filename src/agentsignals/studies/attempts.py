@@ -12,7 +12,7 @@ from agentsignals.analysis.clusters import DOMINANT
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import INTERVAL_NOTE, Estimate, bar, chart, count, drawn, table
 from agentsignals.analysis.study import Chart, Finding, Inputs, Kind, Outcome, Row, Study, Table
-from agentsignals.stats.estimates import share_interval
+from agentsignals.stats.estimates import rate_interval
 
 _RUNG, _LOCALIZED, _PRECISE = (
     "verification.outcome",
@@ -151,17 +151,17 @@ def _shares(attempts: list[Row], first: list[Row]) -> list[Finding]:
 
 def _by_task(rows: list[Row], holds: Callable[[Row], bool | None]) -> tuple[Estimate, int]:
     """The share over tasks, and how many there are: attempts at one task are alike."""
-    counted: dict[str, list[int]] = {}
+    counted: dict[tuple[str | None, str], list[int]] = {}
     for row in rows:
         held = holds(row)
         if held is not None:
-            pair = counted.setdefault(row["task_id"] or row["session_id"], [0, 0])
+            pair = counted.setdefault((row["dataset"], row["task_id"] or row["session_id"]), [0, 0])
             pair[0] += held
             pair[1] += 1
     pairs = [(float(k), float(n)) for k, n in counted.values()]
     k, n = sum(k for k, _ in pairs), sum(n for _, n in pairs)
     note = "the interval is over tasks" if len(pairs) > 1 else ""
-    return Estimate(value=k / n if n else None, n=n, k=k, interval=share_interval(pairs), note=note), len(pairs)
+    return Estimate(value=k / n if n else None, n=n, k=k, interval=rate_interval(pairs), note=note), len(pairs)
 
 
 def _is_solved(row: Row) -> bool | None:

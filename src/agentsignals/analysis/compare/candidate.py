@@ -15,9 +15,8 @@ from agentsignals.stats.estimates import (
     Interval,
     median,
     median_interval,
+    rate_interval,
     ratio_interval,
-    share_interval,
-    wilson,
 )
 
 MOST_WITHIN = 10
@@ -232,9 +231,8 @@ def _interval(sums: dict[str, list[float]], n: int, yes_or_no: bool) -> tuple[In
     parts = [(k, of) for _, (k, of) in sorted(sums.items())]
     if not yes_or_no:
         return ratio_interval(parts), "Student's over tasks" if len(parts) >= FEWEST_CLUSTERS else "too few tasks"
-    if n == len(parts):
-        return wilson(sum(k for k, _ in parts), n), "Wilson"
-    return share_interval(parts), "Student's over tasks" if len(parts) > 1 else "one task"
+    method = "Wilson" if n == len(parts) else "Student's over tasks" if len(parts) > 1 else "one task"
+    return rate_interval(parts), method
 
 
 def _trials(attempts: Sequence[Tried]) -> Iterable[list[Tried]]:

@@ -8,10 +8,9 @@ import numpy as np
 from msgspec import Struct
 
 from agentsignals.lab.experiments.setting import Floats
-from agentsignals.lab.separation import auroc
+from agentsignals.lab.separation import auroc, half_width
 
 _ROUNDS = 50
-_DRAWS = 1000
 
 
 class Gain(Struct, frozen=True, kw_only=True):
@@ -22,7 +21,7 @@ class Gain(Struct, frozen=True, kw_only=True):
     gain: float
     low: float
     high: float
-    """95 % percentile interval of the gain over draws of whole tasks, predictions fixed."""
+    """95 % interval of the gain over tasks, predictions fixed; NaN of fewer than three."""
     n: int
     positive: int
     tasks: int
@@ -67,22 +66,15 @@ def gain(base: Floats, added: Floats, wanted: Floats, groups: Sequence[str], *, 
     plain = held_out(base, wanted, groups, seed=seed)
     full = held_out(np.concatenate([base, added], axis=1), wanted, groups, seed=seed)
     positive = wanted > 0.5
-    names, member = np.unique(np.asarray(groups), return_inverse=True)
-    rows = [np.flatnonzero(member == g) for g in range(len(names))]
-    chance, drawn = np.random.default_rng(seed), []
-    for _ in range(_DRAWS):
-        picked = np.concatenate([rows[g] for g in chance.integers(0, len(rows), len(rows))])
-        drawn.append(auroc(full[picked], positive[picked]) - auroc(plain[picked], positive[picked]))
-    defined = [value for value in drawn if not np.isnan(value)]
-    low, high = np.percentile(defined, (2.5, 97.5)) if defined else (np.nan, np.nan)
     before, after = auroc(plain, positive), auroc(full, positive)
+    half, tasks = half_width(lambda r: auroc(full[r], positive[r]) - auroc(plain[r], positive[r]), groups)
     return Gain(
         base=before,
         full=after,
         gain=after - before,
-        low=float(low),
-        high=float(high),
+        low=after - before - half,
+        high=after - before + half,
         n=len(wanted),
         positive=int(positive.sum()),
-        tasks=len(names),
+        tasks=tasks,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentsignals.stats.proportions import wilson
+from agentsignals.stats.estimates import rate_interval
 from agentsignals.ui.page import Page, Query, Where, part_of
 from agentsignals.ui.reading import Reading
 
@@ -34,6 +34,8 @@ _TREATMENTS = """
 SELECT agent_type, model_id, dataset, effective_tool_cap, attempt_index, count(*) AS n,
   count(DISTINCT task_id) AS tasks, count(*) FILTER (outcome = 'solved') AS solved,
   count(*) FILTER (outcome IN ('solved', 'failed')) AS judged,
+  list({'task': coalesce(task_id, session_id), 'solved': outcome = 'solved'})
+    FILTER (outcome IN ('solved', 'failed')) AS judgements,
   count(*) FILTER (reward IS NOT NULL OR patch_outcome_label IS NOT NULL) AS verified,
   count(*) FILTER (outcome = 'infrastructure') AS infrastructure, median(wall_time_s) AS wall_time_s
 FROM attempts GROUP BY 1, 2, 3, 4, 5 ORDER BY n DESC, 1, 2, 3, 4, 5 LIMIT 60
@@ -72,7 +74,17 @@ def page(reading: Reading, query: Query) -> Page:
 def _treatments(reading: Reading) -> list[dict[str, Any]]:
     """Where no verifier spoke of any, what gave up is no rate: only failures could be known."""
     rows = [row | {"judged": row["judged"] if row["verified"] else 0} for row in reading.rows(_TREATMENTS)]
-    return [row | {"interval": wilson(row["solved"], row["judged"])} for row in rows]
+    return [row | {"interval": rate_interval(_by_task(row["judgements"]) if row["judged"] else [])} for row in rows]
+
+
+def _by_task(judgements: list[dict[str, Any]] | None) -> list[tuple[float, float]]:
+    """Solved and judged attempts of each task: attempts at one task are alike, and tasks are what was drawn."""
+    counted: dict[str, list[int]] = {}
+    for attempt in judgements or ():
+        pair = counted.setdefault(attempt["task"], [0, 0])
+        pair[0] += attempt["solved"]
+        pair[1] += 1
+    return [(float(k), float(n)) for k, n in counted.values()]
 
 
 def _offered(reading: Reading) -> dict[str, list[str]]:
