@@ -184,6 +184,25 @@ def test_what_was_handed_in(content: Any, patch: list[str] | None, status: str |
     assert part.exit_status == status
 
 
+@pytest.mark.parametrize(
+    ("status", "ending"),
+    [
+        ("Submitted", "finished"),
+        ("LimitsExceeded", "budget"),
+        ("ContextWindowExceededError", "budget"),
+        ("TimeExceeded", "time"),
+        ("RepeatedFormatError", "finished"),
+        ("APIConnectionError", "infrastructure"),
+        ("Timeout", "infrastructure"),
+        ("KeyboardInterrupt", "infrastructure"),
+        ("UserInterruption", "infrastructure"),
+    ],
+)
+def test_who_ended_an_attempt(status: str, ending: str) -> None:
+    """What the provider, the container or a person broke off is not held against the agent."""
+    assert read(document([], exit_status=status, submission=""))[1].ending == ending
+
+
 def test_its_evaluation_is_known_by_the_models_name() -> None:
     config = {"model": {"model_name": "anthropic/quick-1"}, "agent_type": "minisweagent.agents.default.DefaultAgent"}
     content = document([reply("ls")], config=config)

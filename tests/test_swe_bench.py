@@ -316,6 +316,22 @@ def test_two_runs_of_one_model_are_two_runs(tmp_path: Path, reports: bool) -> No
     assert outcomes(tmp_path / "store") == {r: Counter(_RUNGS[c] for c in came) for r, came in fates.items()}
 
 
+@pytest.mark.parametrize(
+    ("name", "run", "knobs"),
+    [
+        ("swe-bench_lite__test__night.1.json", "night.1", {"dataset": "swe-bench_lite", "split": "test"}),
+        ("final_report.json", "final_report", {}),
+    ],
+)
+def test_a_list_that_names_no_model_is_a_run_of_nobody(
+    tmp_path: Path, name: str, run: str, knobs: dict[str, str]
+) -> None:
+    ids = {"resolved": ["acme__tools-1"], "unresolved": ["acme__tools-2"], "empty_patch": ["acme__tools-3"]}
+    known = attempts(tmp_path, {name: summary(**ids, error=["acme__tools-4"])})
+    assert [k["knobs"] for k in known] == [knobs] * 4
+    assert outcomes(tmp_path / "store") == {run: {"solved": 1, "failed": 2, "not_judged": 1}}
+
+
 def test_a_submission_without_its_logs_is_judged_by_its_lists(tmp_path: Path) -> None:
     """As the leaderboard's repository has it: logs and trajectories lie elsewhere."""
     tasks = [f"acme__tools-{n}" for n in range(8)]

@@ -397,6 +397,11 @@ def test_what_ended_without_a_verdict_failed_only_where_others_were_judged() -> 
         ({"knobs": {"step_limit": 50}}, {"knobs": {"step_limit": None}}, [], "step_limit differs: a 50; b none"),
         ({"knobs": {"max_retries": 0}}, {"knobs": {"max_retries": 3}}, [], "max_retries differs"),
         ({"knobs": {"split": "dev"}}, {"knobs": {"split": "test"}}, [], "split differs"),
+        ({"knobs": {"task_version": 1}}, {"knobs": {"task_version": 2}}, [], "task_version differs"),
+        ({"knobs": {"max_attempts": "1"}}, {"knobs": {"max_attempts": "2+"}}, [], "max_attempts differs"),
+        ({"knobs": {"step_limit": 50}}, {"knobs": {"step_limit": 50.0}}, [], ""),
+        ({"knobs": {"tools": ["a", "b"]}}, {"knobs": {"tools": ["b", "a"]}}, [], ""),
+        ({"knobs": {"limits": {"a": 1, "b": 2}}}, {"knobs": {"limits": {"b": 2, "a": 1}}}, [], ""),
         ({"knobs": {"reasoning_effort": "low"}}, {"knobs": {"reasoning_effort": "high"}}, [],
          "reasoning_effort differs: a low; b high"),
         ({"knobs": {"reasoning_effort": "low"}}, {"knobs": {"reasoning_effort": "high"}}, ["reasoning_effort"], ""),
@@ -429,6 +434,13 @@ def test_rates_are_of_the_tasks_that_all_tried() -> None:
     found = compared(*arm("a", "0 0 1 1"), *arm("b", "_ _ 1 1"), baseline="a")
     assert [u.partition(":")[0] for u in found.unlike] == ["tasks differ"] and found.common_tasks == 2
     assert [(c.name, c.first.value, c.all_tasks.value) for c in found.candidates] == [("a", 1, 0.5), ("b", 1, 1)]
+
+
+def test_remarks_are_of_those_in_the_table_alone() -> None:
+    found = compared(*arm("a", "1 0"), tried(None, "t9", 0.25), outcome="reward")
+    assert found.unrecorded == 1 and not any("neither 0 nor 1" in remark for remark in found.warnings)
+    labels = compared(*arm("a", "1 0"), tried(None, "t9", "odd label", trial="x"), outcome="verification.reward=0.3")
+    assert not any("odd" in remark for remark in labels.warnings)
 
 
 def test_who_is_not_recorded_is_nobody() -> None:

@@ -11,6 +11,7 @@ import re
 
 _ATTEMPT_FOLDER = re.compile(r"(?:^|/)attempt_(\d{1,9})$")
 _SUBMISSION = re.compile(r"(?:^|/)evaluation/([^/]+)/([^/]+)/")
+_OF_SERVICE = re.compile(r"(swe-bench[\w-]*?)__(dev|test|train)__(.+)", re.IGNORECASE)
 _INSTANCE = re.compile(r"[\w.-]+__[\w.-]+-\d+$")
 
 
@@ -63,6 +64,17 @@ def of_submission(path: str) -> dict[str, str]:
     """What the folders of a published submission say: who was tried goes by its name alone. Empty elsewhere."""
     match = _SUBMISSION.search(path)
     return {"run": match[2], "agent": match[2], "dataset": match[1]} if match is not None else {}
+
+
+def of_summary(path: str) -> dict[str, str]:
+    """What the name of a run's own list says: `<model>.<run>.json` of the harness, `<dataset>__<split>__<run>.json` of
+    its service; anything else is called as its run is."""
+    stem = posixpath.basename(path).removesuffix(".json")
+    by_service = _OF_SERVICE.fullmatch(stem)
+    if by_service is not None:
+        return {"dataset": by_service[1], "split": by_service[2], "run": by_service[3]}
+    model, _, run = stem.rpartition(".")
+    return {"model": model, "run": run} if model else {"run": stem}
 
 
 def run_of_model(model: str, instance: str) -> str:

@@ -103,7 +103,12 @@ def _pooled(candidates: Sequence[Candidate]) -> list[str]:
 
 
 def _rule(rule: OutcomeRule, values: Sequence[Row], tried: Sequence[Tried]) -> list[str]:
-    values_of_rule = [decoded(row["value"]) for row in values if row["signal"] == rule.signal and not row["absent"]]
+    ids = {attempt.session_id for attempt in tried}
+    values_of_rule = [
+        decoded(row["value"])
+        for row in values
+        if row["signal"] == rule.signal and not row["absent"] and row["session_id"] in ids
+    ]
     if rule.name == "reward":
         partial = sum(isinstance(value, int | float) and value not in (0, 1) for value in values_of_rule)
         return [f"{partial:,} rewards are neither 0 nor 1 and count as not solved; --outcome 'reward>=0.5' sets another"

@@ -9,7 +9,7 @@ from agentsignals.analysis.compare.tried import Tried
 
 _GUARDED = re.compile(
     r"(?:^|[_.])(?:dataset|split|subset|caps?|limits?|budget|timeout|retry|retries|max|maximum|effort|tools|mcp_servers)"
-    r"(?:$|[_.])|reasoning_tokens$"
+    r"(?:$|[_.])|reasoning_tokens$|^task_version$"
 )
 """Words in the names of columns and knobs by which they say which tasks there were, or how much, with what effort and
 which tools, an attempt might do."""

@@ -162,7 +162,12 @@ def _treatment(row: Row) -> dict[str, str]:
 
 
 def _text(value: Any) -> str:
-    """A setting as text; one that is set to nothing is told from one nobody recorded."""
+    """A setting as text, the same however its file writes it; one that is set to nothing is told from one nobody
+    recorded."""
     if value is None:
         return "none"
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    elif isinstance(value, list) and all(isinstance(item, str) for item in value):
+        value = sorted(value)
+    return value if isinstance(value, str) else msgspec.json.encode(value, order="deterministic").decode()

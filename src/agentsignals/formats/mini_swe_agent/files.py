@@ -26,6 +26,8 @@ _ENDINGS: dict[str, Ending] = {
 }
 _LIMITS = ("step_limit", "cost_limit", "wall_time_limit_seconds")
 """Of these 0 means none."""
+_BROKEN_OFF = ("Error", "Exception", "Timeout", "Interrupt", "Interruption")
+"""How the names of exceptions end that are the provider's, the environment's, or of who stopped it."""
 _OF_MODEL = ("temperature", "top_p", "seed", "max_tokens")
 
 
@@ -149,7 +151,7 @@ def _ending(status: str) -> Ending:
     """By the exit status: a limit's, or the name of the exception that ended it."""
     if status in _ENDINGS:
         return _ENDINGS[status]
-    return "infrastructure" if status.endswith(("Error", "Exception", "Timeout")) else "finished"
+    return "infrastructure" if status.endswith(_BROKEN_OFF) else "finished"
 
 
 def _inner(of: dict[str, Any], name: str) -> dict[str, Any]:

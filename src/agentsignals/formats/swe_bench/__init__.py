@@ -9,7 +9,7 @@ import re
 
 from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats.head import CUT, Head
-from agentsignals.formats.instances import canonical, evaluation_of, run_of, run_of_model
+from agentsignals.formats.instances import canonical, evaluation_of, of_summary, run_of, run_of_model
 
 _IN_REPORT = re.compile(r'"patch_successfully_applied"\s*:')
 _ROW = frozenset(("instance_id", "base_commit", "patch", "test_patch", "problem_statement"))
@@ -77,11 +77,6 @@ def _of_task(document: dict[str, object], folder: str) -> Claim | None:
     return None
 
 
-def model_of(path: str) -> str:
-    """The model that a summary is named for: `<model>.<run>.json`."""
-    return posixpath.basename(path).removesuffix(".json").rpartition(".")[0]
-
-
 def is_beside(path: str, instance: object) -> bool:
     """Whether a prediction lies with its trajectory: its file or folder is named for the instance."""
     folder, name = posixpath.split(path)
@@ -113,10 +108,11 @@ def _begins_predictions(document: dict[str, object], head: Head) -> bool:
 
 def _without_report(document: dict[str, object], path: str) -> list[str]:
     """What the trials go by of which only the summary tells: no patch was handed in, or their evaluation failed."""
-    model = model_of(path)
+    evaluation = of_summary(path)
+    name = evaluation.get("model") or evaluation["run"]
     ids = [document.get(key) for key in ("empty_patch_ids", "error_ids")]
     named = [i for several in ids if isinstance(several, list) for i in several if isinstance(i, str)]
-    return [run_of_model(model, canonical(i)) for i in named] if model else []
+    return [run_of_model(name, canonical(i)) for i in named]
 
 
 FORMAT = Format(name="swe-bench", version=5, claims=claims, read=read_by("swe_bench.files"), snapshots=False)

@@ -10,13 +10,12 @@ import msgspec
 from msgspec import Struct, field
 
 from agentsignals.formats import Input
-from agentsignals.formats.instances import canonical, of_submission, run_of_model
+from agentsignals.formats.instances import canonical, of_submission, of_summary, run_of_model
 from agentsignals.formats.records import document, saw
-from agentsignals.formats.swe_bench import model_of
 from agentsignals.model.attempt import Attempt, Statement, Verification
 
 MODEL = "model_id"
-KNOBS = (("model", MODEL), ("agent", "agent_type"), ("dataset", "dataset"))
+KNOBS = (("model", MODEL), ("agent", "agent_type"), ("dataset", "dataset"), ("split", "split"))
 """What folders say of who was tried, and its name among the knobs."""
 
 
@@ -161,15 +160,16 @@ def _alone(source: Input, instance: str, became: str) -> Attempt:
 
 
 def _of_summary(source: Input, instance: str, reward: float | None) -> Attempt:
-    model = model_of(source.artifact.path)
+    evaluation = of_summary(source.artifact.path)
+    name = evaluation.get("model") or evaluation["run"]
     text = f"evaluation summary: {instance} {'resolved' if reward else 'unresolved'}"
     return Attempt(
         root=posixpath.dirname(source.artifact.path),
         scope="lent",
         task_id=canonical(instance),
-        goes_by=run_of_model(model, instance),
-        run_id=source.artifact.path.removesuffix(".json").rpartition(".")[2] if model else None,
-        observed={MODEL: model} if model else {},
+        goes_by=run_of_model(name, instance),
+        run_id=evaluation["run"],
+        observed={knob: evaluation[word] for word, knob in KNOBS if word in evaluation},
         reward=reward,
         statements=[Statement(text=text, artifact_id=source.artifact.artifact_id, line=1, fields=["reward"])],
     )
