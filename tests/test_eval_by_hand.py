@@ -1,4 +1,4 @@
-"""Candidates, rates, refusals and bounds of `compare` against a count over the raw files that shares no code with it."""
+"""Candidates, rates, refusals and bounds of `compare` against a count of the raw files that shares no code with it."""
 
 from __future__ import annotations
 
