@@ -62,8 +62,6 @@ _DEEDS = {
     " class's figure, and shares by rules and by a judge are never put together",
     "chat.pushback_type": "a heuristic; counts of corrections and failures are lower bounds, told beside each rate",
     "corpus.sentiment_label": "a judge's: labels by rules are named so, and carry their class's figure",
-    "dynamics.repetition_rate": "a heuristic; looks at what runs by a tool made for it are no repeats, `sleep` and"
-    " looks by commands still are; the run of equal calls without an edit (`stale_max`) stands beside the rate",
 }
 """What was done about classes that are named wrongly as often as rightly, or nearly so."""
 

@@ -61,7 +61,7 @@ TOOLS = {
         "other": "sql store_memory fetch_copilot_cli_documentation manage_schedule",
     },
     "gemini_cli": {
-        "read": "read_file read_many_files get_internal_docs",
+        "read": "read_background_output list_background_processes read_file read_many_files get_internal_docs",
         "search": "glob grep_search search_file_content list_directory codebase_investigator",
         "edit": "replace edit write_file",
         "shell": "run_shell_command",

@@ -14,6 +14,7 @@ from agentsignals.formats.records import UNREADABLE
 from agentsignals.model import EditOp, ShellKind, ToolClass, ToolPurpose
 from agentsignals.model.roles import Roles
 from agentsignals.shell import parse
+from agentsignals.shell.waiting import is_log, is_look
 
 
 class Tool(Struct, frozen=True, kw_only=True):
@@ -139,11 +140,13 @@ def describe(tool: Tool, name: str, arguments: bytes | str) -> Described:
     path = _first_text(decoded, tool.path) if tool.path else None
     command = _first_text(decoded, tool.command) if tool.command else None
     limit = _limit(decoded, tool) if tool.limits else None
+    if command is None and path is not None and tool.class_ == "read" and tool.purpose is None and is_log(path):
+        tool = tool.to("poll")
     if command is None or tool.class_ != "shell":
         return Described(tool=tool, class_=tool.class_, path=path, command=command, limit_s=limit)
     does = parse(command)
     return Described(
-        tool=tool,
+        tool=tool if tool.purpose is not None or not is_look(command) else tool.to("poll"),
         class_=SHELL_CLASS.get(does.kind, "shell"),
         shell_kind=does.kind,
         path=does.path,

@@ -19,7 +19,7 @@ def _outcome(inputs: Inputs) -> Outcome:
     with_calls = [row for row in inputs.rows["values"] if row["stale_max"] is not None]
     stale = [int(row["stale_max"]) for row in with_calls]
     repeats = "Calls that repeat an earlier call of the session"
-    same = "same tool, same arguments; a test run again after an edit is a repeat too"
+    same = "same tool, same arguments, no successful edit in between; looks at something that runs are left out"
     findings = [
         pooled_finding(inputs, _REPETITION, "repetition.pooled", repeats, "calls", same),
         median_finding(

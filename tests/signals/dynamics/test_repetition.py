@@ -116,11 +116,12 @@ FAILED_EDIT = call("Edit", path="b.py", status="error", result="x", old_string="
         ([TEST, TEST, TEST], 3),
         ([TEST, EDIT, TEST, TEST], 2),
         ([TEST, FAILED_EDIT, TEST], 2),
+        ([TEST, bash("sleep 9"), bash("sleep 9")], 1),
         ([EDIT, EDIT], 1),
         ([FAILED_EDIT, FAILED_EDIT, FAILED_EDIT], 3),
         ([bash("git status"), bash("git status"), bash("git status")], 1),
         ([bash("cd app && git diff"), bash("cd app && git diff")], 1),
-        ([bash("ls"), bash("ls"), bash("lsof"), bash("lsof")], 2),
+        ([bash("ls"), bash("ls"), bash("lsblk"), bash("lsblk")], 2),
         ([bash("git stash"), bash("git stash")], 2),
     ],
 )
@@ -167,3 +168,39 @@ def test_looking_again_whether_something_has_ended_is_no_repetition(
     counted = value(one, "dynamics.repeated_calls")
     assert (counted["stale_max"], counted["n"], counted["of"]) == (stale, n, of)
     assert value(one, "dynamics.repetition_rate") == n / of
+
+
+@pytest.mark.parametrize(
+    ("parts", "n", "equal"),
+    [
+        ([TEST, EDIT, TEST, call("Edit", path="b.py", old_string="a", new_string="b"), TEST], 0, 2),
+        ([TEST, FAILED_EDIT, TEST], 1, 1),
+        ([TEST, EDIT, TEST, TEST], 1, 2),
+    ],
+)
+def test_a_call_made_again_after_an_edit_is_equal_and_no_repetition(parts: list[Part], n: int, equal: int) -> None:
+    counted = value(view(user("go"), *parts), "dynamics.repeated_calls")
+    assert (counted["n"], counted["equal"]) == (n, equal)
+    assert detail(view(user("go"), *parts), REPEATS)["equal"] == equal
+
+
+@pytest.mark.parametrize(
+    ("agent", "name", "arguments"),
+    [
+        ("claude-code", "Bash", {"command": "sleep 30 && gh run list"}),
+        ("codex", "exec_command", {"cmd": "kubectl get pods"}),
+        ("codex", "shell", {"command": ["bash", "-lc", "tail -n 5 server.log"]}),
+        ("gemini-cli", "run_shell_command", {"command": "ps aux | grep node"}),
+        ("opencode", "bash", {"command": "curl -s localhost:3000/health"}),
+        ("pi", "bash", {"command": "docker compose ps"}),
+        ("copilot-cli", "bash", {"command": "gh run watch 7"}),
+        ("factory-droid", "Execute", {"command": "sleep 5; cat nohup.out"}),
+        ("kiro", "execute_bash", {"command": "systemctl status web"}),
+        ("cursor-agent", "Shell", {"command": "until nc -z localhost 80; do sleep 1; done"}),
+        ("claude-code", "Read", {"file_path": "/run/tasks/b1.output"}),
+    ],
+)
+def test_every_agents_look_at_what_runs_is_a_poll(agent: str, name: str, arguments: dict[str, Any]) -> None:
+    one = view(user("go"), TEST, *[call(name, **arguments)] * 4, format=agent)
+    assert {c.purpose for c in one.calls[1:]} == {"poll"}
+    assert value(one, "dynamics.repeated_calls")["of"] == 1

@@ -20,4 +20,4 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=keys, root=posixpath.dirname(head.path))
 
 
-FORMAT = Format(name="atif", version=3, claims=claims, read=read_by("atif.files"), profile=PROFILE)
+FORMAT = Format(name="atif", version=4, claims=claims, read=read_by("atif.files"), profile=PROFILE)

@@ -38,7 +38,7 @@ def _cut_header(head: Head) -> str | None:
 
 FORMAT = Format(
     name="codex",
-    version=3,
+    version=4,
     claims=claims,
     read=read_by("codex.files"),
     profile=PROFILE,

@@ -23,7 +23,7 @@ def claims(head: Head) -> Claim | None:
 
 FORMAT = Format(
     name="codex-exec",
-    version=2,
+    version=3,
     claims=claims,
     read=read_by("codex_exec.files"),
     profile=PROFILE,

@@ -27,7 +27,7 @@ def claims(head: Head) -> Claim | None:
 
 FORMAT = Format(
     name="copilot-cli",
-    version=2,
+    version=3,
     claims=claims,
     read=read_by("copilot_cli.files"),
     profile=PROFILE,

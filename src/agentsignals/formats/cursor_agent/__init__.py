@@ -34,7 +34,7 @@ def _is_bare(record: dict[str, Any]) -> bool:
 
 FORMAT = Format(
     name="cursor-agent",
-    version=2,
+    version=3,
     claims=claims,
     read=read_by("cursor_agent.files"),
     profile=PROFILE,

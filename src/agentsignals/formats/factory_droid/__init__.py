@@ -24,7 +24,7 @@ def claims(head: Head) -> Claim | None:
 
 FORMAT = Format(
     name="factory-droid",
-    version=3,
+    version=4,
     claims=claims,
     read=read_by("factory_droid.files"),
     profile=PROFILE,

@@ -23,7 +23,7 @@ def claims(head: Head) -> Claim | None:
 
 FORMAT = Format(
     name="gemini-cli",
-    version=3,
+    version=4,
     claims=claims,
     read=read_by("gemini_cli.files"),
     profile=PROFILE,

@@ -32,6 +32,7 @@ PROFILE = Profile(
         (EDIT, "replace edit"),
         (WRITE, "write_file"),
         (SHELL, "run_shell_command"),
+        (READ.to("poll"), "read_background_output list_background_processes"),
         (PLAN, "write_todos update_topic"),
         (PLAN_MODE, "enter_plan_mode"),
         (HAND_IN, "exit_plan_mode"),

@@ -29,4 +29,4 @@ def _is_pair(entry: object) -> bool:
     return isinstance(entry, dict) and "user" in entry and "assistant" in entry
 
 
-FORMAT = Format(name="kiro", version=2, claims=claims, read=read_by("kiro.files"), profile=PROFILE)
+FORMAT = Format(name="kiro", version=3, claims=claims, read=read_by("kiro.files"), profile=PROFILE)

@@ -34,4 +34,4 @@ def claims(head: Head) -> Claim | None:
     return None
 
 
-FORMAT = Format(name="opencode", version=3, claims=claims, read=read_by("opencode.files"), profile=PROFILE)
+FORMAT = Format(name="opencode", version=4, claims=claims, read=read_by("opencode.files"), profile=PROFILE)

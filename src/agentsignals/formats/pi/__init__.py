@@ -40,7 +40,7 @@ def session_of(file: object) -> str | None:
 
 FORMAT = Format(
     name="pi",
-    version=4,
+    version=5,
     claims=claims,
     read=read_by("pi.files"),
     profile=PROFILE,

@@ -71,7 +71,7 @@ def _is_cut_list(head: Head) -> bool:
 
 FORMAT = Format(
     name="sharegpt",
-    version=2,
+    version=3,
     claims=claims,
     read=read_by("sharegpt.files"),
     pieces=pieces_by("sharegpt.files"),

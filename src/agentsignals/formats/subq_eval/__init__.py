@@ -78,4 +78,4 @@ def _is_history(head: Head) -> bool:
     )
 
 
-FORMAT = Format(name="subq-eval", version=1, claims=claims, read=read_by("subq_eval.files"), snapshots=False)
+FORMAT = Format(name="subq-eval", version=2, claims=claims, read=read_by("subq_eval.files"), snapshots=False)

@@ -28,4 +28,4 @@ def _is_swival(record: dict[str, object]) -> bool:
     return record["harness"] == "swival"
 
 
-FORMAT = Format(name="swival", version=2, claims=claims, read=read_by("swival.files"), profile=PROFILE)
+FORMAT = Format(name="swival", version=3, claims=claims, read=read_by("swival.files"), profile=PROFILE)

@@ -16,8 +16,8 @@ from agentsignals.words.text import lowered
 
 STALE_CALLS = 4
 REPEATED = 0.20
-"""The 98th percentile of repetition (design/signals.md#failure-mode); one to three stale calls are a habit, four a
-loop."""
+"""Nearly twice the 98th percentile of repetition (design/signals.md#failure-mode); one to three stale calls are a
+habit, four a loop."""
 FEW_CALLS, FEW_FILE_CALLS = 10, 9
 CORRECTED = 0.20
 NEAR_TURNS = 3

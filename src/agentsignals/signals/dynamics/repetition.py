@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -25,22 +26,25 @@ _STATUS = re.compile(r"(?:cd \S+ *(?:&&|;) *)?(?:git (?:-\S+ )*(?:status|log|dif
     unit="tool_calls",
     origin="agentsignals",
     source="derived",
-    version=2,
+    version=3,
     why="The raw counts behind dynamics.repetition_rate; stale_max tells a loop from a habit.",
-    pitfalls="A test run again after an edit is a repeat, but no stale one.",
+    pitfalls="Whether something changed is seen of the agent's edits only, not of a server that starts.",
 )
 def repeated_calls(view: SessionView, why: Evidence) -> dict[str, Any]:
-    """How many calls repeat an earlier one (n, of all but planning, delegating, asking and waiting: of), and stale_max:
-    the most equal calls with no successful edit in between; stale_call is their tool."""
+    """How many calls repeat an earlier one with no successful edit in between (n, of all but planning, delegating,
+    asking and waiting: of), or whatever was edited (equal), and stale_max: the most equal calls with no successful edit
+    in between; stale_call is their tool."""
     calls = _repeatable(view)
     repeated = _repeated(calls)
     stale, worst = _stale_max(view, repeated)
-    why.support([c for same in repeated for c in same[1:]], "repeats an earlier call:")
+    again = _in_vain(view, repeated)
+    why.support(again, "repeats an earlier call:")
     why.denominator(calls)
     named = {"stale_call": worst.name} if worst is not None and stale > 1 else {}
     return {
-        "n": sum([len(same) - 1 for same in repeated]),
+        "n": len(again),
         "of": len(calls),
+        "equal": sum([len(same) - 1 for same in repeated]),
         "stale_max": stale if calls else 0,
         **named,
     }
@@ -53,16 +57,17 @@ def repeated_calls(view: SessionView, why: Evidence) -> dict[str, Any]:
     unit="ratio",
     origin="Agent Signals",
     source="derived",
-    version=3,
+    version=4,
     why="Repeating a call without progress is the mark of a loop.",
-    pitfalls="For loops look at stale_max; the rate tells the cost. A test run again after an edit is a repeat too.",
+    pitfalls="For loops look at stale_max; the rate tells the cost. With `equal` as numerator a test run again after an"
+    " edit is a repeat, too.",
 )
 def repetition_rate(view: SessionView, why: Evidence, repeated_calls: dict[str, Any]) -> Measured | Absent:
-    """Calls whose tool and arguments repeat an earlier call's, out of all calls but planning, delegating, asking and
-    waiting (polls of something that runs)."""
+    """Calls whose tool and arguments repeat an earlier call's with no successful edit in between, out of all calls but
+    planning, delegating, asking and waiting (looks at something that runs)."""
     counted = dict(repeated_calls)
     # Looked for again only when somebody asks.
-    why.support((c for same in _repeated(_repeatable(view)) for c in same[1:]), "repeats an earlier call:")
+    why.support(_in_vain(view, _repeated(_repeatable(view))), "repeats an earlier call:")
     why.denominator(_repeatable(view))
     why.rule(f"stale_max: {counted['stale_max']} equal calls with no successful edit in between")
     return ratio(counted.pop("n"), counted.pop("of"), method="signature", **counted)
@@ -118,6 +123,17 @@ def _canonical(arguments: str, manner: tuple[str, ...]) -> object:
     if manner:
         canonical = {k: _folded(v) if isinstance(v, str) else v for k, v in canonical.items() if k not in manner}
     return msgspec.json.encode(canonical, order="sorted")
+
+
+def _in_vain(view: SessionView, repeated: list[list[ToolCall]]) -> list[ToolCall]:
+    """The calls before which an equal one was made with no successful edit in between."""
+    edits = sorted({e.seq for e in view.edits}) if repeated else []
+    return [
+        call
+        for same in repeated
+        for before, call in pairwise(same)
+        if bisect_left(edits, before.seq) == bisect_left(edits, call.seq)
+    ]
 
 
 def _stale_max(view: SessionView, repeated: list[list[ToolCall]]) -> tuple[int, ToolCall | None]:
