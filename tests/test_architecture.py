@@ -71,7 +71,7 @@ WEIGHT = {
     "duckdb": {"store.query", "replicate.ground"},
     "polars": {"store.frames"},
     "jinja2": {"report", "ui.rendering"},
-    "platformdirs": {"store", "sources.git_clone", "sources.hub_cache"},
+    "platformdirs": {"store", "sources.git_clone", "sources.hub_cache", "report.chart_svg"},
     "huggingface_hub": {"sources.hub_datasets"},
     "tqdm": {"cli.output"},
     "yaml": {"replicate.claims", "analysis.compare.mapping", "formats.swe_bench.metadata"},

@@ -142,7 +142,9 @@ def _store_verbs(verbs: argparse._SubParsersAction[_Parser]) -> None:
     made.add_argument("--study", metavar="NAME", nargs="+", help="only these studies")
     made.add_argument("--labeller", metavar="NAME", help="whose labels count (default: who gave most)")
     made.add_argument("--baseline", metavar="FILE", help="hold yours against it (`export --to baseline` makes one)")
-    made.add_argument("--static", action="store_true", help="a page whose charts are pictures: 0.9 MB smaller")
+    made.add_argument(
+        "--static", action="store_true", help="a page whose charts are pictures: no 0.9 MB that draw them"
+    )
     _context(made)
 
 

@@ -67,15 +67,9 @@ def text(made: Findings) -> str:
 
 def _below(answer: Answer) -> list[str]:
     """What to do, how sure, and how to see it."""
-    from agentsignals.analysis.figures import formatted
+    from agentsignals.report.phrases import sure_of
 
-    sure = f"sureness {answer.sureness:.2f}, n = {answer.n:,}"
-    if answer.interval is not None:
-        low, high = (formatted(end, "share") for end in answer.interval)
-        sure += f", 95% {low} to {high}"
-    if answer.q is not None:
-        sure += f", q {answer.q:.2g}"
-    return [*([answer.do] if answer.do else []), sure, answer.again]
+    return [*([answer.do] if answer.do else []), sure_of(answer).lower(), answer.again]
 
 
 def _evidence(store: Store, options: argparse.Namespace) -> int:

@@ -11,13 +11,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from datetime import datetime
 from functools import cache, lru_cache
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from agentsignals.analysis.study import Chart
+from agentsignals.store import files
 from agentsignals.words.text import visible
 
 WIDTH = 380
@@ -25,6 +28,8 @@ WIDTH = 380
 _MOST_KEPT = 128
 """Pictures, of some 20 KB each: one takes 40 ms to draw, and a page asked for again has the same ones."""
 _VEGA_LITE = "6.4"
+_LICENCE = "/*! Vega, Vega-Lite and Vega-Embed (https://vega.github.io), under the BSD 3-Clause licence */"
+_ENDS_SCRIPT = re.compile(r"</script|<!--", re.IGNORECASE)
 _INK, _SOFT, _LINE = "var(--ink)", "var(--soft)", "var(--line)"
 _COLOURS = [f"var(--c{n})" for n in range(1, 7)]
 _CONFIG: dict[str, Any] = {
@@ -45,7 +50,7 @@ _CONFIG: dict[str, Any] = {
         "labelPadding": 5,
         "labelFlush": False,
     },
-    "axisYDiscrete": {"labelPadding": 10},
+    "axisYDiscrete": {"labelPadding": 10, "labelLimit": 200},
     "axisY": {"titleAnchor": "end", "titleAngle": 0, "titleAlign": "left", "titleY": -8, "titleX": 0},
     "axisTemporal": {"ticks": True, "tickColor": _LINE},
     "legend": {"labelColor": _SOFT, "labelFontSize": 11, "symbolType": "square", "symbolStrokeWidth": 0, "offset": 4},
@@ -91,8 +96,8 @@ def _drawn(encoded: bytes) -> str:
 
 @cache
 def packing() -> Future[str]:
-    """Begins to pack `library` in the background: it takes a second, which the studies take as well."""
-    return ThreadPoolExecutor(1, "vega").submit(_packed)
+    """Begins to get `library` in the background: to pack it takes a second or two, which the studies take as well."""
+    return ThreadPoolExecutor(1, "vega").submit(_from_cache)
 
 
 def library() -> str:
@@ -103,13 +108,31 @@ def library() -> str:
     return packing().result() if can_draw() else ""
 
 
+def _from_cache() -> str:
+    """The script as it was packed for an earlier report, in the platform's folder for caches; else packed now."""
+    import platformdirs  # noqa: PLC0415
+    import vl_convert  # noqa: PLC0415
+
+    folder = Path(platformdirs.user_cache_dir("agentsignals"))
+    kept = folder / f"vega-{vl_convert.__version__}-{_VEGA_LITE}.js"
+    with suppress(OSError, UnicodeDecodeError):
+        script = kept.read_text("utf-8")
+        if script.startswith(_LICENCE) and not _ENDS_SCRIPT.search(script):
+            return script
+    script = _packed()
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        files.replace(kept, script.encode())
+    return script
+
+
 def _packed() -> str:
     import vl_convert  # noqa: PLC0415
 
     script = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", _VEGA_LITE))
-    if re.search(r"</script|<!--", script, re.IGNORECASE):
+    if _ENDS_SCRIPT.search(script):
         raise AssertionError("this release of Vega would end the script element it is put in")
-    return f"/*! Vega, Vega-Lite and Vega-Embed (https://vega.github.io), under the BSD 3-Clause licence */\n{script}"
+    return f"{_LICENCE}\n{script}"
 
 
 def data(charts: Iterable[Chart]) -> str:

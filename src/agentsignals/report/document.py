@@ -11,14 +11,17 @@ from msgspec import Struct
 
 from agentsignals.analysis import STUDIES, study
 from agentsignals.analysis import studies as every_study
-from agentsignals.analysis.study import Chart, Finding, Study, Table
+from agentsignals.analysis.ranking import Findings
+from agentsignals.analysis.study import Chart, Finding, Outcome, Study, Table
+from agentsignals.findings import findings as find
 from agentsignals.findings.inputs import Reader
 from agentsignals.redaction import without_keys_in
 from agentsignals.sources.local import deleted_files
 from agentsignals.store import Store
 from agentsignals.store.manifest import local_files, only_in
+from agentsignals.store.query import rows
 
-FORM = 2
+FORM = 3
 """Version of the JSON document."""
 WHOSE = {"product": "people's sessions", "eval": "attempts of eval runs", "both": "all that was read"}
 """Contexts in words."""
@@ -38,6 +41,25 @@ class Section(Struct, frozen=True, kw_only=True):
     limits: list[str]
     validation: dict[str, str] = {}
     """Of each signal in its tables and charts that claims a meaning, how often it was right."""
+
+
+class NamedSession(Struct, frozen=True, kw_only=True):
+    """A session that the report names somewhere; empty where the trace doesn't say."""
+
+    session_id: str
+    agent: str | None
+    model: str | None
+    started_at: datetime | None
+    n_prompts: int | None
+    n_tool_calls: int | None
+    cost_usd: float | None
+    repo: str | None
+    visible_output_tokens: int | None
+    """Where output and cost are lower bounds."""
+
+    @property
+    def is_bound(self) -> bool:
+        return self.visible_output_tokens is not None
 
 
 class LeftOut(Struct, frozen=True):
@@ -65,6 +87,10 @@ class Document(Struct, frozen=True, kw_only=True):
     contexts: dict[str, int]
     """Sessions of each context in the store."""
     sections: list[Section]
+    findings: Findings | None = None
+    """What stands out, before the studies; None of a report of some studies alone."""
+    named: list[NamedSession] = []
+    """The sessions that findings and tables name."""
     left_out: list[LeftOut] = []
     damage: list[str] = []
     """What is wrong with the store: figures are without what is missing."""
@@ -89,6 +115,7 @@ def document(
     studies = [*first, *(study(name) for name in dict.fromkeys(names or every_study()))]
     counted = dict(Counter(entry.context for entry in store.manifest.sessions.values()))
     reader = Reader(store, studies, context, labeller)
+    has_one_agent = bool(counted) and _has_one_agent(store, reader.context)
     sections, left_out = [], []
     for declared in studies:
         reason = _reason(declared, context, counted)
@@ -107,19 +134,9 @@ def document(
         if counted and not (outcome.findings or outcome.tables or outcome.charts):
             left_out.append(LeftOut(declared.name, declared.title, " ".join(outcome.limits)))
             continue
-        sections.append(
-            Section(
-                study=declared.name,
-                title=declared.title,
-                question=declared.question,
-                context=reader.context if declared.context == "either" else declared.context,
-                findings=without_keys_in(outcome.findings),
-                tables=without_keys_in(outcome.tables),
-                charts=without_keys_in(outcome.charts),
-                limits=outcome.limits,
-                validation=outcome.validation,
-            )
-        )
+        about = reader.context if declared.context == "either" else declared.context
+        sections.append(_section(declared, about, outcome, has_one_agent=has_one_agent))
+    made = find(store, reader.context) if names is None and counted.get(reader.context) else None
     return Document(
         form=FORM,
         agentsignals=version("agentsignals"),
@@ -130,10 +147,48 @@ def document(
         context=reader.context,
         contexts=counted,
         sections=sections,
+        findings=made,
+        named=_named(store, made, sections),
         left_out=left_out,
         damage=store.warnings,
         deleted_sessions=len(only_in(store.manifest, deleted_files(local_files(store.manifest)))),
     )
+
+
+def _section(declared: Study, context: str, outcome: Outcome, *, has_one_agent: bool) -> Section:
+    """A study's outcome without keys; of one agent without what would say the same again by agent."""
+    return Section(
+        study=declared.name,
+        title=declared.title,
+        question=declared.question,
+        context=context,
+        findings=without_keys_in(outcome.findings),
+        tables=without_keys_in([made for made in outcome.tables if not (has_one_agent and _by_agent(made.id))]),
+        charts=without_keys_in([made for made in outcome.charts if not (has_one_agent and _by_agent(made.id))]),
+        limits=outcome.limits,
+        validation=outcome.validation,
+    )
+
+
+def _has_one_agent(store: Store, context: str) -> bool:
+    """Whether what is told by agent would be told twice."""
+    return rows(store, "SELECT count(DISTINCT agent) FROM sessions", context)[1][0][0] <= 1
+
+
+def _by_agent(id: str) -> bool:  # noqa: A002  (the chart's and table's field)
+    """Whether a chart or table, by its id, holds agents against each other."""
+    return id.startswith("agents.") or id.endswith(("by_agent", ".agents"))
+
+
+def _named(store: Store, made: Findings | None, sections: Sequence[Section]) -> list[NamedSession]:
+    named = {session_id for answer in made.answers for session_id in answer.sessions} if made else set()
+    for table in (table for section in sections for table in section.tables):
+        at = [n for n, column in enumerate(table.columns) if column.kind == "session"]
+        named |= {row[n] for row in table.rows for n in at if row[n] is not None}
+    columns = ", ".join(NamedSession.__struct_fields__)
+    sql = f"SELECT {columns} FROM sessions WHERE session_id IN (SELECT unnest(?)) ORDER BY session_id"  # noqa: S608  (names of ours)
+    names, values = rows(store, sql, values=[sorted(named)]) if named else ([], [])
+    return without_keys_in([NamedSession(**dict(zip(names, row, strict=True))) for row in values])
 
 
 def _reason(study: Study, context: str | None, counted: dict[str, int]) -> str:

@@ -34,10 +34,19 @@
     }
   }
 
+  // The rest when nothing else is to be done, so that who prints or saves the page has it whole.
+  function drawNext() {
+    const next = figures.find((figure) => !drawn.has(figure) && figure.clientWidth);
+    if (next) draw(next).then(() => whenIdle(drawNext));
+  }
+  const whenIdle = (act) => (globalThis.requestIdleCallback ?? setTimeout)(act);
+
   const resized = new ResizeObserver((changed) => {
     for (const { target } of changed) if (drawn.has(target)) draw(target);
   });
   for (const figure of figures) resized.observe(figure);
   for (const happening of ["scroll", "resize"]) addEventListener(happening, drawNear, { passive: true });
+  document.addEventListener("toggle", drawNear, { capture: true });
   drawNear();
+  whenIdle(drawNext);
 })();

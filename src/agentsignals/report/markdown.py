@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentsignals.analysis.figures import MISSING, formatted
+from agentsignals.analysis.ranking import Findings
 from agentsignals.analysis.study import Column, Finding, Table
 from agentsignals.report import phrases
 from agentsignals.report.document import Document, Section
@@ -24,6 +25,8 @@ def render(document: Document, short_ids: Mapping[str, str]) -> str:
         parts.append(f"{escaped(whose)} {code(command)}")
     if not document.sessions:
         parts.append(f"**{phrases.EMPTY}** Begin with `{phrases.FIRST_STEP}`.")
+    if document.findings is not None:
+        parts += _findings(document.findings, short_ids)
     for section in document.sections:
         parts += _section(section, short_ids)
     limits = phrases.limits_of(document)
@@ -34,6 +37,16 @@ def render(document: Document, short_ids: Mapping[str, str]) -> str:
     ]
     parts += ["## Every number, made again", _rows(["finding", "command", "versions"], ["---"] * 3, commands)]
     return visible("\n\n".join(parts)) + "\n"
+
+
+def _findings(findings: Findings, short_ids: Mapping[str, str]) -> list[str]:
+    parts = ["## What stands out", escaped(phrases.looked_at(findings))]
+    for at, made in enumerate(findings.answers):
+        ids = ", ".join(code(short_ids.get(name, name)) for name in made.sessions)
+        below = [made.do, f"{phrases.sure_of(made)}. {made.caveat}"]
+        lines = [f"{at + 1}. **{escaped(made.sentence)}**", *(f"   {escaped(line)}" for line in below if line)]
+        parts.append("\n".join([*lines, f"   {ids + ' · ' if ids else ''}{code(made.again)}"]))
+    return parts if findings.answers else [*parts, "Nothing stands out from the other sessions here."]
 
 
 def _section(section: Section, short_ids: Mapping[str, str]) -> list[str]:

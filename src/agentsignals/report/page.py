@@ -19,28 +19,53 @@ if TYPE_CHECKING:
     import jinja2
 
 
+HEAD = (
+    "cost_causes.bill",
+    "attempts.outcomes",
+    "attempts.solved",
+    "errors.rate_by_class",
+    "cost.over_time",
+    "friction.ends",
+)
+"""The charts that stand beside the findings: the first `_CHARTS` of these that there are."""
+_CHARTS = 4
+_MOST = {"most_figures": 6, "most_charts": 2}
+"""What of a study is open, so that it takes a screen; the rest is folded."""
+
+
 def render(document: Document, short_ids: Mapping[str, str], static: bool = False) -> str:
     """The document as HTML. Jinja escapes whatever is put in, but our own style and scripts, and the charts, whose
-    text the renderer has escaped. `static`: without the library that draws charts anew, 0.9 MB less."""
+    text the renderer has escaped. `static`: without the library that draws charts, 0.9 MB less; with it, pictures of
+    the first charts alone are in the page, and the others are drawn in it."""
     style, scripts = _asset("page.css"), [_asset("page.js")]
     charts = [chart for section in document.sections for chart in section.charts]
     pictures = bool(charts) and can_draw()
     live = pictures and not static
     if live:
         scripts += [library(), _asset("live.js")]
+    same = (section for section in document.sections if section.context == document.context)
+    by_id = {chart.id: chart for section in same for chart in section.charts}
+    head = [by_id[name] for name in HEAD if name in by_id][:_CHARTS] if document.findings else []
+    above = {chart.id for chart in head}
+    places = {session.session_id: f"#session-{n + 1}" for n, session in enumerate(document.named)}
     return _template().render(
         document=document,
+        head=head,
+        above=above,
+        fold=document.findings is not None,
+        session_url=places.get,
         words=phrases,
-        headlines=[f for s in document.sections for f in s.findings if f.headline],
+        headlines=[] if document.findings else [f for s in document.sections for f in s.findings if f.headline],
         formatted=formatted,
         short_ids=short_ids,
         sort_key=_sort_key,
-        svg=svg if pictures else None,
+        svg=(lambda chart: svg(chart) if chart.id in above or not live or not above else "") if pictures else None,
         undrawn=phrases.UNDRAWN if charts and not pictures else "",
         style=style,
         charts=data(charts) if live else "",
         scripts=scripts,
         policy=_policy(style, scripts),
+        **_MOST,
     )
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from agentsignals.analysis.figures import MISSING, formatted
-from agentsignals.analysis.study import Finding, Kind
+from agentsignals.analysis.ranking import Answer, Findings
+from agentsignals.analysis.study import Chart, Finding, Kind, Table
 from agentsignals.report.document import WHOSE, Document
 
 EMPTY = "The store holds no session yet: every figure below is empty."
@@ -86,6 +89,32 @@ def versions_of(finding: Finding) -> str:
 def is_figure(kind: Kind) -> bool:
     """Whether values of a kind are written flush right."""
     return kind not in ("text", "session", "code", "date")
+
+
+def looked_at(findings: Findings) -> str:
+    """Of how much, and how sure."""
+    n = sum(findings.looked_at.values())
+    bill = f"{findings.bill}. " if findings.bill else ""
+    return (
+        f"{bill[:1].upper()}{bill[1:]}{n:,} candidates were looked at; of those said at most"
+        f" {findings.bounds.false_discoveries:.0%} are expected to be wrong by chance, and nothing below"
+        f" {findings.bounds.effect:.0%} of the whole is said."
+    )
+
+
+def sure_of(answer: Answer) -> str:
+    """How sure, of how many, with the interval of its figure."""
+    sure = f"Sureness {answer.sureness:.2f}, n = {answer.n:,}"
+    if answer.interval is not None:
+        low, high = (formatted(end, "share") for end in answer.interval)
+        sure += f", 95% {low} to {high}"
+    return sure + (f", q {answer.q:.2g}" if answer.q is not None else "")
+
+
+def more_of(figures: Sequence[Finding], charts: Sequence[Chart], tables: Sequence[Table]) -> str:
+    """What is folded."""
+    counted = ((len(figures), "figure"), (len(charts), "chart"), (len(tables), "table"))
+    return "More: " + ", ".join(f"{n} {what}{'s' * (n != 1)}" for n, what in counted if n)
 
 
 def limits_of(document: Document) -> list[str]:

@@ -137,7 +137,7 @@ def _chart(charges: list[Charge], n: int, is_bound: bool) -> Chart | None:
     sums = _sums(charges)
     total = fsum(sums.values())
     rows = []
-    for cause, usd in sums.items():
+    for cause, usd in ranked(sums):
         low = is_bound and cause in BOUNDED
         tip = f"{CAUSES[cause]}: {formatted(usd, 'usd', low)} ({formatted(usd / total, 'share')})" if usd > 0 else ""
         rows += [bar(CAUSES[cause], usd, tip, at_least=low)] if tip else []
