@@ -80,7 +80,7 @@ notebooks: $(VENV)/.docs
 
 site: notebooks
 	rm -rf build/pages && mkdir -p build/pages
-	tar -cf - *.md docs/*.md docs/*/*.md | tar -xf - -C build/pages
+	tar -cf - *.md docs/*.md docs/*/*.md docs/*/*.svg | tar -xf - -C build/pages
 	cp -R build/notebooks build/pages/docs/notebooks
 	sed 's/\.ipynb)/.md)/g' docs/index.md > build/pages/docs/index.md
 	$(BIN)/zensical build --clean --strict

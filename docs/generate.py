@@ -1,7 +1,8 @@
 """Writes the pages that say what the code says: `python -m docs.generate`; `--check` only tells which are stale.
 
-docs/catalog.md comes from the declared signals, docs/cli.md from the grammar of the command line, docs/validation.md
-from what `agentsignals validate` measured.
+docs/catalog.md comes from the declared signals, docs/cli.md from the grammar of the command line, docs/columns.md from
+the tables' structs, docs/validation.md from what `agentsignals validate` measured, docs/pictures from what the program
+prints of the demo, parts of README.md and docs/formats.md from these figures and from the formats' samples.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from agentsignals.catalog import Signal, catalogue, validation
 from agentsignals.cli import build_parser
 from agentsignals.labels.validating import never_validated
 from agentsignals.validation import figures, share_text
+from docs import columns, partly, pictures
 
 HERE = Path(__file__).parent
 _MADE = "<!-- made by `python -m docs.generate`; do not edit -->"
@@ -147,7 +149,16 @@ def _text(words: str) -> str:
     return "`".join(part if n % 2 else part.translate(_MARKDOWN) for n, part in enumerate(parts))
 
 
-PAGES: dict[str, Callable[[], str]] = {"catalog.md": catalog_page, "cli.md": cli_page, "validation.md": validation_page}
+PAGES: dict[str, Callable[[], str]] = {
+    "catalog.md": catalog_page,
+    "cli.md": cli_page,
+    "columns.md": columns.page,
+    "validation.md": validation_page,
+    "pictures/findings.svg": pictures.findings,
+    "pictures/explain.svg": pictures.explained,
+    "formats.md": partly.formats_page,
+    "../README.md": partly.readme,
+}
 
 
 def main() -> int:

@@ -6,11 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
-from docs import generate
+from docs import columns, generate, partly, what_formats_say
 
 from agentsignals.catalog import catalogue
 from agentsignals.cli import build_parser
 from agentsignals.formats import formats, profiles
+from agentsignals.store import tables
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -89,6 +90,28 @@ def test_the_command_line_page_has_every_verb_and_option() -> None:
         assert section, name
         assert all(o in section for a in verb._actions for o in a.option_strings if a.dest != "help"), name
         assert f"`agentsignals {name}" in section, "an example"
+
+
+def test_every_column_has_a_meaning() -> None:
+    page = columns.page()
+    assert (ROOT / "docs" / "columns.md").read_text("utf-8") == page, "run `make docs`"
+    for table, names in tables.COLUMNS.items():
+        assert [name for name in names if not columns.meaning(table, name)] == [], table
+        section = page.partition(f"\n## {table}\n")[2].partition("\n## ")[0]
+        assert re.findall(r"^\| `([^`]+)`", section, re.MULTILINE) == list(names)
+    used = {key for table, names in tables.COLUMNS.items() for name in names for key in (f"{table}.{name}", name)}
+    assert set(columns.MEANINGS) - used == set(), "of columns that are gone"
+    assert columns.unit("cost_usd") == "US dollars" and columns.unit("cache_read_tokens") == "tokens"
+
+
+def test_readme_says_how_often_signals_are_right_and_what_formats_lack() -> None:
+    page = partly.readme()
+    assert (ROOT / "README.md").read_text("utf-8") == page, "run `make docs`"
+    assert "| `agentsignals inventory underspecification` | never validated |" in page
+    for name in what_formats_say.said():
+        assert f"`{name}`" in page
+    assert what_formats_say.lacking("factory-droid") == "tokens, tokens from the cache, dollars"
+    assert what_formats_say.lacking("claude-code") == what_formats_say.NOTHING
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,57 @@
+"""What each format says, and what it can't: read off the samples that the tests read, so that it can't be wished."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cache
+
+from tests import golden
+
+from agentsignals.formats import formats
+from agentsignals.model import Session
+
+NOTHING = "they say all of it"
+_SAYS: dict[str, Callable[[Session], bool]] = {
+    "when": lambda s: any(event.timestamp is not None for event in s.events),
+    "the model": lambda s: s.model is not None or any(step.model for step in s.steps),
+    "tokens": lambda s: any(step.output_tokens is not None or step.input_tokens is not None for step in s.steps),
+    "tokens from the cache": lambda s: any(step.cache_read_tokens is not None for step in s.steps),
+    "dollars": lambda s: any(step.cost_source == "recorded" for step in s.steps),
+    "calls": lambda s: bool(s.tool_calls),
+    "what calls came to": lambda s: any(call.result_seq is not None for call in s.tool_calls),
+    "whether they failed": lambda s: any(call.status == "error" for call in s.tool_calls),
+    "lines of edits": lambda s: any(edit.start_line is not None for edit in s.edits),
+    "thinking": lambda s: any(event.kind == "thinking" for event in s.events),
+}
+"""In the order of the columns. Dollars: as the log states them; where it has tokens and model, prices give them."""
+
+
+@cache
+def said() -> dict[str, dict[str, bool]]:
+    """By format: whether a sample says it. Formats that give no conversation are left out."""
+    found: dict[str, dict[str, bool]] = {}
+    for sample in golden.samples():
+        files = [sample] if sample.is_file() else sorted(p for p in sample.rglob("*") if p.is_file())
+        _, _, reading = golden.read_files(files, sample.parent)
+        for session in reading.sessions:
+            says = found.setdefault(session.format, dict.fromkeys(_SAYS, False))
+            says.update({name: says[name] or holds(session) for name, holds in _SAYS.items()})
+    return {name: found[name] for name in formats() if name in found}
+
+
+def lacking(name: str) -> str:
+    """What no sample of a format says, in words."""
+    return ", ".join(what for what, holds in said()[name].items() if not holds) or NOTHING
+
+
+def table() -> list[str]:
+    """The whole of it as lines of Markdown."""
+    return [
+        f"| format | {' | '.join(_SAYS)} |",
+        f"| --- |{' :-: |' * len(_SAYS)}",
+        *(f"| {name} | {' | '.join(_mark(says.values()))} |" for name, says in said().items()),
+    ]
+
+
+def _mark(holds: Iterable[bool]) -> list[str]:
+    return ["✓" if each else "–" for each in holds]
