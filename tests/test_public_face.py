@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import doctest
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import agentsignals
+from agentsignals.errors import StoreError, UsageError
+from agentsignals.store import Store
 
 HEAVY = ("duckdb", "jinja2", "msgspec", "numpy", "platformdirs", "polars", "pyarrow", "ray", "torch", "tqdm")
 
@@ -65,3 +71,38 @@ def test_the_face_names_all_it_shows() -> None:
 def test_the_version_is_the_one_of_the_project() -> None:
     text = (Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8")
     assert f'\nversion = "{agentsignals.__version__}"\n' in text
+
+
+def test_the_examples_of_the_face_are_as_they_say(demo_folder: Path) -> None:
+    store = agentsignals.open_store(demo_folder / "store")
+    problems: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    found = [test for test in doctest.DocTestFinder().find(agentsignals) if test.examples]
+    for test in found:
+        test.globs["store"] = store
+        runner.run(test, out=problems.append)
+    assert not problems, "".join(problems)
+    assert len(found) >= 5
+
+
+def test_a_store_says_what_it_is(demo_folder: Path, tmp_path: Path) -> None:
+    store = agentsignals.open_store(demo_folder / "store")
+    assert repr(store) == (
+        f"<Store {demo_folder / 'store'}: 36 sessions of people; claude-code 15, codex 7, gemini-cli 7, pi 7;"
+        " 2026-03-02 to 2026-03-31>"
+    )
+    assert repr(Store(tmp_path, create=True)) == f"<Store {tmp_path}: no sessions>"
+    broken = tmp_path / "broken"
+    shutil.copytree(demo_folder / "store", broken)
+    for file in broken.glob("shards/*/sessions.parquet"):
+        file.write_bytes(b"")
+    assert repr(agentsignals.open_store(broken)).endswith("damaged>")
+
+
+def test_what_the_store_holds_nothing_of_is_said(demo_folder: Path) -> None:
+    store = agentsignals.open_store(demo_folder / "store")
+    with pytest.raises(UsageError, match="'attempts' says nothing of this store"):
+        agentsignals.study(store, "attempts")
+    with pytest.raises(StoreError, match="no eval attempt"):
+        agentsignals.compare(store)
+    assert {row["name"] for row in agentsignals.all_studies()} >= {"cost", "attempts"}

@@ -4,6 +4,8 @@
     store = sig.analyze("~/.claude/projects")
     store.signals().filter(...)          # a Polars frame
     store.sql("SELECT ... FROM sessions")  # a DuckDB relation
+    sig.find(store).answers              # the few sentences that matter
+    sig.study(store, "cost")             # one question, with all its figures
 
 Importing this loads nothing heavy, prints nothing and writes nothing.
 """
@@ -13,13 +15,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
+    from agentsignals.analysis.compare import Comparison
     from agentsignals.analysis.ranking import Bounds, Findings
+    from agentsignals.report.document import Section
     from agentsignals.store import Store
 
 __version__ = "0.2.0"
-__all__ = ["__version__", "analyze", "explain", "find", "ingest", "inventory", "open_store", "write_report"]
+__all__ = [
+    "__version__",
+    "all_studies",
+    "analyze",
+    "compare",
+    "explain",
+    "find",
+    "ingest",
+    "inventory",
+    "open_store",
+    "study",
+    "write_report",
+]
 
 
 def analyze(
@@ -56,24 +73,108 @@ def open_store(store: str | Path | None = None) -> Store:
 
 
 def inventory(text: str = "", context: str | None = None) -> list[dict[str, Any]]:
-    """The catalogue of signals as plain rows."""
+    """The catalogue of signals as plain rows.
+
+    >>> [row["path"] for row in inventory("repetition")]
+    ['dynamics.repetition_rate']
+    """
     from agentsignals import catalog
 
     return catalog.inventory(text, context)
 
 
 def explain(store: Store, session: str, signal: str) -> Any:
-    """One value with the events, lines and rule that made it."""
+    """One value with the events, lines and rule that made it.
+
+    >>> explain(store, "3819e141", "dynamics.repetition_rate").value
+    0.2727272727272727
+    """
     from agentsignals.ingest import explaining
 
     return explaining.explain(store, session, signal)
 
 
 def find(store: Store, context: str | None = None, bounds: Bounds | None = None) -> Findings:
-    """The few sentences that matter of a store, ranked: `find(store).answers`. `context`: `product` or `eval`."""
+    """The few sentences that matter of a store, ranked: `find(store).answers`. `context`: `product` or `eval`.
+
+    >>> [answer.id for answer in find(store).answers][1:]
+    ['twice.reread', 'untold.output']
+    """
     from agentsignals import findings
 
     return findings.findings(store, context, bounds)
+
+
+def all_studies() -> list[dict[str, str]]:
+    """What `study` answers, as plain rows: name, title, question, context.
+
+    >>> next(row["question"] for row in all_studies() if row["name"] == "cost")
+    'What did it take?'
+    """
+    from agentsignals import analysis
+
+    named = (analysis.study(name) for name in analysis.studies())
+    return [{"name": s.name, "title": s.title, "question": s.question, "context": s.context} for s in named]
+
+
+def study(store: Store, name: str, context: str | None = None, labeller: str | None = None) -> Section:
+    """One question over all sessions: `findings` (each with n, interval, caveat), `tables`, `charts`, `limits`.
+
+    `context`: `product` or `eval`; `labeller`: whose labels count. UsageError for a name that is none, and where the
+    store holds nothing that the study is about.
+
+    >>> section = study(store, "cost")
+    >>> section.findings[0].title, section.findings[0].n
+    ('Cost', 36)
+    """
+    from agentsignals.errors import UsageError
+    from agentsignals.report.document import document
+
+    made = document(store, [name], context, labeller)
+    if not made.sections:
+        raise UsageError(f"The study {name!r} says nothing of this store: {made.left_out[0].reason}")
+    return made.sections[0]
+
+
+def compare(  # noqa: PLR0913  (the options of the verb)
+    store: Store,
+    by: Sequence[str] = (),
+    *,
+    baseline: str | None = None,
+    outcome: str = "reward",
+    treatments: Path | None = None,
+    anyway: bool = False,
+    where: str = "true",
+) -> Comparison:
+    """Candidates of an eval under their treatments, paired where tasks match.
+
+    `by`: what makes a candidate (model, agent, a knob; none: treatments that differ); `outcome`: reward, resolved or a
+    signal of attempts; `treatments`: a file that says who was tried; `where`: SQL over `sessions` and `attempts`.
+    StoreError without attempts; UnlikeCandidates, unless `anyway`, for those that can't be held against each other.
+    """
+    from agentsignals.analysis.compare import compare as compared
+    from agentsignals.analysis.compare import outcome_rule, queries
+    from agentsignals.analysis.compare.mapping import mapped, read_mapping
+    from agentsignals.errors import StoreError, UnlikeCandidates
+    from agentsignals.store.query import rows
+
+    rule = outcome_rule(outcome)
+    asked = {name: rows(store, sql) for name, sql in queries(rule, where).items()}
+    tables = {name: [dict(zip(names, row, strict=True)) for row in values] for name, (names, values) in asked.items()}
+    if treatments is not None:
+        tables["attempts"] = mapped(tables["attempts"], read_mapping(treatments))
+    if not tables["attempts"]:
+        raise StoreError(
+            "There is no eval attempt to compare" + (" under this condition." if where != "true" else "."),
+            "Attempts come from eval runs (Harbor, SWE-bench, Inspect …): `agentsignals analyze RUNS` reads them in.",
+        )
+    comparison = compared(rule, tables, by, baseline)
+    if comparison.unlike and not anyway:
+        raise UnlikeCandidates(
+            f"These candidates can't be compared: {'. '.join(comparison.unlike)}.",
+            "--where chooses attempts that are alike, --by names what is compared, --anyway compares all the same.",
+        )
+    return comparison
 
 
 def write_report(store: Store, path: str | Path) -> Path:

@@ -6,13 +6,12 @@ import argparse
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agentsignals.cli.verb import Verb
 
 if TYPE_CHECKING:
     from agentsignals.analysis.compare import Candidate, Comparison, Estimate, Pair
-    from agentsignals.store import Store
 
 _LISTED = 25
 """Candidates in the tables; --json has all."""
@@ -37,37 +36,21 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from agentsignals.analysis.compare import compare, outcome_rule, queries
-    from agentsignals.analysis.compare.mapping import mapped, read_mapping
+    import agentsignals
     from agentsignals.cli.output import json_text
-    from agentsignals.errors import StoreError, UnlikeCandidates
     from agentsignals.store import Store
 
-    rule = outcome_rule(options.outcome)
-    store = Store(options.store)
-    rows = {name: _rows(store, sql) for name, sql in queries(rule, options.where).items()}
-    if options.treatments is not None:
-        rows["attempts"] = mapped(rows["attempts"], read_mapping(options.treatments))
-    if not rows["attempts"]:
-        raise StoreError(
-            "There is no eval attempt to compare" + (" under this condition." if options.where != "true" else "."),
-            "Attempts come from eval runs (Harbor, SWE-bench, Inspect …): `agentsignals analyze RUNS` reads them in.",
-        )
-    comparison = compare(rule, rows, options.by, options.baseline)
-    if comparison.unlike and not options.anyway:
-        raise UnlikeCandidates(
-            f"These candidates can't be compared: {'. '.join(comparison.unlike)}.",
-            "--where chooses attempts that are alike, --by names what is compared, --anyway compares all the same.",
-        )
+    comparison = agentsignals.compare(
+        Store(options.store),
+        options.by,
+        baseline=options.baseline,
+        outcome=options.outcome,
+        treatments=options.treatments,
+        anyway=options.anyway,
+        where=options.where,
+    )
     print(json_text(comparison) if options.json else _text(comparison))
     return 0
-
-
-def _rows(store: Store, sql: str) -> list[dict[str, Any]]:
-    from agentsignals.store.query import rows
-
-    names, values = rows(store, sql)
-    return [dict(zip(names, row, strict=True)) for row in values]
 
 
 def _text(comparison: Comparison) -> str:

@@ -149,6 +149,11 @@ class Store:
         broken = {self.folder / d.place for d in self.damage}
         return [path for path in paths if path not in broken]
 
+    def __repr__(self) -> str:
+        from agentsignals.store.outline import outline  # noqa: PLC0415  (DuckDB is loaded when asked)
+
+        return f"<Store {self.folder}: {outline(self)}>"
+
     # -- reading -------------------------------------------------------------------------------------------------
 
     def sql(self, query: str) -> duckdb.DuckDBPyRelation:
