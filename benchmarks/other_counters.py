@@ -1,7 +1,8 @@
-"""What others' programs count on the same bytes: `python -m benchmarks.other_counters CORPUS/sessions NODE_MODULES`.
+"""What others' programs count on the same bytes: `python -m benchmarks.other_counters NODE_MODULES [SESSIONS]`.
 
 Needs Node.js, and a folder in which `npm install ccusage@18 @ccusage/codex@18` was run; both programs read copies of
-the logs in a home of their own and ask no network. docs/counters.md says what differs and why.
+the logs in a home of their own and ask no network. Without SESSIONS (a folder an agent, a transcript.jsonl a session)
+the logs are those of this machine. docs/counters.md says what differs and why.
 """
 
 from __future__ import annotations
@@ -29,13 +30,19 @@ class Agent(Struct, frozen=True):
     """Whose logs they are, where its home keeps them, and the program that counts them."""
 
     name: str
+    own: str
     place: str
     program: str
 
 
 AGENTS = (
-    Agent("claude-code", ".claude/projects/{0}/{0}.jsonl", "ccusage"),
-    Agent("codex", ".codex/sessions/2026/01/01/rollout-2026-01-01T00-00-00-{0}.jsonl", "ccusage-codex"),
+    Agent("claude-code", ".claude/projects/*/*-*-*-*-*.jsonl", ".claude/projects/{0}/{0}.jsonl", "ccusage"),
+    Agent(
+        "codex",
+        ".codex/sessions/*/*/*/rollout-*.jsonl",
+        ".codex/sessions/2026/01/01/rollout-2026-01-01T00-00-00-{0}.jsonl",
+        "ccusage-codex",
+    ),
 )
 
 
@@ -112,15 +119,25 @@ RULES = {
 }
 
 
-def compare(sessions: Path, programs: Path, agent: Agent, folder: Path) -> None:
+def logs(sessions: Path | None, agent: Agent) -> Iterator[tuple[str, Path]]:
+    """The logs of an agent by the session's name."""
+    if sessions is None:
+        yield from ((log.stem[-36:], log) for log in sorted(Path.home().glob(agent.own)))
+    else:
+        yield from ((log.parent.name, log) for log in sorted((sessions / agent.name).rglob("transcript.jsonl")))
+
+
+def compare(sessions: Path | None, programs: Path, agent: Agent, folder: Path) -> None:
     """Copies the logs into a home, counts them twice, and prints what differs."""
     home = folder / "home"
-    for transcript in sorted((sessions / agent.name).rglob("transcript.jsonl")):
-        name = transcript.parent.name
+    for name, transcript in logs(sessions, agent):
         copy = home / agent.place.format(name)
         copy.parent.mkdir(parents=True, exist_ok=True)
         if not copy.exists() or copy.stat().st_size < transcript.stat().st_size:
             shutil.copyfile(transcript, copy)
+    if not home.exists():
+        print(f"{agent.name}: no logs")
+        return
     by_us, by_them = ours(home, folder / "store"), theirs(home, programs, agent)
     both = sorted(set(by_us) & set(by_them))
     equal = [name for name in both if by_us[name][0] == by_them[name][0]]
@@ -145,4 +162,4 @@ def compare(sessions: Path, programs: Path, agent: Agent, folder: Path) -> None:
 if __name__ == "__main__":
     for one in AGENTS:
         with tempfile.TemporaryDirectory() as made:
-            compare(Path(sys.argv[1]), Path(sys.argv[2]), one, Path(made))
+            compare(Path(sys.argv[2]) if len(sys.argv) > 2 else None, Path(sys.argv[1]), one, Path(made))
