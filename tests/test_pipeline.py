@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import polars as pl
 import pytest
 
+from agentsignals import findings
 from agentsignals.cli import demo_corpus
 from agentsignals.errors import StoreError
 from agentsignals.ingest import pipeline
@@ -193,6 +194,7 @@ def test_a_newer_signal_is_computed_again_without_reading_a_file(corpus: Path, t
 
 def test_a_run_over_nothing_new_loads_neither_parsers_nor_signals(corpus: Path, tmp_path: Path) -> None:
     pipeline.analyze([str(corpus)], tmp_path / "s", jobs=1)
+    findings.findings(Store(tmp_path / "s"))
     code = (
         "import sys; from agentsignals.cli import main; main(sys.argv[1:]); "
         "heavy = ('pyarrow', 'duckdb', 'agentsignals.formats.codex', 'agentsignals.signals.user.turns'); "
