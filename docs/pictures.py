@@ -15,7 +15,7 @@ from agentsignals.cli import demo_corpus, main
 from agentsignals.ingest import pipeline
 
 _COLUMNS, _CHARACTER, _LINE, _MARGIN = 112, 7.83, 19, 18
-_EXPLAINED = ("3819e141", "dynamics.repetition_rate")
+_EXPLAINED = ("3253362f", "dynamics.repetition_rate")
 
 
 @cache
@@ -34,7 +34,7 @@ def _run(words: list[str], folder: Path) -> str:
     with contextlib.redirect_stdout(out):
         main(words)
     # What an artifact is called hangs on where the folder lies.
-    return re.sub(r"\b[0-9a-f]{16}\b", "5e0d" * 4, out.getvalue().replace(f"{folder}/", "demo/"))
+    return re.sub(r"\b(?=\d*[a-f])[0-9a-f]{16}\b", "5e0d" * 4, out.getvalue().replace(f"{folder}/", "demo/"))
 
 
 def findings() -> str:
@@ -50,7 +50,8 @@ def _svg(command: str) -> str:
     for line in _printed()[command].splitlines():
         under = re.match(r"\d+\. |[a-z]+ {2,}|", line)
         indent = " " * (under.end() if under else 0)
-        broken = textwrap.wrap(line, _COLUMNS, subsequent_indent=indent, break_on_hyphens=False) or [""]
+        rule_or_line = line if line.strip("- ") else line[:_COLUMNS]
+        broken = textwrap.wrap(rule_or_line, _COLUMNS, subsequent_indent=indent, break_on_hyphens=False) or [""]
         rows += [("", part, _style(line)) for part in broken]
     height = _MARGIN * 2 + _LINE * len(rows)
     width = round(_COLUMNS * _CHARACTER) + 2 * _MARGIN
