@@ -93,6 +93,8 @@ def swe_agent(folder: Path) -> None:
     info = {"exit_status": "submitted", "submission": "", "swe_agent_version": "1.2.3"}
     told = {"trajectory": [step], "history": history, "info": info, "replay_config": json.dumps({"agent": agent})}
     write(folder / f"r1/{TASK}/{TASK}.traj", told)
+    batch = {"instances": {"type": "swe_bench", "subset": "verified", "split": "test"}, "num_workers": 4}
+    write(folder / "r1/run_batch.config.yaml", json.dumps(batch))  # JSON as a YAML text, as SWE-agent has it
 
 
 def swe_bench(folder: Path) -> None:
@@ -133,7 +135,8 @@ LAYOUTS: dict[Any, dict[str, Any]] = {
               "tools": ["bash", "python"]},
     mini: {**SET, "agent_type": "mini-swe-agent", "dataset": NOT, "split": NOT, "tools": NOT, "retries": NOT,
            "condition": NOT},
-    swe_agent: {**SET, "agent_type": "swe-agent", "dataset": NOT, "split": NOT, "tools": ["edit"], "condition": NOT},
+    swe_agent: {**SET, "agent_type": "swe-agent", "dataset": "swe-bench_verified", "split": "test", "tools": ["edit"],
+                "condition": NOT},
     swe_bench: {**SILENT, "model_id": "acme/m-1", "run_id": "r1"},
     submission: {**SILENT, "model_id": "acme/m-1", "agent_type": "2026_me", "dataset": "verified", "run_id": "2026_me"},
     table: {**SET, "agent_type": "mini", "dataset": "verified", "split": "test", "tools": ["bash"]},

@@ -55,7 +55,8 @@ def interval(scores: NDArray[np.floating], positive: NDArray[np.bool_], groups: 
     if half <= _ROUNDING or not 0 < value < 1:
         return wilson(value * n, n) or _UNKNOWN
     centre, spread = np.log(value / (1 - value)), half / (value * (1 - value))
-    return tuple(float(1 / (1 + np.exp(-end))) for end in (centre - spread, centre + spread))
+    low, high = (float(1 / (1 + np.exp(-end))) for end in (centre - spread, centre + spread))
+    return low, high
 
 
 def half_width(estimate: Callable[[NDArray[np.bool_]], float], groups: Sequence[str]) -> tuple[float, int]:

@@ -1,4 +1,4 @@
-"""What a submission to the leaderboard says of itself: `metadata.yaml` beside its predictions."""
+"""What is said once of all trials of a run: a submission's `metadata.yaml`, SWE-agent's `run_batch.config.yaml`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import posixpath
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from agentsignals.formats import Input
 from agentsignals.formats.records import saw, skip
 from agentsignals.model.attempt import Attempt, Statement
 
+RUN_BATCH = "run_batch.config.yaml"
 _KNOBS = {
     "model_id": ("model", "models"),
     "agent_type": ("agent", "name"),
@@ -30,14 +33,17 @@ def metadata_parts(source: Input) -> list[Attempt]:
     source.artifact.records += 1
     try:
         loaded = yaml.safe_load(bytes(source.data).decode("utf-8", "replace"))
-    except (yaml.YAMLError, RecursionError, ValueError):
+        if isinstance(loaded, str):  # SWE-agent writes its settings as JSON into a YAML text
+            loaded = msgspec.json.decode(loaded)
+    except (yaml.YAMLError, msgspec.DecodeError, RecursionError, ValueError):
         loaded = None
-    stated = _stated(loaded) if isinstance(loaded, dict) else {}
+    of_batch = posixpath.basename(source.artifact.path) == RUN_BATCH
+    stated = (_tasks(_inner(loaded, "instances")) if of_batch else _stated(loaded)) if isinstance(loaded, dict) else {}
     if not stated:
         skip(source.artifact, "bad_shape")
         return []
     saw(source.artifact, "metadata")
-    text = "submitted as: " + ", ".join(f"{k} {v}" for k, v in stated.items())
+    text = "of all trials: " + ", ".join(f"{k} {v}" for k, v in stated.items())
     fields = [f"knobs.{name}" for name in stated]
     statement = Statement(text=text, artifact_id=source.artifact.artifact_id, line=1, fields=fields)
     root = posixpath.dirname(source.artifact.path)
@@ -54,6 +60,14 @@ def _stated(loaded: Mapping[str, Any]) -> dict[str, Any]:
         if value is not None:
             stated[knob] = value
     return stated
+
+
+def _tasks(instances: Mapping[str, Any]) -> dict[str, Any]:
+    """Which tasks a batch of SWE-agent was given: a subset of SWE-bench, a data set of the Hub, or a file."""
+    subset = instances.get("subset") if instances.get("type") == "swe_bench" else None
+    named = (instances.get("path_override"), f"swe-bench_{subset}" if subset else None, instances.get("dataset_name"))
+    stated = {"dataset": next((n for n in (*named, instances.get("path")) if n), None), "split": instances.get("split")}
+    return {name: value for name, value in stated.items() if isinstance(value, str) and value}
 
 
 def _setting(value: object) -> str | int | float | bool | None:

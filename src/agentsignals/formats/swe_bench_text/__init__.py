@@ -17,6 +17,7 @@ _TESTS_RAN = re.compile(
 _LOG = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} - (?:INFO|ERROR|WARNING) - ", re.MULTILINE)
 _OF_HARNESS = ("Creating container for ", "Container for ", "Intermediate patch for ", "Evaluating ", "Git diff before")
 _METADATA = frozenset(("info", "tags", "name", "model", "models", "os_model", "os_system", "oss", "agent"))
+_RUN_BATCH = "run_batch.config.yaml"
 _KEY = re.compile(r"^([a-z_]{2,20}):", re.MULTILINE)
 _FORM = "Evaluation Form"
 _FIRST = 2_048
@@ -29,6 +30,8 @@ def claims(head: Head) -> Claim | None:
     folder, name = posixpath.split(head.path)
     if name in ("metadata.yaml", "metadata.yml") and head.complete and len(_METADATA & {*_KEY.findall(head.text)}) > 1:
         return Claim(keys=[f"submission:{folder}"], lends=folder)
+    if name == _RUN_BATCH and "instances" in head.text:
+        return Claim(keys=[], lends=folder, companion=True)
     begin = head.text[:_FIRST].lstrip()
     if begin.startswith(_FORM) and "\nOverall rating" in head.text:
         return Claim(keys=[], lends=posixpath.dirname(head.path), companion=True)

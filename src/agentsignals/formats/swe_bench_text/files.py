@@ -31,7 +31,7 @@ def read(inputs: list[Input]) -> Reading:
         if is_table(source.data):
             reading.attempts += table_parts(source)
             continue
-        if posixpath.basename(source.artifact.path).startswith("metadata."):
+        if posixpath.basename(source.artifact.path).endswith((".yaml", ".yml")):
             reading.attempts += metadata_parts(source)
             continue
         text = bytes(source.data).decode("utf-8", "replace")
