@@ -48,7 +48,16 @@ SQLISH = (
     "x' UNION SELECT path FROM artifacts --",
 )
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
-ROUTES = ("/", "/sessions", "/attempts", "/signals", "/studies", "/artifacts")
+ROUTES = (
+    "/",
+    "/finding/circles.failing",
+    "/finding/untold.records",
+    "/sessions",
+    "/attempts",
+    "/signals",
+    "/studies",
+    "/artifacts",
+)
 
 
 class Answer(NamedTuple):
@@ -430,6 +439,8 @@ def test_an_odd_address_costs_nobody_anything(server: Server) -> None:
         "/session/%FF%FE",
         "/sessions?text=%FF%00",
         "/signal/%00",
+        "/finding/%00",
+        "/finding/money.%27",
         "//evil.example/",
     ):
         assert ask(server, path).status in (200, 400, 404), path
@@ -441,6 +452,47 @@ def test_an_odd_address_costs_nobody_anything(server: Server) -> None:
         told = raw.recv(65536)
         assert told.startswith(b"HTTP/1.1 431 ") and b"Content-Security-Policy" in told
     assert ask(server, "/").status == 200
+
+
+# -- what stands out ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def circling(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Sessions in which one failing call with a hostile name is made again and again."""
+    parts = [call("Bash", command=EVIL, status="error", result="no")] * 5
+    sessions = [session(user("go"), *parts, session_id=f"{n}{EVIL_ID}", repo=EVIL) for n in range(9)]
+    with serving(store_of(tmp_path_factory.mktemp("circling") / "store", *sessions)) as running:
+        yield running
+
+
+def test_the_first_screen_is_what_stands_out_and_each_opens_what_it_rests_on(circling: Server) -> None:
+    first = Elements(page(circling, "/"))
+    links = [a["href"] for tag, a in first.elements if tag == "a" and (a.get("href") or "").startswith("/finding/")]
+    assert links and links[0] == "/finding/circles.failing?context=product"
+    assert first.said.index("the same failing call") < first.said.index("People’s sessions")
+    assert not list(circling.readings.folder.glob("findings.*")), "the page writes nothing"
+    made = Elements(page(circling, str(links[0])))
+    said = " ".join(made.said.split())
+    assert "Where does it go in circles?" in said and "Interrupt at the third equal failure" in said
+    assert "is not seen" in said and "45 rows" in said and "agentsignals findings circles.failing" in said
+    into = sorted({a["href"] for tag, a in made.elements if tag == "a" and "?at=" in (a.get("href") or "")})
+    assert len(into) == 45
+    path, _, mark = str(into[0]).partition("#")
+    assert f'id="{mark}"' in page(circling, path), "a row opens at its event"
+    assert not [tag for tag, _ in made.elements if tag == "img"]
+
+
+def test_a_finding_shows_the_first_rows_and_says_so(circling: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentsignals.ui.pages.findings.MOST_ROWS", 7)
+    with serving(Store(circling.readings.folder)) as fresh:
+        assert "The first 7 rows" in page(fresh, "/finding/circles.failing")
+
+
+def test_of_too_few_sessions_the_first_screen_says_why_nothing_stands_out(server: Server) -> None:
+    assert "nothing is sure of fewer than 5 sessions" in page(server, "/")
+    said = page(server, "/?context=eval")
+    assert "/?context=product" in said and "What stands out of people" in said
 
 
 # -- hostile text ------------------------------------------------------------------------------------------------------
@@ -601,7 +653,14 @@ def test_a_browser_opens_the_pages_and_complains_of_nothing(server: Server, tmp_
     evil = quote(EVIL_ID, safe="")
     given = [str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--v=0"]
     given += [f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1280,4000", "--virtual-time-budget=15000"]
-    for path in ("/", "/sessions", f"/session/{evil}", "/signal/user.tool_error_rate", "/studies/errors"):
+    for path in (
+        "/",
+        "/finding/untold.records",
+        "/sessions",
+        f"/session/{evil}",
+        "/signal/user.tool_error_rate",
+        "/studies/errors",
+    ):
         seen = subprocess.run(
             [*given, "--dump-dom", f"http://127.0.0.1:{server.port}{path}"],
             capture_output=True, text=True, check=True, timeout=120,

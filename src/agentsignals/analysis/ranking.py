@@ -133,6 +133,16 @@ def fewest_sessions(bounds: Bounds) -> int:
     return ceil(HALF_SURE * bounds.sureness / (1 - bounds.sureness) - 1e-9) if bounds.sureness < 1 else sys.maxsize
 
 
+def of_too_few(sessions: int, context: str) -> Findings | None:
+    """What is said of so few sessions that nothing can be sure of them, known without looking; None of more."""
+    bounds = Bounds()
+    fewest = fewest_sessions(bounds)
+    if sessions >= fewest:
+        return None
+    why = {"all questions": f"nothing is sure of fewer than {fewest} sessions"}
+    return Findings(answers=[], sessions=sessions, context=context, bill="", looked_at={}, bounds=bounds, left_out=why)
+
+
 def standing_out(candidates: Sequence[Answer], bounds: Bounds) -> list[Answer]:
     """Those that stand out, the largest and surest first."""
     tested = [made for made in candidates if made.p is not None]

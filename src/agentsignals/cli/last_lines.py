@@ -6,7 +6,7 @@ import shlex
 import shutil
 import textwrap
 
-from agentsignals.analysis.ranking import Bounds, Findings, decoded, fewest_sessions
+from agentsignals.analysis.ranking import Findings, decoded, of_too_few
 from agentsignals.cli.output import printable
 from agentsignals.store import Store, kept_findings
 from agentsignals.store.manifest import contexts, main_context
@@ -25,13 +25,9 @@ def findings_of(store: Store) -> Findings:
     to be sure, nothing is computed."""
     context = main_context(store.manifest)
     n = sum(entry.context == context for entry in store.manifest.sessions.values())
-    fewest = fewest_sessions(Bounds())
-    if n < fewest:
-        why = {"all questions": f"nothing is sure of fewer than {fewest} {OF[context]}"}
-        return Findings(answers=[], sessions=n, context=context, bill="", looked_at={}, bounds=Bounds(), left_out=why)
-    kept = decoded(kept_findings.read(store, context))
-    if kept is not None:
-        return kept
+    made = of_too_few(n, context) or decoded(kept_findings.read(store, context))
+    if made is not None:
+        return made
     from agentsignals import findings
 
     return findings.findings(store)

@@ -38,11 +38,12 @@ def questions() -> dict[str, Question]:
     return dict(sorted(FINDINGS.all().items()))
 
 
-def findings(store: Store, context: str | None = None, bounds: Bounds | None = None) -> Findings:
+def findings(store: Store, context: str | None = None, bounds: Bounds | None = None, *, keep: bool = True) -> Findings:
     """What is worth saying of a store, ranked. `context`: `product` or `eval`; without one, people's sessions when
     there are any. `bounds`: below which nothing is said. Keys in names are masked, also in SQL.
 
-    With the usual bounds it is computed once for each state of the store, whose table `findings` it then is."""
+    With the usual bounds it is computed once for each state of the store, and kept there as its table `findings`
+    unless `keep` is false."""
     bounds = bounds or Bounds()
     context = context or main_context(store.manifest)
     is_usual = bounds == Bounds()
@@ -50,7 +51,7 @@ def findings(store: Store, context: str | None = None, bounds: Bounds | None = N
         return kept
     candidates, frame = _candidates(store, context, questions())
     made: Findings = without_keys_in(replace(frame, answers=standing_out(candidates, bounds), bounds=bounds))
-    if is_usual:
+    if is_usual and keep:
         kept_findings.keep(store, context, msgspec.json.encode(made))
     return made
 

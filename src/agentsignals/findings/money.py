@@ -6,7 +6,7 @@ from math import fsum
 from typing import NamedTuple
 
 from agentsignals.analysis.clusters import placed_share
-from agentsignals.analysis.cost_causes import LIFETIME_S, QUERIES
+from agentsignals.analysis.cost_causes import LIFETIME_S, LONG_LIFETIME_S, QUERIES, SHRUNK
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import behind
 from agentsignals.analysis.places import by_session
@@ -28,12 +28,17 @@ _SIZE = "coalesce(input_tokens, 0) + coalesce(cache_read_tokens, 0) + coalesce(c
 _LOST = (
     "SELECT session_id, seq, step, model, least(size, lag(size) OVER w) - coalesce(cache_read_tokens, 0) AS"
     " lost_tokens,"
-    " cost_usd, epoch(timestamp) - lag(epoch(timestamp)) OVER w AS pause_s FROM"
-    f" (SELECT *, {_SIZE} AS size FROM steps WHERE thread IN ('main', 'abandoned', 'replayed')"
-    " AND cost_usd IS NOT NULL AND stop_reason IS DISTINCT FROM 'session_total' AND input_in_step IS NULL)"
-    " WHERE size > 0 WINDOW w AS (PARTITION BY session_id, thread ORDER BY step)"
+    " cost_usd, epoch(timestamp) - lag(epoch(timestamp)) OVER w AS pause_s,"
+    f" CASE WHEN max(cache_write_1h_tokens) OVER earlier > 0 THEN {LONG_LIFETIME_S} ELSE {LIFETIME_S} END AS lives_s"
+    f" FROM (SELECT *, {_SIZE} AS size FROM steps WHERE thread IN ('main', 'abandoned', 'replayed')"
+    " AND cost_usd > 0 AND stop_reason IS DISTINCT FROM 'session_total' AND input_in_step IS NULL"
+    " AND session_id NOT IN (SELECT session_id FROM sessions WHERE parent_session_id IS NOT NULL))"
+    " WHERE size > 0 WINDOW w AS (PARTITION BY session_id, thread ORDER BY step),"
+    " earlier AS (PARTITION BY session_id, thread ORDER BY step ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+    f" QUALIFY size >= {SHRUNK} * lag(size) OVER w"
+    " AND max(coalesce(cache_read_tokens, 0) + coalesce(cache_write_tokens, 0)) OVER earlier > 0"
 )
-"""Model calls that were sent again what the call before was sent, and did not read it from the cache."""
+"""Model calls that were sent again what the call before was sent, and did not read it from the cache there was."""
 _WORTH = "lost_tokens > 1000"
 """What providers leave uncached at the end of a prompt, by blocks of hundreds of tokens, is no loss to look at."""
 _CAUSES = (
@@ -43,14 +48,14 @@ _CAUSES = (
         much=0.02,
         do="Come back within five minutes, or begin a new session after a long pause instead of going on in a full"
         " one.",
-        rows=f"SELECT * FROM ({_LOST}) WHERE pause_s > {LIFETIME_S} AND {_WORTH}",
+        rows=f"SELECT * FROM ({_LOST}) WHERE pause_s > lives_s AND {_WORTH}",
     ),
     _Cause(
         name="missed",
         words="went on context that was sent again past the cache though nobody had paused",
         much=0.02,
         do="Look what changes in the middle of a session: model, tools, instructions, a context edited by the agent.",
-        rows=f"SELECT * FROM ({_LOST}) WHERE coalesce(pause_s, 0) <= {LIFETIME_S} AND {_WORTH}",
+        rows=f"SELECT * FROM ({_LOST}) WHERE coalesce(pause_s, 0) <= lives_s AND {_WORTH}",
     ),
     _Cause(
         name="compaction",

@@ -29,7 +29,7 @@ NAVIGATION = (
 def html(page: Page, path: str, warnings: Sequence[str] = ()) -> str:
     """The page as HTML. `warnings`: what is wrong with the store, shown above all else."""
     first = f"/{path.split('/')[1]}" if "/" in path else "/"
-    here = {"/session": "/sessions", "/signal": "/signals"}.get(first, first)
+    here = {"/session": "/sessions", "/signal": "/signals", "/finding": "/"}.get(first, first)
     return (
         _environment().get_template(page.template).render(**page.filled, title=page.title, here=here, warnings=warnings)
     )

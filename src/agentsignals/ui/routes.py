@@ -11,6 +11,7 @@ from agentsignals.ui.reading import Reading
 
 ROUTES = {
     (): "overview:page",
+    ("finding", "*"): "findings:page",
     ("sessions",): "sessions:page",
     ("session", "*"): "session:page",
     ("session", "*", "explain", "*"): "explanation:page",

@@ -1,4 +1,4 @@
-"""The first page: what was read, what was not, and figures of the whole."""
+"""The first page: what stands out; then what was read, what was not, and figures of the whole."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import msgspec
 
 from agentsignals.catalog import catalogue
 from agentsignals.ui.page import Page, Query
+from agentsignals.ui.pages import findings
 from agentsignals.ui.reading import Reading
 
 _FIGURES = """
@@ -36,8 +37,11 @@ WHERE level = 'corpus' ORDER BY signal
 
 
 def page(reading: Reading, query: Query) -> Page:
-    """What the store holds."""
-    return reading.kept("overview", lambda: Page("overview.html.j2", "What was read", _filled(reading)))
+    """What stands out, and what the store holds."""
+    context = query.choice("context", ("product", "eval"), reading.main_context)
+    return reading.kept(
+        ("overview", context), lambda: Page("overview.html.j2", "What stands out", _filled(reading, context))
+    )
 
 
 def skipped(reading: Reading) -> list[dict[str, Any]]:
@@ -53,11 +57,13 @@ def skipped(reading: Reading) -> list[dict[str, Any]]:
     ]
 
 
-def _filled(reading: Reading) -> dict[str, Any]:
+def _filled(reading: Reading, context: str) -> dict[str, Any]:
     declared = {signal.path: signal for signal in catalogue().values()}
     corpus = [row | {"one": declared[row["signal"]]} for row in reading.rows(_CORPUS) if row["signal"] in declared]
     return {
         "store": str(reading.store.folder),
+        "made": findings.of(reading, context),
+        "others": sorted(reading.contexts - {context}),
         "contexts": reading.rows(_FIGURES),
         "agents": reading.rows(_AGENTS),
         "formats": reading.rows(_FORMATS),
