@@ -390,6 +390,34 @@ def test_one_reason_of_most_failures_is_said_unless_it_is_the_tests() -> None:
     assert (why("empty_patch"), why("tests")) == (0.6, 0.0)
 
 
+@pytest.mark.parametrize(("bound", "words"), [(None, "of $2.00 (50.0%)"), (9, "of at least $2.00 (at most 50.0%)")])
+def test_a_share_of_a_bill_that_is_a_lower_bound_is_an_upper_one(bound: int | None, words: str) -> None:
+    bill = [{"session_id": "s", "place": "r", "cost_usd": 2.0, "visible_output_tokens": bound}]
+    charges = [{"session_id": "s", "cause": "missed", "usd": 1.0}]
+    assert words in made_of("money", bill=bill, charges=charges)["money.missed"].sentence
+
+
+def test_what_can_not_be_told_names_the_agents() -> None:
+    base = {"cost_usd": None, "visible_output_tokens": 9}
+    sessions = [{"session_id": str(n), "agent": f"agent-{n // 2}" if n else None, **base} for n in range(80)]
+    for made in made_of("untold", sessions=sessions, artifacts=[]).values():
+        assert "(agent-1 2, agent-10 2, " in made.sentence and "…)" in made.sentence and len(made.sentence) < 400
+
+
+def test_a_reason_that_says_nothing_is_not_said() -> None:
+    def of(reason: str) -> str:
+        rungs = [{"session_id": str(n), "rung": "not_judged", "reason": reason, "task_id": None} for n in range(3)]
+        return made_of("why_failed", rungs=rungs)["why-failed.not-judged"].sentence
+
+    assert of("no verdict").endswith("were never judged.") and "mostly “it crashed”" in of("it crashed")
+
+
+def test_candidates_that_are_unlike_are_said_in_a_line(tmp_path: Path) -> None:
+    made = answer(store_of(tmp_path, *evaluated(1, tasks=(range(8), range(8, 16)))), "solved-more.unlike", "eval")
+    assert re.fullmatch(r"The \d candidates can't be held against each other: [a-z, ]+ differs?\.", made.sentence)
+    assert "differ: " in made.caveat or "differs: " in made.caveat
+
+
 # -- the ways out ------------------------------------------------------------------------------------------------------
 
 

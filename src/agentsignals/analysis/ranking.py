@@ -222,6 +222,13 @@ def among(sessions: Iterable[str]) -> str:
 
 
 def shown(value: str, most: int = 60) -> str:
-    """A value out of a trace in a sentence: without what is personal, on one line, not too long."""
+    """A name out of a trace in a sentence: without what is personal, on one line, of a long one the end, which tells
+    paths apart."""
     line = " ".join(redacted(value).split())
     return line if len(line) <= most else f"…{line[1 - most :]}"
+
+
+def beginning(value: str, most: int = 200) -> str:
+    """Words out of a trace in a sentence: as `shown`, of long ones the beginning."""
+    line = " ".join(redacted(value).split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"

@@ -75,7 +75,8 @@ _CAUSES = (
 )
 CENT = 0.01
 """What a session has to have paid to be counted: caches leave the end of a prompt out by blocks of tokens."""
-_CAVEAT = "Estimated inside an exact sum: how much of a context is whose is counted in characters"
+_CAVEAT = "By the tokens that each model call logs; a provider may drop a cache for reasons that no trace shows"
+_OF_RESULTS = "Estimated inside an exact sum: how much of a context is whose is counted in characters"
 
 
 def _answers(inputs: Inputs) -> list[Answer]:
@@ -94,11 +95,12 @@ def _answer(cause: _Cause, charges: list[Row], bill: list[Row], places: dict[str
         ((row["session_id"], usd.get(row["session_id"], 0.0), row["cost_usd"]) for row in bill), places
     )
     size = fsum(usd.values())
-    at_least = "at least " if any(row[BOUND] is not None for row in bill) else ""
+    # What was sent is logged whole, the output of some sessions is not: of a larger bill this were a smaller share.
+    at_least, at_most = ("at least ", "at most ") if any(row[BOUND] is not None for row in bill) else ("", "")
     return Answer(
         id=f"money.{cause.name.replace('_', '-')}",
         sentence=f"{formatted(size, 'usd')} of {at_least}{formatted(share.n, 'usd')}"
-        f" ({formatted(share.value or 0.0, 'share')})"
+        f" ({at_most}{formatted(share.value or 0.0, 'share')})"
         f" {cause.words}, in {sum(part >= CENT for part in usd.values()):,} of {len(bill):,} sessions.",
         size=size,
         unit="USD",
@@ -106,7 +108,7 @@ def _answer(cause: _Cause, charges: list[Row], bill: list[Row], places: dict[str
         n=len(bill),
         cause=lines_of(cause.rows),
         do=cause.do,
-        caveat=f"{_CAVEAT}; {share.note}.",
+        caveat=f"{_OF_RESULTS if cause.name == 'carried_results' else _CAVEAT}; {share.note}.",
         sessions=behind(usd.items()),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentsignals.analysis.compare import Comparison, Pair
 from agentsignals.analysis.compared import OF_ATTEMPTS, QUERIES, compared, named
-from agentsignals.analysis.ranking import Answer, Question, shown, slug
+from agentsignals.analysis.ranking import Answer, Question, beginning, slug
 from agentsignals.analysis.study import Inputs
 
 _COMMAND = "agentsignals compare --outcome resolved"
@@ -23,14 +23,14 @@ def _unlike(comparison: Comparison) -> Answer:
     return Answer(
         id="solved-more.unlike",
         sentence=f"The {len(comparison.candidates):,} candidates can't be held against each other:"
-        f" {shown(comparison.unlike[0], 200)}.",
+        f" {beginning(', '.join(why.partition(':')[0] for why in comparison.unlike))}.",
         size=comparison.attempts,
         unit="attempts",
         share=1.0,
         n=comparison.attempts,
         cause=OF_ATTEMPTS,
         do=f"{_COMMAND} --where … chooses attempts that are alike; run what the others lack.",
-        caveat="What is not recorded (limits, versions) may differ, too.",
+        caveat=f"What is not recorded may differ, too. {beginning('; '.join(comparison.unlike), 400)}.",
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import listing, tally
-from agentsignals.analysis.ranking import Answer, Question, lines_of, shown
+from agentsignals.analysis.ranking import Answer, Question, beginning, lines_of
 from agentsignals.analysis.rows import BOUND
 from agentsignals.analysis.study import Inputs, Row
 
@@ -16,29 +16,32 @@ def _answers(inputs: Inputs) -> list[Answer]:
     if not sessions:
         return []
     unpriced = [row for row in sessions if row["cost_usd"] is None]
-    agents = shown(listing(tally(({**row, "n": 1} for row in unpriced), "agent")))
-    low = [row["session_id"] for row in sessions if row[BOUND] is not None]
+    low = [row for row in sessions if row[BOUND] is not None]
     made = [
         _share(
             "unpriced",
             [row["session_id"] for row in unpriced],
             len(sessions),
-            f"cost an unknown amount ({agents}): what they used or their model's price is not known",
+            f"cost an unknown amount ({_agents(unpriced)}): what they used or their model's price is not known",
             "SELECT session_id, min(seq) AS seq, any_value(model) AS model FROM steps JOIN sessions USING (session_id)"
             " WHERE sessions.cost_usd IS NULL GROUP BY session_id",
             "Collect the agent's own log beside what you read; agentsignals report --study cost names the reasons.",
         ),
         _share(
             "output",
-            low,
+            [row["session_id"] for row in low],
             len(sessions),
-            "log their output as it stood in mid-stream: their output and its cost are too low",
+            f"log their output as it stood in mid-stream ({_agents(low)}): their output and its cost are too low",
             f"SELECT session_id, min(seq) AS seq, {BOUND} FROM steps JOIN sessions USING (session_id)"
             f" WHERE {BOUND} IS NOT NULL GROUP BY ALL",
             "Take output of those agents as a lower bound.",
         ),
     ]
     return [*made, *_unread(inputs.rows["artifacts"], len(sessions))]
+
+
+def _agents(rows: list[Row]) -> str:
+    return beginning(listing(tally(({**row, "agent": row["agent"] or "not named", "n": 1} for row in rows), "agent")))
 
 
 def _share(name: str, ids: list[str], n: int, words: str, rows: str, do: str) -> Answer:  # noqa: PLR0913  (the words of one sentence)

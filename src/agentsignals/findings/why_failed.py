@@ -15,6 +15,8 @@ MUCH = 0.02
 LEAST_REASON = 0.5
 """Of the failed attempts: a reason that most of them share, if it is none of the tests'."""
 _TESTS = "tests"
+_NO_VERDICT = "no verdict"
+"""Says again that nobody judged."""
 _RUNGS = {
     "infrastructure": ("were broken off by the infrastructure", "Run them again: they say nothing of who was tried."),
     "not_judged": ("were never judged", "Run the verifier over them: they count on neither side."),
@@ -38,8 +40,8 @@ def _answer(rung: str, rows: list[Row]) -> Answer:
     share = placed_share(((row["session_id"], float(row["session_id"] in ids), 1) for row in rows), tasks, "attempts")
     return Answer(
         id=f"why-failed.{rung.replace('_', '-')}",
-        sentence=f"{len(ids):,} of {len(rows):,} attempts ({formatted(share.value, 'share')}) {words}, mostly"
-        f" “{shown(reason)}”.",
+        sentence=f"{len(ids):,} of {len(rows):,} attempts ({formatted(share.value, 'share')}) {words}"
+        f"{f', mostly “{shown(reason)}”' if reason != _NO_VERDICT else ''}.",
         size=len(ids),
         unit="attempts",
         **drawn(share, MUCH),
