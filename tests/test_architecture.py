@@ -77,6 +77,7 @@ WEIGHT = {
     "yaml": {"replicate.claims", "analysis.compare.mapping", "formats.swe_bench.metadata"},
     "vl_convert": {"report.chart_svg"},
     "sentence_transformers": {"embedding.sentence"},
+    "shtab": {"cli.completion"},
     "sklearn": {"stats.grouping", "stats.density"},
     "umap": {"stats.density"},
     "vllm": {"labels.labellers.vllm"},

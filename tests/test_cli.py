@@ -74,7 +74,7 @@ def test_every_verb_has_help_with_an_example(capsys: pytest.CaptureFixture[str])
     verbs = list(build_parser()._subparsers._group_actions[0].choices)  # type: ignore[union-attr]
     assert set(verbs) == {
         "analyze", "ingest", "measure", "inventory", "sessions", "show", "explain", "query", "report", "demo", "doctor",
-        "agree", "annotate", "attribute", "collect", "compare", "discover", "export", "findings", "forget", "lab",
+        "agree", "annotate", "attribute", "collect", "compare", "completion", "discover", "export", "findings", "forget", "lab",
         "label", "replicate", "scan", "serve", "validate",
     }  # fmt: skip
     for verb in verbs:
