@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -21,6 +22,8 @@ from agentsignals.errors import UnknownSession
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.explaining import explain
 from agentsignals.store import Store
+from tests.analysis.stores import store_of
+from tests.build import session, user
 from tests.claude import Log
 
 CONTRACT = {
@@ -74,8 +77,8 @@ def test_every_verb_has_help_with_an_example(capsys: pytest.CaptureFixture[str])
     verbs = list(build_parser()._subparsers._group_actions[0].choices)  # type: ignore[union-attr]
     assert set(verbs) == {
         "analyze", "ingest", "measure", "inventory", "sessions", "show", "explain", "query", "report", "demo", "doctor",
-        "agree", "annotate", "attribute", "collect", "compare", "completion", "discover", "export", "findings", "forget", "lab",
-        "label", "replicate", "scan", "serve", "validate",
+        "agree", "annotate", "attribute", "collect", "compare", "completion", "discover", "export", "findings",
+        "forget", "lab", "label", "replicate", "scan", "serve", "validate",
     }  # fmt: skip
     for verb in verbs:
         with pytest.raises(SystemExit) as done:
@@ -168,7 +171,7 @@ def test_sessions_takes_a_condition_and_a_limit(store: Path, capsys: pytest.Capt
 def test_show_tells_a_session_by_the_beginning_of_its_id(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     session_id = any_session(store)
     told = say(capsys, "show", session_id[:12], "--store", store)
-    assert session_id in told and "turn 0 (prompt)" in told and "→ " in told
+    assert session_id in told and "turn 1 (prompt)" in told and "→ " in told
     more = say(capsys, "show", session_id, "--all", "--store", store)
     assert "tool_result" in more and "tool_result" not in told
     code, error = refused(capsys, "show", "nobody", "--store", store)
@@ -326,3 +329,40 @@ def test_sessions_are_listed_newest_first_with_how_many_there_are(
     assert newest == every[:2] and every[0]["started_at"] == max(row["started_at"] for row in every)
     assert main(["sessions", "--store", str(store), "--limit", "2"]) == 0
     assert f"2 of {len(every)} sessions, the newest" in capsys.readouterr().out
+
+
+def test_a_list_of_sessions_shows_what_each_was_about_and_the_shortest_id_that_names_it(
+    store: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    newest = ask(capsys, "sessions", "--limit", "1", "--store", store)[0]
+    _, _, line, *_ = say(capsys, "sessions", "--limit", "1", "--store", store).splitlines()
+    assert newest["first_prompt"][:40] in line and newest["cwd"] in line
+    assert line.split()[0] == newest["session_id"][:8]
+    assert Store(store).resolve(line.split()[0]) == newest["session_id"]
+
+
+def test_ids_that_begin_alike_are_shown_until_they_differ(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "s"
+    store_of(folder, *(session(user(f"do {name}"), session_id=name) for name in ("trial-17-a", "trial-17-bb", "x")))
+    shown = [line.split()[0] for line in say(capsys, "sessions", "--store", folder).splitlines()[2:]]
+    assert sorted(shown) == ["trial-17-a", "trial-17-b", "x"]
+
+
+def test_a_cut_cell_says_how_to_get_all_of_it(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cut = say(capsys, "query", "SELECT repeat('x', 61) AS x", "--store", store)
+    whole = say(capsys, "query", "SELECT repeat('x', 59) || '…' AS x", "--store", store)
+    assert "--csv or --json has all" in cut and "--csv" not in whole
+
+
+def test_a_verb_that_is_none_is_answered_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "Did you mean sessions?" in refused(capsys, "sesions")[1]["hint"]
+    assert "Did you mean" not in refused(capsys, "zzz")[1]["hint"]
+    assert "Did you mean eval?" in refused(capsys, "findings", "--context", "evil")[1]["hint"]
+
+
+def test_show_says_cost_patterns_and_changed_lines(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = say(capsys, "show", "3819e141", "--store", store)
+    assert re.search(r"^cost +\$0\.", text, re.MULTILINE) and re.search(r"^tokens +[\d,]+ input", text, re.MULTILINE)
+    assert re.search(r"→ apply_patch .* \+\d+ -\d+", text)
+    searching = Store(store).sql("SELECT session_id FROM tool_calls WHERE name = 'Grep' LIMIT 1").fetchall()
+    assert re.search(r"→ Grep .*pattern", say(capsys, "show", searching[0][0], "--store", store))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import signal
 import sys
 import threading
 from collections.abc import Sequence
+from difflib import get_close_matches
 
 from agentsignals import __version__
 from agentsignals.cli.streams import visible_streams
@@ -23,7 +25,17 @@ _COMMON = ("--json", "--quiet", "--store")
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> None:  # type: ignore[override]  # ours raises, argparse's exits: neither returns
-        raise UsageError(f"{message[:1].upper()}{message[1:]}.", f"See `{self.prog} --help`.")
+        hint = f"See `{self.prog} --help`."
+        if near := self._near(message):
+            hint = f"Did you mean {near}? {hint}"
+        raise UsageError(f"{message[:1].upper()}{message[1:]}.", hint)
+
+    @staticmethod
+    def _near(message: str) -> str:
+        """The choice that is most like the one that came; empty where none is, or the message is about no choice."""
+        came, _, choices = message.partition("(choose from ")
+        words = re.findall(r"[\w-]+", choices)
+        return next(iter(get_close_matches(came.rpartition("invalid choice: ")[2].strip(" '"), words, 1)), "")
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -107,9 +119,6 @@ def _store_verbs(verbs: argparse._SubParsersAction[_Parser]) -> None:
     made.add_argument("--context", choices=("eval", "product"), help="only signals of this context")
     made.add_argument("--high-value", action="store_true", help="only those marked high value")
     made.add_argument("--status", metavar="STATUS", help="only this status, as the table shows it")
-    made = _verb(verbs, "sessions", "list the sessions", "sessions --where \"n_prompts > 10 AND agent = 'codex'\"")
-    made.add_argument("--where", metavar="SQL", default="true", help="a condition over the columns of `sessions`")
-    made.add_argument("--limit", type=int, default=50, metavar="N", help="at most so many (default 50)")
     made = _verb(verbs, "show", "one session as a readable timeline", "show 3f2a81")
     made.add_argument("session", metavar="SESSION", help="its id, a unique beginning of it, or its log's file name")
     made.add_argument("--all", action="store_true", help="also thinking, results, subagents and side notes")

@@ -120,6 +120,11 @@ def _cell(value: Any, max_cell: int) -> str:
     return text if len(text) <= max_cell else text[: max_cell - 1] + "…"
 
 
+def is_cut(value: Any) -> bool:
+    """Whether a table shows less of it than there is."""
+    return _cell(value, MAX_CELL).endswith("…") and not str(value).endswith("…")
+
+
 def _is_number(text: str) -> bool:
     try:
         float(text.replace(",", ""))

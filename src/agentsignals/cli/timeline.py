@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from agentsignals.analysis.figures import AT_LEAST, formatted
 from agentsignals.cli.output import printable
 from agentsignals.model import MAIN, Event, Session, ToolCall
 from agentsignals.model.times import to_iso
+from agentsignals.store.tables import totals
 
 _SAID_CHARS = 400
 _QUIET = frozenset(("thinking", "meta", "tool_result"))
@@ -22,8 +24,12 @@ def timeline(session: Session, everything: bool = False) -> str:
 
 
 def _header(session: Session) -> list[str]:
+    sums = totals(session)
+    bound = AT_LEAST if sums["visible_output_tokens"] is not None else ""
+    tokens = [(sums[f"{kind}_tokens"], kind.replace("_", " ")) for kind in ("input", "output", "cache_read")]
     facts = {
         "session": session.session_id,
+        "title": session.title,
         "agent": f"{session.agent} {session.agent_version or ''}".strip(),
         "model": session.model,
         "where": session.repo or session.cwd,
@@ -32,6 +38,8 @@ def _header(session: Session) -> list[str]:
         "counts": f"{sum(turn.is_prompt for turn in session.turns)} prompts,"
         f" {sum(c.thread == MAIN for c in session.tool_calls)} tool calls,"
         f" {len({(e.seq, e.path) for e in session.edits if e.thread == MAIN})} edits",
+        "tokens": ", ".join(f"{bound if kind == 'output' else ''}{n:,} {kind}" for n, kind in tokens if n is not None),
+        "cost": "" if sums["cost_usd"] is None else f"{bound}{formatted(sums['cost_usd'], 'usd')}",
     }
     return [f"{name:8} {printable(str(value))}" for name, value in facts.items() if value]
 
@@ -40,14 +48,27 @@ def _line(event: Event, call: ToolCall | None, session: Session) -> str:
     clock = (to_iso(event.timestamp) or "")[11:19] or "--:--:--"
     place = "" if event.thread == MAIN else f"[{event.thread}] "
     if call is not None:
-        text = f"{call.name} {call.command or call.path or ''}".strip()
+        text = f"{call.name} {_about(call)}{_lines(call, session)}".strip()
         mark = {"ok": "", "none": " (no result)"}.get(call.status, f" ({call.error_class or call.status})")
         return f"{event.seq:5} {clock}   {place}→ {_cut(text, 120)}{mark}"
     if event.kind == "human_turn" and event.turn is not None:
         kind = session.turns[event.turn].kind
-        return f"\n{event.seq:5} {clock} turn {event.turn} ({kind})\n      {_cut(event.text or '', _SAID_CHARS)}"
+        return f"\n{event.seq:5} {clock} turn {event.turn + 1} ({kind})\n      {_cut(event.text or '', _SAID_CHARS)}"
     text = _cut(event.text or "", _SAID_CHARS if event.kind == "text" else 120)
     return f"{event.seq:5} {clock}   {place}{event.kind}: {text}"
+
+
+def _about(call: ToolCall) -> str:
+    """What a call is about: of a search, and where there is neither command nor file, its arguments."""
+    asked = "" if call.arguments in ("", "{}") else call.arguments
+    return asked if call.class_ == "search" else call.command or call.path or asked
+
+
+def _lines(call: ToolCall, session: Session) -> str:
+    """How many lines a call added and took away, where the log says so."""
+    hunks = [e for e in session.edits if e.seq == call.seq and e.added is not None and e.removed is not None]
+    added, removed = sum(e.added or 0 for e in hunks), sum(e.removed or 0 for e in hunks)
+    return f" +{added} -{removed}" if hunks else ""
 
 
 def _cut(text: str, n: int) -> str:

@@ -11,16 +11,14 @@ from typing import Any
 
 import msgspec
 
-from agentsignals.cli.output import Bar, figure, json_text, printable, table, write_csv
+from agentsignals.cli.output import MAX_CELL, Bar, figure, is_cut, json_text, printable, table, write_csv
 from agentsignals.cli.verb import verbs
-from agentsignals.errors import QueryError, StoreError, UsageError
+from agentsignals.errors import QueryError, StoreError
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.summary import Summary
 from agentsignals.prices.bill import Line
 from agentsignals.store import Store, place
 
-_BOUND = "visible_output_tokens"
-"""The column that tells sessions whose output and cost are lower bounds."""
 MOST_ROWS = 1_000_000
 """Rows of a query that are held at once, which a table and a JSON document need; CSV is written row by row."""
 
@@ -197,45 +195,6 @@ def _with_values(options: argparse.Namespace) -> set[str]:
     return {path for (path,) in rows(store, "SELECT DISTINCT signal FROM signals WHERE absent IS NULL")[1]}
 
 
-def _sessions(options: argparse.Namespace) -> int:
-    from agentsignals.sources.local import deleted_files
-    from agentsignals.store.manifest import local_files, only_in
-    from agentsignals.store.query import rows
-
-    columns = (
-        "session_id, agent, model, started_at, n_prompts, n_tool_calls, n_edits, output_tokens, cost_usd, repo, cwd,"
-        f" {_BOUND}"
-    )
-    if options.limit < 0:
-        raise UsageError(f"--limit {options.limit} came; it counts rows.", "Give 0 or more.")
-    order = f"ORDER BY started_at DESC NULLS LAST, session_id LIMIT {options.limit:d}"
-    query = f"SELECT {columns}, count(*) OVER () AS total FROM sessions WHERE ({options.where}) {order}"  # noqa: S608  (the person's own SQL)
-    store = Store(options.store)
-    names, counted = rows(store, query)
-    values = [row[:-1] for row in counted]
-    if options.json:
-        _print_rows(options, names[:-1], values)
-    else:
-        _print_rows(options, names[:-2], [tuple(_with_bounds(dict(zip(names, row, strict=False)))) for row in values])
-    total = counted[0][-1] if counted else 0
-    if not options.json and len(values) < total:
-        print(f"{len(values):,} of {total:,} sessions, the newest; --limit {total} shows all")
-    deleted = only_in(store.manifest, deleted_files(local_files(store.manifest)))
-    if not options.json and deleted:
-        print(f"the files of {len(deleted):,} sessions of the store are gone since they were read")
-    return 0
-
-
-def _with_bounds(session: dict[str, Any]) -> tuple[Any, ...]:
-    """The cells of a session; its output and cost as lower bounds where they are."""
-    from agentsignals.analysis.figures import AT_LEAST
-
-    if session.pop(_BOUND) is not None:
-        for name in ("output_tokens", "cost_usd"):
-            session[name] = None if session[name] is None else f"{AT_LEAST}{session[name]:.6g}"
-    return tuple(session.values())
-
-
 def _show(options: argparse.Namespace) -> int:
     session = Store(options.store).session(options.session)
     if options.json:
@@ -309,12 +268,13 @@ def _query(options: argparse.Namespace) -> int:
     held = list(islice(values, MOST_ROWS + 1))
     if len(held) > MOST_ROWS:
         raise QueryError(f"The answer has more than {MOST_ROWS:,} rows.", "Add LIMIT, or take them with --csv.")
-    _print_rows(options, names, held)
+    if options.json:
+        print(json_text([dict(zip(names, row, strict=True)) for row in held]))
+        return 0
+    print(table(names, held))
+    if any(is_cut(value) for row in held for value in row):
+        print(f"(cells are cut at {MAX_CELL} characters: --csv or --json has all)")
     return 0
-
-
-def _print_rows(options: argparse.Namespace, names: list[str], rows: list[tuple[Any, ...]]) -> None:
-    print(json_text([dict(zip(names, row, strict=True)) for row in rows]) if options.json else table(names, rows))
 
 
 def _report(options: argparse.Namespace) -> int:
@@ -366,7 +326,6 @@ _VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
     "ingest": _analyze,
     "measure": _measure,
     "inventory": _inventory,
-    "sessions": _sessions,
     "show": _show,
     "explain": _explain,
     "query": _query,

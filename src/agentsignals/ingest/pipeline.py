@@ -188,6 +188,7 @@ def _measure(store: Store, progress: Progress, tell: Callable[[str], None] | Non
             store.look()
             store.sweep()
         store.manifest.history_of = ""
+        progress("values across sessions", 0, None)
         across = measuring.values_across(store)
         _finish(store, {}, {})
         others += measuring.changed(across, measuring.values_across(store))
