@@ -298,6 +298,40 @@ def test_a_patch_that_nobody_judged_widens_the_bounds_wherever_its_file_lies(tmp
     assert outcomes(tmp_path / "store", "model_id") == {"m": whole}, "and with the run's own list nobody is tried twice"
 
 
+def log(*lines: str) -> str:
+    opening = f"2026-01-02 03:04:05,678 - INFO - Creating container for {TASK}...\n"
+    return opening + "".join(f"2026-01-02 03:05:05,678 - INFO - {line}\n" for line in lines)
+
+
+@pytest.mark.parametrize("listed", [True, False])
+@pytest.mark.parametrize(
+    ("lines", "outcome", "reason"),
+    [
+        ([">>>>> Patch Apply Failed:", "error: patch failed: x:1"], "failed", "patch_not_applied"),
+        (["Test timed out after 1800 seconds."], "not_judged", "verifier timed_out"),
+        (["Error in evaluating model: container died"], "not_judged", "no verdict"),
+    ],
+)
+def test_of_an_evaluation_that_failed_the_log_is_left(
+    tmp_path: Path, lines: list[str], outcome: str, reason: str, listed: bool
+) -> None:
+    """A patch that does not apply leaves no report, and is the agent's doing."""
+    files = {f"logs/run_evaluation/r1/a__b/{TASK}/run_instance.log": log(*lines), "p.jsonl": prediction("a__b")}
+    if listed:
+        attempts(tmp_path, {"a__b.r1.json": summary(error=[TASK])})
+    (known,) = attempts(tmp_path, files)
+    assert (known["knobs"]["model_id"], known["run_id"]) == ("a__b", "r1")
+    asked = "SELECT value, detail FROM signals WHERE signal = 'verification.outcome'"
+    (row,) = rows(tmp_path / "store", asked)
+    expected = "verifier crashed" if listed and reason == "no verdict" else reason
+    assert (json.loads(row["value"]), json.loads(row["detail"])["reason"]) == (outcome, expected)
+
+
+def test_a_patch_of_blanks_is_none(tmp_path: Path) -> None:
+    attempts(tmp_path, {"p.jsonl": prediction("m", " \n")})
+    assert outcomes(tmp_path / "store", "model_id") == {"m": {"failed": 1}}
+
+
 @pytest.mark.parametrize("reports", [True, False])
 def test_two_runs_of_one_model_are_two_runs(tmp_path: Path, reports: bool) -> None:
     tasks = [f"acme__tools-{n}" for n in range(4)]

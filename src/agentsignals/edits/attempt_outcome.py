@@ -31,6 +31,8 @@ def ladder(attempt: Attempt) -> Ladder:
     reward = None if attempt.reward is None or math.isnan(attempt.reward) else attempt.reward
     if facts.present is False and reward != 1:
         return Ladder("failed", "empty_patch", inferred=reward is None)
+    if facts.applies is False and reward != 1:
+        return Ladder("failed", "patch_not_applied")
     if facts.verifier in ("crashed", "timed_out") or attempt.ending == "verifier":
         return Ladder(
             "not_judged", f"verifier {facts.verifier if facts.verifier in ('crashed', 'timed_out') else 'failed'}"
@@ -44,8 +46,6 @@ def _without_reward(attempt: Attempt, facts: PatchFacts) -> Ladder:
     verdict = judged(facts).outcome
     if not isinstance(verdict, Absent) and verdict != "unverifiable":
         return Ladder("solved", "tests") if verdict == "correct_patch" else Ladder("failed", _by_tests(facts))
-    if facts.applies is False:
-        return Ladder("failed", "patch_not_applied")
     stopped = _stopped_by(attempt)
     return Ladder("failed", stopped, inferred=True) if stopped else Ladder("not_judged", "no verdict")
 

@@ -60,6 +60,14 @@ def evaluation_of(path: str, instance: str) -> dict[str, str]:
     return of_submission(path) or ({"run": above[3]} if above[3] and above[3] != "logs" else {})
 
 
+def names_of(path: str, instance: str) -> list[str]:
+    """What its trial goes by, as keys, and within which evaluation: one model may have been evaluated several times."""
+    run, evaluation = run_of(path, instance), evaluation_of(path, instance)
+    if run is None:
+        return []
+    return [f"run:{run}", *([f"run:{evaluation['run']}/{run}"] if "model" in evaluation else [])]
+
+
 def of_submission(path: str) -> dict[str, str]:
     """What the folders of a published submission say: who was tried goes by its name alone. Empty elsewhere."""
     match = _SUBMISSION.search(path)

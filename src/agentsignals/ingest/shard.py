@@ -286,7 +286,7 @@ def _read_together(members: Sequence[Member]) -> _Work:
     parts: list[Attempt] = []
     checkpoints: dict[str, list[Checkpoint]] = {}
     hints: dict[str, str] = {}
-    for name in sorted(inputs, key=lambda n: formats()[n].is_own):  # collectors first: they name what has no id
+    for name in sorted(inputs, key=lambda n: (formats()[n].is_own, n)):  # collectors first: they name what has no id
         batch = _without_prefixes(inputs[name]) if formats()[name].snapshots else inputs[name]
         for source in batch:
             if source.session_hint is None:

@@ -9,7 +9,7 @@ import re
 
 from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats.head import CUT, Head
-from agentsignals.formats.instances import canonical, evaluation_of, of_summary, run_of, run_of_model
+from agentsignals.formats.instances import canonical, names_of, of_summary, run_of_model
 
 _IN_REPORT = re.compile(r'"patch_successfully_applied"\s*:')
 _ROW = frozenset(("instance_id", "base_commit", "patch", "test_patch", "problem_statement"))
@@ -35,7 +35,7 @@ def _of_run(document: dict[str, object], head: Head) -> Claim | None:
     """Reports, predictions and summaries."""
     folder = posixpath.dirname(head.path)
     if _is_report(document, head):
-        return Claim(keys=_of_report(head.path, next(iter(document))) if len(document) == 1 else [], root=folder)
+        return Claim(keys=names_of(head.path, next(iter(document))) if len(document) == 1 else [], root=folder)
     if document.keys() >= _PREDICTION:
         # One prediction lies with its trajectory; many, a line each, serve the trials below.
         alone = not _has_several(head) and is_beside(head.path, document["instance_id"])
@@ -50,14 +50,6 @@ def _of_run(document: dict[str, object], head: Head) -> Claim | None:
         above = posixpath.dirname(folder)
         return Claim(keys=[f"{_SUBMISSION}{above}"], root=folder, lends=above)
     return None
-
-
-def _of_report(path: str, instance: str) -> list[str]:
-    """What its trial goes by, and within which evaluation: one model may have been evaluated several times."""
-    run, evaluation = run_of(path, instance), evaluation_of(path, instance)
-    if run is None:
-        return []
-    return [f"run:{run}", *([f"run:{evaluation['run']}/{run}"] if "model" in evaluation else [])]
 
 
 def _of_predictions(path: str) -> Claim:

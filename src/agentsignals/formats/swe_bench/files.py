@@ -253,7 +253,7 @@ def _prediction_part(source: Input, prediction: Prediction) -> Attempt:
         task_id=canonical(prediction.instance_id),
         goes_by=name_of(source, model, prediction.instance_id),
         patch=files if files or not patch.strip() else None,
-        patch_text_bytes=len(patch.encode("utf-8", "replace")),
+        patch_text_bytes=len(patch.encode("utf-8", "replace")) if patch.strip() else 0,
         kinds=["patch"],
         run_id=tried.get("run"),
         observed=({MODEL: model} if model else {}) | {k: tried[n] for n, k in KNOBS if n in tried},

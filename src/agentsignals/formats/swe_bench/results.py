@@ -51,9 +51,8 @@ def summary_parts(source: Input) -> list[Attempt]:
         return []
     saw(source.artifact, "summary")
     parts: list[Attempt] = []
-    if not source.lent:
-        parts += [_alone(source, i, "empty_patch") for i in summary.empty_patch_ids]
-        parts += [_alone(source, i, "evaluation_error") for i in summary.error_ids]
+    parts += [_alone(source, i, "empty_patch") for i in summary.empty_patch_ids]
+    parts += [_alone(source, i, "evaluation_error") for i in summary.error_ids]
     for ids, reward in ((summary.resolved_ids, 1.0), (summary.unresolved_ids, 0.0)):
         parts += known_by_all(source, [_of_summary(source, i, reward) for i in ids])
     return parts
@@ -139,7 +138,8 @@ def _of_submission(source: Input, instance: str, reward: float | None) -> Attemp
 
 def _alone(source: Input, instance: str, became: str) -> Attempt:
     part = _of_summary(source, instance, 0.0 if became == "empty_patch" else None)
-    part.scope, part.root = "trial", _root_of(part)
+    if source.named_trials is not None and f"{part.run_id}/{part.goes_by}" not in source.named_trials:
+        part.scope, part.root = "trial", _root_of(part)  # else the evaluation left a log: it is lent to that
     part.exit_status, part.ending = became, "finished" if became == "empty_patch" else "verifier"
     fields = ["exit_status", f"knobs.{MODEL}"]
     if became == "empty_patch":

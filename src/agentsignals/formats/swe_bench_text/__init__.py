@@ -8,6 +8,7 @@ import re
 
 from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats.head import Head
+from agentsignals.formats.instances import evaluation_of, names_of
 from agentsignals.formats.swe_bench.columns import is_table
 
 _TESTS_RAN = re.compile(
@@ -36,6 +37,8 @@ def claims(head: Head) -> Claim | None:
     if begin.startswith(_FORM) and "\nOverall rating" in head.text:
         return Claim(keys=[], lends=posixpath.dirname(head.path), companion=True)
     is_log = _LOG.match(begin) is not None and any(words in begin for words in _OF_HARNESS)
+    if is_log and "model" in evaluation_of(head.path, posixpath.basename(folder)):
+        return Claim(keys=names_of(head.path, posixpath.basename(folder)), root=folder)
     return Claim(keys=[], companion=True) if is_log or _TESTS_RAN.search(begin) else None
 
 

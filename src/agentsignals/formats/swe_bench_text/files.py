@@ -11,17 +11,21 @@ from typing import Any
 import msgspec
 
 from agentsignals.formats import Input, Reading
+from agentsignals.formats.instances import canonical, evaluation_of, run_of
 from agentsignals.formats.records import UNREADABLE, saw, skip
 from agentsignals.formats.swe_bench.columns import is_table
 from agentsignals.formats.swe_bench.metadata import metadata_parts
 from agentsignals.formats.swe_bench.ratings import Ratings, rating_parts
+from agentsignals.formats.swe_bench.results import MODEL
 from agentsignals.formats.swe_bench.tables import table_parts
-from agentsignals.model.attempt import Attempt, Statement
+from agentsignals.model.attempt import Attempt, Statement, Verification
 
 _RUBRICS = "Rubrics rating"
 _OVERALL = "Overall rating"
 _SUMMARY = re.compile(r"^[^\n]{0,80}\b\d{1,7} (?:passed|failed|errors?|skipped)\b[^\n]{0,200}$", re.MULTILINE)
 _END = 8_000
+_BY_HARNESS = re.compile(r"\s*\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} - ")
+_FAILED = re.compile(r">>>>> Patch Apply Failed|Test timed out after \d{1,9} seconds")
 _decoder = json.JSONDecoder(strict=False, parse_constant=lambda _: None)
 
 
@@ -36,12 +40,13 @@ def read(inputs: list[Input]) -> Reading:
             continue
         text = bytes(source.data).decode("utf-8", "replace")
         source.artifact.records += 1
-        reading.attempts += _form(source, text) if _OVERALL in text else [_log(source, text)]
+        reading.attempts += _form(source, text) if _OVERALL in text else _log(source, text)
     return reading
 
 
-def _log(source: Input, text: str) -> Attempt:
-    """A log: that it is there, and the last summary of a test runner in it."""
+def _log(source: Input, text: str) -> list[Attempt]:
+    """A log: that it is there, and the last summary of a test runner in it. Of an instance whose evaluation failed
+    nothing else is left: that its patch did not apply, or its tests took too long."""
     saw(source.artifact, "log")
     shown = [m[0].strip() for m in _SUMMARY.finditer(text[-_END:])]
     name = posixpath.basename(source.artifact.path)
@@ -52,7 +57,19 @@ def _log(source: Input, text: str) -> Attempt:
         fields=[],
     )
     root = posixpath.dirname(source.artifact.path)
-    return Attempt(root=root, scope="trial", kinds=["attempt_log"], statements=[statement])
+    part = Attempt(root=root, scope="trial", kinds=["attempt_log"], statements=[statement])
+    instance = posixpath.basename(root)
+    evaluation = evaluation_of(source.artifact.path, instance)
+    if "model" not in evaluation or not _BY_HARNESS.match(text):
+        return [part]
+    part.task_id, part.run_id = canonical(instance), evaluation["run"]
+    part.goes_by = run_of(source.artifact.path, instance)
+    ended = next((m[0] for m in _FAILED.finditer(text)), None)
+    if ended is not None:
+        part.verification = Verification(patch_applies=False) if "Patch" in ended else Verification(status="timed_out")
+        statement.text, statement.fields = f"{name}: {ended}", ["verification"]
+    observed = {MODEL: evaluation["model"].replace("__", "/")}
+    return [part, Attempt(root=root, scope="lent", goes_by=part.goes_by, observed=observed)]
 
 
 def _form(source: Input, text: str) -> list[Attempt]:

@@ -19,6 +19,7 @@ from agentsignals.views.session import SessionView
     source="harness",
     harness=True,
     high_value=True,
+    version=2,
     pitfalls="`not_judged` and `infrastructure` belong in no rate but in its bounds. `inferred`: no verifier spoke,"
     " the attempt left no patch or ran out of time or budget.",
     why="A rate over known outcomes is one of the agent only when what is known does not depend on what came.",
