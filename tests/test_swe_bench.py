@@ -462,6 +462,11 @@ tags:
 """
 
 
+def test_metadata_beside_predictions_is_of_a_submission_wherever_it_lies(tmp_path: Path) -> None:
+    (known,) = attempts(tmp_path, {"x/metadata.yaml": _NEW, "x/preds.jsonl": prediction("m")})
+    assert known["knobs"]["model_id"] == "acme/m-1 + acme/m-2"
+
+
 @pytest.mark.parametrize("logs", [True, False])
 @pytest.mark.parametrize(
     ("text", "expected"),
@@ -485,7 +490,7 @@ def test_a_submissions_metadata_says_who_was_tried(
 
 @pytest.mark.parametrize("text", ["name: [\ntags: {", "name: &a [*a]\ninfo: *a\n", "name: !!python/none\ninfo: 1\n"])
 def test_metadata_that_can_not_be_read_costs_itself(tmp_path: Path, text: str) -> None:
-    (known,) = attempts(tmp_path, {"x/metadata.yaml": text, "x/p.jsonl": prediction("m")})
+    (known,) = attempts(tmp_path, {"x/metadata.yaml": text, "x/preds.jsonl": prediction("m")})
     assert known["knobs"] == {"model_id": "m"}
 
 

@@ -9,7 +9,7 @@ import re
 
 from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats.head import CUT, Head
-from agentsignals.formats.instances import canonical, names_of, of_summary, run_of_model
+from agentsignals.formats.instances import canonical, names_of, of_submission, of_summary, run_of_model
 
 _IN_REPORT = re.compile(r'"patch_successfully_applied"\s*:')
 _ROW = frozenset(("instance_id", "base_commit", "patch", "test_patch", "problem_statement"))
@@ -18,6 +18,7 @@ _PREDICTION = frozenset(("instance_id", "model_patch", "model_name_or_path"))
 _COUNTS = frozenset(("submitted_instances", "completed_instances", "resolved_instances", "empty_patch_instances"))
 _RATINGS = frozenset(("rubrics_rating", "overall_rating"))
 _SUBMISSION = "submission:"
+_ALONE = frozenset(("all_preds", "preds", "predictions"))
 
 
 def claims(head: Head) -> Claim | None:
@@ -53,9 +54,11 @@ def _of_run(document: dict[str, object], head: Head) -> Claim | None:
 
 
 def _of_predictions(path: str) -> Claim:
-    """They are read with what a submission says of itself, and with its results, which list the resolved alone."""
-    folder = posixpath.dirname(path)
-    return Claim(keys=[f"{_SUBMISSION}{folder}"], lends=folder)
+    """Those of a submission are read with what it says of itself, and with its results, which list the resolved alone:
+    they are all it has, where a folder may hold the predictions of a hundred models."""
+    folder, name = posixpath.split(path)
+    alone = of_submission(path) or name.partition(".")[0] in _ALONE
+    return Claim(keys=[f"{_SUBMISSION}{folder}"] if alone else [], lends=folder)
 
 
 def _of_task(document: dict[str, object], folder: str) -> Claim | None:
