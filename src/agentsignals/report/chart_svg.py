@@ -14,6 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime
 from functools import cache, lru_cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -111,10 +112,9 @@ def library() -> str:
 def _from_cache() -> str:
     """The script as it was packed for an earlier report, in the platform's folder for caches; else packed now."""
     import platformdirs  # noqa: PLC0415
-    import vl_convert  # noqa: PLC0415
 
     folder = Path(platformdirs.user_cache_dir("agentsignals"))
-    kept = folder / f"vega-{vl_convert.__version__}-{_VEGA_LITE}.js"
+    kept = folder / f"vega-{version('vl-convert-python')}-{_VEGA_LITE}.js"
     with suppress(OSError, UnicodeDecodeError):
         script = kept.read_text("utf-8")
         if script.startswith(_LICENCE) and not _ENDS_SCRIPT.search(script):

@@ -172,7 +172,7 @@ def _section(declared: Study, context: str, outcome: Outcome, *, has_one_agent: 
 
 def _has_one_agent(store: Store, context: str) -> bool:
     """Whether what is told by agent would be told twice."""
-    return rows(store, "SELECT count(DISTINCT agent) FROM sessions", context)[1][0][0] <= 1
+    return int(rows(store, "SELECT count(DISTINCT agent) FROM sessions", context)[1][0][0]) <= 1
 
 
 def _by_agent(id: str) -> bool:  # noqa: A002  (the chart's and table's field)
@@ -188,7 +188,10 @@ def _named(store: Store, made: Findings | None, sections: Sequence[Section]) -> 
     columns = ", ".join(NamedSession.__struct_fields__)
     sql = f"SELECT {columns} FROM sessions WHERE session_id IN (SELECT unnest(?)) ORDER BY session_id"  # noqa: S608  (names of ours)
     names, values = rows(store, sql, values=[sorted(named)]) if named else ([], [])
-    return without_keys_in([NamedSession(**dict(zip(names, row, strict=True))) for row in values])
+    sessions: list[NamedSession] = without_keys_in(
+        [NamedSession(**dict(zip(names, row, strict=True))) for row in values]
+    )
+    return sessions
 
 
 def _reason(study: Study, context: str | None, counted: dict[str, int]) -> str:
