@@ -33,12 +33,16 @@ def circling(n: int = 12, prefix: str = "x") -> list[Any]:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    return store_of(tmp_path_factory.mktemp("circling"), *circling())
+    """A store whose findings were computed."""
+    store = store_of(tmp_path_factory.mktemp("circling"), *circling())
+    findings(store)
+    return store
 
 
 @pytest.fixture
 def store(made: Store, tmp_path: Path) -> Store:
-    return Store(shutil.copytree(made.folder, tmp_path / "store"))
+    """The same before they were."""
+    return Store(shutil.copytree(made.folder, tmp_path / "store", ignore=shutil.ignore_patterns("findings.*")))
 
 
 @pytest.fixture
@@ -80,7 +84,7 @@ def test_of_code_that_its_stamp_does_not_know_nothing_is_kept_for_others(
 ) -> None:
     for code, is_kept in ((kept_findings.code_stamp(), True), ("older", False)):
         store.manifest.code = code
-        findings(store)
+        kept_findings.keep(store, "product", b"")
         monkeypatch.setattr(kept_findings, "_PROCESS", f"another than with {code}")
         assert (kept_findings.read(store, "product") is not None) is is_kept
 
@@ -88,7 +92,7 @@ def test_of_code_that_its_stamp_does_not_know_nothing_is_kept_for_others(
 def test_former_findings_go_after_an_hour(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     former = store.folder / "findings.former.product.json"
     former.write_text("")
-    findings(store)
+    kept_findings.keep(store, "product", b"")
     assert former.exists()
     monkeypatch.setattr(kept_findings.disk, "is_old", lambda _: True)
     kept_findings.keep(store, "product", b"{}")
@@ -141,20 +145,19 @@ def test_of_too_few_sessions_nothing_is_computed(tmp_path: Path, computed: list[
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])
-def test_the_last_lines_fit_a_screens_end(width: int, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_lines_fit_a_screens_end(width: int, made: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
-    made = findings_of(store)
-    lines = last_lines(store, made, "my store").splitlines()
+    lines = last_lines(made, findings_of(made), "my store").splitlines()
     assert lines[0].startswith("1. ") and (len(lines) <= LINES or "2. " not in "\n".join(lines))
     assert max(len(line) for line in lines if "agentsignals" not in line) <= width
     assert any("agentsignals findings --store 'my store'" in line for line in lines), "a command stays on its line"
     assert "\x1b" not in "".join(lines)
 
 
-def test_without_a_terminal_sentences_are_whole(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_terminal_sentences_are_whole(made: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
-    made = findings_of(store)
-    assert f"1. {made.answers[0].sentence}".split("\x1b")[0] in last_lines(store, made, None)
+    said = findings_of(made)
+    assert f"1. {said.answers[0].sentence}".split("\x1b")[0] in last_lines(made, said, None)
 
 
 # -- `agentsignals` alone ----------------------------------------------------------------------------------------------
@@ -207,12 +210,12 @@ def test_alone_with_a_word_it_is_refused(machine: Path, capsys: pytest.CaptureFi
     assert "agentsignals --help" in capsys.readouterr().err
 
 
-def test_analyze_ends_with_them(store: Store, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_analyze_ends_with_them(made: Store, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert main(["analyze", str(empty), "--store", str(store.folder), "--quiet"]) == 0
+    assert main(["analyze", str(empty), "--store", str(made.folder), "--quiet"]) == 0
     out = capsys.readouterr().out
     assert "\n\n1. " in out and out.splitlines()[-1].startswith("next: ")
-    assert main(["analyze", str(empty), "--store", str(store.folder), "--quiet", "--json"]) == 0
+    assert main(["analyze", str(empty), "--store", str(made.folder), "--quiet", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["findings"]["answers"] and document["artifacts"] == 0
