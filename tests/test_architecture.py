@@ -116,7 +116,7 @@ SPEAKS_OF_AGENTS = {
     "export": "is called as the format it writes",
     "cli.export": "names what can be written",
     "analysis.tool_kinds": "has the kinds of a published table, some of which are called after tools",
-    "cli codex": "an example of a question",
+    "cli.sessions codex": "an example of a question",
     "prices.names opencode": "sells calls of models, too",
     "shell.kinds apply_patch": "is a command as well",
 }

@@ -103,9 +103,9 @@ def _beginnings(store: Store) -> dict[str, str]:
     return {name: name[: max(_SHORTEST, before + 1, after + 1)] for name, before, after in longest}
 
 
-def _alike(one: str, other: str) -> int:
+def _alike(name: str, other: str) -> int:
     """How many characters two ids begin with alike."""
-    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    return next((n for n, (a, b) in enumerate(zip(name, other, strict=False)) if a != b), min(len(name), len(other)))
 
 
 VERB = Verb("sessions", "list the sessions", "sessions --where \"n_prompts > 10 AND agent = 'codex'\"", arguments, run)
