@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 from docs import columns, generate, partly, what_formats_say
 
+from agentsignals.analysis import studies
 from agentsignals.catalog import catalogue
 from agentsignals.cli import build_parser
 from agentsignals.formats import formats, profiles
@@ -112,6 +114,16 @@ def test_readme_says_how_often_signals_are_right_and_what_formats_lack() -> None
         assert f"`{name}`" in page
     assert what_formats_say.lacking("factory-droid") == "tokens, tokens from the cache, dollars"
     assert what_formats_say.lacking("claude-code") == what_formats_say.NOTHING
+
+
+def test_every_command_that_people_are_told_first_is_one() -> None:
+    texts = [(ROOT / page).read_text("utf-8") for page in ("README.md", "docs/index.md")]
+    blocks = [block for text in texts for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL)]
+    lines = [line for block in blocks for line in block.splitlines()] + re.findall(r"`(agentsignals [^`]*)`", texts[0])
+    commands = [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("agentsignals ")]
+    asked = [build_parser().parse_args(words) for words in commands if words]
+    studied = {name for options in asked for name in getattr(options, "study", None) or ()}
+    assert len(asked) > 20 and studied <= set(studies())
 
 
 @pytest.mark.parametrize(
