@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from agentsignals.formats.outcome import error_class, exit_code
-from agentsignals.model import ShellKind, ToolClass
+from agentsignals.formats.error_classes import error_class
+from agentsignals.formats.outcome import ending, exit_code
+from agentsignals.formats.profile import Profile
+from agentsignals.model import ShellKind, ToolCall, ToolClass
 
 LONG = "x" * 9_000
 
@@ -48,8 +50,8 @@ CLASSES: list[tuple[str, ToolClass, ShellKind | None, str]] = [
     ("<tool_use_error>File does not exist.</tool_use_error>", "read", None, "not_found"),
     ("ENOENT: no such file or directory, open 'x'", "read", None, "not_found"),
     ("Request failed with status code 404", "web", None, "not_found"),
-    ("EISDIR: illegal operation on a directory, read", "read", None, "other"),
-    ("InputValidationError: Read failed", "read", None, "other"),
+    ("EISDIR: illegal operation on a directory, read", "read", None, "wrong_kind_of_path"),
+    ("InputValidationError: Read failed", "read", None, "invalid_arguments"),
     ("EACCES: permission denied, open 'x'", "edit", None, "permission"),
     ("Request timed out", "web", None, "timeout"),
     ("connect ECONNREFUSED 127.0.0.1:80", "mcp", None, "network"),
@@ -71,6 +73,42 @@ CLASSES: list[tuple[str, ToolClass, ShellKind | None, str]] = [
     ("Exit code 1\nbash: ./x: Permission denied", "shell", "run", "permission"),
     ("Exit code 6\ncurl: (6) Could not resolve host: x", "shell", "run", "network"),
     ("Exit code 1", "search", "search", "exit_nonzero"),
+    ("Error: Invalid arguments for tool run: `path` is required", "read", None, "invalid_arguments"),
+    ("params must have required property 'file_path'", "read", None, "invalid_arguments"),
+    ('Validation failed for tool "read":\n  - path: must be string', "read", None, "invalid_arguments"),
+    ("failed to parse function arguments: missing field `command`", "shell", None, "invalid_arguments"),
+    ("Invalid `view_range`: [900, 1000]. Its first element", "read", None, "invalid_arguments"),
+    ("The `view_range` parameter is not allowed when `path` points to a directory.", "read", None, "invalid_arguments"),
+    ('[{"code": "invalid_type", "expected": "string"}]', "mcp", None, "invalid_arguments"),
+    ("ENOTDIR: not a directory, scandir 'a.py'", "search", None, "wrong_kind_of_path"),
+    ("Path is a directory, not a file: /w", "read", None, "wrong_kind_of_path"),
+    ("File content (11766 tokens) exceeds maximum allowed tokens (10000).", "read", None, "too_large"),
+    ("PreToolUse:Bash hook error: [guard.sh]: no pushes to main", "shell", None, "blocked"),
+    ("<tool_use_error>Blocked: sleep 30 followed by: gh pr checks", "shell", None, "blocked"),
+    ("The tool call was denied by policy", "shell", None, "blocked"),
+    ("429 Too Many Requests", "web", None, "rate_limit"),
+    ("API rate limit exceeded for user", "mcp", None, "rate_limit"),
+    ("Unknown skill: commit", "task", None, "not_found"),
+    ("GitHub API error 403: Resource protected by organization SAML", "mcp", None, "permission"),
+    ("ENOSPC: no space left on device, write", "edit", None, "disk_full"),
+    ("TypeError: x is not a function", "mcp", None, "exception"),
+    ("fetch failed", "web", None, "network"),
+    ("Exit code 1\nCONFLICT (content): Merge conflict in a.go", "shell", "vcs", "merge_conflict"),
+    ("Exit code 1\nerror: could not apply 669232e1... x", "shell", "vcs", "merge_conflict"),
+    ("Exit code 1\n ! [rejected] main -> main (fetch first)", "shell", "vcs", "merge_conflict"),
+    ("Exit code 1\nTraceback (most recent call last):\nValueError: x", "shell", "run", "exception"),
+    ("Exit code 1\nModuleNotFoundError: No module named 'yaml'", "shell", "run", "not_found"),
+    ("Exit code 101\nerror[E0308]: mismatched types", "shell", "run", "compile_error"),
+    ('Exit code 1\n  File "a.py", line 3\nSyntaxError: invalid syntax', "shell", "run", "compile_error"),
+    ("Exit code 1\n3 failed, 12 passed in 0.4s", "shell", "vcs", "test_failed"),
+    ("Exit code 1\n0 failed, 12 passed", "shell", "vcs", "exit_nonzero"),
+    ("Exit code 1\nunknown flag: --stat\n\nUsage:  gh pr diff", "shell", "vcs", "invalid_arguments"),
+    ("Exit code 1\nHTTP 401: Bad credentials", "shell", "vcs", "permission"),
+    ("Exit code 1\nerror: API rate limit exceeded", "shell", "vcs", "rate_limit"),
+    ("Exit code 128\nfatal: not a git repository", "shell", "vcs", "not_found"),
+    ("Exit code 1\nNode.js v22.22.3", "shell", "run", "exception"),
+    ("Exit code 1\nthe blocked users table has an invalid state", "shell", "run", "exit_nonzero"),
+    ("Exit code 1\n# rate limits are documented in the docs", "shell", "run", "exit_nonzero"),
 ]
 
 
@@ -79,3 +117,16 @@ def test_an_error_has_the_class_its_words_say(
     text: str, class_: ToolClass, kind: ShellKind | None, expected: str
 ) -> None:
     assert error_class(text, class_, kind) == expected
+
+
+@pytest.mark.parametrize(("code", "expected"), [(126, "permission"), (127, "not_found"), (3, "exit_nonzero")])
+def test_an_exit_code_that_posix_gives_a_meaning_says_the_class(code: int, expected: str) -> None:
+    assert error_class("", "shell", "run", code) == expected
+
+
+@pytest.mark.parametrize(("class_", "expected"), [("edit", "blocked"), ("read", "other")])
+def test_an_extension_that_blocks_in_its_own_words_is_known_by_the_tool(class_: ToolClass, expected: str) -> None:
+    words = "Adds a behaviour without evidence of a test that fails first."
+    call = ToolCall(seq=0, turn=0, step=None, thread="main", call_id="a", name="x", class_=class_, arguments="{}")
+    assert ending(call, words, "error", None, None, Profile(blocks_in_any_words=("edit",))).error == expected
+    assert ending(call, words, "error", None, None, Profile()).error == "other"

@@ -8,8 +8,9 @@ from functools import cache
 
 from msgspec import Struct
 
+from agentsignals.formats.error_classes import GAVE_UP, HEAD_CHARS, ends, error_class, ran
 from agentsignals.formats.profile import Profile
-from agentsignals.model import CallOutcome, CallStatus, ShellKind, ToolCall, ToolClass
+from agentsignals.model import CallOutcome, CallStatus, ToolCall
 from agentsignals.shell.searches import found_nothing, search_of
 
 EXIT_CODE = re.compile(
@@ -21,39 +22,7 @@ EXIT_CODE = re.compile(
 )
 """How Claude Code, Codex, Copilot CLI, Pi and others print the exit code of a shell command."""
 
-_HEAD = 2_000
 _BEGINNING = 400
-_SHELL_SAYS = re.compile(
-    r"^(?:\(eval\)|(?:/\S+/)?[a-z]*sh):[^\n]*(?:no such file or directory|not found)", re.MULTILINE
-)
-"""The shell itself found no folder or program, so that what was to be run never ran; in lower case."""
-
-Classes = tuple[tuple[str, tuple[str, ...]], ...]
-_TOOL_SAYS: Classes = (
-    ("sibling_cancelled", ("sibling tool call errored", "cancelled: parallel tool call")),
-    ("not_read_first", ("has not been read yet", "must read the file", "must first read")),
-    ("edit_mismatch", ("string to replace not found", "no changes to make", "verification failed",
-                       "could not find the exact text", "oldstring not found", "old_string not found", "did not match",
-                       "failed to find expected lines", "has been modified since read", "unexpectedly modified",
-                       "occurrences of the text", "matches of the string")),
-    ("not_found", ("file does not exist", "path does not exist", "no such file or directory", "enoent",
-                   "file not found", "does not exist", "404", "command not found")),
-    ("permission", ("permission denied", "operation not permitted", "eacces", "requested permissions", "not allowed",
-                    "eperm")),
-    ("timeout", ("timed out", "timeout", "etimedout", "deadline exceeded")),
-    ("network", ("econnrefused", "could not resolve host", "getaddrinfo", "connection refused",
-                 "network is unreachable", "connection reset", "socket hang up")),
-)  # fmt: skip
-_COMMAND_SAYS: Classes = (
-    ("edit_mismatch", ("failed to find expected lines", "patch does not apply")),
-    ("not_found", ("no such file or directory", "enoent", "command not found", "did not match any file", "http 404",
-                   "error 404", "404 not found", "e404", '"status":"404"')),
-    ("permission", ("permission denied", "operation not permitted", "eacces", "eperm")),
-    ("timeout", ("timed out", "etimedout", "deadline exceeded")),
-    ("network", ("econnrefused", "could not resolve host", "getaddrinfo", "connection refused",
-                 "network is unreachable", "connection reset", "socket hang up")),
-)  # fmt: skip
-"""Stricter than for a tool: a command's output is any text, and much of it names a timeout or a 404 in passing."""
 
 
 class Ending(Struct, frozen=True, gc=False):
@@ -91,18 +60,21 @@ def ending(  # noqa: PLR0913  (what a result can say)
 def _failure(call: ToolCall, text: str, code: int | None, error: str | None, profile: Profile) -> Ending:
     """A call that failed. A command that ran may say `timed out` of anything: its agent alone says it of the call."""
     if error is None and code is None:
-        error = next((name for name, patterns in profile.failures for p in patterns if re.search(p, _ends(text))), None)
-    class_ = error or error_class(f"Exit code {code}\n{text}" if code else text, call.class_, call.shell_kind)
-    ran = bool(code) or class_ in _BY_EXIT
-    if class_ == "timeout" and (not ran or _GAVE_UP in _ends(text)):
+        error = next((name for name, patterns in profile.failures for p in patterns if re.search(p, ends(text))), None)
+    class_ = error or error_class(text, call.class_, call.shell_kind, code)
+    if class_ == "other" and call.class_ in profile.blocks_in_any_words:
+        class_ = "blocked"
+    has_run = bool(code) or class_ in _BY_EXIT or (error is None and ran(text, code))
+    has_run = has_run or (call.shell_kind is not None and class_ in _OF_PROGRAMS)
+    if class_ == "timeout" and (not has_run or GAVE_UP in ends(text)):
         return Ending("error", "timed_out", class_)
-    return Ending("error", "exit_nonzero" if ran else "error_result", class_)
+    return Ending("error", "exit_nonzero" if has_run else "error_result", class_)
 
 
 _NOT_CARRIED_OUT: dict[CallStatus, CallOutcome] = {"rejected": "refused", "cancelled": "cancelled"}
 _TIMEOUT_EXITS = 124
 """`timeout` of GNU coreutils exits so when time was up (its manual), and so do agents that stop a command."""
-_GAVE_UP = "command timed out after"
+_OF_PROGRAMS = ("exception", "compile_error")
 _BY_EXIT = ("exit_nonzero", "test_failed", "lint_failed")
 
 
@@ -111,7 +83,7 @@ def _nothing_found(call: ToolCall, text: str, code: int | None, failed: bool, pr
     where the record has none, because it did not fail."""
     if call.command is None or call.shell_kind is None:
         return call.class_ == "search" and text.lstrip().startswith(profile.nothing_found)
-    if len(text) > _HEAD or search_of(call.command) is None or not _silent(text, profile.frame):
+    if len(text) > HEAD_CHARS or search_of(call.command) is None or not _silent(text, profile.frame):
         return False
     return found_nothing(call.command, code) if code else not failed and search_of(call.command) == "prints"
 
@@ -137,35 +109,9 @@ def _stopped(text: str, profile: Profile) -> CallStatus | None:
     return next((status for status, words in profile.stopped for word in words if word in ends), None)
 
 
-def _ends(text: str) -> str:
-    head = text[:_HEAD].lower()
-    return head if len(text) <= _HEAD else head + text[-_HEAD:].lower()
-
-
 def exit_code(text: str) -> int | None:
     """The exit code a shell result states, None when it states none. Looks at both ends of a long text."""
-    ends = text if len(text) <= 2 * _HEAD else text[:_HEAD] + "\n" + text[-_HEAD:]
+    ends = text if len(text) <= 2 * HEAD_CHARS else text[:HEAD_CHARS] + "\n" + text[-HEAD_CHARS:]
     word = ends.find("xit")  # every way of saying it has this; a pattern takes long to get where a search is at once
     match = EXIT_CODE.search(ends, ends.rfind("\n", 0, word) + 1) if word >= 0 else None
     return int(next(group for group in match.groups() if group is not None)) if match else None
-
-
-def error_class(text: str, class_: ToolClass, shell_kind: ShellKind | None) -> str:
-    """The class of a failed call; `exit_nonzero` or `other` when nothing more precise shows."""
-    head, ends = text[:_HEAD].lower(), _ends(text)  # some state the exit code on the last line
-    failed_command = head.lstrip().startswith(("exit code", "error: exit code")) or "exited with code" in ends
-    if not failed_command:
-        return _class_of(head, _TOOL_SAYS) or "other"
-    if _GAVE_UP in ends:
-        return "timeout"
-    if _SHELL_SAYS.search(head[:_BEGINNING]):
-        return "not_found"
-    if class_ == "test":
-        return "test_failed"
-    if shell_kind == "build":
-        return "lint_failed"
-    return _class_of(head, _COMMAND_SAYS) or "exit_nonzero"
-
-
-def _class_of(text: str, classes: Classes) -> str | None:
-    return next((name for name, words in classes for word in words if word in text), None)

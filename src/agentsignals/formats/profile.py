@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from msgspec import Struct
 
 from agentsignals.formats.tools import Tool
-from agentsignals.model import CallStatus, Convention, EventKind
+from agentsignals.model import CallStatus, Convention, EventKind, ToolClass
 
 
 class Profile(Struct, frozen=True, kw_only=True):
@@ -38,7 +38,9 @@ class Profile(Struct, frozen=True, kw_only=True):
     """What the program writes at either end of a result that it calls complete, though it stopped the command: `error`
     where time was up, `cancelled` where the person did."""
     failures: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Classes of errors, by patterns of its results in lower case."""
+    """Classes of errors, by patterns of its results in lower case, beyond those that every agent has."""
+    blocks_in_any_words: tuple[ToolClass, ...] = ()
+    """Classes of its tools whose own errors are all known: other words are an extension's that blocked the call."""
 
     def tool(self, name: str) -> Tool | None:
         """The tool of that name; None when it is not known."""

@@ -32,16 +32,5 @@ PROFILE = Profile(
     machine_like=((r"<!-- pi-[\w-]+ v\d+ -->", "meta"),),
     nothing_found=("No matches found", "No files found", "No results found"),
     frame=(r"Command exited with code -?\d+",),
-    failures=(
-        (
-            "edit_mismatch",
-            (
-                "could not find the exact text",
-                r"could not find edits\[",
-                "occurrences of the text",
-                "could not find the text",
-                "no changes made to",
-            ),
-        ),
-    ),
+    blocks_in_any_words=("edit",),
 )

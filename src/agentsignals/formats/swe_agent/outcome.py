@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentsignals.formats.outcome import error_class
+from agentsignals.formats.error_classes import error_class
 from agentsignals.formats.swe_agent.shell_output import failure
 from agentsignals.formats.swe_agent.tools import Action
 from agentsignals.model import CallStatus, ToolCall
@@ -42,9 +42,7 @@ def _tool_error(text: str, call: ToolCall) -> str | None:
 def _editor_error(text: str) -> str | None:
     if text.startswith(_EDITOR_DID) and not _says_not_there(text):
         return None
-    if text.startswith("No replacement was performed"):
-        return "edit_mismatch"
-    return "not_found" if "does not exist" in text else "other"
+    return error_class(text, "edit", None)
 
 
 def _says_not_there(text: str) -> bool:

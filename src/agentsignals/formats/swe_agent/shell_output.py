@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from agentsignals.formats.outcome import error_class
+from agentsignals.formats.error_classes import error_class
 from agentsignals.model import ShellKind, ToolClass
 
 _END = 4_000
@@ -27,7 +27,7 @@ def failure(text: str, command: str, class_: ToolClass, kind: ShellKind | None) 
     if any(words in begin for words in _CANCELLED):
         return "timeout"
     if any(words in begin for words in _NOT_RUN):
-        return "other"
+        return "compile_error"
     if class_ == "test" and _TESTS_FAILED.search(text[-_LAST:]):
         return "test_failed"
     if _SHELL_SAYS.match(text.lstrip()) or _ends_raised(text) or _says_one_line(text, command):
