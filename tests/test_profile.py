@@ -122,7 +122,7 @@ def test_an_agents_words_reach_the_store_and_all_who_ask(toy: Path) -> None:
     assert values["user.confirmation_requests"] == 1
     assert values["reasoning.plan_steps_detected"] == 2
     repeated = "SELECT value FROM signals WHERE signal = 'dynamics.repeated_calls'"
-    assert json.loads(store.sql(repeated).fetchall()[0][0]) == {"n": 0, "of": 2, "stale_max": 1}
+    assert json.loads(store.sql(repeated).fetchall()[0][0]) == {"n": 0, "of": 2, "equal": 0, "stale_max": 1}
     absent = "SELECT absent_detail FROM signals WHERE signal = 'reasoning.has_reasoning_blocks'"
     assert store.sql(absent).fetchall() == [("format_records_no_thinking",)]
     kinds = store.sql(f"SELECT {KIND}, count(*) FROM tool_calls GROUP BY ALL ORDER BY ALL").fetchall()
