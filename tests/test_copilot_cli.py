@@ -296,7 +296,7 @@ def test_real_sessions_have_the_figures_counted_another_way() -> None:
         theirs = json.loads((path.parent / "entire.metadata.json").read_text())["token_usage"]
         recorded += theirs["input_tokens"] == got["prompt"] > 0 and theirs["output_tokens"] == got["output"]
     assert totals == {
-        "turns": 15, "steps": 120, "calls": 129, "output": 62143, "prompt": 100640, "failed": 5, "edits": 12,
+        "turns": 6, "steps": 120, "calls": 129, "output": 62143, "prompt": 100640, "failed": 5, "edits": 12,
     }  # fmt: skip
     assert recorded == 7, "three of the ten shut down without any figure"
 
@@ -314,7 +314,7 @@ def count(data: bytes) -> dict[str, int]:
     names = {b["toolCallId"]: b["toolName"] for b in by_type.get("tool.execution_start", [])}
     changed = [c["result"]["detailedContent"] for c in completed if names[c["toolCallId"]] in ("edit", "create")]
     return {
-        "turns": len(by_type["user.message"]),
+        "turns": sum(not d["content"].startswith("[[ ## ") for d in by_type["user.message"]),
         "steps": len(by_type["assistant.message"]),
         "calls": len(names),
         "output": sum(m["outputTokens"] for m in by_type["assistant.message"]),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.oracles import Count, lines
 
 
@@ -14,7 +16,7 @@ def count(data: bytes) -> Count:
         for m in (r["data"].get("modelMetrics") or {}).values()
     ]
     done = Count(
-        prompts=sum(r.get("type") == "user.message" and "source" not in r["data"] for r in records),
+        prompts=sum(r.get("type") == "user.message" and _is_persons(r["data"]) for r in records),
         tool_calls=len({r["data"].get("toolCallId") for r in records if r.get("type") == "tool.execution_start"}),
         times=[r["timestamp"] for r in records if r.get("type") in ("user.message", "assistant.message")],
         failed={
@@ -30,3 +32,8 @@ def count(data: bytes) -> Count:
         done.cache_read, done.cache_write = cached, written
         done.input = sum(u.get("inputTokens") or 0 for u in metrics) - cached - written
     return done
+
+
+def _is_persons(message: dict[str, Any]) -> bool:
+    """No other source is named, and it is not headed as a program heads the fields of its prompt."""
+    return "source" not in message and not str(message.get("content")).startswith("[[ ## ")

@@ -51,6 +51,8 @@ class Profile(Struct, frozen=True, kw_only=True):
 
     def machine_kind(self, text: str) -> EventKind | None:
         """What a text is that the program wrote in the person's name; None for the person's words."""
+        if _TEMPLATE.match(text):
+            return "meta"
         kind = next((kind for beginning, kind in self.machine_written if text.startswith(beginning)), None)
         if kind is None:
             return next((kind for pattern, kind in self.machine_like if re.match(pattern, text)), None)
@@ -66,6 +68,8 @@ class Profile(Struct, frozen=True, kw_only=True):
 
 
 _TAG = re.compile(r"<([a-z][\w-]*)>")
+_TEMPLATE = re.compile(r"\[\[ ## \w+ ## \]\][ \t]*(?:\n|\Z)")
+"""How a program that drives any agent heads the fields of its prompt (DSPy's ChatAdapter): nobody types it."""
 _WORDS = re.compile(r"[ \t]+[^\W\d_]")
 
 

@@ -103,6 +103,8 @@ def _prompt(builder: SessionBuilder, line: Line, message: Message, text: str, at
     prompt = tags.without(text, _CONTEXT).strip()
     if is_true(line.is_meta):
         builder.event("meta", text, at)
+    elif prompt != text and _machine(builder, prompt, at):
+        pass  # what the editor put before it is no sign of a person
     elif prompt and (line.plan_content or prompt.startswith(PLAN)):
         builder.turn("plan_handoff", prompt, at)
     elif prompt:

@@ -95,10 +95,10 @@ class UserRecords:
         return True
 
     def _turn(self, text: str, at: int | None, model: str | None) -> None:
-        if not self._is_person:
+        words = request_of(text)
+        if not self._is_person or PROFILE.machine_kind(words):
             self._event("meta", text, at)
             return
-        words = request_of(text)
         queued = self._running and self._prompted
         self._builder.turn(turn_kind(words, queued) if words else "attachment", words, at, model)
         self._prompted = True

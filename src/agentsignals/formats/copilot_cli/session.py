@@ -100,6 +100,7 @@ class Reader:
             event.agentId
             or message.isAutopilotContinuation
             or (message.source and message.source not in _HUMAN_SOURCES)
+            or PROFILE.machine_kind(text)
         ):
             self.builder.event("meta", text, at, None, event.agentId or MAIN)
         elif text:

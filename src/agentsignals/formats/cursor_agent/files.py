@@ -174,7 +174,9 @@ class _Reader:
             around, words = _apart(text)
         if around:
             self.builder.event("meta", around, at)
-        if words:
+        if words and PROFILE.machine_kind(words):
+            self.builder.event("meta", words, at)
+        elif words:
             self.builder.turn("prompt", words, at)
 
     def _ended(self, record: Record) -> None:

@@ -146,7 +146,7 @@ class _Reader:
         text = "\n".join(texts)
         if text.startswith(_INTERRUPTED):
             self.builder.event("interrupt", text, at)
-        elif text and self.builder.session.parent_session_id is not None:
+        elif text and (self.builder.session.parent_session_id is not None or PROFILE.machine_kind(text)):
             self.builder.event("meta", text, at)  # a subagent is told its task by the agent that called it
         elif text:
             self.builder.turn("prompt", text, at)

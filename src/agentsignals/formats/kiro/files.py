@@ -121,7 +121,7 @@ class _Reader:
             self.builder.event("unknown", "user content of an unknown kind", at)
 
     def _prompt(self, text: str, has_images: bool, at: int | None, model: str | None) -> None:
-        if text.startswith(_CLIENT_PROMPTS):
+        if text.startswith(_CLIENT_PROMPTS) or PROFILE.machine_kind(text.lstrip()):
             self.builder.event("meta", text, at)
         elif text.strip():
             self.builder.turn("prompt", text.strip(), at, model)

@@ -102,7 +102,7 @@ class _Reader:
         subtask = next((p for p in parts if p.type == "subtask"), None)
         if subtask is not None and subtask.command:
             builder.turn("slash_command", f"/{subtask.command} {text}".strip(), at, model)
-        elif text and self._is_replayed(text):
+        elif text and (self._is_replayed(text) or PROFILE.machine_kind(text)):
             builder.event("meta", text, at)
         elif text or (subtask is not None and subtask.prompt):
             busy = self.busy_until is not None and at is not None and at < self.busy_until
