@@ -94,3 +94,15 @@ def test_what_may_take_memory_is_read_by_a_process_that_may_die_also_with_one_jo
     file = RawFile(uri=f"/x/{name}", source="local", spec="/x", bytes=size, stamp=0)
     family = Family("f", (Member(file=file, format="codex", keys=("k",)),))
     assert plan.workers([[family]], jobs) == processes
+
+
+def is_deaf(task: Task) -> str:
+    """Whether this process was begun so that Ctrl-C does not reach it."""
+    return f"{task[0]}: {signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())}"
+
+
+@pytest.mark.slow
+def test_a_worker_does_not_hear_an_interrupt_from_its_first_moment_and_its_parent_does() -> None:
+    """It would die with a traceback of its own while it loads: the terminal sends Ctrl-C to all."""
+    assert list(executor("local").map(is_deaf, [("a",)], 1, smaller)) == ["a: True"]
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())

@@ -86,8 +86,8 @@ def inventory(text: str = "", context: str | None = None) -> list[dict[str, Any]
 def explain(store: Store, session: str, signal: str) -> Any:
     """One value with the events, lines and rule that made it.
 
-    >>> explain(store, "3819e141", "dynamics.repetition_rate").value
-    0.2727272727272727
+    >>> explain(store, "3819e141", "user.user_turn_count").value
+    2
     """
     from agentsignals.ingest import explaining
 

@@ -7,8 +7,6 @@ import gc
 import os
 import sys
 
-from agentsignals.cli import main
-
 FEW_CIRCLES = 100_000
 """New objects after which the collector looks for circles. Hardly anything here is part of one, and at the usual 700 it
 walks all that was imported again and again: 40 to 50 ms of a cold run (docs/decisions/006)."""
@@ -19,7 +17,13 @@ def run() -> None:
     a warm run does, and DuckDB reports its own leaks on the way.
     """
     gc.set_threshold(FEW_CIRCLES)
-    code = main()
+    try:
+        from agentsignals.cli import main  # noqa: PLC0415  (who interrupts us as we load is told so in words, too)
+
+        code = main()
+    except KeyboardInterrupt:
+        print("agentsignals: interrupted.", file=sys.stderr)
+        code = 130
     with contextlib.suppress(BrokenPipeError):  # the reader went away with the last words: nobody is left to tell
         sys.stdout.flush()
     sys.stderr.flush()

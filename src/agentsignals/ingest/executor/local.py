@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from agentsignals.errors import WorkerError
@@ -77,7 +79,8 @@ class _Worker(Generic[T, R]):
         context = multiprocessing.get_context("spawn")
         self.ours, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, function, os.getpid()), daemon=True)
-        self._process.start()
+        with _deaf():
+            self._process.start()
         theirs.close()
         self.begin(task)
 
@@ -96,11 +99,26 @@ class _Worker(Generic[T, R]):
         self.ours.close()
 
 
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """A process that is begun meanwhile does not hear Ctrl-C from its first moment on, while it loads what it needs:
+    the terminal sends it to all, and the parent decides. A parent hears it afterwards."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    from multiprocessing import resource_tracker  # noqa: PLC0415
+
+    resource_tracker.ensure_running()  # beginning it ends with hearing again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _serve(tasks: Connection, function: Callable[[Any], Any], parent: int) -> None:
     """What a worker does: one task after the other, until nobody asks any more."""
-    import signal  # noqa: PLC0415
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends it to all; the parent decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # as `_deaf`, for what this process begins
     _end_with(parent)
     while True:
         try:
