@@ -64,6 +64,7 @@ WEIGHT = {
         "export.last_look",
         "formats.zip_members",
         "formats.swe_bench.columns",
+        "sources.packed",
         "sources.parquet_rows",
         "labels.published",
         "lab.runs.table",

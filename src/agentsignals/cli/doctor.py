@@ -187,8 +187,15 @@ SKIP_ADVICE = {
     "missing_blob": "transcripts the Git mirror does not hold; fetch it in full",
     "line_too_long": "a line of over 64 MB was left out",
     "document_too_large": "a JSON document of over 128 MB was left out",
-    "bad_gzip": "damaged compressed files: what comes before is read, `artifacts.note` says how much is not",
-    "cut_gzip": "compressed files that end in the middle: what is there is read",
+    "archive": "ZIP, tar and other archives: unpack them to have what is in them read",
+    **dict.fromkeys(
+        ("bad_gzip", "bad_bzip2", "bad_xz", "bad_zstd"),
+        "damaged compressed files: what comes before is read, `artifacts.note` says how much is not",
+    ),
+    **dict.fromkeys(
+        ("cut_gzip", "cut_bzip2", "cut_xz", "cut_zstd"),
+        "compressed files that end in the middle: what is there is read",
+    ),
     "unpacked_too_large": "compressed files of over 1 GB unpacked: the first 1 GB is read",
     "changed_while_read": "files that became shorter while they were read: run again",
     "not_a_file": "pipes, sockets and devices: they are never opened",

@@ -15,7 +15,10 @@ READ_AGAIN = -2
 """Stands for the parser of a file of which something was left out as asked, or for a reason that does not lie in its
 bytes: the next run reads it anew."""
 ABOUT_CONTENT = frozenset(
-    ("empty_file", "blank_file", "unrecognised", "not_a_trace", "ambiguous_format", "bad_gzip", "cut_gzip")
+    (
+        *("empty_file", "blank_file", "unrecognised", "archive", "not_a_trace", "ambiguous_format"),
+        *("bad_gzip", "cut_gzip", "bad_bzip2", "cut_bzip2", "bad_xz", "cut_xz", "bad_zstd", "cut_zstd"),
+    )
 )
 """Why a file is not read that lies in its bytes: as long as they don't change, neither does the answer."""
 _PASSING = frozenset(

@@ -29,6 +29,7 @@ from agentsignals.ingest.family import (
     sound_id,
 )
 from agentsignals.sources import RawFile, Unreadable, error_text, exclusions, open_source, path_of, read
+from agentsignals.sources.packed import most_unpacked
 from agentsignals.store.manifest import FileEntry, Manifest
 
 SHARD_BYTES = 64 * 1024 * 1024
@@ -37,15 +38,12 @@ loses little."""
 SMALL_BYTES = 4 * 1024 * 1024
 """So much is read in this very process: what is that small takes no memory worth the name, and a worker, which takes
 0.7 s of CPU to start, would double its time."""
-_PACKED = (".gz", ".zip", ".eval", ".zst", ".parquet")
-_SMALL_PACKED_BYTES = 64 * 1024
-"""So much that is packed is small too: it holds a thousand times as much at most (deflate; zlib's technical notes),
-which is what a shard aims at."""
 _FILE_BYTES = 2048
 """What a file weighs beside its bytes: a shard of very many small ones would take more memory than one of few."""
-_ZIP = b"PK\x03\x04"
 _PARQUET, _TABLE_BYTES = b"PAR1", 16 * 1024 * 1024
 """The columns of a Parquet file stand at its end: one of such a size is read whole to recognise it."""
+_ARCHIVES = (b"PK\x03\x04", b"7z\xbc\xaf\x27\x1c", b"Rar!\x1a\x07")
+_TAR, _TAR_AT = b"ustar", 257
 _TWIN = "twin:"
 """Begins the key of a content: data sets are uploaded again whole, and a file without a session id is the same then."""
 
@@ -129,9 +127,13 @@ def workers(planned: list[list[Family]], jobs: int) -> int:
     reads it must not end the run.
     """
     files = [m.file for families in planned for f in families for m in f.members]
-    packed = sum(f.bytes for f in files if f.uri.lower().endswith(_PACKED))
-    is_small = sum(f.bytes for f in files) < SMALL_BYTES and packed < _SMALL_PACKED_BYTES
+    is_small = sum(f.bytes for f in files) < SMALL_BYTES and sum(map(_unpacked, files)) < SHARD_BYTES
     return 0 if is_small and min(jobs, len(planned)) <= 1 else jobs
+
+
+def _unpacked(file: RawFile) -> int:
+    """What a file may become in memory. What comes from elsewhere is looked at by no name: a worker reads it."""
+    return most_unpacked(path_of(file.uri), file.bytes) if file.source == "local" else file.bytes
 
 
 def _new(members: list[Member], manifest: Manifest, broken: frozenset[str]) -> list[Member]:
@@ -220,7 +222,7 @@ def _recognise(alone: Member, data: bytes, force: str | None) -> Member:
         (whole,) = read([file])
         head = head if isinstance(whole, Unreadable) else Head(whole, file.uri, True)
     reason = _why_not(head)
-    if reason in ("unrecognised", "not_a_trace") or force is not None:
+    if reason in ("unrecognised", "archive", "not_a_trace") or force is not None:
         identified = _identified(head, file, force)
         if identified is not None:
             return Member(file=file, format=identified[0].name, keys=_keys(*identified, file))
@@ -253,7 +255,9 @@ def _why_not(head: Head) -> str:
         return "empty_file"
     if not head.data[:512].strip(b"\xef\xbb\xbf \t\r\n"):
         return "blank_file"
-    return "unrecognised" if head.looks_like_json or head.data[:4] == _ZIP else "not_a_trace"
+    if head.data.startswith(_ARCHIVES) or head.data[_TAR_AT : _TAR_AT + len(_TAR)] == _TAR:
+        return "archive"
+    return "unrecognised" if head.looks_like_json else "not_a_trace"
 
 
 def _families(members: list[Member], manifest: Manifest) -> list[Family]:

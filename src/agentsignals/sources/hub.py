@@ -22,11 +22,12 @@ from agentsignals.errors import SourceError
 from agentsignals.sources import RawFile, Source, Unreadable, by_name, hub_cache, hub_datasets, stumbled
 from agentsignals.sources.hub_cache import Held, Listing
 from agentsignals.sources.hub_datasets import FetchError
+from agentsignals.sources.packed import SUFFIXES
 
 MAIN = "main"
 _SPEC = re.compile(r"hub:(?P<name>[\w.-]+/[\w.-]+)(?:@(?P<revision>[^#\s]+))?(?:#(?P<pattern>.+))?", re.DOTALL)
-_LINES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz", ".traj", ".eval")
-_DOCUMENTS = (".json", ".json.gz")
+_LINES = (*(f"{name}{packed}" for name in (".jsonl", ".ndjson") for packed in ("", *SUFFIXES)), ".traj", ".eval")
+_DOCUMENTS = tuple(f".json{packed}" for packed in ("", *SUFFIXES))
 _TABLE = ".parquet"
 _AT_ONCE = 4
 """Files on their way at a time: the Hub answers more with 429 (design/labels.md#hub)."""

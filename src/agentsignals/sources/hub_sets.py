@@ -8,8 +8,9 @@ from pathlib import PurePosixPath
 
 from agentsignals.formats import profiles
 from agentsignals.sources.hub_datasets import DataSet
+from agentsignals.sources.packed import SUFFIXES
 
-TRACE_SUFFIXES = (".jsonl", ".ndjson", ".json", ".parquet", ".gz", ".traj", ".eval")
+TRACE_SUFFIXES = (".jsonl", ".ndjson", ".json", ".parquet", ".traj", ".eval", *SUFFIXES)
 _WITHOUT_FORMAT = ("hermes", "openclaw", "cline", "aider", "openhands")
 FEWEST_FILES = 2
 _NAMED_BY_ID = re.compile(r"[0-9a-f]{8}|\d{4}-\d\d-\d\d")

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import errno
-import io
 import mmap
 import os
 import stat
 import tempfile
-import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
@@ -16,14 +14,13 @@ from typing import IO
 from agentsignals.errors import SourceError
 from agentsignals.formats import homes
 from agentsignals.sources import RawFile, Source, Unreadable, path_of, sound, uri_of
+from agentsignals.sources.packed import MAGIC_BYTES, Packing, packing, unpack
 
 _SKIPPED_FOLDERS = frozenset((".git", "node_modules", ".venv", "__pycache__"))
 _IN_MEMORY = 64 * 1024 * 1024
 """Larger files are mapped, not held: a file larger than memory costs no memory. What is mapped is a copy without a
 name: to read a map of a file that its agent shortens ends the process."""
 _UNPACKED_MAX = 1024 * 1024 * 1024
-_PIECE = 16 * 1024
-_GZIP = b"\x1f\x8b"
 _COPIED_AT_ONCE = 1024 * 1024
 _WITHOUT_WAITING = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 """Opening a pipe that nobody writes to must not wait for a writer."""
@@ -121,12 +118,12 @@ def _contents(file: RawFile, limit: int | None) -> bytes | Unreadable:
         seen = os.fstat(handle.fileno())
         if not stat.S_ISREG(seen.st_mode):
             return Unreadable(file.uri, file.spec, "not_a_file")
-        head = handle.read(len(_GZIP) if limit is None else limit)
-        if limit is not None:
-            return _unpacked(file, io.BytesIO(head), len(head), limit) if head[:2] == _GZIP else head
+        head = handle.read(MAGIC_BYTES if limit is None else limit)
         handle.seek(0)
-        if head == _GZIP:
-            return _unpacked(file, handle, seen.st_size)
+        if way := packing(head):
+            return _unpacked(file, way, handle, seen.st_size, limit)
+        if limit is not None:
+            return head
         if seen.st_size <= _IN_MEMORY:
             data = handle.read(seen.st_size)
             left = seen.st_size - len(data)
@@ -149,11 +146,11 @@ def _mapped(copy: IO[bytes]) -> bytes:
     return mmap.mmap(copy.fileno(), 0, access=mmap.ACCESS_READ)  # type: ignore[return-value]
 
 
-def _unpacked(file: RawFile, packed: IO[bytes], size: int, limit: int | None = None) -> bytes | Unreadable:
-    """A gzip file's content (several members too), as far as it goes: a cut one gives what it still holds."""
+def _unpacked(file: RawFile, way: Packing, packed: IO[bytes], size: int, limit: int | None) -> bytes | Unreadable:
+    """A packed file's content, as far as it goes: a cut one gives what it still holds."""
     most = limit if limit is not None else _UNPACKED_MAX
     with tempfile.SpooledTemporaryFile(_IN_MEMORY) as out:
-        reason, left = _unpack(packed, size, out, most)
+        reason, left = unpack(way, packed, size, out, most)
         out.truncate(min(out.tell(), most))
         out.seek(0, os.SEEK_END)
         length = out.tell()
@@ -165,31 +162,6 @@ def _unpacked(file: RawFile, packed: IO[bytes], size: int, limit: int | None = N
     if not reason or (data and limit is not None):
         return data
     return Unreadable(file.uri, file.spec, reason, f"{left:,} of {size:,} packed bytes were not read", data)
-
-
-def _unpack(packed: IO[bytes], size: int, out: IO[bytes], most: int) -> tuple[str, int]:
-    """Writes up to one byte more than `most`; why it ended before the end, if it did, and the bytes not unpacked."""
-    unpacker, piece, at, made = None, b"", 0, 0
-    while at < size:
-        piece = piece or packed.read(min(_PIECE, size - at))
-        if not piece:
-            return "changed_while_read", size - at
-        if unpacker is None:
-            if not piece.strip(b"\0"):  # what is padded with zeros is whole (gzip(1))
-                at, piece = at + len(piece), b""
-                continue
-            unpacker = zlib.decompressobj(wbits=31)
-        try:
-            made += out.write(unpacker.decompress(piece, most - made + 1))
-        except zlib.error:
-            return "bad_gzip", size - at
-        if made > most:
-            return "unpacked_too_large", size - at
-        rest = unpacker.unused_data if unpacker.eof else unpacker.unconsumed_tail
-        at, piece = at + len(piece) - len(rest), rest
-        if unpacker.eof:
-            unpacker = None
-    return ("cut_gzip" if unpacker is not None else ""), 0
 
 
 def _reason(problem: OSError) -> str:
