@@ -143,7 +143,8 @@ def an_auroc(seed: int, groups: int, target: float, spread: float, experiments: 
         below = height[member] + chance.normal(size=len(member))
         above = (height + gain)[member] + chance.normal(size=len(member))
         positive = np.arange(2 * len(member)) >= len(member)
-        ends.append(interval(np.concatenate([below, above]), positive, [str(g) for g in (*member, *member)]))
+        names = [str(g) for g in (*member, *member)]
+        ends.append(interval(np.concatenate([below, above]), positive, names) or (None, None))
     return _held(ends, target)
 
 

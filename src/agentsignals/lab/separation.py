@@ -16,16 +16,15 @@ from agentsignals.stats.student import t_quantile
 FEWEST_GROUPS = 3
 """Of two groups, one left out leaves no spread to be seen."""
 _ROUNDING = 1e-12
-_UNKNOWN = (float("nan"), float("nan"))
 
 
 class Separation(Struct, frozen=True, kw_only=True):
     """An AUROC on held-out texts: .5 is chance, 1 is perfect order."""
 
     auroc: float
-    low: float
-    high: float
-    """95 % interval over groups; NaN of fewer than three."""
+    low: float | None
+    high: float | None
+    """95 % interval over groups; None of fewer than three."""
     null_high: float
     """The 95th percentile of |AUROC - .5| + .5 of directions from shuffled labels, on the same held-out texts. Classes
     far apart make it high: an AUROC that is not above it proves nothing (design/lab.md#directions)."""
@@ -44,31 +43,34 @@ def auroc(scores: NDArray[np.floating], positive: NDArray[np.bool_]) -> float:
     return float(below.sum() / (2 * len(high) * len(low)))
 
 
-def interval(scores: NDArray[np.floating], positive: NDArray[np.bool_], groups: Sequence[str]) -> tuple[float, float]:
+def interval(
+    scores: NDArray[np.floating], positive: NDArray[np.bool_], groups: Sequence[str]
+) -> tuple[float, float] | None:
     """95 % interval of the AUROC over groups (topics, tasks): Student's on the scale of log-odds, with the standard
     error of the jackknife that leaves out whole groups (design/statistics.md#the-lab). Where no group makes a
-    difference, Wilson's for as many observations as there are groups. NaN where `half_width` is."""
+    difference, Wilson's for as many observations as there are groups. None where `half_width` is."""
     value = auroc(scores, positive)
-    half, n = half_width(lambda kept: auroc(scores[kept], positive[kept]), groups)
-    if np.isnan(half):
-        return _UNKNOWN
+    half = half_width(lambda kept: auroc(scores[kept], positive[kept]), groups)
+    if half is None:
+        return None
     if half <= _ROUNDING or not 0 < value < 1:
-        return wilson(value * n, n) or _UNKNOWN
+        n = len(set(groups))
+        return wilson(value * n, n)
     centre, spread = np.log(value / (1 - value)), half / (value * (1 - value))
     low, high = (float(1 / (1 + np.exp(-end))) for end in (centre - spread, centre + spread))
     return low, high
 
 
-def half_width(estimate: Callable[[NDArray[np.bool_]], float], groups: Sequence[str]) -> tuple[float, int]:
-    """Student's quantile times the jackknife's standard error of an estimate made of the rows that are kept, and the
-    number of groups. NaN of fewer than three groups, and where a class stands in one group alone."""
+def half_width(estimate: Callable[[NDArray[np.bool_]], float], groups: Sequence[str]) -> float | None:
+    """Student's quantile times the jackknife's standard error of an estimate made of the rows that are kept. None of
+    fewer than three groups, and where a class stands in one group alone."""
     names, member = np.unique(np.asarray(groups), return_inverse=True)
     n = len(names)
     if n < FEWEST_GROUPS:
-        return float("nan"), n
+        return None
     without = np.asarray([estimate(member != group) for group in range(n)])
     error = np.sqrt((n - 1) / n * ((without - without.mean()) ** 2).sum())
-    return float(t_quantile(n - 1) * error), n
+    return None if np.isnan(error) else float(t_quantile(n - 1) * error)
 
 
 def split(groups: Sequence[str], share: float = 0.5, seed: int = 0) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -103,7 +105,7 @@ def held_out(of: Grouped, against: Grouped, *, shuffles: int = 200, seed: int = 
         by_chance = np.asarray(
             [abs(auroc(tested[:, layer] @ vector[layer], positive) - 0.5) + 0.5 for vector in shuffled]
         )
-        low, high = interval(scores[:, layer], positive, groups)
+        low, high = interval(scores[:, layer], positive, groups) or (None, None)
         as_good = (1 + int((by_chance >= value - 1e-12).sum())) / (1 + len(by_chance))
         rows.append(
             Separation(

@@ -52,9 +52,9 @@ class SeparationRow(Row, frozen=True, kw_only=True):
     judged_on: str
     layer: int
     auroc: float
-    low: float
-    high: float
-    """95 % interval over topics or tasks."""
+    low: float | None
+    high: float | None
+    """95 % interval over topics or tasks; None of fewer than three."""
     null_high: float | None
     """The 95th percentile of contrasts of shuffled labels on the same held-out half; None where it was not drawn."""
     p: float | None
@@ -126,7 +126,7 @@ def _held_out(
 
 
 def _row(road: tuple[str, str, str, int], scores: Array, positive: np.ndarray, groups: Sequence[str]) -> SeparationRow:
-    low, high = separation.interval(scores, positive, groups)
+    low, high = separation.interval(scores, positive, groups) or (None, None)
     return SeparationRow(
         recipe=road[0],
         learnt_from=road[1],

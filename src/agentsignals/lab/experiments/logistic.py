@@ -19,9 +19,9 @@ class Gain(Struct, frozen=True, kw_only=True):
     base: float
     full: float
     gain: float
-    low: float
-    high: float
-    """95 % interval of the gain over tasks, predictions fixed; NaN of fewer than three."""
+    low: float | None
+    high: float | None
+    """95 % interval of the gain over tasks, predictions fixed; None of fewer than three."""
     n: int
     positive: int
     tasks: int
@@ -67,14 +67,14 @@ def gain(base: Floats, added: Floats, wanted: Floats, groups: Sequence[str], *, 
     full = held_out(np.concatenate([base, added], axis=1), wanted, groups, seed=seed)
     positive = wanted > 0.5
     before, after = auroc(plain, positive), auroc(full, positive)
-    half, tasks = half_width(lambda r: auroc(full[r], positive[r]) - auroc(plain[r], positive[r]), groups)
+    half = half_width(lambda r: auroc(full[r], positive[r]) - auroc(plain[r], positive[r]), groups)
     return Gain(
         base=before,
         full=after,
         gain=after - before,
-        low=after - before - half,
-        high=after - before + half,
+        low=None if half is None else after - before - half,
+        high=None if half is None else after - before + half,
         n=len(wanted),
         positive=int(positive.sum()),
-        tasks=tasks,
+        tasks=len(set(groups)),
     )
