@@ -64,7 +64,8 @@ def unrequested_files(view: SessionView, why: Evidence) -> dict[str, Any] | Abse
     priority="P3",
     version=2,
     why="Early: the scope was misread. Late: its borders dissolved.",
-    pitfalls="Without a judge's label (method files) told by folders alone, confidence low.",
+    pitfalls="Without a judge's label (method files) told by folders alone, confidence low."
+    " No value on the project's corpus.",
 )
 def conflation_turn(view: SessionView, why: Evidence) -> Measured | Absent:
     """The first response that goes beyond what was asked for, as a judge said; without one, the first after work began

@@ -124,7 +124,8 @@ def tool_sequence(view: SessionView, why: Evidence) -> Measured:
     level="attempt",
     origin="Agent Signals",
     pitfalls="Both extremes are bad. What a search of a whole folder finds does not count. Without an edit the whole"
-    " session counts and the value is `censored`.",
+    " session counts and the value is `censored`."
+    " The same figure as behavior.files_read_before_edit on every eval run of the project's corpus.",
     why="How thoroughly the place was located before the first change; 0 is a blind patch.",
 )
 def files_searched_before_edit(view: SessionView, why: Evidence) -> Measured:

@@ -27,7 +27,8 @@ _MODES = {
     source="harness",
     priority="P1",
     harness=True,
-    pitfalls="The controller's view in its own words, not the agent's; `localization_class` is this project's.",
+    pitfalls="The controller's view in its own words, not the agent's; `localization_class` is this project's."
+    " No value on the project's corpus.",
 )
 def localization_mode(view: SessionView, why: Evidence, files_searched_before_edit: int | Absent) -> Measured | Absent:
     """The controller's words for how the attempt was located: `attempt1_mode`, `trial_recovery_mode`,

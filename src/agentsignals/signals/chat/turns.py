@@ -15,7 +15,8 @@ from agentsignals.views.session import SessionView
     unit="turns",
     origin="swe-chat",
     why="The size of a conversation in SWE-chat's unit.",
-    pitfalls="Publish quantiles: the distribution is skewed. SWE-chat leaves machine-made repositories out.",
+    pitfalls="Publish quantiles: the distribution is skewed. SWE-chat leaves machine-made repositories out."
+    " The same figure as user.user_turn_count.",
 )
 def turns_per_session(view: SessionView, why: Evidence, user_turn_count: int) -> int:
     """Human prompts, each with everything the agent did until the next."""

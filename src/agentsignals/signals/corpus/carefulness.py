@@ -23,7 +23,8 @@ is looked for in all of them. What was printed so long ago has left the agent's 
     context="both",
     origin="agent-traces",
     pitfalls="Claude Code enforces it, so it says something only of agents without that guard. A file shown by a search"
-    " or attached by the person does not count as read.",
+    " or attached by the person does not count as read."
+    " Of eval runs one value on the project's corpus.",
 )
 def read_before_edit_rate(view: SessionView, why: Evidence) -> Measured | Absent:
     """Edit attempts on existing files the agent had read or changed before / all edit attempts on existing files."""

@@ -51,7 +51,8 @@ def autonomy_ratio(view: SessionView, why: Evidence, tool_call_count: int, user_
     type="float",
     unit="ratio",
     origin="agent-traces",
-    pitfalls="Error flags mean different things in different clients. The person's refusals count on neither side.",
+    pitfalls="Error flags mean different things in different clients. The person's refusals count on neither side."
+    " The same figure as user.tool_error_rate.",
 )
 def error_rate(view: SessionView, why: Evidence, tool_error_rate: float) -> Measured:
     """Failed tool calls / answered tool calls: a session's user.tool_error_rate."""

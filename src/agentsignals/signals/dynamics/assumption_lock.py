@@ -28,7 +28,8 @@ SAME_REGIONS = 0.5
     priority="P2",
     why="The person says it again, and the agent goes on as before.",
     pitfalls="Rests on corrections found by pattern, a third of those a reader finds. The drop of 30 % the seed cites"
-    " is from chat agents. `confidence` is low with an embedder that counts words.",
+    " is from chat agents. `confidence` is low with an embedder that counts words."
+    " One value on the project's corpus.",
 )
 def assumption_lock_turn(view: SessionView, why: Evidence, vectors: Vectors | Absent) -> Measured | Absent:
     """The first turn (0-based) with a correction or failure report that is followed by another within three turns,

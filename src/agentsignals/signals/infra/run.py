@@ -71,7 +71,8 @@ def _recorded(attempt: Attempt, why: Evidence) -> Measured | None:
     origin="Agent Signals",
     source="harness",
     harness=True,
-    pitfalls="Depends on the tasks (slow test suites): segment before using. A patch may be graded all the same.",
+    pitfalls="Depends on the tasks (slow test suites): segment before using. A patch may be graded all the same."
+    " One value on the project's corpus.",
 )
 def timed_out(view: SessionView, why: Evidence, timeout_s: int | Absent) -> Measured | Absent:
     """Whether the time was up before the agent had finished; `inferred` from a duration that reaches the limit."""
@@ -99,7 +100,8 @@ def timed_out(view: SessionView, why: Evidence, timeout_s: int | Absent) -> Meas
     source="harness",
     harness=True,
     pitfalls="First attempts and retries are reported apart: one mean over both hides whether first tries or recovery"
-    " got better.",
+    " got better."
+    " One value on the project's corpus.",
 )
 def attempt_index(view: SessionView, why: Evidence) -> int | Absent:
     """Position of the attempt in its trial, 0 for the first."""
@@ -120,7 +122,7 @@ def attempt_index(view: SessionView, why: Evidence) -> int | Absent:
     source="harness",
     priority="P1",
     harness=True,
-    pitfalls="The words are the harness's own.",
+    pitfalls="The words are the harness's own. No value on the project's corpus.",
 )
 def recovery_mode(view: SessionView, why: Evidence, attempt_index: int) -> str | Absent:
     """How the controller had the trial recover (`trialRecoveryMode`), on its retries."""
@@ -139,7 +141,8 @@ def recovery_mode(view: SessionView, why: Evidence, attempt_index: int) -> str |
     source="harness",
     priority="P1",
     harness=True,
-    pitfalls="The words are the harness's own. `inconsistent`: named although the trial was solved.",
+    pitfalls="The words are the harness's own. `inconsistent`: named although the trial was solved."
+    " No value on the project's corpus.",
 )
 def final_failure_mode(view: SessionView, why: Evidence, reward: float | Absent) -> Measured | Absent:
     """How the trial failed in the end (`finalFailureMode`), on its last attempt."""

@@ -38,7 +38,8 @@ def work_time_s(view: SessionView, why: Evidence) -> Measured | Absent:
     context="both",
     level="attempt",
     origin="this project",
-    pitfalls="`calls_s` is a wait for leave or a machine that slept: nothing logged tells them apart.",
+    pitfalls="`calls_s` is a wait for leave or a machine that slept: nothing logged tells them apart."
+    " Of eval runs one value on the project's corpus.",
     why="What approvals, questions and sleep cost; work_time_s is without it.",
 )
 def waiting_time_s(view: SessionView, why: Evidence) -> Measured | Absent:

@@ -80,7 +80,8 @@ def task_pass(visible_pass: bool, hidden_pass: bool) -> bool:
     source="harness",
     priority="P1",
     harness=True,
-    pitfalls="`censored` at the most attempts allowed: with more of them it might have been solved.",
+    pitfalls="`censored` at the most attempts allowed: with more of them it might have been solved."
+    " One value on the project's corpus.",
 )
 def attempts_used(
     view: SessionView, why: Evidence, visible_pass: bool | Absent, reward: float | Absent

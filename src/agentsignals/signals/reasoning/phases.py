@@ -55,7 +55,8 @@ _decode = msgspec.json.Decoder(_State).decode
     origin="Agent Signals",
     harness=True,
     pitfalls="The public extension has other phases than the harness has: `phase_raw` keeps the word, `phase`"
-    " is null for idle and for words nobody mapped.",
+    " is null for idle and for words nobody mapped."
+    " No value on the project's corpus.",
     why="Phases the agent itself announced; nothing is inferred.",
 )
 def plannotator_phases(view: SessionView, why: Evidence) -> Measured | Absent:

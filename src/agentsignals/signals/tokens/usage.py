@@ -85,7 +85,8 @@ def cache_read_tokens(view: SessionView, why: Evidence) -> Measured | Absent:
     level="attempt",
     origin="Agent Signals",
     priority="P1",
-    pitfalls="Priced above plain input, and forgotten by many cost tools. Absent where the provider has no such thing.",
+    pitfalls="Priced above plain input, and forgotten by many cost tools. Absent where the provider has no such thing."
+    " Of eval runs one value on the project's corpus.",
 )
 def cache_write_tokens(view: SessionView, why: Evidence) -> Measured | Absent:
     """Input tokens that the main thread's model calls wrote to a cache."""

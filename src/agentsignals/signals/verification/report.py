@@ -102,7 +102,7 @@ def patch_outcome_label(view: SessionView, why: Evidence, touched_files: list[st
     origin="Agent Signals",
     source="verifier",
     harness=True,
-    pitfalls="False makes every count of tests absent.",
+    pitfalls="False makes every count of tests absent. One value on the project's corpus.",
 )
 def patch_applies(view: SessionView, why: Evidence, touched_files: list[str] | Absent) -> bool | Absent:
     """Whether the patch applied cleanly to the repository."""
