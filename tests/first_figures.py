@@ -6,7 +6,9 @@ No reader has a part in it: the counters of `tests/oracles`, and list prices as 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -30,8 +32,13 @@ class Row:
     prompts: int
     calls: int
     failed: int
+    input: int
+    cache_read: int
+    cache_write: int
     output: int
     usd: float
+    work_s: float | None
+    """As the agent's records tell it; None where this counter can't say."""
 
 
 def row(agent: str, path: Path) -> Row:
@@ -39,7 +46,18 @@ def row(agent: str, path: Path) -> Row:
     count: Count = import_module(f"tests.oracles.{agent}").count(data)
     usd = claude_usd(data) if agent == "claude_code" else count.cost or 0.0
     prompts = claude_prompts(data) if agent == "claude_code" else count.prompts or 0
-    return Row(agent, prompts, count.tool_calls or 0, len(count.failed), count.output or 0, usd)
+    return Row(
+        name=agent,
+        prompts=prompts,
+        calls=count.tool_calls or 0,
+        failed=len(count.failed),
+        input=count.input or 0,
+        cache_read=count.cache_read or 0,
+        cache_write=count.cache_write or 0,
+        output=count.output or 0,
+        usd=usd,
+        work_s=work_s(_TIMED[agent](data)) if agent in _TIMED else None,
+    )
 
 
 def claude_usd(data: bytes) -> float:
@@ -74,14 +92,82 @@ def _text(content: Any) -> str:
     return "".join(b["text"] for b in blocks(content) if b.get("type") == "text")
 
 
+LONGEST_S = {"Edit": 10, "Write": 10, "TodoWrite": 10, "Read": 30, "Grep": 30, "Glob": 30, "Bash": 600,
+             "edit": 10, "write": 10, "read": 30, "bash": 600}  # fmt: skip
+"""How long a call of a tool can take by itself; any other 300 s, and a model call 600 s (docs/design/signals.md)."""
+Timed = tuple[float, str, float, list[str]]
+"""When, `prompt`, `agent` or `result`; the longest it can have taken; the ids of the calls."""
+
+
+def claude_times(data: bytes) -> Iterator[Timed]:
+    names: dict[str, str] = {}
+    for r in lines(data):
+        if r.get("type") not in ("user", "assistant") or r.get("isSidechain"):
+            continue
+        at, content = _seconds(r["timestamp"]), blocks(r["message"].get("content"))
+        uses = {b["id"]: b["name"] for b in content if b.get("type") == "tool_use"}
+        names |= uses
+        results = [b["tool_use_id"] for b in content if b.get("type") == "tool_result"]
+        if r["type"] == "assistant":
+            yield at, "agent", 600, list(uses)
+        elif results:
+            yield from ((at, "result", LONGEST_S.get(names.get(call, ""), 300), [call]) for call in results)
+        elif not r.get("isMeta"):
+            yield at, "prompt", 0, []
+
+
+def pi_times(data: bytes) -> Iterator[Timed]:
+    for r in lines(data):
+        if r.get("type") == "message":
+            at, message = _seconds(r["timestamp"]), r["message"]
+            if message["role"] == "assistant":
+                yield at, "agent", 600, [b["id"] for b in blocks(message["content"]) if b.get("type") == "toolCall"]
+            elif message["role"] == "toolResult":
+                yield at, "result", LONGEST_S.get(message["toolName"], 300), [message["toolCallId"]]
+            else:
+                yield at, "prompt", 0, []
+
+
+_TIMED = {"claude_code": claude_times, "pi": pi_times}
+
+
+def work_s(records: Iterable[Timed]) -> float:
+    """From each prompt to the last record before the next, without what no call of its kind can have taken."""
+    spans: list[tuple[float, float]] = []
+    windows: list[tuple[float, float]] = []
+    called: dict[str, float] = {}
+    before: float | None = None
+    for at, kind, longest, calls in records:
+        if kind == "prompt":
+            windows.append((at, at))
+        else:
+            began = called.get(calls[0]) if kind == "result" else before
+            if began is not None:
+                spans.append((max(began, at - longest), at))
+            if kind == "agent":
+                called |= dict.fromkeys(calls, at)
+            if windows:
+                windows[-1] = (windows[-1][0], at)
+        before = at if before is None else max(before, at)
+    total = 0.0
+    for start, end in windows:
+        reached = start
+        for begin, until in sorted((max(a, start), min(b, end)) for a, b in spans):
+            total += max(0.0, until - max(begin, reached))
+            reached = max(reached, until)
+    return total
+
+
+def _seconds(text: str) -> float:
+    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+
+
 def table(rows: list[Row]) -> str:
-    shown = [f"{'':<14}{'prompts':>8}{'calls':>7}{'failed':>8}{'output':>10}{'USD':>12}"]
-    whole = Row(
-        "together", *(sum(getattr(r, n) for r in rows) for n in ("prompts", "calls", "failed", "output", "usd"))
-    )
-    shown += [
-        f"{r.name:<14}{r.prompts:>8}{r.calls:>7}{r.failed:>8}{r.output:>10,}{r.usd:>12.6f}" for r in (*rows, whole)
-    ]
+    names = ("prompts", "calls", "failed", "input", "cache_read", "cache_write", "output", "usd", "work_s")
+    shown = [" ".join([f"{'':<12}", *(f"{name:>11}" for name in names)])]
+    for r in rows:
+        cells = (getattr(r, name) for name in names)
+        shown.append(" ".join([f"{r.name:<12}", *(f"{'-' if c is None else f'{c:,.6g}':>11}" for c in cells)]))
     return "\n".join(shown)
 
 

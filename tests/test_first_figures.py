@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentsignals.cli import main
+from agentsignals.store import Store
 from tests.first_figures import row, table
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus" / "sessions"
@@ -37,5 +38,11 @@ def test_the_first_figures_of_a_report_are_those_of_the_raw_files(tmp_path: Path
     assert shown["sessions.turns.total"] == sum(r.prompts for r in rows)
     assert shown["sessions.tool_calls.total"] == sum(r.calls for r in rows)
     assert shown["errors.rate"] == pytest.approx(sum(r.failed for r in rows) / sum(r.calls for r in rows))
-    assert shown["cost.output_tokens"] == sum(r.output for r in rows)
+    for kind in ("input", "cache_read", "cache_write", "output"):
+        assert shown[f"cost.{kind}_tokens"] == sum(getattr(r, kind) for r in rows), kind
     assert shown["cost.total"] == pytest.approx(sum(r.usd for r in rows))
+    asked = "SELECT agent, number FROM signals JOIN sessions USING (session_id) WHERE signal = 'infra.work_time_s'"
+    worked = {agent.replace("-", "_"): seconds for agent, seconds in Store(store).sql(asked).fetchall()}
+    timed = {r.name: r.work_s for r in rows if r.work_s is not None}
+    # One call of Claude Code says itself that it ran 11 ms shorter than from record to record.
+    assert {name: worked[name] for name in timed} == pytest.approx(timed, abs=0.012) and len(timed) == 2
