@@ -313,6 +313,8 @@ def test_a_study_takes_a_screen_and_the_rest_of_it_is_folded(page: str) -> None:
     open_part, _, folded = section.partition('<details class="more">')
     assert open_part.count('<span class="label">') == 6 and folded.count('<span class="label">') > 2
     assert "<table" not in open_part and "<table" in folded and "More: " in folded
+    (section,) = re.findall(r'<section id="worth_opening">.*?</section>', page, re.S)
+    assert "<table" in section.partition('<details class="more">')[0], "where there is no chart its first table is open"
 
 
 def test_four_charts_stand_beside_the_findings_and_nowhere_else(page: str) -> None:
