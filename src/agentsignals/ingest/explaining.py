@@ -127,7 +127,7 @@ _THREADS: dict[str, Callable[[Step], bool]] = {
     "main_": lambda step: step.thread == MAIN,
     "subagent_": lambda step: step.thread not in NO_SUBAGENT,
 }
-_TOTALS = {
+_TOTALS: dict[str, tuple[Collection[Kind], Callable[[Step], bool]]] = {
     **{part + name: (kinds, of) for part, of in _THREADS.items() for name, kinds in _KINDS.items()},
     "recorded_cost_usd": (PAID, lambda step: step.cost_source == "recorded"),
     "subagent_summed_tokens": ({"not split"}, _THREADS["subagent_"]),

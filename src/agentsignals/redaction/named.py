@@ -179,8 +179,8 @@ def _place(text: str, at: int) -> tuple[int, int, bool]:
         if end >= 0 and "\n" not in text[quote.end() : end]:
             return quote.end(), end, True
         at = quote.end()
-    end = _BARE_END.search(text, at, at + _BARE_CHARS)
-    bare = text[at : end.start() if end else at + _BARE_CHARS]
+    ending = _BARE_END.search(text, at, at + _BARE_CHARS)
+    bare = text[at : ending.start() if ending else at + _BARE_CHARS]
     return at, at + (len(bare.rstrip(".:\\")) if len(bare) >= LEAST_CHARS else 0), False
 
 
