@@ -32,7 +32,7 @@ def test_user_messages_have_the_columns_of_the_published_data_set(store: Store) 
         "session_id", "turn", "nTurns", "normPos", "model", "provider", "agent", "cost_total_sum", "n_events",
         "n_tool_calls", "content_text",
     ]  # fmt: skip
-    assert len(found.columns) == 17
+    assert len(found.columns) == 18
     assert found.select("session_id", "turn", "nTurns", "normPos", "content_text").rows() == [
         ("person", 1, 3, 0.0, "fix it"),
         ("person", 2, 3, 0.5, "/x"),
@@ -85,7 +85,7 @@ def test_events_and_tool_calls_are_the_tables(store: Store) -> None:
 
 def test_a_store_without_a_session_gives_frames_without_a_row(tmp_path: Path) -> None:
     empty = Store(tmp_path / "empty", create=True)
-    assert empty.user_messages().shape == (0, 17) and len(empty.content()) == len(empty.events()) == 0
+    assert empty.user_messages().shape == (0, 18) and len(empty.content()) == len(empty.events()) == 0
     assert empty.user_messages().schema["provider"] == pl.String
 
 

@@ -270,6 +270,12 @@ def test_no_verb_shows_a_bound_as_known(single: Store, verb: str, capsys: pytest
         assert bare(json.loads(capsys.readouterr().out)) == []
 
 
+def test_a_frame_of_messages_has_a_field_for_it(store: Store) -> None:
+    pytest.importorskip("polars")
+    said = {row["session_id"]: row["cost_at_least"] for row in store.user_messages().to_dicts()}
+    assert said == {BOUND: True, KNOWN: False, KNOWN[::-1]: False}
+
+
 @pytest.mark.parametrize("ending", ["json", "md", "html"])
 def test_no_report_shows_a_bound_as_known(single: Store, tmp_path: Path, ending: str) -> None:
     text = report.write(single, tmp_path / f"r.{ending}").read_text("utf-8")

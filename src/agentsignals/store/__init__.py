@@ -193,7 +193,8 @@ class Store:
         """One row a human turn, in the columns of agent-traces's data set: session_id, turn (1-based), nTurns (of the
         session), normPos (0 at its first turn, 1 at its last), model, provider (who makes it; None when its name does
         not tell), agent, cost_total_sum (USD of the session), n_events, n_tool_calls (of the session), content_text.
-        Then ours: timestamp, kind, repo, source_dataset, format, context. Prompts of eval runs only when asked for with
+        Then ours: timestamp, kind, repo, source_dataset, format, context, cost_at_least (output was logged in
+        mid-stream: the cost is a lower bound). Prompts of eval runs only when asked for with
         `context="eval"`, both with None.
         """
         from agentsignals.store.frames import user_messages  # noqa: PLC0415  (Polars is loaded when asked)

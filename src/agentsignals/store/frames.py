@@ -35,7 +35,8 @@ _USER_MESSAGES = """
     SELECT session_id, turn + 1 AS turn, n_turns AS "nTurns",
         CASE WHEN n_turns > 1 THEN turn / (n_turns - 1) ELSE 0.0 END AS "normPos",
         coalesce(turns.model, sessions.model) AS model, agent, cost_usd AS cost_total_sum, n_events, n_tool_calls,
-        text AS content_text, turns.timestamp, kind, repo, source AS source_dataset, sessions.format, context
+        text AS content_text, turns.timestamp, kind, repo, source AS source_dataset, sessions.format, context,
+        visible_output_tokens IS NOT NULL AS cost_at_least
     FROM turns JOIN sessions USING (session_id) LEFT JOIN artifacts USING (artifact_id) ORDER BY session_id, turn
 """
 _MAKERS = (
