@@ -126,7 +126,7 @@ def workers(planned: list[list[Family]], jobs: int) -> int:
     """How many processes read these shards. One at least for all that is not small: a family that ends the process that
     reads it must not end the run.
     """
-    files = [m.file for families in planned for f in families for m in f.members]
+    files = [m.file for families in planned for f in families for m in f.members if m.format]  # others are not opened
     is_small = sum(f.bytes for f in files) < SMALL_BYTES and sum(map(_unpacked, files)) < SHARD_BYTES
     return 0 if is_small and min(jobs, len(planned)) <= 1 else jobs
 

@@ -14,7 +14,7 @@ from typing import IO
 from agentsignals.errors import SourceError
 from agentsignals.formats import homes
 from agentsignals.sources import RawFile, Source, Unreadable, path_of, sound, uri_of
-from agentsignals.sources.packed import MAGIC_BYTES, Packing, packing, unpack
+from agentsignals.sources.packed import MAGIC_BYTES, Packing, packing, unpack, without_waiting
 
 _SKIPPED_FOLDERS = frozenset((".git", "node_modules", ".venv", "__pycache__"))
 _IN_MEMORY = 64 * 1024 * 1024
@@ -22,8 +22,6 @@ _IN_MEMORY = 64 * 1024 * 1024
 name: to read a map of a file that its agent shortens ends the process."""
 _UNPACKED_MAX = 1024 * 1024 * 1024
 _COPIED_AT_ONCE = 1024 * 1024
-_WITHOUT_WAITING = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
-"""Opening a pipe that nobody writes to must not wait for a writer."""
 
 
 def accepts(spec: str) -> bool:
@@ -114,7 +112,7 @@ def read(files: list[RawFile], limit: int | None) -> Iterator[bytes | Unreadable
 
 
 def _contents(file: RawFile, limit: int | None) -> bytes | Unreadable:
-    with open(path_of(file.uri), "rb", buffering=0, opener=_open) as handle:
+    with open(path_of(file.uri), "rb", buffering=0, opener=without_waiting) as handle:
         seen = os.fstat(handle.fileno())
         if not stat.S_ISREG(seen.st_mode):
             return Unreadable(file.uri, file.spec, "not_a_file")
@@ -134,10 +132,6 @@ def _contents(file: RawFile, limit: int | None) -> bytes | Unreadable:
                     left -= copy.write(piece)
                 data = b"" if left else _mapped(copy)
     return Unreadable(file.uri, file.spec, "changed_while_read", f"{left:,} bytes are gone") if left else data
-
-
-def _open(path: str, flags: int) -> int:
-    return os.open(path, flags | _WITHOUT_WAITING)
 
 
 def _mapped(copy: IO[bytes]) -> bytes:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import zlib
 from collections.abc import Callable
-from pathlib import Path
 from typing import IO, Any, cast
 
 from msgspec import Struct
@@ -16,6 +16,8 @@ SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
 """How names of such files end, where only names are known: in lists of files elsewhere."""
 _ARCHIVES = (b"PK\x03\x04", b"PAR1")
 """ZIP and Parquet, which formats and sources unpack themselves."""
+_WITHOUT_WAITING = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+"""Opening a pipe that nobody writes to must not wait for a writer."""
 _PIECE = 16 * 1024
 _XZ_MEMORY = 128 * 1024 * 1024
 """What unpacking may take: `xz -9` asks for half of it, a file made to harm for gigabytes."""
@@ -32,6 +34,11 @@ class Packing(Struct, frozen=True):
     deflates: bool = False
 
 
+def without_waiting(path: str, flags: int) -> int:
+    """Opens a file, as `open` asks its opener to."""
+    return os.open(path, flags | _WITHOUT_WAITING)
+
+
 def packing(head: bytes) -> Packing | None:
     """How a file that begins so is packed."""
     if head.startswith(b"\x1f\x8b"):
@@ -46,7 +53,7 @@ def packing(head: bytes) -> Packing | None:
 def most_unpacked(path: str, size: int) -> int:
     """What a file may become in memory, in bytes; its own where it is not packed."""
     try:
-        with Path(path).open("rb", buffering=0) as file:
+        with open(path, "rb", buffering=0, opener=without_waiting) as file:
             head = file.read(MAGIC_BYTES)
     except OSError:  # told when it is read
         return size
