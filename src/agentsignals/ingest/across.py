@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
+import zlib
+from collections.abc import Iterator, Sequence
+from functools import cache, lru_cache
 from typing import Any
 
 import msgspec
@@ -32,13 +36,58 @@ SETS = "metric_inputs"
 """The signal whose value is counted by place."""
 
 
+class _Folded(Struct, frozen=True):
+    """A list or table, small: there is one of each kind a session, and all sessions are in memory at once."""
+
+    pickled: bytes
+
+    def unfolded(self) -> Any:
+        return pickle.loads(zlib.decompress(self.pickled))  # noqa: S301  (made here, never read from outside)
+
+
+class _Unfolded(Sequence[Any]):
+    """The values of all sessions, each unfolded while it is looked at."""
+
+    def __init__(self) -> None:
+        self._values: list[Any] = []
+
+    def append(self, value: Any) -> None:
+        self._values.append(value)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __getitem__(self, at: Any) -> Any:
+        values = self._values[at]
+        return [_unfolded(v) for v in values] if isinstance(at, slice) else _unfolded(values)
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(_unfolded, self._values)
+
+
 class Gist(Struct):
     """What the second pass needs of a session: its header without rows, and the values others ask for."""
 
     header: Session
     values: dict[str, Any]
+    """By signal; lists and tables folded."""
     n_turns: int
     first_prompt: str | None
+
+
+_absent = lru_cache(maxsize=4096)(Absent)
+"""Sessions have the same few reasons."""
+
+
+def _folded(values: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: _Folded(zlib.compress(pickle.dumps(value), 1)) if isinstance(value, dict | list) and value else value
+        for name, value in values.items()
+    }
+
+
+def _unfolded(value: Any) -> Any:
+    return value.unfolded() if type(value) is _Folded else value
 
 
 def gist(session: Session, results: list[Result]) -> Gist:
@@ -58,7 +107,7 @@ def gist(session: Session, results: list[Result]) -> Gist:
         attempt=_named(session.attempt),
     )
     values = {r.signal.name: r.value for r in results if r.turn is None and r.signal.name in wanted}
-    return Gist(header, values, len(session.turns), session.turns[0].text if session.turns else None)
+    return Gist(header, _folded(values), len(session.turns), session.turns[0].text if session.turns else None)
 
 
 def measure_across(store: Store, fresh: dict[str, list[Gist]]) -> None:
@@ -71,7 +120,7 @@ def measure_across(store: Store, fresh: dict[str, list[Gist]]) -> None:
     rows = []
     for gist in gists:
         results = _history_results(gist, by_session.get(gist.header.session_id))
-        gist.values.update({r.signal.name: r.value for r in results})
+        gist.values |= _folded({r.signal.name: r.value for r in results})
         rows += shards.signal_rows(gist.header, results)
     rows += shards.signal_rows(None, _corpus_results(gists, _bounds(store)))
     store.manifest.run += 1
@@ -107,7 +156,7 @@ def gists_of(store: Store, shard: str) -> list[Gist]:
     values: dict[str, dict[str, Any]] = {}
     for row in shards.read_values(store.folder, shard, set(names)):
         value = (
-            Absent(row["absent"], row["absent_detail"] or "") if row["absent"] else msgspec.json.decode(row["value"])
+            _absent(row["absent"], row["absent_detail"] or "") if row["absent"] else msgspec.json.decode(row["value"])
         )
         values.setdefault(row["session_id"], {})[names[row["signal"]]] = value
     prompts = shards.first_prompts(store.folder, shard)
@@ -116,7 +165,7 @@ def gists_of(store: Store, shard: str) -> list[Gist]:
         n_turns, trial_id, index = row.pop("n_turns"), row.pop("trial_id"), row.pop("attempt_index")
         attempt = Attempt(root="", trial_id=trial_id, attempt_index=index) if trial_id is not None else None
         header, measured = Session(**row, attempt=attempt), values.get(row["session_id"], {})
-        gists.append(Gist(header, measured, n_turns, prompts.get(header.session_id)))
+        gists.append(Gist(header, _folded(measured), n_turns, prompts.get(header.session_id)))
     return gists
 
 
@@ -134,6 +183,12 @@ def needed() -> set[str]:
     return {n for s in later for n in s.needs if signals[n].scope == "session"} | {FILES, LINES, MARKS}
 
 
+@cache
+def _of_histories() -> frozenset[str]:
+    """The values that signals across sessions ask for of a session."""
+    return frozenset(n for context in _CONTEXTS for s in _plan(context, "history") for n in s.needs)
+
+
 def _plan(context: Any, scope: Any) -> tuple[Signal, ...]:
     return plan(context, scope)
 
@@ -146,14 +201,15 @@ def _histories(gists: list[Gist]) -> dict[str, History]:
         where = places([_site(g) for g in here])
         by_session |= histories([_outline(g, where.get(g.header.session_id)) for g in here])
         for member in here:  # a data set is a place, which only the sessions together tell
-            counted = member.values.get(SETS)
+            counted = _unfolded(member.values.get(SETS))
             if isinstance(counted, dict):
-                member.values[SETS] = {**counted, "place": where.get(member.header.session_id, counted["place"])}
+                place = where.get(member.header.session_id, counted["place"])
+                member.values |= _folded({SETS: {**counted, "place": place}})
     return by_session
 
 
 def _site(gist: Gist) -> Site:
-    h, files, marks = gist.header, gist.values.get(FILES), gist.values.get(MARKS)
+    h, files, marks = gist.header, _unfolded(gist.values.get(FILES)), _unfolded(gist.values.get(MARKS))
     return Site(
         session_id=h.session_id,
         repo=h.repo,
@@ -164,11 +220,14 @@ def _site(gist: Gist) -> Site:
 
 
 def _history_results(gist: Gist, history: History | None) -> list[Result]:
-    return measure(SessionView(gist.header), gist.values, history) if history is not None else []
+    if history is None:
+        return []
+    values = {name: _unfolded(value) for name, value in gist.values.items() if name in _of_histories()}
+    return measure(SessionView(gist.header), values, history)
 
 
 def _outline(gist: Gist, place: str | None) -> Outline:
-    h, files, lines = gist.header, gist.values.get(FILES), gist.values.get(LINES)
+    h, files, lines = gist.header, _unfolded(gist.values.get(FILES)), _unfolded(gist.values.get(LINES))
     return Outline(
         session_id=h.session_id,
         place=place,
@@ -194,11 +253,11 @@ def _corpus_results(gists: list[Gist], bounds: set[str]) -> list[Result]:
 
 
 def _of_context(context: Context, gists: list[Gist], bounds: set[str]) -> list[Result]:
-    lists: dict[str, list[Any]] = {}
+    lists: dict[str, _Unfolded] = {}
     for gist in gists:
         for name, value in gist.values.items():
             if type(value) is not Absent:
-                lists.setdefault(name, []).append(value)
+                lists.setdefault(name, _Unfolded()).append(value)
     results = []
     for declared in plan(context, "corpus"):
         value = declared.function(**{need: lists.get(need, ()) for need in declared.needs})
