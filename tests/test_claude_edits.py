@@ -129,7 +129,7 @@ RESULTS: list[tuple[str, Any, Any, Ended]] = [
     ),
     ("Read", "<tool_use_error>File does not exist.</tool_use_error>", True, ("error", "not_found", None)),
     ("Edit", "<tool_use_error>File has not been read yet.</tool_use_error>", True, ("error", "not_read_first", None)),
-    ("Skill", "<tool_use_error>Unknown skill: x</tool_use_error>", "true", ("error", "other", None)),
+    ("Skill", "<tool_use_error>Unknown skill: x</tool_use_error>", "true", ("error", "not_found", None)),
     (
         "mcp__db__query",
         [{"type": "text", "text": "a"}, {"type": "image"}, {"type": "text", "text": "b"}],

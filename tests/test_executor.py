@@ -78,20 +78,23 @@ def test_an_unknown_executor_names_those_there_are(tmp_path: Path, capsys: pytes
 
 
 @pytest.mark.parametrize(
-    ("name", "size", "jobs", "processes"),
+    ("beginning", "size", "jobs", "processes"),
     [
-        ("a.jsonl", plan.SMALL_BYTES - 1, 1, 0),
-        ("a.jsonl", plan.SMALL_BYTES, 1, 1),
-        ("a.jsonl.gz", 64 * 1024 - 1, 1, 0),
-        ("a.jsonl.GZ", 64 * 1024, 1, 1),
-        ("a.eval", 64 * 1024, 1, 1),
-        ("a.jsonl", 100, 4, 0),
+        (b"{", plan.SMALL_BYTES - 1, 1, 0),
+        (b"{", plan.SMALL_BYTES, 1, 1),
+        (b"\x1f\x8b\x08", plan.SHARD_BYTES // 1032, 1, 0),
+        (b"\x1f\x8b\x08", plan.SHARD_BYTES // 1032 + 1, 1, 1),
+        (b"PK\x03\x04", plan.SHARD_BYTES // 1032 + 1, 1, 1),
+        (b"BZh91AY&SY", 100, 1, 1),
+        (b"{", 100, 4, 0),
     ],
 )
 def test_what_may_take_memory_is_read_by_a_process_that_may_die_also_with_one_job(
-    name: str, size: int, jobs: int, processes: int
+    tmp_path: Path, beginning: bytes, size: int, jobs: int, processes: int
 ) -> None:
-    file = RawFile(uri=f"/x/{name}", source="local", spec="/x", bytes=size, stamp=0)
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(beginning)
+    file = RawFile(uri=str(path), source="local", spec=str(tmp_path), bytes=size, stamp=0)
     family = Family("f", (Member(file=file, format="codex", keys=("k",)),))
     assert plan.workers([[family]], jobs) == processes
 

@@ -210,7 +210,10 @@ def test_alone_with_a_word_it_is_refused(machine: Path, capsys: pytest.CaptureFi
     assert "agentsignals --help" in capsys.readouterr().err
 
 
-def test_analyze_ends_with_them(made: Store, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_analyze_ends_with_them(
+    made: Store, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")
     empty = tmp_path / "empty"
     empty.mkdir()
     assert main(["analyze", str(empty), "--store", str(made.folder), "--quiet"]) == 0

@@ -35,7 +35,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def tables(folder: Path) -> dict[str, pl.DataFrame]:
     """Every table of a store in one canonical order."""
     store = Store(folder)
-    frames = {name: store.frame(name) for name in NAMES}
+    frames = {name: store.frame(name) for name in NAMES if name != "findings"}
     return {name: frame.sort(frame.columns) for name, frame in frames.items()}
 
 
@@ -90,8 +90,9 @@ def test_what_is_not_small_is_read_by_a_process_whose_end_ends_nothing_else(
 ) -> None:
     monkeypatch.setitem(EXECUTORS.places, "watched", Place("watched", f"{__name__}:Watched"))
     monkeypatch.setattr(Watched, "workers", [])
-    (tmp_path / "a.json").write_text(json.dumps({"words": "x" * (megabytes << 20)}))
-    pipeline.ingest([str(tmp_path / "a.json")], tmp_path / "s", jobs=jobs, executor="watched")
+    record = {"type": "user", "message": {"role": "user", "content": "x" * (megabytes << 20)}, "sessionId": "s"}
+    (tmp_path / "a.jsonl").write_text(json.dumps({**record, "uuid": "u", "timestamp": "2026-03-01T00:00:00.000Z"}))
+    pipeline.ingest([str(tmp_path / "a.jsonl")], tmp_path / "s", jobs=jobs, executor="watched")
     assert Watched.workers[0] == workers
 
 

@@ -41,7 +41,7 @@ _ARGUMENTS = (
     r"|is expected as|(?:unexpected|unknown|unrecognized|unrecognised|illegal|invalid) (?:argument|option|flag"
     r"|parameter"
     r"|field|json field)\b|unrecognized arguments|unknown (?:shorthand )?flag|no such option|got unexpected"
-    r"|wrong (?:flag|number of arguments)|jsondecodeerror: .{0,40}arguments|must be (?:a|an) (?:string|number|integer"
+    r"|wrong number of arguments|jsondecodeerror: .{0,40}arguments|must be (?:a|an) (?:string|number|integer"
     r"|boolean|array|object|absolute path|valid)|zoderror|too_small|should be (?:within|smaller|greater)"
     r"|(?:mutually exclusive|were all set)"
 )

@@ -48,7 +48,7 @@ _DRAWN_RUN = 3
 """Letters and digits for one change of their kind within a word: of letters and digits drawn alike there are 1.9, of
 small letters and digits 2.5, of words with numbers among them some ten."""
 _PLAIN_PART = r"(?:[A-Za-z]*+\d{0,3}[a-z]?|\d++|\d{1,3}[A-Za-z]{0,8})(?=[_\-./:]|\Z)"
-_PLAIN_PARTS = re.compile(rf"{_PLAIN_PART}(?:[_\-./:]{_PLAIN_PART})*+")
+_PLAIN_PARTS = re.compile(rf"{_PLAIN_PART}(?>(?:[_\-./:]{_PLAIN_PART})*)")
 
 
 def is_secret(word: Word, name: str, value: str, *, quoted: bool = True) -> bool:

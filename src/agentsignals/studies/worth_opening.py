@@ -11,6 +11,7 @@ from agentsignals.analysis.figures import bounded, plain
 from agentsignals.analysis.grouped import count, table
 from agentsignals.analysis.measures import numbers, of_signal
 from agentsignals.analysis.study import Finding, Inputs, Outcome, Row, Study, Table
+from agentsignals.redaction import redacted_part
 
 _REPETITION = "dynamics.repetition_rate"
 _ERRORS = "user.tool_error_rate"
@@ -65,7 +66,7 @@ def _outcome(inputs: Inputs) -> Outcome:
 
 
 def _session_cells(session: Row, prompts: dict[str, str]) -> list[Any]:
-    about = " ".join((session["title"] or prompts.get(session["session_id"]) or "").split())
+    about = " ".join(redacted_part(session["title"] or prompts.get(session["session_id"]) or "").split())
     short = about if len(about) <= _TITLE_CHARS else f"{about[: _TITLE_CHARS - 1]}…"
     figures = [session[key] for key in ("agent", "started_at", "n_prompts", "n_tool_calls")]
     return [short or None, *figures]
