@@ -91,7 +91,7 @@ def test_what_is_not_small_is_read_by_a_process_whose_end_ends_nothing_else(
     monkeypatch.setitem(EXECUTORS.places, "watched", Place("watched", f"{__name__}:Watched"))
     monkeypatch.setattr(Watched, "workers", [])
     record = {"type": "user", "message": {"role": "user", "content": "x" * (megabytes << 20)}, "sessionId": "s"}
-    (tmp_path / "a.jsonl").write_text(json.dumps({**record, "uuid": "u", "timestamp": "2026-03-01T00:00:00.000Z"}))
+    (tmp_path / "a.jsonl").write_text(json.dumps({"parentUuid": None, "isSidechain": False, **record, "uuid": "u"}))
     pipeline.ingest([str(tmp_path / "a.jsonl")], tmp_path / "s", jobs=jobs, executor="watched")
     assert Watched.workers[0] == workers
 

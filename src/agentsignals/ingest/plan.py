@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from agentsignals.errors import AgentSignalsError, AmbiguousFormat
 from agentsignals.formats import Claim, Format, by_name, identify
-from agentsignals.formats.head import HEAD_BYTES, Head
+from agentsignals.formats.head import HEAD_BYTES, MAX_RECORDS, Head
 from agentsignals.ingest import runs
 from agentsignals.ingest.family import (
     ABOUT_CONTENT,
@@ -40,6 +40,8 @@ SMALL_BYTES = 4 * 1024 * 1024
 0.7 s of CPU to start, would double its time."""
 _FILE_BYTES = 2048
 """What a file weighs beside its bytes: a shard of very many small ones would take more memory than one of few."""
+_LINES_BYTES = 16 * 1024 * 1024
+"""So much is read at most of a file of long records to recognise it."""
 _PARQUET, _TABLE_BYTES = b"PAR1", 16 * 1024 * 1024
 """The columns of a Parquet file stand at its end: one of such a size is read whole to recognise it."""
 _ARCHIVES = (b"PK\x03\x04", b"7z\xbc\xaf\x27\x1c", b"Rar!\x1a\x07")
@@ -223,10 +225,24 @@ def _recognise(alone: Member, data: bytes, force: str | None) -> Member:
         head = head if isinstance(whole, Unreadable) else Head(whole, file.uri, True)
     reason = _why_not(head)
     if reason in ("unrecognised", "archive", "not_a_trace") or force is not None:
-        identified = _identified(head, file, force)
+        identified = _identified(head, file, force) or _of_long_lines(head, file, force)
         if identified is not None:
             return Member(file=file, format=identified[0].name, keys=_keys(*identified, file))
     return replace(alone, reason=reason, keys=() if reason == "not_a_trace" else alone.keys)
+
+
+def _of_long_lines(head: Head, file: RawFile, force: str | None) -> tuple[Format, Claim] | None:
+    """By its first records, where one of them is longer than what is looked at: a first prompt may hold pictures."""
+    if head.complete or not head.looks_like_json or len(head.records) >= MAX_RECORDS:
+        return None
+    (more,) = read([file], _LINES_BYTES)
+    if isinstance(more, Unreadable):
+        return None
+    lines = more.split(b"\n", MAX_RECORDS)
+    if len(lines) == 1 and len(more) >= _LINES_BYTES:
+        return None
+    data = more if len(lines) <= MAX_RECORDS else b"\n".join((*lines[:-1], b""))
+    return _identified(Head(data, file.uri, len(data) == len(more) < _LINES_BYTES), file, force)
 
 
 def _identified(head: Head, file: RawFile, force: str | None) -> tuple[Format, Claim] | None:

@@ -19,7 +19,7 @@ from msgspec import Raw, Struct
 
 from agentsignals.formats import Input
 from agentsignals.formats.gemini_cli.records import Chat, Message, decode_message, text_of
-from agentsignals.formats.head import HEAD_BYTES, Head
+from agentsignals.formats.head import HEAD_BYTES, MAX_RECORDS, Head
 from agentsignals.formats.one_document import each, tally
 from agentsignals.formats.records import lines, saw
 from agentsignals.model import Artifact
@@ -70,7 +70,13 @@ def is_log(data: bytes) -> bool:
 
     A line with `messages` may be a whole chat of the older kind: then another object must follow.
     """
-    start = bytes(data[:HEAD_BYTES])
+    end = -1
+    for _ in range(MAX_RECORDS):  # a first prompt may be longer than what files are recognised by
+        at = data.find(b"\n", end + 1)
+        if at < 0:
+            break
+        end = at
+    start = bytes(data[: max(HEAD_BYTES, end + 1)])
     records = Head(start, complete=len(data) <= HEAD_BYTES).records
     if not records:
         return False
