@@ -170,6 +170,30 @@ def test_a_call_and_its_result_stand_in_one_record(status: str, said: str, expec
     assert found.ended_at == (None if expected == "none" else AT_US + 9_000_000)
 
 
+@pytest.mark.parametrize(
+    ("said", "status", "words"),
+    [
+        (
+            "Plan rejected. User feedback: keep it small\n\nThe plan is stored at: /p.md\nRevise the plan",
+            "rejected",
+            True,
+        ),
+        ("Plan rejected. No feedback provided.\n\nThe plan is stored at: /p.md\nAsk the user", "rejected", False),
+        ("User cancelled the plan approval dialog. The plan was not approved", "rejected", False),
+        ("Plan approved. Switching to Default mode.\n\nThe approved plan is stored at: /p.md", "ok", False),
+    ],
+)
+def test_a_plan_that_is_turned_down_is_a_success_for_the_client(said: str, status: str, words: bool) -> None:
+    session = read(gemini(toolCalls=[call("exit_plan_mode", {"plan_path": "/p.md"}, output=said)]))
+    assert [c.status for c in session.tool_calls] == [status]
+    assert [(t.kind, t.text) for t in session.turns] == ([("rejection_feedback", "keep it small")] if words else [])
+
+
+def test_what_another_tool_says_of_plans_is_no_answer_to_one() -> None:
+    run = call("read_file", {"file_path": "a"}, output="Plan rejected. No feedback provided.")
+    assert [c.status for c in read(gemini(toolCalls=[run])).tool_calls] == ["ok"]
+
+
 def test_a_call_denied_by_policy_is_an_error_of_permission() -> None:
     denied = call(
         "run_shell_command", {"command": "rm x"}, "error", output='Tool execution for "Shell" denied by policy.'

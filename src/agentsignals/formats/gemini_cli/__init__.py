@@ -23,7 +23,7 @@ def claims(head: Head) -> Claim | None:
 
 FORMAT = Format(
     name="gemini-cli",
-    version=4,
+    version=5,
     claims=claims,
     read=read_by("gemini_cli.files"),
     profile=PROFILE,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath, PureWindowsPath
 
@@ -15,13 +16,19 @@ from agentsignals.formats.gemini_cli.profile import PROFILE
 from agentsignals.formats.gemini_cli.records import Chat, ToolCall, result_text
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.records import UNREADABLE
-from agentsignals.formats.tools import SHELL
+from agentsignals.formats.tools import HAND_IN, SHELL
 from agentsignals.model import MAIN, CallStatus, Step
 from agentsignals.model import ToolCall as Row
 from agentsignals.model.times import logged_iso
 
 _DENIED = ("User denied execution", "User did not allow tool call")
 _BY_POLICY = "denied by policy"
+_PLAN_REFUSED = re.compile(
+    r"Plan rejected\. (?:User feedback: (.*?)(?:\n\nThe plan is stored at|\Z)|No feedback)"
+    r"|User cancelled the plan approval dialog",
+    re.DOTALL,
+)
+"""How `exit_plan_mode` succeeds where the person said no."""
 _HEAD = 300
 _SHA256_DIGITS = 64
 
@@ -60,9 +67,13 @@ def run(builder: SessionBuilder, logged: ToolCall, at: int | None, step: Step | 
     status = outcome(logged.status, text)
     if status == "none":
         return
+    refused = _PLAN_REFUSED.match(text) if status == "ok" and tool is HAND_IN else None
+    status = "rejected" if refused else status
     code = exit_code(text) if tool is SHELL else None
     error = "permission" if _BY_POLICY in text[:_HEAD] else None
     builder.result(unique_id, text, status, logged_iso(logged.timestamp), call.thread, code, error)
+    if refused and refused[1] and thread == MAIN:
+        builder.turn("rejection_feedback", refused[1].strip(), logged_iso(logged.timestamp))
     if status == "ok" and call.class_ == "edit":
         _edit(builder, call, logged, args)
 
