@@ -204,6 +204,7 @@ def failing(n: int, command: str = "make x") -> list[Any]:
 def test_a_circle_is_three_equal_failures_with_nothing_changed(parts: list[Any], n: int, tmp_path: Path) -> None:
     made = answer(store_of(tmp_path, *runs(*parts)), "circles.failing")
     assert (made.size, made.sessions) == (n, ("x0",) if n else ())
+    assert "in a row" not in made.sentence, "other calls may stand between"
 
 
 def test_the_same_failure_at_once_again_is_no_further_failure(tmp_path: Path) -> None:

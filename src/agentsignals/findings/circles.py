@@ -10,7 +10,7 @@ from agentsignals.analysis.places import by_session
 from agentsignals.analysis.ranking import Answer, Question, lines_of
 from agentsignals.analysis.study import Inputs
 
-IN_A_ROW = 3
+FEWEST_EQUAL = 3
 """Equal failing calls, with no success of the same call and no edit between, from which they are a circle: once more is
 a retry."""
 _RUNS = (
@@ -20,10 +20,10 @@ _RUNS = (
     " WHERE edits.session_id = calls.session_id AND edits.seq < calls.seq) AS edited FROM tool_calls AS calls"
     " WHERE purpose IS DISTINCT FROM 'poll' AND class NOT IN ('plan', 'task', 'ask')"
     " AND (session_id, name, arguments) IN (SELECT (session_id, name, arguments) FROM tool_calls"
-    f" WHERE status = 'error' GROUP BY session_id, name, arguments HAVING count(*) >= {IN_A_ROW})),"
-    " runs AS (SELECT *, count(*) OVER (PARTITION BY session_id, thread, name, arguments, worked, edited) AS in_a_row"
+    f" WHERE status = 'error' GROUP BY session_id, name, arguments HAVING count(*) >= {FEWEST_EQUAL})),"
+    " runs AS (SELECT *, count(*) OVER (PARTITION BY session_id, thread, name, arguments, worked, edited) AS equal_calls"
     " FROM again WHERE status = 'error')"
-    f" SELECT session_id, seq, name, in_a_row FROM runs WHERE in_a_row >= {IN_A_ROW}"
+    f" SELECT session_id, seq, name, equal_calls FROM runs WHERE equal_calls >= {FEWEST_EQUAL}"
 )
 
 
@@ -33,7 +33,7 @@ def _answers(inputs: Inputs) -> list[Answer]:
     longest = 0
     for row in inputs.rows["runs"]:
         wasted[row["session_id"]] = wasted.get(row["session_id"], 0) + 1
-        longest = max(longest, row["in_a_row"])
+        longest = max(longest, row["equal_calls"])
     parts = ((session_id, wasted.get(session_id, 0), n) for session_id, n in calls.items())
     share = placed_share(parts, by_session(inputs.rows["sessions"]))
     if not share.n:
@@ -43,8 +43,8 @@ def _answers(inputs: Inputs) -> list[Answer]:
         Answer(
             id="circles.failing",
             sentence=f"{n:,} of {share.n:,.0f} calls ({formatted(share.value, 'share')}) were the same failing call,"
-            f" {IN_A_ROW} times or more with nothing changed, in {len(wasted):,} of {len(calls):,} sessions: up to"
-            f" {longest:,} in a row.",
+            f" {FEWEST_EQUAL} times or more with nothing changed, in {len(wasted):,} of {len(calls):,} sessions: up to"
+            f" {longest:,} times.",
             size=n,
             unit="calls",
             share=float(share.value or 0.0),
@@ -52,8 +52,8 @@ def _answers(inputs: Inputs) -> list[Answer]:
             n=len(calls),
             cause=lines_of(_RUNS),
             do="Interrupt at the third equal failure; say in the instructions what to do when that call fails.",
-            caveat="A count of this store, no estimate. What changed outside the agent's edits (a server that starts)"
-            f" is not seen; {share.note}.",
+            caveat="A count of this store, no estimate. Other calls may stand between. What changed outside the"
+            f" agent's edits (a server that starts) is not seen; {share.note}.",
             sessions=behind((session_id, float(k)) for session_id, k in wasted.items()),
         )
     ]
