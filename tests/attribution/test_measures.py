@@ -98,3 +98,9 @@ def test_a_large_difference_is_listed_with_what_most_likely_causes_it() -> None:
 
 def test_without_spread_there_is_no_correlation() -> None:
     assert agreement([row(100.0, 1.0), row(100.0, 1.0)]).r is None
+
+
+def test_bounds_of_lines_that_are_all_known_meet() -> None:
+    """1 - 10/13 is a little less than 3/13."""
+    share = of_commit(lines(agent_exact=3, human_observed=10)).share
+    assert share.low == share.high == share.likely == 3 / 13

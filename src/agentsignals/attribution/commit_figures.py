@@ -66,7 +66,7 @@ def share_of(tags: Counter[str]) -> Share:
     likely = sum(tags[t] for t in AGENT)
     # Nobody knows whose the unknown lines are: left out, they would seem to be shared as the others are.
     estimate = (likely + tags["unknown"] / 2) / n if likely + human else None
-    return Share(sure / n, 1 - human / n, estimate, n)
+    return Share(sure / n, (n - human) / n, estimate, n)
 
 
 def mode_of(low: float | None, high: float | None) -> str:
