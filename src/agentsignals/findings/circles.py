@@ -21,8 +21,8 @@ _RUNS = (
     " WHERE purpose IS DISTINCT FROM 'poll' AND class NOT IN ('plan', 'task', 'ask')"
     " AND (session_id, name, arguments) IN (SELECT (session_id, name, arguments) FROM tool_calls"
     f" WHERE status = 'error' GROUP BY session_id, name, arguments HAVING count(*) >= {FEWEST_EQUAL})),"
-    " runs AS (SELECT *, count(*) OVER (PARTITION BY session_id, thread, name, arguments, worked, edited) AS equal_calls"
-    " FROM again WHERE status = 'error')"
+    " runs AS (SELECT *, count(*) OVER (PARTITION BY session_id, thread, name, arguments, worked, edited)"
+    " AS equal_calls FROM again WHERE status = 'error')"
     f" SELECT session_id, seq, name, equal_calls FROM runs WHERE equal_calls >= {FEWEST_EQUAL}"
 )
 
