@@ -3,7 +3,7 @@
     python -m benchmarks.planted
 
 Secrets and writings are those of the tests. People and agents both say them, in one store, which goes out by every
-door: exports of each format and a gold file. A secret has left where eight characters
+door: exports of each format, a gold file and the report. A secret has left where eight characters
 in a row of it, in letters of any case, or forty of another writing of it, stand in what came out.
 """
 
@@ -90,6 +90,9 @@ def outlets(store: Path, folder: Path) -> Iterator[tuple[str, str]]:
     gold = folder / "gold.jsonl"
     run(["label", "sentiment", "--export-gold", str(gold), "--sample", "100000", "--store", str(store)])
     yield "gold file", gold.read_text("utf-8")
+    page = folder / "report.html"
+    run(["report", "-o", str(page), "--store", str(store), "--quiet"])
+    yield "report", page.read_text("utf-8")
 
 
 def texts(folder: Path) -> str:
