@@ -90,7 +90,12 @@ def test_what_is_not_small_is_read_by_a_process_whose_end_ends_nothing_else(
 ) -> None:
     monkeypatch.setitem(EXECUTORS.places, "watched", Place("watched", f"{__name__}:Watched"))
     monkeypatch.setattr(Watched, "workers", [])
-    record = {"type": "user", "message": {"role": "user", "content": "x" * (megabytes << 20)}, "sessionId": "s"}
+    record = {
+        "type": "user",
+        "message": {"role": "user", "content": "go"},
+        "sessionId": "s",
+        "rest": "x" * (megabytes << 20),
+    }
     (tmp_path / "a.jsonl").write_text(json.dumps({"parentUuid": None, "isSidechain": False, **record, "uuid": "u"}))
     pipeline.ingest([str(tmp_path / "a.jsonl")], tmp_path / "s", jobs=jobs, executor="watched")
     assert Watched.workers[0] == workers
