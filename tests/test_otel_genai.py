@@ -99,6 +99,19 @@ def test_cached_tokens_are_taken_out_of_the_input() -> None:
     assert used() == (None, None, None, None)
 
 
+@pytest.mark.parametrize(
+    ("facts", "tier"),
+    [
+        ({"gen_ai.openai.response.service_tier": "priority"}, "priority"),
+        ({"gen_ai.openai.response.service_tier": "default", "gen_ai.openai.request.service_tier": "priority"}, None),
+        ({}, None),
+    ],
+)
+def test_a_call_says_how_it_was_served(facts: dict[str, str], tier: str | None) -> None:
+    (step,) = session_of(chat("a", 1, [text("user", "hi")], facts=facts)).steps
+    assert step.service_tier == tier
+
+
 def test_a_call_told_by_two_instrumentations_is_one() -> None:
     inner = chat("b", 1, [text("user", "hi")], [text("assistant", "ho")], parent="a", facts={"usage.input_tokens": 5})
     outer = chat("a", 1, [text("user", "hi")], [text("assistant", "ho")], lasts=2, facts={"usage.input_tokens": 5})

@@ -8,7 +8,9 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from agentsignals.formats.figures import count
+from agentsignals.formats.one_document import REDACTED
 from agentsignals.formats.records import all_lines
+from agentsignals.formats.served import special
 from agentsignals.model import Artifact, Step
 
 
@@ -195,11 +197,6 @@ def is_true(flag: object) -> bool:
     return flag is True or (isinstance(flag, str) and flag.lower() == "true")
 
 
-REDACTED = "REDACTED"
-_USUAL = frozenset(("", "standard", "default", "auto", "global", "not_available", REDACTED))
-"""Speeds, service tiers and places that cost what the price list says."""
-
-
 def identity(text: str | None) -> str | None:
     """An id; None for one that a redactor has overwritten, which says nothing about sameness."""
     return None if text == REDACTED else text
@@ -263,13 +260,8 @@ def count_usage(step: Step, message: Message) -> None:
         step.cache_write_tokens = n
     if usage.cache_creation is not None and (n := usage.cache_creation.ephemeral_1h_input_tokens):
         step.cache_write_1h_tokens = n if step.cache_write_1h_tokens is None else max(n, step.cache_write_1h_tokens)
-    step.speed = _special(usage.speed) or step.speed
-    step.service_tier = _special(usage.service_tier) or step.service_tier
-    step.inference_geo = _special(usage.inference_geo) or step.inference_geo
+    step.speed = special(usage.speed) or step.speed
+    step.service_tier = special(usage.service_tier) or step.service_tier
+    step.inference_geo = special(usage.inference_geo) or step.inference_geo
     if usage.server_tool_use is not None and (searches := count(usage.server_tool_use.web_search_requests)):
         step.web_searches = max(searches, step.web_searches or 0)
-
-
-def _special(name: object) -> str | None:
-    """A way of being served other than the usual one."""
-    return name if isinstance(name, str) and name not in _USUAL else None

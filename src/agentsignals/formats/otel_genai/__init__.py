@@ -27,5 +27,5 @@ def claims(head: Head) -> Claim | None:
 
 
 FORMAT = Format(
-    name="otel-genai", version=2, claims=claims, read=read_by("otel_genai.files"), pieces=pieces_by("otel_genai.files")
+    name="otel-genai", version=3, claims=claims, read=read_by("otel_genai.files"), pieces=pieces_by("otel_genai.files")
 )

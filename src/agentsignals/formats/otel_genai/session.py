@@ -12,6 +12,7 @@ from agentsignals.formats.edit_arguments import record_arguments
 from agentsignals.formats.figures import count
 from agentsignals.formats.otel_genai.messages import PARTS, Message, as_text, spoken
 from agentsignals.formats.otel_genai.records import Event, Span, as_int, at_us
+from agentsignals.formats.served import special
 from agentsignals.model import MAIN, CallStatus, Session, Step
 
 _FAILED = (2, "2", "STATUS_CODE_ERROR")
@@ -20,6 +21,8 @@ _OUTPUT = ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
 _READ = ("gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_read_input_tokens")
 _WRITE = ("gen_ai.usage.cache_creation.input_tokens", "gen_ai.usage.cache_creation_input_tokens")
 _REASONING = ("gen_ai.usage.reasoning.output_tokens", "gen_ai.usage.reasoning_tokens")
+
+_TIER = ("openai.response.service_tier", "gen_ai.openai.response.service_tier")
 
 
 class Moment(Struct, kw_only=True):
@@ -196,6 +199,7 @@ def _bill(step: Step, facts: dict[str, Any]) -> None:
     step.input_tokens = total_input - cached if total_input is not None and cached <= total_input else total_input
     step.output_tokens, step.cache_read_tokens, step.cache_write_tokens = out, read, write
     step.reasoning_tokens = reasoning
+    step.service_tier = special(next((facts[name] for name in _TIER if name in facts), None))
 
 
 def _count(facts: dict[str, Any], names: tuple[str, ...]) -> int | None:
