@@ -41,7 +41,7 @@ REAL = Counter(
         "steps": 3_604,
         "subagent_calls": 593,
         "subagent_steps": 262,
-        "subagents_by_totals": 13,
+        "subagents_by_totals": 19,
         "turns.plan_handoff": 23,
         "turns.prompt": 389,
         "turns.queued_prompt": 11,

@@ -16,6 +16,7 @@ from agentsignals.ingest import pipeline
 from agentsignals.model import MAIN, Artifact, Session
 from agentsignals.store import Store
 from agentsignals.store.query import rows as asked
+from agentsignals.views.ledger import is_lower_bound
 from tests.claude import SESSION, Log
 
 OPUS, HAIKU = "claude-opus-4-6", "claude-haiku-4-5-20251001"
@@ -110,6 +111,48 @@ def test_partial_messages_and_other_chatter_leave_nothing() -> None:
 def test_a_stream_of_chatter_alone_is_no_session() -> None:
     part = {"type": "stream_event", "event": {}, "session_id": SESSION, "uuid": "p"}
     assert FORMAT.read([given(INIT, part)]).sessions == []
+
+
+@pytest.mark.parametrize(
+    ("rows", "is_bound"),
+    [
+        ([assistant("a", text("x"), used=usage(3, 2))], True),
+        ([assistant("a", text("x"), used=usage(3, 2)), result(usage=usage(3, 107))], False),
+        # killed in the run after: of three calls the totals hold one
+        ([assistant("a", text("x"), used=usage(3, 2)), result(usage=usage(3, 107)),
+          assistant("b", text("x"), id_="m2"), assistant("c", text("x"), id_="m3"),
+          assistant("d", text("x"), id_="m4")], True),
+    ],
+)  # fmt: skip
+def test_output_of_a_run_is_a_lower_bound_until_its_totals_come(rows: list[Row], is_bound: bool) -> None:
+    assert is_lower_bound(read(INIT, *rows)) is is_bound
+
+
+@pytest.mark.parametrize(("speeds", "usd"), [(("fast", "fast"), 30.0), ((None, None), 5.0), (("fast", None), 5.0)])
+def test_totals_are_charged_as_the_calls_were_served(speeds: tuple[str | None, ...], usd: float) -> None:
+    rows = [
+        assistant(f"a{n}", text("x"), id_=f"m{n}", used={**usage(0, 0), "speed": speed})
+        for n, speed in enumerate(speeds)
+    ]
+    session = read(INIT, *rows, result(usage=usage(1_000_000)))
+    prices.apply(session)
+    # Under the price of today, long prompts included; opus 4.6 in fast mode costs six times as much.
+    assert sum(s.cost_usd or 0 for s in session.steps) == pytest.approx(usd)
+
+
+def test_a_subagent_whose_records_are_in_the_stream_counts_once() -> None:
+    totals = {"agentId": "abc", "totalToolUseCount": 1, "totalTokens": 777}
+    session = read(
+        INIT,
+        assistant("a", use("t1", "Task", prompt="look"), use("t2", "Task", prompt="look")),
+        assistant("b", use("t3", command="ls"), id_="m2", parent_tool_use_id="t1"),
+        user("c", [{"type": "tool_result", "tool_use_id": "t3", "content": "x"}], parent_tool_use_id="t1"),
+        user("d", [{"type": "tool_result", "tool_use_id": "t1", "content": "ok"}], tool_use_result=totals),
+        user("e", [{"type": "tool_result", "tool_use_id": "t2", "content": "ok"}], tool_use_result={
+            **totals, "agentId": "def", "totalToolUseCount": 9}),
+    )  # fmt: skip
+    assert [s.summed_calls for s in session.steps if s.summed_calls is not None] == [9]
+    assert [c.call_id for c in session.tool_calls if c.thread != MAIN] == ["t3"]
 
 
 def test_what_calls_do_not_account_for_closes_the_run() -> None:

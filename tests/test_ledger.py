@@ -161,6 +161,38 @@ def test_a_subagent_with_a_log_of_its_own_counts_once(folder: Path) -> None:
     assert (row["n_subagent_tool_calls"], row["subagent_summed_tokens"], row["unpriced"]) == (0, None, None)
 
 
+def notice(calls: int, agent: str = "abc", usage: bool = True) -> str:
+    tokens = f"<total_tokens>81234</total_tokens><tool_uses>{calls}</tool_uses><duration_ms>9</duration_ms>"
+    ids = f"<task-id>{agent}</task-id>\n<tool-use-id>call</tool-use-id>"
+    closing = f"<result>fine</result>\n<usage>{tokens}</usage>" if usage else "<summary>exit code 0</summary>"
+    return f"<task-notification>\n{ids}\n<status>completed</status>\n{closing}\n</task-notification>"
+
+
+@pytest.mark.parametrize(
+    ("notices", "calls", "tokens"),
+    [
+        ([notice(17)], 17, 81_234),
+        ([notice(3), notice(17)], 17, 81_234),
+        ([notice(3, "abc"), notice(4, "def")], 7, 162_468),
+        ([notice(0, "shell", usage=False)], 0, None),
+    ],
+)
+def test_closing_totals_of_a_subagent_in_the_background_count(
+    notices: list[str], calls: int, tokens: int | None, tmp_path: Path
+) -> None:
+    log = Log()
+    log.user("review it")
+    log.ran("Agent", "Async agent launched", told={"agentId": "abc", "status": "async_launched"}, prompt="Review it")
+    for text in notices:
+        log.queue("enqueue", text)
+        log.user(text, origin={"kind": "task-notification"})
+    path = tmp_path / f"{SESSION}.jsonl"
+    path.write_bytes(log.data())
+    pipeline.analyze([str(path)], tmp_path / "s", jobs=1)
+    (row,) = ask(tmp_path / "s", "FROM sessions")
+    assert (row["n_subagent_tool_calls"], row["subagent_summed_tokens"], row["n_prompts"]) == (calls, tokens, 1)
+
+
 # -- Copilot CLI's totals --------------------------------------------------------------------------------------------
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from agentsignals.model import REPLAYED, Session, Step
+from agentsignals.model import REPLAYED, SESSION_TOTAL, Session, Step
 from agentsignals.prices import USD_DIGITS
 from agentsignals.words.text import estimate_tokens
 
@@ -74,9 +74,11 @@ def ledger(steps: list[Step]) -> Ledger:
 
 
 def final_share(steps: list[Step]) -> float | None:
-    """Share of the model calls that say what they used which have a stop reason; None when none says."""
-    reasons = [s.stop_reason for s in steps if s.output_tokens is not None or s.input_tokens is not None]
-    return (len(reasons) - reasons.count(None)) / len(reasons) if reasons else None
+    """Share of the model calls that say what they used which have a stop reason, or totals of their run behind them,
+    which hold what they lack; None when none says."""
+    billed = [s for s in steps if s.output_tokens is not None or s.input_tokens is not None]
+    closed = max((s.step for s in billed if s.stop_reason == SESSION_TOTAL), default=-1)
+    return sum(s.stop_reason is not None or s.step < closed for s in billed) / len(billed) if billed else None
 
 
 def is_lower_bound(session: Session) -> bool:

@@ -53,7 +53,7 @@ def _claims_long_line(data: bytes) -> Claim | None:
 read = read_by("claude_code.family")
 FORMAT = Format(
     name="claude-code",
-    version=6,
+    version=7,
     claims=claims,
     read=read,
     profile=PROFILE,

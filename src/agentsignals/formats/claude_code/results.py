@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 from msgspec import Raw, Struct
 
@@ -62,6 +64,11 @@ class _Lasted(Struct, gc=False, rename="camel"):
     duration_seconds: object = None
 
 
+_ENDED = re.compile(
+    r"<usage>\s{0,9}<total_tokens>(\d{1,15})</total_tokens>\s{0,9}<tool_uses>(\d{1,15})</tool_uses>", re.ASCII
+)
+_HEAD_CHARS = 2_000
+"""The ids of a notice stand at its top, before words of the subagent."""
 _decode_agent = msgspec.json.Decoder(AgentResult).decode
 _decode_lasted = msgspec.json.Decoder(_Lasted).decode
 _decode_edit = msgspec.json.Decoder(EditResult).decode
@@ -92,6 +99,21 @@ def agent_totals(structured: Raw | None) -> AgentResult | None:
     except UNREADABLE:
         return None
     return result if result.total_tool_use_count is not None else None
+
+
+def notified_totals(text: str) -> tuple[str, AgentResult] | None:
+    """The call that began a subagent in the background, and its closing totals, where a notice tells that it ended."""
+    match = _ENDED.search(text, max(text.rfind("<usage>"), 0))
+    if match is None:
+        return None
+    call, agent = (
+        re.search(rf"<{tag}>([^<]{{1,200}})</{tag}>", text[:_HEAD_CHARS]) for tag in ("tool-use-id", "task-id")
+    )
+    if call is None and agent is None:
+        return None
+    tokens, calls = match.groups()
+    ended = AgentResult(agent_id=agent[1] if agent else None, total_tool_use_count=int(calls), total_tokens=int(tokens))
+    return call[1] if call else "", ended
 
 
 def _ran_s(structured: Raw | None) -> float | None:

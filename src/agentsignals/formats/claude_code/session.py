@@ -15,8 +15,9 @@ from agentsignals.formats.claude_code import records, user
 from agentsignals.formats.claude_code.files import File, key_without_id, thread_of
 from agentsignals.formats.claude_code.profile import PROFILE
 from agentsignals.formats.claude_code.records import Block, Line, Message
-from agentsignals.formats.claude_code.results import AgentResult, agent_totals, answer
+from agentsignals.formats.claude_code.results import AgentResult, agent_totals, answer, notified_totals
 from agentsignals.formats.figures import count
+from agentsignals.formats.one_document import REDACTED
 from agentsignals.formats.records import saw
 from agentsignals.model import MAIN, SESSION_TOTAL, Session, Step
 from agentsignals.model.times import logged_iso
@@ -88,7 +89,7 @@ class SessionReader:
         seen, session_id, before = self.seen, self.session.session_id, ""
         for n, line in enumerate(file.lines):
             key = line.uuid
-            if key is None or key == records.REDACTED:
+            if key is None or key == REDACTED:
                 key = key_without_id(line, before, nth)
             else:
                 before = key
@@ -130,10 +131,12 @@ class SessionReader:
     def _close_agents(self) -> None:
         """A subagent without a log of its own: its closing totals stand for it, told apart from logged calls."""
         logged = {step.thread for step in self.session.steps} | {call.thread for call in self.session.tool_calls}
-        for call_id, ended in self.ended_agents:
+        notices = [event.text for event in self.session.events if event.kind == "notification" and event.text]
+        in_background = [EndedAgent(*ended) for text in notices if (ended := notified_totals(text)) is not None]
+        for call_id, ended in (*self.ended_agents, *reversed(in_background)):  # begun anew, it is notified of again
             calls, tokens = count(ended.total_tool_use_count), count(ended.total_tokens)
             thread = ended.agent_id or call_id
-            if thread in logged:
+            if thread in logged or call_id in logged:  # a stream names a subagent by the call that began it
                 continue
             logged.add(thread)
             call = next(iter(self.builder.calls_of(call_id)), None)

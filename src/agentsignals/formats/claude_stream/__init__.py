@@ -40,4 +40,4 @@ def _is_result(record: dict[str, Any]) -> bool:
     return record.get("type") == "result" and isinstance(record.get("subtype"), str) and "is_error" in record
 
 
-FORMAT = Format(name="claude-stream", version=5, claims=claims, read=read_by("claude_stream.files"), profile=PROFILE)
+FORMAT = Format(name="claude-stream", version=6, claims=claims, read=read_by("claude_stream.files"), profile=PROFILE)

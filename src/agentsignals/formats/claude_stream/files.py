@@ -22,6 +22,7 @@ from agentsignals.formats.claude_stream.records import (
 from agentsignals.formats.figures import amount, count
 from agentsignals.formats.one_document import as_text
 from agentsignals.formats.run_totals import Used, close, of_steps
+from agentsignals.model import Step
 from agentsignals.model.times import logged_iso
 
 _FACTS = ("subtype", "is_error", "num_turns", "duration_ms", "duration_api_ms", "total_cost_usd")
@@ -112,6 +113,7 @@ class StreamReader(SessionReader):
             if not any(used) and not cost:
                 continue
             closing = close(self.builder, _plain(model), used, at)
+            _serve_alike(closing, of_model)
             if cost is not None:
                 for step in of_model:  # the figure is of all of them together
                     step.cost_usd, step.cost_source = 0.0, "recorded"
@@ -125,6 +127,13 @@ class StreamReader(SessionReader):
         before = self._paid.get(model, 0.0)
         self._paid[model] = paid
         return paid - before if paid >= before else paid
+
+
+def _serve_alike(closing: Step, steps: list[Step]) -> None:
+    """Totals do not say how their calls were served: as all that were logged were, where these agree."""
+    served = {(s.speed, s.service_tier, s.inference_geo) for s in steps}
+    if len(served) == 1:
+        closing.speed, closing.service_tier, closing.inference_geo = served.pop()
 
 
 def _by_model(result: Result, model: str | None) -> dict[str, Tally]:
