@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentsignals.model import Event
+from agentsignals.model import MAIN, RAN, Event, ToolCall
 from agentsignals.views.session import OF_AGENT, SessionView
 from agentsignals.words.agent_lexicon import asked
 from agentsignals.words.prose import Span
@@ -11,6 +11,7 @@ CLOSING_CHARS = 300
 """The last characters of a message, where a question is one to the person
 (design/signals.md#questions-to-the-person)."""
 _NO_CLARIFYING = frozenset(("confirmation", "offer"))
+_CARRIED_OUT = RAN | {"error"}
 
 
 def closing_question(view: SessionView, response: list[Event]) -> Span | None:
@@ -22,6 +23,16 @@ def closing_question(view: SessionView, response: list[Event]) -> Span | None:
     questions = [s for s in prose.spans(asked) if prose.event(s) is last and s.name not in _NO_CLARIFYING]
     end = prose.end_of(last)
     return questions[-1] if questions and end - questions[-1].end <= CLOSING_CHARS else None
+
+
+def cut_short(view: SessionView, seq: int) -> list[Event | ToolCall]:
+    """Interruptions and refusals after that event, less those after which the agent went on: it did otherwise. Calls of
+    the same step were asked for together with a refused one, and answer nothing."""
+    last = next((c for c in reversed(view.calls) if c.thread == MAIN and c.status in _CARRIED_OUT), None)
+    rows: list[Event | ToolCall] = [row for row in (*view.interrupts, *view.rejected) if row.seq > seq]
+    if last is None:
+        return rows
+    return [row for row in rows if row.seq > last.seq or (row.step is not None and row.step == last.step)]
 
 
 def plan_handed_on(view: SessionView) -> bool:

@@ -24,6 +24,7 @@ def bash(command: str, result: str = "ok", **more: Any) -> Part:
     return call("Bash", command=command, result=result, **more)
 
 
+REFUSED = bash("rm -r x", "no", status="rejected")
 COMMIT = bash("git add -A && git commit -m 'x'", "[main 1a2b3c4] x\n 1 file changed")
 
 
@@ -235,12 +236,24 @@ def test_without_a_revert_command_nobody_saw_the_tree(other: Part) -> None:
             [user("go"), user("thanks"), call("Edit", path="a", status="rejected", result="no")],
             ("accept", 1, 0, 0, True),
         ),
+        ([user("go"), REFUSED, EDIT, say("done")], ("none", 0, 1, 0, False)),
+        ([user("go"), REFUSED, bash("make", "boom", status="error")], ("none", 0, 0, 0, False)),
+        ([user("go"), INTERRUPT, EDIT, say("done")], ("none", 0, 1, 0, False)),
+        ([user("go"), EDIT, REFUSED, say("I see.")], ("none", 0, 1, 0, True)),
+        ([user("go"), REFUSED, call("Edit", path="a.py", thread="agent-1")], ("none", 0, 0, 0, True)),
     ],
 )
 def test_what_the_last_human_turn_says(parts: list[Part], expected: tuple[Any, ...]) -> None:
     found = value(view(*parts), CLOSING)
     assert tuple(found.values()) == (*expected, False)
     assert list(found) == ["kind", "turn", "edits_after", "commits_after", "interrupted_after", "question_open"]
+
+
+def test_a_call_asked_for_together_with_a_refused_one_is_no_going_on() -> None:
+    one = view(user("go"), REFUSED, EDIT)
+    for made in one.calls:
+        made.step = 0
+    assert value(one, CLOSING)["interrupted_after"] is True
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from agentsignals.model import RAN, Absent, Edit, Event, ToolCall
 from agentsignals.model.times import to_iso
 from agentsignals.views.evidence import Evidence
 from agentsignals.views.history import History
-from agentsignals.views.questions import closing_question, plan_handed_on
+from agentsignals.views.questions import closing_question, cut_short, plan_handed_on
 from agentsignals.views.session import SessionView
 from agentsignals.words.lexicon import acceptance, giving_up, rejection, revert_all
 
@@ -221,14 +221,14 @@ def _dropped_all(view: SessionView, row: ToolCall | Event, kind: str, last_edit:
     basis="heuristic",
     type="obj",
     unit="label",
-    version=2,
+    version=3,
     origin="agentsignals",
     why="The raw end of a session, from which the outcome is derived and can be derived anew.",
     pitfalls="Silence is no reaction of either kind: most sessions end without a word about the result.",
 )
 def closing_reaction(view: SessionView, why: Evidence) -> dict[str, Any] | Absent:
     """What the last human turn says of the work (revert_all, rejection, accept, gives_up or none), and what still
-    followed: edits, commits, a response cut short, a question of the agent's that nobody answered."""
+    followed: edits, commits, a response cut short for good, a question of the agent's that nobody answered."""
     if not view.turns:
         return Absent("not_applicable", "no_turn")
     last = view.turns[-1]
@@ -239,7 +239,7 @@ def closing_reaction(view: SessionView, why: Evidence) -> dict[str, Any] | Absen
         why.denominator([last], "no pattern matches:")
     edits = {e.seq for e in _work(view) if e.seq > last.seq}
     commits = [c for c in view.commits if c.seq > last.seq]
-    cut = [e for e in view.interrupts if e.seq > last.seq] + [c for c in view.rejected if c.seq > last.seq]
+    cut = cut_short(view, last.seq)
     why.counter(commits, "commits after it:")
     why.counter(cut, "cut short after it:")
     return {
@@ -278,7 +278,7 @@ def _reaction(text: str, kind: str, turn: int) -> tuple[str, str | None]:
     basis="heuristic",
     type="enum",
     unit="label",
-    version=2,
+    version=3,
     origin="Agent Signals",
     why="The label without which no other sign of satisfaction can be read.",
     pitfalls="No verdict (absent, none_found) is neither failure nor success, and where commits are not in sight it is"
