@@ -13,7 +13,7 @@ import pytest
 from agentsignals.export import Writer
 from agentsignals.export.moves import moves
 from agentsignals.model import MAIN, CallStatus, Session, Step, ToolCall, Turn
-from tests.build import call, say, user
+from tests.build import call, event, say, user
 from tests.build import session as build
 from tests.test_export import READ_BACK, SESSIONS, read_again, writer_of
 
@@ -136,3 +136,11 @@ def test_what_is_carried_amiss_costs_nothing_else(name: str, odd: object) -> Non
     again = read_again(json.dumps(document), f"x{writer.suffix}")
     assert [t.text for t in again.turns] == ["go"]
     assert [c.name for c in again.tool_calls] == ["Bash"]
+
+
+@pytest.mark.parametrize("name", READ_BACK)
+def test_interruptions_are_named_as_lost(name: str) -> None:
+    session = build(user("go"), event("interrupt", "[Request interrupted by user]"), user("go on"))
+    writer = writer_of(name)
+    assert not any(e.kind == "interrupt" for e in read_again(writer.text(session), f"x{writer.suffix}").events)
+    assert any("interruptions" in loss for loss in writer.loses)

@@ -182,7 +182,7 @@ WRITER = Writer(
     text=text,
     reads_back="opentraces",
     loses=(
-        "events that are neither the person's nor the agent's words, calls and results (hooks, notices, compaction)",
+        "events that are no words, calls or results (interruptions, hooks, notices, compaction)",
         "places in the order of events, and of subagents among the rest (*.seq, tool_calls.result_seq, *.step)",
         "the prompt that a subagent was at work for (steps.turn, tool_calls.turn)",
         "which model call counted the input of another (steps.input_in_step)",

@@ -63,7 +63,7 @@ WRITER = Writer(
     loses=(
         "costs, written to the cache and thought tokens, stop reasons (steps.cost_usd, steps.cost_source, "
         "steps.cache_write_tokens, steps.cache_write_1h_tokens, steps.reasoning_tokens, steps.stop_reason)",
-        "events that are neither the person's nor the agent's words, calls and results (hooks, notices, compaction)",
+        "events that are no words, calls or results (interruptions, hooks, notices, compaction)",
         "places in the order of events (*.seq, tool_calls.result_seq, *.step)",
         "the kind of a turn and the model asked for (turns.kind, turns.model)",
         "where it belongs, and how the agent logs (sessions.context, sessions.repo, sessions.branch, "
