@@ -509,6 +509,34 @@ def test_silence_is_no_hit_only_where_hits_are_printed(name: str, command: str, 
 
 
 @pytest.mark.parametrize(
+    ("command", "text", "outcome"),
+    [
+        ("grep -c x a", "0", "nothing_found"),
+        ("cd src && rg --count x", "a.py:0\nb c.py:0", "nothing_found"),
+        ("cd src && grep -nc x a", "0", "nothing_found"),
+        ("pytest && grep -c x a", "1 failed", "exit_nonzero"),
+        ("cd src && grep -n x a", "0", "exit_nonzero"),  # not a count: somebody else's output
+        ("echo == a; grep -n x a", "== a", "nothing_found"),
+        ("cat a\ngrep 'x;y' b", "text", "nothing_found"),
+        ("make; sudo grep -c x a", "built", "nothing_found"),
+        ("echo == a; cd gone && grep -n x a", "== a\nno such folder", "exit_nonzero"),
+        ("set -e; pytest; grep x a", "1 failed", "exit_nonzero"),
+        ("set -euo pipefail\npytest\ngrep x a", "1 failed", "exit_nonzero"),
+        ("pytest; cat a | grep x", "1 failed", "exit_nonzero"),  # with pipefail it may be the first's
+        ("cd a && (pytest; grep x b)", "no such folder", "exit_nonzero"),
+        ("pytest; find . -name x", "1 failed", "exit_nonzero"),  # what 1 means of it nobody defines
+        ("bash -lc 'echo a; rg x'", "a", "nothing_found"),
+    ],
+)
+def test_a_search_without_a_hit_beside_what_else_was_printed(command: str, text: str, outcome: str) -> None:
+    records = codex("exit")
+    records[1]["payload"]["arguments"] = json.dumps({"cmd": command})
+    records[2]["payload"]["output"] = records[2]["payload"]["output"].replace("1 failed", text)
+    (call,) = calls_of("codex", records)
+    assert call.outcome == outcome
+
+
+@pytest.mark.parametrize(
     ("text", "error"),
     [
         ("Error: Could not find oldString in the file.", "edit_mismatch"),

@@ -11,7 +11,7 @@ from msgspec import Struct
 from agentsignals.formats.error_classes import GAVE_UP, HEAD_CHARS, ends, error_class, ran
 from agentsignals.formats.profile import Profile
 from agentsignals.model import CallOutcome, CallStatus, ToolCall
-from agentsignals.shell.searches import found_nothing, search_of
+from agentsignals.shell.searches import found_nothing, search_of, tells_alone, without_zeros
 
 EXIT_CODE = re.compile(
     r"\A(?:Error: )?Exit code:? (-?\d+)\b"
@@ -79,11 +79,15 @@ _BY_EXIT = ("exit_nonzero", "test_failed", "lint_failed")
 
 
 def _nothing_found(call: ToolCall, text: str, code: int | None, failed: bool, profile: Profile) -> bool:
-    """A search that ended without a hit: by a tool's words; of a command that printed nothing by its exit code, or,
-    where the record has none, because it did not fail."""
+    """A search that ended without a hit: by a tool's words; of a command that printed nothing, or no count but 0, by
+    its exit code, or, where the record has none, because it did not fail."""
     if call.command is None or call.shell_kind is None:
         return call.class_ == "search" and text.lstrip().startswith(profile.nothing_found)
-    if len(text) > HEAD_CHARS or search_of(call.command) is None or not _silent(text, profile.frame):
+    if search_of(call.command) is None:
+        return False
+    if code == 1 and tells_alone(call.command):
+        return True
+    if len(text) > HEAD_CHARS or not _silent(without_zeros(call.command, text), profile.frame):
         return False
     return found_nothing(call.command, code) if code else not failed and search_of(call.command) == "prints"
 

@@ -21,8 +21,9 @@ from agentsignals.model.times import EARLIEST, LATEST
 if TYPE_CHECKING:
     from agentsignals.formats import Claim, Input, Reading
 
-VERSION = 3
-"""Raise it when a bound changes or another value is looked at: it is part of every format's version."""
+VERSION = 4
+"""Raise it when a bound changes, another value is looked at, or what all formats share is read otherwise (how a call
+ended): it is part of every format's version."""
 
 MOST_SECONDS = 10 * 366 * 86_400.0
 """Ten years: coding agents are younger."""
