@@ -90,8 +90,7 @@ def test_what_is_not_small_is_read_by_a_process_whose_end_ends_nothing_else(
 ) -> None:
     monkeypatch.setitem(EXECUTORS.places, "watched", Place("watched", f"{__name__}:Watched"))
     monkeypatch.setattr(Watched, "workers", [])
-    message = {"role": "user", "content": "go"}
-    record = {"type": "user", "message": message, "sessionId": "s", "rest": "x" * (megabytes << 20)}
+    record = {
         "type": "user",
         "message": {"role": "user", "content": "go"},
         "sessionId": "s",
