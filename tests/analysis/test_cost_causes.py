@@ -18,6 +18,7 @@ from agentsignals.findings.inputs import Reader
 from agentsignals.ingest import pipeline
 from agentsignals.model import Step
 from agentsignals.store import Store
+from agentsignals.store.query import rows
 from tests.analysis.stores import findings, outcome, store_of
 from tests.build import call, event, say, session, user
 
@@ -89,7 +90,7 @@ def result(after: int, tokens: int, kind: str = "result") -> dict[str, Any]:
 def causes(*parts: dict[str, Any], compacted: int | None = None, parent: str | None = None) -> dict[str, float]:
     """USD by cause, in millionths."""
     steps = [part for part in parts if "cost_usd" in part]
-    bill = {"session_id": "s", "parent_session_id": parent, "cost_usd": fsum(s["cost_usd"] for s in steps)}
+    bill = {"session_id": "s", "is_subagents": parent is not None, "cost_usd": fsum(s["cost_usd"] for s in steps)}
     compactions = [] if compacted is None else [{"session_id": "s", "thread": "main", "seq": compacted}]
     results = [part for part in parts if "kind" in part]
     sums = by_cause({"bill": [bill], "steps": steps, "results": results, "compactions": compactions})
@@ -270,3 +271,17 @@ def test_what_is_logged_in_mid_stream_makes_output_and_bill_a_lower_bound(tmp_pa
     made = outcome(store, "cost_causes")
     causes_table = next(table for table in made.tables if table.id == "cost_causes.causes")
     assert isinstance(causes_table.rows[-1][1], AtLeast) and any("mid-stream" in limit for limit in made.limits)
+
+
+def test_a_subagent_with_a_session_of_its_own_is_one_cost_in_all_figures_and_a_fork_is_none(tmp_path: Path) -> None:
+    used: dict[str, Any] = {"input_tokens": 0}
+    store = store_of(
+        tmp_path / "s",
+        session(user("go"), say("a", output_tokens=1000, **used)),
+        session(say("b", output_tokens=2000, **used), session_id="child", parent_session_id="s1"),
+        session(user("go on"), say("c", output_tokens=4000, **used), session_id="fork", parent_session_id="s1"),
+    )
+    (one,) = [f for f in outcome(store, "cost").findings if f.id == "cost.subagents"]
+    (other,) = [f for f in outcome(store, "cost_causes").findings if f.id == "cost_causes.subagents"]
+    assert one.value == other.value == pytest.approx(0.05)
+    assert rows(store, one.command.split('"')[1])[1] == [(one.value,)]

@@ -137,6 +137,14 @@ def test_every_interval_says_what_it_is_drawn_over(of_store: dict[str, Outcome])
     assert bare == []
 
 
+def test_one_title_has_one_number(of_store: dict[str, Outcome], spread: dict[int, dict[str, Outcome]]) -> None:
+    for outcomes in (of_store, *spread.values()):
+        numbers: dict[str, dict[tuple[Any, ...], str]] = {}
+        for one in findings(outcomes):
+            numbers.setdefault(one.title, {})[one.value, str(one.interval)] = one.id
+        assert {title: list(by.values()) for title, by in numbers.items() if len(by) > 1} == {}
+
+
 def test_one_rule_draws_every_interval_of_a_report(spread: dict[int, dict[str, Outcome]]) -> None:
     """Places where there are enough of them; of two places it speaks of sessions, and says so."""
     for places, rule in ((12, r"the interval (is over|draws) \d+ places"), (2, "of no other place")):

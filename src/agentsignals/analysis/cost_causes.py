@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from agentsignals import prices
 from agentsignals.analysis.grouped import by
-from agentsignals.analysis.rows import BOUND, PLACE
+from agentsignals.analysis.rows import BOUND, IS_SUBAGENTS, PLACE
 from agentsignals.analysis.study import Row
 from agentsignals.model import NO_SUBAGENT, SESSION_TOTAL, Step
 
@@ -45,7 +45,7 @@ SHRUNK = 0.5
 _SECOND = 1_000_000
 _IS_AGAIN = "again.n > 1 AND again.tokens_before = again.result_tokens"
 QUERIES: Mapping[str, str] = {
-    "bill": f"SELECT session_id, agent, model, {PLACE}, branch, parent_session_id, cost_usd,"
+    "bill": f"SELECT session_id, agent, model, {PLACE}, branch, {IS_SUBAGENTS} AS is_subagents, cost_usd,"
     f" {BOUND} FROM sessions WHERE cost_usd IS NOT NULL ORDER BY session_id",
     "steps": "SELECT t.session_id, step, t.turn, thread, seq, message_id, t.model, epoch_us(timestamp) AS timestamp,"
     " strftime(timestamp, '%Y-%m-%d') AS day,"
@@ -95,7 +95,7 @@ class Charge(NamedTuple):
 def charged(rows: Mapping[str, list[Row]]) -> list[Charge]:
     """The bill by cause; sums to the costs of the sessions that have one. Rows: those of `QUERIES`."""
     sums: defaultdict[tuple[str, str | None, str | None, str], float] = defaultdict(float)
-    children = {row["session_id"] for row in rows["bill"] if row["parent_session_id"] is not None}
+    children = {row["session_id"] for row in rows["bill"] if row["is_subagents"]}
     results = by(rows["results"], "session_id", "thread")
     compactions = by(rows["compactions"], "session_id", "thread")
     for (session_id, thread), group in by(rows["steps"], "session_id", "thread").items():

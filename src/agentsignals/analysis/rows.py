@@ -12,12 +12,14 @@ PLACE = (
     " AND lies.absent IS NULL AND lies.session_id = sessions.session_id), lower(repo), cwd) AS place"
 )
 """Where a session lies, told of all of them together (`views.same_place`); of an eval run its own."""
+IS_SUBAGENTS = "parent_session_id IS NOT NULL AND n_prompts = 0"
+"""Of a session: a subagent's, as Codex and OpenCode log them. In a fork, which has a parent, too, a person speaks."""
 BOUND = "visible_output_tokens"
 """The column that is there where a session's output, and so its cost, is a lower bound."""
 
 SESSIONS = (
-    f"SELECT session_id, agent, model, {PLACE}, parent_session_id, {STARTED}, title, n_prompts,"
-    " n_steps, n_tool_calls, n_subagent_tool_calls, n_edits, input_tokens, output_tokens, cache_read_tokens,"
+    f"SELECT session_id, agent, model, {PLACE}, parent_session_id, {IS_SUBAGENTS} AS is_subagents, {STARTED}, title,"
+    " n_prompts, n_steps, n_tool_calls, n_subagent_tool_calls, n_edits, input_tokens, output_tokens, cache_read_tokens,"
     " cache_write_tokens, cost_usd, recorded_cost_usd, subagent_cost_usd, unpriced, visible_output_tokens"
     " FROM sessions ORDER BY session_id"
 )

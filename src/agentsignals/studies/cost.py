@@ -79,7 +79,11 @@ def _costs(inputs: Inputs) -> list[Finding]:
     n = len(inputs.rows["sessions"])
     left_out = _left_out(inputs, n - len(costs))
     recorded = [s["recorded_cost_usd"] or 0.0 for s in inputs.rows["sessions"] if s["cost_usd"] is not None]
-    of_subagents = [s["subagent_cost_usd"] or 0.0 for s in inputs.rows["sessions"] if s["cost_usd"] is not None]
+    of_subagents = [
+        s["cost_usd"] if s["is_subagents"] else s["subagent_cost_usd"] or 0.0
+        for s in inputs.rows["sessions"]
+        if s["cost_usd"] is not None
+    ]
     steps = [(row["session_id"], row["recorded"], row["priced"]) for row in inputs.rows["sources"] if row["priced"]]
     bound = _bounds(inputs)
     usd: dict[str, Any] = {"unit": "USD", "priced": True}
@@ -94,7 +98,8 @@ def _costs(inputs: Inputs) -> list[Finding]:
             "cost.subagents",
             "Of the cost, subagents' model calls",
             priced,
-            sql="SELECT sum(subagent_cost_usd) FROM sessions WHERE cost_usd IS NOT NULL",
+            sql=f"SELECT sum(CASE WHEN {sql.IS_SUBAGENTS} THEN cost_usd ELSE subagent_cost_usd END) FROM sessions"
+            " WHERE cost_usd IS NOT NULL",
             **low,
         ),
         count(_sum(recorded), len(costs), "usd").finding(

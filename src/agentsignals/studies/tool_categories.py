@@ -17,7 +17,7 @@ _HEADLINES = (
     ("changing", "Calls that edit or write a file", ("edit", "write"), "SWE-chat: 22.5% (Table 5)"),
     (
         "commands",
-        "Calls that are shell commands",
+        "Calls that are shell commands, in the kinds of SWE-chat",
         ("bash", "bash:build", "bash:file", "bash:net", "git/gh"),
         "SWE-chat: 33.3% (Table 5); searches through the shell are not among them",
     ),
