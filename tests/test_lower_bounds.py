@@ -72,6 +72,19 @@ def test_it_is_a_bound_where_fewer_than_half_of_the_calls_have_a_stop_reason(n_f
     assert (visible_output_tokens(part(n_final, 10)) is not None) is is_bound
 
 
+@pytest.mark.parametrize(
+    ("main", "side", "is_bound"),
+    [("end_turn", None, True), (None, "end_turn", True), ("end_turn", "end_turn", False)],
+)
+def test_a_long_thread_that_is_whole_does_not_hide_another(main: str | None, side: str | None, is_bound: bool) -> None:
+    def answer(thread: str, reason: str | None) -> Any:
+        return say("x", None, thread, output_tokens=5, stop_reason=reason)
+
+    n_main, n_side = (9, 3) if main else (3, 9)
+    made = session(user("go"), *[answer("main", main)] * n_main, *[answer("agent-1", side)] * n_side)
+    assert is_lower_bound(made) is is_bound
+
+
 def test_of_agents_that_log_usage_at_the_end_it_is_none() -> None:
     made = session(user("go"), say("hi", output_tokens=5), format="codex", agent="codex")
     assert visible_output_tokens(made) is None

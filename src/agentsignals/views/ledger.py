@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from agentsignals.model import REPLAYED, SESSION_TOTAL, Session, Step
+from agentsignals.model import NO_SUBAGENT, REPLAYED, SESSION_TOTAL, Session, Step
 from agentsignals.prices import USD_DIGITS
 from agentsignals.words.text import estimate_tokens
 
@@ -73,21 +73,36 @@ def ledger(steps: list[Step]) -> Ledger:
     )
 
 
-def final_share(steps: list[Step]) -> float | None:
-    """Share of the model calls that say what they used which have a stop reason, or totals of their run behind them,
-    which hold what they lack; None when none says."""
-    billed = [s for s in steps if s.output_tokens is not None or s.input_tokens is not None]
-    closed = max((s.step for s in billed if s.stop_reason == SESSION_TOTAL), default=-1)
-    return sum(s.stop_reason is not None or s.step < closed for s in billed) / len(billed) if billed else None
+def last_closing(steps: list[Step]) -> int:
+    """The last step that holds the totals of a run: whatever calls before it lack is in it; -1 where there is none."""
+    closing = (s.step for s in steps if s.stop_reason == SESSION_TOTAL and s.output_tokens is not None)
+    return max(closing, default=-1)
+
+
+def final_share(steps: list[Step], closing: int = -1) -> float | None:
+    """Share of the model calls that say what they used which have a stop reason, or totals behind them (`closing`, as
+    `last_closing` gives it); None when none says."""
+    final = [
+        s.stop_reason is not None or s.step < closing
+        for s in steps
+        if s.output_tokens is not None or s.input_tokens is not None
+    ]
+    return sum(final) / len(final) if final else None
 
 
 def is_lower_bound(session: Session) -> bool:
     """Whether output tokens, and so the cost, were logged as they stood in mid-stream: true ones are higher. Of agents
-    that log usage once an answer is whole, a stop reason is just not logged."""
+    that log usage once an answer is whole, a stop reason is just not logged. Main thread and subagents are looked at
+    apart: a long thread that is whole does not hide what the other lacks."""
     if "usage_logged_midway" not in session.conventions:
         return False
-    share = final_share(session.steps)
-    return share is not None and share < FINAL_SHARE
+    closing = last_closing(session.steps)
+    for of_subagents in (False, True):
+        part = [s for s in session.steps if (s.thread not in NO_SUBAGENT) is of_subagents]
+        share = final_share(part, closing)
+        if share is not None and share < FINAL_SHARE:
+            return True
+    return False
 
 
 def visible_output_tokens(session: Session) -> int | None:

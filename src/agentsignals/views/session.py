@@ -26,7 +26,7 @@ from agentsignals.model import (
     Step,
     ToolCall,
 )
-from agentsignals.views.ledger import final_share, is_lower_bound, total_of
+from agentsignals.views.ledger import final_share, is_lower_bound, last_closing, total_of
 from agentsignals.words.mentions import Mentions
 from agentsignals.words.prose import Prose
 
@@ -332,7 +332,7 @@ class SessionView:
     @once
     def final_share(self) -> float | None:
         """Share of the billed steps whose usage is final (they have a stop reason); None when none is billed."""
-        return final_share(self.billed_steps)
+        return final_share(self.billed_steps, last_closing(self.session.steps))
 
     @once
     def undercounted(self) -> bool:
