@@ -29,7 +29,8 @@ def cut_short(view: SessionView, seq: int) -> list[Event | ToolCall]:
     """Interruptions and refusals after that event, less those after which the agent went on: it did otherwise. Calls of
     the same step were asked for together with a refused one, and answer nothing."""
     last = next((c for c in reversed(view.calls) if c.thread == MAIN and c.status in _CARRIED_OUT), None)
-    rows: list[Event | ToolCall] = [row for row in (*view.interrupts, *view.rejected) if row.seq > seq]
+    both: list[Event | ToolCall] = [*view.interrupts, *view.rejected]
+    rows = [row for row in both if row.seq > seq]
     if last is None:
         return rows
     return [row for row in rows if row.seq > last.seq or (row.step is not None and row.step == last.step)]

@@ -132,7 +132,7 @@ class SessionReader:
         """A subagent without a log of its own: its closing totals stand for it, told apart from logged calls."""
         logged = {step.thread for step in self.session.steps} | {call.thread for call in self.session.tool_calls}
         notices = [event.text for event in self.session.events if event.kind == "notification" and event.text]
-        in_background = [EndedAgent(*ended) for text in notices if (ended := notified_totals(text)) is not None]
+        in_background = [EndedAgent(*totals) for text in notices if (totals := notified_totals(text)) is not None]
         for call_id, ended in (*self.ended_agents, *reversed(in_background)):  # begun anew, it is notified of again
             calls, tokens = count(ended.total_tool_use_count), count(ended.total_tokens)
             thread = ended.agent_id or call_id
