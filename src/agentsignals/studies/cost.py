@@ -74,16 +74,19 @@ def _sum(values: list[float]) -> float | None:
     return fsum(values) if values else None
 
 
+def _of_subagents(inputs: Inputs) -> list[float]:
+    return [
+        s["cost_usd"] if s["is_subagents"] else s["subagent_cost_usd"] or 0.0
+        for s in inputs.rows["sessions"]
+        if s["cost_usd"] is not None
+    ]
+
+
 def _costs(inputs: Inputs) -> list[Finding]:
     costs: list[float] = inputs.present("sessions", "cost_usd")
     n = len(inputs.rows["sessions"])
     left_out = _left_out(inputs, n - len(costs))
     recorded = [s["recorded_cost_usd"] or 0.0 for s in inputs.rows["sessions"] if s["cost_usd"] is not None]
-    of_subagents = [
-        s["cost_usd"] if s["is_subagents"] else s["subagent_cost_usd"] or 0.0
-        for s in inputs.rows["sessions"]
-        if s["cost_usd"] is not None
-    ]
     steps = [(row["session_id"], row["recorded"], row["priced"]) for row in inputs.rows["sources"] if row["priced"]]
     bound = _bounds(inputs)
     usd: dict[str, Any] = {"unit": "USD", "priced": True}
@@ -94,7 +97,7 @@ def _costs(inputs: Inputs) -> list[Finding]:
         count(_sum(costs), len(costs), "usd").finding(
             "cost.total", "Cost", priced, left_out, sql="SELECT sum(cost_usd) FROM sessions", headline=True, **low
         ),
-        count(_sum(of_subagents), len(costs), "usd").finding(
+        count(_sum(_of_subagents(inputs)), len(costs), "usd").finding(
             "cost.subagents",
             "Of the cost, subagents' model calls",
             priced,
