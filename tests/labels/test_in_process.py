@@ -207,6 +207,7 @@ def short(n: int, shown: str = "", tokens: int = 60) -> Question:
         task="short",
         instructions="Judge.",
         shown=shown or f"message {n}",
+        answer=Short,
         schema=schema_of(Short),
         tokens=tokens,
         read=read,
