@@ -157,6 +157,7 @@ STUMBLES = Study(name="stumbles", title="Stumbles", question="Why?", queries={},
 }
 
 
+@pytest.mark.slow
 def test_what_is_broken_elsewhere_is_named_and_left_out(tmp_path: Path) -> None:
     installed(tmp_path / "site", "broken-toys", BROKEN, BROKEN_MODULES)
     sample = Path(__file__).parent / "formats" / "pi"

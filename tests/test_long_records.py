@@ -44,6 +44,7 @@ def test_a_long_record_hides_no_session(sample: Path, which: int, tmp_path: Path
     assert figures(tmp_path / sample.name, tmp_path / "longer") == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("megabytes", "formats"), [(15, {"pi": 1}), (17, {})])
 def test_so_long_a_first_record_is_looked_for(megabytes: int, formats: dict[str, int], tmp_path: Path) -> None:
     """Beyond, the file is counted as one that no format claims."""

@@ -289,12 +289,13 @@ def test_a_frame_of_messages_has_a_field_for_it(store: Store) -> None:
     assert said == {BOUND: True, KNOWN: False, KNOWN[::-1]: False}
 
 
-@pytest.mark.parametrize("ending", ["json", "md", "html"])
+@pytest.mark.parametrize("ending", ["json", *(pytest.param(e, marks=pytest.mark.slow) for e in ("md", "html"))])
 def test_no_report_shows_a_bound_as_known(single: Store, tmp_path: Path, ending: str) -> None:
     text = report.write(single, tmp_path / f"r.{ending}").read_text("utf-8")
     assert (bare(json.loads(text)) if ending == "json" else unmarked(text)) == []
 
 
+@pytest.mark.slow
 def test_no_page_shows_a_bound_as_known(single: Store) -> None:
     reading, grown = Reading(single), [s.path for s in catalogue().values() if s.grows_with_output]
     pages = [overview.page(reading, Query()), sessions_page.page(reading, Query()), signals_page.page(reading, Query()),

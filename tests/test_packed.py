@@ -19,6 +19,7 @@ from agentsignals.ingest import pipeline, plan
 from agentsignals.ingest.family import Family, Member
 from agentsignals.sources import RawFile, Unreadable, local
 from tests.claude import Log
+from tests.quick import some
 
 NAMES = ("x.jsonl", "x", "x.gz", "x.txt")
 
@@ -59,7 +60,7 @@ def analyzed(folder: Path, data: bytes, name: str) -> tuple[int, dict[str, int],
     return summary.prompts, summary.skipped, summary.other_files
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", some(NAMES, 4))
 @pytest.mark.parametrize("way", WAYS)
 def test_a_packed_file_is_read_whatever_its_name(way: str, name: str, tmp_path: Path) -> None:
     log = Log("packed")

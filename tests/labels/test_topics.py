@@ -314,6 +314,7 @@ def test_topics_are_written_when_the_server_gives_up(store: Store, server: Serve
     assert len(numbers(store)) > EACH * len(THEMES)
 
 
+@pytest.mark.slow
 def test_nothing_that_topics_are_made_of_or_that_a_namer_is_shown_holds_a_secret(
     tmp_path: Path, server: Server, without_umap: None
 ) -> None:

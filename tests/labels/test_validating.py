@@ -117,6 +117,7 @@ def reading_page(store: Store, address: str) -> str:
         reading.close()
 
 
+@pytest.mark.slow
 def test_what_was_measured_stands_beside_the_number_on_every_face(
     demo_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
