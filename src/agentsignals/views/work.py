@@ -7,9 +7,10 @@ before that is waiting (design/signals.md#time-at-work). Calls run once leave is
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
 from itertools import groupby
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 
 from msgspec import Struct
 
@@ -155,14 +156,16 @@ def _united(spans: Iterable[Span]) -> list[Span]:
     return united
 
 
+_END = itemgetter(1)
+
+
 def _without(spans: list[Span], taken: list[Span]) -> list[Span]:
     """The moments of the one that are not in the other, both united."""
     left: list[Span] = []
     n = 0
     for start, end in spans:
         at = start
-        while n < len(taken) and taken[n][1] <= at:
-            n += 1
+        n = bisect_right(taken, at, n, key=_END)  # a turn among ten thousand looks at its own moments alone
         k = n
         while k < len(taken) and taken[k][0] < end:
             if taken[k][0] > at:
