@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from agentsignals.shell.waiting import is_look
+from agentsignals.shell.waiting import is_log, is_look
 
 LOOKS = """
 sleep 30
@@ -52,6 +52,11 @@ gh api repos/me/shop/actions/runs/7
 aws cloudformation wait stack-create-complete --stack-name shop
 while true; do date; sleep 60; done
 Get-Content app.log -Wait
+cat logs/app.txt
+tail build/logs/run-1
+cat /var/log/nginx/access.1
+grep -i warning /var/log/nginx/access.log.1
+jq .level events.log.json
 """
 DEEDS = """
 make
@@ -98,6 +103,15 @@ cat changelog/2.md
 gh api repos/me/shop/actions/runs/7/rerun -X POST
 sleep 5 && rm -rf build
 tail -5 a.log > notes.md
+cat lib/log.ts
+tail -40 tests/test_log.py
+cat src/log/handler.go
+head docs/log/README.md
+cat dialogs/x.json
+grep -rn log src
+grep -n error.log config.py
+jq .log package.json
+sed -n /log/p a.py
 """
 
 
@@ -111,8 +125,26 @@ def test_a_line_that_does_something_or_reads_what_does_not_run(command: str) -> 
     assert not is_look(command)
 
 
+@pytest.mark.parametrize(
+    ("path", "is_one"),
+    [
+        (r"C:\app\logs\today.txt", True),
+        ("build/nohup.out", True),
+        ("logs/web/run.3.jsonl", False),  # it may be data of that name: a dot more than an ending is not read
+        ("app/logs.py", False),
+        ("src/log/handler.go", False),
+        ("src/catalog.txt", False),
+        ("server.log.ts", False),
+    ],
+)
+def test_a_log_is_known_by_its_ending_or_its_folder(path: str, is_one: bool) -> None:
+    assert is_log(path) is is_one
+
+
 def test_a_long_line_costs_no_more_than_its_length() -> None:
     started = time.process_time()
     for text in ("sleep 1; " * 40_000, "kubectl " + "get " * 900, "tail " + "a.log " * 600, "log" * 1300):
         is_look(text)
+    for path in ("/log" * 9_000, "/log-" * 9_000 + ".", "log." * 9_000):
+        is_log(path * 100)
     assert time.process_time() - started < 0.5

@@ -12,8 +12,18 @@ HEAD_CHARS = 2_000
 """So much is looked at from either end of a result: what it is about comes first, what broke stands last."""
 GAVE_UP = "command timed out after"
 
+
+def _status(code: int) -> str:
+    """An HTTP status where it is named as one: `429` alone may count lines."""
+    return (
+        r"(?:status|http|code|error|failed|returned|response)\W{0,4}"
+        rf"(?:(?:code|of|with)\W{{0,3}}|/[\d.]{{1,4}} )?{code}\b"
+        rf"|^\W{{0,2}}{code}(?:\s*$|:)|\b{code}:? (?:not found|too many|error|client|resource)|\({code}\)"
+    )
+
+
 _BOTH = {
-    "rate_limit": r"\brate.?limit|too many requests|\b429\b|quota (?:exceeded|exhausted)"
+    "rate_limit": rf"\brate.?limit|too many requests|{_status(429)}|quota (?:exceeded|exhausted)"
     r"|exceeded your (?:current )?quota"
     r"|overloaded_error|resource_exhausted",
     "merge_conflict": r"conflict \((?:content|add|modify|rename|delete)|merge conflict|automatic merge failed"
@@ -102,7 +112,7 @@ _TOOL_SAYS = {
     r"|exceeds? .{0,30}limit of",
     "rate_limit": _BOTH["rate_limit"],
     "wrong_kind_of_path": _BOTH["wrong_kind_of_path"],
-    "not_found": rf"{_NOT_FOUND}|does not exist|(?<!\d)404(?!\d)|unknown (?:skill|tool|agent|command)"
+    "not_found": rf"{_NOT_FOUND}|does not exist|{_status(404)}|unknown (?:skill|tool|agent|command)"
     r"|(?:tool|skill|agent|session|process|shell|task) \S{0,80} ?(?:was )?(?:not found|already stopped|not available)"
     r"|no such (?:tool|skill|agent|session|process)|is not a (?:known|prompt-based|valid) (?:tool|skill)"
     r"|was already stopped|no (?:\w+ ){1,3}(?:exists|is running)",

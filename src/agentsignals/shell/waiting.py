@@ -49,8 +49,13 @@ _FILTERS = names(
 _READERS = names("tail head cat less more grep egrep rg wc sed awk jq get-content gc type")
 _FOLLOWS = re.compile(r"-\w*[fF]$|--follow|--retry|-Wait$").match
 _LOG = re.compile(
-    r"\.(?:log|out|err|output|stdout|stderr)(?:\.\d+)?$|(?:^|[/\\_.-])(?:logs?|nohup)(?:[/\\_.-]|$)", re.I
+    r"\.(?:log|out|err|output|stdout|stderr)(?:\.(?:txt|jsonl?|\d{1,8}))?$"
+    r"|(?:^|[/\\_-])(?:logs?|nohup)(?:[/\\_-][^.]*)?(?:\.(?:txt|jsonl?|\d{1,8}))?$",
+    re.I,
 )
+"""By its ending; else by its name or folder, where it has no other: `lib/log.ts` and `src/log/handler.go` are code."""
+_SEARCHES = names("grep egrep rg sed awk jq")
+"""Their first argument is a pattern or a script, and no file."""
 _FETCHES = names("curl wget http https xh iwr irm invoke-webrequest invoke-restmethod")
 _HEALTH = re.compile(
     r"localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\]"
@@ -68,6 +73,8 @@ _NAMED = _WAITS | _FETCHES | _MANY_VERBS | {"tail", "get-content"}
 _WORDS = re.compile(r"[\w.-]+").findall
 _OF_LOGS = ("log", ".out", ".err", "nohup")
 _LONGEST = 4_000
+_PATH_CHARS = 300
+"""A path's end says what it is of; one of a million characters costs no more."""
 
 
 @lru_cache(maxsize=4096)
@@ -96,7 +103,7 @@ def _may_look(command: str) -> bool:
 
 def is_log(path: str) -> bool:
     """Whether a path is that of what a program writes while it runs."""
-    return _LOG.search(path) is not None
+    return _LOG.search(path[-_PATH_CHARS:]) is not None
 
 
 def _looks(name: str, arguments: list[str]) -> bool:
@@ -104,6 +111,8 @@ def _looks(name: str, arguments: list[str]) -> bool:
         return _asks(name, arguments)
     if name in _FETCHES:
         return any(map(_HEALTH.search, arguments)) and not any(map(_SENDS.match, arguments))
+    if name in _SEARCHES:
+        arguments = [a for a in arguments if a[:1] != "-"][1:]
     if name in _READERS:
         return any(map(is_log, arguments)) or (name in ("tail", "get-content") and any(map(_FOLLOWS, arguments)))
     return name in _WAITS
