@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -223,9 +223,10 @@ def _read(store: Store, plan: planning.Plan, way: _Way, fresh: dict[str, list[Gi
     """
     if not plan.shards:
         return 0, 0
-    from agentsignals.ingest.executor import executor  # noqa: PLC0415  (nothing of this is needed when nothing changed)
-    from agentsignals.ingest.shard import Task, read_shard, smaller  # noqa: PLC0415
-    from agentsignals.ingest.store_vectors import while_reading  # noqa: PLC0415
+    with _without_threads():
+        from agentsignals.ingest.executor import executor  # noqa: PLC0415  (not needed when nothing changed)
+        from agentsignals.ingest.shard import Task, read_shard, signal_versions, smaller  # noqa: PLC0415
+        from agentsignals.ingest.store_vectors import while_reading  # noqa: PLC0415
 
     by = while_reading(store.manifest.embedder)
     store.manifest.run += 1
@@ -233,6 +234,7 @@ def _read(store: Store, plan: planning.Plan, way: _Way, fresh: dict[str, list[Gi
     total = sum(f.bytes for families in plan.shards for f in families)
     done = parsed = excluded = 0
     way.progress("reading", 0, total)
+    signal_versions()  # loads every signal: the values across sessions need them, and workers that are copies have them
 
     def read(planned: list[list[Family]]) -> Iterator[Report]:
         tasks = [
@@ -267,6 +269,20 @@ def _read(store: Store, plan: planning.Plan, way: _Way, fresh: dict[str, list[Gi
     finally:
         store.sweep()  # no worker is left; what one that was ended had begun is removed
     return parsed, excluded
+
+
+@contextmanager
+def _without_threads() -> Iterator[None]:
+    """Where NumPy is installed, pyarrow loads it, and its OpenBLAS would begin a thread a core: none while this lasts."""
+    name = "OPENBLAS_NUM_THREADS"
+    if name in os.environ:
+        yield
+        return
+    os.environ[name] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[name]
 
 
 def _finish(store: Store, other_files: dict[str, FileEntry], fresh: dict[str, list[Gist]]) -> None:

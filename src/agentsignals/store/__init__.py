@@ -33,6 +33,8 @@ _LOOK_AGAIN_S = 1.0
 
 # Before pyarrow is loaded, for all that it does: a shard's buffers are made once; mimalloc clears huge pages for them.
 os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+# What that leaves unused need not clean up in a thread: workers are copies of a process that has one alone.
+os.environ.setdefault("JE_ARROW_MALLOC_CONF", "background_thread:false")
 
 
 def default_folder() -> Path:

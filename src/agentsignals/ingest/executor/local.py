@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -76,7 +77,7 @@ class _Worker(Generic[T, R]):
     def __init__(self, function: Callable[[T], R], task: T) -> None:
         import multiprocessing  # noqa: PLC0415
 
-        context = multiprocessing.get_context("spawn")
+        context = multiprocessing.get_context("fork" if _has_one_thread() else "spawn")
         self.ours, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, function, os.getpid()), daemon=True)
         with _deaf():
@@ -97,6 +98,15 @@ class _Worker(Generic[T, R]):
         self._process.kill()
         self._process.join()
         self.ours.close()
+
+
+def _has_one_thread() -> bool:
+    """Whether this process may be copied as it is, with all it has loaded: a copy would lack its other threads and keep
+    what they had locked. Only Linux tells, of threads that libraries began, too."""
+    try:
+        return sys.platform == "linux" and len(os.listdir("/proc/self/task")) == 1
+    except OSError:
+        return False
 
 
 @contextmanager
