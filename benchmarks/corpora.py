@@ -3,8 +3,8 @@
     python -m benchmarks.corpora FOLDER OUT --copies 6                  all files, six times
     python -m benchmarks.corpora FOLDER OUT --copies 1820 --smallest 15 the fifteen smallest, 27,300 sessions
 
-Identifiers (UUIDs, `msg_`, `toolu_`, `req_`, `call_`, `ses_`) get other digits in every copy, the same everywhere in it,
-so that no session, message or call is taken for a copy of another's. Texts, sizes and times stay.
+Identifiers (UUIDs, `msg_`, `toolu_`, `req_`, `call_`, `ses_`) get other digits in every copy, the same all over
+it, so that no session, message or call is taken for a copy of another's. Texts, sizes and times stay.
 """
 
 from __future__ import annotations

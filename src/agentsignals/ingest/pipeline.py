@@ -273,7 +273,7 @@ def _read(store: Store, plan: planning.Plan, way: _Way, fresh: dict[str, list[Gi
 
 @contextmanager
 def _without_threads() -> Iterator[None]:
-    """Where NumPy is installed, pyarrow loads it, and its OpenBLAS would begin a thread a core: none while this lasts."""
+    """Where NumPy is installed, pyarrow loads it, and its OpenBLAS would begin threads: none while this lasts."""
     name = "OPENBLAS_NUM_THREADS"
     if name in os.environ:
         yield

@@ -8,6 +8,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from agentsignals.errors import WorkerError
@@ -77,10 +78,11 @@ class _Worker(Generic[T, R]):
     def __init__(self, function: Callable[[T], R], task: T) -> None:
         import multiprocessing  # noqa: PLC0415
 
-        context = multiprocessing.get_context("fork" if _has_one_thread() else "spawn")
+        is_copy = _has_one_thread()
+        context = multiprocessing.get_context("fork" if is_copy else "spawn")
         self.ours, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, function, os.getpid()), daemon=True)
-        with _deaf():
+        with _deaf(is_copy):
             self._process.start()
         theirs.close()
         self.begin(task)
@@ -104,21 +106,22 @@ def _has_one_thread() -> bool:
     """Whether this process may be copied as it is, with all it has loaded: a copy would lack its other threads and keep
     what they had locked. Only Linux tells, of threads that libraries began, too."""
     try:
-        return sys.platform == "linux" and len(os.listdir("/proc/self/task")) == 1
+        return sys.platform == "linux" and len([*Path("/proc/self/task").iterdir()]) == 1
     except OSError:
         return False
 
 
 @contextmanager
-def _deaf() -> Iterator[None]:
+def _deaf(is_copy: bool) -> Iterator[None]:
     """A process that is begun meanwhile does not hear Ctrl-C from its first moment on, while it loads what it needs:
     the terminal sends it to all, and the parent decides. A parent hears it afterwards."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    from multiprocessing import resource_tracker  # noqa: PLC0415
+    if not is_copy:  # which would begin the tracker, and beginning that ends with hearing again
+        from multiprocessing import resource_tracker  # noqa: PLC0415
 
-    resource_tracker.ensure_running()  # beginning it ends with hearing again
+        resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
     try:
         yield
