@@ -18,7 +18,6 @@ from msgspec.structs import force_setattr, replace
 
 from agentsignals.analysis.clusters import PlacedShare
 from agentsignals.analysis.study import Context, Inputs
-from agentsignals.redaction import redacted, without_keys
 from agentsignals.stats.estimates import Interval, Z
 from agentsignals.stats.paired import apart, benjamini_hochberg
 
@@ -195,6 +194,8 @@ def _tail(gap: float, below: float) -> float:
 
 def slug(name: str, value: str) -> str:
     """An id out of a name of ours and a value out of a trace, of which only letters and digits are taken; no keys."""
+    from agentsignals.redaction import without_keys  # noqa: PLC0415  (as `_masked`)
+
     plain = re.sub(r"[^a-z0-9]+", "-", without_keys(value).lower()).strip("-")
     if plain != value:
         plain = f"{plain[-30:].strip('-')}-{hashlib.sha256(value.encode('utf-8', 'replace')).hexdigest()[:6]}".strip(
@@ -221,14 +222,20 @@ def among(sessions: Iterable[str]) -> str:
     return f"session_id IN ({', '.join(map(quoted, sorted(sessions)))})"
 
 
+def _masked(value: str) -> str:
+    from agentsignals.redaction import redacted  # noqa: PLC0415  (50 ms of patterns, which what was kept does without)
+
+    return redacted(value)
+
+
 def shown(value: str, most: int = 60) -> str:
     """A name out of a trace in a sentence: without what is personal, on one line, of a long one the end, which tells
     paths apart."""
-    line = " ".join(redacted(value).split())
+    line = " ".join(_masked(value).split())
     return line if len(line) <= most else f"…{line[1 - most :]}"
 
 
 def beginning(value: str, most: int = 200) -> str:
     """Words out of a trace in a sentence: as `shown`, of long ones the beginning."""
-    line = " ".join(redacted(value).split())
+    line = " ".join(_masked(value).split())
     return line if len(line) <= most else f"{line[: most - 1]}…"

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from agentsignals.registry import adds_units
+
 
 def code_stamp() -> str:
     """Changes whenever a file of this package does: from the name, size and modification time of each. And when other
@@ -25,14 +27,7 @@ def _stamp(places: tuple[str, ...]) -> str:
 
 def extended() -> bool:
     """Whether another package adds a unit of any kind: the stamp does not know its files."""
-    return _extended(tuple(sys.path))
-
-
-@cache
-def _extended(places: tuple[str, ...]) -> bool:
-    from importlib.metadata import entry_points  # noqa: PLC0415  (asked only when something changed)
-
-    return any(group.startswith("agentsignals.") for group in entry_points().groups)
+    return adds_units(tuple(sys.path))
 
 
 def _installed(places: tuple[str, ...]) -> Iterator[str]:
