@@ -35,7 +35,7 @@ help:
 	@echo "make golden   reads the format samples anew; then READ the diff"
 	@echo "make lock     requirements/ anew from pyproject.toml; ARGS=--upgrade for the newest versions"
 	@echo "make audit    known vulnerabilities of what is locked; asks the package index"
-	@echo "make bench    the program against a bare JSON loop; FOLDER=traces to measure"
+	@echo "make bench    where the time goes, stage by stage; FOLDER=traces; without: what it should cost beside what it costs"
 	@echo "make clean    removes everything made here, .venv included"
 
 demo: $(VENV)/.core
@@ -89,8 +89,8 @@ golden: $(VENV)/.core
 	$(BIN)/python -m tests.golden
 
 bench: $(VENV)/.dev
-	@test -n "$(FOLDER)" || { echo "Name a folder of traces: make bench FOLDER=~/.claude/projects"; exit 2; }
-	$(BIN)/python -m benchmarks.analyze $(FOLDER)
+	$(BIN)/python -m benchmarks.stages $(FOLDER)
+	test -n "$(FOLDER)" || $(BIN)/python -m benchmarks.aims
 
 # What is locked is what CI installs, and everybody who runs a test: the same files, by their hashes, on every supported
 # Python and system. `make demo` takes the newest that pyproject.toml allows, as a user would.
