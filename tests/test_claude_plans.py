@@ -10,9 +10,10 @@ import pytest
 
 from agentsignals.cli import main
 from agentsignals.formats.claude_code.plans import HANDED_ON_WITHIN_US
-from agentsignals.ingest import pipeline
+from agentsignals.ingest import pipeline, plan
 from agentsignals.model import Session
 from agentsignals.store import Store
+from agentsignals.store.manifest import Manifest
 from agentsignals.ui.page import Query
 from agentsignals.ui.pages import overview
 from agentsignals.ui.pages import sessions as listing
@@ -23,6 +24,7 @@ from tests.claude import REFUSED, SAID, SESSION, STOP, Log, read
 NEXT = "6f1d2c3b-0000-4000-8000-000000000002"
 PLAN = "# Plan\n1. parse\n2. test"
 CUT = [{"type": "text", "text": "[Request interrupted by user for tool use]"}]
+MASKED = [(n, f"6f1d2c3b-0000-4000-8000-00000000001{n}") for n in range(2)]
 EDGE_S = HANDED_ON_WITHIN_US / 1_000_000
 
 
@@ -132,6 +134,20 @@ def test_the_two_ends_find_each_other_in_the_store_whichever_was_read_first(
     (folder / f"{SESSION}.jsonl").write_bytes(logs[SESSION].data())
     pipeline.analyze([str(folder)], tmp_path / "store", jobs=1)
     assert Store(tmp_path / "store").frame("tool_calls")["status"].to_list() == ["ok"]
+
+
+def test_a_hand_off_is_read_with_the_session_it_names_and_with_none_where_that_was_masked(tmp_path: Path) -> None:
+    planning = planned()
+    named = taken_up(planning, pointer=SESSION)
+    masked = [taken_up(planned(plan=f"# {n}"), where=name, plan=f"# {n}", pointer=".REDACTED") for n, name in MASKED]
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for n, log in enumerate([planning, named, *masked]):
+        (folder / f"{n}.jsonl").write_bytes(log.data())
+    shards = plan.make([str(folder)], Manifest()).shards
+    assert sorted(len(family.members) for shard in shards for family in shard) == [1, 1, 2]
+    pipeline.ingest([str(folder)], tmp_path / "store", jobs=1)
+    assert len({entry.family for entry in Store(tmp_path / "store").manifest.files.values()}) == 3
 
 
 def test_analyze_the_list_the_page_and_the_report_count_what_people_said(

@@ -17,6 +17,10 @@ _FIRST_TYPES = (
 _LONG_FIRST_LINE = re.compile(rb'\{"(?:parentUuid|logicalParentUuid)":.{0,140}"isSidechain":', re.DOTALL)
 _SESSION_ID = re.compile(rb'"sessionId":"([^"]{1,100})"')
 _MOST_RECORD_KEYS = 3
+_HANDS_ON = b"read the full transcript at: "
+_MADE_IN = re.compile(
+    rb"read the full transcript at: [^\s\"]{0,400}?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.jsonl"
+)
 _ABOUT_SUBAGENT = re.compile(r"(?:([^/]+)/subagents/(?:[^/]+/)*)?agent-[^/]+\.meta\.json$")
 """What the program notes of a subagent, beside its log."""
 
@@ -36,6 +40,8 @@ def claims(head: Head) -> Claim | None:
     ):
         return None
     keys = [f"session:{r['sessionId']}" for r in records if isinstance(r.get("sessionId"), str)]
+    if _HANDS_ON in head.data:  # a plan names the session it was made in: foreseen, its file is not read a second time
+        keys += [f"session:{name.decode()}" for name in _MADE_IN.findall(head.data)]
     # A fork or resume holds copies of the other session's records, under a session id of its own.
     copies = [r["uuid"] for r in records if isinstance(r.get("uuid"), str) and r["uuid"] != "REDACTED"]
     keys += [f"record:{uuid}" for uuid in copies[:_MOST_RECORD_KEYS]]

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from agentsignals.formats.claude_code.results import WITH_WORDS
 from agentsignals.formats.claude_code.user import PLAN
+from agentsignals.formats.one_document import REDACTED
 from agentsignals.model import MAIN, Session, ToolCall, Turn
 
 HANDED_ON_WITHIN_US = 60_000_000
@@ -73,7 +74,7 @@ def _handoffs(session: Session) -> Iterator[_Handoff]:
         if turn.kind == "plan_handoff":
             made_in = _TRANSCRIPT.search(turn.text, max(turn.text.rfind(_POINTER), 0))
             plan = _spaced(turn.text.removeprefix(PLAN).partition(_POINTER)[0])
-            yield _Handoff(session, turn, plan, made_in[1] if made_in else None)
+            yield _Handoff(session, turn, plan, made_in[1] if made_in and REDACTED not in made_in[1] else None)
 
 
 def _refusals(session: Session) -> Iterator[_Refusal]:
