@@ -32,7 +32,7 @@ FOLDERS = {
     "agentsignals.findings": "agentsignals/findings/",
     "agentsignals.exports": "agentsignals/export/",
     "agentsignals.labellers": "agentsignals/labels/labellers/",
-    "agentsignals.executors": "agentsignals/ingest/executor/",
+    "agentsignals.engines": "agentsignals/ingest/engine/",
 }
 TRACE = [{"toy": "t1", "person": "Go on!"}, {"toy": "t1", "agent": "Done."}, {"toy": "t1", "person": "Well, =1+1"}]
 PROGRAM = """
@@ -93,7 +93,7 @@ def test_a_toy_of_each_kind_is_one_file_and_works(place: str, tmp_path: Path) ->
         on_path = [site, PACKAGE.parent]
     (tmp_path / "trace.jsonl").write_text("".join(json.dumps(line) + "\n" for line in TRACE))
     lines = [
-        ["analyze", "toy:trace.jsonl", "--executor", "in_turn"],
+        ["analyze", "toy:trace.jsonl", "--engine", "in_turn"],
         ["label", "sentiment", "--by", "optimist"],
         ["report", "--study", "exclamations", "-o", "r.json"],
         ["findings", "--sureness", "0"],

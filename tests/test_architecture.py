@@ -527,7 +527,7 @@ def test_the_path_of_a_signal_leads_to_its_folder() -> None:
 
 
 def test_plug_ins_are_named_in_their_registry_only() -> None:
-    """A format, source or executor is switched on by one line; nobody else names its module."""
+    """A format, source or engine is switched on by one line; nobody else names its module."""
     outside = [
         f"{found.importer}:{found.line} imports {found.imported}"
         for found in inner_imports()

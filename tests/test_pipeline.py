@@ -19,7 +19,7 @@ from agentsignals import findings
 from agentsignals.cli import demo_corpus
 from agentsignals.errors import StoreError
 from agentsignals.ingest import pipeline
-from agentsignals.ingest.executor import EXECUTORS
+from agentsignals.ingest.engine import ENGINES
 from agentsignals.registry import Place
 from agentsignals.store import Store
 from agentsignals.store.views import NAMES
@@ -69,7 +69,7 @@ def test_a_shard_holds_no_more_small_files_than_memory_is_good_for(tmp_path: Pat
 
 
 class Watched:
-    """An executor that notes how many workers it is given, and does all itself."""
+    """An engine that notes how many workers it is given, and does all itself."""
 
     workers: ClassVar[list[int]] = []
 
@@ -88,7 +88,7 @@ class Watched:
 def test_what_is_not_small_is_read_by_a_process_whose_end_ends_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, megabytes: int, jobs: int, workers: int
 ) -> None:
-    monkeypatch.setitem(EXECUTORS.places, "watched", Place("watched", f"{__name__}:Watched"))
+    monkeypatch.setitem(ENGINES.places, "watched", Place("watched", f"{__name__}:Watched"))
     monkeypatch.setattr(Watched, "workers", [])
     record = {
         "type": "user",
@@ -97,7 +97,7 @@ def test_what_is_not_small_is_read_by_a_process_whose_end_ends_nothing_else(
         "rest": "x" * (megabytes << 20),
     }
     (tmp_path / "a.jsonl").write_text(json.dumps({"parentUuid": None, "isSidechain": False, **record, "uuid": "u"}))
-    pipeline.ingest([str(tmp_path / "a.jsonl")], tmp_path / "s", jobs=jobs, executor="watched")
+    pipeline.ingest([str(tmp_path / "a.jsonl")], tmp_path / "s", jobs=jobs, engine="watched")
     assert Watched.workers[0] == workers
 
 

@@ -44,7 +44,7 @@ def analyze(
 ) -> Store:
     """Reads sources (none: the agents found here), measures, and opens the store. `report` also writes one.
 
-    Options: jobs, force_format, executor, progress (see `agentsignals.ingest.pipeline.ingest`).
+    Options: jobs, force_format, engine, progress (see `agentsignals.ingest.pipeline.ingest`).
     """
     from agentsignals.ingest import pipeline
     from agentsignals.store import Store

@@ -1,4 +1,4 @@
-"""Units that nobody lists (formats, sources, signals, studies, findings, exports, labellers, executors), found by name.
+"""Units that nobody lists (formats, sources, signals, studies, findings, exports, labellers, engines), found by name.
 
 A module in the folder of its kind that declares the kind's word (`FORMAT = …`) is a unit of the module's name. Another
 package adds one by an entry point of the group `agentsignals.formats`, `agentsignals.signals` … whose name is the

@@ -70,14 +70,14 @@ def _added() -> list[Check]:
     from agentsignals.export import WRITERS
     from agentsignals.findings import FINDINGS
     from agentsignals.formats import FORMATS
-    from agentsignals.ingest.executor import EXECUTORS
+    from agentsignals.ingest.engine import ENGINES
     from agentsignals.labels.labellers import LABELLERS
     from agentsignals.registry import Registry
     from agentsignals.sources import SOURCES
 
     catalogue()
     registries: tuple[Registry[Any], ...] = (
-        FORMATS, SOURCES, SIGNALS, STUDIES, FINDINGS, WRITERS, LABELLERS, EXECUTORS,
+        FORMATS, SOURCES, SIGNALS, STUDIES, FINDINGS, WRITERS, LABELLERS, ENGINES,
     )  # fmt: skip
     rows = []
     for registry in registries:

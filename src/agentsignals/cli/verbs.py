@@ -35,7 +35,7 @@ def _analyze(options: argparse.Namespace) -> int:
 
         report.check(Path(options.report))
     bar = Bar(options.quiet)
-    names = ("jobs", "executor", "embedder")
+    names = ("jobs", "engine", "embedder")
     settings = {name: getattr(options, name) for name in names} | {"force_format": options.format, "progress": bar}
     if options.wait is not None:
         settings["wait_s"] = options.wait

@@ -41,10 +41,10 @@ def silent(stage: str, done: int, total: int | None) -> None:
 
 
 class _Way(Struct, frozen=True):
-    """How shards are read: by how many workers, of which executor, telling whom, without which sessions."""
+    """How shards are read: by how many workers, of which engine, telling whom, without which sessions."""
 
     jobs: int
-    executor: str
+    engine: str
     progress: Progress
     exclude: frozenset[str]
     shard_bytes: int
@@ -69,7 +69,7 @@ def ingest(  # noqa: PLR0913  (each is a choice of the person at the command lin
     *,
     jobs: int | None = None,
     force_format: str | None = None,
-    executor: str = "local",
+    engine: str = "local",
     shard_bytes: int = planning.SHARD_BYTES,
     embedder: str | None = None,
     exclude: frozenset[str] = frozenset(),
@@ -93,7 +93,7 @@ def ingest(  # noqa: PLR0913  (each is a choice of the person at the command lin
         tick = partial(progress, "looking", total=None)
         plan = planning.make(specs, store.manifest, force_format, tick, shard_bytes, same_code, exclude, broken)
         fresh: dict[str, list[Gist]] = {}
-        way = _Way(jobs or default_jobs(), executor, progress, exclude, shard_bytes)
+        way = _Way(jobs or default_jobs(), engine, progress, exclude, shard_bytes)
         parsed, excluded = _read(store, plan, way, fresh)
         if broken:
             store.look()
@@ -224,7 +224,7 @@ def _read(store: Store, plan: planning.Plan, way: _Way, fresh: dict[str, list[Gi
     if not plan.shards:
         return 0, 0
     with _without_threads():
-        from agentsignals.ingest.executor import executor  # noqa: PLC0415  (not needed when nothing changed)
+        from agentsignals.ingest.engine import ENGINES  # noqa: PLC0415  (not needed when nothing changed)
         from agentsignals.ingest.shard import Task, read_shard, signal_versions, smaller  # noqa: PLC0415
         from agentsignals.ingest.store_vectors import while_reading  # noqa: PLC0415
 
@@ -250,7 +250,7 @@ def _read(store: Store, plan: planning.Plan, way: _Way, fresh: dict[str, list[Gi
             for families in planned
         ]
         workers = planning.workers(planned, way.jobs)
-        with closing(executor(way.executor).map(read_shard, tasks, workers, smaller)) as reports:
+        with closing(ENGINES.get(way.engine)().map(read_shard, tasks, workers, smaller)) as reports:
             for report in reports:
                 store.add_shard(report.name, report.entry, report.sessions, report.files)
                 fresh[report.name] = report.gists

@@ -15,7 +15,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-class Executor(Protocol):
+class Engine(Protocol):
     """Gives the results of `function(task)` in order of completion.
 
     `workers`: processes; 0 does all in this one, which a death ends. `smaller` is asked about a task that ended its
@@ -27,10 +27,5 @@ class Executor(Protocol):
     ) -> Generator[R, None, None]: ...
 
 
-EXECUTORS = Registry[Callable[[], Executor]]("executor", __name__, "EXECUTOR", callable)
-"""A module declares its class as `EXECUTOR`."""
-
-
-def executor(name: str = "local") -> Executor:
-    """The executor of that name. UsageError names what there is."""
-    return EXECUTORS.get(name)()
+ENGINES = Registry[Callable[[], Engine]]("engine", __name__, "ENGINE", callable)
+"""A module declares its class as `ENGINE`."""

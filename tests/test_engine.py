@@ -11,17 +11,17 @@ import pytest
 from agentsignals.cli import main
 from agentsignals.errors import StoreError, WorkerError
 from agentsignals.ingest import plan
-from agentsignals.ingest.executor import EXECUTORS, Executor, executor
+from agentsignals.ingest.engine import ENGINES, Engine
 from agentsignals.ingest.family import Family, Member
 from agentsignals.sources import RawFile
 
 Task = tuple[str, ...]
 
 
-@pytest.fixture(params=sorted(EXECUTORS.places))
-def workers(request: pytest.FixtureRequest) -> Executor:
-    """Every executor there is: what follows holds of each."""
-    return executor(request.param)
+@pytest.fixture(params=sorted(ENGINES.places))
+def workers(request: pytest.FixtureRequest) -> Engine:
+    """Every engine there is: what follows holds of each."""
+    return ENGINES.get(request.param)()
 
 
 def work(task: Task) -> str:
@@ -45,24 +45,24 @@ def smaller(task: Task) -> list[Task]:
 
 
 @pytest.mark.slow
-def test_a_task_that_ends_its_worker_is_done_in_parts(workers: Executor, tmp_path: Path) -> None:
+def test_a_task_that_ends_its_worker_is_done_in_parts(workers: Engine, tmp_path: Path) -> None:
     once = str(tmp_path / "once")
     tasks: list[Task] = [("a", "b"), ("die", "c"), (once,)]
     assert sorted(workers.map(work, tasks, 2, smaller)) == ["a-b", "c", "given up", "once"]
 
 
-def test_where_every_worker_dies_the_machine_is_broken(workers: Executor) -> None:
+def test_where_every_worker_dies_the_machine_is_broken(workers: Engine) -> None:
     with pytest.raises(WorkerError, match="die whatever"):
         list(workers.map(work, [("die",)], 1, lambda task: []))
 
 
-def test_an_error_of_a_worker_is_raised_as_it_is(workers: Executor) -> None:
+def test_an_error_of_a_worker_is_raised_as_it_is(workers: Engine) -> None:
     with pytest.raises(StoreError, match="No space") as caught:
         list(workers.map(work, [("fail",)], 1, smaller))
     assert caught.value.hint == "Make some."
 
 
-def test_no_worker_is_this_very_process(workers: Executor) -> None:
+def test_no_worker_is_this_very_process(workers: Engine) -> None:
     assert list(workers.map(process_of, ["a", "b"], 0, lambda task: [])) == [os.getpid()] * 2
 
 
@@ -71,10 +71,10 @@ def process_of(task: str) -> int:
     return os.getpid()
 
 
-def test_an_unknown_executor_names_those_there_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_engine_names_those_there_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.jsonl").write_text("{}\n")
-    assert main(["analyze", str(tmp_path / "a.jsonl"), "--store", str(tmp_path / "s"), "--executor", "ray"]) == 2
-    assert "There is no executor 'ray'" in capsys.readouterr().err
+    assert main(["analyze", str(tmp_path / "a.jsonl"), "--store", str(tmp_path / "s"), "--engine", "mules"]) == 2
+    assert "There is no engine 'mules'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -107,5 +107,5 @@ def is_deaf(task: Task) -> str:
 @pytest.mark.slow
 def test_a_worker_does_not_hear_an_interrupt_from_its_first_moment_and_its_parent_does() -> None:
     """It would die with a traceback of its own while it loads: the terminal sends Ctrl-C to all."""
-    assert list(executor("local").map(is_deaf, [("a",)], 1, smaller)) == ["a: True"]
+    assert list(ENGINES.get("local")().map(is_deaf, [("a",)], 1, smaller)) == ["a: True"]
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())

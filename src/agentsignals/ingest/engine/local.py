@@ -171,4 +171,4 @@ def _end_with(parent: int) -> None:
 
 _PR_SET_PDEATHSIG, _SIGKILL = 1, 9
 
-EXECUTOR = Local
+ENGINE = Local
