@@ -4,7 +4,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 LAB_VENV := .venv-lab
+ENGINES_VENV := .venv-engines
 LAB_TESTS := tests/lab tests/sandbox tests/labels/test_in_process.py
+ENGINES_TESTS := tests/test_engine.py
 CODE := src tests docs benchmarks
 
 # What a shell may have set for other programs: Python's own would be another's, and pip would install elsewhere.
@@ -19,7 +21,7 @@ OURS := $(PIP) --no-deps --no-build-isolation --editable .
 COMPILE := .venv-tools/bin/uv pip compile --no-config --quiet --universal --python-version 3.11 --generate-hashes \
   --no-emit-index-url --no-annotate --custom-compile-command 'make lock' pyproject.toml $(ARGS)
 
-.PHONY: help demo test test-slow test-lab fuzz check format-check lint types docs-check docs notebooks site golden bench lock audit clean
+.PHONY: help demo test test-slow test-lab test-engines fuzz check format-check lint types docs-check docs notebooks site golden bench lock audit clean
 .DELETE_ON_ERROR:
 
 help:
@@ -27,6 +29,7 @@ help:
 	@echo "make test     the tests, but for those that take seconds each"
 	@echo "make test-slow those"
 	@echo "make test-lab the lab's tests and others that need torch: into .venv-lab, 7 GB with what torch brings"
+	@echo "make test-engines the tests of engines, with Ray: into .venv-engines, 1 GB"
 	@echo "make fuzz     damaged files of every format, read and checked; MINUTES=600 for a night"
 	@echo "make check    format, lint, types, generated pages, tests"
 	@echo "make docs     writes the generated pages anew"
@@ -51,6 +54,10 @@ test-slow: $(VENV)/.dev
 # A thread a process: pytest has a process a core already.
 test-lab: $(LAB_VENV)/.lab
 	AGENTSIGNALS_LAB=1 OMP_NUM_THREADS=1 $(LAB_VENV)/bin/python -m pytest -n auto --dist worksteal $(ARGS) $(LAB_TESTS)
+
+# One process: Ray's cluster is the machine's.
+test-engines: $(ENGINES_VENV)/.engines
+	$(ENGINES_VENV)/bin/python -m pytest $(ARGS) $(ENGINES_TESTS)
 
 # Another seed each time; it is printed, and the files of a failure are kept.
 fuzz: $(VENV)/.dev
@@ -98,12 +105,13 @@ lock: .venv-tools/.uv
 	$(COMPILE) --extra dev --output-file requirements/dev.txt
 	$(COMPILE) --extra docs --constraints requirements/dev.txt --output-file requirements/docs.txt
 	$(COMPILE) --extra lab-dev --output-file requirements/lab.txt
+	$(COMPILE) --extra engines-dev --constraints requirements/dev.txt --output-file requirements/engines.txt
 
 audit: .venv-tools/.pip-audit
 	for lock in requirements/*.txt; do .venv-tools/bin/pip-audit --strict --disable-pip --require-hashes --requirement $$lock || exit 1; done
 
 clean:
-	rm -rf $(VENV) $(LAB_VENV) .venv-tools build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LAB_VENV) $(ENGINES_VENV) .venv-tools build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Stamps: installed again only when pyproject.toml changed. An editable install follows the sources by itself.
@@ -124,6 +132,12 @@ $(LAB_VENV)/.lab: pyproject.toml requirements/lab.txt | $(BIN)/python
 	$(BIN)/python -m venv $(LAB_VENV)
 	$(LAB_VENV)/bin/python $(LOCKED) requirements/lab.txt
 	$(LAB_VENV)/bin/python $(OURS)
+	@touch $@
+
+$(ENGINES_VENV)/.engines: pyproject.toml requirements/engines.txt | $(BIN)/python
+	$(BIN)/python -m venv $(ENGINES_VENV)
+	$(ENGINES_VENV)/bin/python $(LOCKED) requirements/engines.txt
+	$(ENGINES_VENV)/bin/python $(OURS)
 	@touch $@
 
 .venv-tools/.%: | $(BIN)/python

@@ -81,6 +81,7 @@ WEIGHT = {
     "shtab": {"cli.completion"},
     "sklearn": {"stats.grouping", "stats.density"},
     "umap": {"stats.density"},
+    "ray": {"ingest.engine.ray"},
     "vllm": {"labels.labellers.vllm"},
     "transformers": {"labels.labellers.local", "labels.labellers.hf", "lab.residual"},
     "torch": {"labels.labellers.local", "lab.residual"},

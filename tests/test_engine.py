@@ -1,27 +1,63 @@
-"""Workers: what is done comes back in any order, a death costs a task its size, and a broken machine is an error."""
+"""Engines: what is done comes back in any order, a death costs a task its size, a broken machine is an error, and a run
+makes the same tables on each. It holds of every engine there is; Ray's part is skipped where Ray is not installed.
+"""
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from agentsignals.cli import main
-from agentsignals.errors import StoreError, WorkerError
-from agentsignals.ingest import plan
-from agentsignals.ingest.engine import ENGINES, Engine
+from agentsignals.cli import demo_corpus, main
+from agentsignals.errors import StoreError, UsageError, WorkerError
+from agentsignals.ingest import pipeline, plan, shard
+from agentsignals.ingest.engine import ENGINES
 from agentsignals.ingest.family import Family, Member
+from agentsignals.ingest.summary import Summary
 from agentsignals.sources import RawFile
+from agentsignals.store import Store
+from agentsignals.store.damage import FOLDER
+from tests.test_pipeline import assert_same, tables
+
+resource = pytest.importorskip("resource", reason="limits of a process are POSIX")
 
 Task = tuple[str, ...]
 
 
-@pytest.fixture(params=sorted(ENGINES.places))
-def workers(request: pytest.FixtureRequest) -> Engine:
-    """Every engine there is: what follows holds of each."""
-    return ENGINES.get(request.param)()
+@pytest.fixture(scope="module")
+def ray() -> Iterator[Any]:
+    """Ray of this machine, begun once for all tests."""
+    started = pytest.importorskip("ray", reason="Ray is not installed: `make test-engines` has it")
+    started.init("local", num_cpus=2, include_dashboard=False, object_store_memory=100 << 20, log_to_driver=False)
+    yield started
+    started.shutdown()
+
+
+@pytest.fixture
+def engine(request: pytest.FixtureRequest) -> str:
+    """The name of an engine that can be used."""
+    name: str = request.param
+    if name == "ray":
+        request.getfixturevalue("ray")
+    return name
+
+
+every_engine = pytest.mark.parametrize(
+    "engine",
+    [pytest.param(name, marks=pytest.mark.slow) if name == "ray" else name for name in sorted(ENGINES.places)],
+    indirect=True,
+)
+
+
+def results(engine: str, function: Callable[..., Any], tasks: list[Any], workers: int, smaller: Any) -> list[Any]:
+    return sorted(ENGINES.get(engine)().map(function, tasks, workers, smaller))
 
 
 def work(task: Task) -> str:
@@ -45,25 +81,77 @@ def smaller(task: Task) -> list[Task]:
 
 
 @pytest.mark.slow
-def test_a_task_that_ends_its_worker_is_done_in_parts(workers: Engine, tmp_path: Path) -> None:
+@every_engine
+def test_a_task_that_ends_its_worker_is_done_in_parts(engine: str, tmp_path: Path) -> None:
     once = str(tmp_path / "once")
     tasks: list[Task] = [("a", "b"), ("die", "c"), (once,)]
-    assert sorted(workers.map(work, tasks, 2, smaller)) == ["a-b", "c", "given up", "once"]
+    assert results(engine, work, tasks, 2, smaller) == ["a-b", "c", "given up", "once"]
 
 
-def test_where_every_worker_dies_the_machine_is_broken(workers: Engine) -> None:
+@every_engine
+def test_where_every_worker_dies_the_machine_is_broken(engine: str) -> None:
     with pytest.raises(WorkerError, match="die whatever"):
-        list(workers.map(work, [("die",)], 1, lambda task: []))
+        results(engine, work, [("die",)], 1, lambda task: [])
 
 
-def test_an_error_of_a_worker_is_raised_as_it_is(workers: Engine) -> None:
+@every_engine
+def test_an_error_of_a_worker_is_raised_as_it_is(engine: str) -> None:
     with pytest.raises(StoreError, match="No space") as caught:
-        list(workers.map(work, [("fail",)], 1, smaller))
-    assert caught.value.hint == "Make some."
+        results(engine, work, [("fail",)], 1, smaller)
+    assert type(caught.value) is StoreError and caught.value.hint == "Make some."
 
 
-def test_no_worker_is_this_very_process(workers: Engine) -> None:
-    assert list(workers.map(process_of, ["a", "b"], 0, lambda task: [])) == [os.getpid()] * 2
+class Stubborn:
+    """What can't be sent from one process to another."""
+
+    def __reduce__(self) -> str:
+        raise TypeError("It stays here.")
+
+
+def stubborn(task: Task) -> Stubborn:
+    return Stubborn()
+
+
+@pytest.mark.slow
+@every_engine
+def test_an_answer_that_can_not_be_sent_is_an_error_that_says_so(engine: str) -> None:
+    with pytest.raises(WorkerError, match="TypeError: It stays here"):
+        results(engine, stubborn, [("a",)], 1, smaller)
+
+
+@every_engine
+def test_more_workers_than_tasks_and_no_task_at_all(engine: str) -> None:
+    assert results(engine, work, [("a",)], 3, smaller) == ["a"]
+    assert results(engine, work, [], 3, smaller) == []
+
+
+def writes_on(task: str) -> str:
+    """Writes to a file for a minute; at once done where it is not named one."""
+    until = time.monotonic() + 60 if task.startswith("/") else 0
+    while time.monotonic() < until:
+        with Path(task).open("a") as file:
+            file.write("x")
+    return task
+
+
+@pytest.mark.slow
+@every_engine
+def test_who_stops_asking_leaves_no_worker_behind(engine: str, tmp_path: Path) -> None:
+    busy = tmp_path / "busy"
+    answers = ENGINES.get(engine)().map(writes_on, [str(busy), "a", "b"], 2, lambda task: [])
+    assert next(answers) == "a"
+    while not busy.exists():
+        time.sleep(0.01)
+    answers.close()
+    before = busy.stat().st_size
+    time.sleep(0.3)
+    assert busy.stat().st_size == before
+
+
+@pytest.mark.parametrize("engine", sorted(ENGINES.places))
+def test_no_worker_is_this_very_process(engine: str) -> None:
+    """Of Ray as well, which is not needed then."""
+    assert results(engine, process_of, ["a", "b"], 0, lambda task: []) == [os.getpid()] * 2
 
 
 def process_of(task: str) -> int:
@@ -109,3 +197,130 @@ def test_a_worker_does_not_hear_an_interrupt_from_its_first_moment_and_its_paren
     """It would die with a traceback of its own while it loads: the terminal sends Ctrl-C to all."""
     assert list(ENGINES.get("local")().map(is_deaf, [("a",)], 1, smaller)) == ["a: True"]
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+def read_by(engine: str, corpus: Path, store: Path) -> Summary:
+    """A run in small shards over two workers."""
+    return pipeline.analyze([str(corpus)], store, jobs=2, engine=engine, shard_bytes=40_000)
+
+
+def dies_once_while_writing(task: shard.Task) -> shard.Report:
+    """Its process is killed when all is written but the name."""
+    mark = Path(task.root) / "died"
+    if not mark.exists():
+        mark.touch()
+        shard.shards.Draft._finish = lambda self: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[method-assign]
+    return shard.read_shard(task)
+
+
+def dies_over_poison(task: shard.Task) -> shard.Report:
+    """One file kills whatever process opens it."""
+    if task.deaths < 2 and any("poison" in m.file.uri for f in task.families for m in f.members):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return shard.read_shard(task)
+
+
+def on_a_full_disk(task: shard.Task) -> shard.Report:
+    """The operating system refuses to write beyond 4 KB a file."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+    try:
+        return shard.read_shard(task)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.slow
+@every_engine
+def test_a_worker_killed_while_it_writes_changes_no_table(
+    engine: str, demo_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shard, "read_shard", dies_once_while_writing)
+    read_by(engine, demo_folder / "corpus", tmp_path / "s")
+    assert (tmp_path / "s" / "died").exists()
+    assert_same_and_tidy(demo_folder / "store", tmp_path / "s")
+
+
+@pytest.mark.slow
+@every_engine
+def test_a_file_that_kills_every_worker_is_named_and_the_others_are_read(
+    engine: str, demo_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = shutil.copytree(demo_folder / "corpus", tmp_path / "corpus")
+    (corpus / "poison.jsonl").write_bytes(next((corpus / "codex").rglob("*.jsonl")).read_bytes().replace(b"-", b"0"))
+    monkeypatch.setattr(shard, "read_shard", dies_over_poison)
+    summary = read_by(engine, corpus, tmp_path / "s")
+    assert summary.skipped == {"worker_died": 1}
+    assert summary.sessions == demo_corpus.story.SESSIONS
+
+
+@pytest.mark.slow
+@every_engine
+def test_a_full_disk_ends_the_run_with_its_reason_and_the_next_one_goes_on(
+    engine: str, demo_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch, pytest.raises(StoreError, match="can't be written"):
+        patch.setattr(shard, "read_shard", on_a_full_disk)
+        read_by(engine, demo_folder / "corpus", tmp_path / "s")
+    assert list((tmp_path / "s" / FOLDER).iterdir()) == []
+    read_by(engine, demo_folder / "corpus", tmp_path / "s")
+    assert_same_and_tidy(demo_folder / "store", tmp_path / "s")
+
+
+def assert_same_and_tidy(expected: Path, store: Path) -> None:
+    """All tables are equal, and nothing lies in the store that belongs to none."""
+    assert_same(tables(expected), tables(store))
+    assert Store(store).warnings == [] and Store(store).strays() == []
+
+
+@pytest.mark.slow
+def test_a_node_that_goes_takes_no_session_with_it(
+    demo_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two nodes, one of which is killed after the first shard; the run joins the cluster, and leaves it running."""
+    ray = pytest.importorskip("ray", reason="Ray is not installed: `make test-engines` has it")
+    from ray.cluster_utils import Cluster  # noqa: PLC0415  (as above)
+
+    ray.shutdown()
+    small = {"num_cpus": 1, "object_store_memory": 100 << 20}
+    cluster = Cluster(initialize_head=True, head_node_args={**small, "include_dashboard": False})
+    nodes = [cluster.add_node(**small)]
+    monkeypatch.setenv("RAY_ADDRESS", cluster.address)
+
+    def progress(stage: str, done: int, total: int | None) -> None:
+        if stage == "reading" and done and nodes:
+            cluster.remove_node(nodes.pop(), allow_graceful=False)
+
+    try:
+        corpus = demo_folder / "corpus"
+        pipeline.analyze([str(corpus)], tmp_path / "s", jobs=2, engine="ray", shard_bytes=40_000, progress=progress)
+        assert nodes == [] and not ray.is_initialized()
+        assert_same_and_tidy(demo_folder / "store", tmp_path / "s")
+        ray.init(cluster.address, log_to_driver=False)
+        assert len(ray.nodes()) == 2
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+
+
+@pytest.mark.slow
+def test_a_cluster_begun_for_a_run_ends_with_it() -> None:
+    ray = pytest.importorskip("ray", reason="Ray is not installed: `make test-engines` has it")
+    ray.shutdown()
+    assert results("ray", work, [("a",), ("b",)], 2, smaller) == ["a", "b"]
+    assert not ray.is_initialized()
+
+
+@pytest.mark.slow
+def test_a_cluster_whose_address_is_none_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("ray", reason="Ray is not installed: `make test-engines` has it").shutdown()
+    monkeypatch.setenv("RAY_ADDRESS", "no address")
+    with pytest.raises(WorkerError, match="No cluster of Ray can be joined"):
+        results("ray", work, [("a",)], 1, smaller)
+
+
+def test_without_ray_its_engine_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(UsageError) as caught:
+        results("ray", work, [("a",)], 1, smaller)
+    assert caught.value.hint == "Install it: pip install 'agentsignals[ray]'."

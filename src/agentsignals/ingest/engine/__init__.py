@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import Protocol, TypeVar
 
+from agentsignals.errors import WorkerError
 from agentsignals.registry import Registry
 
 T = TypeVar("T")
@@ -29,3 +30,14 @@ class Engine(Protocol):
 
 ENGINES = Registry[Callable[[], Engine]]("engine", __name__, "ENGINE", callable)
 """A module declares its class as `ENGINE`."""
+
+
+def parts_of(task: T, smaller: Callable[[T], Sequence[T]]) -> Sequence[T]:
+    """What an engine does in the place of a task that ended its worker. WorkerError when it can't be less."""
+    parts = smaller(task)
+    if not parts:
+        raise WorkerError(
+            "Workers die whatever they are given to do.",
+            "Free some memory and run again; what was finished is kept.",
+        )
+    return parts

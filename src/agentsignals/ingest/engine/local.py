@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from agentsignals.errors import WorkerError
+from agentsignals.ingest.engine import parts_of
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -46,7 +47,7 @@ class Local:
                         is_done, answer = worker.ours.recv()
                     except (EOFError, OSError):
                         worker.end()
-                        waiting.extendleft(reversed(_parts(worker.task, smaller)))
+                        waiting.extendleft(reversed(parts_of(worker.task, smaller)))
                         continue
                     if not is_done:
                         worker.end()
@@ -60,16 +61,6 @@ class Local:
         finally:
             for worker in team.values():
                 worker.end()
-
-
-def _parts(task: T, smaller: Callable[[T], Sequence[T]]) -> Sequence[T]:
-    parts = smaller(task)
-    if not parts:
-        raise WorkerError(
-            "Workers die whatever they are given to do.",
-            "Free some memory and run again; what was finished is kept.",
-        )
-    return parts
 
 
 class _Worker(Generic[T, R]):
