@@ -73,6 +73,27 @@ class Attachment(Struct, gc=False, rename="camel"):
     filename: str | None = None
 
 
+class Structured(Struct, gc=False, rename="camel", kw_only=True):
+    """What is read of the structured result beside a tool result, of whatever tool: its values may be of any type.
+
+    `originalFile`, which can be huge, is never decoded.
+    """
+
+    file_path: object = None
+    type: object = None
+    structured_patch: Raw = Raw()
+    content: Raw = Raw()
+    agent_id: object = None
+    total_tool_use_count: object = None
+    total_tokens: object = None
+    duration_ms: object = None
+    duration_seconds: object = None
+
+
+Beside = Structured | str | list[Raw] | float | None
+"""A structured result; some tools have but a text, or a list."""
+
+
 class Line(Struct, gc=False, rename="camel", kw_only=True):
     """A record of the transcript, of any type. Flags are objects: re-exported rows write `"True"`."""
 
@@ -88,7 +109,7 @@ class Line(Struct, gc=False, rename="camel", kw_only=True):
     attachment: Attachment | None = None
     uuid: str | None = None
     timestamp: str | None = None
-    tool_use_result: Raw = Raw()
+    tool_use_result: Beside = None
     is_meta: object = None
     is_compact_summary: object = None
     is_api_error_message: object = None

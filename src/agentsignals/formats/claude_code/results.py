@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from typing import cast
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from agentsignals.edits.hunks import created, of_whole_file, rewrites, trimmed
 from agentsignals.formats import figures
 from agentsignals.formats.builder import SessionBuilder
-from agentsignals.formats.claude_code.records import Block, is_true
+from agentsignals.formats.claude_code.records import Block, Structured, is_true
 from agentsignals.formats.claude_code.user import INTERRUPTED, interrupt
 from agentsignals.formats.edit_arguments import record_arguments
 from agentsignals.formats.outcome import exit_code
@@ -40,16 +41,7 @@ class Patch(Struct, gc=False, rename="camel"):
     lines: list[str] = []
 
 
-class EditResult(Struct, gc=False, rename="camel"):
-    """The structured result of Edit and Write; `originalFile`, which can be huge, is never decoded."""
-
-    file_path: str | None = None
-    type: str | None = None
-    structured_patch: list[Patch] | None = None
-    content: Raw = Raw()
-
-
-class AgentResult(Struct, gc=False, rename="camel"):
+class AgentResult(Struct, gc=False):
     """What `toolUseResult` says of a subagent that has ended. Its `usage` is that of its last model call alone."""
 
     agent_id: str | None = None
@@ -57,30 +49,22 @@ class AgentResult(Struct, gc=False, rename="camel"):
     total_tokens: object = None
 
 
-class _Lasted(Struct, gc=False, rename="camel"):
-    """How long a call ran, as some tools' structured results say. A subagent's holds its own waits, too."""
-
-    duration_ms: object = None
-    duration_seconds: object = None
-
-
 _ENDED = re.compile(
     r"<usage>\s{0,9}<total_tokens>(\d{1,15})</total_tokens>\s{0,9}<tool_uses>(\d{1,15})</tool_uses>", re.ASCII
 )
 _HEAD_CHARS = 2_000
 """The ids of a notice stand at its top, before words of the subagent."""
-_decode_agent = msgspec.json.Decoder(AgentResult).decode
-_decode_lasted = msgspec.json.Decoder(_Lasted).decode
-_decode_edit = msgspec.json.Decoder(EditResult).decode
+_decode_patch = msgspec.json.Decoder(list[Patch] | None).decode
 _decode_text = msgspec.json.Decoder(str).decode
 
 
-def answer(builder: SessionBuilder, block: Block, structured: Raw | None, at: int | None, thread: str) -> None:
-    """One `tool_result` block; `told` is the structured result beside it (`toolUseResult`)."""
+def answer(builder: SessionBuilder, block: Block, structured: Structured | None, at: int | None, thread: str) -> None:
+    """One `tool_result` block, with the structured result beside it (`toolUseResult`)."""
     text = result_text(block)
     status, error = outcome(text, is_true(block.is_error))
     code = exit_code(text) if status == "error" else None
-    call = builder.result(block.tool_use_id or "", text, status, at, thread, code, error, _ran_s(structured))
+    ran_s = _ran_s(structured) if structured is not None else None
+    call = builder.result(block.tool_use_id or "", text, status, at, thread, code, error, ran_s)
     if isinstance(block.content, list):
         parts = (part for part in block.content if part is not None and not isinstance(part, str))
         builder.unread((part.type for part in parts), _PARTS, at, thread)
@@ -90,15 +74,12 @@ def answer(builder: SessionBuilder, block: Block, structured: Raw | None, at: in
         _edits(builder, call, structured)
 
 
-def agent_totals(structured: Raw | None) -> AgentResult | None:
+def agent_totals(structured: Structured) -> AgentResult | None:
     """The closing totals of a subagent, where the structured result is of one."""
-    if not structured or b'"totalToolUseCount"' not in bytes(structured):
+    agent = structured.agent_id
+    if structured.total_tool_use_count is None or not isinstance(agent, str | None):
         return None
-    try:
-        result = _decode_agent(structured)
-    except UNREADABLE:
-        return None
-    return result if result.total_tool_use_count is not None else None
+    return AgentResult(agent, structured.total_tool_use_count, structured.total_tokens)
 
 
 def notified_totals(text: str) -> tuple[str, AgentResult] | None:
@@ -116,16 +97,12 @@ def notified_totals(text: str) -> tuple[str, AgentResult] | None:
     return call[1] if call else "", ended
 
 
-def _ran_s(structured: Raw | None) -> float | None:
-    """How long the call ran as its structured result says."""
-    if not structured or b'"duration' not in bytes(structured):
-        return None
-    try:
-        lasted = _decode_lasted(structured)
-    except UNREADABLE:
-        return None
-    ms = figures.number(lasted.duration_ms)
-    return figures.number(lasted.duration_seconds) if ms is None else ms / 1000
+def _ran_s(structured: Structured) -> float | None:
+    """How long the call ran as its structured result says. A subagent's holds its own waits, too."""
+    if structured.duration_ms is None:
+        return figures.number(structured.duration_seconds)
+    ms = figures.number(structured.duration_ms)
+    return ms / 1000 if ms is not None else None
 
 
 def result_text(block: Block) -> str:
@@ -160,32 +137,35 @@ def _refusal(builder: SessionBuilder, text: str, at: int | None, thread: str) ->
         interrupt(builder, text, at, thread)
 
 
-def _edits(builder: SessionBuilder, call: ToolCall, structured: Raw | None) -> None:
+def _edits(builder: SessionBuilder, call: ToolCall, structured: Structured | None) -> None:
     """The changed lines, from the patch beside the result; without one, from the call's arguments."""
-    result = _structured(structured)
-    if result is None:
+    patches = _patches(structured) if structured is not None else None
+    if structured is None or patches is None:
         record_arguments(builder, call, {call.path} if call.path and builder.touched(call) else set())
-    elif result.type == "create":
-        content = _content(result)
-        builder.edit(call, result.file_path, "create", [created(content)] if content is not None else [])
-    elif result.structured_patch != []:  # an empty patch: the file already read so
-        hunks = [h for p in result.structured_patch or () if (h := trimmed(p.old_start, p.new_start, p.lines))]
-        content = _content(result) if result.type == "update" else None
+        return
+    path = cast("str | None", structured.file_path)
+    if structured.type == "create":
+        content = _content(structured)
+        builder.edit(call, path, "create", [created(content)] if content is not None else [])
+    elif patches:  # an empty patch: the file already read so
+        hunks = [h for p in patches if (h := trimmed(p.old_start, p.new_start, p.lines))]
+        content = _content(structured) if structured.type == "update" else None
         hunks = of_whole_file(hunks) if content and rewrites(hunks, content) else hunks
-        builder.edit(call, result.file_path, "modify", hunks)
+        builder.edit(call, path, "modify", hunks)
 
 
-def _structured(structured: Raw | None) -> EditResult | None:
-    if not structured:
-        return None
+def _patches(result: Structured) -> list[Patch] | None:
+    """The changed places; None where the result tells of no edit."""
     try:
-        result = _decode_edit(structured)
+        patches = _decode_patch(result.structured_patch) if result.structured_patch else None
     except UNREADABLE:
         return None
-    return result if result.structured_patch is not None or result.type == "create" else None
+    if not isinstance(result.file_path, str | None) or not isinstance(result.type, str | None):
+        return None
+    return [] if patches is None and result.type == "create" else patches
 
 
-def _content(result: EditResult) -> str | None:
+def _content(result: Structured) -> str | None:
     """The file's new content; None when what stands there is no text."""
     try:
         return _decode_text(result.content) if result.content else ""

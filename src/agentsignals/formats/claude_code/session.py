@@ -8,13 +8,12 @@ from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
-from msgspec import Raw
 
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.claude_code import records, user
 from agentsignals.formats.claude_code.files import File, key_without_id, thread_of
 from agentsignals.formats.claude_code.profile import PROFILE
-from agentsignals.formats.claude_code.records import Block, Line, Message
+from agentsignals.formats.claude_code.records import Block, Line, Message, Structured
 from agentsignals.formats.claude_code.results import AgentResult, agent_totals, answer, notified_totals
 from agentsignals.formats.figures import count
 from agentsignals.formats.one_document import REDACTED
@@ -260,7 +259,7 @@ class SessionReader:
                     self.early[call_id] = (self.builder.line, block, line)
                 else:
                     answer(self.builder, block, beside, at, thread)
-                    if (ended := agent_totals(beside)) is not None:
+                    if beside is not None and (ended := agent_totals(beside)) is not None:
                         self.ended_agents.append(EndedAgent(call_id, ended))
             elif block.type == "text" and block.text and thread == MAIN:
                 user.beside_result(self.builder, block.text, at)
@@ -275,7 +274,7 @@ class SessionReader:
         builder = self.builder
         here = builder.line
         builder.line, block, line = self.early.pop(call_id)
-        answer(builder, block, line.tool_use_result, logged_iso(line.timestamp), thread)
+        answer(builder, block, _structured(line), logged_iso(line.timestamp), thread)
         builder.line = here
 
     def _progress(self, line: Line) -> None:
@@ -329,10 +328,15 @@ class SessionReader:
             self.builder.event("unknown", f"attachment.{attached.type}", at)
 
 
-def _structured_result(line: Line, content: list[Block]) -> Raw | None:
+def _structured_result(line: Line, content: list[Block]) -> Structured | None:
     """The structured result of a record; with several results in it, which one it is about is not said."""
     alone = len(content) == 1 or sum(block.type == "tool_result" for block in content) == 1
-    return line.tool_use_result if alone else None
+    return _structured(line) if alone else None
+
+
+def _structured(line: Line) -> Structured | None:
+    beside = line.tool_use_result
+    return beside if type(beside) is Structured else None
 
 
 def _facts(metadata: object, **more: str) -> str:

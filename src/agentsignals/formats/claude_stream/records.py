@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from agentsignals.formats import Input
-from agentsignals.formats.claude_code.records import Line, Message
+from agentsignals.formats.claude_code.records import Beside, Line, Message
 from agentsignals.formats.one_document import each, is_list
 from agentsignals.formats.one_document import read as read_document
 from agentsignals.formats.records import document, lines, skip
@@ -85,7 +85,7 @@ class _Wire(Struct, gc=False, kw_only=True):
     timestamp: str | None = None
     parent_tool_use_id: str | None = None
     message: Raw = Raw()
-    tool_use_result: Raw = Raw()
+    tool_use_result: Beside = None
     cwd: str | None = None
     model: str | None = None
     claude_code_version: str | None = None
@@ -121,7 +121,7 @@ def decode(data: memoryview | bytes) -> StreamLine:
         is_sidechain=wire.parent_tool_use_id is not None,
         agent_id=wire.parent_tool_use_id,
         message=_message(wire.message) if spoken else None,
-        tool_use_result=Raw(bytes(wire.tool_use_result)),
+        tool_use_result=wire.tool_use_result,
         cwd=wire.cwd,
         version=wire.claude_code_version,
         model=wire.model,
