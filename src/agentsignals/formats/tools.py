@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct, defstruct, field, structs
+from msgspec.structs import astuple
 
 from agentsignals.formats.records import UNREADABLE
 from agentsignals.model import EditOp, ShellKind, ToolClass, ToolPurpose
@@ -17,7 +18,7 @@ from agentsignals.shell import parse
 from agentsignals.shell.waiting import is_log, is_look
 
 
-class Tool(Struct, frozen=True, kw_only=True):
+class Tool(Struct, frozen=True, kw_only=True, cache_hash=True):
     """A tool of an agent: its class, and which of its arguments hold a file path or a shell command, best first."""
 
     class_: ToolClass
@@ -115,13 +116,31 @@ _LOOKS = "view"
 """What an editor for all is asked to do when it is to change nothing."""
 
 
+class _Arguments(Struct, frozen=True, gc=False, kw_only=True):
+    """What reads of a tool's arguments those that say what a call is about, and at which places they then stand."""
+
+    decode: Callable[[bytes | str], Any]
+    path: tuple[int, ...]
+    command: tuple[int, ...]
+    folder: tuple[int, ...]
+    deed: int | None
+    limits: tuple[tuple[int, float], ...]
+
+
 @cache
-def _decoder(tool: Tool) -> tuple[tuple[str, ...], Callable[[bytes | str], Any]]:
-    """The arguments that say what a call of the tool is about, and what reads these and skips the rest."""
-    deed = (tool.roles.deed,) if tool.roles is not None and tool.roles.deed else ()
-    names = tuple(dict.fromkeys((*tool.path, *tool.command, *tool.folder, *deed, *(name for name, _ in tool.limits))))
-    fields = [(f"argument_{n}", object, field(default=None, name=name)) for n, name in enumerate(names)]
-    return names, msgspec.json.Decoder(defstruct("Arguments", fields, gc=False)).decode
+def _arguments(tool: Tool) -> _Arguments:
+    deed = tool.roles.deed if tool.roles is not None else ""
+    names = dict.fromkeys((*tool.path, *tool.command, *tool.folder, deed, *(name for name, _ in tool.limits)))
+    place = {name: n for n, name in enumerate(name for name in names if name)}
+    fields = [(f"argument_{n}", object, field(default=None, name=name)) for name, n in place.items()]
+    return _Arguments(
+        decode=msgspec.json.Decoder(defstruct("Arguments", fields, gc=False)).decode,
+        path=tuple(place[name] for name in tool.path),
+        command=tuple(place[name] for name in tool.command),
+        folder=tuple(place[name] for name in tool.folder),
+        deed=place.get(deed),
+        limits=tuple((place[name], seconds) for name, seconds in tool.limits),
+    )
 
 
 def describe(tool: Tool, name: str, arguments: bytes | str) -> Described:
@@ -130,16 +149,16 @@ def describe(tool: Tool, name: str, arguments: bytes | str) -> Described:
         tool = MCP
     if not tool.path and not tool.command and not tool.limits:
         return Described(tool=tool, class_=tool.class_)
+    where = _arguments(tool)
     try:
-        names, decode = _decoder(tool)
-        decoded = dict(zip(names, structs.astuple(decode(arguments)), strict=True))
+        values = astuple(where.decode(arguments))
     except UNREADABLE:
         return Described(tool=tool, class_=tool.class_)
-    if tool.class_ == "edit" and tool.roles is not None and decoded.get(tool.roles.deed) == _LOOKS:
+    if where.deed is not None and tool.class_ == "edit" and values[where.deed] == _LOOKS:
         tool = structs.replace(READ, path=tool.path)
-    path = _first_text(decoded, tool.path) if tool.path else None
-    command = _first_text(decoded, tool.command) if tool.command else None
-    limit = _limit(decoded, tool) if tool.limits else None
+    path = _first_text(values, where.path)
+    command = _first_text(values, where.command) if tool.command else None
+    limit = _limit(values, where.limits) if tool.limits else None
     if command is None and path is not None and tool.class_ == "read" and tool.purpose is None and is_log(path):
         tool = tool.to("poll")
     if command is None or tool.class_ != "shell":
@@ -152,14 +171,14 @@ def describe(tool: Tool, name: str, arguments: bytes | str) -> Described:
         path=does.path,
         command=command,
         writes=does.writes,
-        folder=next((f for name in tool.folder if isinstance(f := decoded.get(name), str)), None),
+        folder=next((folder for n in where.folder if isinstance(folder := values[n], str)), None),
         limit_s=limit,
     )
 
 
-def _limit(arguments: dict[str, object], tool: Tool) -> float | None:
-    for name, seconds in tool.limits:
-        value = arguments.get(name)
+def _limit(values: tuple[object, ...], places: tuple[tuple[int, float], ...]) -> float | None:
+    for n, seconds in places:
+        value = values[n]
         if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
             return value * seconds
     return None
@@ -169,9 +188,11 @@ SHELL_CLASS: dict[ShellKind, ToolClass] = {"test": "test", "read": "read", "sear
 """A shell command that only runs tests, reads or searches has the class of what it does; the rest stay `shell`."""
 
 
-def _first_text(arguments: dict[str, object], names: tuple[str, ...]) -> str | None:
-    for name in names:
-        value = arguments.get(name)
+def _first_text(values: tuple[object, ...], places: tuple[int, ...]) -> str | None:
+    for n in places:
+        value = values[n]
+        if value is None:
+            continue
         if isinstance(value, str) and value:
             return value
         if isinstance(value, list) and value and all(isinstance(part, str) for part in value):

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 
-class Roles(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Roles(Struct, frozen=True, kw_only=True, omit_defaults=True, cache_hash=True):
     """Names of arguments by what they hold. Several names of one role are spellings; the first that is there counts."""
 
     replace: tuple[tuple[str, str], ...] = ()

@@ -101,6 +101,7 @@ def _may_look(command: str) -> bool:
     return not _NAMED.isdisjoint(_WORDS(lowered)) or any(part in lowered for part in _OF_LOGS)
 
 
+@lru_cache(maxsize=4096)
 def is_log(path: str) -> bool:
     """Whether a path is that of what a program writes while it runs."""
     return _LOG.search(path[-_PATH_CHARS:]) is not None
