@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from agentsignals.formats import Input, by_name
+from agentsignals.formats import Input, Reading, by_name
 from agentsignals.formats.atif import FORMAT as ATIF
 from agentsignals.formats.factory_droid import FORMAT as DROID
 from agentsignals.formats.figures import MOST_TOKENS, MOST_USD, amount, count
-from agentsignals.model import Artifact, Session
+from agentsignals.formats.soundness import make_sound
+from agentsignals.model import MAIN, Artifact, Session, Step
 from agentsignals.model.times import EARLIEST, LATEST, logged_iso, logged_ms
 
 
@@ -106,3 +107,23 @@ def test_a_reward_that_is_none_costs_itself_and_not_its_session(reward: str, rea
     assert [s.steps[0].input_tokens for s in reading.sessions] == [5]
     assert [a.reward for a in reading.attempts if a.reward is not None] == ([] if reason else [0.5])
     assert (artifact.skipped, artifact.skipped_reasons) == (0, {reason: 1} if reason else {})
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+@pytest.mark.parametrize("tokens", [math.nan, math.inf, -1, MOST_TOKENS + 1, 10**400])
+def test_one_impossible_count_among_sound_ones_is_seen_wherever_it_stands(tokens: Any, at: int) -> None:
+    counts: list[Any] = [5, None, 3]
+    counts[at] = tokens
+    steps = [
+        Step(
+            step=n, turn=None, thread=MAIN, seq=n, message_id=None, model=None, timestamp=None, input_tokens=count,
+            output_tokens=0,
+        )
+        for n, count in enumerate(counts)
+    ]  # fmt: skip
+    artifact = Artifact(artifact_id="a", source="", path="", format=None, sha256="", bytes=0)
+    session = Session(session_id="s", context="product", format="x", agent="x", artifact_id="a", steps=steps)
+    make_sound(Reading([session]), [Input(b"", artifact)], ())
+    counts[at] = None
+    assert [step.input_tokens for step in steps] == counts and artifact.skipped_reasons == {"impossible_tokens": 1}
+    assert [step.output_tokens for step in steps] == [0, 0, 0]
