@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cached_property
 
 from agentsignals.model import Event, Turn
+from agentsignals.model.once import once
 from agentsignals.views.session import SessionView
 from agentsignals.words.text import count_tokens
 
@@ -37,7 +37,7 @@ class Passages:
         self._responses = view.responses
         self._answers: dict[int, str] = {}
 
-    @cached_property
+    @once
     def anchor(self) -> Turn | None:
         """The turn that says what the session is about: the first that asks for something; None when none does."""
         return next(

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
@@ -26,6 +26,7 @@ from agentsignals.model import (
     Step,
     ToolCall,
 )
+from agentsignals.model.once import once
 from agentsignals.views.ledger import final_share, is_lower_bound, last_closing, total_of
 from agentsignals.words.mentions import Mentions
 from agentsignals.words.prose import Prose
@@ -40,21 +41,6 @@ _TURN_OF = attrgetter("turn")
 _COMMITTED = re.compile(r"\n\[(?:detached HEAD|[^\s\]]+)(?: \(root-commit\))? [0-9a-f]{7,40}\]")
 _SHELL_CLASSES: dict[str | None, str] = {"write": "shell_write", "build": "build", "vcs": "vcs"}
 _Made = TypeVar("_Made")
-
-
-class once(Generic[_Made]):  # noqa: N801  (used like `property`)
-    """A property that is made when first asked for. `functools.cached_property` takes a lock until Python 3.12, which
-    for the many small views of many small sessions costs more than making them.
-    """
-
-    def __init__(self, make: Callable[[Any], _Made]) -> None:
-        self._make = make
-        self._name = make.__name__
-        self.__doc__ = make.__doc__
-
-    def __get__(self, view: SessionView, owner: type[SessionView]) -> _Made:
-        made = view.__dict__[self._name] = self._make(view)  # found there from now on, before this is asked
-        return made
 
 
 def target_file(call: ToolCall) -> str | None:

@@ -7,9 +7,9 @@ against real sessions; what a phrase is not followed by is there for a false mat
 from __future__ import annotations
 
 import re
-from functools import cached_property
 
-from agentsignals.model import Absent
+from agentsignals.model import Absent, Event
+from agentsignals.model.once import once
 from agentsignals.words.prose import Phrase, Phrases, Prose, Span, questions
 
 _NOT_VERY = (
@@ -162,7 +162,7 @@ class Question:
         self.name = name
         self._forms = forms
 
-    @cached_property
+    @once
     def _pattern(self) -> re.Pattern[str]:
         return re.compile(rf"(?<!\w)(?:{'|'.join(self._forms)})\b")
 
@@ -282,11 +282,11 @@ def seed_self_corrections(prose: Prose) -> list[Span]:
     return SEED_SELF_CORRECTIONS.find(prose.low, words_said(prose))
 
 
-def assumptions(prose: Prose) -> list[Span]:
-    """What the agent says that it takes for granted."""
-    return ASSUMPTIONS.find(prose.low, words_said(prose))
+def assumptions(prose: Prose, event: Event) -> list[Span]:
+    """What the agent says in one of its messages that it takes for granted."""
+    return prose.spans_in(event, ASSUMPTIONS, words_said(prose))
 
 
-def seed_assumptions(prose: Prose) -> list[Span]:
+def seed_assumptions(prose: Prose, event: Event) -> list[Span]:
     """The inventory's five phrases of assuming, for comparison."""
-    return SEED_ASSUMPTIONS.find(prose.low, words_said(prose))
+    return prose.spans_in(event, SEED_ASSUMPTIONS, words_said(prose))

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
 from itertools import accumulate
 from operator import attrgetter
 from typing import NamedTuple
 
 from agentsignals.model import Event
+from agentsignals.model.once import once
 from agentsignals.words.language import language_of
 from agentsignals.words.text import count_tokens, lowered
 
@@ -34,6 +34,7 @@ _SEQ = attrgetter("seq")
 
 _WORDS = bytes(n if chr(n) in "abcdefghijklmnopqrstuvwxyz0123456789" else ord(" ") for n in range(256))
 """ASCII letters and digits stay, everything else becomes a blank."""
+_NONE = frozenset[bytes]()
 
 
 def prose(text: str, code: list[str], quoted: list[str]) -> str:
@@ -74,6 +75,8 @@ def _cut(pattern: re.Pattern[str], text: str, removed: list[str]) -> str:
 
 def words_among(words: frozenset[bytes], low: str) -> frozenset[bytes]:
     """Those of the words that a text in lower case has. Words are runs of ASCII letters and digits."""
+    if not low:
+        return _NONE
     # Looking each word of the text up in a small set takes two thirds of the time of making a set of them.
     return words.intersection(low.encode("ascii", "replace").translate(_WORDS).split())
 
@@ -102,7 +105,7 @@ class Prose:
         self._spans: dict[Callable[[Prose], list[Span]], list[Span]] = {}
         self._starts = list(accumulate([len(part) + len(_BETWEEN) for part in self.parts], initial=0))
 
-    @cached_property
+    @once
     def low(self) -> str:
         """The text in lower case, each character in its place."""
         return lowered(self.text)
@@ -117,12 +120,12 @@ class Prose:
         """The number of the message that holds a place."""
         return bisect_right(self._starts, at) - 1
 
-    @cached_property
+    @once
     def language(self) -> str | None:
         """The language its first words are in; None where they are too few to tell."""
         return language_of(self.text[:FIRST_WORDS_CHARS])
 
-    @cached_property
+    @once
     def tokens(self) -> dict[int | None, int]:
         """How long the words of each response are, by turn, in tokens."""
         by_turn: dict[int | None, list[str]] = {}
@@ -145,6 +148,16 @@ class Prose:
         n = bisect_left(self.events, event.seq, key=_SEQ)
         return self._starts[n] + len(self.parts[n].rstrip())
 
+    def spans_in(self, event: Event, phrases: Phrases, words: frozenset[bytes]) -> list[Span]:
+        """Where phrases stand in one of the messages. `words`: those of their signs that all of them have."""
+        if phrases.signs.isdisjoint(words):
+            return []
+        n = bisect_left(self.events, event.seq, key=_SEQ)
+        start = self._starts[n]
+        low = self.low[start : start + len(self.parts[n])]
+        spans = phrases.find(low, words_among(phrases.signs, low))
+        return [Span(start + s.start, start + s.end, s.name) for s in spans]
+
     def event(self, span: Span) -> Event:
         return self.events[self.index(span.start)]
 
@@ -165,11 +178,11 @@ class Phrase:
         self._then = then
         self._before = before
 
-    @cached_property
+    @once
     def _following(self) -> re.Pattern[str] | None:
         return re.compile(self._then) if self._then else None
 
-    @cached_property
+    @once
     def _preceding(self) -> re.Pattern[str] | None:
         return re.compile(rf"(?:{self._before})\Z") if self._before else None
 

@@ -7,7 +7,9 @@ They find a tenth to a third of the corrections a reader finds; of those they fi
 from __future__ import annotations
 
 import re
-from functools import cached_property, lru_cache
+from functools import lru_cache
+
+from agentsignals.model.once import once
 
 
 class Pattern:
@@ -24,11 +26,11 @@ class Pattern:
         self._clause = clause
         self._anywhere = anywhere
 
-    @cached_property
+    @once
     def clause(self) -> re.Pattern[str] | None:
         return re.compile(self._clause) if self._clause else None
 
-    @cached_property
+    @once
     def anywhere(self) -> re.Pattern[str] | None:
         return re.compile(self._anywhere) if self._anywhere else None
 

@@ -7,7 +7,6 @@ from agentsignals.model import Absent
 from agentsignals.views.evidence import Evidence
 from agentsignals.views.session import SessionView
 from agentsignals.words.agent_lexicon import assumptions, other_language, seed_assumptions
-from agentsignals.words.prose import Prose
 
 
 @signal(
@@ -29,8 +28,8 @@ def assumption_count(view: SessionView, why: Evidence) -> Measured | Absent:
         return Measured(0, {"empty": True})
     if (other := other_language(view.prose)) is not None:
         return other
-    prose = Prose([block])
-    spans = assumptions(prose)
+    prose = view.thoughts if block.kind == "thinking" else view.prose
+    spans = assumptions(prose, block)
     why.matches(prose.matches(spans))
     why.denominator([block])
-    return Measured(len(spans), {"block": block.kind, "seed_literal": len(seed_assumptions(prose))})
+    return Measured(len(spans), {"block": block.kind, "seed_literal": len(seed_assumptions(prose, block))})

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from functools import cached_property
 
 from agentsignals.catalog import signal
 from agentsignals.model import Absent, TurnKind
+from agentsignals.model.once import once
 from agentsignals.views.evidence import Evidence
 from agentsignals.views.session import SessionView
 from agentsignals.words.lexicon import ACTIONS, clean, head
@@ -36,7 +36,7 @@ class _Rule:
         self.closing = closing
         self._source = source
 
-    @cached_property
+    @once
     def pattern(self) -> re.Pattern[str]:
         return re.compile(self._source)
 

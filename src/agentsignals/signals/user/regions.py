@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -10,6 +9,7 @@ from agentsignals.catalog import Measured, Row, signal
 from agentsignals.edits.changed_lines import Changed, changed_lines
 from agentsignals.edits.tracking import Region, records
 from agentsignals.model import Absent, Edit
+from agentsignals.model.once import once
 from agentsignals.model.times import to_iso
 from agentsignals.views.evidence import Evidence
 from agentsignals.views.session import SessionView
@@ -134,7 +134,7 @@ class _Changes(dict[int, Changed]):
         changes = self[seq] = changed_lines(*self._arguments.get(seq, ("", None)))
         return changes
 
-    @cached_property
+    @once
     def _arguments(self) -> dict[int, tuple[str, str | None]]:
         return {c.seq: (c.arguments, c.argument_roles) for c in self._view.calls}
 
