@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from math import comb
 from pathlib import Path
 from typing import Any
 
@@ -337,6 +338,15 @@ def test_a_place_that_is_never_finished(path: str, hot: int, expected: float | N
     made = findings(store_of(tmp_path, *sessions), bounds=Bounds(effect=0, sureness=0, false_discoveries=1)).answers
     shares = [a.share for a in made if a.id.startswith("unfinished.")]
     assert shares == ([] if expected is None else [pytest.approx(expected)])
+
+
+def test_three_thousand_sessions_of_a_place_have_a_p() -> None:
+    """They can be chosen in more ways than a float holds."""
+    sessions = [{"session_id": f"s{n}", "place": "r"} for n in range(3000)]
+    edits = [{"session_id": f"s{n}", "path": "core.py" if n < 800 else f"f{n % 4}.py"} for n in range(3000)]
+    (made,) = made_of("unfinished", sessions=sessions, edits=edits).values()
+    a_quarter = sum(comb(3000, k) * 3 ** (3000 - k) for k in range(800, 3001)) / 4**3000
+    assert made.p == pytest.approx(5 * a_quarter), "of the most changed of five files"
 
 
 @pytest.mark.parametrize(("hours", "of", "share"), [(3.0, 10.0, 0.3), (2.0, 10.0, 0.0), (0.9, 2.0, None)])

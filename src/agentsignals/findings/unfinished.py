@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import comb, fsum
+from math import exp, fsum, lgamma, log, log1p
 
 from agentsignals.analysis.contrasts import SESSIONS
 from agentsignals.analysis.figures import formatted
@@ -64,7 +64,11 @@ def _answer(place: str, files: dict[str, set[str]], everyone: set[str], whole: i
 
 def _at_least(k: int, n: int) -> float:
     """The probability that so many of n sessions change a file that `MUCH` of them do."""
-    return fsum(comb(n, i) * MUCH**i * (1 - MUCH) ** (n - i) for i in range(k, n + 1))
+    # By logarithms: from some thousand sessions on the number of ways to choose them is no float.
+    ways = lgamma(n + 1)
+    return fsum(
+        exp(ways - lgamma(i + 1) - lgamma(n - i + 1) + i * log(MUCH) + (n - i) * log1p(-MUCH)) for i in range(k, n + 1)
+    )
 
 
 FINDING = Question(
