@@ -79,14 +79,14 @@ WEIGHT = {
     "vl_convert": {"report.chart_svg"},
     "sentence_transformers": {"embedding.sentence"},
     "shtab": {"cli.completion"},
-    "sklearn": {"stats.grouping", "stats.density"},
+    "sklearn": {"stats.density"},
     "umap": {"stats.density"},
     "ray": {"ingest.engine.ray"},
     "vllm": {"labels.labellers.vllm"},
     "transformers": {"labels.labellers.local", "labels.labellers.hf", "lab.residual"},
     "torch": {"labels.labellers.local", "lab.residual"},
     "tokenizers": {"lab.residual"},
-    "numpy": {"lab"},
+    "numpy": {"lab", "stats.grouping"},
     "llguidance": {"labels.labellers.local"},
 }
 """Where each third-party package may be imported at run time (msgspec: anywhere). A folder's name admits all in it."""

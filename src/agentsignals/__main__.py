@@ -17,6 +17,8 @@ def run() -> None:
     a warm run does, and DuckDB reports its own leaks on the way.
     """
     gc.set_threshold(FEW_CIRCLES)
+    # NumPy's threads wait for each other by spinning, which costs more than they give on our small matrices.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         from agentsignals.cli import main  # noqa: PLC0415  (who interrupts us as we load is told so in words, too)
 

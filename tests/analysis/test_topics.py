@@ -31,7 +31,7 @@ def prompts(theme: str, n: int) -> list[str]:
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    pytest.importorskip("sklearn")
+    pytest.importorskip("numpy")
     sessions = []
     for theme in THEMES:
         said = prompts(theme, 20)
@@ -94,16 +94,17 @@ def test_the_same_prompts_give_the_same_topics(store: Store, found: Outcome) -> 
 
 
 def test_without_the_library_the_outcome_says_how_to_install_it(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
+    monkeypatch.setitem(sys.modules, "numpy", None)
     bare = outcome(store, "topics")
     assert bare.findings == bare.tables == bare.charts == []
     assert "agentsignals[topics]" in bare.limits[0]
     assert grouping.grouped([[0.0], [1.0], [2.0]], 2) == Absent("backend_disabled", "topics")
 
 
-def test_importing_the_studies_does_not_load_the_library() -> None:
+def test_grouping_does_not_load_scikit_learn() -> None:
     program = (
-        "import sys, agentsignals.studies.topics, agentsignals.studies.tool_profiles;"
+        "import sys; from agentsignals.stats.grouping import grouped, text_groups;"
+        " grouped([[0.0], [1.0], [2.0]], 2), text_groups(['one lamp', 'two lamp', 'tall door', 'old door', 'x'], 2);"
         " sys.exit('sklearn' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
@@ -187,7 +188,7 @@ def test_hostile_prompts_take_no_time(text: str) -> None:
 
 
 def test_secrets_do_not_reach_the_examples(tmp_path: Any) -> None:
-    pytest.importorskip("sklearn")
+    pytest.importorskip("numpy")
     sessions = [
         session(
             user(f"{text} with password: correcthorsebattery and mail to ada@example.org"),
@@ -203,7 +204,7 @@ def test_secrets_do_not_reach_the_examples(tmp_path: Any) -> None:
 
 
 def test_a_group_is_named_by_words_of_its_own_that_are_known() -> None:
-    pytest.importorskip("sklearn")
+    pytest.importorskip("numpy")
     texts = ["the lamp and the door", "the lamp again", "a door, a door, a door", "noise noise of a kite"]
     known = {"lamp", "door", "kite", "the"}
     assert grouping.naming_words(texts, [0, 0, 1, -1], 2, known) == [["lamp", "door"], ["door"]]
@@ -214,7 +215,7 @@ def test_a_group_is_named_by_words_of_its_own_that_are_known() -> None:
 
 @pytest.mark.slow
 def test_sessions_fall_into_as_many_styles_as_there_are(tmp_path: Any) -> None:
-    pytest.importorskip("sklearn")
+    pytest.importorskip("numpy")
     styles = {"read": (10, 1, 1), "edit": (1, 10, 1), "task": (1, 1, 10)}
     sessions = []
     for name, (reads, edits, tasks) in styles.items():
@@ -238,5 +239,5 @@ def test_too_few_sessions_have_no_styles(tmp_path: Any) -> None:
 
 
 def test_equal_sessions_are_not_cut_into_styles() -> None:
-    pytest.importorskip("sklearn")
+    pytest.importorskip("numpy")
     assert grouping.grouped([[1.0, 0.0]] * 40, 8) == Absent("not_computable", "fewer than three different things")

@@ -223,8 +223,8 @@ def test_too_few_prompts_are_said_to_be(tmp_path: Path) -> None:
     assert numbers(store) == {}
 
 
-def test_without_scikit_learn_it_says_what_to_install(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
+def test_without_numpy_it_says_what_to_install(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "numpy", None)
     with pytest.raises(LabelError) as caught:
         label_topics(store)
     assert "agentsignals[topics]" in caught.value.hint

@@ -28,7 +28,7 @@ from agentsignals.topics.naming import Named, Naming
 from agentsignals.topics.prompts import kept_prompts
 
 TASK, LABELLER = "topic", "clusters"
-VERSION = 2
+VERSION = 3
 """Of how topics are made; raise it when the same prompts would come out otherwise."""
 FEWEST = 40
 """Prompts that are grouped at all (as the study of topics has it)."""
@@ -80,7 +80,7 @@ def label_topics(  # noqa: PLR0913  (what a person can say at the command line)
 ) -> Summary:
     """Groups the prompts of the sessions that meet an SQL condition over `sessions`, and replaces the store's labels of
     topics. `embedder`: another than the store's; one that counts words leaves it to tf-idf. Words, names and vectors
-    are made of prompts that were masked. LabelError without scikit-learn, and with too few prompts.
+    are made of prompts that were masked. LabelError without NumPy, and with too few prompts.
     """
     naming = None if namer is None else Naming(store, namer)
     n_prompts, kept = kept_prompts(store, where)
@@ -92,7 +92,7 @@ def label_topics(  # noqa: PLR0913  (what a person can say at the command line)
     spec = store.manifest.embedder if embedder is None else embedder
     made = clustered(store, [prompt.text for prompt in kept.prompts], spec, seed, tell)
     if isinstance(made, Absent):
-        reason = "scikit-learn is not installed" if made == MISSING else made.detail
+        reason = "NumPy is not installed" if made == MISSING else made.detail
         raise LabelError(f"There are no topics: {reason}.", INSTALL if made == MISSING else "Take more sessions in.")
     summary = _summary(kept, made, n_prompts, seed)
     try:

@@ -1,6 +1,7 @@
-"""Groups of alike things, found by scikit-learn; the only place that loads it. Seeded: same things, same groups.
+"""Groups of alike things. Seeded: same things, same groups.
 
-`density` groups by where things lie close together, and needs more.
+Needs NumPy, loaded when something is grouped; scikit-learn, which has the same, takes a CPU second to load. `density`
+groups by where things lie close together, and needs more.
 """
 
 from __future__ import annotations
@@ -9,30 +10,44 @@ import math
 import re
 from collections import Counter
 from collections.abc import Container, Sequence
-from typing import Any
 
 from msgspec import Struct
 
 from agentsignals.model import Absent
 from agentsignals.stats.estimates import SEED
 
-STARTS = 10
-"""K-means begins anew so often, and the best end counts."""
 MOST = 4000
 """More things are not grouped at once: each is compared with each."""
 DIMENSIONS = 50
 NOISE = -1
 """The group of what is in none."""
 _WORD = re.compile(r"[^\W\d_]{3,30}")
-_FILLERS = frozenset((
-    "also", "can", "could", "does", "doesn", "doing", "don", "get", "going", "got", "just", "let", "lets", "like",
-    "look", "looks", "make", "maybe", "need", "now", "okay", "please", "really", "right", "should", "sure", "thing",
-    "things", "think", "thanks", "try", "use", "want", "way", "well", "would", "yes",
-))  # fmt: skip
-"""Words of talk that say nothing of what it is about, beside those that scikit-learn knows."""
+_WORDS_OF_TALK = """
+all another any anybody anyone anything both each eight either enough every everybody everyone everything few
+fewer first five four her hers herself him himself his its itself last least less many mine more most much
+myself neither next nine nobody none nothing one ones other others our ours ourselves own same second seven
+several she six some somebody someone something such ten that the their theirs them themselves these they third
+this those three two what whatever which whichever who whoever whole whom whose you your yours yourself
+yourselves
+about above across after against along although among amongst and around because before behind below beneath
+beside besides between beyond but despite down due during except for from how into like near nor off onto out
+over past per since than though through throughout till toward towards under underneath unless until unto upon
+via when whenever where whereas wherever whether while why with within without yet
+ain are aren been being can cannot could couldn did didn does doesn doing don done get gets getting going gone
+got had hadn has hasn have haven having isn let lets may might must mustn ought shall should shouldn was wasn
+were weren will won would wouldn
+actually afterwards again almost already also always anyhow anyway anywhere else elsewhere etc even ever
+everywhere furthermore hence here however indeed instead just later maybe meanwhile moreover mostly nearly never
+nevertheless not now often once only otherwise perhaps quite rather somehow sometime sometimes somewhat
+somewhere soon still then there thereby therefore thus together too usually very well whence
+look looks make need okay please really right sure thank thanks thing things think try use want way yes
+"""
+_UNSAYING = frozenset(_WORDS_OF_TALK.split())
+"""Words that say nothing of what a text is about: pronouns and what counts, prepositions and conjunctions, verbs that
+stand by others (and short forms without their end), adverbs of degree, time and place, words of talk."""
 MISSING = Absent("backend_disabled", "topics")
-"""What is answered where scikit-learn is not installed."""
-INSTALL = "It takes scikit-learn: pip install 'agentsignals[topics]'."
+"""What is answered where NumPy is not installed."""
+INSTALL = "It takes NumPy: pip install 'agentsignals[topics]'."
 
 
 class Groups(Struct, frozen=True):
@@ -53,21 +68,20 @@ class Groups(Struct, frozen=True):
 
 def grouped(points: Sequence[Sequence[float]], most: int) -> Groups | Absent:
     """Groups of points by k-means. Of 2 to `most` groups it takes the number with the greatest mean silhouette, the
-    smaller of equals. Absent without scikit-learn, and where fewer than three points differ."""
-    learn = _learn()
-    if learn is None:
-        return MISSING
+    smaller of equals. Absent without NumPy, and where fewer than three points differ."""
     different = len({tuple(point) for point in points})
     if different < 3:
-        return Absent("not_computable", "fewer than three different things")
-    candidates = [_kmeans(learn, list(map(list, points)), k) for k in range(2, min(most, different - 1) + 1)]
+        return Absent("not_computable", "fewer than three different things") if _has_numpy() else MISSING
+    candidates = _k_means(points, range(2, min(most, different - 1) + 1), SEED)
+    if isinstance(candidates, Absent):
+        return candidates
     return max(candidates, key=lambda groups: (round(groups.silhouette, 6), -groups.count))
 
 
 def text_groups(texts: Sequence[str], k: int) -> Groups | Absent:
     """`k` groups of texts by what words they share: tf-idf, its main directions (latent semantic analysis), k-means.
 
-    Absent without scikit-learn, and where the texts share too few words to have that many groups.
+    Absent without NumPy, and where the texts share too few words to have that many groups.
     """
     points = text_points(texts)
     return points if isinstance(points, Absent) else point_groups(points, k)
@@ -76,29 +90,26 @@ def text_groups(texts: Sequence[str], k: int) -> Groups | Absent:
 def text_points(texts: Sequence[str], seed: int = SEED) -> list[list[float]] | Absent:
     """Where each text lies by its words: tf-idf, its main directions, at most `DIMENSIONS`, length 1 (or 0 for a text
     without a word that another has)."""
-    learn = _learn()
-    if learn is None:
+    if not _has_numpy():
         return MISSING
-    try:
-        counted = learn.words(texts)
-    except ValueError:  # no word is left
+    from agentsignals.stats.grouping.directions import WordTable, directions  # noqa: PLC0415
+
+    table = WordTable([[word for word in words_of(text) if word not in _UNSAYING] for text in texts])
+    if not table.words:
         return Absent("not_computable", "no word in two texts")
-    size = min(DIMENSIONS, min(counted.shape) - 1)
+    size = min(DIMENSIONS, min(table.shape) - 1)
     if size < 2:
         return Absent("not_computable", "too few texts or words")
-    points: list[list[float]] = learn.normal(learn.directions(counted, size, seed)).tolist()
-    return points
+    return directions(table, size, seed)
 
 
 def point_groups(points: Sequence[Sequence[float]], k: int, seed: int = SEED) -> Groups | Absent:
     """`k` groups of points by k-means; fewer where not so many differ."""
-    learn = _learn()
-    if learn is None:
-        return MISSING
     different = len({tuple(point) for point in points})
     if k >= len(points) or different < 3:
-        return Absent("not_computable", "too few texts or words")
-    return _kmeans(learn, list(map(list, points)), min(k, different - 1), seed)
+        return Absent("not_computable", "too few texts or words") if _has_numpy() else MISSING
+    made = _k_means(points, [max(2, min(k, different - 1))], seed)
+    return made if isinstance(made, Absent) else made[0]
 
 
 def settled(of: Sequence[int], fit: Sequence[float], smallest: int) -> list[int]:
@@ -117,12 +128,10 @@ def words_of(text: str) -> list[str]:
 def naming_words(texts: Sequence[str], of: Sequence[int], many: int, shared: Container[str]) -> list[list[str]]:
     """The words that tell each group from the others, the most telling first, by class-based tf-idf (Grootendorst
     2022): how many texts of the group use a word, times how rare it is in all. Only `shared` words name anything."""
-    learn = _learn()
-    unsaying: frozenset[str] = learn.unsaying if learn is not None else frozenset()
     counted = [Counter[str]() for _ in range(max(of) + 1)]
     for text, group in zip(texts, of, strict=True):
         if group >= 0:
-            counted[group].update(w for w in set(words_of(text)) if w not in unsaying and w in shared)
+            counted[group].update(w for w in set(words_of(text)) if w not in _UNSAYING and w in shared)
     together = sum(counted, Counter[str]())
     average = together.total() / max(len(counted), 1)
     words = []
@@ -132,46 +141,33 @@ def naming_words(texts: Sequence[str], of: Sequence[int], many: int, shared: Con
     return words
 
 
-class _Learn:
-    """What is used of scikit-learn."""
-
-    def __init__(self) -> None:
-        from sklearn.cluster import KMeans  # noqa: PLC0415  (a CPU second to load)
-        from sklearn.decomposition import TruncatedSVD  # noqa: PLC0415
-        from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, TfidfVectorizer  # noqa: PLC0415
-        from sklearn.metrics import silhouette_samples  # noqa: PLC0415
-        from sklearn.preprocessing import normalize  # noqa: PLC0415
-
-        self.unsaying = _FILLERS | ENGLISH_STOP_WORDS
-        self._vectorizer = TfidfVectorizer(
-            stop_words=list(self.unsaying), min_df=2, max_df=0.5, sublinear_tf=True, tokenizer=words_of,
-            token_pattern=None,
-        )  # fmt: skip
-        self._svd = TruncatedSVD
-        self.kmeans = KMeans
-        self.silhouettes = silhouette_samples
-        self.normal = normalize
-
-    def words(self, texts: Sequence[str]) -> Any:
-        return self._vectorizer.fit_transform(texts)
-
-    def directions(self, counted: Any, size: int, seed: int) -> Any:
-        return self._svd(size, random_state=seed).fit_transform(counted)
-
-
-def _learn() -> _Learn | None:
+def _has_numpy() -> bool:
     try:
-        return _Learn()
+        import numpy  # noqa: F401, PLC0415  (pyarrow loads it where it is installed; this package does without)
     except ImportError:
-        return None
+        return False
+    return True
 
 
-def _kmeans(learn: _Learn, points: list[list[float]], k: int, seed: int = SEED) -> Groups:
-    made = learn.kmeans(max(k, 2), n_init=STARTS, random_state=seed).fit(points)
-    raw: list[int] = made.labels_.tolist()
-    order = sorted(set(raw), key=lambda label: (-raw.count(label), raw.index(label)))
-    of = [order.index(label) for label in raw]
-    centres = made.cluster_centers_.tolist()
-    away = [math.dist(point, centres[label]) for point, label in zip(points, raw, strict=True)]
-    fit: list[float] = learn.silhouettes(points, of).tolist()
-    return Groups(of, fit, away, math.fsum(fit) / len(fit))
+def _k_means(points: Sequence[Sequence[float]], sizes: Sequence[int], seed: int) -> list[Groups] | Absent:
+    """Groups of points, of each of these numbers."""
+    if not _has_numpy():
+        return MISSING
+    from agentsignals.stats.grouping.k_means import k_means, silhouettes  # noqa: PLC0415
+
+    made = [k_means(points, k, seed) for k in sizes]
+    ordered = [_by_size(labels) for labels, _ in made]
+    fits = silhouettes(points, ordered)
+    return [
+        Groups(
+            of, fit, [math.dist(p, centres[n]) for p, n in zip(points, labels, strict=True)], math.fsum(fit) / len(fit)
+        )
+        for of, fit, (labels, centres) in zip(ordered, fits, made, strict=True)
+    ]
+
+
+def _by_size(labels: list[int]) -> list[int]:
+    """Labels anew: 0 is the largest group, the earlier of equals."""
+    order = sorted(set(labels), key=lambda label: (-labels.count(label), labels.index(label)))
+    number = {label: n for n, label in enumerate(order)}
+    return [number[label] for label in labels]
