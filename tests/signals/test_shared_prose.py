@@ -13,8 +13,8 @@ from tests.build import say, view
 _PIECES = (
     "I'll assume", "assuming", "I think you mean", "probably wants", "likely refers to", "presumably", "not ", "avoid ",
     "my assumption is", "seems like you want", "Actually, no", "wait, ", "I'm not sure", "maybe", "it seems", "to be",
-    "ASSUMING", "\u0130'll assume", "a\u017fsuming", "it\u2019s", " ", ", ", ".\n", "`code`", '"quoted"', "> said", "\n\n",
-    "that",
+    "ASSUMING", "\u0130'll assume", "a\u017fsuming", "it\u2019s", " ", ", ", ".\n", "`code`", '"quoted"', "> said",
+    "\n\n", "that",
 )  # fmt: skip
 _MESSAGES = st.lists(
     st.lists(st.sampled_from(_PIECES) | st.text(max_size=3), max_size=8).map("".join), min_size=1, max_size=4

@@ -22,6 +22,9 @@ from agentsignals.model import Artifact, Checkpoint, Session
 from agentsignals.model.attempt import Attempt
 from agentsignals.registry import Registry
 
+ASKS, ANSWERS = "asks:", "answers:"
+"""Begin the two sides of one key, where files of one side alone have nothing in common."""
+
 
 class Claim(Struct, kw_only=True):
     """A format recognises a file. `keys` name what it belongs to: files that share a key are read together.
@@ -79,7 +82,7 @@ class Reading(Struct):
     """Parts of what is known about attempts. A session of an eval format comes with the part that names it."""
     keys: set[str] = field(default_factory=set)
     """What else these files belong to, seen only when they were read whole: files that share such a key are read again,
-    together."""
+    together. Of keys that begin with `ASKS` and `ANSWERS` one of each must be there: two that ask share nothing."""
 
 
 class Format(Struct, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentsignals.errors import AgentSignalsError, AmbiguousFormat
-from agentsignals.formats import Claim, Format, by_name, identify
+from agentsignals.formats import ANSWERS, ASKS, Claim, Format, by_name, identify
 from agentsignals.formats.head import HEAD_BYTES, MAX_RECORDS, Head
 from agentsignals.ingest import runs
 from agentsignals.ingest.family import (
@@ -115,13 +115,27 @@ def make(  # noqa: PLR0913  (one call, in `pipeline.ingest`)
 
 def joined(manifest: Manifest, surprises: set[str], shard_bytes: int = SHARD_BYTES) -> list[list[Family]]:
     """Shards of the families that turned out to tell of one session, which a key of that session now joins."""
-    told_by: dict[str, dict[str, list[str]]] = {}
-    for uri, entry in manifest.files.items() if surprises else ():
-        for key in surprises.intersection(entry.keys):
-            told_by.setdefault(key, {}).setdefault(entry.family, []).append(uri)
-    shared = {u for by_family in told_by.values() if len(by_family) > 1 for uris in by_family.values() for u in uris}
-    members = [member_of(uri, manifest.files[uri]) for uri in sorted(shared)]
-    return list(_packed(_families(members, manifest), shard_bytes))
+    names = {_name_and_side(key)[0] for key in surprises}
+    sides: dict[str, set[str]] = {}
+    by_name: dict[str, dict[str, list[str]]] = {}
+    for uri, entry in manifest.files.items() if names else ():
+        for name, side in map(_name_and_side, entry.keys):
+            if name in names:
+                sides.setdefault(name, set()).add(side)
+                by_name.setdefault(name, {}).setdefault(entry.family, []).append(uri)
+    members: dict[str, Member] = {}
+    for name, by_family in by_name.items():
+        if len(by_family) > 1 and len(sides[name] - {""}) != 1:
+            for uri in (uri for uris in by_family.values() for uri in uris):
+                member = members.get(uri) or member_of(uri, manifest.files[uri])
+                members[uri] = replace(member, keys=(*member.keys, name))
+    return list(_packed(_families([members[uri] for uri in sorted(members)], manifest), shard_bytes))
+
+
+def _name_and_side(key: str) -> tuple[str, str]:
+    """A key without the word for its side, and that word."""
+    side = next((side for side in (ASKS, ANSWERS) if key.startswith(side)), "")
+    return key[len(side) :], side
 
 
 def workers(planned: list[list[Family]], jobs: int) -> int:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from msgspec import Struct
 
+from agentsignals.formats import ANSWERS, ASKS
 from agentsignals.formats.claude_code.results import WITH_WORDS
 from agentsignals.formats.claude_code.user import PLAN
 from agentsignals.formats.one_document import REDACTED
@@ -57,16 +58,20 @@ def approve(sessions: Sequence[Session]) -> set[str]:
     """
     handoffs = [handoff for session in sessions for handoff in _handoffs(session)]
     refusals = [refusal for session in sessions for refusal in _refusals(session)]
-    plans = [*(handoff.plan for handoff in handoffs), *(refusal.plan for refusal in refusals)]
-    keys = {f"plan:{_digest(plan)}" for plan in plans if plan}
-    keys.update(f"session:{handoff.made_in}" for handoff in handoffs if handoff.made_in)
+    waiting, keys = list(refusals), set()
     for handoff in handoffs:
-        near = [(apart, refusal) for refusal in refusals if (apart := _apart_us(handoff, refusal)) is not None]
-        if near:
-            _, refusal = min(near, key=lambda pair: pair[0])
-            refusals.remove(refusal)
-            _approved(refusal, handoff)
-    return keys
+        near = [(apart, refusal) for refusal in waiting if (apart := _apart_us(handoff, refusal)) is not None]
+        answered = min(near, key=lambda pair: pair[0])[1] if near else None
+        if answered is not None:
+            waiting.remove(answered)
+            _approved(answered, handoff)
+        if handoff.made_in:
+            keys.add(f"session:{handoff.made_in}")
+        elif answered is not None and answered.session is handoff.session:
+            refusals.remove(answered)  # both ends are always read together
+        elif handoff.plan:
+            keys.add(f"{ANSWERS}plan:{_digest(handoff.plan)}")
+    return keys | {f"{ASKS}plan:{_digest(refusal.plan)}" for refusal in refusals if refusal.plan}
 
 
 def _handoffs(session: Session) -> Iterator[_Handoff]:
