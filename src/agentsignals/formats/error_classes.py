@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from agentsignals.formats.literals import Pattern
 from agentsignals.model import ShellKind, ToolClass
 
 HEAD_CHARS = 2_000
@@ -96,7 +97,7 @@ _RAISES = (
     r"|\b\w{2,40}(?:error|exception)\b(?::|\()|is not a function|is not defined\b"
 )
 
-_TOOL_SAYS = {
+TOOL_SAYS = {
     "sibling_cancelled": r"sibling tool call errored|cancelled: parallel tool call",
     "blocked": _BLOCKED,
     "not_read_first": r"has not been read yet|must read the file|must first read|file must be read|read it first",
@@ -124,7 +125,7 @@ _TOOL_SAYS = {
     "compile_error": _COMPILES,
     "exception": _RAISES,
 }
-_COMMAND_SAYS = {
+COMMAND_SAYS = {
     "merge_conflict": _BOTH["merge_conflict"],
     "edit_mismatch": _BOTH["edit_mismatch"],
     "rate_limit": r"\b(?:api|secondary)? ?rate limit (?:exceeded|reached|hit)|too many requests|http 429|error 429",
@@ -185,10 +186,10 @@ def error_class(text: str, class_: ToolClass, shell_kind: ShellKind | None, code
 
 
 def _class_of(text: str, who: str) -> str | None:
-    return next((name for name, says in _table(who) if says.search(text)), None)
+    return next((name for name, says in _table(who) if says.is_in(text)), None)
 
 
 @cache
-def _table(who: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
-    table = _TOOL_SAYS if who == "tool" else _COMMAND_SAYS
-    return tuple((name, re.compile(words, re.MULTILINE)) for name, words in table.items())
+def _table(who: str) -> tuple[tuple[str, Pattern], ...]:
+    table = TOOL_SAYS if who == "tool" else COMMAND_SAYS
+    return tuple((name, Pattern(words, re.MULTILINE)) for name, words in table.items())

@@ -9,6 +9,7 @@ from functools import cache
 from msgspec import Struct
 
 from agentsignals.formats.error_classes import GAVE_UP, HEAD_CHARS, ends, error_class, ran
+from agentsignals.formats.literals import Pattern
 from agentsignals.formats.profile import Profile
 from agentsignals.model import CallOutcome, CallStatus, ToolCall
 from agentsignals.shell.searches import found_nothing, search_of, tells_alone, without_zeros
@@ -60,7 +61,8 @@ def ending(  # noqa: PLR0913  (what a result can say)
 def _failure(call: ToolCall, text: str, code: int | None, error: str | None, profile: Profile) -> Ending:
     """A call that failed. A command that ran may say `timed out` of anything: its agent alone says it of the call."""
     if error is None and code is None:
-        error = next((name for name, patterns in profile.failures for p in patterns if re.search(p, ends(text))), None)
+        both = ends(text)
+        error = next((name for name, says in _failures(profile.failures) if says.is_in(both)), None)
     class_ = error or error_class(text, call.class_, call.shell_kind, code)
     if class_ == "other" and call.class_ in profile.blocks_in_any_words:
         class_ = "blocked"
@@ -69,6 +71,11 @@ def _failure(call: ToolCall, text: str, code: int | None, error: str | None, pro
     if class_ == "timeout" and (not has_run or GAVE_UP in ends(text)):
         return Ending("error", "timed_out", class_)
     return Ending("error", "exit_nonzero" if has_run else "error_result", class_)
+
+
+@cache
+def _failures(table: tuple[tuple[str, tuple[str, ...]], ...]) -> tuple[tuple[str, Pattern], ...]:
+    return tuple((name, Pattern(pattern)) for name, patterns in table for pattern in patterns)
 
 
 _NOT_CARRIED_OUT: dict[CallStatus, CallOutcome] = {"rejected": "refused", "cancelled": "cancelled"}
