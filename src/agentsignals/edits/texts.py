@@ -66,7 +66,7 @@ def _texts(arguments: dict[str, Any], roles: Roles) -> Iterator[EditText]:
             return
         if part is None and isinstance(new, str):
             part = new
-    line = next((n for name in roles.line if isinstance(n := arguments.get(name), int)), None)
+    line = next((n for name in roles.line if isinstance(n := arguments.get(name), int)), None) if roles.line else None
     if part is not None and line is not None:
         yield EditText(kind="insert", new=part, line=line)
     elif (text := whole if whole is not None else part) is not None and deed == "append":
@@ -79,8 +79,13 @@ def _texts(arguments: dict[str, Any], roles: Roles) -> Iterator[EditText]:
 
 def _first(arguments: dict[str, Any], names: tuple[str, ...]) -> str | None:
     """The first of these arguments that is a text, or the words of a command whose last is."""
-    values = (_listed(value)[-1] if _listed(value := arguments.get(name)) else value for name in names)
-    return next((text for text in values if isinstance(text, str)), None)
+    for name in names:
+        value = arguments.get(name)
+        if isinstance(value, list) and value:
+            value = value[-1]
+        if isinstance(value, str):
+            return value
+    return None
 
 
 def _listed(value: Any) -> list[Any]:

@@ -11,9 +11,11 @@ from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import chain, pairwise
+from typing import TypeVar
 
 from agentsignals.embedding.vectors import Counts, Profile
 
+_Made = TypeVar("_Made")
 STEM_CHARS = 6
 """Words are cut to so many letters: "commit", "commits" and "committing" are one."""
 GRAM_BYTES = 4
@@ -59,14 +61,14 @@ def _runs(text: str) -> list[bytes]:
     return data.translate(_RUNS).split()
 
 
-class _Memo(dict[bytes, tuple[str, ...]]):
+class _Memo(dict[bytes, _Made]):
     """What runs of letters come to, each worked out once: a session says the same words again and again."""
 
-    def __init__(self, make: Callable[[str], tuple[str, ...]]) -> None:
+    def __init__(self, make: Callable[[str], _Made]) -> None:
         super().__init__()
         self._make = make
 
-    def __missing__(self, run: bytes) -> tuple[str, ...]:
+    def __missing__(self, run: bytes) -> _Made:
         made = self._make(run.decode())
         if len(run) <= _LONGEST_KNOWN:
             if len(self) >= MOST_KNOWN:
@@ -80,15 +82,16 @@ def _parts(run: str) -> tuple[str, ...]:
     return (run,) if run.islower() else tuple(_CAMEL.sub(r" \g<0>", run).lower().split())
 
 
-def _stems(run: str) -> tuple[str, ...]:
-    """What a run of letters counts as. Scripts written without blanks count as pairs of characters."""
+def _stems(run: str) -> str | tuple[str, ...]:
+    """What a run of letters counts as: one word, as nearly all that count, or none or several. Scripts written without
+    blanks count as pairs of characters."""
     stems: list[str] = []
     for word in _parts(run):
         if not word.isascii() and any(map(_is_without_blanks, word)):
             stems += [a + b for a, b in pairwise(word)] or [word]
         elif len(word) > 1 and word not in _STOP:
             stems.append(word[:STEM_CHARS])
-    return tuple(stems)
+    return stems[0] if len(stems) == 1 else tuple(stems)
 
 
 def _is_without_blanks(char: str) -> bool:
@@ -96,7 +99,7 @@ def _is_without_blanks(char: str) -> bool:
 
 
 _parts_of = _Memo(_parts).__getitem__
-_stems_of = _Memo(_stems).__getitem__
+_stem_of = _Memo(_stems).__getitem__
 
 
 class _Counting:
@@ -113,7 +116,17 @@ class Words(_Counting):
 
     def embed(self, texts: Sequence[str]) -> list[Counts]:
         """One vector a text."""
-        return [Counts(Counter(chain.from_iterable(map(_stems_of, _runs(text))))) for text in texts]
+        return [Counts(_counted(text)) for text in texts]
+
+
+def _counted(text: str) -> dict[str, int]:
+    counted: dict[str | tuple[str, ...], int] = Counter(map(_stem_of, _runs(text)))
+    # Counting what is one word by itself spares a list for each: what is none or several is put right at the end.
+    several = [(stems, counted.pop(stems)) for stems in [key for key in counted if type(key) is tuple]]
+    for stems, n in several:
+        for stem in stems:
+            counted[stem] = counted.get(stem, 0) + n
+    return counted  # type: ignore[return-value]  # no tuple is left
 
 
 class Chars(_Counting):

@@ -29,6 +29,10 @@ def without_code(text: str) -> str:
     return _LINK.sub(" ", text) if "http" in text else text
 
 
+def _tokens_read(turn: Turn) -> int:
+    return turn.n_tokens if len(turn.text) <= MOST_CHARS else count_tokens(turn.text[:MOST_CHARS])
+
+
 class Passages:
     """The passages of one session."""
 
@@ -41,11 +45,7 @@ class Passages:
     def anchor(self) -> Turn | None:
         """The turn that says what the session is about: the first that asks for something; None when none does."""
         return next(
-            (
-                t
-                for t in self._turns
-                if t.kind not in _NO_REQUEST and count_tokens(t.text[:MOST_CHARS]) >= MIN_ANCHOR_TOKENS
-            ),
+            (t for t in self._turns if t.kind not in _NO_REQUEST and _tokens_read(t) >= MIN_ANCHOR_TOKENS),
             None,
         )
 

@@ -37,6 +37,9 @@ class Item(Struct):
 class Evidence:
     """Takes notes for nobody. Signals call it freely; only `Collected` keeps anything."""
 
+    is_kept = False
+    """Whether notes are kept: what must be worked out for them alone is left undone where they are not."""
+
     def support(self, rows: Iterable[Row], note: str = "") -> None:
         """These make the value what it is: the numerator, the counted."""
 
@@ -64,6 +67,8 @@ SILENT = Evidence()
 
 class Collected(Evidence):
     """The evidence of one value."""
+
+    is_kept = True
 
     def __init__(self, view: SessionView) -> None:
         self.items: list[Item] = []

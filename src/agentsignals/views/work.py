@@ -15,6 +15,7 @@ from operator import attrgetter, itemgetter
 from msgspec import Struct
 
 from agentsignals.model import MAIN, NO_SUBAGENT, Event, ToolCall, ToolClass
+from agentsignals.model.once import once
 from agentsignals.views.session import OF_AGENT, SessionView
 
 SECOND = 1_000_000
@@ -37,6 +38,10 @@ LONGEST_S: dict[ToolClass, float] = {
 _COMMANDS = frozenset(("shell", "test"))
 _ASKS = frozenset(("plan_handoff",))
 _THREAD = attrgetter("thread")
+_READ = frozenset(("tool_result", "human_turn"))
+"""What no model call wrote."""
+_SPEAKING = OF_AGENT | _READ
+_LONGEST_CALL = int(MODEL_S * SECOND)
 
 Span = tuple[int, int]
 """From and to, in microseconds."""
@@ -75,25 +80,29 @@ class Clock:
 
     def __init__(self, view: SessionView) -> None:
         session = view.session
-        subagents = {
-            thread for e in session.events if (thread := e.thread) not in NO_SUBAGENT and e.timestamp is not None
-        }
+        subagents = {e.thread for e in session.events} - NO_SUBAGENT
+        if subagents:
+            subagents &= {e.thread for e in session.events if e.timestamp is not None}
+        heeded = {MAIN, *subagents}
         work: list[Span] = []
         asked: list[Span] = []
         called: list[Span] = []
         sent = [at for c in session.tool_calls if c.class_ == "task" and (at := c.started_at) is not None]
         for call in session.tool_calls:
             start, end = call.started_at, call.ended_at
-            if start is None or end is None or end <= start or call.thread not in (MAIN, *subagents):
+            if start is None or end is None or end <= start or call.thread not in heeded:
                 continue
             # A subagent that is logged tells by itself when it worked.
             longest = 0.0 if call.class_ == "task" and call.thread == MAIN and subagents else longest_s(call)
             work.append((max(start, end - int(longest * SECOND)), end))
             if call.thread == MAIN:
                 (asked if call.class_ == "ask" or call.purpose in _ASKS else called).append((start, end))
-        heeded = [e for e in session.events if e.thread == MAIN or e.thread in subagents]
-        for _, of_thread in groupby(sorted(heeded, key=_THREAD) if subagents else heeded, _THREAD):
-            work += _written(of_thread, sent)
+        if subagents:
+            events = sorted([e for e in session.events if e.thread in heeded], key=_THREAD)
+            for _, of_thread in groupby(events, _THREAD):
+                work += _written(of_thread, sent)
+        else:
+            work += _written(view.events, sent)
         self._work, self._asked, self._called = _united(work), _united(asked), _united(called)
         self.turns = [
             (turn.timestamp, end) if turn.timestamp is not None and (end := _last(done)) is not None else None
@@ -118,7 +127,7 @@ class Clock:
             silence_s=n[3] / SECOND,
         )
 
-    @property
+    @once
     def whole(self) -> Time | None:
         """Of all responses together; None when none is timed."""
         timed = [span for span in self.turns if span is not None]
@@ -131,13 +140,18 @@ def _written(events: Iterable[Event], sent: list[int]) -> list[Span]:
     before: int | None = None
     for event in events:
         at, kind = event.timestamp, event.kind
-        if at is None or (kind not in OF_AGENT and kind != "human_turn"):
+        if at is None or kind not in _SPEAKING:
             continue
-        if before is None and event.thread != MAIN:
-            before = max((start for start in sent if start <= at), default=None)
-        if before is not None and at > before and kind not in ("tool_result", "human_turn"):
-            spans.append((max(before, at - int(MODEL_S * SECOND)), at))
-        before = at if before is None else max(before, at)
+        if before is None:
+            if event.thread != MAIN:
+                before = max((start for start in sent if start <= at), default=None)
+            if before is None:
+                before = at
+                continue
+        if at > before:
+            if kind not in _READ:
+                spans.append((max(before, at - _LONGEST_CALL), at))
+            before = at
     return spans
 
 
@@ -178,4 +192,4 @@ def _without(spans: list[Span], taken: list[Span]) -> list[Span]:
 
 
 def _length(spans: list[Span]) -> int:
-    return sum(end - start for start, end in spans)
+    return sum([end - start for start, end in spans])

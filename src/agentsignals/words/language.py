@@ -7,6 +7,7 @@ letter statistics names some language for every such text, and costs more to loa
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _OUTSIDE_LATIN = re.compile(r"[^\x00-\u024f]+")
 _SCRIPTS: tuple[tuple[str, int, int], ...] = (
@@ -83,7 +84,12 @@ def language_of(text: str) -> str | None:
     lines of programs' translations it named 80 % rightly and 1 % wrongly (by script 97 and 1, Turkish 24 and 1).
     Of 935 real prompts of 20 characters and more 94 %, one of them, in two languages, by the one that it quotes.
     """
-    low = text[:WINDOW_CHARS].lower()
+    return _language(text[:WINDOW_CHARS].lower())
+
+
+@lru_cache(maxsize=1024)
+def _language(low: str) -> str | None:
+    """The language of a text in lower case: signals ask about the same ones, and people say the same again."""
     if low.isascii():
         return _by_small_words(_ASCII_WORD.findall(low))
     foreign = "".join(_OUTSIDE_LATIN.findall(low))

@@ -18,11 +18,14 @@ class Mentions:
         self._files: set[str] = set()
         self._folders: set[str] = set()
         self._beside: set[str] = set()
-        words = "\n".join(texts).encode("ascii", "replace").translate(_IN_PATHS).decode().split()
-        for word in set(words):
+        self.words = frozenset("\n".join(texts).encode("ascii", "replace").translate(_IN_PATHS).decode().split())
+        """The words of the texts, as names of files and folders have them."""
+        self.marked = [word for word in self.words if "." in word or "/" in word]
+        """Those with a mark that only such names have."""
+        for word in self.marked:
             if "/" in word:
                 self._path(word)
-            elif "." in word:
+            else:
                 self._files.add(word.strip("."))
 
     def _path(self, word: str) -> None:

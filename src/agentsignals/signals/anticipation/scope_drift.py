@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 from agentsignals.catalog import Measured, ratio, signal
-from agentsignals.model import Absent, Turn
+from agentsignals.model import Absent
 from agentsignals.views.evidence import Evidence
 from agentsignals.views.session import SessionView
+from agentsignals.words.mentions import Mentions
 
 _NOT_WRITTEN_BY_HAND = re.compile(
     r"(?:^|/)(?:node_modules|dist|vendor|__generated__|__snapshots__|tmp|\.venv|__pycache__)/"
@@ -16,7 +17,6 @@ _NOT_WRITTEN_BY_HAND = re.compile(
     r"|\.generated\.\w+$|_generated\.\w+$|(?:^|/)(?:scratch|tmp|temp)[^/]*$"
 )
 """Lock files, generated files and scratch: nobody would ask for them."""
-_IN_PATHS = bytes(n if chr(n).isalnum() or chr(n) in "._-/" else ord(" ") for n in range(128)).ljust(256)
 _FILE = re.compile(r"[\w-][\w.-]*\.[a-z][a-z0-9]{0,7}")
 _NAMING = re.compile(r"[_-]|[a-z][A-Z]|\d")
 """A stem with one of these is a name, not a word that happens to be one ("main", "index")."""
@@ -39,7 +39,7 @@ def scope_drift(view: SessionView, why: Evidence, touched_files: list[str]) -> M
     why.denominator(view.turns)
     if not touched:
         return Measured(0.0, {"num": 0, "den": 0, "method": "mention"})
-    words = _path_words(view.turns)
+    words = _path_words(view.mentions)
     named = [p for p in touched if _is_named(p, words)]
     if not named:
         speaks_of_files = any(_FILE.fullmatch(word) for word in words)
@@ -50,12 +50,10 @@ def scope_drift(view: SessionView, why: Evidence, touched_files: list[str]) -> M
     return ratio(len(touched), len(named), unrequested=len(touched) - len(named), method="mention")
 
 
-def _path_words(turns: list[Turn]) -> frozenset[str]:
+def _path_words(mentions: Mentions) -> frozenset[str]:
     """The words of the turns as names of files have them, each also without its folders."""
-    text = "\n".join([t.text for t in turns])
-    words = frozenset(text.encode("ascii", "replace").translate(_IN_PATHS).decode().split())
-    plain = {w.strip("./") for w in words if "." in w or "/" in w}
-    return words | plain | {w.rpartition("/")[2] for w in plain}
+    plain = {w.strip("./") for w in mentions.marked}
+    return mentions.words.union(plain, {w.rpartition("/")[2] for w in plain})
 
 
 def _is_named(path: str, words: frozenset[str]) -> bool:

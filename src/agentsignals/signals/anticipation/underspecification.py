@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import cache
 
 from agentsignals.catalog import Measured, signal
 from agentsignals.model import Absent, Turn
@@ -53,6 +54,8 @@ _LIKE_IDENTIFIERS = (
     " MongoDB SQLite DuckDB PyTorch TensorFlow NumPy FastAPI NextJS NodeJS VSCode DeepSeek ChatGPT PowerShell macOS"
     " MacOS iOS iPhone iPad e.g i.e etc.and Node.js Next.js Vue.js"
 )
+_compiled = cache(re.compile)
+"""Compiled when first needed, and kept: `re` looks its own up more slowly."""
 _NAMES = frozenset(_LIKE_IDENTIFIERS.split())
 """Names of products, and abbreviations, that look like identifiers and refer to nothing in the work."""
 _OUTCOME = re.compile(
@@ -99,7 +102,7 @@ def _reference(text: str) -> str | None:
     """The first words found that name something concrete."""
     for sign, pattern in _REFERENCES:
         if sign in text:
-            for match in re.finditer(pattern, text):  # compiled when first needed, and kept
+            for match in _compiled(pattern).finditer(text):
                 if match[0] not in _NAMES:
                     return match[0]
     return None

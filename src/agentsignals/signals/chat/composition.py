@@ -30,14 +30,14 @@ def file_types_touched(view: SessionView, why: Evidence) -> dict[str, int]:
     """Main-thread reads, edits and searches of one file, by the file's extension in lower case; "(none)" without."""
     about_files = [c for c in view.calls if c.path is not None and c.class_ in FILE_CLASSES]
     why.support(c for c in about_files if target_file(c) is not None)
-    by_extension: Counter[str] = Counter()
-    for searches in (False, True):
-        calls = [c for c in about_files if (c.class_ == "search") is searches]
-        # A session returns to few files: each is looked at once.
-        samples = {c.path: c for c in calls}
-        for path, n in Counter([c.path for c in calls]).items():
-            if target_file(samples[path]) is not None:
-                by_extension[_extension(path or "")] += n
+    # A session returns to few files: each is looked at once, by one of its calls.
+    samples = {(c.path, c.class_ == "search"): c for c in about_files}
+    by_extension: dict[str, int] = {}
+    for about, n in Counter([(c.path, c.class_ == "search") for c in about_files]).items():
+        path = target_file(samples[about])
+        if path is not None:
+            extension = _extension(path)
+            by_extension[extension] = by_extension.get(extension, 0) + n
     return dict(sorted(by_extension.items(), key=lambda pair: (-pair[1], pair[0])))
 
 

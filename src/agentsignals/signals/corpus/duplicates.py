@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from agentsignals.catalog import Measured, signal
@@ -49,6 +50,7 @@ def message_counts(view: SessionView, why: Evidence) -> dict[str, dict[str, Any]
     return {_digest(text): {"n": n, "sample": _sample(text)} for text, n in counts.items()}
 
 
+@lru_cache(maxsize=1024)
 def _normal(text: str) -> str:
     """What messages that are the same have in common. What is folded is masked before: in small letters a key is
     known by no rule for sure."""

@@ -37,7 +37,7 @@ def repeated_calls(view: SessionView, why: Evidence) -> dict[str, Any]:
     calls = _repeatable(view)
     repeated = _repeated(calls)
     stale, worst = _stale_max(view, repeated)
-    again = _in_vain(view, repeated)
+    again = _in_vain(view, repeated) if repeated else []
     why.support(again, "repeats an earlier call:")
     why.denominator(calls)
     named = {"stale_call": worst.name} if worst is not None and stale > 1 else {}
@@ -66,20 +66,17 @@ def repetition_rate(view: SessionView, why: Evidence, repeated_calls: dict[str, 
     """Calls whose tool and arguments repeat an earlier call's with no successful edit in between, out of all calls but
     planning, delegating, asking and waiting (looks at something that runs)."""
     counted = dict(repeated_calls)
-    # Looked for again only when somebody asks.
-    why.support(_in_vain(view, _repeated(_repeatable(view))), "repeats an earlier call:")
-    why.denominator(_repeatable(view))
+    if why.is_kept:
+        calls = _repeatable(view)
+        why.support(_in_vain(view, _repeated(calls)), "repeats an earlier call:")
+        why.denominator(calls)
     why.rule(f"stale_max: {counted['stale_max']} equal calls with no successful edit in between")
     return ratio(counted.pop("n"), counted.pop("of"), method="signature", **counted)
 
 
 def _repeatable(view: SessionView) -> list[ToolCall]:
-    return [c for c in view.calls if _may_repeat(c)]
-
-
-def _may_repeat(call: ToolCall) -> bool:
     """Planning, delegating and asking are the same by nature; to look whether something has ended is waiting."""
-    return call.class_ not in _UNREPEATABLE and call.purpose != "poll"
+    return [c for c in view.calls if c.class_ not in _UNREPEATABLE and c.purpose != "poll"]
 
 
 def _repeated(calls: list[ToolCall]) -> list[list[ToolCall]]:
