@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from math import fsum
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,17 @@ import pytest
 
 from agentsignals import prices
 from agentsignals.analysis import study
-from agentsignals.analysis.cost_causes import BOUNDED, CAUSES, LIFETIME_S, LONG_LIFETIME_S, SHRUNK, charged
+from agentsignals.analysis.cost_causes import (
+    BOUNDED,
+    CAUSES,
+    LIFETIME_S,
+    LONG_LIFETIME_S,
+    QUERIES,
+    SHRUNK,
+    Call,
+    Result,
+    charged,
+)
 from agentsignals.analysis.figures import AtLeast, plain
 from agentsignals.findings.inputs import Reader
 from agentsignals.ingest import pipeline
@@ -27,28 +36,23 @@ MODEL = "claude-opus-4-5"
 CENT = 0.005
 
 
-def asked(store: Store) -> dict[str, list[dict[str, Any]]]:
-    reader = Reader(store, [study("cost_causes")])
-    return dict(reader.inputs(study("cost_causes")).rows)
-
-
-def by_cause(found: Mapping[str, list[dict[str, Any]]]) -> dict[str, float]:
+def by_cause(charges: list[dict[str, Any]]) -> dict[str, float]:
     sums: Counter[str] = Counter()
-    for charge in charged(found):
-        sums[charge.cause] += charge.usd
+    for charge in charges:
+        sums[charge["cause"]] += charge["usd"]
     return dict(sums)
 
 
 def assert_sums_to_the_bill(store: Store, most_other: float = 0.05) -> None:
-    inputs = asked(store)
+    inputs = Reader(store, [study("cost_causes")]).inputs(study("cost_causes")).rows
     ledger = {row["session_id"]: row["cost_usd"] for row in inputs["bill"]}
     assert ledger
     sums: Counter[str] = Counter()
-    for charge in charged(inputs):
-        assert charge.usd > -1e-9 and charge.cause in CAUSES
-        sums[charge.session_id] += charge.usd
+    for charge in inputs["charges"]:
+        assert charge["usd"] > -1e-9 and charge["cause"] in CAUSES
+        sums[charge["session_id"]] += charge["usd"]
     assert {s: usd for s, usd in ledger.items() if abs(sums[s] - usd) >= CENT} == {}
-    causes = by_cause(inputs)
+    causes = by_cause(inputs["charges"])
     assert abs(fsum(causes.values()) - fsum(ledger.values())) < CENT
     assert causes.get("other", 0) <= most_other * fsum(ledger.values())
 
@@ -69,7 +73,7 @@ def test_the_causes_of_the_corpus_sum_to_its_bill(corpus_folder: Path) -> None:
     assert_sums_to_the_bill(Store(corpus_folder / "store"))
 
 
-def step(n: int, read: int = 0, written: int = 0, new: int = 0, *, at: float, **more: Any) -> dict[str, Any]:
+def step(n: int, read: int = 0, written: int = 0, new: int = 0, *, at: float, **more: Any) -> Call:
     """A model call as a row of the store; `at` in seconds."""
     made = Step(step=n, turn=0, thread="main", seq=10 * n, message_id=None, model=MODEL, timestamp=int(at * 1e6))
     made.cache_read_tokens, made.cache_write_tokens, made.input_tokens = read, written, new
@@ -78,23 +82,21 @@ def step(n: int, read: int = 0, written: int = 0, new: int = 0, *, at: float, **
         setattr(made, name, value)
     listed = prices.cost_usd(MODEL, new, made.output_tokens, read, written)
     made.cost_usd = made.cost_usd if made.cost_usd is not None else listed
-    return {"session_id": "s", **{name: getattr(made, name) for name in Step.__struct_fields__}}
+    return Call("s", day=None, **{n: getattr(made, n) for n in Call._fields if n not in ("session_id", "day")})
 
 
-def result(after: int, tokens: int, kind: str = "result") -> dict[str, Any]:
+def result(after: int, tokens: int, kind: str = "result") -> Result:
     """The result of a call that the step asked for."""
-    place = {"session_id": "s", "thread": "main", "step": after, "seq": 10 * after + 1, "result_seq": 10 * after + 2}
-    return {**place, "result_tokens": tokens, "kind": kind}
+    return Result("s", "main", after, 10 * after + 1, 10 * after + 2, tokens, "Read", None, kind)
 
 
-def causes(*parts: dict[str, Any], compacted: int | None = None, parent: str | None = None) -> dict[str, float]:
+def causes(*parts: Call | Result, compacted: int | None = None, parent: str | None = None) -> dict[str, float]:
     """USD by cause, in millionths."""
-    steps = [part for part in parts if "cost_usd" in part]
-    bill = {"session_id": "s", "is_subagents": parent is not None, "cost_usd": fsum(s["cost_usd"] for s in steps)}
-    compactions = [] if compacted is None else [{"session_id": "s", "thread": "main", "seq": compacted}]
-    results = [part for part in parts if "kind" in part]
-    sums = by_cause({"bill": [bill], "steps": steps, "results": results, "compactions": compactions})
-    assert fsum(sums.values()) == pytest.approx(bill["cost_usd"])
+    calls = [part for part in parts if isinstance(part, Call)]
+    bill = {"session_id": "s", "is_subagents": parent is not None}
+    compactions = [] if compacted is None else [("s", "main", compacted)]
+    sums = by_cause(charged([bill], calls, [part for part in parts if isinstance(part, Result)], compactions))
+    assert fsum(sums.values()) == pytest.approx(fsum(call.cost_usd for call in calls))
     return {cause: round(1e6 * usd, 3) for cause, usd in sums.items()}
 
 
@@ -201,7 +203,7 @@ FIRST = step(0, written=10_000, at=0)
         ),
     ],
 )  # fmt: skip
-def test_a_dollar_has_its_cause(parts: list[dict[str, Any]], expected: dict[str, float]) -> None:
+def test_a_dollar_has_its_cause(parts: list[Call | Result], expected: dict[str, float]) -> None:
     assert causes(*parts) == pytest.approx(expected)
 
 
@@ -215,8 +217,8 @@ def test_a_compaction_pays_for_the_context_written_anew() -> None:
 
 def test_subagents_are_one_cause_whoever_logs_them() -> None:
     assert causes(FIRST, parent="p") == {"subagents": 62_500}
-    assert causes({**FIRST, "thread": "agent-1"}) == {"subagents": 62_500}
-    assert causes({**FIRST, "thread": "abandoned"}) == {"cache_write": 62_500}
+    assert causes(FIRST._replace(thread="agent-1")) == {"subagents": 62_500}
+    assert causes(FIRST._replace(thread="abandoned")) == {"cache_write": 62_500}
 
 
 def read(path: str, result: str = "x" * 40, **more: Any) -> Any:
@@ -243,7 +245,7 @@ WASTE = {
 def test_what_was_had_before_is_seen(name: str, tmp_path: Path) -> None:
     parts, expected = WASTE[name]
     store = store_of(tmp_path, session(user("go"), *parts, say("done", input_tokens=9, output_tokens=9)))
-    assert [row["kind"] for row in asked(store)["results"]] == expected
+    assert [Result._make(row).kind for row in rows(store, QUERIES["results"])[1]] == expected
 
 
 def test_the_study_shows_the_bill_by_cause(tmp_path: Path) -> None:

@@ -2,21 +2,22 @@
 
 A pure function of rows. A model call pays for what it is sent and for what it answers; what it is sent was sent before
 (carried, or anew past the cache) or is new. Which results stand in a context is followed call by call, so that a result
-is charged for as often as it was sent.
+is charged for as often as it was sent. A store has many calls: their rows are tuples, and may come one by one.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from itertools import groupby
+from operator import itemgetter
+from typing import NamedTuple
 
 from agentsignals import prices
-from agentsignals.analysis.grouped import by
 from agentsignals.analysis.rows import BOUND, IS_SUBAGENTS, PLACE
 from agentsignals.analysis.study import Row
-from agentsignals.model import NO_SUBAGENT, SESSION_TOTAL, Step
+from agentsignals.model import NO_SUBAGENT, SESSION_TOTAL
 
 CAUSES = {
     "subagents": "subagents",
@@ -43,16 +44,57 @@ SHRUNK = 0.5
 """A context that fell to less than this share of itself was cleared or compacted, whether or not the trace says so."""
 
 _SECOND = 1_000_000
+
+
+class Call(NamedTuple):
+    """A model call that cost something, as `QUERIES` has it."""
+
+    session_id: str
+    thread: str
+    step: int
+    seq: int
+    model: str | None
+    timestamp: int | None
+    """Microseconds since 1970."""
+    day: str | None
+    stop_reason: str | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cache_read_tokens: int | None
+    cache_write_tokens: int | None
+    cache_write_1h_tokens: int | None
+    input_in_step: int | None
+    cost_usd: float
+    cost_source: str | None
+    web_searches: int | None
+
+
+class Result(NamedTuple):
+    """What a tool call brought into the context, as `QUERIES` has it."""
+
+    session_id: str
+    thread: str
+    step: int | None
+    seq: int
+    result_seq: int
+    result_tokens: int
+    name: str | None
+    path: str | None
+    kind: str
+    """`result`, or one of `_WASTED`."""
+
+
+_MADE_OTHERWISE = {
+    "timestamp": "epoch_us(timestamp) AS timestamp",
+    "day": "strftime(timestamp, '%Y-%m-%d') AS day",
+}
+_CALL = ", ".join(_MADE_OTHERWISE.get(name, f"t.{name}") for name in Call._fields)
 _IS_AGAIN = "again.n > 1 AND again.tokens_before = again.result_tokens"
 QUERIES: Mapping[str, str] = {
     "bill": f"SELECT session_id, agent, model, {PLACE}, branch, {IS_SUBAGENTS} AS is_subagents, cost_usd,"
     f" {BOUND} FROM sessions WHERE cost_usd IS NOT NULL ORDER BY session_id",
-    "steps": "SELECT t.session_id, step, t.turn, thread, seq, message_id, t.model, epoch_us(timestamp) AS timestamp,"
-    " strftime(timestamp, '%Y-%m-%d') AS day,"
-    " stop_reason, t.input_tokens, t.output_tokens, t.cache_read_tokens, t.cache_write_tokens, t.cost_usd,"
-    " t.cost_source, cache_write_1h_tokens, input_in_step, speed, service_tier, inference_geo, web_searches"
-    " FROM steps AS t JOIN sessions AS s USING (session_id) WHERE s.cost_usd IS NOT NULL"
-    " ORDER BY t.session_id, thread, step",
+    "steps": f"SELECT {_CALL} FROM steps AS t JOIN sessions AS s USING (session_id) WHERE s.cost_usd IS NOT NULL"
+    " AND t.cost_usd <> 0 ORDER BY t.session_id, thread, step",
     # Equal arguments and a result of equal length, with no edit of the file (of a call that reads no file: of any)
     # between the two: what the second brought was there.
     "results": "WITH answered AS (SELECT session_id, thread, step, seq, result_seq, class, path, name, status, purpose,"
@@ -75,49 +117,46 @@ QUERIES: Mapping[str, str] = {
     " ORDER BY answered.session_id, answered.thread, answered.result_seq",
     "compactions": "SELECT session_id, thread, seq FROM events WHERE kind = 'compaction' ORDER BY session_id, seq",
 }
-"""What `charged` needs: the first is the bill."""
+"""What `charged` needs."""
 
 
 BOUNDED = ("output", "subagents")
 """Causes that are too low where a session logs its output in mid-stream."""
 
 
-class Charge(NamedTuple):
-    """Dollars of one cause in one session, with one model, on one day."""
-
-    session_id: str
-    model: str | None
-    day: str | None
-    cause: str
-    usd: float
-
-
-def charged(rows: Mapping[str, list[Row]]) -> list[Charge]:
-    """The bill by cause; sums to the costs of the sessions that have one. Rows: those of `QUERIES`."""
-    sums: defaultdict[tuple[str, str | None, str | None, str], float] = defaultdict(float)
-    children = {row["session_id"] for row in rows["bill"] if row["is_subagents"]}
-    results = by(rows["results"], "session_id", "thread")
-    compactions = by(rows["compactions"], "session_id", "thread")
-    for (session_id, thread), group in by(rows["steps"], "session_id", "thread").items():
-        key = (session_id, thread)
-        is_subagents = thread not in NO_SUBAGENT or session_id in children
-        context = _Context(results.get(key, ()), [row["seq"] for row in compactions.get(key, ())])
-        for row in group:
-            step = _step(row)
-            if not step.cost_usd:
-                continue
-            shares = {"subagents": step.cost_usd} if is_subagents else context.charge(step)
-            for cause, usd in shares.items():
-                sums[session_id, step.model, row.get("day"), cause] += usd
-    return [Charge(*key, usd) for key, usd in sums.items() if usd]
-
-
-def _step(row: Row) -> Step:
-    fields: dict[str, Any] = {name: row.get(name) for name in Step.__struct_fields__}
-    return Step(**fields)
+def charged(
+    bill: Iterable[Row], calls: Iterable[Call], results: Iterable[Result], compactions: Iterable[tuple[str, str, int]]
+) -> list[Row]:
+    """The bill by cause: rows of session_id, model, day, cause and usd, which sum to the costs of the sessions that
+    have one. What comes are the rows of `QUERIES` in their order, those of the bill alone by name."""
+    children = {row["session_id"] for row in bill if row["is_subagents"]}
+    brought: defaultdict[tuple[str, str], list[Result]] = defaultdict(list)
+    for result in map(Result._make, results):
+        brought[result.session_id, result.thread].append(result)
+    compacted: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for session_id, thread, seq in compactions:
+        compacted[session_id, thread].append(seq)
+    sums: defaultdict[tuple[str, str | None, str | None], defaultdict[str, float]] = defaultdict(_no_dollar)
+    for (session_id, thread), of_thread in groupby(calls, itemgetter(0, 1)):
+        if thread not in NO_SUBAGENT or session_id in children:
+            for call in map(Call._make, of_thread):
+                sums[session_id, call.model, call.day]["subagents"] += call.cost_usd
+            continue
+        context = _Context(brought.get((session_id, thread), ()), compacted.get((session_id, thread), ()))
+        for call in map(Call._make, of_thread):
+            context.charge(call, sums[session_id, call.model, call.day])
+    return [
+        {"session_id": session_id, "model": model, "day": day, "cause": cause, "usd": usd}
+        for (session_id, model, day), of_cause in sums.items()
+        for cause, usd in of_cause.items()
+        if usd
+    ]
 
 
-_Amounts = tuple[float, ...]
+def _no_dollar() -> defaultdict[str, float]:
+    return defaultdict(float)
+
+
 _CAUSE_OF = {
     "start": "carried_start",
     "words": "carried_words",
@@ -127,136 +166,174 @@ _CAUSE_OF = {
     "reread": "reread",
 }
 """What it is to be charged to that a segment of a context is sent again."""
-_KINDS = tuple(_CAUSE_OF)
+_KINDS = {kind: at for at, kind in enumerate(_CAUSE_OF)}
+_CAUSES_OF_KINDS = tuple(_CAUSE_OF.values())
 _WASTED = ("failed", "repeated", "reread")
-"""Kinds whose first sending, too, is charged to them; in order of precedence."""
+"""Kinds whose first sending, too, is charged to them; in order of precedence. The last of `_KINDS`."""
+_FIRST_WASTED = _KINDS[_WASTED[0]]
+_START, _WORDS = _KINDS["start"], _KINDS["words"]
+
+_Amounts = list[float]
+"""Tokens of each kind."""
 
 
 class _Context:
     """What a thread's model calls are sent, as segments in order: each of one kind."""
 
-    def __init__(self, results: Sequence[Row], compactions: Sequence[int]) -> None:
-        self._results, self._compactions = list(results), list(compactions)
-        self._made: dict[Any, set[str]] = {}
-        for row in results:
-            self._made.setdefault(row["step"], set()).add(row["kind"])
+    def __init__(self, results: Sequence[Result], compactions: Sequence[int]) -> None:
+        self._results, self._compactions = results, compactions
+        self._made: dict[int | None, set[str]] = {}
+        for result in results:
+            self._made.setdefault(result.step, set()).add(result.kind)
         self._ends: list[float] = [0.0]
-        self._sums: list[_Amounts] = [(0.0,) * len(_KINDS)]
+        self._kinds: list[int] = [_START]
+        self._sums: list[_Amounts] = [[0.0] * len(_KINDS)]
+        """Of each segment where it ends, of what kind it is, and how much of each kind there is up to there."""
         self._at = self._compacted = 0
         self._before: int | None = None
         self._lifetime_s = LIFETIME_S
         self._caches = False
 
-    def charge(self, step: Step) -> dict[str, float]:
-        """The cost of the next model call by cause."""
-        parts = prices.parts(step)
-        read, written = step.cache_read_tokens or 0, step.cache_write_tokens or 0
-        size = (step.input_tokens or 0) + read + written
-        made = self._made.get(step.step, {"result"})
-        wasted = next(kind for kind in _WASTED if kind in made) if made <= set(_WASTED) else "output"
-        shares = defaultdict(float, {wasted: parts.output, "other": parts.other})
-        if not size or step.stop_reason == SESSION_TOTAL or step.input_in_step is not None:
+    def charge(self, call: Call, shares: defaultdict[str, float]) -> None:
+        """Adds the cost of the next model call to what each cause has."""
+        read, written = call.cache_read_tokens or 0, call.cache_write_tokens or 0
+        fresh = call.input_tokens or 0
+        size = fresh + read + written
+        is_sum = call.stop_reason == SESSION_TOTAL
+        parts = prices.parts(
+            call.model,
+            call.timestamp,
+            call.cost_usd,
+            (fresh, read, written, call.cache_write_1h_tokens or 0, call.output_tokens or 0),
+            searches=0 if call.cost_source == "recorded" else call.web_searches or 0,
+            is_total=is_sum,
+        )
+        made = self._made.get(call.step)
+        wasted = "output"
+        if made and made.issubset(_WASTED):
+            wasted = next(kind for kind in _WASTED if kind in made)
+        shares[wasted] += parts.output
+        shares["other"] += parts.other
+        if not size or is_sum or call.input_in_step is not None:
             # Of several calls together: what of it was sent before can't be told from what is new.
-            shares |= {"carried_words": parts.cache_read, "cache_write": parts.cache_write, "input": parts.input}
-            return shares
+            shares["carried_words"] += parts.cache_read
+            shares["cache_write"] += parts.cache_write
+            shares["input"] += parts.input
+            return
         pause_s = 0.0
-        if step.timestamp is not None:
-            pause_s = (step.timestamp - (step.timestamp if self._before is None else self._before)) / _SECOND
-            self._before = step.timestamp
-        is_anew, old = self._grow(step, size)
+        if call.timestamp is not None:
+            pause_s = (call.timestamp - (call.timestamp if self._before is None else self._before)) / _SECOND
+            self._before = call.timestamp
+        is_anew, old = self._grow(call.seq, size)
         self._send(shares, _Sent(size, read, old, parts), pause_s, is_anew=is_anew)
         self._caches = self._caches or bool(read or written)
-        if step.cache_write_1h_tokens:
+        if call.cache_write_1h_tokens:
             self._lifetime_s = LONG_LIFETIME_S
-        return shares
 
-    def _grow(self, step: Step, size: int) -> tuple[bool, float]:
+    def _grow(self, seq: int, size: int) -> tuple[bool, float]:
         """Adds what is new in this call. Whether the context began anew, and how much of it was sent before."""
         is_first = len(self._ends) == 1
         passed = self._compacted
-        while self._compacted < len(self._compactions) and self._compactions[self._compacted] < step.seq:
+        while self._compacted < len(self._compactions) and self._compactions[self._compacted] < seq:
             self._compacted += 1
         is_anew = not is_first and (self._compacted > passed or size < SHRUNK * self._ends[-1])
-        arrived: Counter[str] = Counter()
-        while self._at < len(self._results) and self._results[self._at]["result_seq"] < step.seq:
-            row = self._results[self._at]
-            arrived[row["kind"]] += row["result_tokens"]
+        arrived: dict[int, int] = {}
+        while self._at < len(self._results) and self._results[self._at].result_seq < seq:
+            result = self._results[self._at]
+            kind = _KINDS[result.kind]
+            arrived[kind] = arrived.get(kind, 0) + result.result_tokens
             self._at += 1
         if is_first:
-            self._add({"start": float(size)})
+            self._add(_START, float(size))
             return False, 0.0
         if is_anew:
-            start = min(self._sums[1][0], float(size))
-            del self._ends[1:], self._sums[1:]
-            self._add({"start": start})
-            self._add({"words": size - start})
+            start = min(self._sums[1][_START], float(size))
+            del self._ends[1:], self._kinds[1:], self._sums[1:]
+            self._add(_START, start)
+            self._add(_WORDS, size - start)
             return True, start
         self._cut(size)
         old = self._ends[-1]
         growth = size - old
-        total = arrived.total()
+        total = sum(arrived.values())
         scale = min(1.0, growth / total) if total else 0.0
         for kind, tokens in arrived.items():
-            self._add({kind: tokens * scale})
-        self._add({"words": growth - total * scale})
+            self._add(kind, tokens * scale)
+        self._add(_WORDS, growth - total * scale)
         return False, old
 
-    def _add(self, tokens: Mapping[str, float]) -> None:
-        added = sum(tokens.values())
-        if added > 0:
-            self._sums.append(tuple(n + tokens.get(k, 0.0) for k, n in zip(_KINDS, self._sums[-1], strict=True)))
-            self._ends.append(self._ends[-1] + added)
+    def _add(self, kind: int, tokens: float) -> None:
+        if tokens > 0:
+            sums = self._sums[-1].copy()
+            sums[kind] += tokens
+            self._ends.append(self._ends[-1] + tokens)
+            self._kinds.append(kind)
+            self._sums.append(sums)
 
     def _cut(self, size: float) -> None:
         """Drops the end of a context that became a little shorter."""
         if size >= self._ends[-1]:
             return
-        kept = self._upto(size)
+        left = self._upto(size)
         at = bisect_left(self._ends, size)
-        del self._ends[at:], self._sums[at:]
+        kind = self._kinds[at]
+        del self._ends[at:], self._kinds[at:], self._sums[at:]
         self._ends.append(float(size))
-        self._sums.append(kept)
+        self._kinds.append(kind)
+        self._sums.append(left)
 
     def _upto(self, tokens: float) -> _Amounts:
         """How much of each kind the first so many tokens hold."""
         at = bisect_left(self._ends, tokens)
         if at >= len(self._ends):
             return self._sums[-1]
-        if at == 0:
-            return self._sums[0]
-        part = (tokens - self._ends[at - 1]) / (self._ends[at] - self._ends[at - 1])
-        return tuple(a + part * (b - a) for a, b in zip(self._sums[at - 1], self._sums[at], strict=True))
-
-    def _between(self, start: float, end: float) -> Iterable[tuple[str, float]]:
-        return zip(_KINDS, (b - a for a, b in zip(self._upto(start), self._upto(end), strict=True)), strict=True)
+        if at == 0 or self._ends[at] == tokens:
+            return self._sums[at]
+        sums = self._sums[at - 1].copy()
+        sums[self._kinds[at]] += tokens - self._ends[at - 1]
+        return sums
 
     def _send(self, shares: defaultdict[str, float], sent: _Sent, pause_s: float, *, is_anew: bool) -> None:
         """Charges for what was sent: read from the cache, sent before and not read, new."""
-        if sent.read:
-            for kind, tokens in self._between(0, sent.read):
-                shares[_CAUSE_OF[kind]] += sent.parts.cache_read * tokens / sent.read
-        rest = sent.size - sent.read
-        usd = sent.parts.input + sent.parts.cache_write
+        size, read, old, parts = sent
+        upto_read = self._upto(read)
+        if read:
+            _charge(shares, parts.cache_read / read, upto_read)
+        rest = size - read
+        usd = parts.input + parts.cache_write
         if rest <= 0 or not usd:
             shares["other"] += usd
             return
         if is_anew:
             shares["compaction"] += usd
             return
-        lost = max(0.0, sent.old - sent.read)
-        if lost and self._caches:
-            shares["rebuilt" if pause_s > self._lifetime_s else "missed"] += usd * lost / rest
-        elif lost:
-            for kind, tokens in self._between(sent.read, sent.old):
-                shares[_CAUSE_OF[kind]] += usd * tokens / rest
-        written = sent.parts.cache_write / usd
-        for kind, tokens in self._between(max(sent.read, sent.old), sent.size):
-            new = usd * tokens / rest
-            if kind in _WASTED:
-                shares[kind] += new
+        before = upto_read
+        if old > read:
+            before = self._upto(old)
+            if self._caches:
+                shares["rebuilt" if pause_s > self._lifetime_s else "missed"] += usd * (old - read) / rest
             else:
-                shares["cache_write"] += new * written
-                shares["input"] += new * (1 - written)
+                _charge(shares, usd / rest, _difference(before, upto_read))
+        new = _difference(self._upto(size), before)
+        wasted = new[_FIRST_WASTED:]
+        if any(wasted):
+            for cause, tokens in zip(_WASTED, wasted, strict=True):
+                shares[cause] += usd * tokens / rest
+        fresh = usd * sum(new[:_FIRST_WASTED]) / rest
+        written = parts.cache_write / usd
+        shares["cache_write"] += fresh * written
+        shares["input"] += fresh * (1 - written)
+
+
+def _difference(amounts: _Amounts, less: _Amounts) -> _Amounts:
+    return [a - b for a, b in zip(amounts, less, strict=True)]
+
+
+def _charge(shares: defaultdict[str, float], usd_a_token: float, amounts: _Amounts) -> None:
+    """Charges for tokens that were sent before, each kind to its cause."""
+    for cause, tokens in zip(_CAUSES_OF_KINDS, amounts, strict=True):
+        if tokens:
+            shares[cause] += usd_a_token * tokens
 
 
 class _Sent(NamedTuple):

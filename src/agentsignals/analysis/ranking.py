@@ -92,7 +92,7 @@ class Question(Struct, frozen=True, kw_only=True):
     """Every candidate that was looked at, those too small to be said included: they count for the false discoveries."""
     context: Context = "product"
     needs_charges: bool = False
-    """Whether its rows hold the bill by cause, too, as `charges` (`cost_causes.Charge`): made once for all."""
+    """Whether its rows hold the bill by cause, too, as `charges` (`cost_causes.charged`): made once for all."""
 
     def candidates(self, inputs: Inputs) -> list[Answer]:
         """Those of these rows, with the question and the command."""

@@ -155,6 +155,8 @@ class Study(Struct, frozen=True, kw_only=True):
     """SQL over the store's tables by the name the function uses."""
     function: Callable[[Inputs], Outcome]
     context: Context = "either"
+    needs_charges: bool = False
+    """Whether its rows hold the bill by cause, too, as `charges` (`cost_causes.charged`): made once for all."""
     place: int = BEHIND_ALL
     """Where it stands in the report: behind those of lower places."""
 

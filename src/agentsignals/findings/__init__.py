@@ -11,7 +11,7 @@ from math import fsum
 import msgspec
 from msgspec.structs import replace
 
-from agentsignals.analysis.cost_causes import CARRIED, CAUSES, QUERIES, Charge, charged
+from agentsignals.analysis.cost_causes import CARRIED, CAUSES, QUERIES
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import ranked
 from agentsignals.analysis.ranking import Answer, Bounds, Findings, Question, decoded, standing_out
@@ -27,6 +27,14 @@ from agentsignals.store.manifest import contexts, main_context
 FINDINGS = Registry[Question](
     "finding", "agentsignals.findings", "FINDING", lambda unit: isinstance(unit, Question), r"\w+\.py"
 )
+_BILL = Question(
+    name="bill",
+    question="",
+    queries={"bill": QUERIES["bill"]},
+    function=lambda _: [],
+    context="either",
+    needs_charges=True,
+)
 _NEAREST = 12
 _LARGEST = 4
 """Causes that the line on the bill names."""
@@ -38,9 +46,17 @@ def questions() -> dict[str, Question]:
     return dict(sorted(FINDINGS.all().items()))
 
 
-def findings(store: Store, context: str | None = None, bounds: Bounds | None = None, *, keep: bool = True) -> Findings:
+def findings(
+    store: Store,
+    context: str | None = None,
+    bounds: Bounds | None = None,
+    *,
+    keep: bool = True,
+    reader: Reader | None = None,
+) -> Findings:
     """What is worth saying of a store, ranked. `context`: `product` or `eval`; without one, people's sessions when
-    there are any. `bounds`: below which nothing is said. Keys in names are masked, also in SQL.
+    there are any. `bounds`: below which nothing is said. `reader`: one that knows of `asking`. Keys in names are
+    masked, also in SQL.
 
     With the usual bounds it is computed once for each state of the store, and kept there as its table `findings`
     unless `keep` is false."""
@@ -49,11 +65,17 @@ def findings(store: Store, context: str | None = None, bounds: Bounds | None = N
     is_usual = bounds == Bounds()
     if is_usual and (kept := decoded(kept_findings.read(store, context))) is not None:
         return kept
-    candidates, frame = _candidates(store, context, questions())
+    candidates, frame = _candidates(store, context, questions(), reader)
     made: Findings = without_keys_in(replace(frame, answers=standing_out(candidates, bounds), bounds=bounds))
     if is_usual and keep:
         kept_findings.keep(store, context, msgspec.json.encode(made))
     return made
+
+
+def asking(store: Store, context: str | None = None) -> list[Question]:
+    """What `findings` would ask the store now; nothing where its answer was kept."""
+    context = context or main_context(store.manifest)
+    return [] if kept_findings.read(store, context) is not None else [_BILL, *questions().values()]
 
 
 def every_context(store: Store) -> list[Findings]:
@@ -76,22 +98,18 @@ def answer(store: Store, id: str, context: str | None = None) -> Answer:  # noqa
     )
 
 
-def _candidates(store: Store, context: str | None, asked: dict[str, Question]) -> tuple[list[Answer], Findings]:
+def _candidates(
+    store: Store, context: str | None, asked: dict[str, Question], reader: Reader | None = None
+) -> tuple[list[Answer], Findings]:
     """What these questions make of the store, and the frame of what is said of it."""
-    bill = Question(name="bill", question="", queries=QUERIES, function=lambda _: [], context="either")
-    reader = Reader(store, [bill, *asked.values()], context)
+    reader = reader or Reader(store, [_BILL, *asked.values()], context)
     asked = {name: question for name, question in asked.items() if question.context in (reader.context, "either")}
-    of_bill = reader.inputs(bill)
-    charges = charged(of_bill.rows)
-    with_charges = {"charges": [charge._asdict() for charge in charges]}
+    of_bill = reader.inputs(_BILL).rows
     candidates: list[Answer] = []
     looked_at: dict[str, int] = {}
     left_out: dict[str, str] = {}
     for name, question in asked.items():
-        inputs = reader.inputs(question)
-        if question.needs_charges:
-            inputs = replace(inputs, rows={**inputs.rows, **with_charges})
-        made, why = _asked(question, inputs)
+        made, why = _asked(question, reader.inputs(question))
         if why:
             left_out[name] = why
         candidates += made
@@ -100,7 +118,7 @@ def _candidates(store: Store, context: str | None, asked: dict[str, Question]) -
         answers=[],
         sessions=sum(entry.context == reader.context for entry in store.manifest.sessions.values()),
         context=reader.context,
-        bill=_bill(of_bill.rows["bill"], charges),
+        bill=_bill(of_bill["bill"], of_bill["charges"]),
         looked_at=looked_at,
         bounds=Bounds(),
         left_out=left_out,
@@ -119,15 +137,15 @@ def _asked(question: Question, inputs: Inputs) -> tuple[list[Answer], str]:
         return [], FINDINGS.broken[question.name]
 
 
-def _bill(bill: list[Row], charges: list[Charge]) -> str:
+def _bill(bill: list[Row], charges: list[Row]) -> str:
     """What the sessions cost, and the largest causes of it."""
     total = fsum(row["cost_usd"] for row in bill)
     if not total:
         return ""
     causes: dict[str, float] = {}
     for charge in charges:
-        words = "carried context" if charge.cause in CARRIED else CAUSES[charge.cause]
-        causes[words] = causes.get(words, 0.0) + charge.usd
+        words = "carried context" if charge["cause"] in CARRIED else CAUSES[charge["cause"]]
+        causes[words] = causes.get(words, 0.0) + charge["usd"]
     parts = [f"{formatted(usd / total, 'share')} {words}" for words, usd in ranked(causes)[:_LARGEST]]
     at_least = "at least " if any(row[BOUND] is not None for row in bill) else ""
     return f"{at_least}{formatted(total, 'usd')} over {len(bill):,} sessions: {', '.join(parts)}"

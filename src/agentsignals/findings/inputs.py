@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping
+from functools import cached_property, partial
 from pathlib import PurePosixPath
-from typing import Protocol
+from typing import Any, Protocol
 
+from agentsignals.analysis import cost_causes
 from agentsignals.analysis.study import Context, Inputs, Row, Versions
 from agentsignals.store import Store
 from agentsignals.store.manifest import SCHEMA_VERSION, contexts, main_context
 from agentsignals.store.query import Connection, answered, execute, names_of
 
 _LONGEST_ENDING = 12
+_SOURCES = "SELECT DISTINCT cost_source FROM steps WHERE cost_source IS NOT NULL ORDER BY 1"
 
 
 class Asking(Protocol):
@@ -27,9 +29,25 @@ class Asking(Protocol):
     def context(self) -> Context:
         """Whose sessions it is about."""
 
+    @property
+    def needs_charges(self) -> bool:
+        """Whether its rows hold the bill by cause, too."""
+
+
+class _Answer:
+    """The rows of a query, of which dictionaries are made once somebody asks for them."""
+
+    def __init__(self, names: list[str], values: list[tuple[Any, ...]]) -> None:
+        self._names = names
+        self.values = values
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        return [dict(zip(self._names, values, strict=True)) for values in self.values]
+
 
 class Reader:
-    """Runs the queries of these studies: equal ones once, their rows kept until the last study has had them.
+    """Runs the queries of these studies and questions: equal ones once, their rows kept until the last has had them.
 
     A study sees the sessions of its context only. `context`: that of the studies which take either; without one,
     people's sessions when the store holds any. `labeller`: whose labels studies of labels take; without one, of those
@@ -37,30 +55,43 @@ class Reader:
     """
 
     def __init__(
-        self, store: Store, studies: Sequence[Asking], context: str | None = None, labeller: str | None = None
+        self, store: Store, asking: Iterable[Asking], context: str | None = None, labeller: str | None = None
     ) -> None:
         self._store = store
         self._labeller = labeller or ""
         self._contexts = contexts(store.manifest)
         self.context = context or main_context(store.manifest)
         self._connections: dict[str | None, Connection] = {}
-        self._awaited = Counter((sql, self._of(study)) for study in studies for sql in study.queries.values())
-        self._kept: dict[tuple[str, str], list[Row]] = {}
+        self._awaited: Counter[tuple[str, str]] = Counter()
+        self._kept: dict[tuple[str, str], _Answer] = {}
+        self._charges: dict[str, list[Row]] = {}
+        charged: set[str] = set()
+        for study in asking:
+            self._awaited.update((sql, self._of(study)) for sql in study.queries.values())
+            if study.needs_charges:
+                charged.add(self._of(study))
+        self._awaited.update((sql, of) for sql in cost_causes.QUERIES.values() for of in charged)
         self._no_traces = _endings(uri for uri, entry in store.manifest.files.items() if not entry.shard)
         self.versions = Versions(
             SCHEMA_VERSION,
-            {r["signal"]: r["v"] for r in self._rows("SELECT signal, max(version) AS v FROM signals GROUP BY signal")},
-            tuple(
-                r["cost_source"]
-                for r in self._rows("SELECT DISTINCT cost_source FROM steps WHERE cost_source IS NOT NULL ORDER BY 1")
-            ),
+            dict(self._answer("SELECT signal, max(version) FROM signals GROUP BY signal").values),
+            tuple(source for (source,) in self._answer(_SOURCES).values),
         )
 
     def inputs(self, study: Asking) -> Inputs:
         """What a study is given."""
         context = self._of(study)
-        rows = {name: self._rows(sql, context) for name, sql in study.queries.items()}
+        rows = {name: self._answer(sql, context).rows for name, sql in study.queries.items()}
+        if study.needs_charges:
+            rows["charges"] = self.charges(context)
         return Inputs(rows, self.versions, self._no_traces, context, self._labeller)
+
+    def charges(self, context: str) -> list[Row]:
+        """The bill by cause."""
+        if context not in self._charges:
+            bill, calls, results, compactions = (self._answer(sql, context) for sql in cost_causes.QUERIES.values())
+            self._charges[context] = cost_causes.charged(bill.rows, calls.values, results.values, compactions.values)
+        return self._charges[context]
 
     def _of(self, study: Asking) -> str:
         """The context a study's rows are of; empty where nothing need be left out."""
@@ -69,20 +100,19 @@ class Reader:
         wanted = self.context if study.context == "either" else study.context
         return wanted if self._contexts - {wanted} else ""
 
-    def _rows(self, sql: str, context: str = "") -> list[Row]:
-        rows = self._kept.pop((sql, context), None)
-        if rows is None:
-            rows = answered(self._store, partial(_rows_of, sql), context or None, self._connections)
+    def _answer(self, sql: str, context: str = "") -> _Answer:
+        answer = self._kept.pop((sql, context), None)
+        if answer is None:
+            answer = answered(self._store, partial(_answer_of, sql), context or None, self._connections)
         self._awaited[sql, context] -= 1
         if self._awaited[sql, context] > 0:
-            self._kept[sql, context] = rows
-        return rows
+            self._kept[sql, context] = answer
+        return answer
 
 
-def _rows_of(sql: str, connection: Connection) -> list[Row]:
+def _answer_of(sql: str, connection: Connection) -> _Answer:
     asked = execute(connection, sql)
-    names = names_of(asked)
-    return [dict(zip(names, row, strict=True)) for row in asked.fetchall()]
+    return _Answer(names_of(asked), asked.fetchall())
 
 
 def _endings(uris: Iterable[str]) -> dict[str, int]:

@@ -223,25 +223,38 @@ class Parts(NamedTuple):
     other: float
 
 
-def parts(step: Step) -> Parts:
-    """The cost of a call apart, summing to its `cost_usd`: list prices times its tokens, scaled to what was recorded.
-    What a search costs, or a call whose model has no list price, is in the rest."""
-    usd = step.cost_usd or 0.0
-    rate, _, search = charge(step)
-    read, written, hour = step.cache_read_tokens or 0, step.cache_write_tokens or 0, step.cache_write_1h_tokens or 0
-    kinds = (
-        _cost(rate, step.input_tokens or 0, 0, 0, 0),
-        _cost(rate, 0, 0, read, 0),
-        _cost(rate, 0, 0, 0, written, for_an_hour=hour),
-        _cost(rate, 0, step.output_tokens or 0, 0, 0),
-    )
-    total = sum(kinds)
+def parts(  # noqa: PLR0913  (what a call is charged by)
+    model: str | None,
+    at: int | None,
+    usd: float,
+    tokens: tuple[int, int, int, int, int],
+    *,
+    searches: int = 0,
+    is_total: bool = False,
+) -> Parts:
+    """The cost of a call apart, summing to `usd`: list prices times its tokens, scaled to what was recorded. What a
+    search costs, or a call whose model has no list price, is in the rest.
+
+    `at`: microseconds since 1970 UTC. `tokens`: input from no cache, read from one, written to one, of these for an
+    hour, output. `searches`: those paid apart. `is_total`: of many calls, whose prompts nobody knows.
+    """
+    fresh, read, written, hour, output = tokens
+    terms = _terms(model, None if at is None else at // _US_A_DAY)
+    prompt = fresh + read + written
+    rate = terms if prompt <= terms.limit or is_total else terms.longer(prompt)
+    of_input = fresh * rate.input if fresh else 0.0
+    of_read = read * rate.cache_read if read else 0.0
+    of_output = output * rate.output if output else 0.0
+    of_write = hour * rate.cache_write_1h if hour else 0.0
+    if written != hour:
+        of_write += (written - hour) * rate.cache_write
+    total = of_input + of_read + of_write + of_output
     if isnan(total) or not total:
         return Parts(0.0, 0.0, 0.0, 0.0, usd)
-    is_paid_apart = step.web_searches and step.cost_source != "recorded" and not isnan(search)
-    searches = min(usd, (step.web_searches or 0) * search) if is_paid_apart else 0.0
-    shares = [(usd - searches) * kind / total for kind in kinds]
-    return Parts(shares[0], shares[1], shares[2], shares[3], searches)
+    search = terms.web_search
+    rest = min(usd, searches * search) if searches and search is not None else 0.0
+    scale = (usd - rest) / total
+    return Parts(of_input * scale, of_read * scale, of_write * scale, of_output * scale, rest)
 
 
 def _of_prompt(terms: _Terms, step: Step, prompt: int) -> _Terms:

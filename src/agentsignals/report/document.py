@@ -13,6 +13,7 @@ from agentsignals.analysis import STUDIES, study
 from agentsignals.analysis import studies as every_study
 from agentsignals.analysis.ranking import Findings
 from agentsignals.analysis.study import Chart, Finding, Outcome, Study, Table
+from agentsignals.findings import asking
 from agentsignals.findings import findings as find
 from agentsignals.findings.inputs import Reader
 from agentsignals.redaction import without_keys_in
@@ -114,7 +115,7 @@ def document(
     """
     studies = [*first, *(study(name) for name in dict.fromkeys(names or every_study()))]
     counted = dict(Counter(entry.context for entry in store.manifest.sessions.values()))
-    reader = Reader(store, studies, context, labeller)
+    reader = Reader(store, [*studies, *(asking(store, context) if names is None else ())], context, labeller)
     has_one_agent = bool(counted) and _has_one_agent(store, reader.context)
     sections, left_out = [], []
     for declared in studies:
@@ -136,7 +137,7 @@ def document(
             continue
         about = reader.context if declared.context == "either" else declared.context
         sections.append(_section(declared, about, outcome, has_one_agent=has_one_agent))
-    made = find(store, reader.context) if names is None and counted.get(reader.context) else None
+    made = find(store, reader.context, reader=reader) if names is None and counted.get(reader.context) else None
     return Document(
         form=FORM,
         agentsignals=version("agentsignals"),

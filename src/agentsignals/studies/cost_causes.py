@@ -8,7 +8,7 @@ from math import fsum
 from typing import Any
 
 from agentsignals.analysis.charts import bars
-from agentsignals.analysis.cost_causes import BOUNDED, CARRIED, CAUSES, QUERIES, Charge, charged
+from agentsignals.analysis.cost_causes import BOUNDED, CARRIED, CAUSES, QUERIES
 from agentsignals.analysis.figures import bounded, formatted, plain
 from agentsignals.analysis.grouped import bar, behind, chart, count, drawn, ranked, table
 from agentsignals.analysis.places import by_session
@@ -31,16 +31,16 @@ _OF = "priced sessions"
 
 
 def _outcome(inputs: Inputs) -> Outcome:
-    charges = charged(inputs.rows)
+    charges = inputs.rows["charges"]
     if not charges:
         return Outcome()
     sessions = {row["session_id"]: row for row in inputs.rows["bill"]}
     places = by_session(inputs.rows["bill"])
-    keys: dict[str, Callable[[Charge], Any]] = {
-        "place": lambda charge: places.get(charge.session_id),
-        "branch": lambda charge: sessions[charge.session_id]["branch"],
-        "model": lambda charge: charge.model,
-        "day": lambda charge: charge.day,
+    keys: dict[str, Callable[[Row], Any]] = {
+        "place": lambda charge: places.get(charge["session_id"]),
+        "branch": lambda charge: sessions[charge["session_id"]]["branch"],
+        "model": lambda charge: charge["model"],
+        "day": lambda charge: charge["day"],
     }
     low = {session_id for session_id, row in sessions.items() if row[BOUND] is not None}
     tables = [_causes(charges, len(sessions), bool(low))]
@@ -61,14 +61,14 @@ def _outcome(inputs: Inputs) -> Outcome:
     )
 
 
-def _sums(charges: list[Charge]) -> dict[str, float]:
+def _sums(charges: list[Row]) -> dict[str, float]:
     parts: dict[str, list[float]] = {cause: [] for cause in CAUSES}
     for charge in charges:
-        parts[charge.cause].append(charge.usd)
+        parts[charge["cause"]].append(charge["usd"])
     return {cause: fsum(usd) for cause, usd in parts.items()}
 
 
-def _findings(charges: list[Charge], bill: list[Row]) -> list[Finding]:
+def _findings(charges: list[Row], bill: list[Row]) -> list[Finding]:
     total = fsum(row["cost_usd"] for row in bill)
     is_bound = any(row[BOUND] is not None for row in bill)
     return [
@@ -80,16 +80,16 @@ def _findings(charges: list[Charge], bill: list[Row]) -> list[Finding]:
             unit="USD",
             priced=True,
             at_least=is_bound and cause in BOUNDED and usd > 0,
-            sessions=behind((charge.session_id, charge.usd) for charge in charges if charge.cause == cause),
+            sessions=behind((charge["session_id"], charge["usd"]) for charge in charges if charge["cause"] == cause),
         )
         for cause, usd in _sums(charges).items()
     ]
 
 
-def _causes(charges: list[Charge], n: int, is_bound: bool) -> Table:
+def _causes(charges: list[Row], n: int, is_bound: bool) -> Table:
     sums = _sums(charges)
     total = fsum(sums.values())
-    paid = {cause: len({c.session_id for c in charges if c.cause == cause}) for cause in CAUSES}
+    paid = {cause: len({c["session_id"] for c in charges if c["cause"] == cause}) for cause in CAUSES}
     rows: list[list[Any]] = [
         [
             CAUSES[cause],
@@ -104,13 +104,13 @@ def _causes(charges: list[Charge], n: int, is_bound: bool) -> Table:
     return table("cost_causes.causes", "The bill by cause", header, rows, n=n, of=_OF)
 
 
-def _by(name: str, key: Callable[[Charge], Any], charges: list[Charge], low: set[str]) -> Table:
+def _by(name: str, key: Callable[[Row], Any], charges: list[Row], low: set[str]) -> Table:
     """The bill by something else, each with its causes. `low`: sessions whose output is a lower bound."""
     grouped: dict[Any, defaultdict[str, float]] = {}
     for charge in charges:
-        grouped.setdefault(key(charge), defaultdict(float))[charge.cause] += charge.usd
+        grouped.setdefault(key(charge), defaultdict(float))[charge["cause"]] += charge["usd"]
     totals = {value: fsum(causes.values()) for value, causes in grouped.items() if value is not None}
-    is_low = {key(charge) for charge in charges if charge.session_id in low}
+    is_low = {key(charge) for charge in charges if charge["session_id"] in low}
     rows: list[list[Any]] = []
     for value, usd in ranked(totals)[:_MOST]:
         parts = [
@@ -119,7 +119,7 @@ def _by(name: str, key: Callable[[Charge], Any], charges: list[Charge], low: set
             for part in [fsum(grouped[value][cause] for cause in group)]
         ]
         rows.append([redacted(str(value)), bounded(usd, value in is_low), *parts])
-    rest = fsum(charge.usd for charge in charges) - fsum(plain(row[1]) for row in rows)
+    rest = fsum(charge["usd"] for charge in charges) - fsum(plain(row[1]) for row in rows)
     note = f"The {_MOST} largest of {len(totals):,}." if len(totals) > _MOST else ""
     unsaid = f"{formatted(rest, 'usd')} more lies elsewhere, or where none is named." if rest > 0.005 else ""
     return table(
@@ -127,13 +127,13 @@ def _by(name: str, key: Callable[[Charge], Any], charges: list[Charge], low: set
         f"The bill by {name} and cause",
         f"{name}{':code' if name != 'day' else ''} | usd cost:usd | " + " | ".join(f"{group}:usd" for group in _GROUPS),
         rows,
-        n=len({c.session_id for c in charges if key(c) is not None}),
+        n=len({c["session_id"] for c in charges if key(c) is not None}),
         of=_OF,
         note=" ".join(part for part in (note, unsaid) if part),
     )
 
 
-def _chart(charges: list[Charge], n: int, is_bound: bool) -> Chart | None:
+def _chart(charges: list[Row], n: int, is_bound: bool) -> Chart | None:
     sums = _sums(charges)
     total = fsum(sums.values())
     rows = []
@@ -149,6 +149,7 @@ STUDY = Study(
     place=325,
     title="Cost by cause",
     question="Where did the money go?",
-    queries=QUERIES,
+    queries={"bill": QUERIES["bill"]},
     function=_outcome,
+    needs_charges=True,
 )
