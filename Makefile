@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 LAB_VENV := .venv-lab
 ENGINES_VENV := .venv-engines
 LAB_TESTS := tests/lab tests/sandbox tests/labels/test_in_process.py
-ENGINES_TESTS := tests/test_engine.py
+ENGINES_TESTS := tests/test_engine.py tests/test_s3_source.py
 CODE := src tests docs benchmarks
 
 # What a shell may have set for other programs: Python's own would be another's, and pip would install elsewhere.
@@ -29,7 +29,7 @@ help:
 	@echo "make test     the tests, but for those that take seconds each"
 	@echo "make test-slow those"
 	@echo "make test-lab the lab's tests and others that need torch: into .venv-lab, 7 GB with what torch brings"
-	@echo "make test-engines the tests of engines, with Ray: into .venv-engines, 1 GB"
+	@echo "make test-engines the tests of Ray and of object stores: into .venv-engines, 1 GB"
 	@echo "make fuzz     damaged files of every format, read and checked; MINUTES=600 for a night"
 	@echo "make check    format, lint, types, generated pages, tests"
 	@echo "make docs     writes the generated pages anew"

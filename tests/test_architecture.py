@@ -36,7 +36,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("catalog",),
     ("embedding", "sources"),
     ("formats", "views"),
-    ("edits", "git", "prices", "registry", "shell", "stats", "validation", "words"),
+    ("edits", "git", "object_store", "prices", "registry", "shell", "stats", "validation", "words"),
     ("errors", "http_client", "mapped", "model", "redaction"),
 )
 """From the roof down. A unit imports units of lower floors only, so neighbours never import each other."""
@@ -82,6 +82,7 @@ WEIGHT = {
     "sklearn": {"stats.density"},
     "umap": {"stats.density"},
     "ray": {"ingest.engine.ray"},
+    "botocore": {"object_store"},
     "vllm": {"labels.labellers.vllm"},
     "transformers": {"labels.labellers.local", "labels.labellers.hf", "lab.residual"},
     "torch": {"labels.labellers.local", "lab.residual"},

@@ -78,7 +78,7 @@ def _sources_verbs(verbs: argparse._SubParsersAction[_Parser]) -> None:
             metavar="SOURCE",
             nargs="*" if name == "analyze" else "+",
             help="a file or folder; an agent's name (claude-code, codex, …); git:PATH_OR_URL[#REF];"
-            " hub:OWNER/NAME[@REV][#PATTERN]",
+            " hub:OWNER/NAME[@REV][#PATTERN]; s3://BUCKET[/PREFIX]",
         )
         made.add_argument("--format", metavar="NAME", help="read every file as this format instead of recognising it")
         made.add_argument("--jobs", type=int, metavar="N", help="worker processes (default: one a core, at most 8)")

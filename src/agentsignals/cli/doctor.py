@@ -209,7 +209,7 @@ SKIP_ADVICE = {
     "worker_died": "files over which a worker process died, twice: out of memory? They are tried again next time",
     "internal_error": "errors of this program, listed below: what they cost is read again next time",
     "fetch_failed": "the Hub or a repository did not answer, what was there before served: run again with a network",
-    "download_failed": "files of a data set that did not come: run again, what came is kept",
+    "download_failed": "files of a data set or an object store that did not come: run again, what came is kept",
     "not_downloaded": "files of a data set that are not here, and HF_HUB_OFFLINE is set",
     "no_transcript_column": "tables no column of which holds transcripts: name others with hub:OWNER/NAME#PATTERN",
     "bad_parquet": "tables that are damaged",

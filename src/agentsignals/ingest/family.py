@@ -22,7 +22,10 @@ ABOUT_CONTENT = frozenset(
 )
 """Why a file is not read that lies in its bytes: as long as they don't change, neither does the answer."""
 _PASSING = frozenset(
-    ("no_permission", "file_gone", "unreadable", "changed_while_read", "internal_error", "worker_died")
+    (
+        *("no_permission", "file_gone", "download_failed", "unreadable", "changed_while_read"),
+        *("internal_error", "worker_died"),
+    )
 )
 
 MAX_ID_CHARS = 200

@@ -123,13 +123,13 @@ def _in_turn() -> Iterator[Source]:
 
 
 def open_source(spec: str) -> Iterator[RawFile | Unreadable]:
-    """The files of a specification: a path, an agent's name, `git:…`, `hub:…`. SourceError when nothing accepts it."""
+    """The files of a specification: a path, an agent, `git:…`, `hub:…`, `s3:…`. SourceError when nothing accepts it."""
     for source in _in_turn():
         if _accepts(source, spec):
             return _listed(source.find(spec), spec)
     raise SourceError(
         f"Nothing is found under {spec!r}: no such file, folder or agent, and no address this version opens.",
-        f"Name a file, a folder, {', '.join(homes())}, git:PATH_OR_URL[#REF], or hub:OWNER/NAME.",
+        f"Name a file, a folder, {', '.join(homes())}, git:PATH_OR_URL[#REF], hub:OWNER/NAME, or s3://BUCKET/PREFIX.",
     )
 
 

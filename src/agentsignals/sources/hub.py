@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -23,6 +21,7 @@ from agentsignals.sources import RawFile, Source, Unreadable, by_name, hub_cache
 from agentsignals.sources.hub_cache import Held, Listing
 from agentsignals.sources.hub_datasets import FetchError
 from agentsignals.sources.packed import SUFFIXES
+from agentsignals.sources.prefetch import prefetched
 
 MAIN = "main"
 _SPEC = re.compile(r"hub:(?P<name>[\w.-]+/[\w.-]+)(?:@(?P<revision>[^#\s]+))?(?:#(?P<pattern>.+))?", re.DOTALL)
@@ -170,20 +169,7 @@ def _fetched(listing: Listing, chosen: list[Held]) -> Iterator[tuple[Held, Path 
                 gone.append(problem.reason)
             return problem.reason
 
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        under_way: deque[tuple[Held, Future[Path | str]]] = deque()
-        try:
-            for held in chosen:
-                under_way.append((held, pool.submit(fetch, held)))
-                if len(under_way) > _AHEAD:
-                    first, coming = under_way.popleft()
-                    yield first, coming.result()
-            while under_way:
-                first, coming = under_way.popleft()
-                yield first, coming.result()
-        finally:
-            for _, coming in under_way:
-                coming.cancel()
+    return zip(chosen, prefetched(fetch, chosen, _AT_ONCE, _AHEAD), strict=True)
 
 
 def _here(file: RawFile) -> Path | str:

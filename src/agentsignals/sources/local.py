@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import errno
-import mmap
 import os
 import stat
-import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO
 
-from agentsignals.errors import SourceError
 from agentsignals.formats import homes
 from agentsignals.sources import RawFile, Source, Unreadable, path_of, sound, uri_of
-from agentsignals.sources.packed import MAGIC_BYTES, Packing, packing, unpack, without_waiting
+from agentsignals.sources.contents import OF_THE_MACHINE, contents, no_space
+from agentsignals.sources.packed import without_waiting
 
-_SKIPPED_FOLDERS = frozenset((".git", "node_modules", ".venv", "__pycache__"))
-_IN_MEMORY = 64 * 1024 * 1024
-"""Larger files are mapped, not held: a file larger than memory costs no memory. What is mapped is a copy without a
-name: to read a map of a file that its agent shortens ends the process."""
-_UNPACKED_MAX = 1024 * 1024 * 1024
-_COPIED_AT_ONCE = 1024 * 1024
+SKIPPED_FOLDERS = frozenset((".git", "node_modules", ".venv", "__pycache__"))
+"""What lies in these is no agent's session."""
 
 
 def accepts(spec: str) -> bool:
@@ -70,7 +63,7 @@ def _walk(root: str, spec: str) -> Iterator[RawFile | Unreadable]:
         for entry in inside:
             if not _is_folder(entry):
                 left.append((entry.path, False))
-            elif entry.name not in _SKIPPED_FOLDERS:
+            elif entry.name not in SKIPPED_FOLDERS:
                 left.append((entry.path, True))
 
 
@@ -103,11 +96,8 @@ def read(files: list[RawFile], limit: int | None) -> Iterator[bytes | Unreadable
         try:
             yield _contents(file, limit)
         except OSError as problem:
-            if problem.errno in _OF_THE_MACHINE:
-                raise SourceError(
-                    f"{file.uri!r} can't be read: {problem.strerror}.",
-                    f"Free some space in {tempfile.gettempdir()}, or name a larger folder in $TMPDIR.",
-                ) from problem
+            if problem.errno in OF_THE_MACHINE:
+                raise no_space(file.uri, problem) from problem
             yield Unreadable(file.uri, file.spec, _reason(problem))
 
 
@@ -116,53 +106,13 @@ def _contents(file: RawFile, limit: int | None) -> bytes | Unreadable:
         seen = os.fstat(handle.fileno())
         if not stat.S_ISREG(seen.st_mode):
             return Unreadable(file.uri, file.spec, "not_a_file")
-        head = handle.read(MAGIC_BYTES if limit is None else limit)
-        handle.seek(0)
-        if way := packing(head):
-            return _unpacked(file, way, handle, seen.st_size, limit)
-        if limit is not None:
-            return head
-        if seen.st_size <= _IN_MEMORY:
-            data = handle.read(seen.st_size)
-            left = seen.st_size - len(data)
-        else:
-            with tempfile.TemporaryFile() as copy:
-                left = seen.st_size
-                while left and (piece := handle.read(min(left, _COPIED_AT_ONCE))):
-                    left -= copy.write(piece)
-                data = b"" if left else _mapped(copy)
-    return Unreadable(file.uri, file.spec, "changed_while_read", f"{left:,} bytes are gone") if left else data
-
-
-def _mapped(copy: IO[bytes]) -> bytes:
-    copy.flush()
-    # A map has what readers use of bytes: find, slices, len.
-    return mmap.mmap(copy.fileno(), 0, access=mmap.ACCESS_READ)  # type: ignore[return-value]
-
-
-def _unpacked(file: RawFile, way: Packing, packed: IO[bytes], size: int, limit: int | None) -> bytes | Unreadable:
-    """A packed file's content, as far as it goes: a cut one gives what it still holds."""
-    most = limit if limit is not None else _UNPACKED_MAX
-    with tempfile.SpooledTemporaryFile(_IN_MEMORY) as out:
-        reason, left = unpack(way, packed, size, out, most)
-        out.truncate(min(out.tell(), most))
-        out.seek(0, os.SEEK_END)
-        length = out.tell()
-        if limit is None and length > _IN_MEMORY:
-            data = _mapped(out)
-        else:
-            out.seek(0)
-            data = out.read()
-    if not reason or (data and limit is not None):
-        return data
-    return Unreadable(file.uri, file.spec, reason, f"{left:,} of {size:,} packed bytes were not read", data)
+        return contents(file, handle, seen.st_size, limit)
 
 
 def _reason(problem: OSError) -> str:
     return _REASONS.get(problem.errno or 0, "unreadable")
 
 
-_OF_THE_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
 _REASONS = {
     errno.EACCES: "no_permission",
     errno.EPERM: "no_permission",

@@ -1,0 +1,126 @@
+"""Traces in an object store that speaks S3: `s3://BUCKET[/PREFIX]`.
+
+A file is known by its size, time and ETag, as the list of the bucket gives them: what did not change costs no request
+of its own. Why botocore: design/sources.md#object-stores.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
+from typing import IO, Any
+
+from agentsignals import object_store
+from agentsignals.errors import SourceError
+from agentsignals.sources import RawFile, Source, Unreadable, sound
+from agentsignals.sources.contents import IN_MEMORY, contents, no_space
+from agentsignals.sources.local import SKIPPED_FOLDERS
+from agentsignals.sources.prefetch import prefetched
+
+_PIECE = 1024 * 1024
+_TRIES = 3
+"""An answer may break off in the middle, which the client's own tries do not cover."""
+_HEADS_AHEAD, _WHOLE_AHEAD = 64, 4
+"""What is held that nobody asked for yet: first bytes are few, whole files may have 64 MiB each."""
+_EMPTY_RANGE = "InvalidRange"
+
+
+def accepts(spec: str) -> bool:
+    return spec.startswith(object_store.SCHEME)
+
+
+def find(spec: str) -> Iterator[RawFile | Unreadable]:
+    """The objects under a prefix, in order of key: the one of that name, and all below it as below a folder. UsageError
+    for what is no address, SourceError when the bucket can't be listed or holds nothing there.
+    """
+    bucket, prefix = object_store.address(spec)
+    listed = _listed(bucket, prefix, spec)
+    try:
+        first = next(listed)
+    except StopIteration:
+        raise SourceError(f"{spec!r} holds no object.", "Look for its prefix with `aws s3 ls`.") from None
+    except object_store.errors() as problem:
+        raise SourceError(
+            f"{spec!r} can't be listed: {object_store.code(problem)}.",
+            "Look at the bucket's name, AWS_* variables (region, endpoint, credentials) and what they may list.",
+        ) from problem
+    return _as_far_as_it_goes(first, listed, spec)
+
+
+def _as_far_as_it_goes(first: RawFile, listed: Iterator[RawFile], spec: str) -> Iterator[RawFile | Unreadable]:
+    yield first
+    try:
+        yield from listed
+    except object_store.errors() as problem:
+        yield Unreadable(
+            sound(spec), sound(spec), object_store.reason(problem), f"listing broke off: {object_store.code(problem)}"
+        )
+
+
+def _listed(bucket: str, prefix: str, spec: str) -> Iterator[RawFile]:
+    pages = object_store.client().get_paginator("list_objects_v2")
+    whole = [] if not prefix or prefix.endswith("/") else [prefix]
+    for key in whole:  # an object of that very name comes before all below it, but others come between
+        for page in pages.paginate(Bucket=bucket, Prefix=key, PaginationConfig={"MaxItems": 1}):
+            yield from (_file(bucket, o, spec) for o in page.get("Contents", ()) if o["Key"] == key)
+    for page in pages.paginate(Bucket=bucket, Prefix=f"{prefix}/" if whole else prefix):
+        for held in page.get("Contents", ()):
+            key = held["Key"]
+            is_folder = key.endswith("/") and not held["Size"]
+            if not is_folder and SKIPPED_FOLDERS.isdisjoint(key[len(prefix) :].split("/")[:-1]):
+                yield _file(bucket, held, spec)
+
+
+def _file(bucket: str, held: dict[str, Any], spec: str) -> RawFile:
+    place = f"{object_store.SCHEME}{bucket}/{held['Key']}"
+    return RawFile(
+        uri="".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in place),
+        source="s3",
+        spec=spec,
+        bytes=held["Size"],
+        stamp=int(held["LastModified"].timestamp()) * 1_000_000_000,
+        container=place,
+        key=held.get("ETag", ""),
+    )
+
+
+def read(files: list[RawFile], limit: int | None) -> Iterator[bytes | Unreadable]:
+    ahead = _WHOLE_AHEAD if limit is None else _HEADS_AHEAD
+    return prefetched(partial(_contents, limit=limit), files, object_store.AT_ONCE, ahead)
+
+
+def _contents(file: RawFile, limit: int | None) -> bytes | Unreadable:
+    try:
+        with tempfile.SpooledTemporaryFile(IN_MEMORY) as copy:
+            _fetch(file, limit, copy)
+            size = copy.tell()
+            copy.seek(0)
+            return contents(file, copy, size, limit)
+    except object_store.errors() as problem:
+        return Unreadable(file.uri, file.spec, object_store.reason(problem), object_store.code(problem))
+    except OSError as problem:  # of the copy: the network's are among those above
+        raise no_space(file.uri, problem) from problem
+
+
+def _fetch(file: RawFile, limit: int | None, copy: IO[bytes]) -> None:
+    """Writes an object's bytes, or its first ones, to a file."""
+    bucket, key = object_store.address(file.container)
+    wanted = {} if limit is None or not file.bytes else {"Range": f"bytes=0-{limit - 1}"}
+    for left in reversed(range(_TRIES)):
+        try:
+            with closing(object_store.client().get_object(Bucket=bucket, Key=key, **wanted)["Body"]) as body:
+                for piece in body.iter_chunks(_PIECE):
+                    copy.write(piece)
+            return
+        except object_store.errors() as problem:
+            if object_store.code(problem) == _EMPTY_RANGE:  # it was emptied since it was listed
+                return
+            if not left or object_store.reason(problem) != "download_failed":
+                raise
+            copy.seek(0)
+            copy.truncate()
+
+
+SOURCE = Source("s3", accepts, find, read)

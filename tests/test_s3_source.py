@@ -1,0 +1,278 @@
+"""Traces in an object store, through botocore against a real server on this machine: listed, read, kept, refused."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentsignals import object_store
+from agentsignals.cli import main
+from agentsignals.errors import SourceError, UsageError
+from agentsignals.ingest import pipeline
+from agentsignals.sources import RawFile, Unreadable, open_source, read
+from agentsignals.store import Store
+from tests.claude import Log
+from tests.test_pipeline import tables
+
+SECRET = "wJalrXUtnFEMI"  # noqa: S105  (of a server of this file)
+
+
+def settings(monkeypatch: pytest.MonkeyPatch, url: str, key: str = "AKIDEXAMPLE", secret: str = SECRET) -> None:
+    """What Amazon's programs read. Clients that were made with other settings are forgotten."""
+    for name, value in {
+        "AWS_ENDPOINT_URL": url,
+        "AWS_ACCESS_KEY_ID": key,
+        "AWS_SECRET_ACCESS_KEY": secret,
+        "AWS_REGION": "us-east-1",
+        "AWS_MAX_ATTEMPTS": "1",
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+    }.items():
+        monkeypatch.setenv(name, value)
+    object_store._client.cache_clear()
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A client of a new server with an empty bucket, `traces`."""
+    servers = pytest.importorskip("moto.server", reason="moto is not installed: `make test-engines` has it")
+    server = servers.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    _, port = server.get_host_and_port()
+    settings(monkeypatch, f"http://127.0.0.1:{port}")
+    post(port, "reset-auth", b"inf")
+    post(port, "reset")  # what servers of this process hold is one
+    made = object_store.client()
+    made.create_bucket(Bucket="traces")
+    made.server = server
+    yield made
+    server.stop()
+
+
+def post(port: int, path: str, data: bytes = b"") -> None:
+    """Tells the server something about itself."""
+    connection = HTTPConnection("127.0.0.1", port)
+    connection.request("POST", f"/moto-api/{path}", data)
+    assert connection.getresponse().status == 200
+    connection.close()
+
+
+def put(bucket: Any, **objects: bytes) -> None:
+    for key, body in objects.items():
+        bucket.put_object(Bucket="traces", Key=key, Body=body)
+
+
+def trace(session_id: str, *prompts: str) -> bytes:
+    log = Log(session_id)
+    for prompt in prompts:
+        log.user(prompt)
+    return log.data()
+
+
+def prompts(store: Path) -> list[tuple[str, str]]:
+    return sorted(Store(store).sql("SELECT session_id, text FROM turns").fetchall())
+
+
+def listed(spec: str) -> list[str]:
+    return [f.uri for f in open_source(spec)]
+
+
+def test_traces_in_a_bucket_are_read_and_what_did_not_change_costs_no_request_of_its_own(
+    bucket: Any, tmp_path: Path
+) -> None:
+    put(
+        bucket,
+        **{
+            "team/a/one.jsonl": trace("session-one", "Fix it."),
+            "team/a/two.jsonl.gz": gzip.compress(trace("session-two", "Go on.")),
+            "team/": b"",
+            "team/node_modules/x.jsonl": trace("session-not", "No."),
+            "teammate/three.jsonl": trace("session-three", "Not asked for."),
+        },
+    )
+    store = tmp_path / "s"
+    assert pipeline.analyze(["s3://traces/team"], store, jobs=1).sessions == 2
+    assert prompts(store) == [("session-one", "Fix it."), ("session-two", "Go on.")]
+    (path,) = {p for (p,) in Store(store).sql("SELECT path FROM artifacts").fetchall() if "one" in p}
+    assert path == "s3://traces/team/a/one.jsonl"
+    again = pipeline.analyze(["s3://traces/team"], store, jobs=1)
+    assert (again.parsed, again.unchanged) == (0, 2)
+    put(bucket, **{"team/a/one.jsonl": trace("session-one", "Fix it!")})  # as long as before, in the same second
+    assert pipeline.analyze(["s3://traces/team"], store, jobs=1).parsed == 1
+    assert prompts(store)[0] == ("session-one", "Fix it!")
+
+
+def test_keys_that_are_no_paths_are_read_like_others(bucket: Any, tmp_path: Path) -> None:
+    keys = [
+        "a//b.jsonl",
+        "a/../c.jsonl",
+        "a/./d.jsonl",
+        "/e.jsonl",
+        "f?x=1#y%2F.jsonl",
+        "ü €.jsonl",
+        "g\\h.jsonl",
+        "h\x07.jsonl",
+    ]
+    put(bucket, **{key: trace(f"session-{n}", "Go.") for n, key in enumerate(keys)})
+    assert pipeline.analyze(["s3://traces"], tmp_path / "s", jobs=1).sessions == len(keys)
+    uris = listed("s3://traces")
+    assert "s3://traces/a//b.jsonl" in uris and "s3://traces/h\\x07.jsonl" in uris
+    assert listed("s3://traces/a/../c.jsonl") == ["s3://traces/a/../c.jsonl"]
+
+
+def test_more_objects_than_a_page_of_the_list_holds_come_in_order(bucket: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MOTO_S3_DEFAULT_MAX_KEYS", "5")
+    keys = [f"{n:04d}.txt" for n in range(13)]
+    put(bucket, **dict.fromkeys(keys, b"x"))
+    assert listed("s3://traces/") == [f"s3://traces/{key}" for key in keys]
+
+
+def test_an_object_that_vanished_or_is_denied_costs_itself_alone(bucket: Any, tmp_path: Path) -> None:
+    put(bucket, **{f"{n}.jsonl": trace(f"session-{n}", "Go.") for n in range(3)})
+    bucket.put_object(Bucket="traces", Key="3.jsonl", Body=trace("session-3", "Go."), StorageClass="GLACIER")
+    files = [f for f in open_source("s3://traces") if isinstance(f, RawFile)]
+    bucket.delete_object(Bucket="traces", Key="1.jsonl")
+    answers = list(read(files))
+    assert [a.reason if isinstance(a, Unreadable) else len(a) for a in answers] == [
+        files[0].bytes,
+        "file_gone",
+        files[2].bytes,
+        "no_permission",
+    ]
+    summary = pipeline.analyze(["s3://traces"], tmp_path / "s", jobs=1)
+    assert summary.sessions == 2 and summary.skipped == {"no_permission": 1}
+
+
+def test_a_server_that_goes_in_the_middle_costs_what_is_left_until_it_is_back(
+    bucket: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(bucket, **{f"{n}.jsonl": trace(f"session-{n}", "Go.") for n in range(6)})
+    seen: list[str] = []
+    real = bucket.get_object
+
+    def until_it_goes(**words: Any) -> Any:
+        """Whole objects are asked for after the first bytes of all; the server goes after three."""
+        if "Range" not in words:
+            seen.append(words["Key"])
+            if len(seen) == 4:
+                bucket.server.stop()
+        return real(**words)
+
+    monkeypatch.setattr(object_store.client(), "get_object", until_it_goes)
+    summary = pipeline.analyze(["s3://traces"], tmp_path / "s", jobs=1)
+    assert (summary.sessions, summary.skipped) == (3, {"download_failed": 3})
+    with pytest.raises(SourceError, match="can't be listed: EndpointConnectionError"):
+        pipeline.analyze(["s3://traces"], tmp_path / "s", jobs=1)
+    assert Store(tmp_path / "s").warnings == []
+    monkeypatch.undo()
+    bucket.server._thread = None
+    bucket.server.start()
+    _, port = bucket.server.get_host_and_port()
+    settings(monkeypatch, f"http://127.0.0.1:{port}")
+    assert pipeline.analyze(["s3://traces"], tmp_path / "s", jobs=1).sessions == 6
+
+
+class Cutting(BaseHTTPRequestHandler):
+    """Sends half of what it says it sends, as often as `cuts` says."""
+
+    body, cuts, asked = b"{}" * 3_000, 1, 0
+
+    def do_GET(self) -> None:
+        type(self).asked += 1
+        whole = type(self).asked > type(self).cuts
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(self.body)))
+        self.end_headers()
+        self.wfile.write(self.body if whole else self.body[:3_000])
+        self.close_connection = True
+
+    def log_message(self, *words: Any) -> None: ...
+
+
+@pytest.mark.parametrize(("cuts", "reason"), [(2, ""), (3, "download_failed")])
+def test_an_answer_that_breaks_off_is_asked_for_again_twice(
+    cuts: int, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("botocore", reason="botocore is not installed: `make test-engines` has it")
+    monkeypatch.setattr(Cutting, "cuts", cuts)
+    monkeypatch.setattr(Cutting, "asked", 0)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Cutting) as server:
+        threading.Thread(target=server.serve_forever).start()
+        settings(monkeypatch, f"http://127.0.0.1:{server.server_port}")
+        place = "s3://traces/a.jsonl"
+        (answer,) = read([RawFile(uri=place, source="s3", spec="s3://traces", bytes=6_000, stamp=1, container=place)])
+        server.shutdown()
+    assert answer.reason == reason if isinstance(answer, Unreadable) else answer == Cutting.body and not reason
+
+
+def test_what_can_not_be_listed_is_an_error_without_credentials(
+    bucket: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    with pytest.raises(SourceError, match="holds no object"):
+        listed("s3://traces/nothing")
+    with pytest.raises(SourceError, match="can't be listed: NoSuchBucket"):
+        listed("s3://no-such-bucket")
+    post(bucket.server.get_host_and_port()[1], "reset-auth", b"0")  # from now on it looks at who asks
+    assert main(["ingest", "s3://traces", "--store", str(tmp_path / "s"), "--json"]) == 1
+    said = capsys.readouterr()
+    assert "can't be listed: InvalidAccessKeyId" in said.out
+    assert SECRET not in said.out + said.err and "AKIDEXAMPLE" not in said.out + said.err
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "s3://AKIDEXAMPLE:SECRETWORD@traces/team",
+        "s3://SECRETWORD@traces",
+        "s3://",
+        "s3:///team",
+        "s3://traces/a.jsonl?X-Amz-Credential=AKID&X-Amz-Signature=SECRETWORD",
+        "s3://traces/a?secret_access_key=SECRETWORD",
+        "s3://traces/a?AWSAccessKeyId=SECRETWORD",
+    ],
+)
+def test_an_address_that_is_none_or_holds_credentials_is_refused_and_repeated_nowhere(
+    spec: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["ingest", spec, "--store", str(tmp_path / "s")]) == 2
+    said = capsys.readouterr()
+    assert "without credentials" in said.err and "SECRETWORD" not in said.out + said.err
+    kept = b"".join(p.read_bytes() for p in (tmp_path / "s").rglob("*") if p.is_file())
+    assert b"SECRETWORD" not in kept
+
+
+def test_without_botocore_an_address_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "botocore", None)
+    monkeypatch.setitem(sys.modules, "botocore.session", None)
+    object_store._client.cache_clear()
+    with pytest.raises(UsageError) as caught:
+        listed("s3://traces")
+    assert caught.value.hint == "Install it: pip install 'agentsignals[s3]'."
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["local", "ray"])
+def test_a_bucket_read_by_workers_gives_the_tables_of_the_folder(
+    engine: str, bucket: Any, demo_folder: Path, tmp_path: Path
+) -> None:
+    """Each worker has a client of its own: many of them, and more objects than one asks for at a time."""
+    if engine == "ray":
+        pytest.importorskip("ray", reason="Ray is not installed: `make test-engines` has it")
+    corpus = demo_folder / "corpus"
+    for path in sorted(p for p in corpus.rglob("*") if p.is_file()):
+        bucket.put_object(Bucket="traces", Key=path.relative_to(corpus).as_posix(), Body=path.read_bytes())
+    pipeline.analyze(["s3://traces"], tmp_path / "s", jobs=2, engine=engine, shard_bytes=40_000)
+    expected, made = tables(demo_folder / "store"), tables(tmp_path / "s")
+    for name in set(expected) - {"artifacts"}:
+        columns = [c for c in expected[name].columns if "artifact_id" not in c]
+        one, two = (frame[name].select(columns).sort(columns) for frame in (expected, made))
+        assert one.equals(two), name
