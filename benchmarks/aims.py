@@ -12,21 +12,61 @@ over the same lines in the same round, medians of the rounds. What runs minutes 
 from __future__ import annotations
 
 import argparse
+import compileall
 import json
+import os
 import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import NamedTuple
 
+import agentsignals
 from agentsignals.store import Store
-from benchmarks.analyze import BASELINE, Run, spent
 from benchmarks.corpora import make
 
+LOOP = """
+import sys, orjson
+from pathlib import Path
+for path in sorted(Path(sys.argv[1]).rglob("transcript.*")):
+    data = path.read_bytes()
+    if path.suffix == ".json":
+        orjson.loads(data)
+        continue
+    for line in data.split(b"\\n"):
+        if line:
+            try:
+                orjson.loads(line)
+            except orjson.JSONDecodeError:
+                pass
+"""
 CORPUS = Path(__file__).parents[2] / "shared/corpus/sessions"
 _ACROSS = "user.prior_sessions_same_repo"
 _LINE = b'{"type":"summary","summary":"a line more","leafUuid":"00000000-0000-4000-8000-000000000000"}\n'
+
+
+class Run(NamedTuple):
+    """One process: CPU and wall seconds, peak memory of the largest process in MiB."""
+
+    cpu_s: float
+    wall_s: float
+    peak_mib: float
+
+
+def spent(command: list[str]) -> Run:
+    """Runs a command and tells what it used."""
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    started = time.perf_counter()
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment) as child:
+        _, status, used = os.wait4(child.pid, 0)
+        wall_s = time.perf_counter() - started
+        if status:
+            sys.exit(f"{' '.join(command)} failed: {child.stderr.read().decode() if child.stderr else ''}")
+        child.returncode = 0
+    return Run(used.ru_utime + used.ru_stime, wall_s, used.ru_maxrss / 1024)
 
 
 class Row(NamedTuple):
@@ -71,7 +111,7 @@ class Bench:
         """The cold run against the bare loop, median of the rounds; and its wall time, the least."""
         ratios, walls = [], []
         for _ in range(self.rounds):
-            loop = spent([sys.executable, "-c", BASELINE, str(self.work / corpus)]).cpu_s - self.start
+            loop = spent([sys.executable, "-c", LOOP, str(self.work / corpus)]).cpu_s - self.start
             cold = self.analyze(corpus)
             ratios.append(cold.cpu_s / loop)
             walls.append(cold.wall_s)
@@ -122,6 +162,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    compileall.compile_dir(str(Path(agentsignals.__file__).parent), quiet=2)  # as an installed package's modules are
     with tempfile.TemporaryDirectory() as folder:
         work = options.work or Path(folder)
         claude = options.traces / "claude-code"

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from agentsignals.model.times import to_iso
-from benchmarks.analyze import spent
+from benchmarks.aims import spent
 
 _START_US = 1_772_442_000_000_000
 _TURNS = 40
