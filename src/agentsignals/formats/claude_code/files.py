@@ -45,12 +45,17 @@ class File:
         self.agent_id = first.agent_id if first is not None and alone else None
 
     def _session_id(self) -> str:
-        ids = Counter(map(attrgetter("session_id"), self.lines))
-        del ids[None]
-        hint = self.source.session_hint
+        hint, ids = self.source.session_hint, self._ids()
         if hint is not None and (hint in ids or not ids):  # a resumed session may hold mostly the old one's records
             return hint
-        return max(ids, key=lambda i: ids[i]) if ids else self.source.artifact.artifact_id
+        if len(ids) > 1:
+            times = Counter(map(attrgetter("session_id"), self.lines))
+            del times[None]
+            return max(times, key=lambda i: times[i])
+        return next(iter(ids), self.source.artifact.artifact_id)
+
+    def _ids(self) -> set[str]:
+        return {session_id for session_id in map(attrgetter("session_id"), self.lines) if session_id is not None}
 
     def parts(self) -> list[File]:
         """Itself; or, of a file that several sessions were written into one behind the other, a file for each.
@@ -58,7 +63,7 @@ class File:
         A session that was resumed begins with the records of the one before it, under the id they had: what follows on
         a record of another session is of one session with it.
         """
-        ids = {line.session_id for line in self.lines if line.session_id}
+        ids = self._ids() - {""}
         if len(ids) < 2 or self.source.session_hint in ids:
             return [self]
         group_of = self._groups(ids)

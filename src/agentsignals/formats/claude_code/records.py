@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 import msgspec
 from msgspec import Raw, Struct, field
@@ -201,6 +202,11 @@ def decode(data: memoryview | bytes) -> Line:
         return Line(type=f"{kind} of unknown shape", uuid=uuid, session_id=session_id, timestamp=at)
 
 
+def kinds_of(lines: Iterable[Line]) -> Counter[str]:
+    """How many records there are of each kind, in order of the first."""
+    return Counter([line.type if line.type not in _NAMED_WITHIN else kind_of(line) for line in lines])
+
+
 def kind_of(line: Line) -> str:
     """The record's type and subtype, as counted in the artifact."""
     kind = line.type
@@ -211,6 +217,9 @@ def kind_of(line: Line) -> str:
     if kind == "system":
         return f"system.{line.subtype}"
     return kind or "untyped"
+
+
+_NAMED_WITHIN = frozenset(("progress", "attachment", "system", ""))
 
 
 def is_true(flag: object) -> bool:
@@ -281,8 +290,11 @@ def count_usage(step: Step, message: Message) -> None:
         step.cache_write_tokens = n
     if usage.cache_creation is not None and (n := usage.cache_creation.ephemeral_1h_input_tokens):
         step.cache_write_1h_tokens = n if step.cache_write_1h_tokens is None else max(n, step.cache_write_1h_tokens)
-    step.speed = special(usage.speed) or step.speed
-    step.service_tier = special(usage.service_tier) or step.service_tier
-    step.inference_geo = special(usage.inference_geo) or step.inference_geo
+    if usage.speed is not None:
+        step.speed = special(usage.speed) or step.speed
+    if usage.service_tier is not None:
+        step.service_tier = special(usage.service_tier) or step.service_tier
+    if usage.inference_geo is not None:
+        step.inference_geo = special(usage.inference_geo) or step.inference_geo
     if usage.server_tool_use is not None and (searches := count(usage.server_tool_use.web_search_requests)):
         step.web_searches = max(searches, step.web_searches or 0)

@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
+from msgspec import Struct
 
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.claude_code import records, user
@@ -33,7 +34,7 @@ class EndedAgent(NamedTuple):
     totals: AgentResult
 
 
-class Seen(NamedTuple):
+class Seen(Struct, frozen=True, gc=False):
     """A record that was read, and the session that has it."""
 
     session_id: str
@@ -77,7 +78,7 @@ class SessionReader:
         builder, artifact = self.builder, file.source.artifact
         builder.artifact_id = artifact.artifact_id
         builder.visits(cwd for cwd in dict.fromkeys(map(attrgetter("cwd"), file.lines)) if cwd)
-        for kind, times in Counter(map(records.kind_of, file.lines)).items():
+        for kind, times in records.kinds_of(file.lines).items():
             saw(artifact, kind, times)
         running, turns = builder.turn_index, _turns_by_time(self.session) if file.agent_id else None
         self.lines = file.lines
@@ -86,7 +87,7 @@ class SessionReader:
         repeated = 0
         nth: Counter[str] = Counter()
         seen, session_id, before = self.seen, self.session.session_id, ""
-        for n, line in enumerate(file.lines):
+        for n, (number, line) in enumerate(zip(file.numbers, file.lines, strict=True)):
             key = line.uuid
             if key is None or key == REDACTED:
                 key = key_without_id(line, before, nth)
@@ -101,7 +102,7 @@ class SessionReader:
                     self._copied(earlier.session_id)
                     continue
                 seen[key] = Seen(session_id, line)
-            builder.line = file.numbers[n]
+            builder.line = number
             if turns is not None:
                 builder.turn_index = _turn_at(turns, logged_iso(line.timestamp))
             self._record(line, n)
@@ -210,11 +211,11 @@ class SessionReader:
             elif kind == "thinking":
                 builder.event("thinking", block.thinking or "", at, step, thread)
             else:
-                self._other_block(block, line, step, thread)
+                self._other_block(block, at, step, thread)
 
-    def _other_block(self, block: Block, line: Line, step: Step, thread: str) -> None:
+    def _other_block(self, block: Block, at: int | None, step: Step, thread: str) -> None:
         """Blocks that a server-side tool or a refusal adds to a message."""
-        builder, at = self.builder, logged_iso(line.timestamp)
+        builder = self.builder
         if block.type.endswith("tool_use"):
             name = block.name or ""
             builder.call(block.id or "", name, bytes(block.input) or b"{}", self.profile.tool(name), at, step, thread)
@@ -236,10 +237,12 @@ class SessionReader:
         at = logged_iso(line.timestamp)
         content = message.content
         if isinstance(content, list):
-            self.builder.unread((block.type for block in content), _OF_A_PERSON, at, thread)
-        if isinstance(content, list) and any(block.type == "tool_result" for block in content):
-            self._results(content, line, thread, n)
-            return
+            types = [block.type for block in content]
+            if not _OF_A_PERSON.issuperset(types):
+                self.builder.unread(types, _OF_A_PERSON, at, thread)
+            if "tool_result" in types:
+                self._results(content, line, at, thread, n)
+                return
         if thread == MAIN:
             after = self.lines[n + 1 : n + 1 + _NEAR] if n is not None else ()
             prompt = user.record(self.builder, line, message, at, after)
@@ -247,8 +250,7 @@ class SessionReader:
         else:
             self.builder.event("meta", records.text_of(message), at, None, thread)
 
-    def _results(self, content: list[Block], line: Line, thread: str, n: int | None) -> None:
-        at = logged_iso(line.timestamp)
+    def _results(self, content: list[Block], line: Line, at: int | None, thread: str, n: int | None) -> None:
         beside, called_after = _structured_result(line, content), None
         for block in content:
             if block.type == "tool_result":
