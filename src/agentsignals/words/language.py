@@ -104,10 +104,11 @@ def _language(low: str) -> str | None:
 
 def _script(foreign: str) -> tuple[str | None, int]:
     """The script most of the letters are in, and how much they say, in letters."""
+    letters = [ord(c) for c in foreign if c.isalpha()]  # mostly none: dashes, ticks, and what frames a terminal's text
     counts = {
         language: n
-        for language, first, last in _SCRIPTS
-        if (n := len([c for c in foreign if first <= ord(c) <= last and c.isalpha()]))
+        for language, first, last in (_SCRIPTS if letters else ())
+        if (n := len([at for at in letters if first <= at <= last]))
     }
     if not counts:
         return None, 0

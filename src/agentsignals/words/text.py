@@ -7,7 +7,7 @@ import re
 import struct
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
-_OTHER = re.compile(r"[^\x00-\x7f]")
+_ASCII = bytes(range(128))
 _KINDS = bytes(
     ord("w") if char.isalnum() or char == "_" else ord(" ") if char.isspace() else ord(".")
     for char in map(chr, range(128))
@@ -31,7 +31,7 @@ _ODD_CASES = {"\u0130": "i", "\u0131": "i", "\u017f": "s"}
 def count_tokens(text: str) -> int:
     """Tokens of a text: runs of word characters, or one punctuation mark (design/signals.md#units)."""
     if not text.isascii():
-        others = set(_OTHER.findall(text))
+        others = set(text.encode("utf-8", "surrogatepass").translate(None, _ASCII).decode("utf-8", "surrogatepass"))
         if len(others) > _FEW:
             return len(_TOKEN.findall(text))
         for char in others:

@@ -27,6 +27,11 @@ _SECRET = re.compile(
     r"|\b(?=[\w+-]{0,40}\d)[\w+-]{32,200}={0,2}"
     r"|(?<=://)[^\s/@]{1,100}:[^\s/@]{1,100}(?=@)|\b(?:password|passwd|secret|token|api[_-]?key)\s{0,3}[=:]\s{0,3}\S{1,200}"
 )
+_NAMES_OF_SECRETS = ("passw", "secret", "token", "key")
+_LONG_RUN = b"x" * 18
+"""The shortest beginning of a key, of two letters, and what must follow it."""
+_IN_RUNS = bytes(ord("x" if chr(n).isalnum() or chr(n) in "_+-?" else " ") for n in range(128)).ljust(256)
+"""Letters, digits and marks of keys; a question mark stands for all beyond ASCII."""
 _ADDRESS = re.compile(r"[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,4}")
 _PATH = re.compile(r"(?<![\w/:.])(?:[A-Za-z]:\\|~?/|\\\\)[\w.@~-]{1,100}[/\\][^\s'\"]{1,400}")
 
@@ -54,9 +59,28 @@ def message_counts(view: SessionView, why: Evidence) -> dict[str, dict[str, Any]
 def _normal(text: str) -> str:
     """What messages that are the same have in common. What is folded is masked before: in small letters a key is
     known by no rule for sure."""
-    masked = _ADDRESS.sub("[address]", _PATH.sub("[path]", redacted(text)))
-    low = _SECRET.sub("[secret]", masked.strip().casefold())
+    low = _masked(redacted(text))
     return low.rstrip(".! \n\t") or low
+
+
+def _masked(text: str) -> str:
+    """The text in small letters without what these patterns know; most texts lack what a pattern can't do without, and
+    that is seen twenty times as fast."""
+    if "/" in text or "\\" in text:
+        text = _PATH.sub("[path]", text)
+    if "@" in text:
+        text = _ADDRESS.sub("[address]", text)
+    low = text.strip().casefold()
+    return _SECRET.sub("[secret]", low) if _may_hold_secret(low) else low
+
+
+def _may_hold_secret(low: str) -> bool:
+    """Whether a text has a part that every match of `_SECRET` has."""
+    return (
+        "://" in low
+        or ((":" in low or "=" in low) and any(word in low for word in _NAMES_OF_SECRETS))
+        or _LONG_RUN in low.encode("ascii", "replace").translate(_IN_RUNS)
+    )
 
 
 def _digest(text: str) -> str:

@@ -21,6 +21,8 @@ _ITEM = re.compile(
     r"|(?<![\w./-])[A-Za-z0-9]{1,40}(?:_[A-Za-z0-9]{1,40}){1,8}\b(?![./])"
 )
 """A file, a call, an identifier in camel or snake case."""
+_MAY_BE_ITEM = re.compile(r"[\w-]\.[A-Za-z]|\w\(\)|[a-z0-9][A-Z]|[A-Za-z0-9]_[A-Za-z0-9]")
+"""What every item has, wherever it stands: a mask takes words away, and adds none that is an item."""
 _OF_NAME = ("_", "-", ".")
 _NO_ITEMS = frozenset(("GitHub", "GitLab", "JavaScript", "TypeScript", "GraphQL", "DevOps", "Node.js", "e.g", "i.e"))
 """Names of products, and abbreviations, that look like something to change."""
@@ -80,7 +82,7 @@ def _items(steps: Sequence[str]) -> list[str]:
     """Each thing to change once, in the order of the plan. Masked first: a part of a mail address looks like a file."""
     names: dict[str, None] = {}
     for step in steps:
-        if not _LOOKS_ONLY.match(step):
+        if _MAY_BE_ITEM.search(step) and not _LOOKS_ONLY.match(step):
             names.update(dict.fromkeys(name.removesuffix("()") for name in _ITEM.findall(redacted(step))))
     return [name for name in names if name not in _NO_ITEMS][:MOST_ITEMS]
 

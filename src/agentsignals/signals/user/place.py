@@ -14,17 +14,23 @@ MOST_COMMITS = 500
 """Of one session: more are a history that was listed whole."""
 _ELSEWHERE = re.compile(r"\bcd\s|\s-C\s|\bclone\b|--git-dir|--work-tree|\bsubmodule\b")
 """What has Git speak of another folder than the session's."""
+_SIGNS_OF_ELSEWHERE = ("cd", "-C", "clone", "--git-dir", "--work-tree", "submodule")
+"""One of them is in whatever `_ELSEWHERE` matches."""
 _REMOTE = re.compile(
-    r"^(?:origin[ \t]+|To |From )(?:\S*?@|[a-z]+://)?(?:[\w-]+\.)+[a-z]+(?::\d+)?[:/](?:\S*/)?([\w.-]+/[\w.-]+?)"
+    r"\n(?:origin[ \t]+|To |From )(?:\S*?@|[a-z]+://)?(?:[\w-]+\.)+[a-z]+(?::\d+)?[:/](?:\S*/)?([\w.-]+/[\w.-]+?)"
     r"(?:\.git)?/?(?:[ \t]|$)",
     re.MULTILINE,
 )
-_COMMIT = re.compile(r"^(?:[*|\\/ ]*(?:commit )?|\[[^\]\n]*[ ])([0-9a-f]{7,40})(?=[\s\]]|$)", re.MULTILINE)
-"""At the head of a line, as `git log` and `git commit` write it; never the blobs of a diff."""
+_COMMIT = re.compile(r"\n(?:[*|\\/ ]*(?:commit )?|\[[^\]\n]*[ ])([0-9a-f]{7,40})(?=[\s\]]|$)", re.MULTILINE)
+"""At the head of a line, as `git log` and `git commit` write it; never the blobs of a diff. With the line break before
+it, as above: found several times faster than `^`."""
 
 
 def _of_here(call: ToolCall) -> bool:
-    return call.status == "ok" and not _ELSEWHERE.search(call.command or "")
+    if call.status != "ok":
+        return False
+    command = call.command or ""
+    return not (any(sign in command for sign in _SIGNS_OF_ELSEWHERE) and _ELSEWHERE.search(command))
 
 
 @signal(
@@ -42,7 +48,7 @@ def repository_marks(view: SessionView, why: Evidence) -> dict[str, list[str]] |
     if not view.git_calls:
         return Absent("none_found", "no_git_call")
     calls = [call for call in view.git_calls if _of_here(call)]
-    texts = [view.result_text(call) for call in calls]
+    texts = ["\n" + view.result_text(call) for call in calls]
     why.denominator(calls)
     remotes = {name.lower() for text in texts for name in _REMOTE.findall(text)}
     commits = {sha[:7] for text in texts for sha in _COMMIT.findall(text) if not sha[:7].isdigit()}

@@ -45,8 +45,8 @@ def edited_line_prints(view: SessionView, why: Evidence) -> dict[str, str] | Abs
                 lines.setdefault(path, set()).update(changed)
     if not any(lines.values()):
         return Absent("missing_field", "line_texts")
-    common = _in_several(lines.values())
-    by_path = {path: prints(lines[path] - common) for path in sorted(lines)}
+    common = _in_several(lines.values()) if len(lines) > 1 else set[str]()
+    by_path = {path: prints(lines[path] - common if common else lines[path]) for path in sorted(lines)}
     return {path: line_prints for path, line_prints in by_path.items() if line_prints}
 
 
