@@ -17,6 +17,7 @@ from agentsignals.errors import QueryError
 from agentsignals.findings import every_context, findings
 from agentsignals.ingest.forgetting import forget
 from agentsignals.store import Store, kept_findings, tables
+from agentsignals.store.manifest import FileEntry
 from agentsignals.store.query import rows
 from tests.analysis.stores import store_of
 from tests.build import call, session, user
@@ -50,7 +51,7 @@ def computed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The contexts whose findings are computed, as it happens."""
     seen: list[str] = []
     whole = computing._candidates
-    monkeypatch.setattr(computing, "_candidates", lambda s, c, q: (seen.append(c), whole(s, c, q))[1])
+    monkeypatch.setattr(computing, "_candidates", lambda s, c, *of: (seen.append(c), whole(s, c, *of))[1])
     return seen
 
 
@@ -62,6 +63,52 @@ def test_findings_are_computed_once_for_each_state_of_the_store(store: Store, co
     forget(store.folder, ["x3"])
     assert not list(store.folder.glob("findings.*")), "what was forgotten is not quoted"
     assert findings(Store(store.folder)).sessions == 11 and len(computed) == 3
+
+
+def read_at(stamp: int) -> FileEntry:
+    """A file as it was at a time."""
+    return FileEntry(
+        source="local",
+        spec="",
+        bytes=1,
+        stamp=stamp,
+        container="",
+        key="",
+        session_hint=None,
+        repo_hint=None,
+        format="claude-code",
+        parser=1,
+        family="",
+        keys=[],
+    )
+
+
+@pytest.mark.parametrize(
+    ("sessions", "changed", "gone", "is_shown"),
+    [
+        (50, 1, 0, True),
+        (49, 1, 0, False),
+        (100, 2, 0, True),
+        (100, 3, 0, False),
+        (100, 1, 1, False),
+        (100, 0, 1, False),
+    ],
+)
+def test_after_a_few_changes_what_was_said_before_is_shown_and_says_so(
+    sessions: int, changed: int, gone: int, is_shown: bool, store: Store, computed: list[str]
+) -> None:
+    entries = store.manifest.files
+    entries.update({str(n): read_at(n) for n in range(sessions)})
+    findings(store)
+    entries.update({str(n): read_at(-1) for n in range(changed)})
+    for n in range(gone):
+        del entries[str(20 + n)]
+    next(iter(store.manifest.shards.values())).internal_errors["x"] = 1  # what the kept file's name follows from
+    shown = last_lines(store, findings_of(store), None)
+    assert len(computed) == (1 if is_shown else 2)
+    note = f"(This was before {changed} of {sessions} files changed: `agentsignals findings` looks at all.)"
+    assert (note in shown) is is_shown
+    assert findings_of(store).changed_files == (changed if is_shown else 0)
 
 
 @pytest.mark.parametrize("what", ["code", "damage", "file"])

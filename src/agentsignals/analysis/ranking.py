@@ -117,6 +117,8 @@ class Findings(Struct, frozen=True, kw_only=True):
     bounds: Bounds
     left_out: dict[str, str] = {}
     """Questions that could not be asked, and why."""
+    changed_files: int = 0
+    """Files of the store that are new or others since."""
 
 
 def decoded(kept: bytes | None) -> Findings | None:

@@ -6,6 +6,8 @@ import shlex
 import shutil
 import textwrap
 
+from msgspec.structs import replace
+
 from agentsignals.analysis.ranking import Findings, decoded, of_too_few
 from agentsignals.cli.output import printable
 from agentsignals.store import Store, kept_findings
@@ -21,13 +23,17 @@ _JOINED = "\N{NO-BREAK SPACE}"
 
 
 def findings_of(store: Store) -> Findings:
-    """Those of the store as it is. Where they were kept, nothing is loaded that computes; of too few sessions for any
-    to be sure, nothing is computed."""
+    """Those of the store as it is. Where they were kept, or a few files changed since, nothing is loaded that computes;
+    of too few sessions for any to be sure, nothing is computed."""
     context = main_context(store.manifest)
     n = sum(entry.context == context for entry in store.manifest.sessions.values())
     made = of_too_few(n, context) or decoded(kept_findings.read(store, context))
     if made is not None:
         return made
+    before, changed = kept_findings.shortly_before(store, context) or (None, 0)
+    made = decoded(before)
+    if made is not None:
+        return replace(made, changed_files=changed)
     from agentsignals import findings
 
     return findings.findings(store)
@@ -42,6 +48,9 @@ def last_lines(store: Store, made: Findings, folder: str | None, most: int = SEN
     if not sentences:
         left_out = "; ".join(f"{name}: {why}" for name, why in made.left_out.items())
         sentences = [f"Nothing stands out: {n:,} candidates were looked at{f' ({left_out})' if left_out else ''}."]
+    if made.changed_files:
+        files = f"{made.changed_files:,} of {len(store.manifest.files):,} files"
+        sentences[-1] += f" (This was before {files} changed: `agentsignals findings` looks at all.)"
     bill = printable(f"{made.sessions:,} {OF[made.context]}{f'; {made.bill}' if made.bill else ''}")
     commands = " | ".join(command.replace(" ", _JOINED) for command in next_commands(store, folder))
     end = [*_wrapped(bill, width), *(line.replace(_JOINED, " ") for line in _wrapped(f"next: {commands}", width))]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import Struct
 
 from agentsignals.store import files as disk
 from agentsignals.store import parts
@@ -22,24 +23,51 @@ from agentsignals.store.manifest import contexts
 if TYPE_CHECKING:
     from agentsignals.store import Store
 
-_PATTERN = "findings.*.json"
+FEW = 0.02
+"""Of the files, so many may be new or others while what was said before is shown: with a session a prompt, a store of a
+thousand is looked at anew every twentieth prompt, and what one session of fifty can change is said beside it."""
+_PATTERN, _OF = "findings.*", ".files"
+_MARK = 8
 _PROCESS = f"{os.getpid()} {time.time_ns()}"
 
 
 def path(store: Store, context: str) -> Path:
     """The file of a context's findings. Where not all of the store is of this very code, or other packages add units,
     which its stamp does not know, no other process has it."""
+    mark = _mark(_surroundings(store), store.manifest.shards, store.manifest.across)
+    return store.folder / f"findings.{mark}.{context}.json"
+
+
+def _surroundings(store: Store) -> list[object]:
+    """What the findings follow from beside the sessions."""
     code = code_stamp()
-    state = [
+    return [
         code,
         "" if store.manifest.code == code else _PROCESS,
-        store.manifest.shards,
-        store.manifest.across,
         dict(parts.load(store.folder).live()),
         [str(damage) for damage in store.damage],
+        sorted({(shard.embedder, shard.labels) for shard in store.manifest.shards.values()}),
     ]
-    mark = hashlib.blake2b(msgspec.json.encode(state), digest_size=12).hexdigest()
-    return store.folder / f"findings.{mark}.{context}.json"
+
+
+def _mark(*state: object) -> str:
+    return hashlib.blake2b(msgspec.json.encode(state), digest_size=12).hexdigest()
+
+
+class _Files(Struct):
+    """What a state of the store was made of, beside its findings."""
+
+    surroundings: str
+    files: bytes
+    """A mark of each file as it was read, one behind the other."""
+
+
+def _files(store: Store) -> _Files:
+    marks = (
+        hashlib.blake2b(f"{uri}|{e.bytes}|{e.stamp}|{e.parser}".encode("utf-8", "surrogateescape"), digest_size=_MARK)
+        for uri, e in store.manifest.files.items()
+    )
+    return _Files(_mark(_surroundings(store)), b"".join(mark.digest() for mark in marks))
 
 
 def read(store: Store, context: str) -> bytes | None:
@@ -50,13 +78,31 @@ def read(store: Store, context: str) -> bytes | None:
         return None
 
 
+def shortly_before(store: Store, context: str) -> tuple[bytes, int] | None:
+    """A context's findings before a few files changed, and how many these are. None where there are none, more files
+    are new or others (`FEW` of all), one is gone, or anything else is another than then."""
+    formers = [f for f in store.folder.glob(f"findings.*.{context}.json") if f.with_suffix(_OF).exists()]
+    try:
+        former = max(formers, key=lambda file: file.stat().st_mtime_ns)
+        then = msgspec.msgpack.decode(former.with_suffix(_OF).read_bytes(), type=_Files)
+        made = former.read_bytes()
+    except (OSError, ValueError):  # none; or removed, or damaged
+        return None
+    now = _files(store)
+    before, after = ({f.files[n : n + _MARK] for n in range(0, len(f.files), _MARK)} for f in (then, now))
+    changed = len(after - before)
+    is_near = now.surroundings == then.surroundings and changed <= FEW * len(after) and len(before - after) <= changed
+    return (made, changed) if is_near else None
+
+
 def keep(store: Store, context: str, made: bytes) -> None:
     """Keeps a context's findings, where the folder can be written; those of former states go after an hour."""
     kept = path(store, context)
     with suppress(OSError):
+        disk.replace(kept.with_suffix(_OF), msgspec.msgpack.encode(_files(store)))
         disk.replace(kept, made)
         for former in store.folder.glob(_PATTERN):
-            if former.name != kept.name and disk.is_old(former):
+            if former.stem != kept.stem and disk.is_old(former):
                 former.unlink(missing_ok=True)
 
 
