@@ -39,7 +39,8 @@ def changed(old_start: int, new_start: int, marks: str) -> Hunk | None:
     added, removed = marks.count("+"), marks.count("-")
     if not added and not removed:
         return None
-    first = min(at for at in (marks.find("+"), marks.find("-")) if at >= 0)
+    plus, minus = marks.find("+"), marks.find("-")
+    first = min(plus, minus) if min(plus, minus) >= 0 else max(plus, minus)
     last = max(marks.rfind("+"), marks.rfind("-"))
     old_before = first - marks.count("\\", 0, first)
     core_new = last + 1 - first - removed - marks.count("\\", first, last)

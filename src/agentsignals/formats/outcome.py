@@ -34,23 +34,28 @@ class Ending(Struct, frozen=True, gc=False):
     error: str | None = None
 
 
+_DONE, _NOTHING_FOUND = Ending("ok", "done"), Ending("ok", "nothing_found")
+
+
 def ending(  # noqa: PLR0913  (what a result can say)
     call: ToolCall, text: str, status: CallStatus, code: int | None, error: str | None, profile: Profile
 ) -> Ending:
     """How a call ended. `status` is what the record says by itself, and `error` the class that it names; an exit code
     other than 0 is a failure whatever the record says, unless a search found nothing or somebody stopped the command.
     """
-    stopped = _stopped(text, profile) if call.shell_kind is not None and status in ("ok", "error") else None
-    status = "cancelled" if stopped == "cancelled" else status
+    stopped: CallStatus | None = None
+    if profile.stopped and call.shell_kind is not None and status in ("ok", "error"):
+        stopped = _stopped(text, profile)
+        status = "cancelled" if stopped == "cancelled" else status
     failed = status == "error" or bool(code) or stopped == "error"
     if status in _NOT_CARRIED_OUT:
         ended = Ending(status, _NOT_CARRIED_OUT[status])
     elif status == "none" or (status == "unknown" and code is None):
         ended = Ending(status, None)
     elif _nothing_found(call, text, code, failed, profile):
-        ended = Ending("ok", "nothing_found")
+        ended = _NOTHING_FOUND
     elif not failed:
-        ended = Ending("ok", "done")
+        ended = _DONE
     elif stopped == "error" or code == _TIMEOUT_EXITS:
         ended = Ending("error", "timed_out", "timeout")
     else:
@@ -114,8 +119,6 @@ _FRAME = (r"(?:Error: )?Exit code:? -?\d+", r"\(no output\)", r"\(empty\)")
 
 
 def _stopped(text: str, profile: Profile) -> CallStatus | None:
-    if not profile.stopped:
-        return None
     ends = text if len(text) <= 2 * _BEGINNING else text[:_BEGINNING] + "\n" + text[-_BEGINNING:]
     return next((status for status, words in profile.stopped for word in words if word in ends), None)
 

@@ -39,13 +39,14 @@ class File:
     def __init__(self, source: Input, read: Lines = records.read_lines) -> None:
         self.source = source
         self.numbers, self.lines = read(source.data, source.artifact)
+        self.ids = self._named()
         self.session_id = self._session_id()
         first = next((line for line in self.lines if line.uuid is not None), None)
         alone = first is not None and all(thread_of(line) != MAIN for line in self.lines if line.uuid is not None)
         self.agent_id = first.agent_id if first is not None and alone else None
 
     def _session_id(self) -> str:
-        hint, ids = self.source.session_hint, self._ids()
+        hint, ids = self.source.session_hint, self.ids
         if hint is not None and (hint in ids or not ids):  # a resumed session may hold mostly the old one's records
             return hint
         if len(ids) > 1:
@@ -54,7 +55,7 @@ class File:
             return max(times, key=lambda i: times[i])
         return next(iter(ids), self.source.artifact.artifact_id)
 
-    def _ids(self) -> set[str]:
+    def _named(self) -> set[str]:
         return {session_id for session_id in map(attrgetter("session_id"), self.lines) if session_id is not None}
 
     def parts(self) -> list[File]:
@@ -63,7 +64,7 @@ class File:
         A session that was resumed begins with the records of the one before it, under the id they had: what follows on
         a record of another session is of one session with it.
         """
-        ids = self._ids() - {""}
+        ids = self.ids - {""}
         if len(ids) < 2 or self.source.session_hint in ids:
             return [self]
         group_of = self._groups(ids)
@@ -106,6 +107,7 @@ class File:
         part = copy.copy(self)
         part.numbers = [self.numbers[n] for n in places]
         part.lines = [self.lines[n] for n in places]
+        part.ids = part._named()
         part.session_id = part._session_id()
         return part
 
