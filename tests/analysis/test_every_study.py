@@ -4,7 +4,9 @@ tested here from the moment it is registered."""
 from __future__ import annotations
 
 import json
+import random
 import re
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -196,6 +198,18 @@ def test_sessions_behind_a_figure_are_those_with_the_largest_parts() -> None:
     parts = [("b", 1), ("a", 1), ("none", 0), *((f"s{n}", n) for n in range(2, 6)), ("b", 1)]
     assert behind(parts) == ("s5", "s4", "s3", "b", "s2")
     assert behind([("none", 0)]) == ()
+
+
+@pytest.mark.parametrize("most", [1, 3, 100])
+def test_the_sessions_behind_are_the_first_of_all_in_order(most: int) -> None:
+    chance = random.Random(most)  # noqa: S311  (made-up parts, no secret)
+    for n in range(60):
+        parts = [(f"s{chance.randrange(12)}", chance.randint(-1, most)) for _ in range(n)]
+        sums: Counter[str] = Counter()
+        for session_id, part in parts:
+            sums[session_id] += part
+        in_order = sorted((-part, session_id) for session_id, part in sums.items() if part > 0)
+        assert behind(parts) == tuple(session_id for _, session_id in in_order[:5])
 
 
 def test_a_row_has_a_cell_a_column_and_an_end_of_an_interval_its_value_between(of_store: dict[str, Outcome]) -> None:

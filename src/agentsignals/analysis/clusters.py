@@ -4,6 +4,7 @@ person's, or one team's, and alike. Where too few places are known, sessions are
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import compress
 from math import fsum
 
 from msgspec.structs import replace
@@ -14,6 +15,7 @@ from agentsignals.stats.estimates import (
     FEWEST_CLUSTERS,
     Clustered,
     Interval,
+    cluster_sums,
     clustered,
     median,
     quantile,
@@ -53,24 +55,30 @@ class PlacedShare(Estimate, frozen=True, kw_only=True):
 def placed_share(parts: Iterable[Part], places: Mapping[str, str], drawn: str = "sessions") -> PlacedShare:
     """The share of sum(k) in sum(n). `drawn`: what the parts are, if no sessions."""
     counted = list(parts)
-    k, n = sum(k for _, k, _ in counted), sum(n for _, _, n in counted)
+    share = _over_places(counted, places, drawn)
+    return replace(share, sessions=behind((s, k) for s, k, _ in counted)) if drawn == "sessions" else share
+
+
+def _over_places(counted: list[Part], places: Mapping[str, str], drawn: str) -> PlacedShare:
+    """As `placed_share`, without the sessions behind it."""
+    sessions, ks, ns = zip(*counted, strict=True) if counted else ((), (), ())
+    k, n = sum(ks), sum(ns)
+    places_of = [places.get(session) for session in sessions]
     # A session whose place nobody knows is a place of its own.
-    by_place = clustered((places.get(s, ("session", s)), k, n) for s, k, n in counted)
-    known_places = len({places[s] for s, _, n in counted if n > 0 and s in places})
+    clusters = [(s,) if place is None else place for s, place in zip(sessions, places_of, strict=True)]
+    by_place = clustered(zip(clusters, ks, ns, strict=True))
+    named = set(places_of if min(ns, default=1) > 0 else compress(places_of, (n > 0 for n in ns)))
     interval, note = _drawn(counted, by_place, drawn)
-    estimate = PlacedShare(
+    share = PlacedShare(
         value=k / n if n else None,
         n=n,
         k=k,
         interval=interval,
         note=note,
-        sessions=behind((s, k) for s, k, _ in counted) if drawn == "sessions" else (),
         places=by_place,
-        known_places=known_places,
+        known_places=len(named - {None}),
     )
-    if not estimate.dominated:
-        return estimate
-    return replace(estimate, note=f"{note}; {by_place.largest:.0%} lies in one place")
+    return replace(share, note=f"{note}; {by_place.largest:.0%} lies in one place") if share.dominated else share
 
 
 def _drawn(parts: list[Part], places: Clustered, of: str) -> tuple[Interval | None, str]:
@@ -93,16 +101,13 @@ def _few_places(n: int, of: str) -> str:
 def placed_ratio(parts: Iterable[Part], places: Mapping[str, str]) -> Estimate:
     """Sum(a) over sum(b), of what is no share (calls for each prompt)."""
     counted = [(s, a, b) for s, a, b in parts if b > 0]
-    by_place: dict[object, list[float]] = {}
-    for s, a, b in counted:
-        pair = by_place.setdefault(places.get(s, ("session", s)), [0.0, 0.0])
-        pair[0] += a
-        pair[1] += b
-    drawn = ratio_interval([(a, b) for a, b in by_place.values()])
+    sessions, tops, bottoms = zip(*counted, strict=True) if counted else ((), (), ())
+    by_place = cluster_sums([places.get(s, (s,)) for s in sessions], tops, bottoms)
+    drawn = ratio_interval(by_place)
     note = f"the interval draws {len(by_place):,} places" if drawn is not None else ""
     if drawn is None and (drawn := ratio_interval([(a, b) for _, a, b in counted])) is not None:
         note = _few_places(len(by_place), "sessions")
-    k, n = fsum(a for _, a, _ in counted), fsum(b for _, _, b in counted)
+    k, n = fsum(tops), fsum(bottoms)
     value = k / n if n else None
     return Estimate(
         value=value, n=n, k=k, kind="number", interval=drawn, note=note, sessions=behind((s, a) for s, a, _ in counted)
@@ -113,10 +118,10 @@ def share_of(
     rows: Iterable[Row], places: Mapping[str, str], holds: Callable[[Row], float | None], weight: str = ""
 ) -> PlacedShare:
     """The share of rows that hold. `weight`: a column of how many observations a row stands for; without it, one."""
-    return placed_share(
-        ((row["session_id"], n * float(holds(row) or 0), n) for row in rows for n in [row[weight] if weight else 1]),
-        places,
-    )
+    if not weight:
+        return placed_share([(row["session_id"], float(holds(row) or 0), 1) for row in rows], places)
+    weighed = [(row["session_id"], row[weight], row) for row in rows]
+    return placed_share([(session, n * float(holds(row) or 0), n) for session, n, row in weighed], places)
 
 
 def placed_median(
@@ -136,7 +141,8 @@ def median_interval(values: Sequence[tuple[str, float]], places: Mapping[str, st
     if middle is None:
         return None, ""
     # Half of those that are exactly the median lie below it, or a value that many share would seem to be the largest.
-    below = placed_share([(s, 1.0 if v < middle else 0.5 if v == middle else 0.0, 1.0) for s, v in values], places)
+    halves = [(s, 1.0 if v < middle else 0.5 if v == middle else 0.0, 1.0) for s, v in values]
+    below = _over_places(halves, places, "sessions")
     if below.interval is None:
         return None, ""
     low, high = below.interval

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from heapq import nsmallest
 from typing import Any
 
 from msgspec import Struct
@@ -111,8 +112,13 @@ def behind(parts: Iterable[tuple[str, float]]) -> tuple[str, ...]:
     """The sessions that make most of a sum over (session, part); those without a part are not behind it."""
     counted: dict[str, float] = {}
     for session_id, part in parts:
-        counted[session_id] = counted.get(session_id, 0) + part
-    return tuple(session_id for session_id, part in ranked(counted)[:MOST_BEHIND] if part > 0)
+        if part:
+            counted[session_id] = counted.get(session_id, 0) + part
+    largest = sorted(counted.values(), reverse=True)[:MOST_BEHIND]
+    # Of many sessions, equal ones above all, only those that may be among the first are put in order.
+    most = {session_id: part for session_id, part in counted.items() if part > 0 and part > largest[-1]}
+    as_much = [session_id for session_id, part in counted.items() if part == largest[-1] > 0]
+    return tuple(s for s, _ in ranked(most)) + tuple(nsmallest(MOST_BEHIND - len(most), as_much))
 
 
 def ranked(counted: Mapping[Any, Any]) -> list[tuple[Any, Any]]:

@@ -7,7 +7,9 @@ by `benchmarks/coverage.py`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
+from itertools import chain, repeat
 from math import comb, exp, fsum, log, sqrt
 from statistics import stdev
 from typing import NamedTuple
@@ -132,13 +134,20 @@ def _spread(parts: Iterable[tuple[float, float]]) -> _Spread | None:
     A large cluster draws the value to itself and so seems to lie near it: its residual is divided by the root of what
     the others weigh (Bell and McCaffrey 2002).
     """
-    clusters = [(k, n) for k, n in parts if n > 0]
-    if len(clusters) < 2:
+    # Of many clusters most are alike: each kind is computed once, and counts as often as it is there.
+    clusters = [(k, n, times) for (k, n), times in Counter(parts).items() if n > 0]
+    if sum(times for _, _, times in clusters) < 2:
         return None
-    total = fsum([n for _, n in clusters])
-    value = fsum([k for k, _ in clusters]) / total
-    variance = fsum([(k - value * n) ** 2 / max(1 - n / total, _ROUNDING) for k, n in clusters]) / total**2
-    return _Spread(value, sqrt(variance), total**2 / fsum([n * n for _, n in clusters]))
+    total = _sum((n, times) for _, n, times in clusters)
+    value = _sum((k, times) for k, _, times in clusters) / total
+    residuals = (((k - value * n) ** 2 / max(1 - n / total, _ROUNDING), times) for k, n, times in clusters)
+    variance = _sum(residuals) / total**2
+    return _Spread(value, sqrt(variance), total**2 / _sum((n * n, times) for _, n, times in clusters))
+
+
+def _sum(values: Iterable[tuple[float, int]]) -> float:
+    """The exact sum of values, each so many times."""
+    return fsum(chain.from_iterable(repeat(value, times) for value, times in values))
 
 
 def _freedom(effective: float) -> float:
@@ -167,18 +176,30 @@ def clustered(parts: Iterable[tuple[Hashable, float, float]]) -> Clustered:
     """The interval of a share, sum(k) / sum(n) over parts (cluster, k, n), as `share_interval` gives it of the
     clusters' sums. None where under six clusters have an observation.
     """
-    sums: dict[Hashable, list[float]] = {}
-    for cluster, k, n in parts:
-        pair = sums.setdefault(cluster, [0.0, 0.0])
-        pair[0] += k
-        pair[1] += n
-    seen = [(k, n) for k, n in sums.values() if n > 0]
+    counted = list(parts)
+    seen = [(k, n) for k, n in cluster_sums(*zip(*counted, strict=True)) if n > 0] if counted else []
     if not seen:
         return Clustered(None, 0, 0.0, 0.0)
-    total = fsum(n for _, n in seen)
-    effective = total**2 / fsum(n * n for _, n in seen)
+    sizes = [n for _, n in seen]
+    total = fsum(sizes)
+    effective = total**2 / fsum([n * n for n in sizes])
     interval = share_interval(seen) if len(seen) >= FEWEST_CLUSTERS else None
-    return Clustered(interval, len(seen), effective, max(n for _, n in seen) / total)
+    return Clustered(interval, len(seen), effective, max(sizes) / total)
+
+
+def cluster_sums(clusters: Sequence[Hashable], ks: Sequence[float], ns: Sequence[float]) -> list[tuple[float, float]]:
+    """The sums of k and of n of each cluster, in the order they come."""
+    of_n: dict[Hashable, float] = {}
+    if ns.count(1) == len(ns):
+        of_n.update(Counter(clusters))
+    else:
+        for cluster, n in zip(clusters, ns, strict=True):
+            of_n[cluster] = of_n.get(cluster, 0.0) + n
+    of_k: dict[Hashable, float] = {}
+    for cluster, k in zip(clusters, ks, strict=True):
+        if k:
+            of_k[cluster] = of_k.get(cluster, 0.0) + k
+    return [(of_k.get(cluster, 0.0), n) for cluster, n in of_n.items()]
 
 
 def mean_interval(values: Sequence[float]) -> Interval | None:

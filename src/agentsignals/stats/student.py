@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from math import cos, exp, lgamma, pi, sqrt, tan
+from math import atan, cos, exp, lgamma, pi, sqrt, tan
 
 from agentsignals.stats.proportions import Z
 
 _STEPS = 64
 """Of Simpson's rule: quantiles are right to five figures, from one degree of freedom on."""
-_HALVINGS = 48
+_ROUNDS = 48
+_CLOSE = 1e-15
+"""Of an angle: steps of less change no figure."""
 _MANY = 500
 """From so many degrees of freedom on the first term of the normal's expansion is right to five figures."""
 
@@ -18,18 +20,24 @@ _MANY = 500
 def t_quantile(freedom: float) -> float:
     """The 97.5 percent point of Student's t with so many degrees of freedom, which need not be whole (1 or more).
 
-    With t = sqrt(f) tan(a) the distribution is the integral of cos(a) ** (f - 1) (Abramowitz and Stegun 26.7).
+    With t = sqrt(f) tan(a) the distribution is the integral of cos(a) ** (f - 1) (Abramowitz and Stegun 26.7). The
+    angle is sought by Newton's steps, whose slope is that power itself, from the normal's expansion on.
     """
     if freedom < 1:
         raise ValueError("fewer than one degree of freedom")
+    expanded = Z + (Z**3 + Z) / (4 * freedom)
     if freedom > _MANY:
-        return Z + (Z**3 + Z) / (4 * freedom)
+        return expanded
     whole = sqrt(pi) * exp(lgamma(freedom / 2) - lgamma((freedom + 1) / 2)) / 2
-    low, high = 0.0, pi / 2
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _integral(middle, freedom - 1) < 0.95 * whole else (low, middle)
-    return sqrt(freedom) * tan((low + high) / 2)
+    low, high, angle = 0.0, pi / 2, atan(expanded / sqrt(freedom))
+    for _ in range(_ROUNDS):
+        lacking = 0.95 * whole - _integral(angle, freedom - 1)
+        low, high = (angle, high) if lacking > 0 else (low, angle)
+        stepped = angle + lacking / cos(angle) ** (freedom - 1)
+        former, angle = angle, stepped if low < stepped < high else (low + high) / 2
+        if abs(angle - former) < _CLOSE:
+            break
+    return sqrt(freedom) * tan(angle)
 
 
 def _integral(end: float, power: float) -> float:
