@@ -80,6 +80,7 @@ def read_at(stamp: int) -> FileEntry:
         parser=1,
         family="",
         keys=[],
+        shard="a",
     )
 
 

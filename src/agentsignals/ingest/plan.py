@@ -38,6 +38,8 @@ loses little."""
 SMALL_BYTES = 4 * 1024 * 1024
 """So much is read in this very process: what is that small takes no memory worth the name, and a worker, which takes
 0.7 s of CPU to start, would double its time."""
+_AT_ONCE = 4096
+"""So many files are recognised before the next are listed: what is kept of a file until then is more than its entry."""
 _FILE_BYTES = 2048
 """What a file weighs beside its bytes: a shard of very many small ones would take more memory than one of few."""
 _LINES_BYTES = 16 * 1024 * 1024
@@ -83,8 +85,16 @@ def make(  # noqa: PLR0913  (one call, in `pipeline.ingest`)
     plan = Plan()
     again = {e.family for i, e in manifest.sessions.items() if i in exclude} if exclude else set()
     again |= {e.family for e in manifest.files.values() if e.shard in broken} if broken else set()
-    changed: list[RawFile] = []
     members: list[Member] = []
+    changed: dict[str, RawFile] = {}
+    looked_at: set[str] = set()
+
+    def recognise() -> None:
+        for member in _recognised(list(changed.values()), force):
+            _take(member, manifest, plan, members)
+        looked_at.update(changed)
+        changed.clear()
+
     for spec in specs:
         if exclude and exclusions.place(spec) in exclude:
             plan.excluded_sources += 1
@@ -92,25 +102,37 @@ def make(  # noqa: PLR0913  (one call, in `pipeline.ingest`)
         for listed in open_source(spec):
             plan.seen.append(listed.uri)
             if isinstance(listed, Unreadable):
-                members.append(_unreadable(listed))
+                _take(_unreadable(listed), manifest, plan, members)
             elif _unchanged(listed, manifest.files.get(listed.uri), force, same_code, again):
                 plan.unchanged += 1
-            else:
-                changed.append(listed)
+            elif listed.uri not in looked_at:
+                changed[listed.uri] = listed
+                if len(changed) >= _AT_ONCE:
+                    recognise()
             tick(len(plan.seen))
     if broken:
         seen = set(plan.seen)
-        changed += [f for f in _held_by(broken, manifest) if f.uri not in seen]
-    members += _recognised(_once(changed), force)
-    members = [m for m in members if not _kept(m, manifest, plan)]
-    places = runs.Places(members, manifest)
-    members += _recognised(places.other_files(plan.seen), force)
+        changed |= {f.uri: f for f in _held_by(broken, manifest) if f.uri not in seen}
+    recognise()
+    places = runs.Places(members, manifest, looked_at)
+    for member in _recognised(places.other_files(plan.seen), force):
+        _take(member, manifest, plan, members)
     members = [places.placed(m) for m in members] + places.drawn_in()
     for other in [m for m in members if not m.keys]:
         plan.other_files[other.file.uri] = entry_of(other, "", "")
     families = _families(_new([m for m in members if m.keys], manifest, broken), manifest)
     plan.shards = list(_packed(families, shard_bytes))
     return plan
+
+
+def _take(member: Member, manifest: Manifest, plan: Plan, members: list[Member]) -> None:
+    """Adds a file to those to read; of one that is no trace, as most files of a machine are, the entry alone stays."""
+    if _kept(member, manifest, plan):
+        return
+    if member.keys:
+        members.append(member)
+    else:
+        plan.other_files[member.file.uri] = entry_of(member, "", "")
 
 
 def joined(manifest: Manifest, surprises: set[str], shard_bytes: int = SHARD_BYTES) -> list[list[Family]]:
@@ -167,10 +189,6 @@ def _kept(member: Member, manifest: Manifest, plan: Plan) -> bool:
     skipped = {**entry.skipped, member.reason: 1}
     plan.other_files[member.file.uri] = replace(entry, skipped=skipped, parser=READ_AGAIN)
     return True
-
-
-def _once(files: list[RawFile]) -> list[RawFile]:
-    return list({f.uri: f for f in files}.values())
 
 
 def _unchanged(file: RawFile, entry: FileEntry | None, force: str | None, same_code: bool, again: set[str]) -> bool:

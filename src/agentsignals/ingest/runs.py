@@ -37,9 +37,9 @@ def keys_of(claim: Claim) -> list[str]:
 class Places:
     """The trial folders that are known: from files just recognised and from those in the store."""
 
-    def __init__(self, members: list[Member], manifest: Manifest) -> None:
+    def __init__(self, members: list[Member], manifest: Manifest, looked_at: set[str]) -> None:
         self._manifest = manifest
-        self._fresh = {m.file.uri for m in members}
+        self._fresh = looked_at
         new = set(_marked((k for m in members for k in m.keys), _ROOT))
         old_keys = [k for uri, e in manifest.files.items() if uri not in self._fresh for k in e.keys]
         old = set(_marked(old_keys, _ROOT))

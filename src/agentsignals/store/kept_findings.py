@@ -59,13 +59,14 @@ class _Files(Struct):
 
     surroundings: str
     files: bytes
-    """A mark of each file as it was read, one behind the other."""
+    """A mark of each trace as it was read, one behind the other."""
 
 
 def _files(store: Store) -> _Files:
     marks = (
         hashlib.blake2b(f"{uri}|{e.bytes}|{e.stamp}|{e.parser}".encode("utf-8", "surrogateescape"), digest_size=_MARK)
         for uri, e in store.manifest.files.items()
+        if e.shard
     )
     return _Files(_mark(_surroundings(store)), b"".join(mark.digest() for mark in marks))
 
