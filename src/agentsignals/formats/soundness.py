@@ -7,7 +7,8 @@ is counted under its reason in the artifact; the record that it came with stays 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, filterfalse
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +64,7 @@ _OURS = frozenset(
 )  # fmt: skip
 """Counted here, of rows and texts that are there: can't be wrong."""
 _LONG = frozenset(("text", "arguments", "command", "path"))
+"""Texts of which hardly two are alike: a set of them would be made by reading each whole."""
 
 
 def refuse(artifact: Artifact | None, reason: str) -> None:
@@ -125,22 +127,36 @@ class _Fields:
         self.texts = tuple(n for n, kind in kinds.items() if kind == "str")
         self.lists = tuple(n for n, kind in kinds.items() if kind == "list[str]")
         self.numbers = tuple((n, *_BOUNDS.get(n, _COUNTED)) for n, kind in kinds.items() if kind in ("int", "float"))
-        self.text_columns = tuple((attrgetter(name), name in _LONG) for name in self.texts)
-        self.number_columns = tuple((attrgetter(name), least, most) for name, least, most, _ in self.numbers)
+        within: dict[tuple[float, float], list[str]] = {}
+        for name, least, most, _ in self.numbers:
+            within.setdefault((least, most), []).append(name)
+        self._bounded = [(_columns(names), least, most) for (least, most), names in within.items()]
+        self._short = _columns([name for name in self.texts if name not in _LONG])
+        self._long = _columns([name for name in self.texts if name in _LONG])
 
     def all_sound(self, rows: Sequence[Any]) -> bool:
         """Whether nothing is to be done about any of these rows, which is the rule: asked of whole columns, at a
         fraction of what it costs to look at every value by its name. For rows without lists."""
-        for column, least, most in self.number_columns:
-            values = set(map(column, rows))
+        for columns, least, most in self._bounded:
+            values = set(columns(rows))
             values.discard(None)
             # What is no number is in no order with the others, but makes the sum none either.
             if values and not (least <= min(values) and max(values) <= most and sum(values) * 0 == 0):
                 return False
-        for column, is_long in self.text_columns:  # of the long ones hardly two are alike, and a set reads them whole
-            if not _storable(map(column, rows) if is_long else set(map(column, rows))):
-                return False
+        try:
+            for text in filterfalse(str.isascii, filter(None, chain(set(self._short(rows)), self._long(rows)))):
+                text.encode()
+        except UnicodeEncodeError:
+            return False
         return True
+
+
+def _columns(names: Sequence[str]) -> Callable[[Iterable[Any]], Iterable[Any]]:
+    """Gives all values of some fields of rows."""
+    if not names:
+        return lambda rows: ()
+    values = attrgetter(*names)
+    return lambda rows: map(values, rows) if len(names) == 1 else chain.from_iterable(map(values, rows))
 
 
 _FIELDS = {
@@ -150,16 +166,6 @@ _FIELDS = {
         Verification,
     )
 }  # fmt: skip
-
-
-def _storable(texts: Iterable[str | None]) -> bool:
-    odd = [text for text in texts if text is not None and not text.isascii()]
-    try:
-        for text in odd:
-            text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _check(row: Any, artifact: Artifact | None) -> None:
