@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from agentsignals.model import EditOp, ShellKind
 from agentsignals.shell.kinds import DIRECT, ENTERS, KINDS, Kind, kind_of, leading_words
-from agentsignals.shell.tokens import PATCH, Simple, simples, without_patches
+from agentsignals.shell.tokens import PATCH, Simple, simple_commands
 from agentsignals.shell.writes import UNRESOLVED, WRITERS, names, operands, patched_files, script_files, written_by
 
 _SHELLS = names("bash sh zsh dash ksh pwsh powershell")
@@ -42,8 +42,7 @@ def parse(command: str) -> Command:
     reading = _Reading()
     if PATCH in command:
         reading.wrote(patched_files(command))
-        command = without_patches(command)
-    for simple in simples(command):
+    for simple in simple_commands(command):
         reading.take(simple)
     return reading.summary()
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 from agentsignals.shell import program
 from agentsignals.shell.kinds import leading_words
-from agentsignals.shell.tokens import Simple, simples, without_patches
+from agentsignals.shell.tokens import Simple, simple_commands, simples
 from agentsignals.shell.writes import names
 
 _SEARCHES = names("rg grep egrep fgrep zgrep ag ack fd fdfind find findstr select-string which whereis locate pgrep")
@@ -96,7 +96,7 @@ def _runs_text(words: list[str]) -> bool:
 @lru_cache(maxsize=4096)
 def _last(command: str) -> Simple | None:
     """The last simple command that is not run for another's sake (`$(…)`)."""
-    return next((s for s in reversed(simples(without_patches(command))) if s[0] and not s[3]), None)
+    return next((s for s in reversed(simple_commands(command)) if s[0] and not s[3]), None)
 
 
 def _git(words: list[str]) -> list[str]:

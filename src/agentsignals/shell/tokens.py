@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -89,6 +91,12 @@ def simples(command: str) -> list[Simple]:
     if opened:
         commands += [_enclosed(o.words, o.targets, opened) for o in reversed(opened) if o.words]
     return commands
+
+
+@lru_cache(maxsize=1024)
+def simple_commands(command: str) -> Sequence[Simple]:
+    """The simple commands of a line without its patches, for all who ask about it: it is split once."""
+    return simples(without_patches(command) if PATCH in command else command)
 
 
 def _enclosed(words: list[str], targets: list[str], opened: list[_Open]) -> Simple:

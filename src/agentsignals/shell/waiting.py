@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from agentsignals.shell import program
 from agentsignals.shell.kinds import leading_words
-from agentsignals.shell.tokens import simples, without_patches
+from agentsignals.shell.tokens import simple_commands
 from agentsignals.shell.writes import names
 
 _WAITS = names(
@@ -80,10 +80,10 @@ _PATH_CHARS = 300
 @lru_cache(maxsize=4096)
 def is_look(command: str) -> bool:
     """Whether a line waits or looks, and does nothing but that and showing what it saw."""
-    if len(command) > _LONGEST or not _may_look(command):
+    if len(command) > _LONGEST:
         return False
     looks = False
-    for words, targets, _, _ in simples(without_patches(command)):
+    for words, targets, _, _ in simple_commands(command):
         words = leading_words(words)  # noqa: PLW2901  (what runs is asked, not what runs it)
         name = program(words[0]).lower() if words else "echo"
         if any(not is_log(target) for target in targets):
@@ -92,11 +92,11 @@ def is_look(command: str) -> bool:
             looks = True
         elif name not in _FILTERS:
             return False
-    return looks
+    return looks and _names_one(command)
 
 
-def _may_look(command: str) -> bool:
-    """Only lines that name one of the programs, or a log, are read as words: most commands are no look."""
+def _names_one(command: str) -> bool:
+    """Whether a line names one of the programs, or a log, as it stands there."""
     lowered = command.lower()
     return not _NAMED.isdisjoint(_WORDS(lowered)) or any(part in lowered for part in _OF_LOGS)
 
