@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from functools import cache
-from operator import itemgetter
 from types import ModuleType
 from typing import Any, Literal, get_args
 
@@ -77,8 +76,9 @@ class Signal(Struct, frozen=True, kw_only=True):
     takes_absent: frozenset[str]
     """The needs that may be absent: their annotation says so."""
     function: Callable[..., Any]
-    pick: Callable[[dict[str, Any]], tuple[Any, ...]]
-    """Takes the parameters, in their order, out of what is known."""
+    parameters: tuple[str, ...]
+    is_plain: bool
+    """It takes the session and the evidence and nothing else, and its value is no lower bound."""
     reads_transcript: bool
     """It looks at the session itself, so an attempt whose conversation was not collected has no value of it."""
     status: Status
@@ -126,10 +126,8 @@ def signal(  # noqa: PLR0913  (a declaration is a record; every field is named a
     basis: Basis | None = None,
     grows_with_output: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Declares the decorated function as the signal `path`.
-
-    `harness` says that it can be told of an attempt without its transcript: it reads what the harness recorded.
-    """
+    """Declares the decorated function as the signal `path`. `harness` says that it can be told of an attempt without
+    its transcript: it reads what the harness recorded."""
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
         _refuse_taken(path, function)
@@ -158,7 +156,8 @@ def signal(  # noqa: PLR0913  (a declaration is a record; every field is named a
             needs=needs,
             takes_absent=frozenset(p for p in needs if "Absent" in str(function.__annotations__.get(p))),
             function=function,
-            pick=_picker(parameters),
+            parameters=parameters,
+            is_plain=parameters == ("view", "why") and not grows_with_output,
             reads_transcript="view" in parameters and scope == "session" and not harness,
             status=status,
             basis=basis or _BASIS_OF_SOURCE.get(source, "record"),
@@ -175,12 +174,6 @@ def _refuse_taken(path: str, function: Callable[..., Any]) -> None:
         if other.name == name or other.path == path:
             both = f"{other.path} in {other.function.__module__} and {path} in {function.__module__}"
             raise NameCollision(f"Two signals have one name, {name}: {both}.", "Rename one.")
-
-
-def _picker(names: tuple[str, ...]) -> Callable[[dict[str, Any]], tuple[Any, ...]]:
-    if len(names) > 1:
-        return itemgetter(*names)
-    return (lambda results: (results[names[0]],)) if names else lambda results: ()
 
 
 @cache
@@ -268,8 +261,9 @@ def _measured(view: SessionView, by_name: dict[str, Any], history: Any) -> list[
     by_name.setdefault("vectors", light())
     results: list[Result] = []
     for signal in plan(view.session.context, "history" if history is not None else "session"):
-        result = _value(signal, by_name)
-        value, detail = (result.value, result.detail) if type(result) is Measured else (result, None)
+        value, detail = _value(signal, by_name), None
+        if type(value) is Measured:
+            value, detail = value.value, value.detail
         by_name[signal.name] = value
         if signal.level == "turn":
             results += _by_turn(signal, value, detail)
@@ -306,12 +300,14 @@ def explain(
 
 def _value(signal: Signal, results: dict[str, Any]) -> Any:
     """What a signal gives. `results` holds what it may ask for: view, why, history, other signals."""
-    if signal.needs and (absent := _absent_need(signal, results)) is not None:
-        return absent
-    if results["blind"] and signal.reads_transcript:
-        return Absent("missing_artifact", "session_jsonl")
     try:
-        value = signal.function(*signal.pick(results))
+        if signal.is_plain and not results["blind"]:  # two of three
+            return signal.function(results["view"], results["why"])
+        if signal.needs and (absent := _absent_need(signal, results)) is not None:
+            return absent
+        if results["blind"] and signal.reads_transcript:
+            return Absent("missing_artifact", "session_jsonl")
+        value = signal.function(*[results[name] for name in signal.parameters])
         return as_bound(value) if signal.grows_with_output and results["view"].undercounted else value
     except (AgentSignalsError, MemoryError, OSError):
         raise

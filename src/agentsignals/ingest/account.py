@@ -14,7 +14,7 @@ from agentsignals.model import Absent, Artifact, Label, Session
 from agentsignals.sources import error_text, sound
 from agentsignals.store import shards
 from agentsignals.store.manifest import ShardEntry
-from agentsignals.store.tables import AttemptRow, SignalRow
+from agentsignals.store.tables import AttemptRow, SignalFields
 from agentsignals.views.session import SessionView
 
 _OURS = frozenset((INTERNAL_ERROR, "worker_died"))
@@ -26,7 +26,7 @@ class Rows(Struct):
 
     family: str
     session: Session
-    signals: list[SignalRow]
+    signals: list[SignalFields]
     attempts: list[AttemptRow]
     gist: Gist
 
@@ -90,8 +90,6 @@ class Account(Struct):
         return next((a for a in held if a.artifact_id == session.artifact_id), held[0])
 
     def _count_errors(self, results: list[Result]) -> None:
-        for result in results:
-            value = result.value
-            if type(value) is Absent and value.detail.startswith(INTERNAL_ERROR):
-                what = sound(f"{result.signal.path}: {value.detail}")[:300]
-                self.entry.internal_errors[what] = self.entry.internal_errors.get(what, 0) + 1
+        for result in [r for r in results if type(r.value) is Absent and r.value.detail.startswith(INTERNAL_ERROR)]:
+            what = sound(f"{result.signal.path}: {result.value.detail}")[:300]
+            self.entry.internal_errors[what] = self.entry.internal_errors.get(what, 0) + 1

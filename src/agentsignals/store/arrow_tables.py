@@ -59,13 +59,15 @@ def rows_with_ids(table: Table, session_ids: list[str], rows: list[Any]) -> pa.T
     return _filled(table.name, [session_ids, *_transposed(rows, len(table.columns) - 1)])
 
 
-def plain_table(table: Table, rows: list[Any]) -> pa.Table:
-    """The rows of a table that carries its own ids."""
+def plain_table(table: Table, rows: Sequence[Any]) -> pa.Table:
+    """The rows of a table that carries its own ids: structs, or tuples of what these have."""
     return _filled(table.name, _transposed(rows, len(table.columns)))
 
 
-def _transposed(rows: list[Any], n_columns: int) -> list[Sequence[Any]]:
-    return list(zip(*map(msgspec.structs.astuple, rows), strict=True)) if rows else [()] * n_columns
+def _transposed(rows: Sequence[Any], n_columns: int) -> list[Sequence[Any]]:
+    if not rows:
+        return [()] * n_columns
+    return list(zip(*(rows if type(rows[0]) is tuple else map(msgspec.structs.astuple, rows)), strict=True))
 
 
 def _filled(name: str, columns: list[Sequence[Any]]) -> pa.Table:

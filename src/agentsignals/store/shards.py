@@ -6,8 +6,9 @@ import io
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from agentsignals.model import Absent, Checkpoint, Edit, Event, Label, Session, 
 from agentsignals.model.attempt import Attempt
 from agentsignals.store import arrow_tables, files, label_files, table_files, tables
 from agentsignals.store.files import Part
-from agentsignals.store.tables import AttemptRow, SignalRow
+from agentsignals.store.tables import AttemptRow, SignalFields, SignalRow
 
 FOLDER = "shards"
 DRAFT = ".tmp-"
@@ -43,7 +44,7 @@ class Rows(Struct):
     """The counted columns of the sessions, in their order."""
 
 
-def rows_of(sessions: list[Session], rows: list[SignalRow], attempts: list[AttemptRow]) -> Rows:
+def rows_of(sessions: list[Session], rows: Sequence[SignalRow | SignalFields], attempts: list[AttemptRow]) -> Rows:
     """Sessions with their values as rows of the tables."""
     counted = [tables.totals(s) for s in sessions]
     made = {"sessions": arrow_tables.session_table(sessions, counted)}
@@ -83,7 +84,12 @@ def without(  # noqa: PLR0913  (one call, in `Store`: a shard, its copy, and wha
 
 
 def measured_anew(  # noqa: PLR0913  (one call, in `pipeline`: a shard, its copy, and the copy's values)
-    root: Path, name: str, new_name: str, parts: dict[str, Part], rows: list[SignalRow], attempts: list[AttemptRow]
+    root: Path,
+    name: str,
+    new_name: str,
+    parts: dict[str, Part],
+    rows: Sequence[SignalRow | SignalFields],
+    attempts: list[AttemptRow],
 ) -> dict[str, Part]:
     """A copy of a shard under another name with other values; its other tables are the same files under two names."""
     with Draft(root, new_name) as draft:
@@ -95,7 +101,7 @@ def measured_anew(  # noqa: PLR0913  (one call, in `pipeline`: a shard, its copy
     return draft.parts
 
 
-def write_across(root: Path, number: int, rows: list[SignalRow]) -> Part:
+def write_across(root: Path, number: int, rows: Sequence[SignalRow | SignalFields]) -> Part:
     """Writes the store's values across sessions, under a name that no earlier ones have."""
     file = f"signals.{number}.parquet"
     table = arrow_tables.plain_table(tables.SIGNALS, rows)
@@ -183,36 +189,31 @@ _STRUCTS: dict[str, Any] = {
 }
 
 
-def signal_rows(session: Session | None, results: list[Result]) -> list[SignalRow]:
+def signal_rows(session: Session | None, results: list[Result]) -> list[SignalFields]:
     """Computed values in the long form: of a session, of an eval run's attempt, or (None) of the whole store."""
     encode = msgspec.json.encode
     attempt = session.attempt if session is not None else None
     whole = "attempt" if attempt is not None else "session"
-    trial_id = attempt.trial_id if attempt is not None else None
-    index = attempt.attempt_index if attempt is not None else None
-    session_id = session.session_id if session is not None else None
-    rows: list[SignalRow] = []
-    for result in results:
-        signal, value = result.signal, result.value
-        level = whole if signal.level in _OF_A_SESSION else signal.level
-        absent = type(value) is Absent
-        rows.append(
-            SignalRow(
-                level="turn" if result.turn is not None else level,
-                session_id=session_id,
-                trial_id=trial_id,
-                attempt_index=index,
-                turn=result.turn,
-                signal=signal.path,
-                value=None if absent else encode(value).decode(),
-                number=float(value) if type(value) in _NUMBERS else None,
-                absent=value.reason if absent else None,
-                absent_detail=(value.detail or None) if absent else None,
-                version=signal.version,
-                detail=encode(result.detail).decode() if result.detail else None,
-            )
-        )
-    return rows
+    values = [r.value for r in results]
+    absent = [value if type(value) is Absent else None for value in values]
+    columns: dict[str, Iterable[Any]] = {
+        "level": [
+            "turn" if r.turn is not None else whole if (level := r.signal.level) in _OF_A_SESSION else level
+            for r in results
+        ],
+        "session_id": repeat(session.session_id if session is not None else None),
+        "trial_id": repeat(attempt.trial_id if attempt is not None else None),
+        "attempt_index": repeat(attempt.attempt_index if attempt is not None else None),
+        "turn": [r.turn for r in results],
+        "signal": [r.signal.path for r in results],
+        "value": [None if type(value) is Absent else encode(value).decode() for value in values],
+        "number": [float(value) if type(value) in _NUMBERS else None for value in values],
+        "absent": [None if a is None else a.reason for a in absent],
+        "absent_detail": [None if a is None else a.detail or None for a in absent],
+        "version": [r.signal.version for r in results],
+        "detail": [encode(detail).decode() if (detail := r.detail) else None for r in results],
+    }
+    return list(zip(*[columns[name] for name in SignalRow.__struct_fields__], strict=False))
 
 
 def attempt_rows(session: Session, results: list[Result]) -> list[AttemptRow]:
