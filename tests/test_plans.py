@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from agentsignals.formats.builder import SessionBuilder
 from agentsignals.views.plan import plans, text_steps
@@ -138,3 +141,23 @@ def test_a_hard_case_ends_with_a_bound_and_the_same_one_every_time() -> None:
     assert 0 < found.edits <= 22
     assert found == distance(alike, 12, chain(12), chain(12))
     assert isinstance(found, Distance)
+
+
+def _edges(n: int) -> st.SearchStrategy[set[tuple[int, int]]]:
+    places = [(a, b) for a in range(n) for b in range(n) if a != b]
+    return st.sets(st.sampled_from(places)) if places else st.just(set())
+
+
+@settings(max_examples=60)
+@given(st.data(), st.integers(0, 4), st.integers(0, 4))
+def test_no_mapping_of_two_small_graphs_is_cheaper(data: st.DataObject, n: int, m: int) -> None:
+    alike = data.draw(st.lists(st.lists(st.booleans(), min_size=m, max_size=m), min_size=n, max_size=n))
+    first, second = data.draw(_edges(n)), data.draw(_edges(m))
+    costs = []
+    for places in product([*range(m), None], repeat=n):
+        kept = [j for j in places if j is not None]
+        if len(kept) == len(set(kept)):
+            same = {(places[a], places[b]) for a, b in first}
+            labels = sum(j is None or not alike[i][j] for i, j in enumerate(places))
+            costs.append(labels + m - len(kept) + len(first) + len(second) - 2 * len(same & second))
+    assert distance(alike, m, first, second) == Distance(min(costs), True, n + m + len(first) + len(second))

@@ -6,11 +6,14 @@ value on a slower machine.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import NamedTuple
+
 from msgspec import Struct, field
 
 MOST_TRIED = 3_000
 """Partial mappings looked at; plans of twelve steps rarely need a hundred."""
-_UNDECIDED, _GONE = -1, -2
+_GONE = -1
 
 Edges = set[tuple[int, int]]
 
@@ -29,11 +32,36 @@ def distance(alike: list[list[bool]], n_second: int, first: Edges, second: Edges
     """Edit distance of two directed graphs. `alike[i][j]` says whether node i of the first has the label of node j of
     the second, which makes replacing it free; every other change of a node or an edge costs 1.
     """
-    search = _Search(alike=alike, n_second=n_second, first=first, second=second)
+    n_first = len(alike)
+    search = _Search(
+        alike=[_mask(j for j, same in enumerate(row) if same) for row in alike],
+        alike_to=[_mask(i for i in range(n_first) if alike[i][j]) for j in range(n_second)],
+        before=[_Edges(*_ends(first, i, range(i))) for i in range(n_first)],
+        after=[sum(1 for a, b in first if a >= i or b >= i) for i in range(n_first + 1)],
+        at=[_Edges(*_ends(second, j, range(n_second))) for j in range(n_second)],
+        second=[_mask(edge) for edge in second],
+        every=_mask(range(n_second)),
+    )
     search.best = search.cost_of(_in_order(alike, n_second))
-    search.go(0, 0)
-    largest = len(alike) + n_second + len(first) + len(second)
+    search.go(0, 0, search.every)
+    largest = n_first + n_second + len(first) + len(second)
     return Distance(search.best, search.tried <= MOST_TRIED, largest)
+
+
+def _mask(nodes: Iterable[int]) -> int:
+    """A set of nodes as the bits of a number."""
+    mask = 0
+    for node in nodes:
+        mask |= 1 << node
+    return mask
+
+
+def _ends(edges: Edges, node: int, others: Iterable[int]) -> tuple[int, int]:
+    """Those of the others that an edge leads from to the node, and that one leads to from it."""
+    among = set(others)
+    return _mask(a for a, b in edges if b == node and a in among), _mask(
+        b for a, b in edges if a == node and b in among
+    )
 
 
 def _in_order(alike: list[list[bool]], n_second: int) -> list[int]:
@@ -60,69 +88,96 @@ def _in_order(alike: list[list[bool]], n_second: int) -> list[int]:
     return mapping
 
 
-class _Search(Struct, kw_only=True):
-    """Decides node after node of the first graph where it goes; gives up what can't beat the best known."""
+class _Edges(NamedTuple):
+    """The nodes that have an edge with one node, as bits."""
 
-    alike: list[list[bool]]
-    n_second: int
-    first: Edges
-    second: Edges
+    into: int
+    out_of: int
+
+
+class _Search(Struct, kw_only=True):
+    """Decides node after node of the first graph where it goes; gives up what can't beat the best known. Sets of nodes
+    are bits of a number: what is asked of each of thousands of mappings costs an operation or two."""
+
+    alike: list[int]
+    """For each node of the first graph those of the second with its label,"""
+    alike_to: list[int]
+    """and the other way round."""
+    before: list[_Edges]
+    """For each node of the first graph its edges with nodes before it."""
+    after: list[int]
+    """Edges of the first graph that have that node or a later one."""
+    at: list[_Edges]
+    second: list[int]
+    """The edges of the second graph, each as its two nodes."""
+    every: int
+    """All nodes of the second graph."""
     best: int = 0
     tried: int = 0
     mapping: list[int] = field(default_factory=list)
 
     def cost_of(self, mapping: list[int]) -> int:
         """What a whole mapping costs."""
-        self.mapping = [_UNDECIDED] * len(self.alike)
-        cost = 0
+        cost, free = 0, self.every
+        self.mapping = []
         for i, j in enumerate(mapping):
-            cost += self._step(i, j)
-            self.mapping[i] = j
-        cost += self._left()
-        self.mapping = [_UNDECIDED] * len(self.alike)
-        return cost
+            cost += self._step(i, j, free)
+            self.mapping.append(j)
+            if j != _GONE:
+                free &= ~(1 << j)
+        self.mapping = [_GONE] * len(mapping)
+        return cost + self._left(free)
 
-    def go(self, i: int, cost: int) -> None:
-        """Tries every place for node `i` and those behind it."""
+    def go(self, i: int, cost: int, free: int) -> None:
+        """Tries every place that is free for node `i` and those behind it."""
         self.tried += 1
-        if self.tried > MOST_TRIED or cost + self._at_least(i) >= self.best:
+        if self.tried > MOST_TRIED or cost + self._at_least(i, free) >= self.best:
             return
         if i == len(self.alike):
-            self.best = cost + self._left()  # `_at_least` was exact here, so this is better
+            self.best = cost + self._left(free)  # `_at_least` was exact here, so this is better
             return
-        taken = set(self.mapping)
-        free = [j for j in range(self.n_second) if j not in taken]
-        for j in [*sorted(free, key=lambda j: not self.alike[i][j]), _GONE]:
-            step = self._step(i, j)
+        for j in [*_bits(free & self.alike[i]), *_bits(free & ~self.alike[i]), _GONE]:
             self.mapping[i] = j
-            self.go(i + 1, cost + step)
-            self.mapping[i] = _UNDECIDED
+            self.go(i + 1, cost + self._step(i, j, free), free if j == _GONE else free & ~(1 << j))
 
-    def _step(self, i: int, j: int) -> int:
+    def _step(self, i: int, j: int, free: int) -> int:
         """What sending node `i` to `j` costs, with its edges to the nodes decided before it."""
-        cost = 1 if j == _GONE or not self.alike[i][j] else 0
-        for before in range(i):
-            there = self.mapping[before]
-            for mine, theirs in (((before, i), (there, j)), ((i, before), (j, there))):
-                kept = _GONE not in (j, there) and theirs in self.second
-                cost += (mine in self.first) != kept
-        return cost
+        into, out_of = self.before[i]
+        edges = into.bit_count() + out_of.bit_count()
+        if j == _GONE:
+            return 1 + edges
+        taken = self.every & ~free
+        edges_there = self.at[j]
+        kept = 0
+        for mine, theirs in ((into, edges_there.into), (out_of, edges_there.out_of)):
+            edges += (theirs & taken).bit_count()
+            for before in _bits(mine):
+                there = self.mapping[before]
+                kept += there != _GONE and theirs >> there & 1
+        return (not self.alike[i] >> j & 1) + edges - 2 * kept
 
-    def _left(self) -> int:
+    def _left(self, free: int) -> int:
         """What the nodes of the second graph that none was sent to cost, and their edges."""
-        reached = set(self.mapping)
-        new = sum(1 for j in range(self.n_second) if j not in reached)
-        return new + sum(1 for a, b in self.second if a not in reached or b not in reached)
+        return free.bit_count() + self._edges_of(free)
 
-    def _at_least(self, i: int) -> int:
+    def _edges_of(self, nodes: int) -> int:
+        """Edges of the second graph that have one of these nodes."""
+        return sum([1 for edge in self.second if edge & nodes])
+
+    def _at_least(self, i: int, free: int) -> int:
         """What is still to pay at the least: nodes without a like one, and edges that are too many on one side."""
-        taken = set(self.mapping)
-        free = [j for j in range(self.n_second) if j not in taken]
-        open_ = range(i, len(self.alike))
+        n_open = len(self.alike) - i
         matched = min(
-            sum(1 for k in open_ if any(self.alike[k][j] for j in free)),
-            sum(1 for j in free if any(self.alike[k][j] for k in open_)),
+            sum([1 for row in self.alike[i:] if row & free]),
+            sum([1 for j, row in enumerate(self.alike_to) if row >> i and free >> j & 1]),
         )
-        edges = sum(1 for a, b in self.first if a >= i or b >= i)
-        others = sum(1 for a, b in self.second if a not in taken or b not in taken)
-        return max(len(open_), len(free)) - matched + abs(edges - others)
+        return max(n_open, free.bit_count()) - matched + abs(self.after[i] - self._edges_of(free))
+
+
+def _bits(mask: int) -> list[int]:
+    """The nodes of a set, in order."""
+    nodes = []
+    while mask:
+        nodes.append((mask & -mask).bit_length() - 1)
+        mask &= mask - 1
+    return nodes
