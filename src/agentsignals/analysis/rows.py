@@ -7,11 +7,14 @@ STARTED = (
 )
 """When a session began; a clock that was never set (1970) must not stretch the axis of everybody's time."""
 
-PLACE = (
-    "coalesce((SELECT max(json_extract_string(lies.value, '')) FROM signals AS lies WHERE lies.signal = 'user.place'"
-    " AND lies.absent IS NULL AND lies.session_id = sessions.session_id), lower(repo), cwd) AS place"
+PLACE = "place"
+"""Where a session lies: a column that the table `sessions` has for studies (`findings.inputs.Reader`)."""
+WITH_PLACE = (
+    "SELECT sessions.*, coalesce(lies.place, lower(repo), cwd) AS place FROM sessions LEFT JOIN (SELECT session_id,"
+    " max(json_extract_string(value, '')) AS place FROM signals WHERE signal = 'user.place' AND absent IS NULL"
+    " GROUP BY session_id) AS lies USING (session_id)"
 )
-"""Where a session lies, told of all of them together (`views.same_place`); of an eval run its own."""
+"""Sessions with their place, told of all of them together (`views.same_place`); of an eval run its own."""
 IS_SUBAGENTS = "parent_session_id IS NOT NULL AND n_prompts = 0"
 """Of a session: a subagent's, as Codex and OpenCode log them. In a fork, which has a parent, too, a person speaks."""
 BOUND = "visible_output_tokens"

@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from typing import Any, Protocol
 
 from agentsignals.analysis import cost_causes
+from agentsignals.analysis.rows import WITH_PLACE
 from agentsignals.analysis.study import Context, Inputs, Row, Versions
 from agentsignals.store import Store
 from agentsignals.store.manifest import SCHEMA_VERSION, contexts, main_context
@@ -111,6 +112,7 @@ class Reader:
 
 
 def _answer_of(sql: str, connection: Connection) -> _Answer:
+    connection.hold("sessions", WITH_PLACE)
     asked = execute(connection, sql)
     return _Answer(names_of(asked), asked.fetchall())
 

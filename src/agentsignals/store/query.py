@@ -68,6 +68,7 @@ class Connection:
         self._made: set[str] = set()
         self._findings: Callable[[], list[bytes] | None] = lambda: None
         self._one_at_a_time = Lock()
+        self._held: set[str] = set()
         self.database = duckdb.connect(":memory:", config=_LIMITS)
         _limit_memory(self.database)
         # What is allowed by name may also be written by name, so these are files, never the folder; that nothing writes
@@ -82,6 +83,7 @@ class Connection:
         kept of the store, asked for when a query names them."""
         other = copy(self)
         other._findings = findings
+        other._held = set()
         other.database = self.database.cursor()
         return other
 
@@ -89,6 +91,13 @@ class Connection:
         """The answer to one SELECT or the like, over the tables as they were when this was opened. QueryError for what
         would write."""
         return run(self, query)
+
+    def hold(self, table: str, query: str) -> None:
+        """Keeps the rows of a query of ours under the name of a table, for this connection alone: a table that many
+        questions join is then read once, and each of them planned in half the time."""
+        if table not in self._held:
+            self.seeing(named(self.database, query)).execute(f"CREATE TEMP TABLE {table} AS {query}")
+            self._held.add(table)
 
     def seeing(self, names: Collection[str] | None) -> duckdb.DuckDBPyConnection:
         """The database with the views of these names, None for all; names of no view are passed over."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from typing import Any
 
@@ -50,6 +51,7 @@ _BOUND = ("cost", "output")
 """Lower bounds where output is."""
 _EACH = [f"{expression} AS {key}" for key, expression in zip(_KEYS, _METRICS.values(), strict=True)]
 _SELECT = ", ".join([f"bool_or({sql.BOUND} IS NOT NULL) AS low", *_EACH])
+_PATHS = sorted(set(re.findall(r"signal = ('[^']+')", _SELECT)))
 _FROM = "FROM signals JOIN sessions USING (session_id)"
 
 
@@ -102,9 +104,9 @@ STUDY = Study(
     title="Behaviour by agent",
     question="How do the agents differ in the ten measures of agent-traces?",
     queries={
-        "agents": f"SELECT * FROM (SELECT '{_ALL}' AS agent, count(DISTINCT session_id) AS n, {_SELECT} {_FROM}"
-        f" UNION ALL SELECT agent, count(DISTINCT session_id) AS n, {_SELECT} {_FROM} GROUP BY agent)"
-        f" ORDER BY n DESC, agent = '{_ALL}' DESC, agent",
+        "agents": f"SELECT CASE WHEN grouping(sessions.agent) = 1 THEN '{_ALL}' ELSE sessions.agent END AS agent,"
+        f" count(DISTINCT session_id) AS n, {_SELECT} {_FROM} WHERE signal IN ({', '.join(_PATHS)})"
+        " GROUP BY GROUPING SETS ((), (sessions.agent)) ORDER BY n DESC, grouping(sessions.agent) DESC, sessions.agent",
         "openings": f"SELECT agent, {sql.LABEL} AS label, count(*) AS n {_FROM}"
         " WHERE signal = 'corpus.first_message_pattern' AND absent IS NULL GROUP BY ALL ORDER BY ALL",
         "values": sql.values(_RATIO, detail=("estimated",)),
