@@ -16,6 +16,10 @@ from agentsignals.store.manifest import SCHEMA_VERSION, contexts, main_context
 from agentsignals.store.query import Connection, answered, execute, names_of
 
 _LONGEST_ENDING = 12
+_MANY = 30
+_OFTEN_ASKED = ("signals", "turns", "tool_calls", "steps")
+_MOST_HELD = 100_000
+"""From so many queries on tables of at most so many rows are read once, and kept: some 30 MB."""
 _SOURCES = "SELECT DISTINCT cost_source FROM steps WHERE cost_source IS NOT NULL ORDER BY 1"
 
 
@@ -72,6 +76,7 @@ class Reader:
             if study.needs_charges:
                 charged.add(self._of(study))
         self._awaited.update((sql, of) for sql in cost_causes.QUERIES.values() for of in charged)
+        self._is_of_many = len(self._awaited) >= _MANY
         self._no_traces = _endings(uri for uri, entry in store.manifest.files.items() if not entry.shard)
         self.versions = Versions(
             SCHEMA_VERSION,
@@ -104,15 +109,19 @@ class Reader:
     def _answer(self, sql: str, context: str = "") -> _Answer:
         answer = self._kept.pop((sql, context), None)
         if answer is None:
-            answer = answered(self._store, partial(_answer_of, sql), context or None, self._connections)
+            ask = partial(_answer_of, sql, is_one_of_many=self._is_of_many)
+            answer = answered(self._store, ask, context or None, self._connections)
         self._awaited[sql, context] -= 1
         if self._awaited[sql, context] > 0:
             self._kept[sql, context] = answer
         return answer
 
 
-def _answer_of(sql: str, connection: Connection) -> _Answer:
+def _answer_of(sql: str, connection: Connection, *, is_one_of_many: bool) -> _Answer:
     connection.hold("sessions", WITH_PLACE)
+    if is_one_of_many:
+        for table in _OFTEN_ASKED:
+            connection.hold(table, f"SELECT * FROM {table}", _MOST_HELD)  # noqa: S608  (tables of ours)
     asked = execute(connection, sql)
     return _Answer(names_of(asked), asked.fetchall())
 

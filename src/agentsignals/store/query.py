@@ -92,12 +92,17 @@ class Connection:
         would write."""
         return run(self, query)
 
-    def hold(self, table: str, query: str) -> None:
+    def hold(self, table: str, query: str, most_rows: int | None = None) -> None:
         """Keeps the rows of a query of ours under the name of a table, for this connection alone: a table that many
-        questions join is then read once, and each of them planned in half the time."""
-        if table not in self._held:
-            self.seeing(named(self.database, query)).execute(f"CREATE TEMP TABLE {table} AS {query}")
-            self._held.add(table)
+        questions join is then read once, and each of them planned in half the time. Of a table of more rows than
+        `most_rows` nothing is kept."""
+        if table in self._held:
+            return
+        self._held.add(table)
+        database = self.seeing(named(self.database, query))
+        counted = None if most_rows is None else database.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608  (a table of ours)
+        if most_rows is None or (counted and counted[0] <= most_rows):
+            database.execute(f"CREATE TEMP TABLE {table} AS {query}")
 
     def seeing(self, names: Collection[str] | None) -> duckdb.DuckDBPyConnection:
         """The database with the views of these names, None for all; names of no view are passed over."""
