@@ -15,7 +15,7 @@ from packaging.version import Version
 
 ROOT = Path(__file__).parents[1]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-LOCKS = {"dev": ("dev",), "docs": ("docs",), "lab": ("lab-dev",)}
+LOCKS = {"dev": ("dev",), "docs": ("docs",), "engines": ("engines-dev",), "lab": ("lab-dev",)}
 """Each file of `requirements/`, and the extras it holds beside the core."""
 PYTHONS = ("3.11", "3.12", "3.13")
 
