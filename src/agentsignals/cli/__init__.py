@@ -63,7 +63,9 @@ def _common(made: argparse.ArgumentParser) -> None:
     made.add_argument("--json", action="store_true", help="one JSON document on stdout, nothing else there")
     made.add_argument("--quiet", action="store_true", help="no progress on stderr")
     made.add_argument(
-        "--store", metavar="DIR", help="the store's folder (else $AGENTSIGNALS_STORE, else your data folder)"
+        "--store",
+        metavar="DIR",
+        help="the store's folder, or s3://BUCKET/PREFIX (else $AGENTSIGNALS_STORE, else your data folder)",
     )
 
 

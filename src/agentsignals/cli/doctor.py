@@ -6,7 +6,6 @@ import os
 import platform
 import sys
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
@@ -16,7 +15,8 @@ from agentsignals.cli.output import MEND
 from agentsignals.errors import AgentSignalsError, StoreError
 from agentsignals.formats import homes
 from agentsignals.sources.local import found_homes
-from agentsignals.store import Store, default_folder
+from agentsignals.store import Store
+from agentsignals.store.location import local_folder
 
 
 class Check(Struct):
@@ -105,7 +105,10 @@ def _agents() -> list[Check]:
 
 
 def _store(folder: str | None) -> list[Check]:
-    place = Path(folder) if folder else default_folder()
+    try:
+        place = local_folder(folder)
+    except StoreError as problem:
+        return [Check("store", "problem", problem.message, problem.hint)]
     try:
         store = Store(place)
         store.look(thorough=True)
@@ -140,7 +143,7 @@ def _repaired(folder: str | None) -> list[Check]:
     from agentsignals.ingest.repair import repair
 
     try:
-        done = repair(Path(folder) if folder else None)
+        done = repair(folder)
     except StoreError as problem:
         return [Check("repair", "problem", problem.message, problem.hint)]
     rows = [Check("repair", "ok", line) for line in done.mended] or [Check("repair", "ok", "nothing had to be mended")]

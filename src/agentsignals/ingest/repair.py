@@ -24,7 +24,7 @@ class Repaired(Struct):
     """Where the remains lie."""
 
 
-def repair(folder: Path | None) -> Repaired:
+def repair(folder: Path | str | None) -> Repaired:
     """Mends the store in a folder. StoreError when there is none, or it can't be written."""
     Store(folder)  # refuses what is none, before anything is made
     done = Repaired()
@@ -61,7 +61,7 @@ def _specs(store: Store) -> list[str]:
     return sorted({e.spec for e in store.manifest.files.values() if e.shard in broken and e.source != "local"})
 
 
-def _read_again(folder: Path | None, specs: list[str], done: Repaired) -> None:
+def _read_again(folder: Path | str | None, specs: list[str], done: Repaired) -> None:
     for wanted in [[], *([spec] for spec in specs)]:
         try:
             summary = pipeline.ingest(wanted, folder)

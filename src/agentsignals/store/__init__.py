@@ -17,6 +17,7 @@ from agentsignals.store import label_files, lock, parts
 from agentsignals.store import manifest as index
 from agentsignals.store.damage import FOLDER, RETIRED, damage, in_words
 from agentsignals.store.files import Part
+from agentsignals.store.location import place as place
 from agentsignals.store.manifest import FileEntry, Manifest, SessionEntry, ShardEntry
 from agentsignals.store.parts import Damage
 from agentsignals.store.session_names import full_id
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     from agentsignals.model import Session
 
-ENVIRONMENT = "AGENTSIGNALS_STORE"
 _LOOK_AGAIN_S = 1.0
 """A store that was just opened is not looked at again."""
 
@@ -35,32 +35,6 @@ _LOOK_AGAIN_S = 1.0
 os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 # What that leaves unused need not clean up in a thread: workers are copies of a process that has one alone.
 os.environ.setdefault("JE_ARROW_MALLOC_CONF", "background_thread:false")
-
-
-def default_folder() -> Path:
-    """`$AGENTSIGNALS_STORE`, else the platform's folder for a user's data."""
-    named = os.environ.get(ENVIRONMENT)
-    if named:
-        return Path(named).expanduser()
-    import platformdirs  # noqa: PLC0415  (only when nobody names a store)
-
-    return Path(platformdirs.user_data_dir("agentsignals", appauthor=False)) / "store"
-
-
-def place(folder: Path | str | None = None, *, create: bool = False) -> Path:
-    """The folder of the store named, or of the default one; `create` makes it where there is none."""
-    root = Path(folder).expanduser() if folder is not None else default_folder()
-    try:
-        if create and not (root / index.NAME).exists() and not (root / FOLDER).is_dir():
-            (root / FOLDER).mkdir(parents=True, exist_ok=True)
-            with lock.locked(root):
-                if not (root / index.NAME).exists() and not any((root / FOLDER).iterdir()):
-                    index.save(root, Manifest())
-    except OSError as problem:
-        raise StoreError(
-            f"The store {root} can't be made: {problem.strerror}.", "Name another folder with --store."
-        ) from problem
-    return root
 
 
 class Store:
@@ -258,6 +232,7 @@ class Store:
             with suppress(OSError):  # of a shard that is gone; else the next run marks it
                 (self.folder / FOLDER / name / RETIRED).touch()
         self._retired = []
+        lock.saved(self.folder)
 
     def add_shard(
         self, name: str, entry: ShardEntry, sessions: dict[str, SessionEntry], files: dict[str, FileEntry]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from agentsignals.errors import StoreError
 
@@ -18,6 +18,18 @@ PARTS = ".parts.lock"
 WAIT_S = 60.0
 """How long a run waits for another's end: two of a few sessions follow each other, one of hours is told."""
 _LOOK_EVERY_S = 0.05
+
+
+class Elsewhere(NamedTuple):
+    """How what is written in a folder is taken in by the store that it stands for."""
+
+    committed: Callable[[Path, float, Callable[[], None]], AbstractContextManager[None]]
+    """Around a change: nobody else writes there meanwhile, and it is taken in at the end."""
+    checkpoint: Callable[[Path], None]
+
+
+elsewhere: dict[Path, Elsewhere] = {}
+"""Folders that stand for stores on object stores (`remote`), whose lock is half of the lock of those."""
 
 
 @contextmanager
@@ -59,7 +71,34 @@ def locked(
         handle.truncate()
         handle.write(str(os.getpid()))
         handle.flush()
-        yield
+        if root in elsewhere:
+            with elsewhere[root].committed(root, max(0.0, until - time.monotonic()), waiting):
+                yield
+        else:
+            yield
+
+
+def saved(root: Path) -> None:
+    """Says that the store in this folder is whole as it stands: one elsewhere takes it in from time to time."""
+    if root in elsewhere:
+        elsewhere[root].checkpoint(root)
+
+
+@contextmanager
+def tried(root: Path) -> Iterator[bool]:
+    """Whether no run of this machine is at work there; while this lasts, none begins."""
+    try:
+        import fcntl  # noqa: PLC0415  (as above)
+    except ImportError:
+        yield True
+        return
+    with (root / RUNS).open("a+") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        yield True
 
 
 def _of(handle: IO[str]) -> str:

@@ -1,0 +1,296 @@
+"""A store on an object store (`s3://BUCKET/PREFIX`): a folder on this machine, and what it was when last committed.
+
+    PREFIX/head        the commit: every file of the store by path, with digest, length and time; swapped last
+    PREFIX/blobs/…     the files by their digest: written once, never changed
+    PREFIX/lease       who writes (`lease`)
+
+Whoever opens the store fetches the head, and of its files those that this machine lacks. Whoever writes does it in
+the folder, under the folder's lock and the lease; at the end new files are uploaded, and then the head is replaced on
+the condition that it is still the one that was fetched. So a run that dies leaves the state before, on every other
+machine; in this folder what it had done, which the next run goes on with.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct, field
+
+from agentsignals import object_store
+from agentsignals.errors import StoreError
+from agentsignals.store import files, lock
+from agentsignals.store.damage import RETIRED
+from agentsignals.store.lease import is_refused, leased
+
+_HEAD = "head"
+_ASIDE = "aside"
+_LAST = ("manifest.json", "parts.json")
+"""Fetched when all that they name is here."""
+_VERSION = 1
+
+
+class _Entry(Struct, array_like=True, frozen=True):
+    digest: str
+    bytes: int
+    stamp: int
+    """Modification time in ns since 1970 UTC, which the index knows the file by."""
+
+
+class _Head(Struct):
+    schema_version: int = _VERSION
+    number: int = 0
+    files: dict[str, _Entry] = field(default_factory=dict)
+    dropped: dict[str, float] = field(default_factory=dict)
+    """Blobs that no file is any more, and when that was seen, in s since 1970 UTC: a reader may still fetch them."""
+
+
+class _State(Struct):
+    address: str
+    etag: str = ""
+    """Of the head; empty where there is none yet."""
+    head: _Head = field(default_factory=_Head)
+
+
+_STATE = ".remote.json"
+"""In the folder: where it belongs, and the head that it was fetched from or became."""
+CHECKPOINT_S = 60.0
+"""A run that dies with its machine loses what it did since the last commit."""
+_writing: dict[Path, float] = {}
+"""Folders that this process has the lease of, and when they were committed last."""
+
+
+def folder_of(address: str, *, create: bool = False) -> Path:
+    """The folder that stands for a store here, as the store is now. UsageError for what is no address, StoreError when
+    it can't be fetched, or is not there; `create` makes the folder of one that is to be.
+    """
+    bucket, prefix = object_store.address(address)
+    import platformdirs  # noqa: PLC0415  (only for such a store)
+
+    mark = files.digest(f"{os.environ.get('AWS_ENDPOINT_URL', '')}\0{bucket}\0{prefix.rstrip('/')}".encode())
+    root = Path(platformdirs.user_cache_dir("agentsignals")) / "stores" / mark
+    lock.elsewhere[root] = lock.Elsewhere(committed, checkpoint)
+    if root in _writing:
+        return root
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        if not (root / _STATE).exists():
+            _remember(root, _State(f"{object_store.SCHEME}{bucket}/{prefix.rstrip('/')}"))
+    except OSError as problem:
+        raise files.cannot_write(root, problem) from problem
+    with lock.tried(root) as is_free:
+        if is_free:  # else a run of this machine writes there, and nobody else can elsewhere
+            _pull(root)
+    if not create and not _state(root).etag and not any((root / name).exists() for name in _LAST):
+        raise StoreError(f"There is no store in {address}.", "Run `agentsignals analyze SOURCE` first.")
+    return root
+
+
+@contextmanager
+def committed(root: Path, wait_s: float, waiting: Callable[[], None]) -> Iterator[None]:
+    """What is changed in the folder meanwhile is committed at the end; nothing of it when that is an error. StoreError
+    when another run has the lease, or committed something in between.
+    """
+    if root in _writing:
+        yield
+        return
+    bucket, prefix = _place(_state(root))
+    try:
+        with leased(bucket, prefix, wait_s, waiting):
+            _pull(root)
+            _writing[root] = time.monotonic()
+            try:
+                yield
+            finally:
+                del _writing[root]
+            _push(root)
+    except object_store.errors() as problem:
+        raise _failed(root, problem) from problem
+
+
+def checkpoint(root: Path) -> None:
+    """Commits what is there so far, when the last commit was long ago and this process is the writer."""
+    if time.monotonic() - _writing.get(root, math.inf) > CHECKPOINT_S:
+        _push(root)
+        _writing[root] = time.monotonic()
+
+
+def _pull(root: Path) -> None:
+    """Makes the folder what the store is now. What was written here and never committed is kept as long as nobody else
+    committed anything; afterwards it is put aside.
+    """
+    state = _state(root)
+    try:
+        fetched = _fetched_head(state)
+        if fetched is None:
+            return
+        etag, head = fetched
+        here = _on_disk(root)
+        expected = {path: (e.bytes, e.stamp) for path, e in state.head.files.items()}
+        for path in [p for p, seen in here.items() if expected.get(p) != seen and p not in _LAST]:
+            if "/" in path and not path.endswith(RETIRED):  # the rest can be made again
+                files.put_aside(root, root / path)
+        wanted = [p for p, e in head.files.items() if here.get(p) != (e.bytes, e.stamp) or not (root / p).exists()]
+        _each(lambda path: _fetch(root, path, head.files[path], state), (p for p in wanted if p not in _LAST))
+        _each(lambda path: _fetch(root, path, head.files[path], state), (p for p in wanted if p in _LAST))
+        for path in here.keys() - head.files.keys():
+            (root / path).unlink(missing_ok=True)
+            with suppress(OSError):  # there is more in it
+                (root / path).parent.rmdir()
+        _remember(root, _State(state.address, etag, head))
+    except object_store.errors() as problem:
+        raise _failed(root, problem) from problem
+    except OSError as problem:
+        raise files.cannot_write(root, problem) from problem
+
+
+def _push(root: Path) -> None:
+    """Uploads what is new in the folder, then swaps the head."""
+    state = _state(root)
+    bucket, prefix = _place(state)
+    before = state.head.files
+    here = _on_disk(root)
+    if here == {path: (e.bytes, e.stamp) for path, e in before.items()}:
+        return
+    there = {e.digest for e in before.values()}
+    made: dict[str, _Entry] = {}
+
+    def upload(path: str) -> None:
+        data = (root / path).read_bytes()
+        entry = made[path] = _Entry(files.digest(data), len(data), here[path][1])
+        if entry.digest not in there:
+            object_store.client().put_object(Bucket=bucket, Key=f"{prefix}blobs/{entry.digest}", Body=data)
+
+    is_same = {path: path in before and (before[path].bytes, before[path].stamp) == seen for path, seen in here.items()}
+    _each(upload, (path for path in here if not is_same[path]))
+    entries = {path: before[path] if is_same[path] else made[path] for path in sorted(here)}
+    live, now = {e.digest for e in entries.values()}, time.time()
+    dropped = {d: state.head.dropped.get(d, now) for d in (there | state.head.dropped.keys()) - live}
+    old = [d for d, since in dropped.items() if now - since > files.KEEP_S]
+    kept = {d: since for d, since in dropped.items() if d not in old}
+    head = _Head(number=state.head.number + 1, files=entries, dropped=kept)
+    _remember(root, _State(state.address, _swapped(state, head), head))
+    _each(lambda digest: object_store.client().delete_object(Bucket=bucket, Key=f"{prefix}blobs/{digest}"), old)
+
+
+def _swapped(state: _State, head: _Head) -> str:
+    """Puts the head in the place of the one that was fetched; gives its ETag."""
+    bucket, prefix = _place(state)
+    condition = {"IfMatch": state.etag} if state.etag else {"IfNoneMatch": "*"}
+    put, data = object_store.client().put_object, msgspec.json.encode(head)
+    place = {"Bucket": bucket, "Key": f"{prefix}{_HEAD}"}
+    try:
+        etag: str = put(**place, Body=data, **condition)["ETag"]
+    except object_store.errors() as problem:
+        if not is_refused(problem) and object_store.reason(problem) != "file_gone":
+            raise
+        raise StoreError(
+            f"Another run wrote the store {state.address} meanwhile; nothing of this one was committed.",
+            "Run again.",
+        ) from problem
+    if not state.etag:
+        _look_whether_conditions_count(place, state.address)
+    return etag
+
+
+def _look_whether_conditions_count(place: dict[str, str], address: str) -> None:
+    """StoreError where the server writes whatever the condition says: two runs would each lose what the other wrote."""
+    place = {**place, "Key": f"{place['Key']}.probe"}
+    put = object_store.client().put_object
+    put(**place, Body=b"")
+    try:
+        put(**place, Body=b"", IfNoneMatch="*")
+    except object_store.errors() as problem:
+        if is_refused(problem):
+            object_store.client().delete_object(**place)
+            return
+        raise
+    raise StoreError(
+        f"The server of {address} takes no notice of conditions (If-None-Match), which keep two runs apart.",
+        "Name a folder with --store, or another server.",
+    )
+
+
+def _fetched_head(state: _State) -> tuple[str, _Head] | None:
+    """The head with its ETag; None where it is the one known here, or there is none."""
+    bucket, prefix = _place(state)
+    known_here = {"IfNoneMatch": state.etag} if state.etag else {}
+    try:
+        answer = object_store.client().get_object(Bucket=bucket, Key=f"{prefix}{_HEAD}", **known_here)
+    except object_store.errors() as problem:
+        if object_store.code(problem) in ("304", "NotModified", "NoSuchKey", "404"):
+            return None
+        raise
+    with closing(answer["Body"]) as body:
+        try:
+            head = msgspec.json.decode(body.read(), type=_Head)
+        except msgspec.DecodeError as problem:
+            raise StoreError(f"{state.address}/{_HEAD} is garbled: {problem}.", "Name another store.") from problem
+    if head.schema_version > _VERSION:
+        raise StoreError(f"The store {state.address} was written by a newer agentsignals.", "Use the newer program.")
+    return answer["ETag"], head
+
+
+def _fetch(root: Path, path: str, entry: _Entry, state: _State) -> None:
+    bucket, prefix = _place(state)
+    target = root / path
+    if not target.resolve().is_relative_to(root.resolve()):
+        raise StoreError(f"{state.address} names a file outside of the store: {path!r}.", "Name another store.")
+    with closing(object_store.client().get_object(Bucket=bucket, Key=f"{prefix}blobs/{entry.digest}")["Body"]) as body:
+        data = body.read()
+    if files.digest(data) != entry.digest:
+        raise StoreError(f"{state.address}/blobs/{entry.digest} holds something else.", "Analyze into another store.")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    draft.write_bytes(data)
+    os.utime(draft, ns=(entry.stamp, entry.stamp))
+    draft.replace(target)
+
+
+def _on_disk(root: Path) -> dict[str, tuple[int, int]]:
+    """Length and time of every file of the store; drafts, locks and what was put aside are none."""
+    seen: dict[str, tuple[int, int]] = {}
+    for folder, inside, names in os.walk(root):
+        at = Path(folder).relative_to(root).as_posix()
+        inside[:] = [n for n in inside if not n.startswith(".") and (at, n) != (".", _ASIDE)]
+        for name in names:
+            if not name.startswith(".") or name == RETIRED:
+                status = (Path(folder) / name).stat()
+                seen[name if at == "." else f"{at}/{name}"] = status.st_size, status.st_mtime_ns
+    return seen
+
+
+def _each(do: Callable[[str], object], items: Iterable[str]) -> None:
+    with ThreadPoolExecutor(object_store.AT_ONCE) as pool:
+        for _ in pool.map(do, items):
+            pass
+
+
+def _state(root: Path) -> _State:
+    try:
+        return msgspec.json.decode((root / _STATE).read_bytes(), type=_State)
+    except (OSError, msgspec.DecodeError) as problem:
+        raise StoreError(f"{root / _STATE} can't be read.", f"Remove {root}: it is fetched again.") from problem
+
+
+def _remember(root: Path, state: _State) -> None:
+    files.replace(root / _STATE, msgspec.json.encode(state))
+
+
+def _place(state: _State) -> tuple[str, str]:
+    """The bucket, and what all keys in it begin with."""
+    bucket, prefix = object_store.address(state.address)
+    return bucket, f"{prefix}/" if prefix else ""
+
+
+def _failed(root: Path, problem: Exception) -> StoreError:
+    return StoreError(
+        f"The store {_state(root).address} can't be reached: {object_store.code(problem)}.",
+        "Look at AWS_* variables (region, endpoint, credentials); what was done is kept for the next run.",
+    )
