@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from agentsignals.views.history import Outline, histories, place_of, similarity, user_of
+from agentsignals.words.lexicon import words
 
 MINUTE = 60_000_000
 
@@ -77,6 +78,10 @@ def test_whether_the_next_session_touches_the_same_files(mine: list[str], theirs
     assert found["b"].next_shares_file is None
 
 
+def of(prompt: str | None) -> frozenset[str] | None:
+    return None if prompt is None else words(prompt)
+
+
 @pytest.mark.parametrize(
     ("one", "other", "alike"),
     [
@@ -88,8 +93,8 @@ def test_whether_the_next_session_touches_the_same_files(mine: list[str], theirs
     ],
 )
 def test_likeness_of_two_prompts_is_the_f1_of_their_words(one: str | None, other: str, alike: float | None) -> None:
-    assert similarity(one, other) == alike
-    found = histories([outline("a", 0, 1, first_prompt=one), outline("b", 2, 3, first_prompt=other)])
+    assert similarity(of(one), of(other)) == alike
+    found = histories([outline("a", 0, 1, words=of(one)), outline("b", 2, 3, words=of(other))])
     assert found["a"].next_similarity == alike
 
 

@@ -86,6 +86,8 @@ class Signal(Struct, frozen=True, kw_only=True):
     """Where it is not declared, the source's."""
     grows_with_output: bool
     """Whether its value is a lower bound where output tokens are."""
+    pool: Callable[[Sequence[Any]], list[Any]] | None
+    """Makes fewer values of those of many sessions, or of its own, that tell signals over all sessions the same."""
 
     def applies_to(self, context: Context) -> bool:
         return self.context in ("both", context)
@@ -125,18 +127,16 @@ def signal(  # noqa: PLR0913  (a declaration is a record; every field is named a
     status: Status = "computed",
     basis: Basis | None = None,
     grows_with_output: bool = False,
+    pool: Callable[[Sequence[Any]], list[Any]] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declares the decorated function as the signal `path`. `harness` says that it can be told of an attempt without
     its transcript: it reads what the harness recorded."""
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
-        _refuse_taken(path, function)
+        meaning = _meaning(path, function)
         parameters = function.__code__.co_varnames[: function.__code__.co_argcount]
         needs = tuple(p for p in parameters if p not in _BUILT_IN)
         scope: Scope = "corpus" if level == "corpus" else "history" if "history" in parameters else "session"
-        meaning = " ".join((function.__doc__ or "").split("\n\n")[0].split())
-        if not meaning:
-            raise CatalogError(f"{path} has no docstring.", "Its first paragraph is its meaning in the inventory.")
         _declared[function.__name__] = Signal(
             path=path,
             name=function.__name__,
@@ -162,18 +162,22 @@ def signal(  # noqa: PLR0913  (a declaration is a record; every field is named a
             status=status,
             basis=basis or _BASIS_OF_SOURCE.get(source, "record"),
             grows_with_output=grows_with_output,
+            pool=pool,
         )
         return function
 
     return declare
 
 
-def _refuse_taken(path: str, function: Callable[..., Any]) -> None:
+def _meaning(path: str, function: Callable[..., Any]) -> str:
     name = function.__name__
     for other in _declared.values():
         if other.name == name or other.path == path:
             both = f"{other.path} in {other.function.__module__} and {path} in {function.__module__}"
             raise NameCollision(f"Two signals have one name, {name}: {both}.", "Rename one.")
+    if meaning := " ".join((function.__doc__ or "").split("\n\n")[0].split()):
+        return meaning
+    raise CatalogError(f"{path} has no docstring.", "Its first paragraph is its meaning in the inventory.")
 
 
 @cache
@@ -229,8 +233,7 @@ def by_path(path: str) -> Signal:
     for signal in (signals := catalogue()).values():
         if path in (signal.path, signal.path.removesuffix("[]"), signal.name):
             return signal
-    words = path.rsplit(".", 1)[-1].removesuffix("[]")
-    near = [s.path for s in signals.values() if words[:6] in s.path]
+    near = [s.path for s in signals.values() if path.rsplit(".", 1)[-1].removesuffix("[]")[:6] in s.path]
     raise CatalogError(
         f"There is no signal {path!r}.",
         f"Did you mean {', '.join(near[:5])}?" if near else "`agentsignals inventory` lists them.",
@@ -265,10 +268,7 @@ def _measured(view: SessionView, by_name: dict[str, Any], history: Any) -> list[
         if type(value) is Measured:
             value, detail = value.value, value.detail
         by_name[signal.name] = value
-        if signal.level == "turn":
-            results += _by_turn(signal, value, detail)
-        else:
-            results.append(Result(signal, value, detail))
+        results += _by_turn(signal, value, detail) if signal.level == "turn" else (Result(signal, value, detail),)
     return results
 
 

@@ -9,7 +9,6 @@ from agentsignals.catalog import INTERNAL_ERROR, Result, measure
 from agentsignals.embedding import light
 from agentsignals.errors import AgentSignalsError
 from agentsignals.formats import refuse, skip
-from agentsignals.ingest.across import Gist, gist
 from agentsignals.model import Absent, Artifact, Label, Session
 from agentsignals.sources import error_text, sound
 from agentsignals.store import shards
@@ -28,7 +27,6 @@ class Rows(Struct):
     session: Session
     signals: list[SignalFields]
     attempts: list[AttemptRow]
-    gist: Gist
 
 
 class Account(Struct):
@@ -70,7 +68,7 @@ class Account(Struct):
             view.forget()
             session.labels = from_trace  # those made here have their own file
             signals, attempts = shards.signal_rows(session, results), shards.attempt_rows(session, results)
-            rows = Rows(family, session, signals, attempts, gist(session, results))
+            rows = Rows(family, session, signals, attempts)
         except AgentSignalsError:
             raise
         except Exception as problem:  # noqa: BLE001  (kept by name and shown: the other sessions are measured)

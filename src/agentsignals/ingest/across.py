@@ -1,270 +1,181 @@
-"""The second pass: values that look at a session among the others, and values of the whole store."""
+"""The second pass: values that look at a session among the others, and values of the whole store.
+
+A run reads what its own shards hold; of the others what their briefs say, and of their sessions those that lie
+otherwise now among the rest (docs/decisions/016).
+"""
 
 from __future__ import annotations
 
-import pickle
-import zlib
-from collections.abc import Iterator, Sequence
-from functools import cache, lru_cache
+from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from agentsignals.catalog import Measured, Result, Signal, as_bound, catalogue, measure, plan
-from agentsignals.model import Absent, Context, Session
+from agentsignals.errors import StoreError
+from agentsignals.ingest import briefs, standing
+from agentsignals.ingest.briefs import CONTEXTS, READ, SETS, Brief, brief_of, decoded, site_id, summed, values_of
+from agentsignals.model import Context, Session
 from agentsignals.model.attempt import Attempt
 from agentsignals.store import Store, shards
-from agentsignals.views.history import History, Outline, histories, user_of
-from agentsignals.views.same_place import Site, places
+from agentsignals.views.history import History
 from agentsignals.views.session import SessionView
 
 _HEADER = [
     "session_id", "context", "format", "agent", "artifact_id", "repo", "cwd", "parent_session_id", "started_at",
-    "ended_at", "n_turns", "trial_id", "attempt_index",
+    "ended_at", "trial_id", "attempt_index",
 ]  # fmt: skip
-_READ = ("sessions", "signals", "turns")
-"""The tables that a gist is read back from."""
-_CONTEXTS: tuple[Context, ...] = ("product", "eval")
-FILES = "touched_files"
-"""The signal whose value says which files a session touched."""
-LINES = "edited_line_prints"
-"""The signal whose value says which lines a session changed."""
-MARKS = "repository_marks"
-"""The signal whose value says of which repository Git spoke."""
-SETS = "metric_inputs"
-"""The signal whose value is counted by place."""
 
 
-class _Folded(Struct, frozen=True):
-    """A list or table, small: there is one of each kind a session, and all sessions are in memory at once."""
-
-    pickled: bytes
-
-    def unfolded(self) -> Any:
-        return pickle.loads(zlib.decompress(self.pickled))  # noqa: S301  (made here, never read from outside)
+def versions() -> dict[str, int]:
+    """The signals across sessions, and their versions now."""
+    return {s.path: s.version for s in catalogue().values() if s.scope != "session"}
 
 
-class _Unfolded(Sequence[Any]):
-    """The values of all sessions, each unfolded while it is looked at."""
-
-    def __init__(self) -> None:
-        self._values: list[Any] = []
-
-    def append(self, value: Any) -> None:
-        self._values.append(value)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def __getitem__(self, at: Any) -> Any:
-        values = self._values[at]
-        return [_unfolded(v) for v in values] if isinstance(at, slice) else _unfolded(values)
-
-    def __iter__(self) -> Iterator[Any]:
-        return map(_unfolded, self._values)
+def measure_across(store: Store) -> None:
+    """Computes the history and corpus signals that changed and writes them beside the shards."""
+    manifest, now = store.manifest, versions()
+    before = standing.read(store, now) if manifest.across is not None else None
+    manifest.run += 1
+    try:
+        _measure(store, before, now)
+    except StoreError:
+        if before is None:
+            raise
+        _measure(store, None, now)  # the former values can't be read
+    briefs.sweep(store)
 
 
-class Gist(Struct):
-    """What the second pass needs of a session: its header without rows, and the values others ask for."""
-
-    header: Session
-    values: dict[str, Any]
-    """By signal; lists and tables folded."""
-    n_turns: int
-    first_prompt: str | None
-
-
-_absent = lru_cache(maxsize=4096)(Absent)
-"""Sessions have the same few reasons."""
-
-
-def _folded(values: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: _Folded(zlib.compress(pickle.dumps(value), 1)) if isinstance(value, dict | list) and value else value
-        for name, value in values.items()
-    }
-
-
-def _unfolded(value: Any) -> Any:
-    return value.unfolded() if type(value) is _Folded else value
-
-
-def gist(session: Session, results: list[Result]) -> Gist:
-    """The gist of a session just measured."""
-    wanted = needed()
-    header = Session(
-        session_id=session.session_id,
-        context=session.context,
-        format=session.format,
-        agent=session.agent,
-        artifact_id=session.artifact_id,
-        repo=session.repo,
-        cwd=session.cwd,
-        parent_session_id=session.parent_session_id,
-        started_at=session.started_at,
-        ended_at=session.ended_at,
-        attempt=_named(session.attempt),
-    )
-    values = {r.signal.name: r.value for r in results if r.turn is None and r.signal.name in wanted}
-    return Gist(header, _folded(values), len(session.turns), session.turns[0].text if session.turns else None)
-
-
-def measure_across(store: Store, fresh: dict[str, list[Gist]]) -> None:
-    """Computes the history and corpus signals and writes them beside the shards. `fresh` holds the gists of shards read
-    in this run, by name; those of the others are read back from the store.
-    """
-    gists = [g for name in store.whole(*_READ) for g in (fresh.get(name) or gists_of(store, name))]
-    gists.sort(key=lambda g: g.header.session_id)
-    by_session = _histories(gists)
-    rows = []
-    for gist in gists:
-        results = _history_results(gist, by_session.get(gist.header.session_id))
-        gist.values |= _folded({r.signal.name: r.value for r in results})
-        rows += shards.signal_rows(gist.header, results)
-    rows += shards.signal_rows(None, _corpus_results(gists, _bounds(store)))
-    store.manifest.run += 1
-    store.manifest.across = shards.write_across(store.folder, store.manifest.run, rows)
+def _measure(store: Store, before: dict[str, standing.Standing] | None, now: dict[str, int]) -> None:
+    manifest = store.manifest
+    held = {name: brief_of(store, name, keep=True) for name in store.whole(*READ)}
+    made = standing.standings(store, held, before or {})
+    tables = list(_history_tables(store, held, made))
+    if before is not None and manifest.across is not None:
+        tables.insert(0, shards.across_without(store.folder, manifest.across, made.changed | made.gone))
+    tables.append(shards.across_table(shards.signal_rows(None, _corpus_results(store, held, made, tables))))
+    manifest.across = shards.write_across(store.folder, manifest.run, tables)
+    manifest.standings = standing.write(store, manifest.run, made, now)
 
 
 def history_of(store: Store, session_id: str) -> tuple[History, dict[str, Any]]:
     """How one session lies among the others, and the values that signals across sessions have for it."""
-    gists = [g for name in store.whole(*_READ) for g in gists_of(store, name)]
-    history = _histories(gists)[session_id]
-    gist = next(g for g in gists if g.header.session_id == session_id)
-    return history, {r.signal.name: r.value for r in _history_results(gist, history)}
+    now, entry = versions(), store.manifest.sessions[session_id]
+    is_done = bool(store.manifest.history_of) and store.manifest.history_of == store.fingerprint(now)
+    kept = standing.read(store, now) if is_done else None
+    if kept is None:
+        held = {name: brief_of(store, name) for name in store.whole(*READ)}
+        kept = {s.session_id: s for s in standing.standings(store, held, {}).now}
+    history = kept[session_id].history()
+    ((header, values),) = _measurable(store, entry.shard, {session_id})
+    return history, {r.signal.name: r.value for r in measure(SessionView(header), values, history)}
 
 
-def over_all(store: Store, signal: Signal, context: Context) -> tuple[Any, dict[str, Any], dict[str, dict[str, Any]]]:
-    """The value over all sessions of a context, its detail, and by session the values that went in."""
-    gists = [g for name in store.whole(*_READ) for g in gists_of(store, name) if g.header.context == context]
-    gists.sort(key=lambda g: g.header.session_id)
-    _histories(gists)
-    (result,) = (r for r in _of_context(context, gists, _bounds(store)) if r.signal.path == signal.path)
-    inputs = {g.header.session_id: {need: g.values.get(need) for need in signal.needs} for g in gists}
-    return result.value, result.detail or {}, inputs
+class OverAll(Struct):
+    """A value over all sessions of a context, and what went in."""
+
+    value: Any
+    detail: dict[str, Any]
+    sessions: int
+    inputs: dict[str, dict[str, Any]]
+    """By session, of the first of them in order of id."""
 
 
-def _bounds(store: Store) -> set[str]:
-    """The sessions whose output is a lower bound."""
-    return {name for name, of in store.manifest.sessions.items() if of.visible_output_tokens is not None}
+def over_all(store: Store, signal: Signal, context: Context, most: int) -> OverAll:
+    """The value of a signal over all sessions of a context, with the inputs of so many sessions at most."""
+    held = {name: brief_of(store, name) for name in store.whole(*READ)}
+    made = standing.standings(store, held, {}, only_places=True)
+    tables = [shards.read_across(store.folder, store.manifest.across)] if store.manifest.across is not None else []
+    (result,) = (r for r in _of_context(store, context, held, made, tables) if r.signal.path == signal.path)
+    there = {e.session_id: (name, e) for name, brief in held.items() for e in brief.sessions if e.context == context}
+    first = {session_id: there[session_id] for session_id in sorted(there)[:most]}
+    later = {n: _of_sessions(tables, n) for n in signal.needs if catalogue()[n].scope == "history"}
+    values: dict[str, dict[str, Any]] = {session_id: {} for session_id in first}
+    for name in {name for name, _ in first.values()}:
+        only = {session_id for session_id, (of, _) in first.items() if of == name}
+        values |= values_of(store, name, [n for n in signal.needs if n not in later], only)
+    for session_id, (_, entry) in first.items():
+        values[session_id] |= {n: by_session[session_id] for n, by_session in later.items() if session_id in by_session}
+        if isinstance(sets := values[session_id].get(SETS), dict):
+            values[session_id][SETS] = {**sets, "place": made.places[context][site_id(entry.repo, entry.cwd)]}
+    inputs = {session_id: {n: values[session_id].get(n) for n in signal.needs} for session_id in first}
+    return OverAll(result.value, result.detail or {}, len(there), inputs)
 
 
-def gists_of(store: Store, shard: str) -> list[Gist]:
-    """The gists of a shard's sessions, read back."""
-    names = {catalogue()[name].path: name for name in needed()}
-    values: dict[str, dict[str, Any]] = {}
-    for row in shards.read_values(store.folder, shard, set(names)):
-        value = (
-            _absent(row["absent"], row["absent_detail"] or "") if row["absent"] else msgspec.json.decode(row["value"])
-        )
-        values.setdefault(row["session_id"], {})[names[row["signal"]]] = value
-    prompts = shards.first_prompts(store.folder, shard)
-    gists = []
-    for row in shards.read_header(store.folder, shard, _HEADER):
-        n_turns, trial_id, index = row.pop("n_turns"), row.pop("trial_id"), row.pop("attempt_index")
+def _history_tables(store: Store, held: dict[str, Brief], made: standing.Standings) -> Iterator[Any]:
+    """The rows of the sessions that lie otherwise than they did, shard by shard."""
+    by_id = {s.session_id: s for s in made.now if s.session_id in made.changed}
+    for name, brief in held.items():
+        only = {entry.session_id for entry in brief.sessions if entry.session_id in by_id}
+        rows = []
+        for header, values in _measurable(store, name, only):
+            results = measure(SessionView(header), values, by_id[header.session_id].history())
+            rows += shards.signal_rows(header, results)
+        if rows:
+            yield shards.across_table(rows)
+
+
+def _measurable(store: Store, shard: str, only: set[str]) -> Iterator[tuple[Session, dict[str, Any]]]:
+    """These sessions of a shard in order of id: each without its rows, and with the values that signals across sessions
+    ask for."""
+    if not only:
+        return
+    values = values_of(store, shard, _of_histories(), only)
+    for row in sorted(shards.read_header(store.folder, shard, _HEADER, only), key=lambda row: str(row["session_id"])):
+        trial_id, index = row.pop("trial_id"), row.pop("attempt_index")
         attempt = Attempt(root="", trial_id=trial_id, attempt_index=index) if trial_id is not None else None
-        header, measured = Session(**row, attempt=attempt), values.get(row["session_id"], {})
-        gists.append(Gist(header, _folded(measured), n_turns, prompts.get(header.session_id)))
-    return gists
-
-
-def _named(attempt: Attempt | None) -> Attempt | None:
-    """Which attempt it is, without what is known of it."""
-    if attempt is None:
-        return None
-    return Attempt(root="", trial_id=attempt.trial_id, attempt_index=attempt.attempt_index)
-
-
-def needed() -> set[str]:
-    """The session-level signals that the second pass asks for, by function name."""
-    signals = catalogue()
-    later = [s for context in _CONTEXTS for scope in ("history", "corpus") for s in _plan(context, scope)]
-    return {n for s in later for n in s.needs if signals[n].scope == "session"} | {FILES, LINES, MARKS}
+        yield Session(**row, attempt=attempt), values.get(row["session_id"], {})
 
 
 @cache
 def _of_histories() -> frozenset[str]:
-    """The values that signals across sessions ask for of a session."""
-    return frozenset(n for context in _CONTEXTS for s in _plan(context, "history") for n in s.needs)
+    """The values of a session that signals across sessions ask for."""
+    signals = catalogue()
+    needs = {n for context in CONTEXTS for s in plan(context, "history") for n in s.needs}
+    return frozenset(n for n in needs if signals[n].scope == "session")
 
 
-def _plan(context: Any, scope: Any) -> tuple[Signal, ...]:
-    return plan(context, scope)
+def _corpus_results(store: Store, held: dict[str, Brief], made: standing.Standings, tables: list[Any]) -> list[Result]:
+    """The values over all sessions of each context there is."""
+    there = {entry.context for brief in held.values() for entry in brief.sessions}
+    contexts = [context for context in CONTEXTS if context in (there or {"product"})]
+    return [result for context in contexts for result in _of_context(store, context, held, made, tables)]
 
 
-def _histories(gists: list[Gist]) -> dict[str, History]:
-    """How each session lies among those of its context: runs of an eval are nobody's earlier sessions."""
-    by_session: dict[str, History] = {}
-    for context in _CONTEXTS:
-        here = [g for g in gists if g.header.context == context]
-        where = places([_site(g) for g in here])
-        by_session |= histories([_outline(g, where.get(g.header.session_id)) for g in here])
-        for member in here:  # a data set is a place, which only the sessions together tell
-            counted = _unfolded(member.values.get(SETS))
-            if isinstance(counted, dict):
-                place = where.get(member.header.session_id, counted["place"])
-                member.values |= _folded({SETS: {**counted, "place": place}})
-    return by_session
-
-
-def _site(gist: Gist) -> Site:
-    h, files, marks = gist.header, _unfolded(gist.values.get(FILES)), _unfolded(gist.values.get(MARKS))
-    return Site(
-        session_id=h.session_id,
-        repo=h.repo,
-        cwd=h.cwd,
-        files=files if isinstance(files, list) else [],
-        **(marks if isinstance(marks, dict) else {}),
+def _of_context(
+    store: Store, context: Context, held: dict[str, Brief], made: standing.Standings, tables: list[Any]
+) -> list[Result]:
+    lists = {
+        s.name: _summed(s, context, held, made) if s.scope == "session" else list(_of_sessions(tables, s.name).values())
+        for s in summed(context)
+    }
+    is_bound = any(
+        e.context == context and e.visible_output_tokens is not None and e.shard in held
+        for e in store.manifest.sessions.values()
     )
-
-
-def _history_results(gist: Gist, history: History | None) -> list[Result]:
-    if history is None:
-        return []
-    values = {name: _unfolded(value) for name, value in gist.values.items() if name in _of_histories()}
-    return measure(SessionView(gist.header), values, history)
-
-
-def _outline(gist: Gist, place: str | None) -> Outline:
-    h, files, lines = gist.header, _unfolded(gist.values.get(FILES)), _unfolded(gist.values.get(LINES))
-    return Outline(
-        session_id=h.session_id,
-        place=place,
-        started_at=h.started_at,
-        ended_at=h.ended_at,
-        files=files if isinstance(files, list) else [],
-        parent_session_id=h.parent_session_id,
-        first_prompt=gist.first_prompt,
-        user=user_of(h.cwd),
-        n_turns=gist.n_turns,
-        lines=lines if isinstance(lines, dict) else {},
-    )
-
-
-def _corpus_results(gists: list[Gist], bounds: set[str]) -> list[Result]:
-    """The values over all sessions of each context there is; `bounds` are sessions whose output is a lower bound."""
-    results: list[Result] = []
-    for context in _CONTEXTS:
-        here = [g for g in gists if g.header.context == context]
-        if here or (not gists and context == "product"):
-            results += _of_context(context, here, bounds)
-    return results
-
-
-def _of_context(context: Context, gists: list[Gist], bounds: set[str]) -> list[Result]:
-    lists: dict[str, _Unfolded] = {}
-    for gist in gists:
-        for name, value in gist.values.items():
-            if type(value) is not Absent:
-                lists.setdefault(name, _Unfolded()).append(value)
     results = []
     for declared in plan(context, "corpus"):
-        value = declared.function(**{need: lists.get(need, ()) for need in declared.needs})
-        if declared.grows_with_output and any(g.header.session_id in bounds for g in gists):
+        value = declared.function(**{need: lists[need] for need in declared.needs})
+        if declared.grows_with_output and is_bound:
             value = as_bound(value)
         detail = value.detail if isinstance(value, Measured) else None
         if context == "eval":
             detail = {**(detail or {}), "context": context}
         results.append(Result(declared, value.value if isinstance(value, Measured) else value, detail))
     return results
+
+
+def _summed(signal: Signal, context: Context, held: dict[str, Brief], made: standing.Standings) -> list[Any]:
+    """The values that go into those over all sessions: pooled, else in order of the sessions' ids."""
+    parts = [part for brief in held.values() for part in brief.sums.get(context, {}).get(signal.name, ())]
+    if signal.name == SETS:  # a data set is a place, which only the sessions together tell
+        parts = [{**part, "place": made.places[context][part["place"]]} for part in parts]
+    return parts if signal.pool is not None else [value for _, value in sorted(parts, key=lambda pair: str(pair[0]))]
+
+
+def _of_sessions(tables: list[Any], name: str) -> dict[str, Any]:
+    """The values of a signal across sessions, by session; without those that are absent."""
+    paths = {catalogue()[name].path}
+    rows = (row for table in tables for row in shards.chosen(table, paths, None))
+    return {session_id: decoded(value) for session_id, _, value, absent, _ in sorted(rows) if not absent}

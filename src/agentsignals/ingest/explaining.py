@@ -103,15 +103,15 @@ def _bill(session: Session, why: Collected, value: Any, is_usd: bool) -> list[Li
 
 def _over_all(store: Store, session: Session, signal: Signal) -> Explanation:
     """A value over all sessions of the session's context: what of each went in."""
-    value, detail, inputs = over_all(store, signal, session.context)
+    whole = over_all(store, signal, session.context, MOST_ROWS)
     why = Collected(SessionView(session))
-    for session_id, by_need in inputs.items():
+    for session_id, by_need in whole.inputs.items():
         is_bound = store.manifest.sessions[session_id].visible_output_tokens is not None
         for need, of_it in by_need.items():
             needed = catalog.catalogue()[need]
             why.input(f"{session_id} {needed.path}", of_it, is_bound and needed.grows_with_output)
-    why.totals["input"], why.items = len(why.items), why.items[:MOST_ROWS]
-    return _explanation(store, session, signal, value, detail, why, [])
+    why.totals["input"], why.items = whole.sessions * len(signal.needs), why.items[:MOST_ROWS]
+    return _explanation(store, session, signal, whole.value, whole.detail, why, [])
 
 
 OF_SESSIONS = "sessions."

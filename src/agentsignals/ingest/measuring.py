@@ -45,7 +45,7 @@ def measure_shard(  # noqa: PLR0913  (what a run has once for all its shards)
     if before is None and tell is not None:
         tell(f"{FOLDER}/{name}/signals.parquet is damaged: its values are computed anew, and compared with none.")
     store.put_in_place(name, new_name, held, tables)
-    entry.signals = dict(now)
+    entry.signals, entry.values = dict(now), ""
     store.manifest.history_of = ""
     store.save()
     return count, changed(before, after)

@@ -25,7 +25,6 @@ from agentsignals.store.code_stamp import code_stamp, extended
 from agentsignals.store.manifest import FileEntry
 
 if TYPE_CHECKING:
-    from agentsignals.ingest.across import Gist
     from agentsignals.ingest.family import Family
     from agentsignals.ingest.shard import Report
 
@@ -92,12 +91,11 @@ def ingest(  # noqa: PLR0913  (each is a choice of the person at the command lin
         _choose(store, embedder)
         tick = partial(progress, "looking", total=None)
         plan = planning.make(specs, store.manifest, force_format, tick, shard_bytes, same_code, exclude, broken)
-        fresh: dict[str, list[Gist]] = {}
         way = _Way(jobs or default_jobs(), engine, progress, exclude, shard_bytes)
-        parsed, excluded = _read(store, plan, way, fresh)
+        parsed, excluded = _read(store, plan, way)
         if broken:
             store.look()
-        _finish(store, plan.other_files, fresh)
+        _finish(store, plan.other_files)
     summary = summary_of(store, set(plan.seen))
     broken = _to_read_again(store)
     lost = {s for s, e in store.manifest.sessions.items() if e.shard in broken}
@@ -154,9 +152,9 @@ def _is_measured(store: Store) -> bool:
 
 
 def _measure(store: Store, progress: Progress, tell: Callable[[str], None] | None) -> dict[str, int]:
-    from agentsignals.ingest import measuring  # noqa: PLC0415  (nothing of this is needed when all is known)
+    from agentsignals.ingest import across, measuring  # noqa: PLC0415  (nothing of this is needed when all is known)
     from agentsignals.ingest import store_vectors as comparing  # noqa: PLC0415
-    from agentsignals.ingest.shard import across_versions, signal_versions  # noqa: PLC0415  (loads every signal)
+    from agentsignals.ingest.shard import signal_versions  # noqa: PLC0415  (loads every signal)
 
     spec, labelled = store.manifest.embedder, label_files.fingerprint(store.folder)
     now, shards = signal_versions(), store.manifest.shards
@@ -167,7 +165,7 @@ def _measure(store: Store, progress: Progress, tell: Callable[[str], None] | Non
     renewed: set[str] = set()
     others: Counter[str] = Counter()
     sessions = 0
-    if stale or "" in without_values or store.manifest.history_of != store.fingerprint(across_versions()):
+    if stale or "" in without_values or store.manifest.history_of != store.fingerprint(across.versions()):
         vectors = comparing.vectors_of(store, spec, tell)
         fitted = comparing.calibrated(store, vectors)
         if fitted is not vectors:
@@ -189,9 +187,9 @@ def _measure(store: Store, progress: Progress, tell: Callable[[str], None] | Non
             store.sweep()
         store.manifest.history_of = ""
         progress("values across sessions", 0, None)
-        across = measuring.values_across(store)
-        _finish(store, {}, {})
-        others += measuring.changed(across, measuring.values_across(store))
+        values = measuring.values_across(store)
+        _finish(store, {})
+        others += measuring.changed(values, measuring.values_across(store))
     _remember_code(store)
     return {"signals": len(renewed | set(others)), "sessions": sessions, "values": others.total()}
 
@@ -216,11 +214,8 @@ def _to_read_again(store: Store) -> frozenset[str]:
     return frozenset(d.shard for d in store.damage if d.shard and d.table != "signals")
 
 
-def _read(store: Store, plan: planning.Plan, way: _Way, fresh: dict[str, list[Gist]]) -> tuple[int, int]:
-    """Reads the plan's shards and commits each as it comes; leaves in `fresh` what the second pass needs of them.
-
-    Gives the files decoded and the sessions left out.
-    """
+def _read(store: Store, plan: planning.Plan, way: _Way) -> tuple[int, int]:
+    """Reads the plan's shards and commits each as it comes. Gives the files decoded and the sessions left out."""
     if not plan.shards:
         return 0, 0
     with _without_threads():
@@ -253,7 +248,6 @@ def _read(store: Store, plan: planning.Plan, way: _Way, fresh: dict[str, list[Gi
         with closing(ENGINES.get(way.engine)().map(read_shard, tasks, workers, smaller)) as reports:
             for report in reports:
                 store.add_shard(report.name, report.entry, report.sessions, report.files)
-                fresh[report.name] = report.gists
                 yield report
 
     surprises: set[str] = set()
@@ -285,7 +279,7 @@ def _without_threads() -> Iterator[None]:
         del os.environ[name]
 
 
-def _finish(store: Store, other_files: dict[str, FileEntry], fresh: dict[str, list[Gist]]) -> None:
+def _finish(store: Store, other_files: dict[str, FileEntry]) -> None:
     """Values across sessions, when any session changed; and what else the index should remember."""
     entries = store.manifest.files
     new_files = {u: e for u, e in other_files.items() if entries.get(u) != e}
@@ -294,11 +288,10 @@ def _finish(store: Store, other_files: dict[str, FileEntry], fresh: dict[str, li
         store.manifest.code = ""  # so that the next run looks at each file's own entry, which says to read it again
         store.save()
     if store.manifest.shards and not store.manifest.history_of:
-        from agentsignals.ingest.across import measure_across  # noqa: PLC0415  (only when something changed)
-        from agentsignals.ingest.shard import across_versions  # noqa: PLC0415
+        from agentsignals.ingest import across  # noqa: PLC0415  (only when something changed)
 
-        measure_across(store, fresh)
-        store.manifest.history_of = store.fingerprint(across_versions())
+        across.measure_across(store)
+        store.manifest.history_of = store.fingerprint(across.versions())
         store.save()
     elif new_files:
         store.save()

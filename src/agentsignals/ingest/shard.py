@@ -18,7 +18,6 @@ from agentsignals.embedding import DEFAULT
 from agentsignals.errors import AgentSignalsError
 from agentsignals.formats import Input, Reading, formats, skip
 from agentsignals.ingest.account import Account, Rows
-from agentsignals.ingest.across import Gist
 from agentsignals.ingest.attempts import assemble, once
 from agentsignals.ingest.family import READ_AGAIN, Family, Member, entry_of, shard_name, sound_id
 from agentsignals.ingest.isolate import isolate
@@ -66,8 +65,6 @@ class Report(Struct, kw_only=True):
     """Sessions left out as asked."""
     surprises: set[str] = field(default_factory=set)
     """Keys that no file was known by before it was read: other files may have them too."""
-    gists: list[Gist] = field(default_factory=list)
-    """What the second pass needs of the sessions."""
 
 
 class _Work(Struct):
@@ -194,7 +191,6 @@ class _Shard(Struct, kw_only=True):
         for row, figures in zip(rows, made.counted, strict=True):
             entry = session_entry(report.name, row.family, row.session.context, figures)
             report.sessions[row.session.session_id] = entry
-            report.gists.append(row.gist)
             self.written.add(row.session.session_id)
 
 
@@ -212,11 +208,6 @@ def session_entry(shard: str, family: str, context: str, figures: dict[str, Any]
 def signal_versions() -> dict[str, int]:
     """The signals of one session, and their versions now."""
     return {s.path: s.version for s in catalogue().values() if s.scope == "session"}
-
-
-def across_versions() -> dict[str, int]:
-    """The signals across sessions, and their versions now."""
-    return {s.path: s.version for s in catalogue().values() if s.scope != "session"}
 
 
 def _read_family(family: Family, deaths: int = 0) -> _Work:

@@ -15,7 +15,7 @@ from agentsignals.stats.quantiles import median
 from agentsignals.stats.sentiment_counts import chosen
 
 Figures = dict[str, Any]
-"""A session's part in each metric; None where it has none."""
+"""A session's part in each metric; None where it has none. Or those of `sessions` together, as `pooled` makes them."""
 FEWEST_SESSIONS = 5
 """A set of fewer sessions says more about those than about itself (this project's choice)."""
 FEWEST_SETS = 3
@@ -30,16 +30,62 @@ def by_metric(sets: Sequence[Sequence[Figures]], everything: Sequence[Figures]) 
     messages of another kind than the commonest of the sets.
     """
     labeller = _labeller(everything)
-    mode = commonest_pattern([session for sessions in sets for session in sessions])
-    values = {"neg_pct_turn5": [_fifth(list(sessions), labeller) for sessions in sets]}
-    values |= {metric: [value(list(sessions)) for sessions in sets] for metric, value in _METRICS.items()}
-    values["first_message_pattern"] = [_other_patterns(list(sessions), mode) for sessions in sets]
+    together = [pooled(sessions) for sessions in sets]
+    mode = commonest_pattern(together)
+    values = {"neg_pct_turn5": [_fifth(figures, labeller) for figures in together]}
+    values |= {metric: [value(figures) for figures in together] for metric, value in _METRICS.items()}
+    values["first_message_pattern"] = [_other_patterns(figures, mode) for figures in together]
     return values
 
 
-def commonest_pattern(sessions: Sequence[Figures]) -> str | None:
-    """The commonest kind of first message; of equally common ones the first by name."""
-    patterns = Counter([s["pattern"] for s in sessions if s["pattern"]])
+def pooled(sessions: Sequence[Figures]) -> Figures:
+    """The parts of sessions, or of sets of them, together: sums where the metric takes sums, else each value."""
+    felt: dict[str, list[int]] = {}
+    tools: Counter[str] = Counter()
+    patterns: Counter[str] = Counter()
+    reads: list[tuple[float, int]] = []
+    for session in sessions:
+        tools.update(session["tools"])
+        pattern = session["pattern"]
+        patterns.update(pattern if isinstance(pattern, dict) else [pattern] if pattern else ())
+        if isinstance(session["reads"], list):
+            reads += session["reads"]
+        elif session["reads"] is not None and session["edits"]:
+            reads.append((session["reads"], session["edits"]))
+        for name, (n, at, negative, of) in session["felt"].items():
+            before = felt.get(name, (0, 0, 0, 0))
+            felt[name] = [before[0] + n, max(before[1], at), before[2] + negative, before[3] + of]
+    return {
+        "sessions": sum([s.get("sessions", 1) for s in sessions]),
+        "tools": tools,
+        "pattern": patterns,
+        "reads": reads,
+        "felt": felt,
+        **{name: _each(sessions, name) for name in _SINGLE},
+        **{name: [sum([s[name][at] for s in sessions]) for at in (0, 1)] for name in _SUMS},
+    }
+
+
+_SINGLE = ("autonomy", "events", "cost")
+_SUMS = ("errors", "tokens", "short")
+
+
+def _each(sessions: Sequence[Figures], name: str) -> list[float]:
+    values: list[float] = []
+    for session in sessions:
+        value = session[name]
+        if isinstance(value, list):
+            values += value
+        elif value is not None:
+            values.append(value)
+    return values
+
+
+def commonest_pattern(sets: Sequence[Figures]) -> str | None:
+    """The commonest kind of first message of pooled sets; of equally common ones the first by name."""
+    patterns: Counter[str] = Counter()
+    for figures in sets:
+        patterns.update(figures["pattern"])
     return min(patterns, key=lambda p: (-patterns[p], p), default=None)
 
 
@@ -62,39 +108,33 @@ def _robust(values: Sequence[float]) -> float | None:
     return NORMAL * deviation / abs(middle) if middle and deviation is not None else None
 
 
-def _typical(name: str) -> Callable[[list[Figures]], float | None]:
-    def value(sessions: list[Figures]) -> float | None:
-        return median([s[name] for s in sessions if s[name] is not None])
+def _typical(name: str) -> Callable[[Figures], float | None]:
+    return lambda figures: median(figures[name])
+
+
+def _pooled(name: str) -> Callable[[Figures], float | None]:
+    def value(figures: Figures) -> float | None:
+        part, of = figures[name]
+        return part / of if of else None
 
     return value
 
 
-def _pooled(name: str) -> Callable[[list[Figures]], float | None]:
-    def value(sessions: list[Figures]) -> float | None:
-        of = sum([s[name][1] for s in sessions])
-        return sum([s[name][0] for s in sessions]) / of if of else None
-
-    return value
-
-
-def _entropy(sessions: list[Figures]) -> float | None:
+def _entropy(figures: Figures) -> float | None:
     """Bits, of the tools of all sessions together."""
-    tools: Counter[str] = Counter()
-    for session in sessions:
-        tools.update(session["tools"])
-    total = sum(tools.values())
-    return -math.fsum([n / total * math.log2(n / total) for n in tools.values()]) if total else None
+    tools = figures["tools"].values()
+    total = sum(tools)
+    return -math.fsum([n / total * math.log2(n / total) for n in tools]) if total else None
 
 
-def _reads(sessions: list[Figures]) -> float | None:
+def _reads(figures: Figures) -> float | None:
     """Sessions weigh by their edit calls."""
-    edited = [s for s in sessions if s["reads"] is not None and s["edits"]]
-    edits = sum([s["edits"] for s in edited])
-    return math.fsum([s["reads"] * s["edits"] for s in edited]) / edits if edits else None
+    edits = sum([n for _, n in figures["reads"]])
+    return math.fsum([share * n for share, n in figures["reads"]]) / edits if edits else None
 
 
-def _cost(sessions: list[Figures]) -> float | None:
-    costs = [s["cost"] for s in sessions if s["cost"] is not None]
+def _cost(figures: Figures) -> float | None:
+    costs = figures["cost"]
     return math.fsum(costs) / len(costs) if costs else None
 
 
@@ -107,20 +147,20 @@ def _labeller(sessions: Sequence[Figures]) -> str | None:
     return chosen(labelled)
 
 
-def _fifth(sessions: list[Figures], labeller: str | None) -> float | None:
+def _fifth(figures: Figures, labeller: str | None) -> float | None:
     """The NEGATIVE share of the messages at turn 5, by one labeller."""
-    labelled = [s["felt"][labeller] for s in sessions if labeller in s["felt"]]
-    of = sum([n for *_, n in labelled])
-    return sum([negative for _, _, negative, _ in labelled]) / of if of else None
+    *_, negative, of = figures["felt"].get(labeller, (0, 0))
+    return negative / of if of else None
 
 
-def _other_patterns(sessions: list[Figures], mode: str | None) -> float | None:
+def _other_patterns(figures: Figures, mode: str | None) -> float | None:
     """The share of first messages that are not of the commonest kind of all."""
-    patterns = [s["pattern"] for s in sessions if s["pattern"]]
-    return 1 - patterns.count(mode) / len(patterns) if patterns else None
+    patterns = figures["pattern"]
+    total = sum(patterns.values())
+    return 1 - patterns.get(mode, 0) / total if total else None
 
 
-_METRICS: dict[str, Callable[[list[Figures]], float | None]] = {
+_METRICS: dict[str, Callable[[Figures], float | None]] = {
     "autonomy_ratio": _typical("autonomy"),
     "error_rate": _pooled("errors"),
     "tool_mix_entropy": _entropy,

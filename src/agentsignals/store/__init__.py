@@ -301,6 +301,7 @@ class Store:
             artifacts = {artifact_id(u) for u in files & uris}
             held, is_emptied = manifest.shards[shard].tables, inside <= sessions
             tables = shards.without(self.folder, shard, name, held, inside & sessions, artifacts, is_emptied)
+            manifest.shards[shard].values = manifest.shards[shard].values or shard
             left = [manifest.sessions[s] for s in inside - sessions], [manifest.files[u] for u in files - uris]
             self.put_in_place(shard, name, [*left[0], *left[1]], tables)
 
@@ -324,10 +325,10 @@ class Store:
                     (path / RETIRED).touch()
             else:
                 disk.put_aside(self.folder, path)
-        live = self.manifest.across
-        for path in self.folder.glob("signals.*parquet") if live is not None else ():
-            if live is not None and path.name != live.file and disk.is_old(self.folder / live.file):
-                path.unlink(missing_ok=True)
+        for live, pattern in ((self.manifest.across, "signals.*parquet"), (self.manifest.standings, "standings.*")):
+            for path in self.folder.glob(pattern) if live is not None else ():
+                if live is not None and path.name != live.file and disk.is_old(self.folder / live.file):
+                    path.unlink(missing_ok=True)
 
     def strays(self) -> list[Path]:
         """What lies in the store's folders and belongs to nothing: no part, no former state, no draft."""

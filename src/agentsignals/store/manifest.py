@@ -66,7 +66,7 @@ class SessionEntry(Struct, array_like=True, kw_only=True):
 FIGURES = tuple(name for name in SessionEntry.__struct_fields__ if name not in ("shard", "family", "context"))
 
 
-class ShardEntry(Struct):
+class ShardEntry(Struct, kw_only=True):
     """A live shard, and the versions of the signals in it."""
 
     signals: dict[str, int] = field(default_factory=dict)
@@ -77,6 +77,8 @@ class ShardEntry(Struct):
     """Fingerprint of the labels made here that its values were computed with."""
     tables: dict[str, Part] = field(default_factory=dict)
     """Its files by table."""
+    values: str = ""
+    """The shard that its values were written with, where it is a copy of that without some sessions."""
 
 
 class Manifest(Struct, kw_only=True):
@@ -94,6 +96,8 @@ class Manifest(Struct, kw_only=True):
     """Fingerprint of the shards that the values across sessions were computed from; empty when they are stale."""
     across: Part | None = None
     """The file of the values across sessions."""
+    standings: Part | None = None
+    """The file of what they followed from; it can be thrown away."""
     run: int = 0
     """Counts what was written, so that no name is used twice: a reader may still hold what had it."""
 

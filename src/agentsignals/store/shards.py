@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from msgspec import Struct
 
@@ -28,6 +29,7 @@ FOLDER = "shards"
 DRAFT = ".tmp-"
 """Begins the names of folders that are still written."""
 _TEXTS = frozenset(("text", "arguments", "command", "value", "detail", "facts"))
+_VALUE = ["session_id", "signal", "value", "absent", "absent_detail"]
 _FOUND_BY = ["session_id", "artifact_id", "signal"]
 _NUMBERS = frozenset((bool, int, float))
 _OF_A_SESSION = frozenset(("session", "attempt", "region"))
@@ -78,8 +80,8 @@ def without(  # noqa: PLR0913  (one call, in `Store`: a shard, its copy, and wha
                 continue
             rows = table_files.read(path)
             column, values = ("artifact_id", gone_artifacts) if table == "artifacts" else ("session_id", gone)
-            kept = [v not in values for v in rows.column(column).to_pylist()]
-            draft.add({table: rows.filter(pa.array(kept, pa.bool_()))})
+            dropped = pc.is_in(rows[column], pa.array(sorted(values), pa.string()))
+            draft.add({table: rows.filter(pc.invert(dropped))})
     return draft.parts
 
 
@@ -101,14 +103,30 @@ def measured_anew(  # noqa: PLR0913  (one call, in `pipeline`: a shard, its copy
     return draft.parts
 
 
-def write_across(root: Path, number: int, rows: Sequence[SignalRow | SignalFields]) -> Part:
+def across_table(rows: Sequence[SignalRow | SignalFields]) -> pa.Table:
+    """Values across sessions, for `write_across`."""
+    return arrow_tables.plain_table(tables.SIGNALS, rows)
+
+
+def read_across(root: Path, part: Part) -> pa.Table:
+    """The values across sessions."""
+    return table_files.read(root / part.file)
+
+
+def across_without(root: Path, part: Part, gone: set[str]) -> pa.Table:
+    """The values across sessions without those of some and of the whole store."""
+    table = read_across(root, part)
+    return table.filter(pc.invert(pc.is_in(table["session_id"], pa.array([*sorted(gone), None], pa.string()))))
+
+
+def write_across(root: Path, number: int, parts: list[pa.Table]) -> Part:
     """Writes the store's values across sessions, under a name that no earlier ones have."""
     file = f"signals.{number}.parquet"
-    table = arrow_tables.plain_table(tables.SIGNALS, rows)
+    table = pa.concat_tables(parts)
     data = table_files.encoded(table, row_group_size=_ROW_GROUP, **_layout(table.schema))
     try:
         files.replace(root / file, data)
-        return table_files.part_of(root / file, data, len(rows), file)
+        return table_files.part_of(root / file, data, table.num_rows, file)
     except OSError as problem:
         raise files.cannot_write(root, problem) from problem
 
@@ -118,21 +136,37 @@ def read_table(root: Path, name: str, table: str, columns: list[str] | None = No
     return list(table_files.read(root / FOLDER / name / f"{table}.parquet", columns).to_pylist())
 
 
-def read_header(root: Path, name: str, columns: list[str]) -> list[dict[str, Any]]:
-    """Some columns of a shard's sessions, times in microseconds."""
-    return list(table_files.rows(root / FOLDER / name / "sessions.parquet", columns))
+def read_header(root: Path, name: str, columns: list[str], only: set[str] | None = None) -> list[dict[str, Any]]:
+    """Some columns of a shard's sessions, or of `only` these of them; times in microseconds."""
+    where = [("session_id", "in", sorted(only))] if only is not None else None
+    return list(table_files.rows(root / FOLDER / name / "sessions.parquet", columns, where))
 
 
-def read_values(root: Path, name: str, paths: set[str]) -> list[dict[str, Any]]:
-    """The session-level values of a shard, of these signals."""
-    columns = ["session_id", "turn", "signal", "value", "absent", "absent_detail"]
-    return [r for r in read_table(root, name, "signals", columns) if r["turn"] is None and r["signal"] in paths]
+def read_values(
+    root: Path, name: str, paths: set[str], only: set[str] | None = None
+) -> Iterator[tuple[str, str, str | None, str | None, str | None]]:
+    """The session-level values of a shard, of these signals, of all its sessions or `only` these: the session, the
+    signal, the value as JSON, and why there is none, in two parts."""
+    path = root / FOLDER / name / "signals.parquet"
+    return chosen(table_files.read(path, [*_VALUE, "turn"], coded=["session_id", "signal"]), paths, only)
+
+
+def chosen(
+    table: pa.Table, paths: set[str], only: set[str] | None
+) -> Iterator[tuple[str, str, str | None, str | None, str | None]]:
+    """As `read_values`, of a table of values."""
+    kept = pc.and_(pc.is_null(table["turn"]), pc.is_in(table["signal"], pa.array(sorted(paths), pa.string())))
+    if only is not None:
+        kept = pc.and_(kept, pc.is_in(table["session_id"], pa.array(sorted(only), pa.string())))
+    rows = table.filter(kept)
+    return zip(*(rows[column].to_pylist() for column in _VALUE), strict=True)
 
 
 def first_prompts(root: Path, name: str) -> dict[str, str]:
     """The first human turn of each session of a shard that has one."""
-    rows = read_table(root, name, "turns", ["session_id", "turn", "text"])
-    return {r["session_id"]: r["text"] for r in rows if r["turn"] == 0}
+    path = root / FOLDER / name / "turns.parquet"
+    rows = table_files.read(path, ["session_id", "text"], [("turn", "=", 0)])
+    return dict(zip(rows["session_id"].to_pylist(), rows["text"].to_pylist(), strict=True))
 
 
 def read_sessions(root: Path, name: str, only: str | None = None) -> Iterator[Session]:

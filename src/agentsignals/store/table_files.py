@@ -25,10 +25,11 @@ def part_of(path: Path, data: memoryview, rows: int, file: str = "") -> Part:
     return Part(data.nbytes, rows, digest(data), path.stat().st_mtime_ns, file)
 
 
-def read(path: Path, columns: list[str] | None = None, where: Any = None) -> pa.Table:
-    """The rows of a file. `where` as pyarrow's filters. StoreError when it is gone, or is no sound Parquet file."""
+def read(path: Path, columns: list[str] | None = None, where: Any = None, coded: list[str] | None = None) -> pa.Table:
+    """The rows of a file. `where` as pyarrow's filters; `coded`: columns that stay dictionaries, whose few values are
+    compared once each. StoreError when it is gone, or is no sound Parquet file."""
     try:
-        return pq.read_table(path, columns=columns, filters=where, partitioning=None)
+        return pq.read_table(path, columns=columns, filters=where, partitioning=None, read_dictionary=coded)
     except (OSError, pa.ArrowException) as problem:
         raise unreadable(path, problem) from problem
 

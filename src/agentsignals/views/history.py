@@ -15,8 +15,6 @@ from zlib import crc32
 
 from msgspec import Struct, field
 
-from agentsignals.words.lexicon import words
-
 _HOME = re.compile(r"(?:[A-Za-z]:)?[\\/](?:Users|home)[\\/]([^\\/]+)")
 _WORKTREE = re.compile(r"(?:[\\/](?:\.claude[\\/]worktrees|\.worktrees)|(?<=[^\\/])(?:__|\.)worktrees)[\\/].+$")
 """Below a folder, or beside it under its name (`shop__worktrees/fix`)."""
@@ -26,6 +24,9 @@ SHORT_LINE = 8
 """A line of no more characters (`return`, `},`) tells no place (design/signals.md#regions)."""
 MOST_PRINTS = 2_000
 """Of one file in one session."""
+AHEAD_S = 86_400
+"""How far after a session's end what followed is looked for: what comes later changes no history."""
+_AHEAD = AHEAD_S * 1_000_000
 MOST_SHARERS = 64
 """For each line the latest sessions that changed it; a file that thousands change would cost the square of that."""
 
@@ -40,7 +41,8 @@ class Outline(Struct, kw_only=True):
     ended_at: int | None
     files: list[str] = field(default_factory=list)
     parent_session_id: str | None = None
-    first_prompt: str | None = None
+    words: frozenset[str] | None = None
+    """Of the head of the first prompt (`lexicon.words`)."""
     user: str | None = None
     """See `user_of`. Unknown users are taken for one."""
     n_turns: int | None = None
@@ -54,7 +56,8 @@ class History(Struct, kw_only=True):
 
     place: str | None
     known_until: int
-    """The last moment any session speaks of: how far the store can tell what followed."""
+    """The last moment any session speaks of, at most a day after the end of this one: how far the store can tell what
+    followed."""
     known_since: int
     n_prior: int = 0
     """Sessions of the same place, with a human turn, that started earlier."""
@@ -95,9 +98,12 @@ def histories(outlines: Iterable[Outline]) -> dict[str, History]:
     known_outlines = list(outlines)
     times = [t for o in known_outlines for t in (o.started_at, o.ended_at) if t is not None]
     until, since = (max(times), min(times)) if times else (0, 0)
-    by_session = {o.session_id: History(place=o.place, known_until=until, known_since=since) for o in known_outlines}
+    by_session = {
+        o.session_id: History(place=o.place, known_until=min(until, _end(o) + _AHEAD), known_since=since)
+        for o in known_outlines
+    }
     rows = [
-        _Row(o.started_at, max(o.ended_at if o.ended_at is not None else o.started_at, o.started_at), o.session_id, o)
+        _Row(o.started_at, max(_end(o), o.started_at), o.session_id, o)
         for o in known_outlines
         if o.place is not None and o.started_at is not None
     ]
@@ -114,8 +120,15 @@ def histories(outlines: Iterable[Outline]) -> dict[str, History]:
             history.n_prior_same_user = bisect_left(starts, row.start)
             after = bisect_right(starts, row.end)
             if after < len(humans):
-                _followed(history, row.outline, humans[after])
+                following = humans[after]
+                history.next_id, history.next_started_at = following.session_id, following.start
+                compare(history, row.outline, following.outline)
     return by_session
+
+
+def _end(outline: Outline) -> int:
+    """When a session ended, as far as anything tells."""
+    return outline.ended_at if outline.ended_at is not None else outline.started_at or 0
 
 
 def _grouped(rows: list[_Row], by_user: bool) -> Iterable[list[_Row]]:
@@ -170,19 +183,14 @@ def _split(packed: str) -> tuple[int, ...]:
     return unpack(f">{len(packed) // 8}I", bytes.fromhex(packed))
 
 
-def _followed(history: History, this: Outline, following: _Row) -> None:
-    other = following.outline
-    history.next_id = following.session_id
-    history.next_started_at = following.start
-    history.next_shares_file = not set(this.files).isdisjoint(other.files)
-    history.next_similarity = similarity(this.first_prompt, other.first_prompt)
+def compare(history: History, this: Outline, following: Outline) -> None:
+    """Notes how like a session the next is."""
+    history.next_shares_file = not set(this.files).isdisjoint(following.files)
+    history.next_similarity = similarity(this.words, following.words)
 
 
-def similarity(first: str | None, other: str | None) -> float | None:
+def similarity(first: frozenset[str] | None, other: frozenset[str] | None) -> float | None:
     """F1 of the word sets of two prompts' heads, 0..1; None when either is missing or has hardly a word."""
-    if first is None or other is None:
+    if first is None or other is None or min(len(first), len(other)) < FEW_WORDS:
         return None
-    a, b = words(first), words(other)
-    if min(len(a), len(b)) < FEW_WORDS:
-        return None
-    return 2 * len(a & b) / (len(a) + len(b))
+    return 2 * len(first & other) / (len(first) + len(other))

@@ -39,6 +39,8 @@ class Site(Struct, kw_only=True):
     """Seven digits each."""
     files: list[str] = []
     """Changed ones, relative to its folder."""
+    sessions: int = 1
+    """Of how many sessions of one repository and folder this is what they say."""
 
 
 class _Circles:
@@ -89,8 +91,9 @@ def places(sites: Iterable[Site]) -> dict[str, str]:
             circles.unite(name, f"f:{folder}")
     _by_content(circles, listed, keys)
     members: dict[str, Counter[str]] = defaultdict(Counter)
-    for key in keys.values():
-        members[circles.root(key)][key] += 1
+    for site in listed:
+        if (key := keys.get(site.session_id)) is not None:
+            members[circles.root(key)][key] += site.sessions
     called = {
         root: (circles.name(root) or max(sorted(counted), key=counted.__getitem__))[2:]
         for root, counted in members.items()
@@ -111,7 +114,7 @@ def _by_content(circles: _Circles, listed: list[Site], keys: dict[str, str]) -> 
     for site in listed:
         if (key := keys.get(site.session_id)) is not None:
             commits[circles.root(key)] |= set(site.commits)
-            files[circles.root(key)] |= {path for path in site.files if _tells(path)}
+            files[circles.root(key)] |= {path for path in site.files if tells(path)}
     for (first, second), n in sorted(_in_common(commits).items()):
         if n >= SHARED_COMMITS:
             circles.unite(first, second)
@@ -134,7 +137,8 @@ def _in_common(held: dict[str, set[str]]) -> Counter[tuple[str, str]]:
     )
 
 
-def _tells(path: str) -> bool:
+def tells(path: str) -> bool:
+    """Whether a path tells one repository from another."""
     parts = path.split("/")
     return len(parts) >= DEEP and parts[0] not in ("", "~", "..") and not any(part.startswith(".") for part in parts)
 

@@ -47,8 +47,24 @@ def _extension(path: str) -> str:
     return extension.lower() if dot and stem.strip(".") and extension else "(none)"
 
 
+_SESSIONS = ""
+"""Names no class of call: of pooled sessions, how many they are."""
+
+
+def _pooled(sessions: Sequence[dict[str, list[int]]]) -> list[dict[str, list[int]]]:
+    pooled: dict[str, list[int]] = {_SESSIONS: [0]}
+    for session in sessions:
+        pooled[_SESSIONS][0] += session.get(_SESSIONS, [1])[0]
+        for class_, bins in session.items():
+            if class_ != _SESSIONS:
+                before = pooled.get(class_)
+                pooled[class_] = bins if before is None else [a + b for a, b in zip(before, bins, strict=True)]
+    return [pooled]
+
+
 @signal(
     "chat.tool_calls_by_position",
+    pool=_pooled,
     type="obj",
     unit="tool_calls",
     origin="agentsignals",
@@ -95,12 +111,8 @@ def tool_composition_by_position(tool_calls_by_position: Sequence[dict[str, list
     """Share of each class of call in each tenth of a session, over the calls of all sessions."""
     if not tool_calls_by_position:
         return Absent("not_applicable", "no_sessions")
-    pooled: dict[str, list[int]] = {}
-    for session in tool_calls_by_position:
-        for class_, bins in session.items():
-            pooled_bins = pooled.setdefault(class_, [0] * BINS)
-            for at, n in enumerate(bins):
-                pooled_bins[at] += n
+    (pooled,) = _pooled(tool_calls_by_position)
+    (n_sessions,) = pooled.pop(_SESSIONS)
     totals = [sum([bins[at] for bins in pooled.values()]) for at in range(BINS)]
     rows = [
         Share(at, class_, bins[at] / totals[at], totals[at])
@@ -108,4 +120,4 @@ def tool_composition_by_position(tool_calls_by_position: Sequence[dict[str, list
         for class_, bins in sorted(pooled.items())
         if bins[at]
     ]
-    return Measured(rows, {"n_sessions": len(tool_calls_by_position), "n_calls": sum(totals)})
+    return Measured(rows, {"n_sessions": n_sessions, "n_calls": sum(totals)})

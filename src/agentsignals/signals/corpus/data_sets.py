@@ -14,6 +14,7 @@ from agentsignals.stats.corpus_metrics import (
     Figures,
     by_metric,
     commonest_pattern,
+    pooled,
     spread,
 )
 from agentsignals.stats.sentiment_counts import NEGATIVE, PLATEAU
@@ -22,8 +23,21 @@ from agentsignals.views.history import place_of
 from agentsignals.views.session import SessionView
 
 
+def _by_place(sessions: Sequence[Figures]) -> dict[str, list[Figures]]:
+    sets: dict[str, list[Figures]] = {}
+    for session in sessions:
+        sets.setdefault(session["place"], []).append(session)
+    return sets
+
+
+def _pooled(sessions: Sequence[Figures]) -> list[Figures]:
+    """One for each place."""
+    return [{"place": place, **pooled(those)} for place, those in sorted(_by_place(sessions).items())]
+
+
 @signal(
     "corpus.metric_inputs",
+    pool=_pooled,
     type="obj",
     unit="per metric",
     version=2,
@@ -100,15 +114,13 @@ def cross_dataset_variance(metric_inputs: Sequence[Figures]) -> Measured | Absen
     """For each behavioural metric of agent-traces the coefficient of variation over data sets, plain and robust; the
     most
     different first."""
-    sets: dict[str, list[Figures]] = {}
-    for session in metric_inputs:
-        sets.setdefault(session["place"], []).append(session)
-    large = [sessions for _, sessions in sorted(sets.items()) if len(sessions) >= FEWEST_SESSIONS]
+    sets = _pooled(metric_inputs)
+    large = [[figures] for figures in sets if figures["sessions"] >= FEWEST_SESSIONS]
     if len(large) < FEWEST_SETS:
         return Absent("not_computable", "fewer_than_3_data_sets")
     rows: list[Variance] = []
     left_out: list[str] = []
-    for metric, each in by_metric(large, metric_inputs).items():
+    for metric, each in by_metric(large, sets).items():
         values = [v for v in each if v is not None]
         apart = spread(values)
         if apart is None:
@@ -116,7 +128,7 @@ def cross_dataset_variance(metric_inputs: Sequence[Figures]) -> Measured | Absen
         else:
             rows.append(Variance(metric, *apart, len(values)))
     rows.sort(key=lambda row: (row.robust_cv is None, -(row.robust_cv or 0.0), row.metric))
-    mode = commonest_pattern([s for sessions in large for s in sessions])
+    mode = commonest_pattern([figures for (figures,) in large])
     return Measured(rows, {"data_sets": len(large), "left_out": left_out, "first_message_pattern": mode})
 
 

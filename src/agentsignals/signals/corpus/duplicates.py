@@ -36,8 +36,23 @@ _ADDRESS = re.compile(r"[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,4}")
 _PATH = re.compile(r"(?<![\w/:.])(?:[A-Za-z]:\\|~?/|\\\\)[\w.@~-]{1,100}[/\\][^\s'\"]{1,400}")
 
 
+def _pooled(sessions: Sequence[dict[str, dict[str, Any]]]) -> list[dict[str, dict[str, Any]]]:
+    """Each message once, with the number of its `sessions`, which is 1 where it is not there."""
+    pooled: dict[str, dict[str, Any]] = {}
+    for session in sessions:
+        for key, message in session.items():
+            all_of_it = pooled.get(key)
+            if all_of_it is None:
+                pooled[key] = {"sessions": 1, **message}
+            else:
+                all_of_it["n"] += message["n"]
+                all_of_it["sessions"] += message.get("sessions", 1)
+    return [pooled]
+
+
 @signal(
     "corpus.message_counts",
+    pool=_pooled,
     type="obj",
     unit="messages",
     origin="this project",
@@ -106,18 +121,12 @@ def top_duplicate_messages(message_counts: Sequence[dict[str, dict[str, Any]]]) 
     """The 25 most frequent human messages that occur at least twice: text, how often, in how many sessions."""
     if not message_counts:
         return Absent("not_applicable", "no_messages")
-    n: Counter[str] = Counter()
-    for session in message_counts:
-        n.update({key: message["n"] for key, message in session.items()})
-    repeated = {key for key, times in n.items() if times > 1}
-    sessions: Counter[str] = Counter()
-    samples: dict[str, str] = {}
-    for session in message_counts:
-        here = repeated & session.keys()
-        sessions.update(here)
-        samples |= {key: session[key]["sample"] for key in here}
-    often = sorted(repeated, key=lambda key: (-n[key], samples[key], key))
+    (messages,) = _pooled(message_counts)
+    repeated = {key: message for key, message in messages.items() if message["n"] > 1}
+    often = sorted(repeated, key=lambda key: (-repeated[key]["n"], repeated[key]["sample"], key))
     rows: list[dict[str, Any]] = [
-        {"text": samples[key], "n": n[key], "sessions": sessions[key]} for key in often[:MOST_ROWS]
+        {"text": repeated[key]["sample"], "n": repeated[key]["n"], "sessions": repeated[key]["sessions"]}
+        for key in often[:MOST_ROWS]
     ]
-    return Measured(rows, {"messages": n.total(), "distinct": len(n), "repeated": len(often)})
+    total = sum(message["n"] for message in messages.values())
+    return Measured(rows, {"messages": total, "distinct": len(messages), "repeated": len(often)})

@@ -196,8 +196,13 @@ def output_input_token_ratio(view: SessionView, why: Evidence) -> Measured | Abs
     return ratio(output, everything, **detail)
 
 
+def _pooled_messages(sessions: Sequence[dict[str, int]]) -> list[dict[str, int]]:
+    return [{key: sum([session[key] for session in sessions]) for key in ("le_20", "lt_20", "n")}]
+
+
 @signal(
     "corpus.short_messages",
+    pool=_pooled_messages,
     type="obj",
     unit="messages",
     origin="this project",
@@ -225,7 +230,7 @@ def short_messages(view: SessionView, why: Evidence) -> dict[str, int] | Absent:
 )
 def share_messages_le_20_chars(short_messages: Sequence[dict[str, int]]) -> Measured | Absent:
     """Human messages of at most 20 characters / all human messages."""
-    total = {key: sum(session[key] for session in short_messages) for key in ("le_20", "lt_20", "n")}
+    (total,) = _pooled_messages(short_messages)
     lt_20 = total["lt_20"] / total["n"] if total["n"] else None
     return ratio(total["le_20"], total["n"], lt_20=lt_20)
 

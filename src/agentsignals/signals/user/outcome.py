@@ -10,13 +10,13 @@ from agentsignals.edits.tracking import WHOLE_TREE
 from agentsignals.model import RAN, Absent, Edit, Event, ToolCall
 from agentsignals.model.times import to_iso
 from agentsignals.views.evidence import Evidence
-from agentsignals.views.history import History
+from agentsignals.views.history import AHEAD_S, History
 from agentsignals.views.questions import closing_question, cut_short, plan_handed_on
 from agentsignals.views.session import SessionView
 from agentsignals.words.lexicon import acceptance, giving_up, rejection, revert_all
 
 REOPENED_SOON_S = 1800
-REOPENED_AT_MOST_S = 86_400
+REOPENED_AT_MOST_S = AHEAD_S
 SAME_TASK_SIMILARITY = 0.6
 SECOND = 1_000_000
 COMMITS_TOLD = 5

@@ -1,0 +1,220 @@
+"""How each session of the store lies among the others, and which lie otherwise than they did after the last run.
+
+What followed from the last run is kept in a file beside the shards: whoever's standing is the same has the same values.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from contextlib import suppress
+
+import msgspec
+from msgspec import Struct, field
+
+from agentsignals.catalog import plan
+from agentsignals.ingest.briefs import CONTEXTS, LINES, Brief, Entry, Text, site_id, texts_of, united, values_of
+from agentsignals.model import Context
+from agentsignals.store import Store
+from agentsignals.store import files as disk
+from agentsignals.store.files import Part
+from agentsignals.views.history import History, Outline, compare, histories, user_of
+from agentsignals.views.same_place import places
+
+
+class Standing(Struct, array_like=True, kw_only=True, gc=False):
+    """A session among the others, as the last run left it."""
+
+    session_id: str
+    shard: str
+    """That its values were written with."""
+    is_human: bool
+    started_at: int | None
+    lines: int
+    """Names the lines that it changed; 0 where there are none."""
+    next_shard: str
+    """That the values of the next session were written with."""
+    place: str | None
+    known_until: int
+    known_since: int
+    n_prior: int
+    n_prior_same_user: int
+    next_id: str | None
+    next_started_at: int | None
+    next_shares_file: bool | None = None
+    next_similarity: float | None = None
+    same_lines: dict[str, list[str]] = {}
+
+    def history(self) -> History:
+        """As signals are given it."""
+        return History(**{name: getattr(self, name) for name in History.__struct_fields__})
+
+    def sharing(self) -> tuple[object, ...]:
+        """On what it depends who else changed the same lines."""
+        return self.place, self.started_at, self.is_human, self.lines
+
+
+class Standings(Struct):
+    """Of all sessions; `changed` are those that lie otherwise than they did, or are new or other themselves."""
+
+    now: list[Standing] = field(default_factory=list)
+    changed: set[str] = field(default_factory=set)
+    gone: set[str] = field(default_factory=set)
+    """Sessions that the store held and does not hold any more."""
+    places: dict[Context, dict[str, str]] = field(default_factory=dict)
+    """By repository and folder (`site_id`)."""
+
+
+class _Kept(Struct):
+    versions: dict[str, int]
+    standings: list[Standing]
+
+
+def read(store: Store, versions: dict[str, int]) -> dict[str, Standing] | None:
+    """The standings that the last run left, by session; None where there are none of these signals' versions."""
+    part = store.manifest.standings
+    if part is None or disk.what_is_wrong(str(store.folder / part.file), part):
+        return None
+    with suppress(OSError, msgspec.DecodeError):
+        kept = msgspec.msgpack.decode((store.folder / part.file).read_bytes(), type=_Kept)
+        if kept.versions == versions:
+            return {standing.session_id: standing for standing in kept.standings}
+    return None
+
+
+def write(store: Store, number: int, standings: Standings, versions: dict[str, int]) -> Part:
+    """Keeps them under a name that no earlier ones have."""
+    path = store.folder / f"standings.{number}.msgpack"
+    data = msgspec.msgpack.encode(_Kept(versions, standings.now))
+    try:
+        disk.replace(path, data)
+        return Part(len(data), len(standings.now), disk.digest(data), path.stat().st_mtime_ns, path.name)
+    except OSError as problem:
+        raise disk.cannot_write(store.folder, problem) from problem
+
+
+def standings(
+    store: Store, briefs: dict[str, Brief], former: dict[str, Standing], only_places: bool = False
+) -> Standings:
+    """How the sessions of these shards lie among each other, or `only_places`. Runs of an eval are nobody's earlier
+    sessions."""
+    made = Standings()
+    where = {entry.session_id: name for name, brief in briefs.items() for entry in brief.sessions}
+    made.gone = former.keys() - where.keys()
+    for context in CONTEXTS:
+        here = [(n, entry) for n, brief in briefs.items() for entry in brief.sessions if entry.context == context]
+        where_they_lie = places(united(site for brief in briefs.values() for site in brief.sites.get(context, ())))
+        made.places[context] = where_they_lie
+        if here and not only_places and plan(context, "history"):
+            _of_context(store, here, where_they_lie, former, made)
+    _compare_next(made, where, briefs)
+    return made
+
+
+def _of_context(
+    store: Store, here: list[tuple[str, Entry]], by_site: dict[str, str], former: dict[str, Standing], made: Standings
+) -> None:
+    written = {name: shard.values or name for name, shard in store.manifest.shards.items()}
+    shard_of = {entry.session_id: written[name] for name, entry in here}
+    place_of = {site: by_site.get(site_id(*site)) for site in {(entry.repo, entry.cwd) for _, entry in here}}
+    outlines = {
+        entry.session_id: Outline(
+            session_id=entry.session_id,
+            place=place_of[entry.repo, entry.cwd],
+            started_at=entry.started_at,
+            ended_at=entry.ended_at,
+            parent_session_id=entry.parent_session_id,
+            user=user_of(entry.cwd),
+            n_turns=entry.n_turns,
+        )
+        for _, entry in here
+    }
+    fresh = [_standing(entry, outlines[entry.session_id], shard_of) for _, entry in here]
+    shared_anew = _shared_anew(fresh, former, made.gone)
+    _add_lines(store, here, outlines, shared_anew)
+    by_session = histories(outlines.values())
+    for standing in fresh:
+        before, history = former.get(standing.session_id), by_session[standing.session_id]
+        _take(standing, history, shard_of)
+        if before is not None and standing.place not in shared_anew:
+            standing.same_lines = before.same_lines
+        if before is not None and _is_same(standing, before):
+            standing.next_shares_file, standing.next_similarity = before.next_shares_file, before.next_similarity
+        else:
+            made.changed.add(standing.session_id)
+    made.now += fresh
+
+
+def _standing(entry: Entry, outline: Outline, shard_of: dict[str, str]) -> Standing:
+    return Standing(
+        session_id=entry.session_id,
+        shard=shard_of[entry.session_id],
+        is_human=entry.parent_session_id is None and entry.n_turns != 0,
+        started_at=entry.started_at,
+        lines=entry.lines,
+        next_shard="",
+        place=outline.place,
+        known_until=0,
+        known_since=0,
+        n_prior=0,
+        n_prior_same_user=0,
+        next_id=None,
+        next_started_at=None,
+    )
+
+
+def _take(standing: Standing, history: History, shard_of: dict[str, str]) -> None:
+    standing.known_until, standing.known_since = history.known_until, history.known_since
+    standing.n_prior, standing.n_prior_same_user = history.n_prior, history.n_prior_same_user
+    standing.next_id, standing.next_started_at = history.next_id, history.next_started_at
+    standing.next_shard = shard_of[history.next_id] if history.next_id is not None else ""
+    standing.same_lines = history.same_lines
+
+
+def _is_same(standing: Standing, before: Standing) -> bool:
+    return all(getattr(standing, name) == getattr(before, name) for name in _COMPARED)
+
+
+_COMPARED = tuple(n for n in Standing.__struct_fields__ if n not in ("next_shares_file", "next_similarity"))
+
+
+def _shared_anew(fresh: list[Standing], former: dict[str, Standing], gone: set[str]) -> set[str | None]:
+    """The places in which a session that changed lines came, went or is another."""
+    dirty: set[str | None] = {former[session_id].place for session_id in gone if former[session_id].lines}
+    for standing in fresh:
+        before = former.get(standing.session_id)
+        if before is None:
+            if standing.lines:
+                dirty.add(standing.place)
+        elif (standing.lines or before.lines) and standing.sharing() != before.sharing():
+            dirty |= {standing.place, before.place}
+    return dirty
+
+
+def _add_lines(
+    store: Store, here: list[tuple[str, Entry]], outlines: dict[str, Outline], shared_anew: set[str | None]
+) -> None:
+    by_shard: dict[str, set[str]] = defaultdict(set)
+    for name, entry in here:
+        if entry.lines and outlines[entry.session_id].place in shared_anew:
+            by_shard[name].add(entry.session_id)
+    for name, wanted in by_shard.items():
+        for session_id, values in values_of(store, name, [LINES], wanted).items():
+            outlines[session_id].lines = values[LINES]
+
+
+def _compare_next(made: Standings, where: dict[str, str], briefs: dict[str, Brief]) -> None:
+    """Compares the sessions that changed with those that followed them."""
+    pairs = [s for s in made.now if s.session_id in made.changed and s.next_id is not None]
+    wanted = {session_id for s in pairs for session_id in (s.session_id, s.next_id)}
+    texts: dict[str, Text] = {}
+    for name in {where[session_id] for session_id in wanted if session_id is not None}:
+        texts |= {session_id: text for session_id, text in texts_of(briefs[name]).items() if session_id in wanted}
+    for standing in pairs:
+        history = standing.history()
+        compare(history, _as_outline(texts[standing.session_id]), _as_outline(texts[standing.next_id or ""]))
+        standing.next_shares_file, standing.next_similarity = history.next_shares_file, history.next_similarity
+
+
+def _as_outline(text: Text) -> Outline:
+    words = None if text.words is None else frozenset(text.words)
+    return Outline(session_id="", place=None, started_at=None, ended_at=None, files=text.files, words=words)

@@ -1,0 +1,210 @@
+"""Values across sessions of a store that changed again and again are those of a store made of the same files at once,
+and a run computes no more of them than what changed.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+import shutil
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentsignals.errors import StoreError
+from agentsignals.ingest import across, briefs, pipeline, standing
+from agentsignals.ingest.explaining import explain
+from agentsignals.ingest.forgetting import forget
+from agentsignals.store import Store, shards
+from agentsignals.store.query import rows
+from tests.claude import Log
+from tests.quick import some
+
+FOLDERS = ("/home/me/shop", "/home/me/clone", "/home/you/shop", "/srv/lib")
+PROMPTS = ("please fix the login form", "fix the login form again please", "yes", "write some docs for exports")
+LINES = ("total = add(first, second)", "total = add(first, third)", "return the_value_of(it)")
+COMMITS = "a1b2c3d fix\nb1b2c3d more"
+
+
+class Corpus:
+    """Sessions that come, grow and go, at random, and the store that follows them."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.folder, self.store = folder, folder / "store"
+        self.rng = random.Random(seed)  # noqa: S311  (a choice, no secret)
+        self.logs: dict[str, Log] = {}
+        self.excluded: set[str] = set()
+        (folder / "in").mkdir()
+
+    def add(self) -> None:
+        n = len(self.logs) + 1
+        log = Log(f"{n:08d}-2222-4333-8444-555555555555", f"s{n}", self.rng.choice(FOLDERS))
+        log.now += timedelta(hours=self.rng.choice((-60, -1, 0, 0.2, 0.4, 5, 30, 80)))
+        self.logs[log.session] = log
+        self._grow(log)
+
+    def append(self) -> None:
+        self._grow(self.rng.choice(list(self.logs.values())))
+
+    def exclude(self) -> None:
+        self.excluded.add(self.rng.choice(list(self.logs)))
+
+    def forget(self) -> None:
+        held = [row[0] for row in rows(Store(self.store), "SELECT session_id FROM sessions ORDER BY 1")[1]]
+        if len(held) > 1:
+            gone = self.rng.choice(held)
+            (self.folder / "in" / f"{gone}.jsonl").unlink()
+            del self.logs[gone]
+            forget(self.store, [gone])
+
+    def _grow(self, log: Log) -> None:
+        log.wait(self.rng.choice((1, 400, 90_000)))
+        log.user(self.rng.choice(PROMPTS))
+        match self.rng.randrange(4):
+            case 0:
+                log.ran("Bash", COMMITS, command="git log --oneline")
+            case 1 | 2:
+                old, new = self.rng.sample(LINES, 2)
+                path = f"{log.base['cwd']}/src/shop/{self.rng.choice('abc')}.py"
+                log.ran("Edit", file_path=path, old_string=old, new_string=new)
+            case _:
+                log.say("Done.")
+        (self.folder / "in" / f"{log.session}.jsonl").write_bytes(log.data())
+
+    def analyze(self, store: Path) -> Store:
+        pipeline.analyze([str(self.folder / "in")], store, jobs=1, exclude=frozenset(self.excluded))
+        return Store(store)
+
+
+def across_of(store: Store) -> list[tuple[Any, ...]]:
+    """The rows of the values across sessions."""
+    asked = ", ".join(f"'{path}'" for path in across.versions())
+    return sorted(rows(store, f"SELECT * FROM signals WHERE signal IN ({asked})")[1], key=str)
+
+
+def followed(folder: Path, seed: int, steps: int) -> None:
+    corpus = Corpus(folder, seed)
+    for _ in range(3):
+        corpus.add()
+    corpus.analyze(corpus.store)
+    for step in range(steps):
+        corpus.rng.choice((corpus.add, corpus.append, corpus.append, corpus.append, corpus.exclude, corpus.forget))()
+        made = across_of(corpus.analyze(corpus.store))
+        fresh = across_of(corpus.analyze(folder / f"fresh{step}"))
+        assert made == fresh, (seed, step)
+
+
+def test_a_store_that_followed_its_files_is_one_made_of_them(tmp_path: Path) -> None:
+    followed(tmp_path, 0, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1, 7))
+def test_so_it_is_after_whatever_happened(tmp_path: Path, seed: int) -> None:
+    followed(tmp_path, seed, 12)
+
+
+@pytest.fixture(scope="module")
+def few(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    corpus = Corpus(tmp_path_factory.mktemp("few"), 7)
+    for _ in range(4):
+        corpus.add()
+        corpus.analyze(corpus.store)  # each in a shard of its own
+    return corpus
+
+
+@pytest.fixture
+def corpus(few: Corpus, tmp_path: Path) -> Corpus:
+    """A few sessions of one's own."""
+    mine = copy.deepcopy(few)
+    mine.store = tmp_path / "store"
+    shutil.copytree(few.store, mine.store)
+    return mine
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, name: str) -> list[str]:
+    """The shards of which a table is read."""
+    read: list[str] = []
+    whole = getattr(shards, name)
+
+    def reading(root: Path, shard: str, *more: Any) -> Any:
+        read.append(shard)
+        return whole(root, shard, *more)
+
+    monkeypatch.setattr(shards, name, reading)
+    return read
+
+
+def test_a_session_that_grows_costs_its_shard_and_those_that_it_follows(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lone = Log("99999999-2222-4333-8444-555555555555", "lone", "/elsewhere")
+    lone.user("hello")
+    corpus.logs[lone.session] = lone
+    (corpus.folder / "in" / f"{lone.session}.jsonl").write_bytes(lone.data())
+    corpus.analyze(corpus.store)
+    read = counted(monkeypatch, "read_values")
+    lone.user("and again")
+    (corpus.folder / "in" / f"{lone.session}.jsonl").write_bytes(lone.data())
+    store = corpus.analyze(corpus.store)
+    assert len(store.manifest.shards) == 5
+    assert set(read) == {store.manifest.sessions[lone.session].shard}
+
+
+def test_explaining_a_value_across_sessions_reads_its_session_alone(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(corpus.store)
+    session_id = min(store.manifest.sessions)
+    value, absent = rows(
+        store,
+        "SELECT number, absent FROM signals WHERE signal = 'user.prior_sessions_same_repo'"
+        f" AND session_id = '{session_id}'",
+    )[1][0]
+    read = counted(monkeypatch, "read_values")
+    assert explain(store, session_id, "user.prior_sessions_same_repo").value == value and absent is None
+    assert set(read) == {store.manifest.sessions[session_id].shard}
+
+
+def harmed(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-9] + b"\xc1" * 9)
+
+
+HARMS: dict[str, Callable[[Path], object]] = {
+    "briefs gone": lambda store: shutil.rmtree(store / briefs.FOLDER),
+    "briefs garbled": lambda store: [harmed(path) for path in (store / briefs.FOLDER).iterdir()],
+    "standings gone": lambda store: next(store.glob("standings.*")).unlink(),
+    "standings garbled": lambda store: harmed(max(store.glob("standings.*"))),
+}
+
+
+@pytest.mark.parametrize("harm", some(HARMS, 4))
+def test_what_can_be_thrown_away_is_made_again(corpus: Corpus, harm: str, tmp_path: Path) -> None:
+    HARMS[harm](corpus.store)
+    store = Store(corpus.store)
+    assert store.damage == []
+    session_id = min(store.manifest.sessions)
+    for path in ("user.prior_sessions_same_repo", "corpus.share_messages_le_20_chars"):
+        assert explain(store, session_id, path).value is not None
+    corpus.append()
+    assert across_of(corpus.analyze(corpus.store)) == across_of(corpus.analyze(tmp_path / "fresh"))
+
+
+def test_a_signal_of_another_version_is_computed_for_all_sessions(corpus: Corpus) -> None:
+    now = {path: version + 1 for path, version in across.versions().items()}
+    store = Store(corpus.store)
+    assert standing.read(store, across.versions()) is not None
+    assert standing.read(store, now) is None
+
+
+def test_values_across_sessions_that_were_lost_are_not_carried_over(corpus: Corpus, tmp_path: Path) -> None:
+    part = Store(corpus.store).manifest.across
+    assert part is not None
+    (corpus.store / part.file).unlink()
+    with pytest.raises(StoreError):
+        shards.read_across(corpus.store, part)
+    corpus.append()
+    assert across_of(corpus.analyze(corpus.store)) == across_of(corpus.analyze(tmp_path / "fresh"))
