@@ -78,8 +78,10 @@ class Paths:
             if cleaned.startswith(root) and (beside := _BESIDE.match(cleaned, len(root))):
                 cleaned = cleaned[beside.end() :]
                 break
-        return _WORKTREE.sub("", cleaned) or "."
+        return (_WORKTREE.sub("", cleaned) if "worktrees/" in cleaned else cleaned) or "."
 
 
 def _slashes(path: str) -> str:
-    return path.replace("\\", "/") if _DRIVE.match(path) or path.startswith("\\\\") else path
+    if "\\" not in path or not (_DRIVE.match(path) or path.startswith("\\\\")):
+        return path
+    return path.replace("\\", "/")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
+from functools import cached_property
 
 from msgspec import Struct
 
@@ -12,7 +13,7 @@ from agentsignals.formats.tools import Tool
 from agentsignals.model import CallStatus, Convention, EventKind, ToolClass
 
 
-class Profile(Struct, frozen=True, kw_only=True):
+class Profile(Struct, frozen=True, kw_only=True, dict=True):
     """An agent's words. What signals need of them goes into the model with each call and session."""
 
     agent: str = ""
@@ -53,10 +54,19 @@ class Profile(Struct, frozen=True, kw_only=True):
         """What a text is that the program wrote in the person's name; None for the person's words."""
         if _TEMPLATE.match(text):
             return "meta"
-        kind = next((kind for beginning, kind in self.machine_written if text.startswith(beginning)), None)
-        if kind is None:
-            return next((kind for pattern, kind in self.machine_like if re.match(pattern, text)), None)
-        return None if self._goes_on_in_words(text) else kind
+        if not text.startswith(self._beginnings):
+            return next((kind for matches, kind in self._patterns if matches(text)), None)
+        if self._goes_on_in_words(text):
+            return None
+        return next(kind for beginning, kind in self.machine_written if text.startswith(beginning))
+
+    @cached_property
+    def _beginnings(self) -> tuple[str, ...]:
+        return tuple(beginning for beginning, _ in self.machine_written)
+
+    @cached_property
+    def _patterns(self) -> list[tuple[Callable[[str], object], EventKind]]:
+        return [(re.compile(pattern).match, kind) for pattern, kind in self.machine_like]
 
     def _goes_on_in_words(self, text: str) -> bool:
         """Whether a tag that a text begins with is only named or pasted: words follow it, or its end, on its line."""
