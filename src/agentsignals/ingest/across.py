@@ -178,4 +178,4 @@ def _of_sessions(tables: list[Any], name: str) -> dict[str, Any]:
     """The values of a signal across sessions, by session; without those that are absent."""
     paths = {catalogue()[name].path}
     rows = (row for table in tables for row in shards.chosen(table, paths, None))
-    return {session_id: decoded(value) for session_id, _, value, absent, _ in sorted(rows) if not absent}
+    return {session_id: decoded(value or "") for session_id, _, value, absent, _ in sorted(rows) if not absent}
