@@ -18,7 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import redirect_stdout, suppress
-from functools import wraps
+from functools import reduce, wraps
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ STAGES = {
     "prices": ["ingest.account:prices.apply"],
     "signals": ["ingest.account:measure"],
     "signal rows": ["ingest.account:shards.signal_rows", "ingest.account:shards.attempt_rows"],
-    "gists": ["ingest.account:gist"],
+    "briefs of shards": ["ingest.across:brief_of"],
     "columns": ["store.shards:rows_of"],
     "Parquet": ["store.shards:Draft.add", "store.shards:Draft._finish"],
     "index": ["store:Store.add_shard"],
@@ -86,15 +86,18 @@ class Clock:
         return dict(self.spent)
 
 
+def holder_of(target: str) -> tuple[Any, str]:
+    """The module or class that a stage's function is looked up in, and its name there."""
+    module, _, path = target.partition(":")
+    *above, name = path.split(".")
+    return reduce(getattr, above, import_module(f"agentsignals.{module}")), name
+
+
 def instrument(clock: Clock) -> None:
     """Puts the clock around every stage's functions."""
     for stage, targets in STAGES.items():
         for target in targets:
-            module, _, path = target.partition(":")
-            *above, name = path.split(".")
-            holder: Any = import_module(f"agentsignals.{module}")
-            for part in above:
-                holder = getattr(holder, part)
+            holder, name = holder_of(target)
             setattr(holder, name, clock.around(stage, getattr(holder, name)))
     for each in formats().values():
         structs.force_setattr(each, "read", clock.around(READING, each.read))
