@@ -203,7 +203,8 @@ def test_a_run_over_nothing_new_loads_neither_parsers_nor_signals(corpus: Path, 
     findings.findings(Store(tmp_path / "s"))
     code = (
         "import sys; from agentsignals.cli import main; main(sys.argv[1:]); "
-        "heavy = ('pyarrow', 'duckdb', 'agentsignals.formats.codex', 'agentsignals.signals.user.turns'); "
+        "heavy = ('pyarrow', 'duckdb', 'importlib.metadata', 'agentsignals.formats.codex', 'agentsignals.redaction', "
+        "'agentsignals.cli.completion', 'agentsignals.signals.user.turns'); "
         "print([m for m in heavy if m in sys.modules])"
     )
     command = [sys.executable, "-c", code, "analyze", str(corpus), "--store", str(tmp_path / "s")]

@@ -38,8 +38,8 @@ class _Parser(argparse.ArgumentParser):
         return next(iter(get_close_matches(came.rpartition("invalid choice: ")[2].strip(" '"), words, 1)), "")
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The whole grammar; `docs/cli.md` is made from it."""
+def build_parser(verb: str = "") -> argparse.ArgumentParser:
+    """The whole grammar; `docs/cli.md` is made from it. With a `verb` of the main job, without the modules of others."""
     parser = _Parser(
         prog="agentsignals", description="Turns coding-agent traces into facts people act on.", epilog=_EPILOG
     )
@@ -48,6 +48,9 @@ def build_parser() -> argparse.ArgumentParser:
     _sources_verbs(verbs)
     _store_verbs(verbs)
     _other_verbs(verbs)
+    if verb not in verbs.choices:
+        for other in apart().values():
+            other.arguments(_verb(verbs, other.name, other.says, other.example))
     return parser
 
 
@@ -172,8 +175,6 @@ def _other_verbs(verbs: argparse._SubParsersAction[_Parser]) -> None:
         action="store_true",
         help="mend the store: read again what was damaged, put the rest aside and say what is lost",
     )
-    for verb in apart().values():
-        verb.arguments(_verb(verbs, verb.name, verb.says, verb.example))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -191,7 +192,7 @@ def _main(arguments: Sequence[str] | None) -> int:
     try:
         if not argv or argv[0].partition("=")[0] in _COMMON:
             return _without_verb(argv)
-        options = build_parser().parse_args(argv)
+        options = build_parser(argv[0]).parse_args(argv)
         from agentsignals.cli import verbs
 
         return verbs.run(options)

@@ -25,8 +25,8 @@ MOST_ROWS = 1_000_000
 
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; gives the exit code."""
-    apart = verbs()
-    return apart[options.verb].run(options) if options.verb in apart else _VERBS[options.verb](options)
+    of_the_main_job = _VERBS.get(options.verb)
+    return of_the_main_job(options) if of_the_main_job is not None else verbs()[options.verb].run(options)
 
 
 def _analyze(options: argparse.Namespace) -> int:
