@@ -16,7 +16,7 @@ from agentsignals.stats.estimates import (
     Clustered,
     Interval,
     cluster_sums,
-    clustered,
+    clustered_columns,
     median,
     quantile,
     ratio_interval,
@@ -66,9 +66,9 @@ def _over_places(counted: list[Part], places: Mapping[str, str], drawn: str) -> 
     places_of = [places.get(session) for session in sessions]
     # A session whose place nobody knows is a place of its own.
     clusters = [(s,) if place is None else place for s, place in zip(sessions, places_of, strict=True)]
-    by_place = clustered(zip(clusters, ks, ns, strict=True))
+    by_place = clustered_columns(clusters, ks, ns)
     named = set(places_of if min(ns, default=1) > 0 else compress(places_of, (n > 0 for n in ns)))
-    interval, note = _drawn(counted, by_place, drawn)
+    interval, note = _drawn(sessions, ks, ns, by_place, drawn)
     share = PlacedShare(
         value=k / n if n else None,
         n=n,
@@ -81,16 +81,18 @@ def _over_places(counted: list[Part], places: Mapping[str, str], drawn: str) -> 
     return replace(share, note=f"{note}; {by_place.largest:.0%} lies in one place") if share.dominated else share
 
 
-def _drawn(parts: list[Part], places: Clustered, of: str) -> tuple[Interval | None, str]:
+def _drawn(
+    sessions: Sequence[str], ks: Sequence[float], ns: Sequence[float], places: Clustered, of: str
+) -> tuple[Interval | None, str]:
     if places.interval is not None:
         return (
             places.interval,
             f"the interval is over {places.clusters:,} places, worth {places.effective:.1f} equal ones",
         )
-    by_session = clustered(parts)
+    by_session = clustered_columns(sessions, ks, ns)
     if by_session.interval is not None:
         return by_session.interval, _few_places(places.clusters, of)
-    few = share_interval([(k, n) for _, k, n in parts])
+    few = share_interval(list(zip(ks, ns, strict=True)))
     return few, f"fewer than {FEWEST_CLUSTERS} {of}" if places.clusters else ""
 
 

@@ -93,7 +93,7 @@ _IS_AGAIN = "again.n > 1 AND again.tokens_before = again.result_tokens"
 QUERIES: Mapping[str, str] = {
     "bill": f"SELECT session_id, agent, model, {PLACE}, branch, {IS_SUBAGENTS} AS is_subagents, cost_usd,"
     f" {BOUND} FROM sessions WHERE cost_usd IS NOT NULL ORDER BY session_id",
-    "steps": f"SELECT {_CALL} FROM steps AS t JOIN sessions AS s USING (session_id) WHERE s.cost_usd IS NOT NULL"
+    "calls": f"SELECT {_CALL} FROM steps AS t JOIN sessions AS s USING (session_id) WHERE s.cost_usd IS NOT NULL"
     " AND t.cost_usd <> 0 ORDER BY t.session_id, thread, step",
     # Equal arguments and a result of equal length, with no edit of the file (of a call that reads no file: of any)
     # between the two: what the second brought was there.

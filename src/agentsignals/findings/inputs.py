@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from functools import cached_property, partial
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from itertools import repeat
 from pathlib import PurePosixPath
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from agentsignals.analysis import cost_causes
 from agentsignals.analysis.rows import WITH_PLACE
@@ -15,7 +16,13 @@ from agentsignals.store import Store
 from agentsignals.store.manifest import SCHEMA_VERSION, contexts, main_context
 from agentsignals.store.query import Connection, answered, execute, names_of
 
+if TYPE_CHECKING:
+    import duckdb
+
 _LONGEST_ENDING = 12
+_ROWS_A_FETCH = 10_000
+_OF_CHARGES = ("bill", "results", "compactions")
+"""What of `cost_causes.QUERIES` is kept; calls are read one by one."""
 _MANY = 30
 _OFTEN_ASKED = ("signals", "turns", "tool_calls", "steps")
 _MOST_HELD = 100_000
@@ -44,11 +51,17 @@ class _Answer:
 
     def __init__(self, names: list[str], values: list[tuple[Any, ...]]) -> None:
         self._names = names
-        self.values = values
+        self._values: list[tuple[Any, ...]] | None = values
+
+    @property
+    def values(self) -> list[tuple[Any, ...]]:
+        return [tuple(row.values()) for row in self.rows] if self._values is None else self._values
 
     @cached_property
     def rows(self) -> list[Row]:
-        return [dict(zip(self._names, values, strict=True)) for values in self.values]
+        made = list(map(dict, map(zip, repeat(self._names), self.values)))
+        self._values = None
+        return made
 
 
 class Reader:
@@ -75,7 +88,7 @@ class Reader:
             self._awaited.update((sql, self._of(study)) for sql in study.queries.values())
             if study.needs_charges:
                 charged.add(self._of(study))
-        self._awaited.update((sql, of) for sql in cost_causes.QUERIES.values() for of in charged)
+        self._awaited.update((cost_causes.QUERIES[name], of) for name in _OF_CHARGES for of in charged)
         self._is_of_many = len(self._awaited) >= _MANY
         self._no_traces = _endings(uri for uri, entry in store.manifest.files.items() if not entry.shard)
         self.versions = Versions(
@@ -95,8 +108,13 @@ class Reader:
     def charges(self, context: str) -> list[Row]:
         """The bill by cause."""
         if context not in self._charges:
-            bill, calls, results, compactions = (self._answer(sql, context) for sql in cost_causes.QUERIES.values())
-            self._charges[context] = cost_causes.charged(bill.rows, calls.values, results.values, compactions.values)
+            bill, results, compactions = (self._answer(cost_causes.QUERIES[name], context) for name in _OF_CHARGES)
+
+            def charged(connection: Connection) -> list[Row]:
+                calls = _each(self._execute(cost_causes.QUERIES["calls"], connection))
+                return cost_causes.charged(bill.rows, calls, results.values, compactions.values)
+
+            self._charges[context] = answered(self._store, charged, context or None, self._connections)
         return self._charges[context]
 
     def _of(self, study: Asking) -> str:
@@ -109,21 +127,29 @@ class Reader:
     def _answer(self, sql: str, context: str = "") -> _Answer:
         answer = self._kept.pop((sql, context), None)
         if answer is None:
-            ask = partial(_answer_of, sql, is_one_of_many=self._is_of_many)
-            answer = answered(self._store, ask, context or None, self._connections)
+
+            def take(connection: Connection) -> _Answer:
+                asked = self._execute(sql, connection)
+                return _Answer(names_of(asked), asked.fetchall())
+
+            answer = answered(self._store, take, context or None, self._connections)
         self._awaited[sql, context] -= 1
         if self._awaited[sql, context] > 0:
             self._kept[sql, context] = answer
         return answer
 
+    def _execute(self, sql: str, connection: Connection) -> duckdb.DuckDBPyConnection:
+        connection.hold("sessions", WITH_PLACE)
+        if self._is_of_many:
+            for table in _OFTEN_ASKED:
+                connection.hold(table, f"SELECT * FROM {table}", _MOST_HELD)
+        return execute(connection, sql)
 
-def _answer_of(sql: str, connection: Connection, *, is_one_of_many: bool) -> _Answer:
-    connection.hold("sessions", WITH_PLACE)
-    if is_one_of_many:
-        for table in _OFTEN_ASKED:
-            connection.hold(table, f"SELECT * FROM {table}", _MOST_HELD)
-    asked = execute(connection, sql)
-    return _Answer(names_of(asked), asked.fetchall())
+
+def _each(asked: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
+    """The rows of what was asked, of which few are in memory at once."""
+    while some := asked.fetchmany(_ROWS_A_FETCH):
+        yield from some
 
 
 def _endings(uris: Iterable[str]) -> dict[str, int]:

@@ -177,7 +177,12 @@ def clustered(parts: Iterable[tuple[Hashable, float, float]]) -> Clustered:
     clusters' sums. None where under six clusters have an observation.
     """
     counted = list(parts)
-    seen = [(k, n) for k, n in cluster_sums(*zip(*counted, strict=True)) if n > 0] if counted else []
+    return clustered_columns(*zip(*counted, strict=True)) if counted else clustered_columns((), (), ())
+
+
+def clustered_columns(clusters: Sequence[Hashable], ks: Sequence[float], ns: Sequence[float]) -> Clustered:
+    """As `clustered`, of parts by column."""
+    seen = [(k, n) for k, n in cluster_sums(clusters, ks, ns) if n > 0]
     if not seen:
         return Clustered(None, 0, 0.0, 0.0)
     sizes = [n for _, n in seen]
@@ -189,6 +194,8 @@ def clustered(parts: Iterable[tuple[Hashable, float, float]]) -> Clustered:
 
 def cluster_sums(clusters: Sequence[Hashable], ks: Sequence[float], ns: Sequence[float]) -> list[tuple[float, float]]:
     """The sums of k and of n of each cluster, in the order they come."""
+    if len(set(clusters)) == len(clusters):
+        return list(zip(ks, ns, strict=True))
     of_n: dict[Hashable, float] = {}
     if ns.count(1) == len(ns):
         of_n.update(Counter(clusters))

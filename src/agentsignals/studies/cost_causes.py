@@ -107,10 +107,11 @@ def _causes(charges: list[Row], n: int, is_bound: bool) -> Table:
 def _by(name: str, key: Callable[[Row], Any], charges: list[Row], low: set[str]) -> Table:
     """The bill by something else, each with its causes. `low`: sessions whose output is a lower bound."""
     grouped: dict[Any, defaultdict[str, float]] = {}
-    for charge in charges:
-        grouped.setdefault(key(charge), defaultdict(float))[charge["cause"]] += charge["usd"]
+    values = [key(charge) for charge in charges]
+    for value, charge in zip(values, charges, strict=True):
+        grouped.setdefault(value, defaultdict(float))[charge["cause"]] += charge["usd"]
     totals = {value: fsum(causes.values()) for value, causes in grouped.items() if value is not None}
-    is_low = {key(charge) for charge in charges if charge["session_id"] in low}
+    is_low = {value for value, charge in zip(values, charges, strict=True) if charge["session_id"] in low}
     rows: list[list[Any]] = []
     for value, usd in ranked(totals)[:_MOST]:
         parts = [
@@ -127,7 +128,7 @@ def _by(name: str, key: Callable[[Row], Any], charges: list[Row], low: set[str])
         f"The bill by {name} and cause",
         f"{name}{':code' if name != 'day' else ''} | usd cost:usd | " + " | ".join(f"{group}:usd" for group in _GROUPS),
         rows,
-        n=len({c["session_id"] for c in charges if key(c) is not None}),
+        n=len({c["session_id"] for value, c in zip(values, charges, strict=True) if value is not None}),
         of=_OF,
         note=" ".join(part for part in (note, unsaid) if part),
     )

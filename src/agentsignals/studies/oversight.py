@@ -174,7 +174,8 @@ def _over_time(
 
 
 def _estimate(act: _Act, rows: Iterable[Row], places: dict[str, str]) -> PlacedShare:
-    return placed_share([(row["session_id"], act.part(row), act.whole(row)) for row in rows if act.whole(row)], places)
+    parts = [(row["session_id"], act.part(row), whole) for row in rows if (whole := act.whole(row))]
+    return placed_share(parts, places)
 
 
 def _share(act: _Act) -> Callable[[list[Row]], float]:

@@ -30,8 +30,10 @@ def _outcome(inputs: Inputs) -> Outcome:
     for row in inputs.rows["calls"]:
         mixes.setdefault(row["session_id"], {})[row["kind"]] = row["n"]
 
+    calls = {s: sum(mix.values()) for s, mix in mixes.items()}
+
     def estimate(*kinds: str) -> PlacedShare:
-        parts = [(s, float(sum(mix.get(k, 0) for k in kinds)), sum(mix.values())) for s, mix in mixes.items()]
+        parts = [(s, float(sum([mix.get(k, 0) for k in kinds])), calls[s]) for s, mix in mixes.items()]
         return placed_share(parts, places)
 
     of = "tool calls"
@@ -39,8 +41,9 @@ def _outcome(inputs: Inputs) -> Outcome:
         estimate(*kinds).finding(f"tool_categories.{name}", title, of, note, unit="share of calls")
         for name, title, kinds, note in _HEADLINES
     ]
-    shares = [(kind, estimate(kind)) for kind in PUBLISHED]
-    ranked = sorted(((k, e) for k, e in shares if e.k), key=lambda pair: (-pair[1].k, pair[0]))
+    used = {kind for mix in mixes.values() for kind in mix}
+    shares = [(kind, estimate(kind)) for kind in PUBLISHED if kind in used]
+    ranked = sorted(shares, key=lambda pair: (-pair[1].k, pair[0]))
     n, published = (ranked[0][1].n if ranked else 0), sum(PUBLISHED.values())
     rows: list[list[Any]] = []
     for kind, e in ranked:
