@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from agentsignals import object_store
 from agentsignals.cli import main
 from agentsignals.errors import StoreError
 from agentsignals.ingest import pipeline
@@ -175,6 +176,29 @@ def test_two_who_begin_at_once_write_one_after_the_other(bucket: Any, tmp_path: 
     for thread in threads:
         thread.join()
     assert [line.split()[1] for line in inside] == ["in", "out"] * 3
+
+
+def test_who_was_interrupted_while_fetching_goes_on(
+    bucket: Any, tmp_path: Path, machine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline.analyze([folder(tmp_path, "a", "b")], STORE, jobs=1)
+    machine("second")
+    fetched: list[str] = []
+    real = remote._fetch
+
+    def three(root: Path, path: str, *words: Any) -> None:
+        if len(fetched) == 3:
+            raise KeyboardInterrupt
+        real(root, path, *words)
+        fetched.append(path)
+
+    monkeypatch.setattr(object_store, "AT_ONCE", 1)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(remote, "_fetch", three)
+        Store(STORE)
+    assert not any(path.startswith("manifest") for path in fetched), "what names others comes last"
+    assert len(prompts(STORE)) == 2 and Store(STORE).warnings == [] and Store(STORE).strays() == []
+    assert not (Store(STORE).folder / "aside").exists()
 
 
 def test_a_long_run_commits_what_is_whole_from_time_to_time(

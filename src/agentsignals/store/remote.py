@@ -26,13 +26,14 @@ from msgspec import Struct, field
 from agentsignals import object_store
 from agentsignals.errors import StoreError
 from agentsignals.store import files, lock
+from agentsignals.store import manifest as index
 from agentsignals.store.damage import RETIRED
 from agentsignals.store.lease import is_refused, leased
 
 _HEAD = "head"
 _ASIDE = "aside"
-_LAST = ("manifest.json", "parts.json")
-"""Fetched when all that they name is here."""
+_LISTS = ("manifest.", "parts.")
+"""Begin the names of files that name others: fetched when these are here, and replaced without being put aside."""
 _VERSION = 1
 
 
@@ -87,7 +88,7 @@ def folder_of(address: str, *, create: bool = False) -> Path:
     with lock.tried(root) as is_free:
         if is_free:  # else a run of this machine writes there, and nobody else can elsewhere
             _pull(root)
-    if not create and not _state(root).etag and not any((root / name).exists() for name in _LAST):
+    if not create and not _state(root).etag and not (root / index.NAME).exists():
         raise StoreError(f"There is no store in {address}.", "Run `agentsignals analyze SOURCE` first.")
     return root
 
@@ -133,12 +134,13 @@ def _pull(root: Path) -> None:
         etag, head = fetched
         here = _on_disk(root)
         expected = {path: (e.bytes, e.stamp) for path, e in state.head.files.items()}
-        for path in [p for p, seen in here.items() if expected.get(p) != seen and p not in _LAST]:
-            if "/" in path and not path.endswith(RETIRED):  # the rest can be made again
-                files.put_aside(root, root / path)
-        wanted = [p for p, e in head.files.items() if here.get(p) != (e.bytes, e.stamp) or not (root / p).exists()]
-        _each(lambda path: _fetch(root, path, head.files[path], state), (p for p in wanted if p not in _LAST))
-        _each(lambda path: _fetch(root, path, head.files[path], state), (p for p in wanted if p in _LAST))
+        wanted = [path for path, e in head.files.items() if here.get(path) != (e.bytes, e.stamp)]
+        for path in here.keys() - (head.files.keys() - wanted):
+            if expected.get(path) != here[path] and "/" in path and not path.endswith(RETIRED):
+                files.put_aside(root, root / path)  # what is not in a folder can be made again
+        for is_list in (False, True):
+            some = [path for path in wanted if path.startswith(_LISTS) == is_list]
+            _each(lambda path: _fetch(root, path, head.files[path], state), some)
         for path in here.keys() - head.files.keys():
             (root / path).unlink(missing_ok=True)
             with suppress(OSError):  # there is more in it
