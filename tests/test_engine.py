@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from agentsignals.cli import demo_corpus, main
 from agentsignals.errors import StoreError, UsageError, WorkerError
@@ -119,6 +120,7 @@ def test_an_answer_that_can_not_be_sent_is_an_error_that_says_so(engine: str) ->
         results(engine, stubborn, [("a",)], 1, smaller)
 
 
+@pytest.mark.slow
 @every_engine
 def test_more_workers_than_tasks_and_no_task_at_all(engine: str) -> None:
     assert results(engine, work, [("a",)], 3, smaller) == ["a"]
@@ -228,6 +230,19 @@ def on_a_full_disk(task: shard.Task) -> shard.Report:
         return shard.read_shard(task)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_shard_written_where_the_store_is_not_ends_the_run(
+    demo_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a worker on a machine does that has another folder at the store's path."""
+    read = shard.read_shard
+    (tmp_path / "other").mkdir()
+    monkeypatch.setattr(shard, "read_shard", lambda task: read(replace(task, root=str(tmp_path / "other"))))
+    with pytest.raises(StoreError, match="is not in") as caught:
+        pipeline.analyze([str(demo_folder / "corpus" / "codex")], tmp_path / "s", jobs=1)
+    assert "by the same path" in caught.value.hint
+    assert Store(tmp_path / "s").manifest.shards == {} and Store(tmp_path / "s").warnings == []
 
 
 @pytest.mark.slow

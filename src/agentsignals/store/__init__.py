@@ -237,8 +237,15 @@ class Store:
     def add_shard(
         self, name: str, entry: ShardEntry, sessions: dict[str, SessionEntry], files: dict[str, FileEntry]
     ) -> None:
-        """Takes in a shard just written; the sessions and files it holds anew leave the shards that held them."""
+        """Takes in a shard just written; the sessions and files it holds anew leave the shards that held them.
+        StoreError when it is not in this folder.
+        """
         manifest = self.manifest
+        if entry.tables and not (self.folder / FOLDER / name).is_dir():
+            raise StoreError(
+                f"A worker wrote the shard {name}, and it is not in {self.folder}.",
+                "Workers on other machines must see the store's folder, by the same path.",
+            )
         families = {e.family for e in sessions.values()} | {e.family for e in files.values()}
         families |= {manifest.files[u].family for u in files if u in manifest.files and manifest.files[u].family}
         self.drop({s for s, e in manifest.sessions.items() if s in sessions or e.family in families}, set(files), name)
