@@ -205,6 +205,6 @@ def test_values_across_sessions_that_were_lost_are_not_carried_over(corpus: Corp
     assert part is not None
     (corpus.store / part.file).unlink()
     with pytest.raises(StoreError):
-        shards.read_across(corpus.store, part)
+        list(shards.read_across(corpus.store, part))
     corpus.append()
     assert across_of(corpus.analyze(corpus.store)) == across_of(corpus.analyze(tmp_path / "fresh"))

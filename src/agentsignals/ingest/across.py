@@ -6,7 +6,7 @@ otherwise now among the rest (docs/decisions/016).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
 
@@ -51,12 +51,33 @@ def _measure(store: Store, before: dict[str, standing.Standing] | None, now: dic
     manifest = store.manifest
     held = {name: brief_of(store, name, keep=True) for name in store.whole(*READ)}
     made = standing.standings(store, held, before or {})
-    tables = list(_history_tables(store, held, made))
-    if before is not None and manifest.across is not None:
-        tables.insert(0, shards.across_without(store.folder, manifest.across, made.changed | made.gone))
-    tables.append(shards.across_table(shards.signal_rows(None, _corpus_results(store, held, made, tables))))
-    manifest.across = shards.write_across(store.folder, manifest.run, tables)
+    manifest.across = shards.write_across(store.folder, manifest.run, _tables(store, held, made, before is not None))
     manifest.standings = standing.write(store, manifest.run, made, now)
+
+
+def _tables(store: Store, held: dict[str, Brief], made: standing.Standings, carries: bool) -> Iterator[Any]:
+    """The values across sessions: of the former those that stand (`carries`), the new, and those of the whole store."""
+    later = _later(CONTEXTS)
+    former = store.manifest.across
+    if carries and former is not None:
+        yield from _noted(shards.read_across(store.folder, former, made.changed | made.gone), later)
+    yield from _noted(_history_tables(store, held, made), later)
+    yield shards.across_table(shards.signal_rows(None, _corpus_results(store, held, made, later)))
+
+
+def _later(contexts: Iterable[Context]) -> dict[str, dict[str, Any]]:
+    """By signal across sessions that goes into values over all of them, an empty place for its values by session."""
+    return {s.name: {} for context in contexts for s in summed(context) if s.scope == "history"}
+
+
+def _noted(tables: Iterator[Any], later: dict[str, dict[str, Any]]) -> Iterator[Any]:
+    """Passes tables of values on, and notes those that go into values over all sessions."""
+    paths = {catalogue()[name].path: name for name in later}
+    for table in tables:
+        for session_id, path, value, absent, _ in shards.chosen(table, set(paths), None) if paths else ():
+            if not absent:
+                later[paths[path]][session_id] = decoded(value or "")
+        yield table
 
 
 def history_of(store: Store, session_id: str) -> tuple[History, dict[str, Any]]:
@@ -86,17 +107,19 @@ def over_all(store: Store, signal: Signal, context: Context, most: int) -> OverA
     """The value of a signal over all sessions of a context, with the inputs of so many sessions at most."""
     held = {name: brief_of(store, name) for name in store.whole(*READ)}
     made = standing.standings(store, held, {}, only_places=True)
-    tables = [shards.read_across(store.folder, store.manifest.across)] if store.manifest.across is not None else []
-    (result,) = (r for r in _of_context(store, context, held, made, tables) if r.signal.path == signal.path)
+    later = _later([context])
+    if later and store.manifest.across is not None:
+        for _ in _noted(shards.read_across(store.folder, store.manifest.across), later):
+            pass
+    (result,) = (r for r in _of_context(store, context, held, made, later) if r.signal.path == signal.path)
     there = {e.session_id: (name, e) for name, brief in held.items() for e in brief.sessions if e.context == context}
     first = {session_id: there[session_id] for session_id in sorted(there)[:most]}
-    later = {n: _of_sessions(tables, n) for n in signal.needs if catalogue()[n].scope == "history"}
     values: dict[str, dict[str, Any]] = {session_id: {} for session_id in first}
     for name in {name for name, _ in first.values()}:
         only = {session_id for session_id, (of, _) in first.items() if of == name}
         values |= values_of(store, name, [n for n in signal.needs if n not in later], only)
     for session_id, (_, entry) in first.items():
-        values[session_id] |= {n: by_session[session_id] for n, by_session in later.items() if session_id in by_session}
+        values[session_id] |= {n: of[session_id] for n, of in later.items() if session_id in of}
         if isinstance(sets := values[session_id].get(SETS), dict):
             values[session_id][SETS] = {**sets, "place": made.places[context][site_id(entry.repo, entry.cwd)]}
     inputs = {session_id: {n: values[session_id].get(n) for n in signal.needs} for session_id in first}
@@ -136,18 +159,20 @@ def _of_histories() -> frozenset[str]:
     return frozenset(n for n in needs if signals[n].scope == "session")
 
 
-def _corpus_results(store: Store, held: dict[str, Brief], made: standing.Standings, tables: list[Any]) -> list[Result]:
+def _corpus_results(
+    store: Store, held: dict[str, Brief], made: standing.Standings, later: dict[str, dict[str, Any]]
+) -> list[Result]:
     """The values over all sessions of each context there is."""
     there = {entry.context for brief in held.values() for entry in brief.sessions}
     contexts = [context for context in CONTEXTS if context in (there or {"product"})]
-    return [result for context in contexts for result in _of_context(store, context, held, made, tables)]
+    return [result for context in contexts for result in _of_context(store, context, held, made, later)]
 
 
 def _of_context(
-    store: Store, context: Context, held: dict[str, Brief], made: standing.Standings, tables: list[Any]
+    store: Store, context: Context, held: dict[str, Brief], made: standing.Standings, later: dict[str, dict[str, Any]]
 ) -> list[Result]:
     lists = {
-        s.name: _summed(s, context, held, made) if s.scope == "session" else list(_of_sessions(tables, s.name).values())
+        s.name: _summed(s, context, held, made) if s.scope == "session" else _listed(later[s.name], context, held)
         for s in summed(context)
     }
     is_bound = any(
@@ -174,8 +199,7 @@ def _summed(signal: Signal, context: Context, held: dict[str, Brief], made: stan
     return parts if signal.pool is not None else [value for _, value in sorted(parts, key=lambda pair: str(pair[0]))]
 
 
-def _of_sessions(tables: list[Any], name: str) -> dict[str, Any]:
-    """The values of a signal across sessions, by session; without those that are absent."""
-    paths = {catalogue()[name].path}
-    rows = (row for table in tables for row in shards.chosen(table, paths, None))
-    return {session_id: decoded(value or "") for session_id, _, value, absent, _ in sorted(rows) if not absent}
+def _listed(values: dict[str, Any], context: Context, held: dict[str, Brief]) -> list[Any]:
+    """The values of a context's sessions in order of their ids."""
+    there = {entry.session_id for brief in held.values() for entry in brief.sessions if entry.context == context}
+    return [values[session_id] for session_id in sorted(there & values.keys())]

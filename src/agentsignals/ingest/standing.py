@@ -48,10 +48,6 @@ class Standing(Struct, array_like=True, kw_only=True, gc=False):
         """As signals are given it."""
         return History(**{name: getattr(self, name) for name in History.__struct_fields__})
 
-    def sharing(self) -> tuple[object, ...]:
-        """On what it depends who else changed the same lines."""
-        return self.place, self.started_at, self.is_human, self.lines
-
 
 class Standings(Struct):
     """Of all sessions; `changed` are those that lie otherwise than they did, or are new or other themselves."""
@@ -115,79 +111,76 @@ def _of_context(
 ) -> None:
     written = {name: shard.values or name for name, shard in store.manifest.shards.items()}
     shard_of = {entry.session_id: written[name] for name, entry in here}
-    place_of = {site: by_site.get(site_id(*site)) for site in {(entry.repo, entry.cwd) for _, entry in here}}
-    outlines = {
-        entry.session_id: Outline(
+    outlines = _outlines(here, by_site)
+    shared_anew = _shared_anew(here, outlines, former, made.gone)
+    _add_lines(store, here, outlines, shared_anew)
+    by_session = histories(outlines.values())
+    for _, entry in here:
+        history, before = by_session[entry.session_id], former.get(entry.session_id)
+        standing = Standing(
             session_id=entry.session_id,
-            place=place_of[entry.repo, entry.cwd],
+            shard=shard_of[entry.session_id],
+            is_human=_is_human(entry),
+            started_at=entry.started_at,
+            lines=entry.lines,
+            next_shard=shard_of[history.next_id] if history.next_id is not None else "",
+            place=history.place,
+            known_until=history.known_until,
+            known_since=history.known_since,
+            n_prior=history.n_prior,
+            n_prior_same_user=history.n_prior_same_user,
+            next_id=history.next_id,
+            next_started_at=history.next_started_at,
+            same_lines=history.same_lines,
+        )
+        if before is not None:
+            standing.next_shares_file, standing.next_similarity = before.next_shares_file, before.next_similarity
+            if history.place not in shared_anew:
+                standing.same_lines = before.same_lines
+        if standing != before:
+            standing.next_shares_file = standing.next_similarity = None
+            made.changed.add(entry.session_id)
+        made.now.append(standing)
+
+
+def _outlines(here: list[tuple[str, Entry]], by_site: dict[str, str]) -> dict[str, Outline]:
+    sites = {(entry.repo, entry.cwd) for _, entry in here}
+    where = {(repo, cwd): (by_site.get(site_id(repo, cwd)), user_of(cwd)) for repo, cwd in sites}
+    outlines = {}
+    for _, entry in here:
+        place, user = where[entry.repo, entry.cwd]
+        outlines[entry.session_id] = Outline(
+            session_id=entry.session_id,
+            place=place,
             started_at=entry.started_at,
             ended_at=entry.ended_at,
             parent_session_id=entry.parent_session_id,
-            user=user_of(entry.cwd),
+            user=user,
             n_turns=entry.n_turns,
         )
-        for _, entry in here
-    }
-    fresh = [_standing(entry, outlines[entry.session_id], shard_of) for _, entry in here]
-    shared_anew = _shared_anew(fresh, former, made.gone)
-    _add_lines(store, here, outlines, shared_anew)
-    by_session = histories(outlines.values())
-    for standing in fresh:
-        before, history = former.get(standing.session_id), by_session[standing.session_id]
-        _take(standing, history, shard_of)
-        if before is not None and standing.place not in shared_anew:
-            standing.same_lines = before.same_lines
-        if before is not None and _is_same(standing, before):
-            standing.next_shares_file, standing.next_similarity = before.next_shares_file, before.next_similarity
-        else:
-            made.changed.add(standing.session_id)
-    made.now += fresh
+    return outlines
 
 
-def _standing(entry: Entry, outline: Outline, shard_of: dict[str, str]) -> Standing:
-    return Standing(
-        session_id=entry.session_id,
-        shard=shard_of[entry.session_id],
-        is_human=entry.parent_session_id is None and entry.n_turns != 0,
-        started_at=entry.started_at,
-        lines=entry.lines,
-        next_shard="",
-        place=outline.place,
-        known_until=0,
-        known_since=0,
-        n_prior=0,
-        n_prior_same_user=0,
-        next_id=None,
-        next_started_at=None,
-    )
+def _is_human(entry: Entry) -> bool:
+    return entry.parent_session_id is None and entry.n_turns != 0
 
 
-def _take(standing: Standing, history: History, shard_of: dict[str, str]) -> None:
-    standing.known_until, standing.known_since = history.known_until, history.known_since
-    standing.n_prior, standing.n_prior_same_user = history.n_prior, history.n_prior_same_user
-    standing.next_id, standing.next_started_at = history.next_id, history.next_started_at
-    standing.next_shard = shard_of[history.next_id] if history.next_id is not None else ""
-    standing.same_lines = history.same_lines
-
-
-def _is_same(standing: Standing, before: Standing) -> bool:
-    return all(getattr(standing, name) == getattr(before, name) for name in _COMPARED)
-
-
-_COMPARED = tuple(n for n in Standing.__struct_fields__ if n not in ("next_shares_file", "next_similarity"))
-
-
-def _shared_anew(fresh: list[Standing], former: dict[str, Standing], gone: set[str]) -> set[str | None]:
+def _shared_anew(
+    here: list[tuple[str, Entry]], outlines: dict[str, Outline], former: dict[str, Standing], gone: set[str]
+) -> set[str | None]:
     """The places in which a session that changed lines came, went or is another."""
-    dirty: set[str | None] = {former[session_id].place for session_id in gone if former[session_id].lines}
-    for standing in fresh:
-        before = former.get(standing.session_id)
+    places_of_lines: set[str | None] = {former[session_id].place for session_id in gone if former[session_id].lines}
+    for _, entry in here:
+        before = former.get(entry.session_id)
+        if not entry.lines and (before is None or not before.lines):
+            continue
+        place = outlines[entry.session_id].place
+        now = (place, entry.started_at, _is_human(entry), entry.lines)
         if before is None:
-            if standing.lines:
-                dirty.add(standing.place)
-        elif (standing.lines or before.lines) and standing.sharing() != before.sharing():
-            dirty |= {standing.place, before.place}
-    return dirty
+            places_of_lines.add(place)
+        elif now != (before.place, before.started_at, before.is_human, before.lines):
+            places_of_lines |= {place, before.place}
+    return places_of_lines
 
 
 def _add_lines(

@@ -34,6 +34,8 @@ _FOUND_BY = ["session_id", "artifact_id", "signal"]
 _NUMBERS = frozenset((bool, int, float))
 _OF_A_SESSION = frozenset(("session", "attempt", "region"))
 _ROW_GROUP = 131_072
+_ACROSS_GROUP = 32_768
+"""Rows of values across sessions in memory at once."""
 _LEVEL = 1
 """zstd level: over this corpus 3 takes 1.3 times as long for 10 % fewer bytes (docs/decisions/003)."""
 
@@ -78,10 +80,10 @@ def without(  # noqa: PLR0913  (one call, in `Store`: a shard, its copy, and wha
                 else:
                     draft.parts[table] = part
                 continue
-            rows = table_files.read(path)
             column, values = ("artifact_id", gone_artifacts) if table == "artifacts" else ("session_id", gone)
-            dropped = pc.is_in(rows[column], pa.array(sorted(values), pa.string()))
-            draft.add({table: rows.filter(pc.invert(dropped))})
+            for rows in table_files.pieces(path):
+                dropped = pc.is_in(rows[column], pa.array(sorted(values), pa.string()))
+                draft.add({table: rows.filter(pc.invert(dropped))})
     return draft.parts
 
 
@@ -108,27 +110,45 @@ def across_table(rows: Sequence[SignalRow | SignalFields]) -> pa.Table:
     return arrow_tables.plain_table(tables.SIGNALS, rows)
 
 
-def read_across(root: Path, part: Part) -> pa.Table:
-    """The values across sessions."""
-    return table_files.read(root / part.file)
+def read_across(root: Path, part: Part, gone: set[str] | None = None) -> Iterator[pa.Table]:
+    """The values across sessions, some at a time; without those of sessions that are `gone`, and of the whole store,
+    where any are named."""
+    for table in table_files.pieces(root / part.file):
+        if gone is None:
+            yield table
+        else:
+            dropped = pc.is_in(table["session_id"], pa.array([*sorted(gone), None], pa.string()))
+            yield table.filter(pc.invert(dropped))
 
 
-def across_without(root: Path, part: Part, gone: set[str]) -> pa.Table:
-    """The values across sessions without those of some and of the whole store."""
-    table = read_across(root, part)
-    return table.filter(pc.invert(pc.is_in(table["session_id"], pa.array([*sorted(gone), None], pa.string()))))
-
-
-def write_across(root: Path, number: int, parts: list[pa.Table]) -> Part:
+def write_across(root: Path, number: int, parts: Iterable[pa.Table]) -> Part:
     """Writes the store's values across sessions, under a name that no earlier ones have."""
-    file = f"signals.{number}.parquet"
-    table = pa.concat_tables(parts)
-    data = table_files.encoded(table, row_group_size=_ROW_GROUP, **_layout(table.schema))
+    file, schema, rows = f"signals.{number}.parquet", arrow_tables.SCHEMAS["signals"], 0
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, schema, **_layout(schema)) as writer:
+        for table in _of_size(parts, _ACROSS_GROUP):
+            writer.write_table(table)
+            rows += table.num_rows
+    data = memoryview(sink.getvalue())
     try:
         files.replace(root / file, data)
-        return table_files.part_of(root / file, data, table.num_rows, file)
+        return table_files.part_of(root / file, data, rows, file)
     except OSError as problem:
         raise files.cannot_write(root, problem) from problem
+
+
+def _of_size(parts: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
+    """Tables together until they have so many rows: a row group each."""
+    waiting: list[pa.Table] = []
+    n = 0
+    for table in parts:
+        waiting.append(table)
+        n += table.num_rows
+        if n >= rows:
+            yield pa.concat_tables(waiting).combine_chunks()
+            waiting, n = [], 0
+    if waiting:
+        yield pa.concat_tables(waiting).combine_chunks()
 
 
 def read_table(root: Path, name: str, table: str, columns: list[str] | None = None) -> list[dict[str, Any]]:

@@ -12,6 +12,9 @@ import pyarrow.parquet as pq
 from agentsignals.errors import StoreError
 from agentsignals.store.files import Part, digest
 
+_AT_ONCE = 32_768
+"""Rows in memory at once, where a file is copied."""
+
 
 def encoded(table: pa.Table, **options: Any) -> memoryview:
     """A table as the bytes of a Parquet file. `options` are pyarrow's."""
@@ -30,6 +33,18 @@ def read(path: Path, columns: list[str] | None = None, where: Any = None, coded:
     compared once each. StoreError when it is gone, or is no sound Parquet file."""
     try:
         return pq.read_table(path, columns=columns, filters=where, partitioning=None, read_dictionary=coded)
+    except (OSError, pa.ArrowException) as problem:
+        raise unreadable(path, problem) from problem
+
+
+def pieces(path: Path) -> Iterator[pa.Table]:
+    """The rows of a file, some at a time. StoreError as `read`."""
+    try:
+        with pq.ParquetFile(path) as file:
+            if not file.metadata.num_rows:
+                yield file.schema_arrow.empty_table()
+            for batch in file.iter_batches(_AT_ONCE):
+                yield pa.Table.from_batches([batch])
     except (OSError, pa.ArrowException) as problem:
         raise unreadable(path, problem) from problem
 

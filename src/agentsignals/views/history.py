@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from struct import pack, unpack
 from typing import NamedTuple
 from zlib import crc32
@@ -74,10 +74,14 @@ class History(Struct, kw_only=True):
 
 
 class _Row(NamedTuple):
+    """A session with a place and a time. Rows ascend by time; ties are broken by id, so that the order of the input
+    never shows."""
+
     start: int
-    end: int
     session_id: str
+    end: int
     outline: Outline
+    history: History
 
 
 def place_of(repo: str | None, cwd: str | None) -> str | None:
@@ -98,25 +102,25 @@ def histories(outlines: Iterable[Outline]) -> dict[str, History]:
     known_outlines = list(outlines)
     times = [t for o in known_outlines for t in (o.started_at, o.ended_at) if t is not None]
     until, since = (max(times), min(times)) if times else (0, 0)
-    by_session = {
-        o.session_id: History(place=o.place, known_until=min(until, _end(o) + _AHEAD), known_since=since)
-        for o in known_outlines
-    }
-    rows = [
-        _Row(o.started_at, max(_end(o), o.started_at), o.session_id, o)
-        for o in known_outlines
-        if o.place is not None and o.started_at is not None
-    ]
-    for group in _grouped(rows, by_user=False):
+    by_session: dict[str, History] = {}
+    rows: list[_Row] = []
+    for o in known_outlines:
+        end = _end(o)
+        history = History(place=o.place, known_until=min(until, end + _AHEAD), known_since=since)
+        by_session[o.session_id] = history
+        if o.place is not None and o.started_at is not None:
+            rows.append(_Row(o.started_at, o.session_id, max(end, o.started_at), o, history))
+    rows.sort()
+    for group in _grouped(rows, lambda o: o.place):
         starts = [r.start for r in group if _is_human(r.outline)]
         for row in group:
-            by_session[row.session_id].n_prior = bisect_left(starts, row.start)
-        _share_lines(by_session, group)
-    for group in _grouped(rows, by_user=True):
+            row.history.n_prior = bisect_left(starts, row.start)
+        _share_lines([r for r in group if r.outline.lines])
+    for group in _grouped(rows, lambda o: (o.place, o.user)):
         humans = [r for r in group if _is_human(r.outline)]
         starts = [r.start for r in humans]
         for row in group:
-            history = by_session[row.session_id]
+            history = row.history
             history.n_prior_same_user = bisect_left(starts, row.start)
             after = bisect_right(starts, row.end)
             if after < len(humans):
@@ -131,11 +135,10 @@ def _end(outline: Outline) -> int:
     return outline.ended_at if outline.ended_at is not None else outline.started_at or 0
 
 
-def _grouped(rows: list[_Row], by_user: bool) -> Iterable[list[_Row]]:
-    groups: dict[tuple[str | None, str | None], list[_Row]] = {}
-    # Ties in time are broken by id, so that the order of the input never shows.
-    for row in sorted(rows, key=lambda r: (r.start, r.session_id)):
-        groups.setdefault((row.outline.place, row.outline.user if by_user else None), []).append(row)
+def _grouped(rows: list[_Row], by: Callable[[Outline], object]) -> Iterable[list[_Row]]:
+    groups: dict[object, list[_Row]] = {}
+    for row in rows:
+        groups.setdefault(by(row.outline), []).append(row)
     return groups.values()
 
 
@@ -143,7 +146,7 @@ def _is_human(outline: Outline) -> bool:
     return outline.parent_session_id is None and outline.n_turns != 0
 
 
-def _share_lines(by_session: dict[str, History], group: list[_Row]) -> None:
+def _share_lines(group: list[_Row]) -> None:
     """Who changed a line before, in the files that several sessions changed. A line that several files have is none."""
     sessions = Counter([path for row in group for path in row.outline.lines])
     shared = [
@@ -167,8 +170,8 @@ def _share_lines(by_session: dict[str, History], group: list[_Row]) -> None:
             before.update([(r.session_id, r) for r in rows if r.start < row.start])
             if _is_human(row.outline):
                 rows.append(row)
-        for other in sorted(before.values(), key=lambda r: (r.start, r.session_id)):
-            by_session[row.session_id].same_lines.setdefault(other.session_id, []).append(path)
+        for other in sorted(before.values()):
+            row.history.same_lines.setdefault(other.session_id, []).append(path)
 
 
 def prints(lines: Iterable[str]) -> str:
