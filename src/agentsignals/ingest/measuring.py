@@ -13,19 +13,17 @@ from agentsignals.ingest.store_vectors import prepare
 from agentsignals.model import Absent
 from agentsignals.store import Store, shards, table_files
 from agentsignals.store.damage import FOLDER
-from agentsignals.store.manifest import FileEntry, SessionEntry
 from agentsignals.views.session import SessionView
 
 _COLUMNS = ["signal", "session_id", "turn", "value", "absent", "absent_detail", "detail"]
 Values = Counter[tuple[object, ...]]
 
 
-def measure_shard(  # noqa: PLR0913  (what a run has once for all its shards)
+def measure_shard(
     store: Store,
     name: str,
     now: dict[str, int],
     vectors: Vectors | Absent,
-    held: list[SessionEntry | FileEntry],
     tell: Callable[[str], None] | None,
 ) -> tuple[int, Counter[str]]:
     """Computes the values of a shard's sessions and puts a copy with them in its place; gives the number of sessions,
@@ -44,10 +42,10 @@ def measure_shard(  # noqa: PLR0913  (what a run has once for all its shards)
     before, after = (_values(store.folder / FOLDER / each / "signals.parquet") for each in (name, new_name))
     if before is None and tell is not None:
         tell(f"{FOLDER}/{name}/signals.parquet is damaged: its values are computed anew, and compared with none.")
-    store.put_in_place(name, new_name, held, tables)
+    store.put_in_place(name, new_name, tables)
     entry.signals, entry.values = dict(now), ""
     store.manifest.history_of = ""
-    store.save()
+    store.commit()
     return count, changed(before, after)
 
 

@@ -173,13 +173,12 @@ def _measure(store: Store, progress: Progress, tell: Callable[[str], None] | Non
             for shard in shards.values():
                 shard.embedder = ""
             store.save()
-        held = store.held() if stale else {}
         for done, name in enumerate(sorted(stale)):
             progress("measuring", done, len(stale))
             versions = shards[name].signals
             renewed |= {p for p in {*now, *versions} if now.get(p) != versions.get(p)}
             shards[name].embedder, shards[name].labels = spec, labelled
-            count, differing = measuring.measure_shard(store, name, now, fitted, held.get(name, []), tell)
+            count, differing = measuring.measure_shard(store, name, now, fitted, tell)
             sessions += count
             others += differing
         if stale:

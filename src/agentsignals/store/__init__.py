@@ -17,8 +17,9 @@ from agentsignals.store import label_files, lock, parts
 from agentsignals.store import manifest as index
 from agentsignals.store.damage import FOLDER, RETIRED, damage, in_words
 from agentsignals.store.files import Part
+from agentsignals.store.holdings import Holdings
 from agentsignals.store.location import place as place
-from agentsignals.store.manifest import FileEntry, Manifest, SessionEntry, ShardEntry
+from agentsignals.store.manifest import Commit, FileEntry, Manifest, SessionEntry, ShardEntry
 from agentsignals.store.parts import Damage
 from agentsignals.store.session_names import full_id
 
@@ -55,10 +56,12 @@ class Store:
         if not (self.folder / index.NAME).exists() and not (self.folder / FOLDER).is_dir():
             raise StoreError(f"There is no store in {self.folder}.", "Run `agentsignals analyze SOURCE` first.")
         self._retired: list[str] = []
+        self._holdings: Holdings | None = None
         self._open(write)
 
     def _open(self, write: bool = False) -> None:
         manifest, why = index.load(self.folder)
+        self._holdings = None
         made_again = manifest is None and ((self.folder / FOLDER).is_dir() and any((self.folder / FOLDER).iterdir()))
         self.manifest = manifest or (self._rebuilt(write, why) if made_again else Manifest())
         self.warnings = []
@@ -226,13 +229,30 @@ class Store:
     # -- writing -------------------------------------------------------------------------------------------------
 
     def save(self) -> None:
-        """Writes the index; afterwards marks the shards that it no longer names."""
+        """Writes the index whole; afterwards marks the shards that it no longer names."""
         index.save(self.folder, self.manifest)
+        self._holdings = None
+        self._retire()
+
+    def commit(self) -> None:
+        """Writes what shards that were added, dropped or put in place change; else as `save`."""
+        index.commit(self.folder, self.manifest, self.holdings.change)
+        self.holdings.change = Commit()
+        self._retire()
+
+    def _retire(self) -> None:
         for name in self._retired:
             with suppress(OSError):  # of a shard that is gone; else the next run marks it
                 (self.folder / FOLDER / name / RETIRED).touch()
         self._retired = []
         lock.saved(self.folder)
+
+    @property
+    def holdings(self) -> Holdings:
+        """What each shard holds, since the index was written whole."""
+        if self._holdings is None:
+            self._holdings = Holdings(self.manifest)
+        return self._holdings
 
     def add_shard(
         self, name: str, entry: ShardEntry, sessions: dict[str, SessionEntry], files: dict[str, FileEntry]
@@ -248,30 +268,16 @@ class Store:
             )
         families = {e.family for e in sessions.values()} | {e.family for e in files.values()}
         families |= {manifest.files[u].family for u in files if u in manifest.files and manifest.files[u].family}
-        self.drop({s for s, e in manifest.sessions.items() if s in sessions or e.family in families}, set(files), name)
-        manifest.shards[name] = entry
-        manifest.sessions.update(sessions)
-        manifest.files.update(files)
+        again = {session_id for session_id in sessions if session_id in manifest.sessions}
+        self.drop(again | self.holdings.in_families(families), set(files), name)
+        self.holdings.add(name, entry, sessions, files)
         manifest.history_of = ""
-        self.save()
+        self.commit()
 
-    def held(self) -> dict[str, list[SessionEntry | FileEntry]]:
-        """The entries of sessions and files by the shard that holds them."""
-        by_shard: dict[str, list[SessionEntry | FileEntry]] = {}
-        entries: list[SessionEntry | FileEntry] = [*self.manifest.sessions.values(), *self.manifest.files.values()]
-        for entry in entries:
-            by_shard.setdefault(entry.shard, []).append(entry)
-        return by_shard
-
-    def put_in_place(
-        self, name: str, new_name: str, held: list[SessionEntry | FileEntry], tables: dict[str, Part]
-    ) -> None:
-        """Has a copy stand for a shard; `held` are the entries that name it. Not saved."""
-        entry = self.manifest.shards.pop(name)
-        entry.tables = tables
-        self.manifest.shards[new_name] = entry
-        for member in held:
-            member.shard = new_name
+    def put_in_place(self, name: str, new_name: str, tables: dict[str, Part]) -> None:
+        """Has a copy stand for a shard. Not written."""
+        self.manifest.shards[name].tables = tables
+        self.holdings.rename(name, new_name)
         self._retired.append(name)
 
     def next_name(self, of: str) -> str:
@@ -289,28 +295,25 @@ class Store:
         """Writes the shards that hold these sessions or files again without them; the shard `keep` is left alone."""
         from agentsignals.store import shards  # noqa: PLC0415  (pyarrow is loaded when something is written)
 
-        manifest = self.manifest
+        manifest, holdings = self.manifest, self.holdings
         holding = {manifest.sessions[s].shard for s in sessions}
         holding |= {manifest.files[u].shard for u in uris if u in manifest.files and manifest.files[u].shard}
         for shard in sorted(holding - {keep}):
-            inside = {s for s, e in manifest.sessions.items() if e.shard == shard}
-            files = {u for u, f in manifest.files.items() if f.shard == shard}
-            for session_id in inside & sessions:
-                del manifest.sessions[session_id]
+            gone, gone_files = holdings.sessions_of(shard) & sessions, holdings.files_of(shard) & uris
+            holdings.drop(shard, gone, gone_files)
             if shard not in manifest.shards:
                 continue
-            if not (inside - sessions or files - uris):
-                del manifest.shards[shard]
+            if not (holdings.sessions_of(shard) or holdings.files_of(shard)):
+                holdings.remove(shard)
                 self._retired.append(shard)
                 continue
-            gone = "|".join([shard, *sorted(inside & sessions), *sorted(files & uris)])
-            name = self.next_name(hashlib.blake2b(gone.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest())
-            artifacts = {artifact_id(u) for u in files & uris}
-            held, is_emptied = manifest.shards[shard].tables, inside <= sessions
-            tables = shards.without(self.folder, shard, name, held, inside & sessions, artifacts, is_emptied)
-            manifest.shards[shard].values = manifest.shards[shard].values or shard
-            left = [manifest.sessions[s] for s in inside - sessions], [manifest.files[u] for u in files - uris]
-            self.put_in_place(shard, name, [*left[0], *left[1]], tables)
+            named = "|".join([shard, *sorted(gone), *sorted(gone_files)])
+            name = self.next_name(hashlib.blake2b(named.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest())
+            entry, artifacts = manifest.shards[shard], {artifact_id(u) for u in gone_files}
+            is_emptied = not holdings.sessions_of(shard)
+            tables = shards.without(self.folder, shard, name, entry.tables, gone, artifacts, is_emptied)
+            entry.values = entry.values or shard
+            self.put_in_place(shard, name, tables)
 
     def sweep(self) -> None:
         """Removes shards that were superseded an hour ago and drafts of a run that was killed. A shard that no index

@@ -6,6 +6,8 @@ every file of a shard by length and content, so that what was lost or changed be
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 import msgspec
@@ -100,6 +102,32 @@ class Manifest(Struct, kw_only=True):
     """The file of what they followed from; it can be thrown away."""
     run: int = 0
     """Counts what was written, so that no name is used twice: a reader may still hold what had it."""
+    mark: str = ""
+    """Another each time that it is written whole: what was committed since is in files that name it."""
+    commits: int = 0
+    """How many these are."""
+
+
+class Commit(Struct, kw_only=True):
+    """What taking in a shard changes, written beside the index: a commit costs what it holds, not the store."""
+
+    run: int = 0
+    shards: dict[str, ShardEntry] = field(default_factory=dict)
+    sessions: dict[str, SessionEntry] = field(default_factory=dict)
+    files: dict[str, FileEntry] = field(default_factory=dict)
+    gone_shards: list[str] = field(default_factory=list)
+    gone_sessions: list[str] = field(default_factory=list)
+
+    def apply(self, manifest: Manifest) -> None:
+        for name in self.gone_shards:
+            manifest.shards.pop(name, None)
+        for session_id in self.gone_sessions:
+            manifest.sessions.pop(session_id, None)
+        manifest.shards.update(self.shards)
+        manifest.sessions.update(self.sessions)
+        manifest.files.update(self.files)
+        manifest.run, manifest.history_of = self.run, ""
+        manifest.commits += 1
 
 
 def contexts(manifest: Manifest) -> set[str]:
@@ -148,6 +176,8 @@ def load(root: Path) -> tuple[Manifest | None, str]:
     try:
         loaded = _whole(msgspec.json.decode(data, type=_Written))
         version = loaded.schema_version
+        while loaded.mark and (path := _committed(root, loaded)).exists():
+            msgspec.json.decode(path.read_bytes(), type=Commit).apply(loaded)
     except msgspec.DecodeError:  # of another version perhaps, whose shape is not known
         try:
             version = msgspec.json.decode(data, type=_Version).schema_version
@@ -169,12 +199,34 @@ def refuse_newer(root: Path, version: int, newest: int) -> None:
         )
 
 
+def _committed(root: Path, manifest: Manifest) -> Path:
+    """The next commit."""
+    return root / f"manifest.{manifest.mark}.{manifest.commits + 1}.json"
+
+
+def commit(root: Path, manifest: Manifest, change: Commit) -> None:
+    """Writes what the manifest has already, in one rename."""
+    if not manifest.mark:
+        save(root, manifest)
+        return
+    change.run = manifest.run
+    try:
+        files.replace(_committed(root, manifest), msgspec.json.encode(change))
+    except OSError as problem:
+        raise files.cannot_write(root, problem) from problem
+    manifest.commits += 1
+
+
 def save(root: Path, manifest: Manifest) -> None:
-    """Writes the manifest in one rename."""
+    """Writes the manifest in one rename, with all that was committed to it."""
+    manifest.mark, manifest.commits = f"{time.time_ns():x}-{os.getpid():x}", 0
     try:
         files.replace(root / NAME, msgspec.json.encode(_short(manifest)))
     except OSError as problem:
         raise files.cannot_write(root, problem) from problem
+    for path in root.glob("manifest.*.json"):
+        if not path.name.startswith(f"manifest.{manifest.mark}."):
+            path.unlink(missing_ok=True)
 
 
 def _short(manifest: Manifest) -> _Written:
