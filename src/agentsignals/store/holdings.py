@@ -58,7 +58,7 @@ class Holdings:
         manifest, change = self._manifest, self.change
         manifest.shards[name] = change.shards[name] = manifest.shards[shard]
         self.remove(shard)
-        self._sessions[name], self._files[name] = self._sessions.pop(shard), self._files.pop(shard)
+        self._sessions[name], self._files[name] = self._sessions.pop(shard, set()), self._files.pop(shard, set())
         for session_id in self._sessions[name]:
             change.sessions[session_id] = manifest.sessions[session_id]
             change.sessions[session_id].shard = name
