@@ -45,19 +45,21 @@ def _analyze(options: argparse.Namespace) -> int:
         settings["exclude"] = exclusions.read(options.exclude)
     try:
         if options.verb == "analyze":
-            summary = pipeline.analyze(options.sources, options.store, tell=_tell, **settings)
+            summary, store = pipeline.analyzed(options.sources, options.store, tell=_tell, **settings)
         else:
-            summary = pipeline.ingest(options.sources, options.store, **settings)
+            summary, store = pipeline.ingested(options.sources, options.store, **settings)
     finally:
         bar.close()
     if getattr(options, "report", None):
-        summary.report = str(report.write(Store(options.store), Path(options.report)))
+        summary.report = str(report.write(store, Path(options.report)))
     _warn(summary)
-    _say(summary, options, options.store, with_findings=options.verb == "analyze")
+    _say(summary, options, store, options.store, with_findings=options.verb == "analyze")
     return 1 if options.strict and summary.skipped else 0
 
 
-def _say(summary: Summary, options: argparse.Namespace, folder: Path | str | None, *, with_findings: bool) -> None:
+def _say(
+    summary: Summary, options: argparse.Namespace, store: Store, folder: Path | str | None, *, with_findings: bool
+) -> None:
     """What was read; below it, of an analysis, what stands out."""
     if not options.json:
         print(_summary_text(summary), flush=True)
@@ -67,7 +69,6 @@ def _say(summary: Summary, options: argparse.Namespace, folder: Path | str | Non
         return
     from agentsignals.cli.last_lines import findings_of, last_lines
 
-    store = Store(folder)
     made = findings_of(store)
     if options.json:
         print(json_text({**msgspec.structs.asdict(summary), "findings": made}))
@@ -294,13 +295,13 @@ def _demo(options: argparse.Namespace) -> int:
     folder = Path(options.folder)
     bar = Bar(options.quiet)
     sources = demo_corpus.make_corpus(folder / "corpus")
-    store = options.store or folder / "store"
+    place_of_it = options.store or folder / "store"
     try:
-        summary = pipeline.analyze([str(sources)], store, progress=bar)
+        summary, store = pipeline.analyzed([str(sources)], place_of_it, progress=bar)
     finally:
         bar.close()
-    summary.report = str(report.write(Store(store), folder / "report.html").resolve())
-    _say(summary, options, store, with_findings=True)
+    summary.report = str(report.write(store, folder / "report.html").resolve())
+    _say(summary, options, store, place_of_it, with_findings=True)
     return 0
 
 

@@ -62,7 +62,7 @@ def default_jobs() -> int:
     return min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
-def ingest(  # noqa: PLR0913  (each is a choice of the person at the command line)
+def ingested(  # noqa: PLR0913  (each is a choice of the person at the command line)
     specs: Iterable[str],
     store_folder: Path | str | None = None,
     *,
@@ -74,9 +74,9 @@ def ingest(  # noqa: PLR0913  (each is a choice of the person at the command lin
     exclude: frozenset[str] = frozenset(),
     progress: Progress = silent,
     wait_s: float = lock.WAIT_S,
-) -> Summary:
+) -> tuple[Summary, Store]:
     """Reads sources into the store, and computes the signals of the sessions that changed. What was damaged in the
-    store is read again, where its sources are still on this machine.
+    store is read again, where its sources are still on this machine. Gives the store as it is then, too.
 
     `jobs`: worker processes. `force_format`: read every file as this format. `shard_bytes`: raw bytes a shard aims at;
     more means fewer files and more memory. `embedder`: what compares texts, the store's from now on. `exclude`: data
@@ -103,21 +103,33 @@ def ingest(  # noqa: PLR0913  (each is a choice of the person at the command lin
     summary.parsed = parsed
     summary.unchanged = plan.unchanged
     summary.excluded_sessions, summary.excluded_sources = excluded, plan.excluded_sources
-    return summary
+    return summary, store
 
 
-def analyze(
+def ingest(specs: Iterable[str], store_folder: Path | str | None = None, **options: Any) -> Summary:
+    """What `ingested` read and what the store holds of it. Options are of `ingested`."""
+    return ingested(specs, store_folder, **options)[0]
+
+
+def analyzed(
     specs: Iterable[str] | str = (),
     store_folder: Path | str | None = None,
     *,
     tell: Callable[[str], None] | None = None,
     **options: Any,
-) -> Summary:
-    """The main job: ingest and measure. Without sources: the agents found on this machine. Options are of `ingest`."""
+) -> tuple[Summary, Store]:
+    """The main job: `ingested` and measured. Without sources: the agents found on this machine."""
     wanted = [specs] if isinstance(specs, str) else list(specs)
-    summary = ingest(wanted or default_sources(), store_folder, **options)
-    measure(store_folder, options.get("progress", silent), tell=tell, wait_s=options.get("wait_s", lock.WAIT_S))
-    return summary
+    summary, store = ingested(wanted or default_sources(), store_folder, **options)
+    if store.damage or not _is_measured(store):
+        measure(store_folder, options.get("progress", silent), tell=tell, wait_s=options.get("wait_s", lock.WAIT_S))
+        store = Store(store_folder)
+    return summary, store
+
+
+def analyze(specs: Iterable[str] | str = (), store_folder: Path | str | None = None, **options: Any) -> Summary:
+    """What `analyzed` read. Options are of `analyzed` and `ingested`."""
+    return analyzed(specs, store_folder, **options)[0]
 
 
 def measure(

@@ -114,6 +114,8 @@ def make(  # noqa: PLR0913  (one call, in `pipeline.ingest`)
         seen = set(plan.seen)
         changed |= {f.uri: f for f in _held_by(broken, manifest) if f.uri not in seen}
     recognise()
+    if not members:  # nothing has its place among others
+        return plan
     places = runs.Places(members, manifest, looked_at)
     for member in _recognised(places.other_files(plan.seen), force):
         _take(member, manifest, plan, members)
@@ -310,8 +312,6 @@ def _why_not(head: Head) -> str:
 
 def _families(members: list[Member], manifest: Manifest) -> list[Family]:
     """Members joined by key with each other and with the files already in the store."""
-    if not members:
-        return []
     fresh = {m.file.uri: m for m in members}
     members = [*members, *runs.of_new_trials(members, manifest)]
     pool = {m.file.uri: m for m in members}

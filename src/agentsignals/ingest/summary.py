@@ -82,9 +82,7 @@ def summary_of(store: Store, uris: set[str]) -> Summary:
             summary.skipped[reason] = summary.skipped.get(reason, 0) + n
         if entry.error:
             summary.internal_errors[f"{uri}: {entry.error}"] = 1
-    for session in store.manifest.sessions.values():
-        if session.family in families:
-            _add(summary, session)
+    _add(summary, [session for session in store.manifest.sessions.values() if session.family in families])
     for shard in store.manifest.shards.values():
         for what, n in shard.internal_errors.items():
             summary.internal_errors[what] = summary.internal_errors.get(what, 0) + n
@@ -94,18 +92,17 @@ def summary_of(store: Store, uris: set[str]) -> Summary:
     return summary
 
 
-def _add(summary: Summary, session: SessionEntry) -> None:
-    summary.sessions += 1
-    summary.attempts += session.context == "eval"
-    summary.prompts += session.n_prompts or 0
-    summary.tool_calls += session.n_tool_calls or 0
-    summary.edits += session.n_edits or 0
-    for name in ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens"):
-        setattr(summary, name, getattr(summary, name) + (getattr(session, name) or 0))
-    if session.visible_output_tokens is not None:
-        summary.lower_bounds += 1
-        summary.visible_output_tokens += session.visible_output_tokens
-    if session.cost_usd is None:
-        summary.unpriced_sessions += 1
-    else:
-        summary.cost_usd += session.cost_usd
+def _add(summary: Summary, sessions: list[SessionEntry]) -> None:
+    summary.sessions = len(sessions)
+    summary.attempts = len([s for s in sessions if s.context == "eval"])
+    summary.prompts = sum([s.n_prompts or 0 for s in sessions])
+    summary.tool_calls = sum([s.n_tool_calls or 0 for s in sessions])
+    summary.edits = sum([s.n_edits or 0 for s in sessions])
+    summary.input_tokens = sum([s.input_tokens or 0 for s in sessions])
+    summary.output_tokens = sum([s.output_tokens or 0 for s in sessions])
+    summary.cache_read_tokens = sum([s.cache_read_tokens or 0 for s in sessions])
+    summary.cache_write_tokens = sum([s.cache_write_tokens or 0 for s in sessions])
+    visible = [s.visible_output_tokens for s in sessions if s.visible_output_tokens is not None]
+    summary.lower_bounds, summary.visible_output_tokens = len(visible), sum(visible)
+    costs = [s.cost_usd for s in sessions if s.cost_usd is not None]
+    summary.unpriced_sessions, summary.cost_usd = len(sessions) - len(costs), sum(costs, 0.0)

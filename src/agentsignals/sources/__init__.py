@@ -70,7 +70,7 @@ def uri_of(path: str) -> str:
 
     No absolute path holds `//`, so no file can be taken for another; `path_of` turns it back.
     """
-    if _SURROGATE.search(path) is None:
+    if path.isascii() or _SURROGATE.search(path) is None:
         return path
     folder, _, name = path.replace("\\", "\\\\").rpartition("/")
     return f"{sound(folder)}//{sound(name)}"

@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 from pathlib import Path
 
 from agentsignals.formats import homes
@@ -56,15 +57,20 @@ def _walk(root: str, spec: str) -> Iterator[RawFile | Unreadable]:
             continue
         try:
             with os.scandir(path) as entries:
-                inside = sorted(entries, key=lambda e: e.name, reverse=True)
+                inside = list(entries)
         except OSError as problem:
             yield Unreadable(uri_of(path), spec, _reason(problem))
             continue
+        if len(inside) > 1:
+            inside.sort(key=_NAME, reverse=True)
         for entry in inside:
             if not _is_folder(entry):
                 left.append((entry.path, False))
             elif entry.name not in SKIPPED_FOLDERS:
                 left.append((entry.path, True))
+
+
+_NAME = attrgetter("name")
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
