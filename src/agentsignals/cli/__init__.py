@@ -39,7 +39,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def build_parser(verb: str = "") -> argparse.ArgumentParser:
-    """The whole grammar; `docs/cli.md` is made from it. With a `verb` of the main job, without the modules of others."""
+    """The whole grammar; `docs/cli.md` is made from it. With a `verb` of the main job, without those of others."""
     parser = _Parser(
         prog="agentsignals", description="Turns coding-agent traces into facts people act on.", epilog=_EPILOG
     )
