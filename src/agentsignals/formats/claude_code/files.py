@@ -50,7 +50,7 @@ class File:
         if hint is not None and (hint in ids or not ids):  # a resumed session may hold mostly the old one's records
             return hint
         if len(ids) > 1:
-            times = Counter(map(attrgetter("session_id"), self.lines))
+            times: Counter[str] = Counter(map(attrgetter("session_id"), self.lines))
             del times[None]
             return max(times, key=lambda i: times[i])
         return next(iter(ids), self.source.artifact.artifact_id)
