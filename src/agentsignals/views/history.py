@@ -9,6 +9,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from struct import pack, unpack
 from typing import NamedTuple
 from zlib import crc32
@@ -84,6 +85,7 @@ class _Row(NamedTuple):
     history: History
 
 
+@lru_cache(maxsize=256)
 def place_of(repo: str | None, cwd: str | None) -> str | None:
     """The repository, else the working folder; the worktrees of a folder are that folder."""
     if repo:

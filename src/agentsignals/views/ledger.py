@@ -37,12 +37,11 @@ def cost_of(steps: list[Step]) -> float | None:
 
     No call at all costs nothing.
     """
-    if steps and not any(
-        s.cost_usd is not None or s.output_tokens is not None or s.input_tokens is not None for s in steps
-    ):
-        return None
-    if any(s.cost_usd is None and used_tokens(s) for s in steps):
-        return None
+    unpriced = [s for s in steps if s.cost_usd is None]
+    if unpriced:
+        silent = len(unpriced) == len(steps) and all(s.output_tokens is s.input_tokens is None for s in unpriced)
+        if silent or any(map(used_tokens, unpriced)):
+            return None
     return usd_of(steps)
 
 
@@ -75,7 +74,7 @@ def ledger(steps: list[Step]) -> Ledger:
 
 def last_closing(steps: list[Step]) -> int:
     """The last step that holds the totals of a run: whatever calls before it lack is in it; -1 where there is none."""
-    closing = (s.step for s in steps if s.stop_reason == SESSION_TOTAL and s.output_tokens is not None)
+    closing = [s.step for s in steps if s.stop_reason == SESSION_TOTAL and s.output_tokens is not None]
     return max(closing, default=-1)
 
 

@@ -87,7 +87,6 @@ class Clock:
         work: list[Span] = []
         asked: list[Span] = []
         called: list[Span] = []
-        sent = [at for c in session.tool_calls if c.class_ == "task" and (at := c.started_at) is not None]
         for call in session.tool_calls:
             start, end = call.started_at, call.ended_at
             if start is None or end is None or end <= start or call.thread not in heeded:
@@ -98,11 +97,12 @@ class Clock:
             if call.thread == MAIN:
                 (asked if call.class_ == "ask" or call.purpose in _ASKS else called).append((start, end))
         if subagents:
+            sent = [at for c in session.tool_calls if c.class_ == "task" and (at := c.started_at) is not None]
             events = sorted([e for e in session.events if e.thread in heeded], key=_THREAD)
             for _, of_thread in groupby(events, _THREAD):
                 work += _written(of_thread, sent)
         else:
-            work += _written(view.events, sent)
+            work += _written(view.events, [])
         self._work, self._asked, self._called = _united(work), _united(asked), _united(called)
         self.turns = [
             (turn.timestamp, end) if turn.timestamp is not None and (end := _last(done)) is not None else None
@@ -162,11 +162,16 @@ def _last(events: list[Event]) -> int | None:
 def _united(spans: Iterable[Span]) -> list[Span]:
     """The same moments as spans that neither touch nor overlap, in order."""
     united: list[Span] = []
+    begin = until = None
     for start, end in sorted(spans):
-        if united and start <= united[-1][1]:
-            united[-1] = (united[-1][0], max(united[-1][1], end))
+        if until is not None and start <= until:
+            until = max(until, end)
         elif end > start:
-            united.append((start, end))
+            if begin is not None and until is not None:
+                united.append((begin, until))
+            begin, until = start, end
+    if begin is not None and until is not None:
+        united.append((begin, until))
     return united
 
 
@@ -175,6 +180,8 @@ _END = itemgetter(1)
 
 def _without(spans: list[Span], taken: list[Span]) -> list[Span]:
     """The moments of the one that are not in the other, both united."""
+    if not spans or not taken:
+        return spans
     left: list[Span] = []
     n = 0
     for start, end in spans:

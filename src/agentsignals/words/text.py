@@ -31,7 +31,7 @@ _ODD_CASES = {"\u0130": "i", "\u0131": "i", "\u017f": "s"}
 def count_tokens(text: str) -> int:
     """Tokens of a text: runs of word characters, or one punctuation mark (design/signals.md#units)."""
     if not text.isascii():
-        others = set(text.encode("utf-8", "surrogatepass").translate(None, _ASCII).decode("utf-8", "surrogatepass"))
+        others = beyond_ascii(text)
         if len(others) > _FEW:
             return len(_TOKEN.findall(text))
         for char in others:
@@ -42,6 +42,11 @@ def count_tokens(text: str) -> int:
     if marks:
         kinds = kinds.replace(b".", b" ")  # one way for a word to begin is found sooner than two
     return kinds.startswith(b"w") + kinds.count(b" w") + marks
+
+
+def beyond_ascii(text: str) -> set[str]:
+    """The different characters of a text that are not in ASCII."""
+    return set(text.encode("utf-8", "surrogatepass").translate(None, _ASCII).decode("utf-8", "surrogatepass"))
 
 
 def lowered(text: str) -> str:

@@ -11,7 +11,7 @@ from agentsignals.views.evidence import Evidence
 from agentsignals.views.session import SessionView
 from agentsignals.words.agent_lexicon import MARKERS, RETRY, SIGNS_OF_MARKERS, words_said
 from agentsignals.words.prose import Span, is_of_word, words_among
-from agentsignals.words.text import lowered
+from agentsignals.words.text import beyond_ascii, lowered
 
 _ONLY_RETRY = re.compile(r"\bonly .* retry\b")
 
@@ -83,7 +83,7 @@ def _apart(span: Span, retries: list[tuple[int, int]]) -> bool:
 
 def _count_capitals(text: str) -> int:
     kinds = b" " + text.encode("ascii", "replace").translate(_KINDS) + b" "
-    if text.isascii():
+    if text.isascii() or not any(map(is_of_word, beyond_ascii(text))):
         return len(_CAPITALS.findall(kinds))
     # A letter beyond ASCII beside them makes them part of another word.
     return len(

@@ -14,6 +14,8 @@ from agentsignals.views.ledger import VISIBLE_ERROR, cost_of, unpriced_parts, us
 from agentsignals.views.session import SessionView
 from agentsignals.words.text import estimate_tokens
 
+_NO_TABLES = frozenset(("recorded", None))
+
 
 @signal(
     "tokens.input_tokens_total",
@@ -209,11 +211,14 @@ def _own_cost(view: SessionView, why: Evidence) -> Measured | Absent:
 
 def _method(priced: list[Step]) -> dict[str, Any]:
     """Where costs came from: recorded, or which version of the price table."""
-    tables = {s.cost_source for s in priced} - {"recorded", None}
+    sources = {s.cost_source for s in priced}
+    tables = sources - _NO_TABLES
     if not tables:
         return {"method": "recorded" if priced else "no_usage"}
-    mixed = any(s.cost_source in ("recorded", None) for s in priced)
-    return {"method": "mixed" if mixed else "price_table", "price_table": ", ".join(sorted(map(str, tables)))}
+    return {
+        "method": "mixed" if len(tables) < len(sources) else "price_table",
+        "price_table": ", ".join(sorted(map(str, tables))),
+    }
 
 
 def _total(view: SessionView, why: Evidence, field: str, kinds: Collection[Kind]) -> Measured | Absent:
