@@ -20,9 +20,8 @@ def closing_question(view: SessionView, response: list[Event]) -> Span | None:
     if last is None:
         return None
     prose = view.prose
-    questions = [s for s in prose.spans(asked) if prose.event(s) is last and s.name not in _NO_CLARIFYING]
-    end = prose.end_of(last)
-    return questions[-1] if questions and end - questions[-1].end <= CLOSING_CHARS else None
+    questions = [s for s in prose.spans_at(last, asked) if s.name not in _NO_CLARIFYING]
+    return questions[-1] if questions and prose.end_of(last) - questions[-1].end <= CLOSING_CHARS else None
 
 
 def cut_short(view: SessionView, seq: int) -> list[Event | ToolCall]:

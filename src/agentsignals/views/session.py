@@ -122,6 +122,8 @@ class SessionView:
     def judgements(self, task: str) -> list[Label]:
         """The labels of a task by one labeller: who gave most, then who gave the youngest, rules only where nobody else
         judged; none when nobody did."""
+        if not self.session.labels:
+            return []
         by_labeller: dict[str, list[Label]] = defaultdict(list)
         for label in self.session.labels:
             if label.task == task:

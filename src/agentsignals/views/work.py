@@ -119,7 +119,7 @@ class Clock:
         idle = _without(window, self._work)
         not_asked = _without(idle, self._asked)
         silent = _without(not_asked, self._called)
-        n = [_length(part) for part in (window, idle, not_asked, silent)]
+        n = [sum([end - start for start, end in part]) for part in (window, idle, not_asked, silent)]
         return Time(
             work_s=(n[0] - n[1]) / SECOND,
             asked_s=(n[1] - n[2]) / SECOND,
@@ -196,7 +196,3 @@ def _without(spans: list[Span], taken: list[Span]) -> list[Span]:
         if at < end:
             left.append((at, end))
     return left
-
-
-def _length(spans: list[Span]) -> int:
-    return sum([end - start for start, end in spans])

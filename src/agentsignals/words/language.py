@@ -84,11 +84,11 @@ def language_of(text: str) -> str | None:
     lines of programs' translations it named 80 % rightly and 1 % wrongly (by script 97 and 1, Turkish 24 and 1).
     Of 935 real prompts of 20 characters and more 94 %, one of them, in two languages, by the one that it quotes.
     """
-    return _language(text[:WINDOW_CHARS].lower())
+    return _spoken(text[:WINDOW_CHARS].lower())
 
 
 @lru_cache(maxsize=1024)
-def _language(low: str) -> str | None:
+def _spoken(low: str) -> str | None:
     """The language of a text in lower case: signals ask about the same ones, and people say the same again."""
     if low.isascii():
         return _by_small_words(_ASCII_WORD.findall(low))
@@ -104,11 +104,11 @@ def _language(low: str) -> str | None:
 
 def _script(foreign: str) -> tuple[str | None, int]:
     """The script most of the letters are in, and how much they say, in letters."""
-    letters = [ord(c) for c in foreign if c.isalpha()]  # mostly none: dashes, ticks, and what frames a terminal's text
+    points = [ord(c) for c in foreign if c.isalpha()]  # mostly none: dashes, ticks, and what frames a terminal's text
     counts = {
         language: n
-        for language, first, last in (_SCRIPTS if letters else ())
-        if (n := len([at for at in letters if first <= at <= last]))
+        for language, first, last in (_SCRIPTS if points else ())
+        if (n := len([at for at in points if first <= at <= last]))
     }
     if not counts:
         return None, 0

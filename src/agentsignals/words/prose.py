@@ -148,6 +148,12 @@ class Prose:
         n = bisect_left(self.events, event.seq, key=_SEQ)
         return self._starts[n] + len(self.parts[n].rstrip())
 
+    def spans_at(self, event: Event, find: Callable[[Prose], list[Span]]) -> list[Span]:
+        """Those of what a function finds that stand in one of the messages."""
+        spans = self.spans(find)
+        n = bisect_left(self.events, event.seq, key=_SEQ)
+        return spans[bisect_left(spans, (self._starts[n],)) : bisect_left(spans, (self._starts[n + 1],))]
+
     def spans_in(self, event: Event, phrases: Phrases, words: frozenset[bytes]) -> list[Span]:
         """Where phrases stand in one of the messages. `words`: those of their signs that all of them have."""
         if phrases.signs.isdisjoint(words):

@@ -42,7 +42,7 @@ def scope_drift(view: SessionView, why: Evidence, touched_files: list[str]) -> M
     words = _path_words(view.mentions)
     named = [p for p in touched if _is_named(p, words)]
     if not named:
-        speaks_of_files = any(_FILE.fullmatch(word) for word in words)
+        speaks_of_files = any(_FILE.fullmatch(word) for word in words if "." in word)
         return Absent("not_computable", "zero_denominator" if speaks_of_files else "no_reference")
     asked_for = set(named)
     why.support((e for e in view.repo_edits if e.path in asked_for), "named by a turn:")

@@ -21,7 +21,7 @@ _ITEM = re.compile(
     r"|(?<![\w./-])[A-Za-z0-9]{1,40}(?:_[A-Za-z0-9]{1,40}){1,8}\b(?![./])"
 )
 """A file, a call, an identifier in camel or snake case."""
-_MAY_BE_ITEM = re.compile(r"[\w-]\.[A-Za-z]|\w\(\)|[a-z0-9][A-Z]|[A-Za-z0-9]_[A-Za-z0-9]")
+_MAY_BE_ITEM = re.compile(r"[\w.-]\.[A-Za-z]|\w\(\)|[A-Za-z0-9][A-Z][a-z0-9]|[A-Za-z0-9]_[A-Za-z0-9]")
 """What every item has, wherever it stands: a mask takes words away, and adds none that is an item."""
 _OF_NAME = ("_", "-", ".")
 _NO_ITEMS = frozenset(("GitHub", "GitLab", "JavaScript", "TypeScript", "GraphQL", "DevOps", "Node.js", "e.g", "i.e"))
