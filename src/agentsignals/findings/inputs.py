@@ -14,7 +14,7 @@ from agentsignals.analysis.rows import WITH_PLACE
 from agentsignals.analysis.study import Context, Inputs, Row, Versions
 from agentsignals.store import Store
 from agentsignals.store.manifest import SCHEMA_VERSION, contexts, main_context
-from agentsignals.store.query import Connection, answered, execute, names_of
+from agentsignals.store.query import Connection, answered, execute_ours, names_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -143,7 +143,7 @@ class Reader:
         if self._is_of_many:
             for table in _OFTEN_ASKED:
                 connection.hold(table, f"SELECT * FROM {table}", _MOST_HELD)
-        return execute(connection, sql)
+        return execute_ours(connection, sql)
 
 
 def _each(asked: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:

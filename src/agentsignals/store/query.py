@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ import duckdb
 from agentsignals.errors import QueryError
 from agentsignals.store import kept_findings, repositories, tables, views
 from agentsignals.store.manifest import contexts
-from agentsignals.store.selecting import Select, named, one_select
+from agentsignals.store.selecting import Select, one_select
 
 if TYPE_CHECKING:
     from agentsignals.store import Store
@@ -24,6 +25,7 @@ _Result = TypeVar("_Result")
 _OF_FILES = (duckdb.IOException, duckdb.InvalidInputException, duckdb.SerializationException, duckdb.InternalException)
 """What DuckDB raises when a file can't be read."""
 _ROWS_A_FETCH = 10_000
+_TABLE = re.compile(r"\b(?:FROM|JOIN)\s+([a-z_]+)", re.IGNORECASE)
 _SHARE_OF_LIMIT = 0.5 / 0.8
 """DuckDB would take 80 % of the machine's (or the container's) memory: a query that needs more than half of it ends
 with an error."""
@@ -99,7 +101,7 @@ class Connection:
         if table in self._held:
             return
         self._held.add(table)
-        database = self.seeing(named(self.database, query))
+        database = self.seeing(_named(query))
         counted = None if most_rows is None else database.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608  (a table of ours)
         if most_rows is None or (counted and counted[0] <= most_rows):
             database.execute(f"CREATE TEMP TABLE {table} AS {query}")
@@ -182,6 +184,30 @@ def execute(connection: Connection, query: str, values: list[Any] | None = None)
     with _in_words():
         select = _select(connection, query)
         return connection.seeing(select.tables).execute(select.sql, values)
+
+
+def execute_ours(connection: Connection, query: str) -> duckdb.DuckDBPyConnection:
+    """As `execute`, of SQL that stands in this program or in a package that it loads, and holds nothing that came from
+    elsewhere: it is not looked through, which takes as long as the answer to a small question."""
+    with _in_words():
+        return _ours(connection, query)
+
+
+def _ours(
+    connection: Connection, query: str, values: dict[str, Any] | None = None, *, apart: bool = False
+) -> duckdb.DuckDBPyConnection:
+    """`apart`: on a cursor of its own, as other threads may ask at the same time."""
+    database = connection.seeing(_named(query))
+    try:
+        return (database.cursor() if apart else database).execute(query, values)
+    except duckdb.CatalogException:  # a table that stands elsewhere than behind FROM or JOIN
+        database = connection.seeing(None)
+        return (database.cursor() if apart else database).execute(query, values)
+
+
+def _named(query: str) -> set[str]:
+    """The tables that a query of ours names, with words that are none."""
+    return {name.lower() for name in _TABLE.findall(query)}
 
 
 def _select(connection: Connection, query: str) -> Select:
@@ -310,8 +336,7 @@ def ask(connection: Connection, query: str, values: Mapping[str, Any] | None = N
     QueryError when DuckDB can't answer: a file it reads may be gone.
     """
     try:
-        database = connection.seeing(named(connection.database, query))
-        answer = database.cursor().execute(query, dict(values) if values else None)
+        answer = _ours(connection, query, dict(values) if values else None, apart=True)
         names = names_of(answer)
         return [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
     except duckdb.Error as problem:

@@ -71,12 +71,6 @@ def one_select(connection: duckdb.DuckDBPyConnection, query: str, tables: Collec
     return Select(query, _named(parts))
 
 
-def named(connection: duckdb.DuckDBPyConnection, query: str) -> frozenset[str] | None:
-    """The tables that a query of ours names; None when it asks which there are."""
-    tree = _tree(connection, query)
-    return None if tree is None else _named(_parts(tree))
-
-
 def _named(parts: Iterable[dict[str, Any]]) -> frozenset[str] | None:
     names = set()
     for part in parts:
