@@ -8,11 +8,19 @@ from agentsignals.ui.reading import Reading
 
 BINS = 20
 _COUNTED = """
-SELECT signal, count(*) AS n, count(*) FILTER (absent IS NULL) AS known, count(DISTINCT session_id) AS sessions,
-  min(number) AS low, max(number) AS high, avg(number) AS mean, quantile_cont(number, 0.25) AS q25,
-  coalesce(bool_or(detail->>'at_least' = 'true'), false) AS at_least,
-  median(number) AS median, quantile_cont(number, 0.75) AS q75, quantile_cont(number, 0.95) AS q95
-FROM signals WHERE level <> 'corpus' GROUP BY signal
+SELECT signal, n, known, once + of_many AS sessions, low, high, mean, at_least,
+  quantiles[1] AS q25, quantiles[2] AS median, quantiles[3] AS q75, quantiles[4] AS q95
+FROM (
+  SELECT signal, count(*) AS n, count(*) FILTER (absent IS NULL) AS known,
+    count(*) FILTER (level = 'session') AS once,
+    count(DISTINCT CASE WHEN level <> 'session' THEN session_id END) AS of_many,
+    min(number) AS low, max(number) AS high, avg(number) AS mean,
+    quantile_cont(number, [0.25, 0.5, 0.75, 0.95]) AS quantiles,
+    coalesce(bool_or(contains(detail, 'at_least') AND detail->>'at_least' = 'true'), false) AS at_least
+  FROM signals WHERE level <> 'corpus' GROUP BY signal
+)
+"""
+"""Of a signal of sessions each has one value: which they are need not be held in memory. Quantiles share their values.
 """
 _BINNED = """
 SELECT s.signal, least($bins - 1, floor($bins * (s.number - e.low) / (e.high - e.low)))::INTEGER AS bin, count(*) AS n
