@@ -46,16 +46,20 @@ PROGRAM = r"coalesce(nullif(regexp_extract(command, '^(?:cd \S+ *(?:&&|;) *)?(\S
 """What a call runs: the program and its verb, behind a change of the folder; else the tool."""
 
 
-def values(*paths: str, detail: tuple[str, ...] = ()) -> str:
-    """One row a session and signal: session_id, agent, signal, number, label, absent; num, den and other details as
-    numbers.
-    """
+RATIO = ("num", "den")
+"""Details of a signal that is a ratio: what `measures.pooled` needs."""
+
+
+def values(*paths: str, detail: tuple[str, ...] = RATIO, more: str = "") -> str:
+    """One row a session and signal: session_id, agent, place, signal, number, absent; these details as numbers; `more`
+    columns of `signals`, each with a comma behind."""
     wanted = ", ".join(f"'{path}'" for path in paths)
-    details = "".join(f", TRY_CAST(detail->>'{key}' AS DOUBLE) AS {key}" for key in ("num", "den", *detail))
+    keys = ", ".join(f"'{key}'" for key in detail)
+    read = f", detail->>[{keys}] AS details" if detail else ""  # read once for all keys
+    numbers = "".join(f", TRY_CAST(details[{n + 1}] AS DOUBLE) AS {key}" for n, key in enumerate(detail))
     return (
-        f"SELECT session_id, agent, {PLACE}, signal, number, {LABEL} AS label, absent, absent_detail"
-        f"{details} FROM signals JOIN sessions USING (session_id) WHERE signal IN ({wanted})"
-        " ORDER BY session_id, signal"
+        f"SELECT session_id, agent, {PLACE}, signal, number, {more}absent{numbers} FROM (SELECT *{read} FROM signals)"
+        f" JOIN sessions USING (session_id) WHERE signal IN ({wanted}) ORDER BY session_id, signal"
     )
 
 

@@ -109,7 +109,7 @@ STUDY = Study(
         " GROUP BY GROUPING SETS ((), (sessions.agent)) ORDER BY n DESC, grouping(sessions.agent) DESC, sessions.agent",
         "openings": f"SELECT agent, {sql.LABEL} AS label, count(*) AS n {_FROM}"
         " WHERE signal = 'corpus.first_message_pattern' AND absent IS NULL GROUP BY ALL ORDER BY ALL",
-        "values": sql.values(_RATIO, detail=("estimated",)),
+        "values": sql.values(_RATIO, detail=(*sql.RATIO, "estimated")),
     },
     function=_outcome,
 )

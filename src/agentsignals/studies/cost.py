@@ -254,7 +254,7 @@ STUDY = Study(
     question="What did it take?",
     queries={
         "sessions": sql.SESSIONS,
-        "values": sql.values(_COST, _CACHE),
+        "values": sql.values(_COST, _CACHE, more="absent_detail, "),
         "left_out": "SELECT sum(steps.cost_usd) AS usd FROM steps JOIN sessions USING (session_id)"
         " WHERE sessions.cost_usd IS NULL",
         "sources": "SELECT session_id, count(*) AS priced, count(*) FILTER (cost_source = 'recorded') AS recorded"

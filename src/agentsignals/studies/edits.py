@@ -118,7 +118,7 @@ STUDY = Study(
     question="How do agents change files?",
     queries={
         "sessions": sql.PLACED,
-        "values": sql.values(_READ_FIRST, _RATIO, _LINES, _AGAIN, detail=("regions",)),
+        "values": sql.values(_READ_FIRST, _RATIO, _LINES, _AGAIN, detail=(*sql.RATIO, "regions")),
         "ways": f"SELECT session_id, via, count(*) AS n FROM ({_WAYS}) GROUP BY ALL ORDER BY ALL",
         "files": f"SELECT {sql.PLACE}, path, count(DISTINCT (session_id, seq)) AS n,"
         " count(DISTINCT session_id) AS sessions, sum(added) AS added, sum(removed) AS removed"

@@ -108,7 +108,7 @@ STUDY = Study(
     question="How do people steer?",
     queries={
         "sessions": sql.PLACED,
-        "values": sql.values(_PUSHBACK, _OPENING),
+        "values": sql.values(_PUSHBACK, _OPENING, more=f"{sql.LABEL} AS label, "),
         "short": "SELECT session_id, CAST(value->>'le_20' AS INT) AS le_20, CAST(value->>'n' AS INT) AS n"
         f" FROM signals WHERE signal = '{_SHORT}' AND absent IS NULL ORDER BY session_id",
         "cuts": "SELECT session_id, CAST(sum(number) AS INT) AS cut, count(number) AS n"

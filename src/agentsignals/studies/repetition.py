@@ -62,6 +62,6 @@ STUDY = Study(
     place=110,
     title="Repetition",
     question="Do agents go in circles?",
-    queries={"values": sql.values(_REPETITION, detail=("stale_max",))},
+    queries={"values": sql.values(_REPETITION, detail=(*sql.RATIO, "stale_max"))},
     function=_outcome,
 )

@@ -164,6 +164,6 @@ STUDY = Study(
     place=10,
     title="Sessions",
     question="How many sessions are there, and how large are they?",
-    queries={"sessions": sql.SESSIONS, "values": sql.values(_WORK, _WAITING, _EVENTS)},
+    queries={"sessions": sql.SESSIONS, "values": sql.values(_WORK, _WAITING, _EVENTS, detail=())},
     function=_outcome,
 )

@@ -135,7 +135,7 @@ STUDY = Study(
         "names": "SELECT name, count(*) AS n, count(DISTINCT session_id) AS sessions,"
         " string_agg(DISTINCT agent, ', ' ORDER BY agent) AS agents"
         " FROM tool_calls JOIN sessions USING (session_id) WHERE thread = 'main' GROUP BY name ORDER BY n DESC, name",
-        "values": sql.values(_ENTROPY),
+        "values": sql.values(_ENTROPY, detail=()),
     },
     function=_outcome,
 )

@@ -108,7 +108,7 @@ STUDY = Study(
     question="Where is it worth looking first?",
     queries={
         "sessions": sql.SESSIONS,
-        "values": sql.values(_REPETITION, _ERRORS, _COST, detail=("stale_max",)),
+        "values": sql.values(_REPETITION, _ERRORS, _COST, detail=(*sql.RATIO, "stale_max")),
         "prompts": "SELECT session_id, left(text, 400) AS text FROM turns WHERE turn = 0 ORDER BY session_id",
     },
     function=_outcome,
