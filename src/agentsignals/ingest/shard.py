@@ -23,7 +23,7 @@ from agentsignals.ingest.family import READ_AGAIN, Family, Member, entry_of, sha
 from agentsignals.ingest.isolate import isolate
 from agentsignals.model import Artifact, Checkpoint, Session
 from agentsignals.model.attempt import Attempt
-from agentsignals.sources import Unreadable, error_text, read
+from agentsignals.sources import Unreadable, error_text, expect, read
 from agentsignals.store import arrow_tables, artifact_id, label_files, shards, tables
 from agentsignals.store.manifest import FIGURES, FileEntry, SessionEntry, ShardEntry
 
@@ -112,6 +112,7 @@ def _read_shard(task: Task) -> Report:
         made = _Shard(
             task=task, report=Report(name=task.name, entry=entry, sessions={}, files={}), account=account, draft=draft
         )
+        expect([m.file for f in task.families for m in f.members if m.format is not None])
         for family in task.families:
             for work in _works(family, task):
                 made.take(family.name, work)

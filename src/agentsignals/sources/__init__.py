@@ -105,6 +105,8 @@ class Source(Struct, frozen=True):
     find: Callable[[str], Iterator[RawFile | Unreadable]]
     read: Callable[[list[RawFile], int | None], Iterator[bytes | Unreadable]]
     """The bytes of files of this source, in order; of each at most so many when a number is given."""
+    expect: Callable[[list[RawFile]], None] = lambda _: None
+    """Hears which files will be read whole next, in their order: one that comes from far may be fetched meanwhile."""
 
 
 SOURCES = Registry[Source]("source", "agentsignals.sources", "SOURCE", lambda unit: isinstance(unit, Source))
@@ -161,6 +163,12 @@ def _sound(file: RawFile | Unreadable) -> RawFile | Unreadable:
         return file
     hints = [None if hint is None else sound(hint) for hint in (file.session_hint, file.repo_hint)]
     return replace(file, spec=sound(file.spec), session_hint=hints[0], repo_hint=hints[1])
+
+
+def expect(files: list[RawFile]) -> None:
+    """Says to their sources which files will be read whole next, in this order."""
+    for name in dict.fromkeys(f.source for f in files):
+        by_name(name).expect([f for f in files if f.source == name])
 
 
 def read(files: list[RawFile], limit: int | None = None) -> Iterator[bytes | Unreadable]:

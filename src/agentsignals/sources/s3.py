@@ -7,7 +7,9 @@ of its own. Why botocore: design/sources.md#object-stores.
 from __future__ import annotations
 
 import tempfile
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
 from typing import IO, Any
@@ -22,8 +24,9 @@ from agentsignals.sources.prefetch import prefetched
 _PIECE = 1024 * 1024
 _TRIES = 3
 """An answer may break off in the middle, which the client's own tries do not cover."""
-_HEADS_AHEAD, _WHOLE_AHEAD = 64, 4
-"""What is held that nobody asked for yet: first bytes are few, whole files may have 64 MiB each."""
+_HEADS_AHEAD = 64
+_WHOLE_AHEAD, _BYTES_AHEAD = 16, 64 * 1024 * 1024
+"""What is held at most that nobody asked for yet."""
 _EMPTY_RANGE = "InvalidRange"
 
 
@@ -87,8 +90,50 @@ def _file(bucket: str, held: dict[str, Any], spec: str) -> RawFile:
 
 
 def read(files: list[RawFile], limit: int | None) -> Iterator[bytes | Unreadable]:
-    ahead = _WHOLE_AHEAD if limit is None else _HEADS_AHEAD
-    return prefetched(partial(_contents, limit=limit), files, object_store.AT_ONCE, ahead)
+    if limit is None:
+        return map(_ahead.take, files)
+    return prefetched(partial(_contents, limit=limit), files, object_store.AT_ONCE, _HEADS_AHEAD)
+
+
+class _Ahead:
+    """Whole objects that were said to be read next, some of them on their way: families are read one after the other,
+    and each would wait for an answer of its own.
+    """
+
+    def __init__(self) -> None:
+        self._next: deque[RawFile] = deque()
+        self._coming: dict[str, Future[bytes | Unreadable]] = {}
+        self._bytes = 0
+        self._pool: ThreadPoolExecutor | None = None
+
+    def expect(self, files: list[RawFile]) -> None:
+        """In this order; what was expected before is forgotten."""
+        for coming in self._coming.values():
+            coming.cancel()
+        self._next, self._coming, self._bytes = deque(files), {}, 0
+        self._fill()
+
+    def take(self, file: RawFile) -> bytes | Unreadable:
+        coming = self._coming.pop(file.uri, None)
+        if coming is not None:
+            self._bytes -= file.bytes
+        elif self._next and self._next[0].uri == file.uri:
+            self._next.popleft()
+        self._fill()
+        return _contents(file, None) if coming is None else coming.result()
+
+    def _fill(self) -> None:
+        while self._next and len(self._coming) < _WHOLE_AHEAD and self._bytes + self._next[0].bytes <= _BYTES_AHEAD:
+            self._pool = self._pool or ThreadPoolExecutor(object_store.AT_ONCE)
+            file = self._next.popleft()
+            self._coming[file.uri] = self._pool.submit(_contents, file, None)
+            self._bytes += file.bytes
+        if not self._next and not self._coming and self._pool is not None:
+            self._pool.shutdown(wait=False)
+            self._pool = None
+
+
+_ahead = _Ahead()
 
 
 def _contents(file: RawFile, limit: int | None) -> bytes | Unreadable:
@@ -123,4 +168,4 @@ def _fetch(file: RawFile, limit: int | None, copy: IO[bytes]) -> None:
             copy.truncate()
 
 
-SOURCE = Source("s3", accepts, find, read)
+SOURCE = Source("s3", accepts, find, read, _ahead.expect)
