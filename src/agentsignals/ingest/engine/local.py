@@ -70,7 +70,7 @@ class _Worker(Generic[T, R]):
         import multiprocessing  # noqa: PLC0415
 
         is_copy = _has_one_thread()
-        context = multiprocessing.get_context("fork" if is_copy else "spawn")
+        context: Any = multiprocessing.get_context("fork" if is_copy else "spawn")
         self.ours, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, function, os.getpid()), daemon=True)
         with _deaf(is_copy):
