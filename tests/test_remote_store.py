@@ -233,10 +233,12 @@ def test_blobs_that_nothing_is_any_more_go_after_an_hour(
     assert len(prompts(STORE)) == 2 and Store(STORE).warnings == []
 
 
-@pytest.mark.parametrize("path", ["../out", "/out", "shards/../../out"])
+@pytest.mark.parametrize(
+    "path", ["../out", "/out", "shards/../../out", ".remote.json", ".lock", "a/.b/c", "a//b", "a\0b", "", "..\\out"]
+)
 def test_a_store_that_names_files_elsewhere_is_refused(path: str, bucket: Any, tmp_path: Path, machine: Any) -> None:
     put(bucket, **{"team/store/head": json.dumps({"files": {path: ["0" * 32, 1, 1]}}).encode()})
-    with pytest.raises(StoreError, match="names a file outside of the store"):
+    with pytest.raises(StoreError, match="names a file that no store has"):
         Store(STORE)
 
 
@@ -270,6 +272,7 @@ def test_the_verbs_take_the_address(
     assert main(["query", "SELECT text FROM turns", "--csv"]) == 0
     assert "Go a." in capsys.readouterr().out
     assert main(["doctor"]) == 0
+    assert prompts(Path(STORE)) == [("session-a", "Go a.")], "a Path of an address has lost a slash"
 
 
 @pytest.mark.slow

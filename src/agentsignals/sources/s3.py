@@ -77,9 +77,9 @@ def _listed(bucket: str, prefix: str, spec: str) -> Iterator[RawFile]:
 
 
 def _file(bucket: str, held: dict[str, Any], spec: str) -> RawFile:
-    place = f"{object_store.SCHEME}{bucket}/{held['Key']}"
+    place = f"{bucket}/{held['Key']}"
     return RawFile(
-        uri="".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in place),
+        uri=object_store.SCHEME + "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in place),
         source="s3",
         spec=spec,
         bytes=held["Size"],
@@ -151,7 +151,7 @@ def _contents(file: RawFile, limit: int | None) -> bytes | Unreadable:
 
 def _fetch(file: RawFile, limit: int | None, copy: IO[bytes]) -> None:
     """Writes an object's bytes, or its first ones, to a file."""
-    bucket, key = object_store.address(file.container)
+    bucket, _, key = file.container.partition("/")
     wanted = {} if limit is None or not file.bytes else {"Range": f"bytes=0-{limit - 1}"}
     for left in reversed(range(_TRIES)):
         try:

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -91,7 +92,8 @@ def _seen(client: Any, place: dict[str, str]) -> tuple[str, str, float]:
         if object_store.reason(problem) == "file_gone":
             return "", "", 0.0
         raise
-    now = parsedate_to_datetime(answer["ResponseMetadata"]["HTTPHeaders"]["date"])
+    date = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
+    now = parsedate_to_datetime(date) if date else datetime.now(UTC)
     return answer["ETag"], holder, (now - answer["LastModified"]).total_seconds()
 
 

@@ -20,10 +20,11 @@ def local_folder(folder: Path | str | None = None, *, create: bool = False) -> P
     is not there and not to be made (`create`).
     """
     named = folder if folder is not None else os.environ.get(ENVIRONMENT)
-    if str(named).startswith("s3://"):
+    scheme, slash, rest = str(named).partition(":/")  # a Path has one slash where an address has two
+    if scheme == "s3" and slash:
         from agentsignals.store import remote  # noqa: PLC0415  (only for such a store)
 
-        return remote.folder_of(str(named), create=create)
+        return remote.folder_of(f"s3://{rest.lstrip('/')}", create=create)
     if named:
         return Path(named).expanduser()
     import platformdirs  # noqa: PLC0415  (only when nobody names a store)

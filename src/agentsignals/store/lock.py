@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -42,7 +42,8 @@ def locked(
     try:
         import fcntl  # noqa: PLC0415  (not on Windows, where the lock is left out)
     except ImportError:
-        yield
+        with _taken_in(root, wait_s, waiting):
+            yield
         return
     try:
         handle = (root / name).open("a+")
@@ -71,11 +72,12 @@ def locked(
         handle.truncate()
         handle.write(str(os.getpid()))
         handle.flush()
-        if root in elsewhere:
-            with elsewhere[root].committed(root, max(0.0, until - time.monotonic()), waiting):
-                yield
-        else:
+        with _taken_in(root, max(0.0, until - time.monotonic()), waiting):
             yield
+
+
+def _taken_in(root: Path, wait_s: float, waiting: Callable[[], None]) -> AbstractContextManager[None]:
+    return elsewhere[root].committed(root, wait_s, waiting) if root in elsewhere else nullcontext()
 
 
 def saved(root: Path) -> None:

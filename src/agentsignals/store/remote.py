@@ -74,7 +74,8 @@ def folder_of(address: str, *, create: bool = False) -> Path:
     bucket, prefix = object_store.address(address)
     import platformdirs  # noqa: PLC0415  (only for such a store)
 
-    mark = files.digest(f"{os.environ.get('AWS_ENDPOINT_URL', '')}\0{bucket}\0{prefix.rstrip('/')}".encode())
+    server = object_store.client().meta.endpoint_url
+    mark = files.digest(f"{server}\0{bucket}\0{prefix.rstrip('/')}".encode())
     root = Path(platformdirs.user_cache_dir("agentsignals")) / "stores" / mark
     lock.elsewhere[root] = lock.Elsewhere(committed, checkpoint)
     if root in _writing:
@@ -242,8 +243,8 @@ def _fetched_head(state: _State) -> tuple[str, _Head] | None:
 def _fetch(root: Path, path: str, entry: _Entry, state: _State) -> None:
     bucket, prefix = _place(state)
     target = root / path
-    if not target.resolve().is_relative_to(root.resolve()):
-        raise StoreError(f"{state.address} names a file outside of the store: {path!r}.", "Name another store.")
+    if not _is_ours(path):
+        raise StoreError(f"{state.address} names a file that no store has: {path!r}.", "Name another store.")
     with closing(object_store.client().get_object(Bucket=bucket, Key=f"{prefix}blobs/{entry.digest}")["Body"]) as body:
         data = body.read()
     if files.digest(data) != entry.digest:
@@ -253,6 +254,13 @@ def _fetch(root: Path, path: str, entry: _Entry, state: _State) -> None:
     draft.write_bytes(data)
     os.utime(draft, ns=(entry.stamp, entry.stamp))
     draft.replace(target)
+
+
+def _is_ours(path: str) -> bool:
+    """Whether a path is one of those that `_on_disk` gives: below the folder, and nothing that is hidden there."""
+    *folders, name = path.split("/")
+    is_hidden = any(not part or part.startswith(".") for part in folders) or (name.startswith(".") and name != RETIRED)
+    return path.isprintable() and "\\" not in path and bool(name) and not is_hidden
 
 
 def _on_disk(root: Path) -> dict[str, tuple[int, int]]:
