@@ -60,6 +60,7 @@ WEIGHT = {
         "store.arrow_tables",
         "store.shards",
         "store.table_files",
+        "store.compaction",
         "store.copies",
         "export.last_look",
         "formats.zip_members",

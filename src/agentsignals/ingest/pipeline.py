@@ -233,6 +233,7 @@ def _read(store: Store, plan: planning.Plan, way: _Way) -> tuple[int, int]:
         from agentsignals.ingest.engine import ENGINES  # noqa: PLC0415  (not needed when nothing changed)
         from agentsignals.ingest.shard import Task, read_shard, signal_versions, smaller  # noqa: PLC0415
         from agentsignals.ingest.store_vectors import while_reading  # noqa: PLC0415
+        from agentsignals.store.compaction import compact  # noqa: PLC0415
 
     by = while_reading(store.manifest.embedder)
     store.manifest.run += 1
@@ -271,6 +272,7 @@ def _read(store: Store, plan: planning.Plan, way: _Way) -> tuple[int, int]:
             way.progress("reading", done, total)
         for _ in read(planning.joined(store.manifest, surprises)):
             way.progress("reading", done, total)
+        compact(store)
     finally:
         store.sweep()  # no worker is left; what one that was ended had begun is removed
     return parsed, excluded

@@ -276,9 +276,17 @@ class Store:
 
     def put_in_place(self, name: str, new_name: str, tables: dict[str, Part]) -> None:
         """Has a copy stand for a shard. Not written."""
-        self.manifest.shards[name].tables = tables
-        self.holdings.rename(name, new_name)
+        entry = self.manifest.shards[name]
+        entry.tables = tables
+        self.holdings.put([name], new_name, entry)
         self._retired.append(name)
+
+    def unite(self, names: list[str], new_name: str, entry: ShardEntry) -> None:
+        """Has one shard stand for several."""
+        self.holdings.put(names, new_name, entry)
+        self._retired += names
+        self.manifest.history_of = ""
+        self.commit()
 
     def next_name(self, of: str) -> str:
         """A name for a shard of this content that none ever had."""

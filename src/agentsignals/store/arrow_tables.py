@@ -64,6 +64,15 @@ def plain_table(table: Table, rows: Sequence[Any]) -> pa.Table:
     return _filled(table.name, _transposed(rows, len(table.columns)))
 
 
+def of_today(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """With the columns of today: a shard may be of a time before one was added."""
+    columns = [
+        table.column(f.name).cast(f.type) if f.name in table.schema.names else pa.nulls(table.num_rows, f.type)
+        for f in schema
+    ]
+    return pa.table(columns, schema=schema)
+
+
 def _transposed(rows: Sequence[Any], n_columns: int) -> list[Sequence[Any]]:
     if not rows:
         return [()] * n_columns

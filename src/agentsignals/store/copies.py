@@ -56,7 +56,7 @@ def _parts(store: Store, name: str, schema: pa.Schema) -> Iterator[pa.Table]:
     paths = store.sound(repositories.files(store.folder, name)) if of_repositories else store.files(name)
     for path in paths:
         if (table := _read(store, path)) is not None:
-            yield _as(table, schema)
+            yield arrow_tables.of_today(table, schema)
 
 
 def _read(store: Store, path: Path, columns: list[str] | None = None) -> pa.Table | None:
@@ -67,15 +67,6 @@ def _read(store: Store, path: Path, columns: list[str] | None = None) -> pa.Tabl
         if not store.look(thorough=True) and not store.damage:
             raise
         return None
-
-
-def _as(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """With the columns of today: a shard may be of a time before one was added."""
-    columns = [
-        table.column(f.name).cast(f.type) if f.name in table.schema.names else pa.nulls(table.num_rows, f.type)
-        for f in schema
-    ]
-    return pa.table(columns, schema=schema)
 
 
 def _artifacts(store: Store, wanted: pa.Array) -> pa.Array:

@@ -53,12 +53,14 @@ class Holdings:
         self.change.shards.pop(shard, None)
         self.change.gone_shards.append(shard)
 
-    def rename(self, shard: str, name: str) -> None:
-        """Has another stand for a shard."""
+    def put(self, shards: list[str], name: str, entry: ShardEntry) -> None:
+        """Has another stand for shards."""
         manifest, change = self._manifest, self.change
-        manifest.shards[name] = change.shards[name] = manifest.shards[shard]
-        self.remove(shard)
-        self._sessions[name], self._files[name] = self._sessions.pop(shard, set()), self._files.pop(shard, set())
+        for shard in shards:
+            self.remove(shard)
+            self._sessions[name] |= self._sessions.pop(shard, set())
+            self._files[name] |= self._files.pop(shard, set())
+        manifest.shards[name] = change.shards[name] = entry
         for session_id in self._sessions[name]:
             change.sessions[session_id] = manifest.sessions[session_id]
             change.sessions[session_id].shard = name

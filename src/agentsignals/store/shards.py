@@ -34,8 +34,8 @@ _FOUND_BY = ["session_id", "artifact_id", "signal"]
 _NUMBERS = frozenset((bool, int, float))
 _OF_A_SESSION = frozenset(("session", "attempt", "region"))
 _ROW_GROUP = 131_072
-_ACROSS_GROUP = 32_768
-"""Rows of values across sessions in memory at once."""
+_AT_ONCE = 32_768
+"""Rows in memory at once, where files are put together."""
 _LEVEL = 1
 """zstd level: over this corpus 3 takes 1.3 times as long for 10 % fewer bytes (docs/decisions/003)."""
 
@@ -126,7 +126,7 @@ def write_across(root: Path, number: int, parts: Iterable[pa.Table]) -> Part:
     file, schema, rows = f"signals.{number}.parquet", arrow_tables.SCHEMAS["signals"], 0
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(sink, schema, **_layout(schema)) as writer:
-        for table in _of_size(parts, _ACROSS_GROUP):
+        for table in together(parts):
             writer.write_table(table)
             rows += table.num_rows
     data = memoryview(sink.getvalue())
@@ -137,14 +137,14 @@ def write_across(root: Path, number: int, parts: Iterable[pa.Table]) -> Part:
         raise files.cannot_write(root, problem) from problem
 
 
-def _of_size(parts: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
-    """Tables together until they have so many rows: a row group each."""
+def together(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Tables put together until they have as many rows as are in memory at once: a row group each."""
     waiting: list[pa.Table] = []
     n = 0
     for table in parts:
         waiting.append(table)
         n += table.num_rows
-        if n >= rows:
+        if n >= _AT_ONCE:
             yield pa.concat_tables(waiting).combine_chunks()
             waiting, n = [], 0
     if waiting:
