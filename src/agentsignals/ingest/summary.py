@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from msgspec import Struct, field
 
 from agentsignals.sources import sound
@@ -62,26 +64,23 @@ class Summary(Struct, kw_only=True):
 def summary_of(store: Store, uris: set[str]) -> Summary:
     """Adds up what the index says of these files and their sessions."""
     summary = Summary(store=sound(str(store.folder)))
-    families: set[str] = set()
-    contents: set[str] = set()
-    for uri in uris:
-        entry = store.manifest.files.get(uri)
-        if entry is None:
-            continue
-        if not entry.shard:
-            summary.other_files += 1
-            continue
-        families.add(entry.family)
-        summary.artifacts += 1
-        if entry.stamp is None and entry.key:
-            summary.repeated += entry.key in contents
-            contents.add(entry.key)
-        if entry.format:
-            summary.formats[entry.format] = summary.formats.get(entry.format, 0) + 1
-        for reason, n in entry.skipped.items():
-            summary.skipped[reason] = summary.skipped.get(reason, 0) + n
-        if entry.error:
-            summary.internal_errors[f"{uri}: {entry.error}"] = 1
+    files = store.manifest.files
+    entries = [files[uri] for uri in uris if uri in files]
+    read = [entry for entry in entries if entry.shard]
+    families = {entry.family for entry in read}
+    summary.other_files, summary.artifacts = len(entries) - len(read), len(read)
+    contents = [entry.key for entry in read if entry.stamp is None and entry.key]
+    summary.repeated = len(contents) - len(set(contents))
+    summary.formats = dict(Counter([entry.format for entry in read if entry.format]))
+    skipped: Counter[str] = Counter()
+    for entry in read:
+        if entry.skipped:
+            skipped.update(entry.skipped)
+    summary.skipped = dict(skipped)
+    if any(entry.error for entry in read):
+        summary.internal_errors = {
+            f"{uri}: {e.error}": 1 for uri in uris if (e := files.get(uri)) and e.shard and e.error
+        }
     _add(summary, [session for session in store.manifest.sessions.values() if session.family in families])
     for shard in store.manifest.shards.values():
         for what, n in shard.internal_errors.items():

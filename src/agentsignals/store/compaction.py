@@ -1,7 +1,7 @@
 """Small shards put together, so that a store that is brought up to date after every prompt keeps few of them.
 
-Shards lie in tiers by their sessions: up to `FEW`, its square, its cube. As many of a tier as `FEW` become one of the next. So
-a store has fewer than `FEW` shards a tier beside the large ones, and a session is copied once a tier.
+Shards lie in tiers by their sessions: up to `FEW`, its square, its cube. As many of a tier as `FEW` become one of the
+next. So a store has fewer than `FEW` shards a tier beside the large ones, and a session is copied once a tier.
 """
 
 from __future__ import annotations

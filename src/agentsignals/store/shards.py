@@ -30,6 +30,7 @@ DRAFT = ".tmp-"
 """Begins the names of folders that are still written."""
 _TEXTS = frozenset(("text", "arguments", "command", "value", "detail", "facts"))
 _VALUE = ["session_id", "signal", "value", "absent", "absent_detail"]
+_VALUES = pa.schema([(column, pa.string()) for column in _VALUE])
 _FOUND_BY = ["session_id", "artifact_id", "signal"]
 _NUMBERS = frozenset((bool, int, float))
 _OF_A_SESSION = frozenset(("session", "attempt", "region"))
@@ -168,7 +169,8 @@ def read_values(
     """The session-level values of a shard, of these signals, of all its sessions or `only` these: the session, the
     signal, the value as JSON, and why there is none, in two parts."""
     path = root / FOLDER / name / "signals.parquet"
-    return chosen(table_files.read(path, [*_VALUE, "turn"], coded=["session_id", "signal"]), paths, only)
+    for table in table_files.pieces(path, [*_VALUE, "turn"], ["session_id", "signal"]):
+        yield from chosen(table, paths, only)
 
 
 def chosen(
@@ -178,8 +180,8 @@ def chosen(
     kept = pc.and_(pc.is_null(table["turn"]), pc.is_in(table["signal"], pa.array(sorted(paths), pa.string())))
     if only is not None:
         kept = pc.and_(kept, pc.is_in(table["session_id"], pa.array(sorted(only), pa.string())))
-    rows = table.filter(kept)
-    return zip(*(rows[column].to_pylist() for column in _VALUE), strict=True)
+    rows = table.select(_VALUE).filter(kept).cast(_VALUES)  # no dictionaries: their values are Python's one by one
+    return zip(*(column.to_pylist() for column in rows.columns), strict=True)
 
 
 def first_prompts(root: Path, name: str) -> dict[str, str]:

@@ -28,22 +28,22 @@ def part_of(path: Path, data: memoryview, rows: int, file: str = "") -> Part:
     return Part(data.nbytes, rows, digest(data), path.stat().st_mtime_ns, file)
 
 
-def read(path: Path, columns: list[str] | None = None, where: Any = None, coded: list[str] | None = None) -> pa.Table:
-    """The rows of a file. `where` as pyarrow's filters; `coded`: columns that stay dictionaries, whose few values are
-    compared once each. StoreError when it is gone, or is no sound Parquet file."""
+def read(path: Path, columns: list[str] | None = None, where: Any = None) -> pa.Table:
+    """The rows of a file. `where` as pyarrow's filters. StoreError when it is gone, or is no sound Parquet file."""
     try:
-        return pq.read_table(path, columns=columns, filters=where, partitioning=None, read_dictionary=coded)
+        return pq.read_table(path, columns=columns, filters=where, partitioning=None)
     except (OSError, pa.ArrowException) as problem:
         raise unreadable(path, problem) from problem
 
 
-def pieces(path: Path) -> Iterator[pa.Table]:
-    """The rows of a file, some at a time. StoreError as `read`."""
+def pieces(path: Path, columns: list[str] | None = None, coded: list[str] | None = None) -> Iterator[pa.Table]:
+    """The rows of a file, some at a time. `coded`: columns that stay dictionaries, whose few values are compared once
+    each. StoreError as `read`."""
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(path, read_dictionary=coded) as file:
             if not file.metadata.num_rows:
                 yield file.schema_arrow.empty_table()
-            for batch in file.iter_batches(_AT_ONCE):
+            for batch in file.iter_batches(_AT_ONCE, columns=columns):
                 yield pa.Table.from_batches([batch])
     except (OSError, pa.ArrowException) as problem:
         raise unreadable(path, problem) from problem

@@ -114,22 +114,33 @@ def histories(outlines: Iterable[Outline]) -> dict[str, History]:
             rows.append(_Row(o.started_at, o.session_id, max(end, o.started_at), o, history))
     rows.sort()
     for group in _grouped(rows, lambda o: o.place):
-        starts = [r.start for r in group if _is_human(r.outline)]
-        for row in group:
-            row.history.n_prior = bisect_left(starts, row.start)
         _share_lines([r for r in group if r.outline.lines])
-    for group in _grouped(rows, lambda o: (o.place, o.user)):
-        humans = [r for r in group if _is_human(r.outline)]
-        starts = [r.start for r in humans]
-        for row in group:
-            history = row.history
-            history.n_prior_same_user = bisect_left(starts, row.start)
-            after = bisect_right(starts, row.end)
-            if after < len(humans):
-                following = humans[after]
-                history.next_id, history.next_started_at = following.session_id, following.start
-                compare(history, row.outline, following.outline)
+        before = _starts_before(group)
+        for row, n in zip(group, before, strict=True):
+            row.history.n_prior = n
+        several = len({r.outline.user for r in group}) > 1
+        for of_user in _grouped(group, lambda o: o.user) if several else (group,):
+            _note_user(of_user, _starts_before(of_user) if several else before)
     return by_session
+
+
+def _starts_before(group: list[_Row]) -> list[int]:
+    """For each session, how many of the group with a human turn started earlier."""
+    starts = [r.start for r in group if _is_human(r.outline)]
+    return [bisect_left(starts, row.start) for row in group]
+
+
+def _note_user(group: list[_Row], before: list[int]) -> None:
+    """What came before and after in the sessions of one place and user."""
+    humans = [r for r in group if _is_human(r.outline)]
+    starts = [r.start for r in humans]
+    for row, n in zip(group, before, strict=True):
+        row.history.n_prior_same_user = n
+        after = bisect_right(starts, row.end)
+        if after < len(humans):
+            following = humans[after]
+            row.history.next_id, row.history.next_started_at = following.session_id, following.start
+            compare(row.history, row.outline, following.outline)
 
 
 def _end(outline: Outline) -> int:
