@@ -22,7 +22,6 @@ from tests import long_sessions, long_shapes
 
 from agentsignals import catalog, prices
 from agentsignals.formats import Input, formats
-from agentsignals.ingest.across import gist
 from agentsignals.model import Artifact
 from agentsignals.store import shards
 from agentsignals.views.session import SessionView
@@ -72,7 +71,6 @@ def _run(format_name: str, path: Path, data: bytes, by_signal: bool) -> dict[str
         results = timed("measure", lambda: catalog.measure(view))
         rows = timed("values", lambda: shards.signal_rows(session, results))
         timed("tables", lambda: shards.rows_of([session], rows, []))
-        timed("gist", lambda: gist(session, results))
         times[ALL] = sum(times.values())
         if by_signal:
             times |= _by_signal(session)

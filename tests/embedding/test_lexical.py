@@ -74,7 +74,7 @@ def test_a_word_is_the_same_word_however_often_it_was_met_before() -> None:
 def test_words_are_remembered_within_bounds() -> None:
     many = " ".join(f"w{n}" for n in range(lexical.MOST_KNOWN + 10))
     keys = " ".join(f"{n:064x}" for n in range(100))
-    known = lexical._stems_of.__self__
+    known = lexical._stem_of.__self__
     known.clear()
     Words().embed([keys])
     assert not known, "long runs of letters are keys and digests, which do not come again"

@@ -15,6 +15,8 @@ WITH_PLACE = (
     " GROUP BY session_id) AS lies USING (session_id)"
 )
 """Sessions with their place, told of all of them together (`views.same_place`); of an eval run its own."""
+WHERE_EACH_LIES = f"SELECT session_id, place FROM ({WITH_PLACE}) ORDER BY session_id"
+"""The same as `PLACED`, where the table `sessions` is the store's own."""
 IS_SUBAGENTS = "parent_session_id IS NOT NULL AND n_prompts = 0"
 """Of a session: a subagent's, as Codex and OpenCode log them. In a fork, which has a parent, too, a person speaks."""
 BOUND = "visible_output_tokens"

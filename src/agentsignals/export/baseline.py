@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from agentsignals.analysis.baseline import FEWEST, QUERY, baseline_of, encode
+from agentsignals.analysis.rows import WITH_PLACE
 from agentsignals.analysis.study import Inputs, Versions
 from agentsignals.errors import ExportError
 from agentsignals.export import Choice, Exported, WholeWriter, cannot_write
@@ -19,7 +21,7 @@ def write(store: Store, ids: list[str], path: Path, choice: Choice) -> Exported:
 
     ExportError where that are too few, or `path` can't be written.
     """
-    from agentsignals.store.query import rows  # noqa: PLC0415  (DuckDB is loaded when something is written)
+    from agentsignals.store import query as asking  # noqa: PLC0415  (DuckDB is loaded when something is written)
 
     entries = store.manifest.sessions
     context = "product" if any(entries[i].context == "product" for i in ids) else "eval"
@@ -28,10 +30,16 @@ def write(store: Store, ids: list[str], path: Path, choice: Choice) -> Exported:
         raise ExportError(
             f"{len(wanted)} sessions are no baseline: it would tell of single ones.", f"Choose {FEWEST} or more."
         )
-    tables = {}
+    tables, connections = {}, dict[str | None, asking.Connection]()
     for done, (name, query) in enumerate(QUERY.items()):
         choice.tick("measuring", done, len(QUERY))
-        columns, values = rows(store, query, context)
+
+        def take(connection: asking.Connection, query: str = query) -> tuple[list[str], list[tuple[Any, ...]]]:
+            connection.hold("sessions", WITH_PLACE)
+            asked = asking.execute(connection, query)
+            return asking.names_of(asked), asked.fetchall()
+
+        columns, values = asking.answered(store, take, context, connections)
         measured = (dict(zip(columns, row, strict=True)) for row in values)
         tables[name] = [row for row in measured if row["session_id"] in wanted]
     made = baseline_of(Inputs(tables, Versions(SCHEMA_VERSION)), context)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from heapq import nsmallest
 from posixpath import splitext
 
-from agentsignals.analysis.rows import PLACED
+from agentsignals.analysis.rows import WHERE_EACH_LIES
 from agentsignals.labels.task import Case, sections
 from agentsignals.labels.transcript import Mask, shortened
 from agentsignals.labels.units import Unit
@@ -34,7 +34,7 @@ _NEVER = 2**63
 def places(store: Store, wanted: set[str]) -> dict[str | None, list[str]]:
     """The sessions of each repository, in order; a folder without a known repository is one. None: of no place."""
     by_place: dict[str | None, list[str]] = {}
-    for session_id, place in rows(store, PLACED)[1]:
+    for session_id, place in rows(store, WHERE_EACH_LIES)[1]:
         if session_id in wanted:
             by_place.setdefault(place, []).append(session_id)
     return by_place

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentsignals.analysis.places import by_session
 from agentsignals.analysis.prompt_words import Kept
-from agentsignals.analysis.rows import WITH_PLACE
+from agentsignals.analysis.rows import WHERE_EACH_LIES
 from agentsignals.store import Store
 from agentsignals.store.query import rows
 
@@ -22,7 +22,7 @@ def kept_prompts(store: Store, where: str) -> tuple[int, Kept]:
         f" WHERE turns.kind IN ('prompt', 'queued_prompt') AND turns.session_id IN {chosen} ORDER BY ALL"
     )
     prompts = _dicts(store, asked)
-    places = by_session(_dicts(store, f"SELECT session_id, place FROM ({WITH_PLACE})"))  # noqa: S608  (SQL of ours)
+    places = by_session(_dicts(store, WHERE_EACH_LIES))
     return len(prompts), Kept(prompts, places)
 
 
