@@ -94,7 +94,7 @@ def _over_members(data: bytes, chance: Random, spoil: Callable[[Any], Any]) -> b
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in members:
-            archive.writestr(name, content)
+            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)  # no time of now
     return made.getvalue()
 
 
