@@ -11,6 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentsignals.shell import parse
+from agentsignals.shell.searches import search_of
+from agentsignals.shell.tokens import simple_commands
+from agentsignals.shell.waiting import is_look
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
 
@@ -382,6 +385,13 @@ def test_the_commands_of_the_corpus_by_kind() -> None:
         kind = parse(command).kind
         counts[kind] = counts.get(kind, 0) + 1
     assert counts == COUNTS
+
+
+def test_a_line_is_split_once_for_all_who_ask_about_it() -> None:
+    before = simple_commands.cache_info().misses
+    command = "cd src && sleep 3; tail -f run-of-this-test.log | grep -c error"
+    assert parse(command).kind == "read" and is_look(command) and search_of(command) == "prints"
+    assert simple_commands.cache_info().misses == before + 1
 
 
 def _commands() -> set[str]:

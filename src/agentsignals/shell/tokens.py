@@ -93,7 +93,7 @@ def simples(command: str) -> list[Simple]:
     return commands
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def simple_commands(command: str) -> Sequence[Simple]:
     """The simple commands of a line without its patches, for all who ask about it: it is split once."""
     return simples(without_patches(command) if PATCH in command else command)
