@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agentsignals.embedding.lexical import Words, split_words
@@ -52,6 +52,17 @@ def _texts(*pieces: str) -> st.SearchStrategy[str]:
 
 @settings(max_examples=25)
 @given(_texts(*_SECRETS, " ", "\n", "sk", "sec", "ret:"))
+@example("secret: x")
+@example("token=x")
+@example("api_key: x")
+@example("passwd=x")
+@example("https://a:b@c")
+@example("hf-abcdefghijklmnop")
+@example("hfabcdefghijklmnop")
+@example("é1" * 16)
+@example("~/a/b")
+@example("a:\\b\\c")
+@example("\\\\a\\b")
 def test_a_message_is_masked_as_by_all_patterns(text: str) -> None:
     masked = duplicates._ADDRESS.sub("[address]", duplicates._PATH.sub("[path]", text))
     assert duplicates._masked(text) == duplicates._SECRET.sub("[secret]", masked.strip().casefold())
@@ -59,6 +70,11 @@ def test_a_message_is_masked_as_by_all_patterns(text: str) -> None:
 
 @settings(max_examples=25)
 @given(_texts(*_ITEMS, " ", "[mail]"))
+@example("run()")
+@example("a..b")
+@example("AA0")
+@example("a_b")
+@example("a.b")
 def test_a_step_without_anything_to_change_has_no_item(step: str) -> None:
     if planned_work._ITEM.search(redacted(step)):
         assert planned_work._MAY_BE_ITEM.search(step)
@@ -66,6 +82,12 @@ def test_a_step_without_anything_to_change_has_no_item(step: str) -> None:
 
 @settings(max_examples=25)
 @given(_texts(*_COMMANDS))
+@example("cd x")
+@example("git -C y")
+@example("git clone")
+@example("--git-dir")
+@example("--work-tree")
+@example("submodule")
 def test_a_command_that_goes_elsewhere_has_a_sign_of_it(command: str) -> None:
     if place._ELSEWHERE.search(command):
         assert any(sign in command for sign in place._SIGNS_OF_ELSEWHERE)
@@ -73,6 +95,8 @@ def test_a_command_that_goes_elsewhere_has_a_sign_of_it(command: str) -> None:
 
 @settings(max_examples=25)
 @given(_texts("API", "ID", "TODO", "é", "É", "\u2014", "_", " ", "x", "3", "\U0001f600"))
+@example("éAPI")
+@example("\u2014API\u2014")
 def test_words_in_capitals_are_those_of_the_pattern(text: str) -> None:
     assert markers._count_capitals(text) == len(re.findall(r"(?<!\w)[A-Z]{3,}(?!\w)", text))
 
