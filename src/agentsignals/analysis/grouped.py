@@ -16,9 +16,10 @@ Rows are grouped by `by`, counted by `tally` and put in order by `ranked`: most 
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import nsmallest
+from operator import itemgetter
 from typing import Any
 
 from msgspec import Struct
@@ -90,22 +91,20 @@ def count(value: float | str | None, n: int, kind: Kind = "count") -> Estimate:
 
 def by(rows: Iterable[Row], *keys: str) -> dict[Any, list[Row]]:
     """Rows by a column, or by tuples of several, in the order they come."""
-    groups: dict[Any, list[Row]] = {}
+    groups: defaultdict[Any, list[Row]] = defaultdict(list)
+    key = itemgetter(*keys)
     for row in rows:
-        groups.setdefault(_key(row, keys), []).append(row)
-    return groups
+        groups[key(row)].append(row)
+    return dict(groups)
 
 
 def tally(rows: Iterable[Row], *keys: str, weight: str = "n") -> Counter[Any]:
     """The sum of a column by another, or by tuples of several."""
-    counted: Counter[Any] = Counter()
+    counted: defaultdict[Any, Any] = defaultdict(int)
+    key = itemgetter(*keys)
     for row in rows:
-        counted[_key(row, keys)] += row[weight]
-    return counted
-
-
-def _key(row: Row, keys: Sequence[str]) -> Any:
-    return row[keys[0]] if len(keys) == 1 else tuple(row[key] for key in keys)
+        counted[key(row)] += row[weight]
+    return Counter(counted)
 
 
 def behind(parts: Iterable[tuple[str, float]]) -> tuple[str, ...]:

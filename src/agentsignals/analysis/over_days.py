@@ -29,16 +29,17 @@ def lines_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
     Days with fewer than `fewest` observations behind them have no point, and the line runs straight across.
     """
     rows: list[Row] = []
-    windows = list(rolling(stamped, days, fewest))
-    for day, values in windows:
+    drawn_days: list[datetime] = []
+    for day, values in rolling(stamped, days, fewest):
+        drawn_days.append(day)
         for name, measure in measures.items():
             value = measure(values)
             if value is not None:
                 tip = f"{name}, {days} days to {day:%Y-%m-%d}: {formatted(value, kind)}, n = {len(values):,} {of}"
                 rows.append({"name": name, "from": iso(day), "value": value, "tip": tip})
-    if len(windows) < 2 or not rows:
+    if len(drawn_days) < 2 or not rows:
         return None
-    first, last = windows[0][0], windows[-1][0]
+    first, last = drawn_days[0], drawn_days[-1]
     drawn = {row["name"] for row in rows}
     ends = [row["tip"] for row in rows if row["from"] == iso(last)]
     return chart(

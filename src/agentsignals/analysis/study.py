@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from operator import itemgetter
 from typing import Any, Literal
 
 from msgspec import Struct, field
@@ -140,9 +141,10 @@ class Inputs(Struct, frozen=True):
 
     def present(self, rows: str, *columns: str) -> list[Any]:
         """The values of a column, or tuples of several, of the rows where none is missing."""
-        values_by_row = [tuple(row[c] for c in columns) for row in self.rows[rows]]
-        whole = [values for values in values_by_row if None not in values]
-        return [values[0] for values in whole] if len(columns) == 1 else whole
+        values = map(itemgetter(*columns), self.rows[rows])
+        if len(columns) == 1:
+            return [value for value in values if value is not None]
+        return [several for several in values if None not in several]
 
 
 class Study(Struct, frozen=True, kw_only=True):

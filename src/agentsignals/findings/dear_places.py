@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from math import fsum
 from statistics import median
 
@@ -55,13 +56,17 @@ def _answer(contrast: Contrast, cost: dict[str, float], charges: list[Row]) -> A
 
 def _for(contrast: Contrast, charges: list[Row]) -> str:
     """The cause of which a session here pays most more than one elsewhere."""
-    more: dict[str, float] = {}
+    here: defaultdict[str, float] = defaultdict(float)
+    there: defaultdict[str, float] = defaultdict(float)
     for charge in charges:
-        words = "carried context" if charge["cause"] in CARRIED else CAUSES[charge["cause"]]
         if charge["session_id"] in contrast.in_group:
-            more[words] = more.get(words, 0.0) + charge["usd"] / len(contrast.in_group)
+            here[charge["cause"]] += charge["usd"]
         elif charge["session_id"] in contrast.in_rest:
-            more[words] = more.get(words, 0.0) - charge["usd"] / len(contrast.in_rest)
+            there[charge["cause"]] += charge["usd"]
+    more: defaultdict[str, float] = defaultdict(float)
+    for cause in {**here, **there}:
+        words = "carried context" if cause in CARRIED else CAUSES[cause]
+        more[words] += here[cause] / len(contrast.in_group) - there[cause] / len(contrast.in_rest)
     return max(more, key=lambda words: (more[words], words), default="nothing that stands out")
 
 

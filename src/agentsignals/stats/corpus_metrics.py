@@ -7,7 +7,7 @@ Each is told from the sessions' parts in it (the signal corpus.metric_inputs), s
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -41,13 +41,17 @@ def by_metric(sets: Sequence[Sequence[Figures]], everything: Sequence[Figures]) 
 def pooled(sessions: Sequence[Figures]) -> Figures:
     """The parts of sessions, or of sets of them, together: sums where the metric takes sums, else each value."""
     felt: dict[str, list[int]] = {}
-    tools: Counter[str] = Counter()
+    tools: defaultdict[str, int] = defaultdict(int)
     patterns: Counter[str] = Counter()
     reads: list[tuple[float, int]] = []
     for session in sessions:
-        tools.update(session["tools"])
+        for tool, times in session["tools"].items():  # three of a session: a Counter takes thrice as long
+            tools[tool] += times
         pattern = session["pattern"]
-        patterns.update(pattern if isinstance(pattern, dict) else [pattern] if pattern else ())
+        if pattern and isinstance(pattern, str):
+            patterns[pattern] += 1
+        elif pattern:
+            patterns.update(pattern)
         if isinstance(session["reads"], list):
             reads += session["reads"]
         elif session["reads"] is not None and session["edits"]:
@@ -57,7 +61,7 @@ def pooled(sessions: Sequence[Figures]) -> Figures:
             felt[name] = [before[0] + n, max(before[1], at), before[2] + negative, before[3] + of]
     return {
         "sessions": sum([s.get("sessions", 1) for s in sessions]),
-        "tools": tools,
+        "tools": Counter(tools),
         "pattern": patterns,
         "reads": reads,
         "felt": felt,

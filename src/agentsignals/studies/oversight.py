@@ -4,7 +4,7 @@ agent work (SWE-chat, Figures 8, 30 and 31 by what exactly happened, and plans b
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import dots
@@ -17,6 +17,7 @@ from agentsignals.analysis.places import by_session as places_of
 from agentsignals.analysis.study import Chart, Inputs, Outcome, Row, Study, Table
 from agentsignals.stats.estimates import median, quantile
 
+T = TypeVar("T")
 WINDOW_DAYS = 7
 _FEWEST = 20
 """Turns behind a point of a line (this project's choice)."""
@@ -133,17 +134,20 @@ def _outcome(inputs: Inputs) -> Outcome:
         ),
         placed_median(calls, places).finding("oversight.calls", "Calls for the median prompt", "turns", unit="calls"),
     ]
+    of_turns = [act for act in ACTS if act.whole is _each]
     charts = drawn(
         _chart(estimates, len(rows)),
         _over_time(
             rows,
+            lambda row: tuple(act.part(row) for act in of_turns),
             "oversight.over_time",
             "What people and agents do to a turn",
-            {act.short: _share(act) for act in ACTS if act.whole is _each},
+            {act.short: _share(at) for at, act in enumerate(of_turns)},
             {"unit": "share of turns", "kind": "share"},
         ),
         _over_time(
             rows,
+            lambda row: row["calls"] or 0,
             "oversight.autonomy",
             "Calls for a prompt",
             {"median": _calls(0.5), "90%": _calls(0.9)},
@@ -158,11 +162,17 @@ def _outcome(inputs: Inputs) -> Outcome:
     return Outcome([f for f in findings if f.n], tables, charts, limits)
 
 
-def _over_time(
-    rows: list[Row], name: str, title: str, measures: dict[str, Callable[[list[Row]], float]], unit: dict[str, Any]
+def _over_time(  # noqa: PLR0913  (a chart's words, in the order they are read)
+    rows: list[Row],
+    value: Callable[[Row], T],
+    name: str,
+    title: str,
+    measures: dict[str, Callable[[list[T]], float]],
+    unit: dict[str, Any],
 ) -> Chart | None:
+    """`value`: of a turn, which stands in several windows, what the measures take."""
     return lines_chart(
-        [(row["timestamp"], row) for row in rows if row["timestamp"] is not None],
+        [(row["timestamp"], value(row)) for row in rows if row["timestamp"] is not None],
         measures,
         id=name,
         title=f"{title}, {WINDOW_DAYS} days rolling",
@@ -178,12 +188,12 @@ def _estimate(act: _Act, rows: Iterable[Row], places: dict[str, str]) -> PlacedS
     return placed_share(parts, places)
 
 
-def _share(act: _Act) -> Callable[[list[Row]], float]:
-    return lambda rows: sum(act.part(row) for row in rows) / len(rows)
+def _share(at: int) -> Callable[[list[tuple[float, ...]]], float]:
+    return lambda turns: sum([parts[at] for parts in turns]) / len(turns)
 
 
-def _calls(share: float) -> Callable[[list[Row]], float]:
-    return lambda rows: quantile(sorted(row["calls"] or 0 for row in rows), share)
+def _calls(share: float) -> Callable[[list[int]], float]:
+    return lambda calls: quantile(sorted(calls), share)
 
 
 def _chart(estimates: list[tuple[_Act, PlacedShare]], n: int) -> Chart | None:
@@ -219,8 +229,8 @@ def _by_agent(rows: list[Row]) -> Table:
 def _figures(rows: list[Row]) -> list[Any]:
     shares = []
     for act in ACTS:
-        whole = sum(act.whole(row) for row in rows)
-        shares.append(sum(act.part(row) for row in rows) / whole if whole else None)
+        whole = len(rows) if act.whole is _each else sum([act.whole(row) for row in rows])
+        shares.append(sum([act.part(row) for row in rows]) / whole if whole else None)
     seconds = [row["seconds"] for row in rows if row["seconds"] is not None]
     return [len(rows), *shares, median([row["calls"] or 0 for row in rows]), median(seconds)]
 
