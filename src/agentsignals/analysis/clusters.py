@@ -55,12 +55,13 @@ class PlacedShare(Estimate, frozen=True, kw_only=True):
 def placed_share(parts: Iterable[Part], places: Mapping[str, str], drawn: str = "sessions") -> PlacedShare:
     """The share of sum(k) in sum(n). `drawn`: what the parts are, if no sessions."""
     counted = list(parts)
-    share = _over_places(counted, places, drawn)
+    share = over_places(counted, places, drawn)
     return replace(share, sessions=behind((s, k) for s, k, _ in counted)) if drawn == "sessions" else share
 
 
-def _over_places(counted: list[Part], places: Mapping[str, str], drawn: str) -> PlacedShare:
+def over_places(parts: Iterable[Part], places: Mapping[str, str], drawn: str = "sessions") -> PlacedShare:
     """As `placed_share`, without the sessions behind it."""
+    counted = list(parts)
     sessions, ks, ns = zip(*counted, strict=True) if counted else ((), (), ())
     k, n = sum(ks), sum(ns)
     places_of = [places.get(session) for session in sessions]
@@ -144,7 +145,7 @@ def median_interval(values: Sequence[tuple[str, float]], places: Mapping[str, st
         return None, ""
     # Half of those that are exactly the median lie below it, or a value that many share would seem to be the largest.
     halves = [(s, 1.0 if v < middle else 0.5 if v == middle else 0.0, 1.0) for s, v in values]
-    below = _over_places(halves, places, "sessions")
+    below = over_places(halves, places)
     if below.interval is None:
         return None, ""
     low, high = below.interval

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from agentsignals.analysis.clusters import PlacedShare, placed_share
+from agentsignals.analysis.clusters import PlacedShare, over_places
 from agentsignals.analysis.grouped import by
 from agentsignals.analysis.places import by_session
 from agentsignals.analysis.ranking import apart_from, shown
@@ -103,7 +103,7 @@ def contrasts(
 
 
 def _share(rows: Sequence[Row], places: dict[str, str]) -> PlacedShare:
-    return placed_share([(row["session_id"], row["k"], row["n"]) for row in rows], places)
+    return over_places([(row["session_id"], row["k"], row["n"]) for row in rows], places)
 
 
 def _others(key: str, group: Sequence[Row], rest: Sequence[Row]) -> tuple[Sequence[Row], str]:

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from agentsignals import prices
 from agentsignals.analysis.rows import BOUND, IS_SUBAGENTS, PLACE
@@ -125,10 +125,13 @@ BOUNDED = ("output", "subagents")
 
 
 def charged(
-    bill: Iterable[Row], calls: Iterable[Call], results: Iterable[Result], compactions: Iterable[tuple[str, str, int]]
+    bill: Iterable[Row],
+    calls: Iterable[tuple[Any, ...]],
+    results: Iterable[tuple[Any, ...]],
+    compactions: Iterable[tuple[Any, ...]],
 ) -> list[Row]:
     """The bill by cause: rows of session_id, model, day, cause and usd, which sum to the costs of the sessions that
-    have one. What comes are the rows of `QUERIES` in their order, those of the bill alone by name."""
+    have one. What comes are the rows of `QUERIES` in their order: of the bill by name, each `Call`, each `Result`."""
     children = {row["session_id"] for row in bill if row["is_subagents"]}
     brought: defaultdict[tuple[str, str], list[Result]] = defaultdict(list)
     for result in map(Result._make, results):
@@ -169,8 +172,7 @@ _CAUSE_OF = {
 _KINDS = {kind: at for at, kind in enumerate(_CAUSE_OF)}
 _CAUSES_OF_KINDS = tuple(_CAUSE_OF.values())
 _WASTED = ("failed", "repeated", "reread")
-"""Kinds whose first sending, too, is charged to them; in order of precedence. The last of `_KINDS`."""
-_FIRST_WASTED = _KINDS[_WASTED[0]]
+"""Kinds whose first sending, too, is charged to them; in order of precedence."""
 _START, _WORDS = _KINDS["start"], _KINDS["words"]
 
 _Amounts = list[float]
@@ -224,14 +226,22 @@ class _Context:
         if call.timestamp is not None:
             pause_s = (call.timestamp - (call.timestamp if self._before is None else self._before)) / _SECOND
             self._before = call.timestamp
-        is_anew, old = self._grow(call.seq, size)
-        self._send(shares, _Sent(size, read, old, parts), pause_s, is_anew=is_anew)
+        old, before, is_anew = self._grow(call.seq, size)
+        self._charge_read(shares, parts, read)
+        usd = parts.input + parts.cache_write
+        if size <= read or not usd:
+            shares["other"] += usd
+        elif is_anew:
+            shares["compaction"] += usd
+        else:
+            sent = _Sent(size, read, old, before)
+            self._charge_rest(shares, parts, sent, is_late=pause_s > self._lifetime_s)
         self._caches = self._caches or bool(read or written)
         if call.cache_write_1h_tokens:
             self._lifetime_s = LONG_LIFETIME_S
 
-    def _grow(self, seq: int, size: int) -> tuple[bool, float]:
-        """Adds what is new in this call. Whether the context began anew, and how much of it was sent before."""
+    def _grow(self, seq: int, size: int) -> tuple[float, _Amounts, bool]:
+        """Adds what is new in this call. How much of it was sent before, of what kinds, and whether it began anew."""
         is_first = len(self._ends) == 1
         passed = self._compacted
         while self._compacted < len(self._compactions) and self._compactions[self._compacted] < seq:
@@ -245,22 +255,22 @@ class _Context:
             self._at += 1
         if is_first:
             self._add(_START, float(size))
-            return False, 0.0
+            return 0.0, self._sums[0], False
         if is_anew:
             start = min(self._sums[1][_START], float(size))
             del self._ends[1:], self._kinds[1:], self._sums[1:]
             self._add(_START, start)
             self._add(_WORDS, size - start)
-            return True, start
+            return start, self._sums[1], True
         self._cut(size)
-        old = self._ends[-1]
+        old, before = self._ends[-1], self._sums[-1]
         growth = size - old
         total = sum(arrived.values())
         scale = min(1.0, growth / total) if total else 0.0
         for kind, tokens in arrived.items():
             self._add(kind, tokens * scale)
         self._add(_WORDS, growth - total * scale)
-        return False, old
+        return old, before, False
 
     def _add(self, kind: int, tokens: float) -> None:
         if tokens > 0:
@@ -293,40 +303,31 @@ class _Context:
         sums[self._kinds[at]] += tokens - self._ends[at - 1]
         return sums
 
-    def _send(self, shares: defaultdict[str, float], sent: _Sent, pause_s: float, *, is_anew: bool) -> None:
-        """Charges for what was sent: read from the cache, sent before and not read, new."""
-        size, read, old, parts = sent
-        upto_read = self._upto(read)
+    def _charge_read(self, shares: defaultdict[str, float], parts: prices.Parts, read: int) -> None:
         if read:
-            _charge(shares, parts.cache_read / read, upto_read)
-        rest = size - read
+            _charge(shares, parts.cache_read / read, self._upto(read))
+
+    def _charge_rest(self, shares: defaultdict[str, float], parts: prices.Parts, sent: _Sent, *, is_late: bool) -> None:
+        """Charges for what was sent and not read from the cache: sent before, new. `is_late`: after the cache's end."""
+        size, read, old, before = sent
         usd = parts.input + parts.cache_write
-        if rest <= 0 or not usd:
-            shares["other"] += usd
-            return
-        if is_anew:
-            shares["compaction"] += usd
-            return
-        before = upto_read
-        if old > read:
-            before = self._upto(old)
-            if self._caches:
-                shares["rebuilt" if pause_s > self._lifetime_s else "missed"] += usd * (old - read) / rest
-            else:
-                _charge(shares, usd / rest, _difference(before, upto_read))
-        new = _difference(self._upto(size), before)
-        wasted = new[_FIRST_WASTED:]
-        if any(wasted):
-            for cause, tokens in zip(_WASTED, wasted, strict=True):
-                shares[cause] += usd * tokens / rest
-        fresh = usd * sum(new[:_FIRST_WASTED]) / rest
+        a_token = usd / (size - read)
+        if old < read:
+            before = self._upto(read)
+        elif old > read and self._caches:
+            shares["rebuilt" if is_late else "missed"] += a_token * (old - read)
+        elif old > read:
+            carried = zip(before, self._upto(read), strict=True)
+            _charge(shares, a_token, [until - of_cache for until, of_cache in carried])
+        fresh = size - max(read, old)
+        for cause in _WASTED:
+            tokens = self._sums[-1][_KINDS[cause]] - before[_KINDS[cause]]
+            if tokens:
+                shares[cause] += a_token * tokens
+                fresh -= tokens
         written = parts.cache_write / usd
-        shares["cache_write"] += fresh * written
-        shares["input"] += fresh * (1 - written)
-
-
-def _difference(amounts: _Amounts, less: _Amounts) -> _Amounts:
-    return [a - b for a, b in zip(amounts, less, strict=True)]
+        shares["cache_write"] += a_token * fresh * written
+        shares["input"] += a_token * fresh * (1 - written)
 
 
 def _charge(shares: defaultdict[str, float], usd_a_token: float, amounts: _Amounts) -> None:
@@ -337,9 +338,9 @@ def _charge(shares: defaultdict[str, float], usd_a_token: float, amounts: _Amoun
 
 
 class _Sent(NamedTuple):
-    """What a call was sent, in tokens: all, read from the cache, sent before; and what its parts cost."""
+    """What a call was sent, in tokens: all, read from the cache, sent before, and of what kinds this was."""
 
-    size: float
-    read: float
+    size: int
+    read: int
     old: float
-    parts: prices.Parts
+    before: _Amounts

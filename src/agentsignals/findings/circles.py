@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentsignals.analysis.clusters import placed_share
+from agentsignals.analysis.clusters import over_places
 from agentsignals.analysis.contrasts import SESSIONS
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import behind
@@ -35,7 +35,7 @@ def _answers(inputs: Inputs) -> list[Answer]:
         wasted[row["session_id"]] = wasted.get(row["session_id"], 0) + 1
         longest = max(longest, row["equal_calls"])
     parts = ((session_id, wasted.get(session_id, 0), n) for session_id, n in calls.items())
-    share = placed_share(parts, by_session(inputs.rows["sessions"]))
+    share = over_places(parts, by_session(inputs.rows["sessions"]))
     if not share.n:
         return []
     n = sum(wasted.values())

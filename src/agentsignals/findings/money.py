@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import fsum
 from typing import NamedTuple
 
-from agentsignals.analysis.clusters import placed_share
+from agentsignals.analysis.clusters import over_places
 from agentsignals.analysis.cost_causes import LIFETIME_S, LONG_LIFETIME_S, QUERIES, SHRUNK
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import behind
@@ -91,9 +91,7 @@ def _answer(cause: _Cause, charges: list[Row], bill: list[Row], places: dict[str
     for charge in charges:
         if charge["cause"] == cause.name:
             usd[charge["session_id"]] = usd.get(charge["session_id"], 0.0) + charge["usd"]
-    share = placed_share(
-        ((row["session_id"], usd.get(row["session_id"], 0.0), row["cost_usd"]) for row in bill), places
-    )
+    share = over_places(((row["session_id"], usd.get(row["session_id"], 0.0), row["cost_usd"]) for row in bill), places)
     size = fsum(usd.values())
     # What was sent is logged whole, the output of some sessions is not: of a larger bill this were a smaller share.
     at_least, at_most = ("at least ", "at most ") if any(row[BOUND] is not None for row in bill) else ("", "")

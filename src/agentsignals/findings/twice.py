@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from math import fsum
 
-from agentsignals.analysis.clusters import PlacedShare, placed_share
+from agentsignals.analysis.clusters import PlacedShare, over_places
 from agentsignals.analysis.contrasts import SESSIONS, Contrast, contrasts
 from agentsignals.analysis.cost_causes import QUERIES
 from agentsignals.analysis.figures import formatted
@@ -41,7 +41,7 @@ def _answers(inputs: Inputs) -> list[Answer]:
                 usd[charge["session_id"]] = usd.get(charge["session_id"], 0.0) + charge["usd"]
         parts = [(row["session_id"], usd.get(row["session_id"], 0.0), row["cost_usd"]) for row in bill]
         calls = [row for row in inputs.rows["results"] if row["kind"] == kind and row["session_id"] in usd]
-        whole = placed_share(parts, by_session(bill))
+        whole = over_places(parts, by_session(bill))
         made.append(_over_all(kind, whole, len(bill), calls, usd))
         by_agent = contrasts(parts, inputs.rows["sessions"], ("agent",))
         made += [_of_agent(kind, contrast, whole.n, calls, usd) for contrast in by_agent]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from math import fsum
 
-from agentsignals.analysis.clusters import placed_share
+from agentsignals.analysis.clusters import over_places
 from agentsignals.analysis.contrasts import SESSIONS
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.grouped import behind, by
@@ -45,7 +45,7 @@ def _for_person(inputs: Inputs, times: dict[str, dict[str, float]], places: dict
     if size < LEAST_HOURS:
         return []
     parts = ((s, waited.get(s, 0.0), (row["worked_s"] + row["waited_s"]) / 3600) for s, row in times.items())
-    share = placed_share(parts, places)
+    share = over_places(parts, places)
     open_calls: Counter[str] = Counter()
     for row in inputs.rows["calls"]:
         open_calls[row["tool"]] += row["waited_s"]
@@ -80,7 +80,7 @@ def _for_commands(inputs: Inputs, times: dict[str, dict[str, float]], places: di
         size = fsum(hours.values())
         if size < LEAST_HOURS:
             continue
-        share = placed_share(((s, hours.get(s, 0.0), row["worked_s"] / 3600) for s, row in times.items()), places)
+        share = over_places(((s, hours.get(s, 0.0), row["worked_s"] / 3600) for s, row in times.items()), places)
         made.append(
             Answer(
                 id=slug("waiting", tool),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from agentsignals.analysis.clusters import placed_share
+from agentsignals.analysis.clusters import over_places
 from agentsignals.analysis.compared import OF_ATTEMPTS
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.ranking import Answer, Question, among, drawn, shown
@@ -37,7 +37,7 @@ def _answer(rung: str, rows: list[Row]) -> Answer:
         of = [row for row in of if row["reason"] == reason] if reason != _TESTS and n >= LEAST_REASON * len(of) else []
     ids = {row["session_id"] for row in of}
     tasks = {row["session_id"]: row["task_id"] for row in rows if row["task_id"] is not None}
-    share = placed_share(((row["session_id"], float(row["session_id"] in ids), 1) for row in rows), tasks, "attempts")
+    share = over_places(((row["session_id"], float(row["session_id"] in ids), 1) for row in rows), tasks, "attempts")
     return Answer(
         id=f"why-failed.{rung.replace('_', '-')}",
         sentence=f"{len(ids):,} of {len(rows):,} attempts ({formatted(share.value, 'share')}) {words}"
