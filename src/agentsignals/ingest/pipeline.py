@@ -122,6 +122,7 @@ def analyzed(
     wanted = [specs] if isinstance(specs, str) else list(specs)
     summary, store = ingested(wanted or default_sources(), store_folder, **options)
     if store.damage or not _is_measured(store):
+        del store  # its index is as large as the one that is read next
         measure(store_folder, options.get("progress", silent), tell=tell, wait_s=options.get("wait_s", lock.WAIT_S))
         store = Store(store_folder)
     return summary, store
@@ -150,7 +151,9 @@ def measure(
     store = Store(store_folder)
     if embedder in (None, store.manifest.embedder) and not store.damage and _is_measured(store):
         return nothing
-    with lock.locked(store.folder, wait_s=wait_s, waiting=_waiting(progress)):
+    folder = store.folder
+    del store
+    with lock.locked(folder, wait_s=wait_s, waiting=_waiting(progress)):
         store = Store(store_folder, write=True)
         _choose(store, embedder)
         return nothing if not store.damage and _is_measured(store) else _measure(store, progress, tell)

@@ -137,10 +137,12 @@ def _of_context(
             standing.next_shares_file, standing.next_similarity = before.next_shares_file, before.next_similarity
             if history.place not in shared_anew:
                 standing.same_lines = before.same_lines
-        if standing != before:
+        if before is not None and standing == before:
+            made.now.append(before)
+        else:
             standing.next_shares_file = standing.next_similarity = None
             made.changed.add(entry.session_id)
-        made.now.append(standing)
+            made.now.append(standing)
 
 
 def _outlines(here: list[tuple[str, Entry]], by_site: dict[str, str]) -> dict[str, Outline]:
@@ -209,5 +211,5 @@ def _compare_next(made: Standings, where: dict[str, str], briefs: dict[str, Brie
 
 
 def _as_outline(text: Text) -> Outline:
-    words = None if text.words is None else frozenset(text.words)
+    words = None if text.words is None else frozenset(text.words.split())
     return Outline(session_id="", place=None, started_at=None, ended_at=None, files=text.files, words=words)
