@@ -312,6 +312,8 @@ def _why_not(head: Head) -> str:
 
 def _families(members: list[Member], manifest: Manifest) -> list[Family]:
     """Members joined by key with each other and with the files already in the store."""
+    if not members:
+        return []
     fresh = {m.file.uri: m for m in members}
     members = [*members, *runs.of_new_trials(members, manifest)]
     pool = {m.file.uri: m for m in members}

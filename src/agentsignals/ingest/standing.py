@@ -17,7 +17,7 @@ from agentsignals.model import Context
 from agentsignals.store import Store
 from agentsignals.store import files as disk
 from agentsignals.store.files import Part
-from agentsignals.views.history import History, Outline, compare, histories, user_of
+from agentsignals.views.history import History, Outline, compare, histories, known_until, span_of, user_of
 from agentsignals.views.same_place import places
 
 
@@ -111,10 +111,12 @@ def _of_context(
 ) -> None:
     written = {name: shard.values or name for name, shard in store.manifest.shards.items()}
     shard_of = {entry.session_id: written[name] for name, entry in here}
+    span = span_of(t for _, entry in here for t in (entry.started_at, entry.ended_at))
+    here = _unsettled(here, by_site, former, shard_of, span, made)
     outlines = _outlines(here, by_site)
     shared_anew = _shared_anew(here, outlines, former, made.gone)
     _add_lines(store, here, outlines, shared_anew)
-    by_session = histories(outlines.values())
+    by_session = histories(outlines.values(), span)
     for _, entry in here:
         history, before = by_session[entry.session_id], former.get(entry.session_id)
         standing = Standing(
@@ -143,6 +145,39 @@ def _of_context(
             standing.next_shares_file = standing.next_similarity = None
             made.changed.add(entry.session_id)
             made.now.append(standing)
+
+
+def _unsettled(  # noqa: PLR0913  (one call: all that a place depends on)
+    here: list[tuple[str, Entry]],
+    by_site: dict[str, str],
+    former: dict[str, Standing],
+    shard_of: dict[str, str],
+    span: tuple[int, int],
+    made: Standings,
+) -> list[tuple[str, Entry]]:
+    """The sessions of places in which any came, went, moved or is another. Those of others stand as they did, save for
+    how far the store sees on after them."""
+    sites = {(entry.repo, entry.cwd) for _, entry in here}
+    place_of = {site: by_site.get(site_id(*site)) for site in sites}
+    unsettled: set[str | None] = {former[session_id].place for session_id in made.gone}
+    for _, entry in here:
+        place, before = place_of[entry.repo, entry.cwd], former.get(entry.session_id)
+        if before is None:
+            unsettled.add(place)
+        elif before.shard != shard_of[entry.session_id] or before.place != place or before.known_since != span[0]:
+            unsettled |= {place, before.place}
+    left = []
+    for name, entry in here:
+        if place_of[entry.repo, entry.cwd] in unsettled:
+            left.append((name, entry))
+            continue
+        standing = former[entry.session_id]
+        until = known_until(span[1], entry.started_at, entry.ended_at)
+        if standing.known_until != until:
+            standing.known_until = until
+            made.changed.add(entry.session_id)
+        made.now.append(standing)
+    return left
 
 
 def _outlines(here: list[tuple[str, Entry]], by_site: dict[str, str]) -> dict[str, Outline]:

@@ -99,16 +99,21 @@ def user_of(cwd: str | None) -> str | None:
     return match.group(1) if match else None
 
 
-def histories(outlines: Iterable[Outline]) -> dict[str, History]:
-    """The history of every session, by its id."""
+def span_of(times: Iterable[int | None]) -> tuple[int, int]:
+    """The first and the last moment that sessions speak of."""
+    spoken_of = [t for t in times if t is not None]
+    return (min(spoken_of), max(spoken_of)) if spoken_of else (0, 0)
+
+
+def histories(outlines: Iterable[Outline], span: tuple[int, int] | None = None) -> dict[str, History]:
+    """The history of every session, by its id. `span`: what all sessions speak of, where these are not all."""
     known_outlines = list(outlines)
-    times = [t for o in known_outlines for t in (o.started_at, o.ended_at) if t is not None]
-    until, since = (max(times), min(times)) if times else (0, 0)
+    since, until = span or span_of(t for o in known_outlines for t in (o.started_at, o.ended_at))
     by_session: dict[str, History] = {}
     rows: list[_Row] = []
     for o in known_outlines:
-        end = _end(o)
-        history = History(place=o.place, known_until=min(until, end + _AHEAD), known_since=since)
+        end = _end(o.started_at, o.ended_at)
+        history = History(place=o.place, known_until=known_until(until, o.started_at, o.ended_at), known_since=since)
         by_session[o.session_id] = history
         if o.place is not None and o.started_at is not None:
             rows.append(_Row(o.started_at, o.session_id, max(end, o.started_at), o, history))
@@ -143,9 +148,14 @@ def _note_user(group: list[_Row], before: list[int]) -> None:
             compare(row.history, row.outline, following.outline)
 
 
-def _end(outline: Outline) -> int:
+def known_until(until: int, started_at: int | None, ended_at: int | None) -> int:
+    """How far the store can tell what followed a session, where it speaks of moments `until` then."""
+    return min(until, _end(started_at, ended_at) + _AHEAD)
+
+
+def _end(started_at: int | None, ended_at: int | None) -> int:
     """When a session ended, as far as anything tells."""
-    return outline.ended_at if outline.ended_at is not None else outline.started_at or 0
+    return ended_at if ended_at is not None else started_at or 0
 
 
 def _grouped(rows: list[_Row], by: Callable[[Outline], object]) -> Iterable[list[_Row]]:
