@@ -21,7 +21,7 @@ OURS := $(PIP) --no-deps --no-build-isolation --editable .
 COMPILE := .venv-tools/bin/uv pip compile --no-config --quiet --universal --python-version 3.11 --generate-hashes \
   --no-emit-index-url --no-annotate --custom-compile-command 'make lock' pyproject.toml $(ARGS)
 
-.PHONY: help demo test test-slow test-lab test-engines fuzz check format-check lint types docs-check docs notebooks site golden bench lock audit clean
+.PHONY: help demo test test-slow test-lab test-engines fuzz check format-check lint types docs-check docs notebooks site golden bench gate lock audit clean
 .DELETE_ON_ERROR:
 
 help:
@@ -39,6 +39,7 @@ help:
 	@echo "make lock     requirements/ anew from pyproject.toml; ARGS=--upgrade for the newest versions"
 	@echo "make audit    known vulnerabilities of what is locked; asks the package index"
 	@echo "make bench    where the time goes, stage by stage; FOLDER=traces; without: what it should cost beside what it costs"
+	@echo "make gate     a cold run's instructions, held against the last record"
 	@echo "make clean    removes everything made here, .venv included"
 
 demo: $(VENV)/.core
@@ -98,6 +99,9 @@ golden: $(VENV)/.core
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.stages $(FOLDER)
 	test -n "$(FOLDER)" || $(BIN)/python -m benchmarks.aims
+
+gate: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.instructions --gate
 
 # What is locked is what CI installs, and everybody who runs a test: the same files, by their hashes, on every supported
 # Python and system. `make demo` takes the newest that pyproject.toml allows, as a user would.
