@@ -36,8 +36,8 @@ SHARD_BYTES = 64 * 1024 * 1024
 """Raw bytes a shard aims at: memory stays under some 250 MB a worker (design/speed.md#shards), and a lost worker
 loses little."""
 SMALL_BYTES = 4 * 1024 * 1024
-"""So much is read in this very process: what is that small takes no memory worth the name, and a worker, which takes
-0.7 s of CPU to start, would double its time."""
+"""So much is read in this very process: what is that small takes no memory worth the name, and a worker that is no copy
+of it (other systems, a program with threads) takes 0.7 s of CPU to start."""
 _AT_ONCE = 4096
 """So many files are recognised before the next are listed: what is kept of a file until then is more than its entry."""
 _FILE_BYTES = 2048
