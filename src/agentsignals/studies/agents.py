@@ -17,22 +17,15 @@ _RATIO = "corpus.output_input_token_ratio"
 _EVENTS = "corpus.session_length_events"
 
 
-def _sum(path: str, key: str) -> str:
-    return f"sum(TRY_CAST(detail->>'{key}' AS DOUBLE)) FILTER (signal = '{path}')"
-
-
 def _over(path: str) -> str:
-    return f"{_sum(path, 'num')} / nullif({_sum(path, 'den')}, 0)"
+    return f"sum(num) FILTER (signal = '{path}') / nullif(sum(den) FILTER (signal = '{path}'), 0)"
 
 
 def _median(path: str) -> str:
     return f"median(number) FILTER (signal = '{path}')"
 
 
-def _short(key: str) -> str:
-    return f"sum(TRY_CAST(value->>'{key}' AS DOUBLE)) FILTER (signal = 'corpus.short_messages' AND absent IS NULL)"
-
-
+_SHORT = "corpus.short_messages"
 _METRICS = {
     "autonomy calls a prompt:number": _median("corpus.autonomy_ratio"),
     "errors failed calls:share": _over("user.tool_error_rate"),
@@ -42,7 +35,7 @@ _METRICS = {
     "read_first edits of known files:share": _over("corpus.read_before_edit_rate"),
     "cost cost a session:usd": _median("corpus.session_cost_usd"),
     "output output/input tokens:share": _over(_RATIO),
-    "short messages ≤20 characters:share": f"{_short('le_20')} / nullif({_short('n')}, 0)",
+    "short messages ≤20 characters:share": _over(_SHORT),
     "pushback prompts that object:share": _over("chat.pushback_rate"),
 }
 """The columns of the table, each with what makes it."""
@@ -53,6 +46,16 @@ _EACH = [f"{expression} AS {key}" for key, expression in zip(_KEYS, _METRICS.val
 _SELECT = ", ".join([f"bool_or({sql.BOUND} IS NOT NULL) AS low", *_EACH])
 _PATHS = sorted(set(re.findall(r"signal = ('[^']+')", _SELECT)))
 _FROM = "FROM signals JOIN sessions USING (session_id)"
+_PARTS = (
+    f"SELECT session_id, signal, number, CASE WHEN signal <> '{_SHORT}' THEN detail->>['num', 'den']"
+    " WHEN absent IS NULL THEN value->>['le_20', 'n'] END AS parts"
+    f" FROM signals WHERE signal IN ({', '.join(_PATHS)})"
+)
+"""The signals of the table, each with what it is a ratio of: JSON is read once a row."""
+_ROWS = (
+    "FROM (SELECT session_id, signal, number, TRY_CAST(parts[1] AS DOUBLE) AS num, TRY_CAST(parts[2] AS DOUBLE) AS den"
+    f" FROM ({_PARTS})) JOIN sessions USING (session_id)"
+)
 
 
 def _outcome(inputs: Inputs) -> Outcome:
@@ -105,7 +108,7 @@ STUDY = Study(
     question="How do the agents differ in the ten measures of agent-traces?",
     queries={
         "agents": f"SELECT CASE WHEN grouping(sessions.agent) = 1 THEN '{_ALL}' ELSE sessions.agent END AS agent,"
-        f" count(DISTINCT session_id) AS n, {_SELECT} {_FROM} WHERE signal IN ({', '.join(_PATHS)})"
+        f" count(DISTINCT session_id) AS n, {_SELECT} {_ROWS}"
         " GROUP BY GROUPING SETS ((), (sessions.agent)) ORDER BY n DESC, grouping(sessions.agent) DESC, sessions.agent",
         "openings": f"SELECT agent, {sql.LABEL} AS label, count(*) AS n {_FROM}"
         " WHERE signal = 'corpus.first_message_pattern' AND absent IS NULL GROUP BY ALL ORDER BY ALL",
