@@ -27,6 +27,7 @@ FOLDERS = ("/home/me/shop", "/home/me/clone", "/home/you/shop", "/srv/lib")
 PROMPTS = ("please fix the login form", "fix the login form again please", "yes", "write some docs for exports")
 LINES = ("total = add(first, second)", "total = add(first, third)", "return the_value_of(it)")
 COMMITS = "a1b2c3d fix\nb1b2c3d more"
+REMOTES = ("origin\tgit@github.com:me/shop.git (fetch)", "origin\tgit@github.com:me/lib.git (fetch)")
 
 
 class Corpus:
@@ -71,7 +72,11 @@ class Corpus:
                 path = f"{log.base['cwd']}/src/shop/{self.rng.choice('abc')}.py"
                 log.ran("Edit", file_path=path, old_string=old, new_string=new)
             case _:
-                log.say("Done.")
+                log.ran("Bash", self.rng.choice(REMOTES), command="git remote -v")
+        self.write(log)
+
+    def write(self, log: Log) -> None:
+        self.logs[log.session] = log
         (self.folder / "in" / f"{log.session}.jsonl").write_bytes(log.data())
 
     def analyze(self, store: Path) -> Store:
@@ -105,6 +110,51 @@ def test_a_store_that_followed_its_files_is_one_made_of_them(tmp_path: Path) -> 
 @pytest.mark.parametrize("seed", range(1, 7))
 def test_so_it_is_after_whatever_happened(tmp_path: Path, seed: int) -> None:
     followed(tmp_path, seed, 12)
+
+
+def logs(*folders: str) -> list[Log]:
+    """A session in each folder, an hour after the one before."""
+    made = [Log(f"{n:08d}-2222-4333-8444-555555555555", f"s{n}", folder) for n, folder in enumerate(folders, 1)]
+    for n, log in enumerate(made):
+        log.now += timedelta(hours=n)
+        log.user("please fix the login form")
+    return made
+
+
+def edits(log: Log) -> None:
+    log.ran("Edit", file_path=f"{log.base['cwd']}/src/shop/a.py", old_string=LINES[0], new_string=LINES[1])
+
+
+def test_a_next_session_that_comes_to_the_same_file_later_is_another_next(tmp_path: Path) -> None:
+    corpus, (first, following, later) = Corpus(tmp_path, 0), logs("/work/shop", "/work/shop", "/elsewhere")
+    edits(first)
+    later.wait(200_000)
+    later.user("so far does the store see on")
+    for log in (first, following, later):
+        corpus.write(log)
+    corpus.analyze(corpus.store)
+    edits(following)
+    corpus.write(following)
+    asked = (
+        "SELECT detail->>'shares_file' FROM signals WHERE signal = 'user.session_reopened_within_s' AND absent IS NULL"
+    )
+    assert rows(corpus.analyze(corpus.store), asked)[1] == [("true",)]
+    assert rows(corpus.analyze(tmp_path / "fresh"), asked)[1] == [("true",)]
+
+
+def test_those_whom_others_left_are_looked_at_again(tmp_path: Path) -> None:
+    """Two folders of one remote are one place, until one of them is seen to hold another repository, too."""
+    corpus, (here, there, later) = Corpus(tmp_path, 0), logs("/work/clone", "/work/shop", "/work/clone")
+    for log, remote in ((here, 0), (there, 0), (later, 1)):
+        log.ran("Bash", REMOTES[remote], command="git remote -v")
+    corpus.write(here)
+    corpus.write(there)
+    asked = (
+        f"SELECT number FROM signals WHERE signal = 'user.prior_sessions_same_repo' AND session_id = '{there.session}'"
+    )
+    assert rows(corpus.analyze(corpus.store), asked)[1] == [(1.0,)]
+    corpus.write(later)
+    assert rows(corpus.analyze(corpus.store), asked)[1] == [(0.0,)]
 
 
 @pytest.fixture(scope="module")
@@ -143,12 +193,11 @@ def test_a_session_that_grows_costs_its_shard_and_those_that_it_follows(
 ) -> None:
     lone = Log("99999999-2222-4333-8444-555555555555", "lone", "/elsewhere")
     lone.user("hello")
-    corpus.logs[lone.session] = lone
-    (corpus.folder / "in" / f"{lone.session}.jsonl").write_bytes(lone.data())
+    corpus.write(lone)
     corpus.analyze(corpus.store)
     read = counted(monkeypatch, "read_values")
     lone.user("and again")
-    (corpus.folder / "in" / f"{lone.session}.jsonl").write_bytes(lone.data())
+    corpus.write(lone)
     store = corpus.analyze(corpus.store)
     assert len(store.manifest.shards) == 5
     assert set(read) == {store.manifest.sessions[lone.session].shard}
