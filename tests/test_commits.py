@@ -102,11 +102,35 @@ def test_commits_to_an_index_that_is_no_more_count_for_nothing(store: Store) -> 
     assert not left.exists()
 
 
-@pytest.mark.parametrize("harm", [b"", b"{", b"[]"])
-def test_a_commit_that_was_garbled_has_the_index_made_again(store: Store, harm: bytes) -> None:
+def test_who_reads_while_the_index_is_written_whole_has_the_state_before(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     taken_in(store, "000001-a", ["s1"])
     taken_in(store, "000002-b", ["s2"])
-    min(store.folder.glob("manifest.*.*.json")).write_bytes(harm)
+    read = Path.read_bytes
+
+    def reading(path: Path) -> bytes:
+        if path.name.endswith(".2.json"):
+            store.save()
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", reading)
+    assert set(Store(store.folder).manifest.sessions) == {"s1"}
+    assert set(Store(store.folder).manifest.sessions) == {"s1", "s2"}
+
+
+@pytest.mark.parametrize("harm", [b"", b"{", b"[]", None])
+def test_a_commit_that_was_garbled_has_the_index_made_again(store: Store, harm: bytes | None) -> None:
+    taken_in(store, "000001-a", ["s1"])
+    taken_in(store, "000002-b", ["s2"])
+    first = min(store.folder.glob("manifest.*.*.json"))
+    if harm is not None:
+        first.write_bytes(harm)
+    else:
+        first.unlink()
+        first.mkdir()
     again = Store(store.folder)
     assert "garbled" in again.warnings[0] or "empty" in again.warnings[0]
     assert set(again.manifest.sessions) == {"s1", "s2"}
+    assert set(Store(store.folder, write=True).manifest.sessions) == {"s1", "s2"}
+    assert Store(store.folder).warnings == []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -176,8 +177,8 @@ def load(root: Path) -> tuple[Manifest | None, str]:
     try:
         loaded = _whole(msgspec.json.decode(data, type=_Written))
         version = loaded.schema_version
-        while loaded.mark and (path := _committed(root, loaded)).exists():
-            msgspec.json.decode(path.read_bytes(), type=Commit).apply(loaded)
+        while loaded.mark and (written := _commit_after(root, loaded)) is not None:
+            msgspec.json.decode(written, type=Commit).apply(loaded)
     except msgspec.DecodeError:  # of another version perhaps, whose shape is not known
         try:
             version = msgspec.json.decode(data, type=_Version).schema_version
@@ -204,6 +205,19 @@ def _committed(root: Path, manifest: Manifest) -> Path:
     return root / f"manifest.{manifest.mark}.{manifest.commits + 1}.json"
 
 
+def _commit_after(root: Path, manifest: Manifest) -> bytes | None:
+    """What was committed next; None where nothing was, or where the index has been written whole since: who reads then
+    has the state before."""
+    path = _committed(root, manifest)
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as problem:
+        files.instead_of(path, problem)  # refuses what may be a commit and can't be opened
+        return b""  # what is none is garbled
+
+
 def commit(root: Path, manifest: Manifest, change: Commit) -> None:
     """Writes what the manifest has already, in one rename."""
     if not manifest.mark:
@@ -226,7 +240,8 @@ def save(root: Path, manifest: Manifest) -> None:
         raise files.cannot_write(root, problem) from problem
     for path in root.glob("manifest.*.json"):
         if not path.name.startswith(f"manifest.{manifest.mark}."):
-            path.unlink(missing_ok=True)
+            with suppress(OSError):  # what nobody may remove is read by nobody
+                path.unlink()
 
 
 def _short(manifest: Manifest) -> _Written:
