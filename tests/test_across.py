@@ -257,3 +257,17 @@ def test_values_across_sessions_that_were_lost_are_not_carried_over(corpus: Corp
         list(shards.read_across(corpus.store, part))
     corpus.append()
     assert across_of(corpus.analyze(corpus.store)) == across_of(corpus.analyze(tmp_path / "fresh"))
+
+
+def test_what_is_forgotten_is_in_no_brief(corpus: Corpus) -> None:
+    gone = min(Store(corpus.store).manifest.sessions)
+
+    def naming() -> list[str]:
+        part = Store(corpus.store).manifest.standings
+        assert part is not None
+        kept = [*(corpus.store / briefs.FOLDER).iterdir(), corpus.store / part.file]
+        return [path.name for path in kept if gone.encode() in path.read_bytes()]
+
+    assert len(naming()) == 2
+    forget(corpus.store, [gone])
+    assert naming() == []
