@@ -20,7 +20,7 @@ from agentsignals.ingest import pipeline
 from agentsignals.model import Label
 from agentsignals.store import Store, label_files, query
 from agentsignals.store.label_files import LabelRow
-from agentsignals.store.query import connect, rows, run
+from agentsignals.store.query import connect, execute_ours, rows, run
 from agentsignals.store.views import NAMES
 from tests.claude import Log
 
@@ -248,6 +248,24 @@ def test_a_table_is_there_however_it_is_named(folder: Path) -> None:
         "SUMMARIZE scans",
     ):
         assert rows(Store(folder / "store"), sql, "product")[0]
+
+
+def test_rows_that_are_held_are_of_one_connection_and_of_small_tables(folder: Path) -> None:
+    store = Store(folder / "store")
+    holding, other = connect(store), connect(store)
+    holding.hold("sessions", "SELECT *, 'here' AS place FROM sessions")
+    assert run(holding, "SELECT DISTINCT place FROM sessions").fetchall() == [("here",)]
+    assert "place" not in run(other, "FROM sessions").columns, "nobody else sees them"
+    for most_rows, kept in ((0, []), (1000, [("turns",)])):
+        holding = connect(store)
+        holding.hold("turns", "SELECT * FROM turns", most_rows)
+        assert run(holding, "SELECT count(*) > 0 FROM turns").fetchall() == [(True,)]
+        assert holding.database.execute("SELECT table_name FROM duckdb_tables()").fetchall() == kept
+
+
+@pytest.mark.parametrize("sql", ["SELECT 1 FROM sessions, turns", 'SELECT 1 from "turns"', "SUMMARIZE turns"])
+def test_a_question_of_ours_sees_its_tables_however_it_names_them(folder: Path, sql: str) -> None:
+    assert execute_ours(connect(Store(folder / "store")), sql).fetchall()
 
 
 def test_a_connection_is_used_again_until_the_store_has_other_files(

@@ -102,8 +102,8 @@ class Connection:
             return
         self._held.add(table)
         database = self.seeing(_named(query))
-        counted = None if most_rows is None else database.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608  (a table of ours)
-        if most_rows is None or (counted and counted[0] <= most_rows):
+        counted = f"SELECT count(*) FROM {table}"  # noqa: S608  (a table of ours)
+        if most_rows is None or database.execute(counted).fetchall()[0][0] <= most_rows:
             database.execute(f"CREATE TEMP TABLE {table} AS {query}")
 
     def seeing(self, names: Collection[str] | None) -> duckdb.DuckDBPyConnection:
