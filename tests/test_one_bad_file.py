@@ -532,7 +532,7 @@ import hostile_format
 from agentsignals.ingest import pipeline, plan
 from agentsignals.cli import main
 
-pipeline.ingest.__kwdefaults__["shard_bytes"] = 1
+pipeline.ingested.__kwdefaults__["shard_bytes"] = 1
 plan.SMALL_BYTES = 0
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))
