@@ -112,6 +112,17 @@ def test_after_a_few_changes_what_was_said_before_is_shown_and_says_so(
     assert findings_of(store).changed_files == (changed if is_shown else 0)
 
 
+def test_nothing_that_other_code_said_before_is_shown(
+    store: Store, computed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.manifest.files.update({str(n): read_at(n) for n in range(100)})
+    findings(store)
+    store.manifest.files["0"] = read_at(-1)
+    next(iter(store.manifest.shards.values())).internal_errors["x"] = 1
+    monkeypatch.setattr(kept_findings, "code_stamp", lambda: "another")
+    assert findings_of(store).changed_files == 0 and len(computed) == 2
+
+
 @pytest.mark.parametrize("what", ["code", "damage", "file"])
 def test_what_was_kept_is_never_stale(
     what: str, store: Store, computed: list[str], monkeypatch: pytest.MonkeyPatch

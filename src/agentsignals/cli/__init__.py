@@ -88,7 +88,7 @@ def _sources_verbs(verbs: argparse._SubParsersAction[_Parser]) -> None:
         made.add_argument("--format", metavar="NAME", help="read every file as this format instead of recognising it")
         made.add_argument("--jobs", type=int, metavar="N", help="worker processes (default: one a core, at most 8)")
         made.add_argument(
-            "--engine", metavar="NAME", default="local", help="what runs the workers: local (default) or ray"
+            "--engine", metavar="NAME", default="local", help="what runs the workers (default local): docs/scale.md"
         )
         made.add_argument("--exclude", metavar="FILE", help="list of data sets (owner/name) and sessions to leave out")
         made.add_argument("--strict", action="store_true", help="exit 1 when any record was skipped")
