@@ -73,6 +73,9 @@ WEIGHT = {
     "duckdb": {"store.query", "replicate.ground"},
     "polars": {"store.frames"},
     "jinja2": {"report", "ui.rendering"},
+    "markupsafe": {"ui.prose"},
+    "markdown_it": {"ui.prose"},
+    "pygments": {"ui.prose"},
     "platformdirs": {"store", "sources.git_clone", "sources.hub_cache", "report.chart_svg"},
     "huggingface_hub": {"sources.hub_datasets"},
     "tqdm": {"cli.output"},
@@ -95,6 +98,7 @@ WEIGHT = {
 
 IMPORTED_AS = {
     "pyyaml": "yaml",
+    "markdown-it-py": "markdown_it",
     "vl-convert-python": "vl_convert",
     "sentence-transformers": "sentence_transformers",
     "scikit-learn": "sklearn",

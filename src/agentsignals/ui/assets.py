@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
-_OF_REPORT = {"page.css": "text/css", "page.js": "text/javascript", "live.js": "text/javascript"}
-_OF_PAGE = {"ui.css": "text/css"}
+_OF_REPORT = ("page.css", "page.js", "live.js")
 _LIBRARY = "vega.js"
+_TYPES = {".css": "text/css", ".js": "text/javascript"}
 FOLDER = "/static/"
 
 
@@ -22,8 +23,13 @@ class Asset(NamedTuple):
 def asset(path: str) -> Asset | None:
     """The file of that address; None when it is none of ours."""
     name = path.removeprefix(FOLDER)
-    names = {*_OF_REPORT, *_OF_PAGE, _LIBRARY}
-    return _asset(name) if path.startswith(FOLDER) and name in names else None
+    return _asset(name) if path.startswith(FOLDER) and name in _names() else None
+
+
+@cache
+def _names() -> frozenset[str]:
+    ours = (file.name for file in files("agentsignals.ui").joinpath("static").iterdir())
+    return frozenset((*_OF_REPORT, _LIBRARY, *(name for name in ours if PurePosixPath(name).suffix in _TYPES)))
 
 
 @cache
@@ -32,5 +38,5 @@ def _asset(name: str) -> Asset:
         from agentsignals.report.chart_svg import library  # noqa: PLC0415  (packing it takes a second)
 
         return Asset(library().encode(), "text/javascript")
-    package, kinds = ("agentsignals.report", _OF_REPORT) if name in _OF_REPORT else ("agentsignals.ui", _OF_PAGE)
-    return Asset(files(package).joinpath(name).read_bytes(), kinds[name])
+    folder = files("agentsignals.report") if name in _OF_REPORT else files("agentsignals.ui").joinpath("static")
+    return Asset(folder.joinpath(name).read_bytes(), _TYPES[PurePosixPath(name).suffix])

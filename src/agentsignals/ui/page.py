@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -16,6 +16,29 @@ class Page(NamedTuple):
     template: str
     title: str
     filled: dict[str, Any]
+
+
+class Reply(NamedTuple):
+    """What is no page: a file to keep, or data that a script of ours asks for."""
+
+    content: bytes
+    type: str
+    """Without its charset, which is UTF-8."""
+    headers: Mapping[str, str] = {}
+
+
+class Route(NamedTuple):
+    """One address and what answers it. A module of `pages` declares its own in `PAGES`."""
+
+    path: tuple[str, ...]
+    """`*` stands for any one part, which is handed to `answer` after the reading and the query."""
+    answer: Callable[..., Page | Reply]
+    title: str = ""
+    """Its name in the navigation; empty for what is reached from another page."""
+    place: int = 0
+    """Where it stands in the navigation."""
+    below: str = ""
+    """The address in the navigation that it belongs to, where that is not its own."""
 
 
 class NotFound(Exception):

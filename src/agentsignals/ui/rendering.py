@@ -14,25 +14,14 @@ from agentsignals.catalog import caption
 from agentsignals.report import phrases as report_words
 from agentsignals.ui import words
 from agentsignals.ui.page import Page, address
+from agentsignals.ui.routes import above, navigation
 from agentsignals.words.text import visible
-
-NAVIGATION = (
-    ("/", "Overview"),
-    ("/sessions", "Sessions"),
-    ("/attempts", "Attempts"),
-    ("/signals", "Signals"),
-    ("/studies", "Studies"),
-    ("/artifacts", "Files"),
-)
 
 
 def html(page: Page, path: str, warnings: Sequence[str] = ()) -> str:
     """The page as HTML. `warnings`: what is wrong with the store, shown above all else."""
-    first = f"/{path.split('/')[1]}" if "/" in path else "/"
-    here = {"/session": "/sessions", "/signal": "/signals", "/finding": "/"}.get(first, first)
-    return (
-        _environment().get_template(page.template).render(**page.filled, title=page.title, here=here, warnings=warnings)
-    )
+    template = _environment().get_template(page.template)
+    return template.render(**page.filled, title=page.title, here=above(path), warnings=warnings)
 
 
 def _shown(value: Any) -> Any:
@@ -66,6 +55,6 @@ def _environment() -> jinja2.Environment:
         formatted=formatted,
         words=words,
         report_words=report_words,
-        navigation=NAVIGATION,
+        navigation=navigation(),
     )
     return environment

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 import traceback
+from collections.abc import Sequence
 from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,10 +17,10 @@ from urllib.parse import urlsplit
 
 from agentsignals.errors import AgentSignalsError, CatalogError, QueryError, StoreError, UnknownSession, UsageError
 from agentsignals.ui import assets
-from agentsignals.ui.page import NotFound, Page, Query
-from agentsignals.ui.reading import Readings
+from agentsignals.ui.page import NotFound, Page, Query, Reply
+from agentsignals.ui.reading import Reading, Readings
 from agentsignals.ui.rendering import html
-from agentsignals.ui.routes import page_of
+from agentsignals.ui.routes import answer_of
 
 ADDRESS = "127.0.0.1"
 PORT = 8321
@@ -170,9 +171,9 @@ class Handler(BaseHTTPRequestHandler):
         if asset_file is not None:
             self._send(HTTPStatus.OK, asset_file.content, asset_file.type, {"Cache-Control": "private, max-age=600"})
             return
-        status, text = self._answer(address.path, address.query)
+        status, reply = self._answer(address.path, address.query)
         took = {"Server-Timing": f"page;dur={(time.perf_counter() - began) * 1000:.1f}", "Cache-Control": "no-store"}
-        self._send(status, text.encode("utf-8", "replace"), "text/html", took)
+        self._send(status, reply.content, reply.type, {**reply.headers, **took})
 
     def do_HEAD(self) -> None:
         self.do_GET()
@@ -189,13 +190,13 @@ class Handler(BaseHTTPRequestHandler):
             HTTPStatus.METHOD_NOT_ALLOWED, b"This page only reads: GET or HEAD.\n", "text/plain", {"Allow": "GET, HEAD"}
         )
 
-    def _answer(self, path: str, query: str) -> tuple[HTTPStatus, str]:
+    def _answer(self, path: str, query: str) -> tuple[HTTPStatus, Reply]:
         try:
             asked = Query(query)
         except ValueError as problem:
             return HTTPStatus.BAD_REQUEST, _error(f"The address can't be read: {problem}.", "", path)
         try:
-            return HTTPStatus.OK, self._page(path, asked)
+            return HTTPStatus.OK, self._reply(path, asked)
         except (NotFound, UnknownSession, CatalogError, UsageError) as problem:
             return HTTPStatus.NOT_FOUND, _error(problem.message, problem.hint, path)
         except AgentSignalsError as problem:
@@ -210,16 +211,16 @@ class Handler(BaseHTTPRequestHandler):
             message = "This page could not be made. The reason stands where `agentsignals serve` was started."
             return HTTPStatus.INTERNAL_SERVER_ERROR, _error(message, "", path)
 
-    def _page(self, path: str, query: Query) -> str:
+    def _reply(self, path: str, query: Query) -> Reply:
         reading = self.server.readings.current()
         try:
-            return html(page_of(reading, path, query), path, reading.store.warnings)
+            return _made(reading, path, query)
         except (QueryError, OSError):
             # A shard that was there is gone when an `analyze` beside us has just replaced it: its successor is named.
             again = self.server.readings.after(reading)
             if again is reading:
                 raise
-            return html(page_of(again, path, query), path, again.store.warnings)
+            return _made(again, path, query)
 
     def _send(self, status: HTTPStatus, content: bytes, type_: str, more: dict[str, str] | None = None) -> None:
         self.send_response(status)
@@ -243,5 +244,14 @@ class Handler(BaseHTTPRequestHandler):
         """Says nothing: addresses hold ids and what people searched for."""
 
 
-def _error(message: str, hint: str, path: str) -> str:
-    return html(Page("error.html.j2", "Not here", {"message": message, "hint": hint}), path)
+def _made(reading: Reading, path: str, query: Query) -> Reply:
+    answer = answer_of(reading, path, query)
+    return answer if isinstance(answer, Reply) else _html(answer, path, reading.store.warnings)
+
+
+def _html(page: Page, path: str, warnings: Sequence[str] = ()) -> Reply:
+    return Reply(html(page, path, warnings).encode("utf-8", "replace"), "text/html")
+
+
+def _error(message: str, hint: str, path: str) -> Reply:
+    return _html(Page("error.html.j2", "Not here", {"message": message, "hint": hint}), path)

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 import msgspec
 
-from agentsignals.ui.page import Page, Query, Where, part_of
+from agentsignals.ui.page import Page, Query, Route, Where, part_of
 from agentsignals.ui.pages.overview import skipped
 from agentsignals.ui.reading import Reading
 
@@ -53,3 +53,6 @@ def _no_traces(reading: Reading) -> list[tuple[str, int]]:
     """How many files under the sources are no traces, by their ending."""
     endings = (PurePosixPath(uri).suffix.lower() for uri, e in reading.store.manifest.files.items() if not e.shard)
     return Counter(e if e and len(e) <= _LONGEST_ENDING else "no ending" for e in endings).most_common()
+
+
+PAGES = (Route(("artifacts",), page, "Files", 80),)

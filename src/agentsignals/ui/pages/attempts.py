@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from agentsignals.stats.estimates import rate_interval
-from agentsignals.ui.page import Page, Query, Where, part_of
+from agentsignals.ui.page import Page, Query, Route, Where, part_of
 from agentsignals.ui.reading import Reading
 
 SIZE = 50
@@ -94,3 +94,6 @@ def _offered(reading: Reading) -> dict[str, list[str]]:
 def _values(reading: Reading, column: str) -> list[str]:
     asked = f"SELECT {column} AS v FROM attempts WHERE {column} <> '' GROUP BY 1 ORDER BY count(*) DESC, 1"  # noqa: S608  (a column of FILTERS)
     return [row["v"] for row in reading.rows(asked)]
+
+
+PAGES = (Route(("attempts",), page, "Attempts", 30),)

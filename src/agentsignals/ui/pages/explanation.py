@@ -6,7 +6,7 @@ from collections import Counter
 
 from agentsignals.ingest.explaining import explain
 from agentsignals.prices.bill import in_digits, summed
-from agentsignals.ui.page import Page, Query
+from agentsignals.ui.page import Page, Query, Route
 from agentsignals.ui.reading import Reading
 
 ROLES = {
@@ -30,3 +30,6 @@ def page(reading: Reading, query: Query, session_id: str, path: str) -> Page:
         "in_digits": in_digits,
     }
     return Page("explanation.html.j2", f"{explanation.signal} of {explanation.session}", filled)
+
+
+PAGES = (Route(("session", "*", "explain", "*"), page, below="/sessions"),)

@@ -8,7 +8,7 @@ from agentsignals import findings
 from agentsignals.analysis.ranking import Findings, of_too_few
 from agentsignals.redaction import without_keys_in
 from agentsignals.report.short_ids import beginnings
-from agentsignals.ui.page import Page, Query
+from agentsignals.ui.page import Page, Query, Route
 from agentsignals.ui.reading import Reading
 
 MOST_ROWS = 200
@@ -40,3 +40,6 @@ def _filled(reading: Reading, id: str, context: str) -> dict[str, Any]:  # noqa:
         "is_cut": len(evidence) > MOST_ROWS,
         "short_ids": beginnings(reading.store.manifest.sessions),
     }
+
+
+PAGES = (Route(("finding", "*"), page, below="/"),)

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from agentsignals.catalog import catalogue
-from agentsignals.ui.page import Page, Query
+from agentsignals.ui.page import Page, Query, Route
 from agentsignals.ui.pages import findings
 from agentsignals.ui.reading import Reading
 
@@ -71,3 +71,6 @@ def _filled(reading: Reading, context: str) -> dict[str, Any]:
         "no_traces": sum(not entry.shard for entry in reading.store.manifest.files.values()),
         "corpus": corpus,
     }
+
+
+PAGES = (Route((), page, "Overview", 10),)

@@ -8,7 +8,7 @@ from typing import Any
 from agentsignals.catalog import Signal, catalogue
 from agentsignals.model import Session
 from agentsignals.ui import words
-from agentsignals.ui.page import Page, Part, Query, part_of
+from agentsignals.ui.page import Page, Part, Query, Route, part_of
 from agentsignals.ui.reading import Reading
 from agentsignals.ui.timeline import blocks, homes
 
@@ -81,3 +81,6 @@ def _told_of_turns(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Values of turns that say something: a flag that is not raised, and a count of nothing, are left to `explain`."""
     valued = [row for row in rows if row["turn"] is not None and row["value"] not in (None, "false", "0", "[]", "{}")]
     return sorted(valued, key=lambda row: (row["turn"], row["signal"]))
+
+
+PAGES = (Route(("session", "*"), page, below="/sessions"),)

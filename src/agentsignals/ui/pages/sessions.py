@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentsignals.ui.page import Page, Query, Where, part_of
+from agentsignals.ui.page import Page, Query, Route, Where, part_of
 from agentsignals.ui.reading import WITH_PROMPT, Reading
 
 SIZE = 50
@@ -64,3 +64,6 @@ def _offered(reading: Reading) -> dict[str, list[str]]:
         "repo": "SELECT DISTINCT coalesce(repo, cwd) AS v FROM sessions WHERE coalesce(repo, cwd) <> '' ORDER BY 1",
     }
     return {name: [row["v"] for row in reading.rows(sql)] for name, sql in asked.items()}
+
+
+PAGES = (Route(("sessions",), page, "Sessions", 20),)

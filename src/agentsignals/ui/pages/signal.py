@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from agentsignals import catalog
-from agentsignals.ui.page import Page, Query
+from agentsignals.ui.page import Page, Query, Route
 from agentsignals.ui.reading import WITH_PROMPT, Reading
 from agentsignals.ui.spread import Spread, spreads
 
@@ -73,3 +73,6 @@ def _values(reading: Reading, signal: catalog.Signal, spread: Spread | None, see
         "values": [],
         "ends": [("Longest", reading.rows(" ".join((_ENDS, WITH_PROMPT, _WITH_VALUE, _LONGEST)), parameters, seen))],
     }
+
+
+PAGES = (Route(("signal", "*"), page, below="/signals"),)

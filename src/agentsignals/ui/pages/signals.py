@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import get_args
 
 from agentsignals.catalog import Status, inventory
-from agentsignals.ui.page import Page, Query
+from agentsignals.ui.page import Page, Query, Route
 from agentsignals.ui.reading import Reading
 from agentsignals.ui.spread import spreads
 
@@ -28,3 +28,6 @@ def page(reading: Reading, query: Query) -> Page:
         "query": query,
     }
     return Page("signals.html.j2", "Signals", filled)
+
+
+PAGES = (Route(("signals",), page, "Signals", 60),)

@@ -9,7 +9,7 @@ from agentsignals.report.chart_svg import can_draw, data, svg
 from agentsignals.report.document import WHOSE, Document, document
 from agentsignals.report.phrases import UNDRAWN
 from agentsignals.report.short_ids import beginnings
-from agentsignals.ui.page import NotFound, Page, Query, address
+from agentsignals.ui.page import NotFound, Page, Query, Route, address
 from agentsignals.ui.reading import Reading
 
 
@@ -53,3 +53,6 @@ def _page(reading: Reading, name: str, context: str) -> Page:
 
 def _why_not(document: Document) -> str:
     return " ".join(omission.reason for omission in document.left_out)
+
+
+PAGES = (Route(("studies",), contents, "Studies", 70), Route(("studies", "*"), page, below="/studies"))

@@ -14,6 +14,7 @@ import pytest
 
 from agentsignals.store import Store
 from agentsignals.ui import server as ui
+from agentsignals.ui.page import Reply
 from agentsignals.ui.server import Server
 
 CAP = 8
@@ -91,7 +92,7 @@ def test_a_connection_that_goes_on_asking_is_kept(server: Server) -> None:
 
 def test_an_answer_that_nobody_takes_is_given_up(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ui, "ANSWER_S", 1.0)
-    monkeypatch.setattr(ui.Handler, "_page", lambda *_: "x" * 50_000_000)
+    monkeypatch.setattr(ui.Handler, "_reply", lambda *_: Reply(b"x" * 50_000_000, "text/html"))
     with socket.create_connection(("127.0.0.1", server.port), 10) as greedy:
         greedy.sendall(f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n".encode())
         for wanted in (1, 0):  # taken in, and let go
