@@ -41,7 +41,6 @@ SQLISH = (
     "\\",
     "x' UNION SELECT path FROM artifacts --",
 )
-BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 ROUTES = (
     "/",
     "/finding/circles.failing",
@@ -512,31 +511,3 @@ def test_without_a_store_the_verb_says_what_to_do(tmp_path: Path, capsys: pytest
         started(tmp_path / "none")
     assert main(["serve", "--store", str(tmp_path / "none")]) == 1
     assert "agentsignals analyze" in capsys.readouterr().err
-
-
-# -- in a browser ------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(BROWSER is None, reason="chromium is not installed")
-def test_a_browser_opens_the_pages_and_complains_of_nothing(server: Server, tmp_path: Path) -> None:
-    evil = quote(EVIL_ID, safe="")
-    given = [str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--v=0"]
-    given += [f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1280,4000", "--virtual-time-budget=15000"]
-    for path in (
-        "/",
-        "/finding/untold.records",
-        "/sessions",
-        f"/session/{evil}",
-        "/signal/user.tool_error_rate",
-        "/studies/errors",
-    ):
-        seen = subprocess.run(
-            [*given, "--dump-dom", f"http://127.0.0.1:{server.port}{path}"],
-            capture_output=True, text=True, check=True, timeout=120,
-        )  # fmt: skip
-        console = [line for line in seen.stderr.splitlines() if "CONSOLE" in line and "Dropping" not in line]
-        assert console == [], path
-        assert 'id="main"' in seen.stdout
-        if path.startswith("/studies/"):
-            assert 'class="vega-embed' in seen.stdout

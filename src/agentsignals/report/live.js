@@ -18,6 +18,11 @@
     };
     try {
       await vegaEmbed(fresh, { width, autosize: { type: "fit-x", contains: "padding" }, ...spec }, options);
+      // Groups of marks have a role and no name; the chart's own words stand on `place`.
+      for (const group of fresh.querySelectorAll('[role^="graphics-"]:not([aria-label])')) {
+        group.removeAttribute("role");
+        group.removeAttribute("aria-roledescription");
+      }
       place.replaceChildren(fresh);
     } catch (problem) {
       console.warn(`The chart ${figure.dataset.chart} stays as it was drawn: ${problem}`);

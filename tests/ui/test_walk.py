@@ -1,0 +1,49 @@
+"""Every kind of page in a real browser: wide and on a phone, light and dark, with nothing to complain of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import pytest
+
+from agentsignals.ui.server import Server
+from tests.ui.browser import browsing, needs_browser, overflow_px, serious
+from tests.ui.served import EVIL_ID, serving, whole_store
+
+PAGES = (
+    "/",
+    "/finding/untold.records",
+    "/sessions",
+    "/session/fine-1",
+    f"/session/{quote(EVIL_ID, safe='')}",
+    "/session/fine-1/explain/user.tool_error_rate",
+    "/attempts",
+    "/signals",
+    "/signal/user.tool_error_rate",
+    "/studies",
+    "/studies/errors",
+    "/artifacts",
+)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with serving(whole_store(tmp_path_factory.mktemp("ui") / "store")) as running:
+        yield running
+
+
+@pytest.mark.slow
+@needs_browser
+@pytest.mark.parametrize(("dark", "phone"), [(False, False), (True, False), (False, True)])
+def test_no_page_keeps_anybody_out_or_runs_what_a_trace_says(server: Server, dark: bool, phone: bool) -> None:
+    problems: list[str] = []
+    with browsing(dark, phone) as page:
+        for path in PAGES:
+            page.goto(f"{server.url}{path.lstrip('/')}", wait_until="networkidle")
+            problems += [f"{path}: {problem}" for problem in serious(page)]
+            if page.evaluate("window.pwned !== undefined"):
+                problems.append(f"{path}: a trace's script ran")
+            if overflow_px(page) > 0:
+                problems.append(f"{path}: {overflow_px(page)} px wider than the window")
+    assert not problems, "\n".join(problems)
