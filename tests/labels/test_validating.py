@@ -24,7 +24,7 @@ from agentsignals.store.query import rows
 from agentsignals.ui.page import Query
 from agentsignals.ui.reading import Reading
 from agentsignals.ui.rendering import html
-from agentsignals.ui.routes import page_of
+from agentsignals.ui.routes import answer_of
 from agentsignals.validation import Figure, figures, figures_of, in_words, misleads, planted
 
 GOLD = Path(__file__).parents[2].parent / "shared" / "corpus" / "gold"
@@ -112,7 +112,7 @@ def reading_page(store: Store, address: str) -> str:
     path, _, asked = address.partition("?")
     reading = Reading(store)
     try:
-        return html(page_of(reading, path, Query(asked)), path)
+        return html(answer_of(reading, path, Query(asked)), path)
     finally:
         reading.close()
 
