@@ -83,6 +83,16 @@ class Where:
         self._conditions: list[str] = []
         self.values: dict[str, Any] = {}
 
+    def add(self, condition: str, **values: Any) -> None:
+        """Rows of which this is true; `values` are those it names by `$`."""
+        self._conditions.append(condition)
+        self.values |= values
+
+    def copy(self) -> Where:
+        other = Where()
+        other._conditions, other.values = [*self._conditions], {**self.values}
+        return other
+
     def equals(self, column: str, name: str, value: str) -> None:
         """Rows whose column is this; all rows when nothing was chosen."""
         if value:

@@ -13,15 +13,25 @@ from agentsignals.analysis.figures import MISSING, formatted
 from agentsignals.catalog import caption
 from agentsignals.report import phrases as report_words
 from agentsignals.ui import words
-from agentsignals.ui.page import Page, address
+from agentsignals.ui.filter import carried, words_of
+from agentsignals.ui.page import Page, Query, address
 from agentsignals.ui.routes import above, navigation
 from agentsignals.words.text import visible
 
 
-def html(page: Page, path: str, warnings: Sequence[str] = ()) -> str:
-    """The page as HTML. `warnings`: what is wrong with the store, shown above all else."""
+def html(page: Page, path: str, warnings: Sequence[str] = (), query: Query | None = None) -> str:
+    """The page as HTML. `warnings`: what is wrong with the store, shown above all else. `query`: of its address, whose
+    filter the navigation carries on."""
     template = _environment().get_template(page.template)
-    return template.render(**page.filled, title=page.title, here=above(path), warnings=warnings)
+    chosen = words_of(query) if query else {}
+    return template.render(
+        **page.filled,
+        title=page.title,
+        here=above(path),
+        warnings=warnings,
+        carried_words=chosen,
+        carried=carried(chosen),
+    )
 
 
 def _shown(value: Any) -> Any:

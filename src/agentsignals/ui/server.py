@@ -246,11 +246,11 @@ class Handler(BaseHTTPRequestHandler):
 
 def _made(reading: Reading, path: str, query: Query) -> Reply:
     answer = answer_of(reading, path, query)
-    return answer if isinstance(answer, Reply) else _html(answer, path, reading.store.warnings)
+    return answer if isinstance(answer, Reply) else _html(answer, path, reading.store.warnings, query)
 
 
-def _html(page: Page, path: str, warnings: Sequence[str] = ()) -> Reply:
-    return Reply(html(page, path, warnings).encode("utf-8", "replace"), "text/html")
+def _html(page: Page, path: str, warnings: Sequence[str] = (), query: Query | None = None) -> Reply:
+    return Reply(html(page, path, warnings, query).encode("utf-8", "replace"), "text/html")
 
 
 def _error(message: str, hint: str, path: str) -> Reply:

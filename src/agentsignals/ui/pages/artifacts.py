@@ -28,7 +28,7 @@ def page(reading: Reading, query: Query) -> Page:
     }
     where = Where()
     where.equals("kind", "format", chosen["format"])
-    where.contains("path", "text", query.text("text"))
+    where.contains("path", "path", query.text("path"))
     where.holds("json_keys(skipped_reasons)", "reason", chosen["reason"])
     total = reading.rows(" ".join(("SELECT count(*) AS n", _FROM, where.text())), where.values)[0]["n"]
     part = part_of(query, SIZE, total)
@@ -41,7 +41,7 @@ def page(reading: Reading, query: Query) -> Page:
         "reasons": reasons,
         "formats": formats,
         "chosen": chosen,
-        "text": query.text("text"),
+        "path": query.text("path"),
         "part": part,
         "query": query,
         "no_traces": _no_traces(reading),

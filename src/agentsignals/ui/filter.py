@@ -1,0 +1,333 @@
+"""The filter that all pages share: it stands in the address, and gives a condition over `sessions s`.
+
+What it holds is typed by anyone: values are bound, never part of SQL; one that no session has matches nothing, one that
+can't be read is left out, and either is said in `notes`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, time
+from importlib import import_module
+from importlib.util import find_spec
+from math import isfinite
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+import msgspec
+
+from agentsignals.catalog import catalogue
+from agentsignals.errors import AgentSignalsError
+from agentsignals.ui import conditions
+from agentsignals.ui.page import NotFound, Query, Where
+from agentsignals.ui.reading import Reading
+from agentsignals.ui.words import cut, times
+
+LABELS = {
+    "text": "words",
+    "agent": "agent",
+    "model": "model",
+    "repo": "repository",
+    "branch": "branch",
+    "context": "of",
+    "outcome": "outcome",
+    "from": "from",
+    "to": "to",
+    "cost_min": "cost from $",
+    "cost_max": "cost up to $",
+    "tool": "calls",
+    "failed": "a failed call of",
+    "file": "edits",
+    "where": "where",
+    "missing": "without",
+    "behind": "counted in",
+}
+"""The words of the address, in the order of the chips, and what a chip says before the value."""
+_NOUNS = {"context": "the context", "tool": "a call of"}
+BUILDER = ("signal", "op", "value")
+"""The fields of the form that add a condition; `where` then holds it."""
+WHOSE = {"product": "people’s sessions", "eval": "eval runs"}
+PLACE = "coalesce(s.repo, s.cwd)"
+"""What stands as a session's repository: the folder where none is recorded."""
+OUTCOME = "user.session_outcome"
+_COLUMNS = {"agent": "s.agent", "model": "s.model", "repo": PLACE, "branch": "s.branch"}
+_MISSING = {
+    **{word: f"coalesce({column}, '') = ''" for word, column in _COLUMNS.items()},
+    "cost": "s.cost_usd IS NULL",
+    "time": "s.started_at IS NULL",
+    "outcome": f"s.session_id NOT IN (SELECT session_id FROM signals WHERE signal = '{OUTCOME}' AND level = 'session'"  # noqa: S608  (a path of ours)
+    " AND value IS NOT NULL UNION ALL SELECT session_id FROM attempts WHERE outcome IS NOT NULL)",
+}
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_FIRST_PROMPT = (
+    "SELECT session_id FROM (SELECT session_id, arg_min(text, turn) AS prompt FROM turns"
+    " WHERE kind IN ('prompt', 'queued_prompt') GROUP BY session_id)"
+)
+_OFFERED = {
+    **{
+        word: f"SELECT {column} AS v FROM sessions s WHERE {column} <> '' GROUP BY 1 ORDER BY count(*) DESC, 1"  # noqa: S608  (columns of ours)
+        for word, column in _COLUMNS.items()
+    },
+    "context": "SELECT context AS v FROM sessions GROUP BY 1 ORDER BY 1 DESC",
+    "tool": "SELECT name AS v FROM tool_calls WHERE thread = 'main' GROUP BY 1 ORDER BY count(*) DESC, 1",
+    "outcome": f"SELECT value->>'$' AS v FROM signals WHERE signal = '{OUTCOME}' AND level = 'session'"  # noqa: S608  (a path of ours)
+    " AND value IS NOT NULL GROUP BY 1 UNION SELECT outcome FROM attempts WHERE outcome <> '' ORDER BY 1",
+}
+
+
+class Chip(NamedTuple):
+    """One thing that was chosen, and the address without it."""
+
+    label: str
+    value: str
+    without: str
+
+
+class Filter(NamedTuple):
+    """What was chosen of the sessions."""
+
+    words: Mapping[str, str]
+    """The chosen values by the words of the address."""
+    where: Where
+    """Over `sessions s`; without any condition where nothing was chosen."""
+    chips: list[Chip]
+    clear: str
+    """The address without any of it."""
+    notes: list[str]
+    """What of it could not be asked, is nowhere, or leaves sessions out unseen."""
+    offered: Mapping[str, list[str]]
+    """What can be chosen, by word, commonest first."""
+
+    @property
+    def signals(self) -> list[str]:
+        """Paths of the signals that a condition can be on."""
+        return sorted(signal.path for signal in catalogue().values() if signal.level != "corpus")
+
+    @property
+    def sessions(self) -> str:
+        """A SELECT of the ids of the sessions; its values are `where.values`."""
+        return f"SELECT s.session_id FROM sessions s {self.where.text()}"  # noqa: S608  (text of ours, values bound)
+
+    def link(self, path: str = "", **changed: object) -> str:
+        """An address with this filter, and other values for some of its words; an empty one leaves its word out."""
+        return path + carried({**self.words, **changed})
+
+    def narrowed(self, path: str, word: str, value: str | None) -> str:
+        """An address with this filter for one value of a word; None: for the sessions that have none."""
+        if value:
+            return self.link(path, **{word: value})
+        missing = dict.fromkeys([*conditions.split(self.words.get("missing", "")), word])
+        return self.link(path, **{word: "", "missing": ";".join(missing)})
+
+    def also(self, path: str, *texts: str) -> str:
+        """An address with this filter and these conditions on signals."""
+        return self.link(path, where=";".join(dict.fromkeys([*conditions.split(self.words.get("where", "")), *texts])))
+
+    def of_context(self, context: str) -> Filter:
+        """The same of one context's sessions only."""
+        where = self.where.copy()
+        where.add("s.context = $of_context", of_context=context)
+        return self._replace(where=where, words={**self.words, "context": context})
+
+
+def words_of(query: Query) -> dict[str, str]:
+    """The filter of an address as it goes on to other pages. Nothing of it is looked up."""
+    words = {word: text for word in LABELS if (text := query.text(word))}
+    signal, operator = query.text("signal"), query.choice("op", conditions.OPERATORS, ">=")
+    if signal and (operator == "absent" or query.text("value")):
+        new = f"{signal} absent" if operator == "absent" else f"{signal}{operator}{query.text('value')}"
+        words["where"] = ";".join(conditions.split(f"{words.get('where', '')};{new}"))
+    return words
+
+
+def carried(words: Mapping[str, object]) -> str:
+    """Words of a filter as they stand in an address, from its `?` on; empty of none."""
+    text = urlencode([(word, str(value)) for word, value in words.items() if value], errors="replace")
+    return f"?{text}" if text else ""
+
+
+def filtered(query: Query, reading: Reading) -> Filter:
+    """The filter that an address holds."""
+    words = words_of(query)
+    offered = reading.kept("filter:offered", lambda: _offered(reading))
+    asked = _Asked(words, offered, reading)
+    # The builder's fields are in `where` by now, and another filter begins at its first page.
+    done = {**dict.fromkeys((*BUILDER, "page"), ""), "where": words.get("where", "")}
+    return Filter(
+        words=words,
+        where=asked.where,
+        chips=[
+            Chip(LABELS[word], cut(shown), query.with_(**{**done, word: rest}))
+            for word in LABELS
+            if word in words
+            for shown, rest in _parts(word, words[word], asked)
+        ],
+        clear=query.with_(**{**done, **dict.fromkeys(LABELS, "")}),
+        notes=asked.notes,
+        offered=offered,
+    )
+
+
+def _offered(reading: Reading) -> dict[str, list[str]]:
+    return {word: [row["v"] for row in reading.rows(sql)] for word, sql in _OFFERED.items()}
+
+
+def _parts(word: str, text: str, asked: _Asked) -> list[tuple[str, str]]:
+    """What is shown of a word's value, each with what is left of the value without it."""
+    if word in ("where", "missing"):
+        parts = conditions.split(text)
+        return [(part, ";".join(other for other in parts if other != part)) for part in parts]
+    if word == "context":
+        return [(WHOSE.get(text, text), "")]
+    return [(asked.behind if word == "behind" and asked.behind else text, "")]
+
+
+class _Asked:
+    """The conditions that words make, and what is to be said of them."""
+
+    def __init__(self, words: Mapping[str, str], offered: Mapping[str, list[str]], reading: Reading) -> None:
+        self.where = Where()
+        self.notes: list[str] = []
+        self.behind = ""
+        """What the set of sessions that was named counts, in words."""
+        self._words = words
+        self._offered = offered
+        for word, column in (*_COLUMNS.items(), ("context", "s.context")):
+            if self._there(word):
+                self.where.add(f"{column} = ${word}", **{word: words[word]})
+        self._of_calls_and_edits()
+        self._of_text_and_outcome()
+        self._of_signals()
+        self._behind(reading)
+        if {"from", "to", "cost_min", "cost_max"} & words.keys():
+            self._of_time_and_cost(reading)
+
+    def _there(self, word: str) -> bool:
+        """Whether something was chosen of it; what no session has is noted, and asked for nevertheless."""
+        if word in self._words and self._words[word] not in self._offered[word]:
+            self.notes.append(f"There is no session with {_NOUNS.get(word, LABELS[word])} “{cut(self._words[word])}”.")
+        return word in self._words
+
+    def _of_calls_and_edits(self) -> None:
+        words = self._words
+        if self._there("tool"):
+            self.where.add(_CALLS.format("name = $tool"), tool=words["tool"])
+        if "failed" in words:
+            if words["failed"] not in self._offered["tool"]:
+                self.notes.append(f"There is no session with a call of “{cut(words['failed'])}”.")
+            self.where.add(_CALLS.format("name = $failed AND status = 'error'"), failed=words["failed"])
+        if path := words.get("file", ""):
+            end = path.removeprefix("./")
+            exact = "" if path.startswith("./") else "OR ends_with(path, $file_end)"
+            ends = end if end.startswith((".", "/")) else f"/{end}"
+            values = {"file": end, "file_end": ends} if exact else {"file": end}
+            self.where.add(f"s.session_id IN (SELECT session_id FROM edits WHERE path = $file {exact})", **values)  # noqa: S608  (text of ours)
+
+    def _of_text_and_outcome(self) -> None:
+        words = self._words
+        if "text" in words:
+            title = "contains(lower(concat_ws(' ', s.title, s.session_id)), lower($text))"
+            prompt = f"s.session_id IN ({_FIRST_PROMPT} WHERE contains(lower(prompt), lower($text)))"
+            self.where.add(f"({title} OR {prompt})", text=words["text"])
+        if self._there("outcome"):
+            of_people = f"SELECT session_id FROM signals WHERE signal = '{OUTCOME}' AND value = $outcome_json"  # noqa: S608  (a path of ours)
+            of_runs = "SELECT session_id FROM attempts WHERE outcome = $outcome"
+            self.where.add(
+                f"s.session_id IN ({of_people} UNION ALL {of_runs})",
+                outcome=words["outcome"],
+                outcome_json=msgspec.json.encode(words["outcome"]).decode(),
+            )
+        for word in conditions.split(words.get("missing", "")):
+            if word in _MISSING:
+                self.where.add(_MISSING[word])
+            else:
+                self.notes.append(f"“{cut(word)}” is nothing that can be missing here: {', '.join(_MISSING)}.")
+
+    def _of_signals(self) -> None:
+        asked = conditions.split(self._words.get("where", ""))
+        if len(asked) > conditions.MOST:
+            self.notes.append(f"Of {len(asked)} conditions on signals the first {conditions.MOST} are asked.")
+        made = []
+        for text in asked[: conditions.MOST]:
+            try:
+                made.append(conditions.condition(text))
+            except conditions.Refused as problem:
+                self.notes.append(f"Left out: {cut(str(problem), 300)}.".replace("..", "."))
+        texts, values = conditions.sql(made)
+        for text in texts:
+            self.where.add(text)
+        self.where.values.update(values)
+
+    def _behind(self, reading: Reading) -> None:
+        key = self._words.get("behind", "")
+        if not key:
+            return
+        ids: list[str] = []
+        try:
+            self.behind, ids = _resolver()(reading, key)
+        except (NotFound, AgentSignalsError) as problem:
+            self.notes.append(f"Nothing counts “{cut(key)}”: {problem.message}")
+        self.where.add("s.session_id IN (SELECT unnest($behind))", behind=ids)
+
+    def _of_time_and_cost(self, reading: Reading) -> None:
+        """Those without a time or a cost are in no range: how many the rest of the filter would have shown is said."""
+        base, words = self.where.copy(), self._words
+        first, last = self._day("from"), self._day("to")
+        if first:
+            self.where.add("s.started_at >= $from_day", from_day=datetime.combine(first, time.min))
+        if last:
+            self.where.add("s.started_at <= $to_day", to_day=datetime.combine(last, time.max))
+        if first and last and first > last:
+            self.notes.append("from is after to: no session fits.")
+        low, high = self._cost("cost_min"), self._cost("cost_max")
+        if low is not None:
+            self.where.add("s.cost_usd >= $cost_min", cost_min=low)
+        if high is not None:
+            self.where.add("s.cost_usd <= $cost_max", cost_max=high)
+        counted = f"{_LEFT_OUT} {base.text()}"
+        row = reading.rows(counted, base.values)[0]
+        if (first or last) and row["time"]:
+            self.notes.append(f"{times(row['time'], 'session')} without a recorded time: left out by from and to.")
+        if (low is not None or high is not None) and row["cost"]:
+            self.notes.append(f"{times(row['cost'], 'session')} without a cost: left out by the limits of cost.")
+        if high is not None and row["bounds"] and "cost_max" in words:
+            self.notes.append("Some costs are lower bounds (>=): such a session may have cost more than the limit.")
+
+    def _day(self, word: str) -> date | None:
+        text = self._words.get(word, "")
+        try:
+            if _DAY.fullmatch(text):
+                return date.fromisoformat(text)
+        except ValueError:
+            pass  # a day that no month has: said below, like every other text
+        if text:
+            self.notes.append(f"Left out: {word} is a day as YYYY-MM-DD, not “{cut(text)}”.")
+        return None
+
+    def _cost(self, word: str) -> float | None:
+        text = self._words.get(word, "")
+        try:
+            number = float(text)
+        except ValueError:
+            number = float("nan")
+        if isfinite(number):
+            return number
+        if text:
+            self.notes.append(f"Left out: {word} is a number of dollars, not “{cut(text)}”.")
+        return None
+
+
+_LEFT_OUT = (
+    "SELECT count(*) FILTER (s.started_at IS NULL) AS time, count(*) FILTER (s.cost_usd IS NULL) AS cost,"
+    " count(*) FILTER (s.visible_output_tokens IS NOT NULL) AS bounds FROM sessions s"
+)
+_CALLS = "s.session_id IN (SELECT session_id FROM tool_calls WHERE thread = 'main' AND {})"
+
+
+def _resolver() -> Callable[[Reading, str], tuple[str, list[str]]]:
+    name = "agentsignals.ui.behind"
+    if find_spec(name) is None:
+        raise NotFound("no set of sessions has a name here")
+    resolve: Callable[[Reading, str], tuple[str, list[str]]] = import_module(name).sessions_behind
+    return resolve
