@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from typing import TYPE_CHECKING
 
 from agentsignals.cli.verb import Verb
 
+if TYPE_CHECKING:
+    from agentsignals.ui.server import Server
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--port", type=int, metavar="N", help="where to listen (default 8321, or any free one; 0: any free one)"
-    )
-    parser.add_argument("--open", action="store_true", help="open it in the browser")
+    add = parser.add_argument
+    add("sources", metavar="SOURCE", nargs="*", help="watch these instead of what the store was read from")
+    add("--port", type=int, metavar="N", help="where to listen (default 8321, or any free one; 0: any free one)")
+    add("--open", action="store_true", help="open it in the browser")
+    add("--no-watch", action="store_true", help="show the store as it is; read nothing that changes")
 
 
 def run(options: argparse.Namespace) -> int:
     """Serves until Ctrl-C, which is how it ends."""
     from agentsignals.cli.output import json_text
+    from agentsignals.store import place
     from agentsignals.ui.server import started
 
+    if options.sources:
+        place(options.store, create=True)
     with started(options.store, options.port) as server:
+        specs = [] if options.no_watch else _watched(server, options)
         if options.json:
-            print(json_text({"url": server.url, "store": str(server.readings.folder)}), flush=True)
+            about = {"url": server.url, "store": str(server.readings.folder), "watches": specs}
+            print(json_text(about), flush=True)
         else:
-            print(f"{server.url}  serves {server.readings.folder}; Ctrl-C ends it", flush=True)
+            watches = f", watches {', '.join(specs)}" if specs else ""
+            print(f"{server.url}  serves {server.readings.folder}{watches}; Ctrl-C ends it", flush=True)
         if options.open:
             import webbrowser
 
@@ -35,4 +47,26 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-VERB = Verb("serve", "the store as a web page on 127.0.0.1, read only", "serve --open", arguments, run)
+def _watched(server: Server, options: argparse.Namespace) -> list[str]:
+    """Has the server read what changes in the sources named, else in the folders of this machine that the store was
+    read from. UsageError for what is no file or folder."""
+    from agentsignals.cli.output import printable
+    from agentsignals.errors import UsageError
+    from agentsignals.sources import local
+    from agentsignals.store import lock
+    from agentsignals.ui.looking import sources_of
+
+    if elsewhere := [spec for spec in options.sources if not local.accepts(spec)]:
+        raise UsageError(f"{elsewhere[0]!r} is no file, folder or agent: nothing else is watched.", "`--no-watch`?")
+    if not options.sources and server.readings.folder in lock.elsewhere:  # each change would be sent to where it lies
+        return []
+    specs, gone = (options.sources, []) if options.sources else sources_of(server.readings.current().store.manifest)
+    if gone and not options.quiet:
+        names = printable(", ".join(gone))
+        print(f"agentsignals: not watched, for nothing is there from here: {names}. Name them anew.", file=sys.stderr)
+    if specs:
+        server.live.watch(specs, options.store)
+    return list(specs)
+
+
+VERB = Verb("serve", "the store as a web page on 127.0.0.1, as agents work", "serve --open", arguments, run)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Hashable
 from pathlib import Path
 from threading import Lock, RLock
@@ -26,8 +27,10 @@ Stamp = tuple[tuple[int, int, int] | None, ...]
 class Reading:
     """A store as it is now. Its answers agree with each other, also while the store on disk goes on."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, state: str = "") -> None:
+        """`state` names what the store is now: another one for each that differs."""
         self.store = store
+        self.state = state
         self.contexts = manifest.contexts(store.manifest)
         self.main_context = manifest.main_context(store.manifest)
         self._lock = RLock()
@@ -69,7 +72,7 @@ class Readings:
         self._store = Store(folder)
         self._lock = RLock()
         self._stamp = self._now()
-        self._reading = Reading(self._store)
+        self._reading = Reading(self._store, _name(self._stamp))
 
     @property
     def folder(self) -> Path:
@@ -80,7 +83,7 @@ class Readings:
         with self._lock:
             now = self._now()
             if now != self._stamp or self._reading.store.is_changed(LOOK_EVERY_S):
-                self._reading = Reading(Store(self.folder))
+                self._reading = Reading(Store(self.folder), _name(now))
                 self._stamp = now
             return self._reading
 
@@ -90,7 +93,7 @@ class Readings:
         """
         with self._lock:
             if self.current() is failed and failed.store.look(thorough=True):
-                self._reading = Reading(failed.store)
+                self._reading = Reading(failed.store, failed.state)
             return self._reading
 
     def close(self) -> None:
@@ -99,6 +102,10 @@ class Readings:
 
     def _now(self) -> Stamp:
         return tuple(_stamp(self.folder / name) for name in (manifest.NAME, parts.NAME))
+
+
+def _name(stamp: Stamp) -> str:
+    return hashlib.sha256(repr(stamp).encode()).hexdigest()[:16]
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:

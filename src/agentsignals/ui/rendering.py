@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -15,20 +14,22 @@ from agentsignals.report import phrases as report_words
 from agentsignals.ui import words
 from agentsignals.ui.filter import carried, words_of
 from agentsignals.ui.page import Page, Query, address
+from agentsignals.ui.reading import Reading
 from agentsignals.ui.routes import above, navigation
 from agentsignals.words.text import visible
 
 
-def html(page: Page, path: str, warnings: Sequence[str] = (), query: Query | None = None) -> str:
-    """The page as HTML. `warnings`: what is wrong with the store, shown above all else. `query`: of its address, whose
-    filter the navigation carries on."""
+def html(page: Page, path: str, reading: Reading | None = None, query: Query | None = None) -> str:
+    """The page as HTML, with what is wrong with the store above all else. `query`: of its address, whose filter the
+    navigation carries on."""
     template = _environment().get_template(page.template)
     chosen = words_of(query) if query else {}
     return template.render(
         **page.filled,
         title=page.title,
         here=above(path),
-        warnings=warnings,
+        warnings=reading.store.warnings if reading else (),
+        state=reading.state if reading else "",
         carried_words=chosen,
         carried=carried(chosen),
     )

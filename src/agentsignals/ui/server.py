@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 import traceback
-from collections.abc import Sequence
 from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -17,6 +16,8 @@ from urllib.parse import urlsplit
 
 from agentsignals.errors import AgentSignalsError, CatalogError, QueryError, StoreError, UnknownSession, UsageError
 from agentsignals.ui import assets
+from agentsignals.ui.live import PATH as LIVE
+from agentsignals.ui.live import Live
 from agentsignals.ui.page import NotFound, Page, Query, Reply
 from agentsignals.ui.reading import Reading, Readings
 from agentsignals.ui.rendering import html
@@ -25,8 +26,8 @@ from agentsignals.ui.routes import answer_of
 ADDRESS = "127.0.0.1"
 PORT = 8321
 POLICY = (
-    "default-src 'none'; style-src 'self'; script-src 'self'; img-src data: blob:; base-uri 'none'; form-action 'self';"
-    " frame-ancestors 'none'"
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data: blob:; base-uri 'none';"
+    " form-action 'self'; frame-ancestors 'none'"
 )
 HEADERS = {
     "Content-Security-Policy": POLICY,
@@ -38,6 +39,8 @@ HEADERS = {
 }
 MOST_CONNECTIONS = 64
 """Each has a thread. A browser opens six."""
+MOST_STREAMS = 32
+"""Of `/live`, beside these: each lasts as long as its page is looked at."""
 WAIT_S = 10.0
 """A request is there, to its last header, so long after the connection was made or the answer before it was sent."""
 ANSWER_S = 60.0
@@ -66,8 +69,11 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self, folder: Path | str | None, port: int = 0) -> None:
         self.readings = Readings(folder)
+        self.live = Live(self.readings)
         self._due: dict[socket, float] = {}
         """The connections, each with the moment at which it is cut."""
+        self._streams: set[socket] = set()
+        """Those that pages listen on: of none of the above."""
         self._lock = Lock()
         try:
             super().__init__((ADDRESS, port), Handler)
@@ -102,12 +108,22 @@ class Server(ThreadingHTTPServer):
     def shutdown_request(self, request: Any) -> None:
         with self._lock:
             self._due.pop(request, None)
+            self._streams.discard(request)
         super().shutdown_request(request)
 
     def due_in(self, connection: socket, seconds: float) -> None:
         """The connection is cut when it is not renewed within so many seconds."""
         with self._lock:
             self._due[connection] = time.monotonic() + seconds
+
+    def is_stream(self, connection: socket) -> bool:
+        """Takes the connection out of those that are cut, where there is room for it among the streams."""
+        with self._lock:
+            if len(self._streams) >= MOST_STREAMS:
+                return False
+            self._due.pop(connection, None)
+            self._streams.add(connection)
+            return True
 
     def service_actions(self) -> None:
         """Cuts, twice a second, the connections whose time is over: their threads see the end of the stream."""
@@ -120,6 +136,7 @@ class Server(ThreadingHTTPServer):
 
     def server_close(self) -> None:
         super().server_close()
+        self.live.close()
         self.readings.close()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -167,6 +184,9 @@ class Handler(BaseHTTPRequestHandler):
             )
             return
         address = urlsplit(self.path)
+        if address.path == LIVE:
+            self._stream()
+            return
         asset_file = assets.asset(address.path)
         if asset_file is not None:
             self._send(HTTPStatus.OK, asset_file.content, asset_file.type, {"Cache-Control": "private, max-age=600"})
@@ -189,6 +209,19 @@ class Handler(BaseHTTPRequestHandler):
         self._send(
             HTTPStatus.METHOD_NOT_ALLOWED, b"This page only reads: GET or HEAD.\n", "text/plain", {"Allow": "GET, HEAD"}
         )
+
+    def _stream(self) -> None:
+        """What happens, as long as the page that asks is open. Pages of elsewhere, which could not read it, may not
+        take the places of ours.
+        """
+        self.close_connection = True
+        if self.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
+            self._send(HTTPStatus.FORBIDDEN, b"For the pages of this server alone.\n", "text/plain")
+        elif self.command == "HEAD" or not self.server.is_stream(self.connection):
+            self._send(HTTPStatus.SERVICE_UNAVAILABLE, _TOO_MANY, "text/plain", {"Retry-After": "60"})
+        else:
+            self._head(HTTPStatus.OK, "text/event-stream", {"Cache-Control": "no-store"})
+            self.server.live.stream(self.wfile.write)
 
     def _answer(self, path: str, query: str) -> tuple[HTTPStatus, Reply]:
         try:
@@ -223,16 +256,18 @@ class Handler(BaseHTTPRequestHandler):
             return _made(again, path, query)
 
     def _send(self, status: HTTPStatus, content: bytes, type_: str, more: dict[str, str] | None = None) -> None:
+        self._head(status, type_, {**(more or {}), "Content-Length": str(len(content))})
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    def _head(self, status: HTTPStatus, type_: str, more: dict[str, str]) -> None:
         self.send_response(status)
-        for name, value in {**HEADERS, **(more or {})}.items():
+        for name, value in {**HEADERS, **more}.items():
             self.send_header(name, value)
         self.send_header("Content-Type", f"{type_}; charset=utf-8")
-        self.send_header("Content-Length", str(len(content)))
         if self.close_connection:
             self.send_header("Connection", "close")
         self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(content)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """What http.server refuses by itself, with our headers and none of the request's text."""
@@ -246,11 +281,11 @@ class Handler(BaseHTTPRequestHandler):
 
 def _made(reading: Reading, path: str, query: Query) -> Reply:
     answer = answer_of(reading, path, query)
-    return answer if isinstance(answer, Reply) else _html(answer, path, reading.store.warnings, query)
+    return answer if isinstance(answer, Reply) else _html(answer, path, reading, query)
 
 
-def _html(page: Page, path: str, warnings: Sequence[str] = (), query: Query | None = None) -> Reply:
-    return Reply(html(page, path, warnings, query).encode("utf-8", "replace"), "text/html")
+def _html(page: Page, path: str, reading: Reading | None = None, query: Query | None = None) -> Reply:
+    return Reply(html(page, path, reading, query).encode("utf-8", "replace"), "text/html")
 
 
 def _error(message: str, hint: str, path: str) -> Reply:

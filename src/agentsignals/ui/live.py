@@ -1,0 +1,230 @@
+"""What happens while pages are open: sources that change are read, and open pages hear which sessions did.
+
+One thread looks (`looking`), has a process of its own read what changed, so that no failure of it is the server's, and
+says what is new in the store, whoever wrote it. Pages hear it as server-sent events.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from threading import Condition, Event, Thread
+from typing import IO
+
+import msgspec
+from msgspec import Struct
+
+from agentsignals.errors import AgentSignalsError
+from agentsignals.ui.looking import Looking, sessions_changed
+from agentsignals.ui.reading import Reading, Readings
+from agentsignals.words.text import visible
+
+PATH = "/live"
+LOOK_EVERY_S = 1.0
+ALIVE_EVERY_S = 15.0
+"""So often something is sent, that a connection nobody holds is seen to be gone."""
+MOST_NAMED = 100
+"""Sessions whose ids an event carries; of more, their number alone."""
+READING_SHARE = 0.2
+"""What is read anew while an agent works takes no more of the time: a run of 0.7 s follows the last one after 3.5."""
+RETRY_S, LONGEST_RETRY_S = 15.0, 600.0
+"""After a run that failed, the next: later each time."""
+_MOST_RECENT = 64
+"""Events: one a second at most, and a page that does not take them for so long is cut."""
+_ENDING_S = 10.0
+_MOST_WORDS = 500
+_NICE = 10
+"""The page is answered before what changed is read."""
+
+
+class Live:
+    """What streams to open pages: the state of the store, which sessions changed, and what went wrong."""
+
+    def __init__(self, readings: Readings) -> None:
+        self._readings = readings
+        self._watch: Watch | None = None
+        self._news = Condition()
+        self._recent: deque[tuple[int, bytes]] = deque(maxlen=_MOST_RECENT)
+        self._count = 0
+        self._streams = 0
+        self._last: Reading | None = None
+        """What pages that listen were told of; None while none does."""
+        self._problem = ""
+        self._ending = Event()
+        self._thread: Thread | None = None
+
+    def watch(self, specs: Iterable[str], store: str | None = None) -> None:
+        """From now on what changes in these sources is read into the store, which `store` names."""
+        manifest = self._readings.current().store.manifest
+        self._watch = Watch(Looking(specs, manifest), store or str(self._readings.folder), self._say)
+        with self._news:
+            self._begin()
+
+    def stream(self, write: Callable[[bytes], object]) -> None:
+        """Writes what happens until the server ends or nobody reads it (an OSError of `write`)."""
+        with self._news:
+            self._begin()
+            self._last = self._last or self._readings.current()
+            self._streams += 1
+            sent, state, problem = self._count, self._last.state, self._problem
+        try:
+            write(_event("hello", {"state": state, "watching": self._watch is not None, "problem": problem}))
+            while not self._ending.is_set():
+                with self._news:
+                    self._news.wait_for(lambda: self._ending.is_set() or self._count > sent, ALIVE_EVERY_S)  # noqa: B023
+                    due = [content for n, content in self._recent if n > sent]
+                    sent = self._count
+                write(b"".join(due) or b": alive\n\n")
+        finally:
+            with self._news:
+                self._streams -= 1
+                self._last = self._last if self._streams else None
+
+    def close(self) -> None:
+        """Ends the streams and what is being read."""
+        self._ending.set()
+        with self._news:
+            self._news.notify_all()
+        if self._thread is not None:
+            self._thread.join()
+        if self._watch is not None:
+            self._watch.close()
+
+    def _begin(self) -> None:
+        if self._thread is None:
+            self._thread = Thread(target=self._run, name="live", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        while not self._ending.wait(LOOK_EVERY_S):
+            try:
+                if self._watch is not None:
+                    self._watch.step()
+                self._compare()
+            except AgentSignalsError as problem:
+                self._say(problem.message)
+            except Exception:  # noqa: BLE001  (told whole on stderr: the pages are answered all the same)
+                traceback.print_exc()
+                self._say("Watching ended by an error of this program: the reason stands where it was started.")
+                return
+
+    def _compare(self) -> None:
+        with self._news:
+            before = self._last
+        if before is None or (now := self._readings.current()).state == before.state:
+            return
+        changed = sessions_changed(before.store.manifest, now.store.manifest)
+        news = {
+            "state": now.state,
+            "n": len(changed),
+            "new": sum(session_id not in before.store.manifest.sessions for session_id in changed),
+            "sessions": changed[:MOST_NAMED],
+        }
+        with self._news:
+            self._last = now if self._streams else None
+        self._publish("changed", news)
+
+    def _say(self, problem: str) -> None:
+        """To pages and, once, on stderr."""
+        if problem != self._problem:
+            self._problem = problem
+            if problem:
+                print(f"agentsignals: what changed could not be read: {problem}", file=sys.stderr, flush=True)
+            self._publish("problem", {"problem": problem})
+
+    def _publish(self, kind: str, data: object) -> None:
+        with self._news:
+            self._count += 1
+            self._recent.append((self._count, _event(kind, data)))
+            self._news.notify_all()
+
+
+def _event(kind: str, data: object) -> bytes:
+    return b"event: %s\ndata: %s\n\n" % (kind.encode(), msgspec.json.encode(data))  # JSON is one line
+
+
+class _Run(Struct):
+    """A process that reads what changed."""
+
+    process: subprocess.Popen[bytes]
+    words: IO[bytes]
+    """What it says on stderr."""
+    specs: set[str]
+    began: float
+
+
+class Watch:
+    """Reads what changes in sources into a store, one run of `ingest` at a time."""
+
+    def __init__(self, looking: Looking, store: str, say: Callable[[str], None]) -> None:
+        """`say` hears of each failure, and of its end as ``."""
+        self._looking = looking
+        self._store = store
+        self._say = say
+        self._due: set[str] = set()
+        self._run: _Run | None = None
+        self._not_before = 0.0
+        self._failures = 0
+
+    def step(self) -> None:
+        """Looks, and begins or ends a run where one is due or over. Takes no longer than a look."""
+        self._due |= self._looking.changed()
+        if self._run is not None and self._run.process.poll() is not None:
+            self._over(self._run)
+        if self._run is None and self._due and time.monotonic() >= self._not_before:
+            self._begin()
+
+    def close(self) -> None:
+        """Ends a run as Ctrl-C does: what it has read is kept."""
+        if self._run is not None:
+            process = self._run.process
+            process.terminate()
+            try:
+                process.wait(_ENDING_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            self._run.words.close()
+
+    def _begin(self) -> None:
+        specs, self._due = self._due, set()
+        # -P: what lies in the folder that `serve` was started in is no module of ours.
+        program = [sys.executable, "-P", "-m", "agentsignals", "ingest", "--quiet", "--json", "--store", self._store]
+        words = tempfile.TemporaryFile()  # noqa: SIM115  (open as long as the run lasts)
+        try:
+            process = subprocess.Popen(  # noqa: S603  (this very program; what is named was named by who started it)
+                [*program, "--", *sorted(specs)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=words
+            )
+        except OSError as problem:
+            words.close()
+            self._failed(f"no process can be started: {problem.strerror}", specs)
+            return
+        self._run = _Run(process, words, specs, time.monotonic())
+        with suppress(OSError, AttributeError):  # it has ended already; a system that knows no priorities
+            os.setpriority(os.PRIO_PROCESS, process.pid, _NICE)
+
+    def _over(self, run: _Run) -> None:
+        self._run = None
+        now = time.monotonic()
+        self._not_before = now + (now - run.began) * (1 / READING_SHARE - 1)
+        with run.words as words:
+            words.seek(0)
+            why = " ".join(words.read(_MOST_WORDS * 8).decode("utf-8", "replace").split())
+        if run.process.returncode:
+            self._failed(why or f"the run ended with {run.process.returncode}", run.specs)
+        elif self._failures:
+            self._failures = 0
+            self._say("")
+
+    def _failed(self, why: str, specs: set[str]) -> None:
+        self._due |= specs
+        self._not_before = time.monotonic() + min(LONGEST_RETRY_S, RETRY_S * 2.0**self._failures)
+        self._failures += 1
+        self._say(visible(why)[:_MOST_WORDS])
