@@ -47,6 +47,7 @@ ROUTES = (
     "/finding/untold.records",
     "/sessions",
     "/attempts",
+    "/labels",
     "/signals",
     "/studies",
     "/artifacts",

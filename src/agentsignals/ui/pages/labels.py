@@ -1,0 +1,161 @@
+"""Judgements of the store: who said what how often, how far they agree, and first of all where they do not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from agentsignals.labels import agree
+from agentsignals.labels.comparison import Several
+from agentsignals.labels.tasks import tasks
+from agentsignals.ui.page import Page, Query, Route, part_of
+from agentsignals.ui.reading import Reading
+
+SIZE = 20
+MOST_COMPARED = 6
+"""Labellers of a task whose agreement is computed, each with each: those with the most labels."""
+MOST_CLASSES = 16
+"""A task with more values than these is one of scores or of words: they are not counted one by one."""
+SHOWN = {"apart": "where they differ", "alike": "where they agree", "all": "all that was labelled"}
+_COUNTED = """
+SELECT task, labeller, value, count(*) AS n, count(DISTINCT session_id) AS sessions,
+  count(*) FILTER (contains(detail, '"unsure"') AND detail->>'unsure' = 'true') AS unsure
+FROM labels GROUP BY ALL ORDER BY n DESC, task, labeller, value
+"""
+_LATEST = """
+SELECT session_id, turn, seq, labeller, arg_max(
+  {{'labeller': labeller, 'value': value, 'reason': reason, 'number': number,
+   'unsure': contains(detail, '"unsure"') AND detail->>'unsure' = 'true'}},
+  coalesce(created_at, TIMESTAMP '1970-01-01')) AS label
+FROM labels WHERE task = $task{labels} GROUP BY 1, 2, 3, 4
+"""
+_ITEMS = f"""
+SELECT session_id, turn, seq, count(*) AS n, count(DISTINCT label.value) AS n_values,
+  max(label.number) - min(label.number) AS apart, list(label ORDER BY labeller) AS labels
+FROM ({_LATEST}) GROUP BY 1, 2, 3 HAVING {{things}}
+"""  # noqa: S608  (text of ours)
+_TEXTS = """
+SELECT i.session_id, i.turn, i.seq, coalesce(e.seq, t.seq) AS at,
+  coalesce(e.text, t.text, (SELECT arg_min(p.text, p.turn) FROM turns p WHERE p.session_id = i.session_id)) AS text,
+  before.text AS asked,
+  (SELECT arg_max(right(a.text, 1500), a.seq) FROM events a
+   WHERE a.session_id = i.session_id AND a.kind = 'text' AND a.turn = t.turn - 1 AND a.text <> '') AS answered
+FROM (SELECT unnest($ids) AS session_id, unnest($turns) AS turn, unnest($seqs) AS seq) i
+LEFT JOIN turns t ON t.session_id = i.session_id AND t.turn = i.turn
+LEFT JOIN turns before ON before.session_id = i.session_id AND before.turn = i.turn - 1
+LEFT JOIN events e ON e.session_id = i.session_id AND e.seq = i.seq
+"""
+
+
+def page(reading: Reading, query: Query) -> Page:
+    """The labels of a task: counts, agreement, and the things labelled, those with different labels first."""
+    counted = reading.kept("labels:counted", lambda: reading.rows(_COUNTED))
+    names = list(_by_number(counted, "task"))
+    task = query.choice("task", names, _first(counted, names))
+    of_task = [row for row in counted if row["task"] == task]
+    labellers = _by_number(of_task, "labeller")
+    classes = _classes(task, of_task)
+    filled: dict[str, Any] = {
+        "tasks": names,
+        "task": task,
+        "about": tasks()[task].says if task in tasks() else "",
+        "labellers": labellers,
+        "classes": classes,
+        "counts": {(row["labeller"], row["value"]): row["n"] for row in of_task},
+        "unsure": sum(row["unsure"] for row in of_task),
+        "can_annotate": task in tasks() and tasks()[task].level != "repository",
+        "query": query,
+        "shown": SHOWN,
+    }
+    if task:
+        filled |= _listed(reading, query, task, list(labellers), classes)
+        filled["agreement"] = _agreement(reading, task, list(labellers))
+        filled["compared"] = _pair(filled["agreement"], filled["chosen"]["a"], filled["chosen"]["b"])
+    return Page("labels.html.j2", "Labels", filled)
+
+
+def _first(counted: Sequence[dict[str, Any]], names: list[str]) -> str:
+    """The task to show where none was chosen: one that several judged, of them the one with the most labels."""
+    return max(names, key=lambda name: len({r["labeller"] for r in counted if r["task"] == name}) > 1, default="")
+
+
+def _by_number(rows: Sequence[dict[str, Any]], column: str) -> dict[str, int]:
+    """How many labels each task or labeller has, the most first."""
+    n: dict[str, int] = {}
+    for row in rows:
+        n[row[column]] = n.get(row[column], 0) + row["n"]
+    return dict(sorted(n.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def _classes(task: str, of_task: Sequence[dict[str, Any]]) -> list[str]:
+    """The classes in the task's order, then others that were given; none where verdicts are numbers or words."""
+    given = list(dict.fromkeys(row["value"] for row in of_task))
+    declared = tasks()[task].values if task in tasks() else ()
+    listed = [*declared, *(value for value in given if value not in declared)]
+    return listed if len(listed) <= MOST_CLASSES else []
+
+
+def _listed(reading: Reading, query: Query, task: str, labellers: list[str], classes: list[str]) -> dict[str, Any]:
+    a, b = query.choice("a", labellers), query.choice("b", labellers)
+    if a == b:
+        b = ""
+    chosen = {"a": a, "b": b, "class": query.choice("class", classes)}
+    chosen |= {"by_a": query.choice("by_a", classes if a else ()), "by_b": query.choice("by_b", classes if b else ())}
+    show = query.choice("show", SHOWN, "apart" if len(labellers) > 1 and not (a and not b) else "all")
+    items, values = _items(chosen), {"task": task, **{name: value for name, value in chosen.items() if value}}
+    where = {"apart": "n > 1 AND n_values > 1", "alike": "n > 1 AND n_values = 1", "all": "true"}[show]
+    if a and b:
+        where += " AND n > 1"
+    numbers = reading.rows(
+        f"SELECT count(*) AS n, count(*) FILTER (n > 1) AS shared, count(*) FILTER (n_values > 1) AS apart,"  # noqa: S608  (text of ours)
+        f" count(*) FILTER ({where}) AS shown FROM ({items})",
+        values,
+    )[0]
+    part = part_of(query, SIZE, numbers["shown"])
+    rows = reading.rows(
+        f"SELECT * FROM ({items}) WHERE {where}"  # noqa: S608  (as above)
+        " ORDER BY n_values DESC, apart DESC NULLS LAST, n DESC, session_id, turn, seq LIMIT $size OFFSET $start",
+        {**values, "size": SIZE, "start": part.start},
+    )
+    return {"chosen": chosen, "show": show, "numbers": numbers, "part": part, "items": _with_texts(reading, rows)}
+
+
+def _items(chosen: dict[str, str]) -> str:
+    """Things with their labels. With two labellers only what these said counts as different."""
+    labels = " AND labeller IN ($a, $b)" if chosen["a"] and chosen["b"] else ""
+    things = [f"bool_or(labeller = ${name})" for name in ("a", "b") if chosen[name]]
+    things += [
+        f"bool_or(labeller = ${name} AND label.value = $by_{name})" for name in ("a", "b") if chosen[f"by_{name}"]
+    ]
+    things += ["bool_or(label.value = $class)"] if chosen["class"] else []
+    return _ITEMS.format(labels=labels, things=" AND ".join(things or ["true"]))
+
+
+def _with_texts(reading: Reading, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each thing with the message that was judged, and what it answers to."""
+    if not rows:
+        return []
+    places = {"ids": "session_id", "turns": "turn", "seqs": "seq"}
+    texts = reading.rows(_TEXTS, {name: [row[column] for row in rows] for name, column in places.items()})
+    by_place = {(text["session_id"], text["turn"], text["seq"]): text for text in texts}
+    return [{**row, **by_place[row["session_id"], row["turn"], row["seq"]]} for row in rows]
+
+
+def _agreement(reading: Reading, task: str, labellers: list[str]) -> Several | None:
+    """How far people's and machines' labels of people's sessions agree; None where there is nothing to compare."""
+    if task not in tasks() or len(labellers) < 2:
+        return None
+    names = labellers[:MOST_COMPARED]
+    return reading.kept(("labels:agreement", task), lambda: agree.among(reading.store, tasks()[task], names))
+
+
+def _pair(agreement: Several | None, a: str, b: str) -> Any:
+    """The two that were chosen, or the only two there are."""
+    if agreement is None:
+        return None
+    if len(agreement.pairs) == 1 and not (a and b):
+        return agreement.pairs[0]
+    return next((pair for pair in agreement.pairs if {pair.a, pair.b} == {a, b}), None)
+
+
+PAGES = (Route(("labels",), page, "Labels", 50),)
