@@ -14,6 +14,7 @@ AgentSignalsError
  ├── ExportError           what was asked for can't be written
  ├── ClaimsError           a file of claims is none
  ├── LabelError        a labeller is missing something, or its server refuses
+ ├── LabelledMeanwhile     a label that was to be replaced is another by now
  ├── LabError              an experiment, model or text set that isn't there or doesn't fit
  ├── SandboxError          untrusted code can't be locked in as asked, so it is not run
  ├── ScanError             a scanner is missing, or fails
@@ -94,6 +95,10 @@ class ClaimsError(AgentSignalsError):
 
 class LabelError(AgentSignalsError):
     kind = "label"
+
+
+class LabelledMeanwhile(AgentSignalsError):
+    kind = "labelled_meanwhile"
 
 
 class LabError(AgentSignalsError):

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from agentsignals.model import Artifact
 from agentsignals.store import Store
+from agentsignals.ui.gold_form import Annotations
 from agentsignals.ui.server import Server
 from tests.analysis.stores import store_of
 from tests.build import call, event, say, session, think, user
@@ -53,8 +54,8 @@ class Elements(HTMLParser):
 
 
 @contextmanager
-def serving(store: Store) -> Iterator[Server]:
-    server = Server(store.folder)
+def serving(store: Store, annotations: Annotations | None = None) -> Iterator[Server]:
+    server = Server(store.folder, annotations=annotations)
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:

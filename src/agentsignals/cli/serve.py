@@ -18,6 +18,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--port", type=int, metavar="N", help="where to listen (default 8321, or any free one; 0: any free one)")
     add("--open", action="store_true", help="open it in the browser")
     add("--no-watch", action="store_true", help="show the store as it is; read nothing that changes")
+    parser.add_argument(
+        "--annotate",
+        metavar="FILE",
+        nargs="?",
+        const="gold.jsonl",
+        help="let its page for labelling write this gold file (default gold.jsonl); it writes nothing else",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -28,7 +35,13 @@ def run(options: argparse.Namespace) -> int:
 
     if options.sources:
         place(options.store, create=True)
-    with started(options.store, options.port) as server:
+    annotations = None
+    if options.annotate is not None:
+        from agentsignals.labels.gold_file import GoldFile
+        from agentsignals.ui.gold_form import Annotations
+
+        annotations = Annotations(GoldFile(options.annotate))
+    with started(options.store, options.port, annotations) as server:
         specs = [] if options.no_watch else _watched(server, options)
         if options.json:
             about = {"url": server.url, "store": str(server.readings.folder), "watches": specs}

@@ -2,7 +2,7 @@
 
 A row has `session_id` (or `session`), `turn` (counted from 1; empty for a whole session), the label (`label`,
 TASK_label, TASK, or a column that is named), and may have `text`, `before`, `reason`, `annotator`,
-`prompt_hash` (the version of the codebook it was labelled by), `stratum` and `weight`.
+`prompt_hash` (the version of the codebook it was labelled by), `unsure`, `stratum` and `weight`.
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ class GoldRow(Struct, kw_only=True, omit_defaults=True):
     before: str | None = None
     """What the message answers to."""
     text: str | None = None
+    unsure: bool = False
+    """Whoever labelled it would not be surprised by another label."""
     by_labeller: dict[str, str] = field(name="said", default_factory=dict)
     """Where it is to be settled: what each labeller said."""
 
@@ -195,7 +197,7 @@ def _row(raw: dict[str, Any], task: Task, columns: tuple[str, ...], *, unlabelle
         return "no_session"
     if raw.get("task") not in (None, "", task.name):
         return "not_this_task"
-    turn = _turn(raw.get("turn")) if task.level == "turn" else None
+    turn = turn_in(raw) if task.level == "turn" else None
     if task.level == "turn" and turn is None:
         return "no_turn"
     value = _labelled(raw, columns)
@@ -210,6 +212,7 @@ def _row(raw: dict[str, Any], task: Task, columns: tuple[str, ...], *, unlabelle
         label=label,
         number=score(task, label) if label is not None else None,
         weight=_number(raw.get("weight")),
+        unsure=raw.get("unsure") in (True, "true", "True"),
         by_labeller=_labels_of(raw.get("said")),
         **words,
     )
@@ -219,8 +222,9 @@ def _labelled(raw: dict[str, Any], columns: tuple[str, ...]) -> Any:
     return next((raw[name] for name in columns if raw.get(name) not in (None, "")), None)
 
 
-def _turn(value: object) -> int | None:
-    number = _number(value)
+def turn_in(raw: dict[str, Any]) -> int | None:
+    """The turn that a row as it came says, from 1; None where it says none."""
+    number = _number(raw.get("turn"))
     return int(number) if number is not None and number >= 1 and number.is_integer() else None
 
 
@@ -248,7 +252,7 @@ def _labels_of(value: object) -> dict[str, str]:
 
 
 def _cell(value: object) -> object:
-    if value is None or value == {}:
+    if value is None or value == {} or value is False:
         return ""
     if isinstance(value, dict):
         return json.dumps(value)

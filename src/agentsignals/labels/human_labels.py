@@ -29,6 +29,8 @@ from agentsignals.views.session import SessionView
 
 PREFIX = "human:"
 UNLABELLED = "unlabelled"
+UNSURE = '{"unsure": true}'
+"""The detail of a label whose annotator was."""
 SIZE = 100
 """Rows of a sample: what SWE-chat's authors labelled twice was 90 (design/attribution.md#gold-by-two-raters)."""
 
@@ -133,6 +135,7 @@ def give(store: Store, task: Task, labeller: str, rows: Iterable[tuple[Place, Go
                 prompt_hash=row.prompt_hash,
             )
             made.created_at, made.number = now(), score(task, row.label)
+            made.detail = UNSURE if row.unsure else None
             new[session_id, turn] = LabelRow(session_id, made)
     labels.update(store.folder, task.name, labeller, lambda before: _ordered(_by_place(before) | new))
 

@@ -6,10 +6,13 @@ import hashlib
 from collections.abc import Callable, Hashable
 from pathlib import Path
 from threading import Lock, RLock
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from agentsignals.store import Store, manifest, parts
 from agentsignals.store.query import Connection, ask, connect
+
+if TYPE_CHECKING:
+    from agentsignals.ui.gold_form import Annotations
 
 _Made = TypeVar("_Made")
 WITH_PROMPT = """
@@ -27,10 +30,12 @@ Stamp = tuple[tuple[int, int, int] | None, ...]
 class Reading:
     """A store as it is now. Its answers agree with each other, also while the store on disk goes on."""
 
-    def __init__(self, store: Store, state: str = "") -> None:
+    def __init__(self, store: Store, state: str = "", annotations: Annotations | None = None) -> None:
         """`state` names what the store is now: another one for each that differs."""
         self.store = store
         self.state = state
+        self.annotations = annotations
+        """Where labels may be written; None where nothing may."""
         self.contexts = manifest.contexts(store.manifest)
         self.main_context = manifest.main_context(store.manifest)
         self._lock = RLock()
@@ -68,11 +73,12 @@ class Reading:
 class Readings:
     """Gives the reading of the store's present state. Making it reads the index; StoreError where there is no store."""
 
-    def __init__(self, folder: Path | str | None) -> None:
+    def __init__(self, folder: Path | str | None, annotations: Annotations | None = None) -> None:
         self._store = Store(folder)
+        self.annotations = annotations
         self._lock = RLock()
         self._stamp = self._now()
-        self._reading = Reading(self._store, _name(self._stamp))
+        self._reading = Reading(self._store, _name(self._stamp), annotations)
 
     @property
     def folder(self) -> Path:
@@ -83,7 +89,7 @@ class Readings:
         with self._lock:
             now = self._now()
             if now != self._stamp or self._reading.store.is_changed(LOOK_EVERY_S):
-                self._reading = Reading(Store(self.folder), _name(now))
+                self._reading = Reading(Store(self.folder), _name(now), self.annotations)
                 self._stamp = now
             return self._reading
 
@@ -93,7 +99,7 @@ class Readings:
         """
         with self._lock:
             if self.current() is failed and failed.store.look(thorough=True):
-                self._reading = Reading(failed.store, failed.state)
+                self._reading = Reading(failed.store, failed.state, self.annotations)
             return self._reading
 
     def close(self) -> None:

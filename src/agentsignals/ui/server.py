@@ -1,10 +1,12 @@
-"""The HTTP side: listens on this machine alone, answers only for its own name, and has nothing that writes."""
+"""The HTTP side: listens on this machine alone, answers only for its own name, and has nothing that writes but
+labels into a gold file, where one was named."""
 
 from __future__ import annotations
 
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,10 +17,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from agentsignals.errors import AgentSignalsError, CatalogError, QueryError, StoreError, UnknownSession, UsageError
-from agentsignals.ui import assets
+from agentsignals.ui import assets, gold_form
+from agentsignals.ui.gold_form import Annotations
 from agentsignals.ui.live import PATH as LIVE
 from agentsignals.ui.live import Live
 from agentsignals.ui.page import NotFound, Page, Query, Reply
+from agentsignals.ui.pages import annotate
 from agentsignals.ui.reading import Reading, Readings
 from agentsignals.ui.rendering import html
 from agentsignals.ui.routes import answer_of
@@ -67,8 +71,8 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 64
 
-    def __init__(self, folder: Path | str | None, port: int = 0) -> None:
-        self.readings = Readings(folder)
+    def __init__(self, folder: Path | str | None, port: int = 0, annotations: Annotations | None = None) -> None:
+        self.readings = Readings(folder, annotations)
         self.live = Live(self.readings)
         self._due: dict[socket, float] = {}
         """The connections, each with the moment at which it is cut."""
@@ -145,20 +149,20 @@ class Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
-def started(folder: Path | str | None, port: int | None = None) -> Server:
+def started(folder: Path | str | None, port: int | None = None, annotations: Annotations | None = None) -> Server:
     """A server at that port; without one at the usual port, or any other when that is taken."""
     if port is not None:
-        return Server(folder, port)
+        return Server(folder, port, annotations)
     try:
-        return Server(folder, PORT)
+        return Server(folder, PORT, annotations)
     except StoreError:
         raise
     except AgentSignalsError:
-        return Server(folder, 0)
+        return Server(folder, 0, annotations)
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One request: GET or HEAD, of a page or of one of our own files."""
+    """One request: GET or HEAD, of a page or of one of our own files; POST, of a label where these are written."""
 
     protocol_version = "HTTP/1.1"
     server_version = "agentsignals"
@@ -177,11 +181,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         began = time.perf_counter()
-        if self.headers.get_all("Host", []) not in [[name] for name in self.server.names]:
-            self.close_connection = True
-            self._send(
-                HTTPStatus.MISDIRECTED_REQUEST, b"This page answers to 127.0.0.1 and localhost only.\n", "text/plain"
-            )
+        if not self._is_for_us():
             return
         address = urlsplit(self.path)
         if address.path == LIVE:
@@ -195,8 +195,37 @@ class Handler(BaseHTTPRequestHandler):
         took = {"Server-Timing": f"page;dur={(time.perf_counter() - began) * 1000:.1f}", "Cache-Control": "no-store"}
         self._send(status, reply.content, reply.type, {**reply.headers, **took})
 
+    def _is_for_us(self) -> bool:
+        """Whether the request names us; else it is refused."""
+        if self.headers.get_all("Host", []) in [[name] for name in self.server.names]:
+            return True
+        self._refuse(HTTPStatus.MISDIRECTED_REQUEST, "This page answers to 127.0.0.1 and localhost only.")
+        return False
+
     def do_HEAD(self) -> None:
         self.do_GET()
+
+    def do_POST(self) -> None:
+        """A label for the gold file, where there is one."""
+        open_file = self.server.readings.annotations
+        if open_file is None or self.path != gold_form.ADDRESS:
+            self._refused()
+            return
+        if not self._is_for_us():
+            return
+        try:
+            fields = open_file.form(self.headers, self.rfile, self.server.names)
+        except gold_form.Refused as problem:
+            self._refuse(problem.status, str(problem))
+            return
+        status, reply = self._answered(gold_form.ADDRESS, lambda: self._taken(fields))
+        self._send(status, reply.content, reply.type, {**reply.headers, "Cache-Control": "no-store"})
+
+    def _taken(self, fields: dict[str, str]) -> tuple[HTTPStatus, Reply]:
+        answer = annotate.taken(self.server.readings.current(), fields)
+        if isinstance(answer, str):
+            return HTTPStatus.SEE_OTHER, Reply(b"", "text/plain", {"Location": answer})
+        return HTTPStatus.CONFLICT, _html(answer, gold_form.ADDRESS)
 
     def __getattr__(self, name: str) -> Any:
         """http.server asks for `do_` and the method's name: of any other method than the two above this is told."""
@@ -205,10 +234,11 @@ class Handler(BaseHTTPRequestHandler):
         raise AttributeError(name)
 
     def _refused(self) -> None:
+        self._refuse(HTTPStatus.METHOD_NOT_ALLOWED, "This page only reads: GET or HEAD.", {"Allow": "GET, HEAD"})
+
+    def _refuse(self, status: HTTPStatus, why: str, more: dict[str, str] | None = None) -> None:
         self.close_connection = True  # what came with the request stays unread
-        self._send(
-            HTTPStatus.METHOD_NOT_ALLOWED, b"This page only reads: GET or HEAD.\n", "text/plain", {"Allow": "GET, HEAD"}
-        )
+        self._send(status, f"{why}\n".encode(), "text/plain", more)
 
     def _stream(self) -> None:
         """What happens, as long as the page that asks is open. Pages of elsewhere, which could not read it, may not
@@ -228,8 +258,12 @@ class Handler(BaseHTTPRequestHandler):
             asked = Query(query)
         except ValueError as problem:
             return HTTPStatus.BAD_REQUEST, _error(f"The address can't be read: {problem}.", "", path)
+        return self._answered(path, lambda: (HTTPStatus.OK, self._reply(path, asked)))
+
+    def _answered(self, path: str, make: Callable[[], tuple[HTTPStatus, Reply]]) -> tuple[HTTPStatus, Reply]:
+        """What is made; or the page that says why it can't be."""
         try:
-            return HTTPStatus.OK, self._reply(path, asked)
+            return make()
         except (NotFound, UnknownSession, CatalogError, UsageError) as problem:
             return HTTPStatus.NOT_FOUND, _error(problem.message, problem.hint, path)
         except AgentSignalsError as problem:

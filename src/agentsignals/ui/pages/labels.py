@@ -89,9 +89,9 @@ def _by_number(rows: Sequence[dict[str, Any]], column: str) -> dict[str, int]:
 
 def _classes(task: str, of_task: Sequence[dict[str, Any]]) -> list[str]:
     """The classes in the task's order, then others that were given; none where verdicts are numbers or words."""
-    given = list(dict.fromkeys(row["value"] for row in of_task))
+    values = list(dict.fromkeys(row["value"] for row in of_task))
     declared = tasks()[task].values if task in tasks() else ()
-    listed = [*declared, *(value for value in given if value not in declared)]
+    listed = [*declared, *(value for value in values if value not in declared)]
     return listed if len(listed) <= MOST_CLASSES else []
 
 

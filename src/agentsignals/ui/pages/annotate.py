@@ -1,0 +1,204 @@
+"""Labelling by hand: one thing at a time, blind to what others said of it, into the gold file of `serve --annotate`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+from urllib.parse import quote, unquote, urlencode
+
+from agentsignals.errors import AgentSignalsError, UsageError
+from agentsignals.labels import order
+from agentsignals.labels.agree import Place
+from agentsignals.labels.comparison import classes, fitting
+from agentsignals.labels.gold import GoldRow
+from agentsignals.labels.gold_file import GoldFile
+from agentsignals.labels.human_labels import name_of
+from agentsignals.labels.task import Task
+from agentsignals.labels.tasks import tasks
+from agentsignals.labels.units import Unit, before, plain, units
+from agentsignals.redaction import Redactor
+from agentsignals.store.pseudonym_key import pseudonym_key
+from agentsignals.ui.gold_form import ADDRESS
+from agentsignals.ui.page import Page, Query, Route
+from agentsignals.ui.reading import Reading
+from agentsignals.views.session import SessionView
+
+MOST_NOTE_CHARS = 2_000
+MOST_SHOWN_CHARS = 60_000
+"""Of a whole session: its beginning and its end. The session's own page has it all."""
+KEYS = "123456789abcdefghijklm"
+"""What chooses a class, in their order; `n`, `s`, `u` do something else."""
+
+
+class Sitting(NamedTuple):
+    """Who labels what, into which file."""
+
+    reading: Reading
+    file: GoldFile
+    task: Task
+    person: str
+    places: dict[Place, GoldRow | None]
+    """What to label, in order; with the file's row where the file asks about it."""
+
+    def standing(self) -> dict[Place, GoldRow]:
+        """What has a label in the file."""
+        held = self.file.rows(self.task)
+        rows = {place: held.get(_key(place, row)) for place, row in self.places.items()}
+        return {place: row for place, row in rows.items() if row is not None and row.label is not None}
+
+    def next_after(self, place: Place | None, done: Mapping[Place, GoldRow]) -> Place | None:
+        """The first thing without a label after that one, or from the beginning; None when all have one."""
+        queue = list(self.places)
+        at = queue.index(place) + 1 if place in self.places else 0
+        return next((p for p in (*queue[at:], *queue[:at]) if p not in done), None)
+
+    def address(self, place: Place | None) -> str:
+        named = {"task": self.task.name, "as": self.person.partition(":")[2]}
+        return f"{ADDRESS}?{urlencode(named | ({'at': _written(place)} if place is not None else {}))}"
+
+
+def page(reading: Reading, query: Query) -> Page:
+    """The thing to label; or what to choose first; or how to turn it on."""
+    offered = [task for task in tasks().values() if task.level != "repository"]
+    name, person = query.choice("task", [task.name for task in offered]), query.text("as")
+    try:
+        person = name_of(person) if person else ""
+    except UsageError:
+        person = ""
+    if reading.annotations is None or not name or not person:
+        filled = {"offered": offered, "task": name, "person": query.text("as"), "open": reading.annotations}
+        return Page("annotate_begin.html.j2", "Label by hand", filled)
+    sitting = _sitting(reading, tasks()[name], person)
+    done = sitting.standing()
+    place = _read(query.text("at"))
+    if place not in sitting.places:
+        place = sitting.next_after(None, done)
+    return _asking(sitting, done, place)
+
+
+def taken(reading: Reading, fields: Mapping[str, str]) -> str | Page:
+    """Writes what a form says; gives the address of the next thing, or the form again where it could not be written."""
+    task, place = tasks().get(fields.get("task", "")), _read(fields.get("place", ""))
+    if task is None or reading.annotations is None:
+        raise UsageError("There is no such task.", "Go on from the page of labels.")
+    sitting = _sitting(reading, task, name_of(fields.get("as", "")))
+    if place is None or place not in sitting.places:
+        raise UsageError(
+            "There is no such thing to label.", "The store may have changed; go on from the page of labels."
+        )
+    label = fitting(task, fields.get("label"))
+    note = fields.get("note", "").replace("\r\n", "\n").strip()[:MOST_NOTE_CHARS]
+    unsure = fields.get("unsure") == "yes"
+    try:
+        if label is None:
+            raise UsageError(f"{fields.get('label', '')[:40]!r} is no label of {task.name}.", "Choose one.")
+        row = _row(sitting, place)
+        row.label, row.reason, row.unsure = label, note or None, unsure
+        sitting.file.put(task, row, fields.get("seen", ""))
+    except AgentSignalsError as problem:
+        typed = {"label": label or "", "note": note, "unsure": unsure, "problem": f"{problem.message} {problem.hint}"}
+        return _asking(sitting, sitting.standing(), place, typed)
+    done = sitting.standing()
+    return sitting.address(sitting.next_after(place, done))
+
+
+def _sitting(reading: Reading, task: Task, person: str) -> Sitting:
+    assert reading.annotations is not None  # noqa: S101  (both that call it looked)
+    file = reading.annotations.file
+    rows = file.rows(task)
+    asked = reading.kept(("annotate", task.name, tuple(rows)), lambda: order.of_file(reading.store, rows))
+    places: dict[Place, GoldRow | None] = {place: rows[row.session_id, row.turn] for place, row in asked.items()}
+    if not places:
+        of_store = reading.kept(("annotate", task.name), lambda: order.of_store(reading.rows, task))
+        places = dict.fromkeys(of_store)
+    return Sitting(reading, file, task, person, places)
+
+
+def _asking(
+    sitting: Sitting, done: Mapping[Place, GoldRow], place: Place | None, typed: Mapping[str, Any] | None = None
+) -> Page:
+    """The form for one thing. `typed`: what was sent and could not be written, and why."""
+    queue = list(sitting.places)
+    standing = done.get(place) if place is not None else None
+    at = queue.index(place) if place is not None else 0
+    names = classes(sitting.task)
+    filled: dict[str, Any] = {
+        "task": sitting.task,
+        "person": sitting.person,
+        "file": str(sitting.file.path),
+        "drawn": any(sitting.places.values()),
+        "token": sitting.reading.annotations.token if sitting.reading.annotations else "",
+        "total": len(queue),
+        "n_done": len(done),
+        "number": at + 1,
+        "place": place,
+        "written": _written(place) if place is not None else "",
+        "classes": list(zip(KEYS, names, strict=False)),
+        "seen": standing.label if standing else "",
+        "label": standing.label if standing else "",
+        "note": (standing.reason or "") if standing else "",
+        "unsure": standing.unsure if standing else False,
+        "problem": "",
+        "most_note_chars": MOST_NOTE_CHARS,
+        "back": sitting.address(queue[at - 1]) if place is not None and at else "",
+        "forth": sitting.address(queue[at + 1]) if place is not None and at + 1 < len(queue) else "",
+        "later": sitting.address(sitting.next_after(place, {**done, place: GoldRow(session_id="")})) if place else "",
+        **(typed or {}),
+    }
+    filled |= _shown(sitting, place) if place is not None else {}
+    return Page("annotate.html.j2", f"Label: {sitting.task.name.replace('_', ' ')}", filled)
+
+
+def _shown(sitting: Sitting, place: Place) -> dict[str, Any]:
+    """What a judge is shown of a thing: the message and what led to it, or the session."""
+    session_id, turn = place
+    view = SessionView(sitting.reading.store.session(session_id))
+    row = sitting.places[place]
+    shown: dict[str, Any] = {"by_labeller": row.by_labeller if row is not None else {}, "why_not": "", "before": ""}
+    if turn is not None:
+        asked = view.turns[turn]
+        return {**shown, "text": asked.text, "before": before(view, asked, plain), "event": asked.seq}
+    unit = next(units(sitting.task, view.session, sys.maxsize))
+    text = "".join(unit.parts) if isinstance(unit, Unit) else ""
+    if len(text) > MOST_SHOWN_CHARS:
+        half = MOST_SHOWN_CHARS // 2
+        text = f"{text[:half]}\n\n[… {len(text) - 2 * half:,} characters between …]\n\n{text[-half:]}"
+    return {**shown, "text": text, "event": None, "why_not": "" if isinstance(unit, Unit) else unit.reason}
+
+
+def _row(sitting: Sitting, place: Place) -> GoldRow:
+    """A row for that thing: the file's, or a new one with the message, masked, by which it is found elsewhere, too."""
+    row = sitting.places[place]
+    if row is None:
+        session_id, turn = place
+        row = GoldRow(session_id=session_id, turn=None if turn is None else turn + 1)
+        if turn is not None:
+            text = sitting.reading.store.session(session_id).turns[turn].text
+            row.text = Redactor(pseudonym_key()).plain(text)
+    row.task, row.annotator, row.prompt_hash = sitting.task.name, sitting.person, sitting.task.prompt_hash
+    return row
+
+
+def _key(place: Place, row: GoldRow | None) -> Place:
+    """The thing as the file names it."""
+    if row is not None:
+        return row.session_id, row.turn
+    session_id, turn = place
+    return session_id, None if turn is None else turn + 1
+
+
+def _written(place: Place) -> str:
+    """A thing as a field of a form says it: no character of an id can be lost or shown otherwise on the way."""
+    session_id, turn = place
+    return f"{'' if turn is None else turn}:{quote(session_id, safe='', errors='surrogateescape')}"
+
+
+def _read(text: str) -> Place | None:
+    turn, colon, session_id = text.partition(":")
+    if not colon or (turn and not (turn.isascii() and turn.isdigit() and len(turn) < 10)):
+        return None
+    return unquote(session_id, errors="surrogateescape"), int(turn) if turn else None
+
+
+PAGES = (Route(("labels", "annotate"), page, below="/labels"),)
