@@ -31,7 +31,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("ingest",),
     ("replicate", "scanning"),
     ("attribution", "export", "lab", "labels", "report", "studies"),
-    ("findings",),
+    ("findings", "fulltext"),
     ("analysis", "signals", "store"),
     ("catalog",),
     ("embedding", "sources"),

@@ -5,6 +5,7 @@
     store.signals().filter(...)          # a Polars frame
     store.sql("SELECT ... FROM sessions")  # a DuckDB relation
     sig.find(store).answers              # the few sentences that matter
+    sig.search(store, "merge conflicts") # the sessions in which somebody says it
     sig.study(store, "cost")             # one question, with all its figures
 
 Importing this loads nothing heavy, prints nothing and writes nothing.
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from agentsignals.analysis.compare import Comparison
     from agentsignals.analysis.ranking import Bounds, Findings
+    from agentsignals.fulltext import Results
     from agentsignals.report.document import Section
     from agentsignals.store import Store
 
@@ -34,6 +36,7 @@ __all__ = [
     "ingest",
     "inventory",
     "open_store",
+    "search",
     "study",
     "write_report",
 ]
@@ -103,6 +106,19 @@ def find(store: Store, context: str | None = None, bounds: Bounds | None = None)
     from agentsignals import findings
 
     return findings.findings(store, context, bounds)
+
+
+def search(store: Store, text: str, **options: Any) -> Results:
+    """The sessions in which one prompt, reply, command, path or result holds these words, the last active first.
+
+    Options: kinds, among, order, limit, start, most_hits, progress (see `agentsignals.fulltext.search`).
+
+    >>> [hit.kind for hit in search(store, "login bug kind:prompt").sessions[0].hits]
+    ['prompt']
+    """
+    from agentsignals import fulltext
+
+    return fulltext.search(store, text, **options)
 
 
 def all_studies() -> list[dict[str, str]]:

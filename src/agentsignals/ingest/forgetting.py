@@ -7,6 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from agentsignals.fulltext import index
 from agentsignals.ingest import pipeline
 from agentsignals.sources.local import deleted_files
 from agentsignals.store import Store, kept_findings, label_files, lock, repositories
@@ -55,5 +56,6 @@ def forget(
         label_files.forget(store.folder, wanted)
         repositories.forget(store.folder, wanted)
         kept_findings.forget(store.folder)
+        index.sweep(store.folder)
     pipeline.measure(store.folder, wait_s=wait_s)
     return Forgotten(sessions=sorted(wanted), still_there=there)

@@ -1,0 +1,126 @@
+"""Sessions as a search lists them: which may be listed, in what order, and what the passages in them say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from agentsignals.fulltext.excerpt import excerpt
+from agentsignals.fulltext.passages import texts_of_call
+from agentsignals.fulltext.question import Filter, Question
+
+if TYPE_CHECKING:
+    from agentsignals.store import Store
+
+_CONDITIONS = {
+    "agent": "starts_with(lower(agent), lower({}))",
+    "repo": "contains(lower(concat_ws(' ', repo, cwd)), lower({}))",
+    "session": "starts_with(session_id, {})",
+    "context": "context = lower({})",
+}
+_FACTS = """
+SELECT session_id, title, agent, model, coalesce(repo, cwd) AS place, context, started_at, ended_at
+FROM read_parquet($files) WHERE session_id IN (SELECT unnest($ids))
+"""
+_EVENTS = """
+SELECT session_id, seq, text, timestamp FROM read_parquet($files)
+WHERE session_id IN (SELECT unnest($ids)) AND seq IN (SELECT unnest($seqs))
+"""
+_CALLS = """
+SELECT session_id, seq, result_seq, name, path, command, arguments FROM read_parquet($files)
+WHERE session_id IN (SELECT unnest($ids)) AND (seq IN (SELECT unnest($seqs)) OR result_seq IN (SELECT unnest($seqs)))
+"""
+Place = tuple[str, int]
+"""A kind of passage, and the event that holds it."""
+
+
+class Hit(Struct, kw_only=True):
+    """A passage that fits, by the part of it that shows why."""
+
+    seq: int
+    """Its event."""
+    kind: str
+    tool: str | None
+    timestamp: datetime | None
+    text: str
+    """At most two lines of it."""
+    marks: list[tuple[int, int]]
+    """Where in `text` the words stand."""
+
+
+class SessionHits(Struct, kw_only=True):
+    """A session with passages that fit."""
+
+    session_id: str
+    title: str | None
+    agent: str | None
+    model: str | None
+    place: str | None
+    """Its repository, or else its folder."""
+    context: str
+    started_at: datetime | None
+    ended_at: datetime | None
+    n: int = 0
+    """Passages that fit."""
+    by_kind: dict[str, int] = {}
+    hits: list[Hit] = []
+    """The first of them, the most telling kinds first."""
+
+
+def listed(store: Store, filters: Sequence[Filter]) -> list[str]:
+    """The sessions that fit these conditions, the last active first."""
+    conditions, values = ["true"], {}
+    for n, asked in enumerate(f for f in filters if f.field in _CONDITIONS):
+        condition = f"coalesce({_CONDITIONS[asked.field].format(f'$v{n}')}, false)"
+        conditions.append(f"NOT {condition}" if asked.is_excluded else condition)
+        values[f"v{n}"] = asked.value
+    order = "ORDER BY coalesce(ended_at, started_at) DESC NULLS LAST, session_id"
+    sql = f"SELECT session_id FROM sessions WHERE {' AND '.join(conditions)} {order}"  # noqa: S608  (values are bound)
+    return [row["session_id"] for row in _rows(store, sql, values)]
+
+
+def with_texts(store: Store, question: Question, places: dict[str, list[Place]]) -> list[SessionHits]:
+    """These sessions with these passages of theirs, in this order."""
+    if not places:
+        return []
+    ids = list(places)
+    which = {"ids": ids, "seqs": sorted({seq for of_it in places.values() for _, seq in of_it})}
+    events = {(row["session_id"], row["seq"]): row for row in _of_shards(store, "events", _EVENTS, which)}
+    calls = {
+        (row["session_id"], row[seq]): row
+        for row in _of_shards(store, "tool_calls", _CALLS, which)
+        for seq in ("result_seq", "seq")
+    }
+    facts = {row["session_id"]: SessionHits(**row) for row in _of_shards(store, "sessions", _FACTS, {"ids": ids})}
+    for session_id, session in facts.items():
+        session.hits = [
+            _hit(events[session_id, seq], calls.get((session_id, seq)), kind, question)
+            for kind, seq in places[session_id]
+            if (session_id, seq) in events
+        ]
+    return [facts[session_id] for session_id in ids if session_id in facts]
+
+
+def _hit(event: dict[str, Any], call: dict[str, Any] | None, kind: str, question: Question) -> Hit:
+    text = event["text"] or ""
+    if call is not None and kind in ("command", "path"):
+        text = texts_of_call(call["path"], call["command"], call["arguments"])[kind]
+    shown, marks = excerpt(text, question.terms)
+    tool = call["name"] if call is not None and kind in ("command", "path", "result") else None
+    return Hit(seq=event["seq"], kind=kind, tool=tool, timestamp=event["timestamp"], text=shown, marks=marks)
+
+
+def _of_shards(store: Store, table: str, sql: str, values: dict[str, Any]) -> list[dict[str, Any]]:
+    """Rows of a question to those files of a table alone that hold the sessions: a third of the time of all."""
+    shards = {store.manifest.sessions[session_id].shard for session_id in values["ids"]}
+    files = [str(path) for path in store.files(table) if path.parent.name in shards]
+    return _rows(store, sql, {**values, "files": files})
+
+
+def _rows(store: Store, sql: str, values: dict[str, Any]) -> list[dict[str, Any]]:
+    from agentsignals.store.query import ask, connect  # noqa: PLC0415  (DuckDB is loaded when asked)
+
+    return ask(connect(store), sql, values)
