@@ -46,6 +46,8 @@ ROUTES = (
     "/finding/circles.failing",
     "/finding/untold.records",
     "/sessions",
+    "/search",
+    "/search?q=window+onerror",
     "/attempts",
     "/labels",
     "/signals",

@@ -15,6 +15,8 @@ PAGES = (
     "/",
     "/finding/untold.records",
     "/sessions",
+    "/search",
+    "/search?q=window+onerror",
     "/session/fine-1",
     f"/session/{quote(EVIL_ID, safe='')}",
     "/session/fine-1/explain/user.tool_error_rate",

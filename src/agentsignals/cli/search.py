@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 KINDS = ("prompt", "reply", "command", "path", "result", "thinking", "other")
 ORDERS = ("newest", "most")
+_LONGEST = 110
+"""Characters of a title or first prompt."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,7 +76,9 @@ def _lines(session: SessionHits) -> list[str]:
     when = session.ended_at or session.started_at
     day = f"{when:%Y-%m-%d %H:%M}" if when else "no time"
     facts = [session.session_id, day, session.agent or "", session.place or "", _times(session.n, "passage")]
-    return ["  ".join(fact for fact in facts if fact), *(_line(hit) for hit in session.hits), ""]
+    about = " ".join((session.title or session.prompt or "").split())[:_LONGEST]
+    lines = ["  ".join(fact for fact in facts if fact), *([f"  {about}"] if about else [])]
+    return [*lines, *(_line(hit) for hit in session.hits), ""]
 
 
 def _line(hit: Hit) -> str:

@@ -33,6 +33,10 @@ _CALLS = """
 SELECT session_id, seq, result_seq, name, path, command, arguments FROM read_parquet($files)
 WHERE session_id IN (SELECT unnest($ids)) AND (seq IN (SELECT unnest($seqs)) OR result_seq IN (SELECT unnest($seqs)))
 """
+_PROMPTS = """
+SELECT session_id, left(arg_min(text, turn), 300) AS prompt FROM read_parquet($files)
+WHERE session_id IN (SELECT unnest($ids)) AND kind IN ('prompt', 'queued_prompt') GROUP BY session_id
+"""
 Place = tuple[str, int]
 """A kind of passage, and the event that holds it."""
 
@@ -56,6 +60,8 @@ class SessionHits(Struct, kw_only=True):
 
     session_id: str
     title: str | None
+    prompt: str | None
+    """The beginning of the first one."""
     agent: str | None
     model: str | None
     place: str | None
@@ -94,7 +100,11 @@ def with_texts(store: Store, question: Question, places: dict[str, list[Place]])
         for row in _of_shards(store, "tool_calls", _CALLS, which)
         for seq in ("result_seq", "seq")
     }
-    facts = {row["session_id"]: SessionHits(**row) for row in _of_shards(store, "sessions", _FACTS, {"ids": ids})}
+    prompts = {row["session_id"]: row["prompt"] for row in _of_shards(store, "turns", _PROMPTS, {"ids": ids})}
+    facts = {
+        row["session_id"]: SessionHits(**row, prompt=prompts.get(row["session_id"]))
+        for row in _of_shards(store, "sessions", _FACTS, {"ids": ids})
+    }
     for session_id, session in facts.items():
         session.hits = [
             _hit(events[session_id, seq], calls.get((session_id, seq)), kind, question)

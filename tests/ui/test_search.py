@@ -1,0 +1,106 @@
+"""The page of search: passages lead to their events, and an index that is being made is said to be."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Event
+from urllib.parse import quote
+
+import pytest
+
+from agentsignals.fulltext import index
+from agentsignals.store import Store
+from agentsignals.ui.pages import search
+from agentsignals.ui.server import Server
+from tests.analysis.stores import store_of
+from tests.build import call, say, session, user
+from tests.ui.served import EVIL_ID, Elements, ask, page, serving, whole_store
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with serving(whole_store(tmp_path_factory.mktemp("search") / "store")) as running:
+        yield running
+
+
+def said(server: Server, path: str) -> str:
+    return " ".join(Elements(page(server, path)).said.split())
+
+
+def test_a_passage_leads_to_its_event(server: Server) -> None:
+    text = page(server, "/search?q=pytest")
+    assert "<mark>pytest</mark> -q" in text and "command <b>Bash</b>" in text
+    link = re.search(r'href="(/session/fine-1\?at=(\d+)#e\2)"', text)
+    assert link
+    assert re.search(rf'id="e{link[2]}"', page(server, link[1].partition("#")[0]))
+
+
+def test_kinds_order_and_the_filter_narrow_it(server: Server) -> None:
+    assert "1 passage in 1 session" in said(server, "/search?q=deep+kind:result")
+    both = said(server, "/search?q=deep")
+    assert "2 passages in 1 session" in both and "path 1" in both and "result 1" in both
+    assert "1 passage in 1 session" in said(server, "/search?q=deep&kind=path&order=most")
+    narrowed = said(server, "/search?q=deep&repo=nowhere")
+    assert "Nothing holds it" in narrowed and "Look in all sessions" in narrowed
+    assert "Look in all kinds" in said(server, "/search?q=thanks&kind=result")
+
+
+def test_the_top_of_each_page_leads_there_with_the_filter(server: Server) -> None:
+    assert '<form class="find" action="/search"' in page(server, "/sessions")
+    top = page(server, "/sessions?agent=claude-code").partition("</nav>")[0]
+    assert '<input type="hidden" name="agent" value="claude-code">' in top
+
+
+def test_an_id_leads_to_its_session(server: Server) -> None:
+    assert 'href="/session/fine-1"' in page(server, "/search?q=fine-1")
+    assert "A session has this id" not in said(server, "/search?q=nobody-1")
+
+
+@pytest.mark.parametrize("typed", ["' OR 1=1 --", '"', "NEAR(", "<script>alert(1)</script>", "%00", "-", "kind:foo"])
+def test_nothing_that_is_typed_breaks_it(server: Server, typed: str) -> None:
+    got = ask(server, f"/search?q={quote(typed)}&kind={quote(typed)}&order={quote(typed)}&page=999")
+    assert got.status == 200 and "<script>alert" not in got.text
+
+
+def test_hostile_passages_are_text(server: Server) -> None:
+    text = page(server, "/search?q=window")
+    assert quote(EVIL_ID, safe="") in text and "\u202e" not in text
+    assert not [tag for tag, _ in Elements(text).elements if tag == "img"]
+    assert "<mark>window</mark>.pwned" in text
+
+
+def test_sessions_come_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "SIZE", 2)
+    many = [session(user(f"xylophone {n}"), *[say("xylophone")] * n, session_id=f"s{n}") for n in range(5)]
+    with serving(store_of(tmp_path / "s", *many)) as running:
+        for query, ids in (("&page=3", ["s0"]), ("&page=9", ["s0"]), ("", ["s4", "s3"])):
+            text = page(running, f"/search?q=xylophone&order=most{query}")
+            assert re.findall(r'<h2><a href="/session/(\w+)"', text) == ids
+        assert "of 5 sessions" in text and "the passages of this session alone" in text
+
+
+def test_while_the_index_is_made_the_page_says_so_and_asks_again(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(server.readings.folder, tmp_path / "s", ignore=shutil.ignore_patterns(index.FOLDER))
+    may_go_on, make = Event(), index.make
+    monkeypatch.setattr(search, "WAIT_S", 0.01)
+    monkeypatch.setattr(index, "make", lambda *given: (may_go_on.wait(10), make(*given))[1])
+    with serving(Store(tmp_path / "s")) as running:
+        waiting = page(running, "/search?q=pytest")
+        assert "is being made" in waiting and 'http-equiv="refresh"' in waiting and "at least 0 passages" in waiting
+        may_go_on.set()
+        monkeypatch.setattr(search, "WAIT_S", 10)
+        done = page(running, "/search?q=pytest")
+        assert "is being made" not in done and "<b>1 passage</b> in <b>1 session</b>" in done
+
+
+def test_a_store_that_can_t_be_written_is_searched_all_the_same(tmp_path: Path) -> None:
+    store = store_of(tmp_path / "s", session(user("hello xylophone"), call("Read", path="a.py")))
+    (store.folder / index.FOLDER).write_text("in the way")
+    with serving(store) as running:
+        told = said(running, "/search?q=xylophone")
+        assert "1 passage in 1 session" in told and "can’t be written" in told.replace("'", "’")
