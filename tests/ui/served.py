@@ -96,7 +96,7 @@ def whole_store(folder: Path) -> Store:
         call("Bash", command="pytest -q", status="error", result="1 failed"),
         call("Read", path="deep.py", thread="agent-7", result="deep"),
         call("Edit", path="src/parse.py", old_string="x", new_string="y"),
-        say("w" * 900),
+        say("w" * 1_900),
         user("thanks"),
         session_id="fine-1",
         cwd="/home/me/tools",

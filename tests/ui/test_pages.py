@@ -65,7 +65,16 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def everywhere() -> list[str]:
     """Addresses of every kind of page, the hostile session's among them."""
     evil = quote(EVIL_ID, safe="")
-    about = [f"/session/{one}{more}" for one in ("fine-1", evil) for more in ("", "/explain/user.tool_error_rate")]
+    of_session = (
+        "",
+        "?only=edits,failures",
+        "/part",
+        "/turns",
+        "/raw/1",
+        "/image/1",
+        "/explain/user.tool_error_rate",
+    )
+    about = [f"/session/{name}{more}" for name in ("fine-1", evil) for more in of_session]
     some = ["user.tool_error_rate", "behavior.touched_files%5B%5D", "user.session_outcome", "corpus.cost_per_session"]
     return [
         *ROUTES,
@@ -129,8 +138,8 @@ def test_a_session_is_told_in_turns_with_its_calls_results_edits_and_subagents_f
     said = " ".join(Elements(text).said.split())
     assert "Turn 1 Fix the parser, please" in said and "Turn 2 thanks" in said
     assert "Bash pytest -q error" in said and "1 failed" in said
-    assert "subagent agent-7" in said and '<details class="thread">' in text
-    assert "all 900 characters" in said
+    assert "subagent agent-7" in said and re.search('<details class="thread" data-thread="agent-7" id', text)
+    assert "all 1,900 characters" in said
     assert "src/parse.py" in said
     assert said.rindex("Signals") > said.index("Turn 2")
     assert "tool error rate 0.33 ratio" in said
@@ -159,9 +168,9 @@ def test_a_value_leads_to_its_evidence_and_the_evidence_to_the_event(server: Ser
 def test_evidence_in_a_subagent_or_a_result_opens_what_is_folded_over_it(server: Server) -> None:
     known = server.readings.current().store.session("fine-1")
     deep = next(c for c in known.tool_calls if c.thread == "agent-7")
-    assert '<details class="thread" open>' in page(server, f"/session/fine-1?at={deep.seq}")
+    assert '<details class="thread" data-thread="agent-7" open>' in page(server, f"/session/fine-1?at={deep.seq}")
     failed = next(c for c in known.tool_calls if c.status == "error")
-    assert f'<details id="e{failed.result_seq}" open class="here">' in page(
+    assert f'<details class="result here" id="e{failed.result_seq}" open>' in page(
         server, f"/session/fine-1?at={failed.result_seq}"
     )
 
@@ -169,7 +178,7 @@ def test_evidence_in_a_subagent_or_a_result_opens_what_is_folded_over_it(server:
 def test_a_long_session_is_shown_in_parts_and_an_event_is_found_in_its_part(tmp_path: Path) -> None:
     parts = [part for n in range(450) for part in (say(f"word-{n}-end"),)]
     with serving(store_of(tmp_path / "s", session(user("go"), *parts, session_id="long"))) as running:
-        first, last = page(running, "/session/long"), page(running, "/session/long?page=2")
+        first, last = page(running, "/session/long"), page(running, "/session/long?page=8")
         assert "word-10-end" in first and "word-449-end" not in first
         assert "word-449-end" in last and "word-10-end" not in last
         assert 'id="e440"' in page(running, "/session/long?at=440")

@@ -13,13 +13,17 @@ ALLOWED = {
     "p", "span", "em", "strong", "s", "code", "pre", "ul", "ol", "li", "blockquote", "hr", "br",
     "table", "thead", "tbody", "tr", "th", "td",
 }  # fmt: skip
-ATTRIBUTES = {"class", "title", "start", "style"}
+ATTRIBUTES = {"class", "title", "start"}
 
 
 def test_markdown_becomes_headings_lists_tables_and_code_in_colours() -> None:
-    text = "## Plan\n\n1. **first** `x`\n2. then\n\n|a|b|\n|-|-|\n|1|2|\n\n```python\nreturn 1\n```\n"
+    text = "## Plan\n\n1. **first** `x`\n2. then\n\n|a|b|\n|-|-:|\n|1|2|\n\n```python\nreturn 1\n```\n"
     made = str(rendered(text))
-    assert '<p class="heading h2">Plan</p>' in made and "<strong>first</strong>" in made and "<td>2</td>" in made
+    assert (
+        '<p class="heading h2">Plan</p>' in made
+        and "<strong>first</strong>" in made
+        and '<td class="right">2</td>' in made
+    )
     assert '<span class="k">return</span>' in made
 
 

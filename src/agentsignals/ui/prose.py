@@ -6,6 +6,7 @@ that turns text around is shown (`words.text.visible`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -19,6 +20,8 @@ from agentsignals.words.text import visible
 
 MOST_COLOURED_CHARS = 20_000
 """Code beyond this stays plain: a lexer takes a second for a megabyte."""
+_NUMBERED = re.compile(r" *(\d{1,7})(?:→|\t|: |\. ?|:)(.*)")
+"""A line of a file with its number before it, as tools print it."""
 _NESTED = 40
 """Quotes in quotes and lists in lists; deeper ones stay text."""
 
@@ -38,6 +41,27 @@ def coloured(code: str, language: str = "", path: str = "") -> Markup:
     from pygments.formatters import HtmlFormatter  # noqa: PLC0415
 
     return Markup(highlight(visible(code), lexer, HtmlFormatter(nowrap=True)))  # noqa: S704  (the formatter escapes)
+
+
+def coloured_lines(code: str, path: str) -> list[Markup]:
+    """The lines of code, each with its colours whole by itself."""
+    lines = code.split("\n")
+    made = str(coloured(code, path=path)).split("\n")
+    if len(made) != len(lines):  # a lexer that keeps no lines
+        return [escape(visible(line)) for line in lines]
+    return [Markup(line) for line in made]  # noqa: S704  (escaped above)
+
+
+def file_text(text: str, path: str) -> Markup:
+    """A file as a tool gave it back, in the colours of its path; numbers that stand before its lines stay apart."""
+    lines = text.split("\n")
+    numbered = [_NUMBERED.fullmatch(line) for line in lines]
+    if 2 * sum(line is not None for line in numbered) <= len(lines):
+        return coloured(text, path=path)
+    code = [at[2] if at else line for at, line in zip(numbered, lines, strict=True)]
+    made = coloured_lines("\n".join(code), path)
+    numbers = [Markup('<span class="no">{}</span>').format(at[1] if at else "") for at in numbered]
+    return Markup("\n").join(number + line for number, line in zip(numbers, made, strict=True))
 
 
 @cache
@@ -73,6 +97,17 @@ class _Renderer(RendererHTML):
 
     def link_close(self, *_: Any) -> str:
         return "</span>"
+
+    def th_open(self, tokens: Sequence[Token], place: int, *_: Any) -> str:
+        return self._cell(tokens[place])
+
+    def td_open(self, tokens: Sequence[Token], place: int, *_: Any) -> str:
+        return self._cell(tokens[place])
+
+    def _cell(self, token: Token) -> str:
+        """The page's policy lets no style in: a cell's side is a class."""
+        side = str(token.attrGet("style") or "").removeprefix("text-align:")
+        return f'<{token.tag} class="{side}">' if side in ("left", "center", "right") else f"<{token.tag}>"
 
     def image(self, tokens: Sequence[Token], place: int, *_: Any) -> str:
         source = str(tokens[place].attrGet("src") or "")

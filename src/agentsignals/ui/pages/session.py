@@ -1,71 +1,187 @@
-"""One session: what happened in order, and beside it what was measured."""
+"""One session: what happened in order, and after it what was measured."""
 
 from __future__ import annotations
 
 from itertools import groupby
 from typing import Any
 
-from agentsignals.catalog import Signal, catalogue
-from agentsignals.model import Session
-from agentsignals.ui import words
-from agentsignals.ui.page import Page, Part, Query, Route, part_of
-from agentsignals.ui.reading import Reading
-from agentsignals.ui.timeline import blocks, homes
+import msgspec
 
-SIZE = 400
-"""Events on one page."""
+from agentsignals.catalog import Signal, catalogue
+from agentsignals.ui import words
+from agentsignals.ui.along import along
+from agentsignals.ui.conversation import KINDS, MOST_OPENED, PART, TROUBLE, Conversation, View, conversation, home
+from agentsignals.ui.page import Page, Query, Reply, Route
+from agentsignals.ui.reading import Reading
+from agentsignals.ui.timeline import Teller, name_of
+from agentsignals.ui.unusual import unusual
+
+OUTLINE = 150
+"""Turns of the outline shown at once."""
 _SIGNALS = """
 SELECT signal, turn, level, value, number, absent, absent_detail, detail->>'at_least' AS at_least FROM signals
-WHERE session_id = $session AND level <> 'corpus' ORDER BY signal, turn
+WHERE session_id = $session AND level <> 'corpus' AND turn IS NULL ORDER BY signal
 """
+_OF_TURNS = """
+SELECT signal, turn, level, value, number, absent, detail->>'at_least' AS at_least FROM signals
+WHERE session_id = $session AND turn BETWEEN $low AND $high AND value NOT IN ('null', 'false', '0', '[]', '{}')
+ORDER BY turn, signal
+"""
+_PROMPT = """
+SELECT left(text, 400) AS text FROM turns
+WHERE session_id = $session AND kind IN ('prompt', 'queued_prompt') AND trim(text) <> '' ORDER BY turn LIMIT 1
+"""
+_CHILDREN = """
+SELECT s.session_id, s.agent, s.title, left(prompt, 200) AS prompt, s.n_tool_calls, s.started_at FROM sessions s
+LEFT JOIN (
+  SELECT session_id, arg_min(text, turn) AS prompt FROM turns
+  WHERE session_id IN (SELECT session_id FROM sessions WHERE parent_session_id = $session) GROUP BY session_id
+) USING (session_id)
+WHERE parent_session_id = $session ORDER BY started_at LIMIT 200
+"""
+_OUTLINE = """
+SELECT t.turn, t.seq, t.kind, left(t.text, 160) AS text, coalesce(c.n_calls, 0) AS n_calls,
+  coalesce(c.n_failed, 0) AS n_failed, coalesce(d.n_edits, 0) AS n_edits
+FROM (SELECT turn, seq, kind, text FROM turns WHERE session_id = $session AND turn BETWEEN $low AND $high) t
+LEFT JOIN (
+  SELECT turn, count(*) AS n_calls, count(*) FILTER (status = 'error') AS n_failed FROM tool_calls
+  WHERE session_id = $session AND turn BETWEEN $low AND $high GROUP BY turn
+) c USING (turn)
+LEFT JOIN (
+  SELECT turn, count(DISTINCT (seq, path)) AS n_edits FROM edits
+  WHERE session_id = $session AND turn BETWEEN $low AND $high GROUP BY turn
+) d USING (turn)
+ORDER BY t.turn
+"""
+_TURN_AT = "SELECT turn FROM turns WHERE session_id = $session AND seq <= $seq ORDER BY seq DESC LIMIT 1"
+
+
+class Reader:
+    """What an address asks to see of a session: which entries, and which part of them."""
+
+    def __init__(self, reading: Reading, query: Query, session_id: str) -> None:
+        self.reading, self.query = reading, query
+        self.session_id = _whole(reading, session_id)
+        self.facts = reading.rows("SELECT * FROM sessions WHERE session_id = $session", self.key)[0]
+        self.conversation: Conversation = conversation(reading, self.session_id)
+        asked = query.text("only").split(",")
+        self.only = tuple(kind for kind in KINDS if kind in asked)
+        at = query.number("at", -1)
+        self.at = at if 0 <= at < (self.facts["n_events"] or 0) else -1
+        self.home = home(reading, self.session_id, self.at) if self.at >= 0 else -1
+        self.thread = query.choice("thread", self.conversation.threads)
+        inside = self.conversation.thread_of(self.home)
+        if (
+            not self.only and not self.thread and len(self.conversation.threads[inside].seqs) > MOST_OPENED
+            if inside in self.conversation.threads
+            else False
+        ):
+            self.thread = inside if inside != "main" else ""
+        self.view: View = self.conversation.view(self.only, self.thread)
+        self.number = min(max(query.number("page", 1) - 1, 0), self.view.last)
+        if self.home >= 0:
+            folded = {thread: seq for seq, thread in self.view.folded.items()}
+            self.number = self.view.part_of(folded.get(inside, self.home))
+
+    @property
+    def key(self) -> dict[str, Any]:
+        return {"session": self.session_id}
+
+    def filled(self) -> dict[str, Any]:
+        """What the template of a part needs."""
+        seqs = self.view.part(self.number)
+        teller = Teller(self.reading, self.session_id, self.facts["cwd"], self.at)
+        entries = teller.entries(seqs.tolist(), self.conversation, self.view.folded, self.home)
+        if self.view.folded or self.thread:
+            for entry in entries:
+                entry.thread = ""
+        return {
+            "session_id": self.session_id,
+            "entries": entries,
+            "number": self.number,
+            "last": self.view.last,
+            "first_entry": self.number * PART + 1,
+            "n_entries": len(self.view.seqs),
+            "of_turn": self._of_turns([entry.turn["turn"] for entry in entries if entry.turn]),
+            "query": self.query,
+        }
+
+    def _of_turns(self, turns: list[int]) -> dict[int, list[dict[str, Any]]]:
+        """Values of turns that say something: a flag that is not raised is left to `explain`."""
+        if not turns:
+            return {}
+        rows = _declared(self.reading.rows(_OF_TURNS, {**self.key, "low": min(turns), "high": max(turns)}))
+        return {turn: list(of_it) for turn, of_it in groupby(rows, key=lambda row: row["turn"])}
+
+    def outline(self) -> dict[str, Any]:
+        """The turns around the part that is shown, or from the one that the address names."""
+        n_turns = self.facts["n_turns"] or 0
+        first = self.query.number("turn", -1)
+        if first < 0:
+            seqs = self.view.part(self.number)
+            rows = self.reading.rows(_TURN_AT, {**self.key, "seq": max(self.home, seqs[0] if seqs else 0)})
+            first = rows[0]["turn"] if rows else 0
+        low = min(first, max(n_turns - 1, 0)) // OUTLINE * OUTLINE
+        turns = self.reading.rows(_OUTLINE, {**self.key, "low": low, "high": low + OUTLINE - 1})
+        return {"turns": turns, "low": low, "step": OUTLINE, "n_turns": n_turns, "session_id": self.session_id}
 
 
 def page(reading: Reading, query: Query, session_id: str) -> Page:
-    """A session of the store; `at` names the event to begin from."""
-    session = reading.store.session(session_id)
-    at = query.number("at", -1)
-    part = _part(session, query, at)
-    measured = _measured(reading, session.session_id)
-    shown = session.events[part.start : part.end]
-    whole = [row for row in measured if row["turn"] is None]
-    filled = {
-        "session": session,
-        "facts": reading.rows("SELECT * FROM sessions WHERE session_id = $session", {"session": session.session_id})[0],
-        "blocks": blocks(session, shown, at),
-        "of_turn": {turn: list(rows) for turn, rows in groupby(_told_of_turns(measured), key=lambda row: row["turn"])},
+    """A session of the store; `at` names the event to begin from, `only` the kinds of entries that are shown."""
+    reader = Reader(reading, query, session_id)
+    facts, key = reader.facts, reader.key
+    whole = _declared(reading.rows(_SIGNALS, key))
+    prompts = reading.rows(_PROMPT, key)
+    title = facts["title"] or (prompts[0]["text"] if prompts else "") or f"Session {reader.session_id}"
+    counts = reader.conversation.counts
+    filled = reader.filled() | {
+        "facts": facts,
+        "kinds": [(kind, KINDS[kind][0], counts[kind]) for kind in KINDS],
+        "only": reader.only,
+        "trouble": [(kind, counts[kind]) for kind in (*TROUBLE, "edits")],
+        "thread": reader.thread,
+        "thread_name": name_of(reader.thread) if reader.thread else "",
+        "turns": reader.outline(),
+        "along": along(reading, reader.session_id),
+        "unusual": unusual(reading, facts["context"], whole),
         "families": _families(whole),
         "n_measured": len(whole),
         "n_absent": sum(row["absent"] is not None for row in whole),
-        "part": part,
-        "query": query,
-        "children": [
-            row["session_id"]
-            for row in reading.rows(
-                "SELECT session_id FROM sessions WHERE parent_session_id = $session ORDER BY started_at",
-                {"session": session.session_id},
-            )
-        ],
+        "children": reading.rows(_CHILDREN, key),
     }
-    return Page("session.html.j2", _title(session), filled)
+    return Page("session.html.j2", words.cut(title, 140), filled)
 
 
-def _title(session: Session) -> str:
-    """Its own title, or what was first asked for, or its id."""
-    asked = (turn.text for turn in session.turns if turn.kind in ("prompt", "queued_prompt") and turn.text.strip())
-    return words.cut(session.title or next(asked, "") or f"Session {session.session_id}", 140)
+def part(reading: Reading, query: Query, session_id: str) -> Page:
+    """One part of the entries, for the script that puts it into the page."""
+    return Page("session_part.html.j2", "", Reader(reading, query, session_id).filled())
 
 
-def _part(session: Session, query: Query, at: int) -> Part:
-    total = len(session.events)
-    if not 0 <= at < total:
-        return part_of(query, SIZE, total)
-    return Part(homes(session).get(at, at) // SIZE, SIZE, total)
+def outline(reading: Reading, query: Query, session_id: str) -> Page:
+    """A piece of the outline."""
+    return Page("session_outline.html.j2", "", {"turns": Reader(reading, query, session_id).outline(), "query": query})
 
 
-def _measured(reading: Reading, session_id: str) -> list[dict[str, Any]]:
-    declared: dict[str, Signal] = {signal.path: signal for signal in catalogue().values()}
-    rows = reading.rows(_SIGNALS, {"session": session_id})
-    return [row | {"one": declared[row["signal"]]} for row in rows if row["signal"] in declared]
+def marks(reading: Reading, query: Query, session_id: str) -> Reply:
+    """The events to jump to, by kind."""
+    of = conversation(reading, _whole(reading, session_id))
+    by_kind = {kind: of.marks(kind) for kind in ("prompts", "edits", *TROUBLE)}
+    return Reply(msgspec.json.encode(by_kind), "application/json")
+
+
+def _whole(reading: Reading, session_id: str) -> str:
+    """The id of a session. UnknownSession when there is none; StoreError when it can't be read."""
+    store = reading.store
+    full = store.resolve(session_id)
+    if store.manifest.sessions[full].shard not in store.whole():
+        store.session(full)  # says what is wrong with it
+    return full
+
+
+def _declared(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Values of signals that there still are, each with what it means."""
+    signals: dict[str, Signal] = {signal.path: signal for signal in catalogue().values()}
+    return [row | {"one": signals[row["signal"]]} for row in rows if row["signal"] in signals]
 
 
 def _families(rows: list[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]], list[dict[str, Any]]]]:
@@ -77,10 +193,9 @@ def _families(rows: list[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]
     return families
 
 
-def _told_of_turns(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Values of turns that say something: a flag that is not raised, and a count of nothing, are left to `explain`."""
-    valued = [row for row in rows if row["turn"] is not None and row["value"] not in (None, "false", "0", "[]", "{}")]
-    return sorted(valued, key=lambda row: (row["turn"], row["signal"]))
-
-
-PAGES = (Route(("session", "*"), page, below="/sessions"),)
+PAGES = (
+    Route(("session", "*"), page, below="/sessions"),
+    Route(("session", "*", "part"), part, below="/sessions"),
+    Route(("session", "*", "turns"), outline, below="/sessions"),
+    Route(("session", "*", "marks"), marks, below="/sessions"),
+)

@@ -1,6 +1,6 @@
 "use strict";
 // Keeps an open page as the store is. The server says which sessions changed (`/live`); a page of one of them takes its
-// marked regions (data-live-region) from the page as it is now, any other page offers to be shown anew. A script that
+// marked regions (data-live-region) from the page as it is now (data-live-address, or its own), any other page offers to be shown anew. A script that
 // does it in its own way listens for "live:changed" and prevents the default.
 (() => {
   const main = document.getElementById("main");
@@ -87,7 +87,7 @@
   async function renew() {
     let fresh;
     try {
-      const answer = await fetch(location.pathname + location.search, { cache: "no-store" });
+      const answer = await fetch(main.dataset.liveAddress || location.pathname + location.search, { cache: "no-store" });
       if (!answer.ok) return;
       fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
     } catch {

@@ -1,0 +1,108 @@
+"""A session along its events: how full the context was, what it had cost, where it failed and where turns began."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from agentsignals.analysis.figures import formatted
+from agentsignals.analysis.study import Kind
+from agentsignals.ui.reading import Reading
+
+WIDTH, HEIGHT = 720, 96
+"""The picture's own units: as wide as the column it stands in, and stretched with it."""
+BINS = 240
+"""Points of a line, at most: of more model calls each stands for several, by its largest."""
+_MOST_MARKS = 240
+_STEPS = """
+SELECT bin, max(context) AS context, max(cost) AS cost, max(seq) AS seq, min(seq) AS first, count(context) AS n
+FROM (
+  SELECT seq, (row_number() OVER (ORDER BY seq) - 1) * $bins // greatest(count(*) OVER (), $bins) AS bin,
+    CASE WHEN thread = 'main' AND stop_reason IS DISTINCT FROM 'session_total'
+      THEN input_tokens + coalesce(cache_read_tokens, 0) + coalesce(cache_write_tokens, 0) END AS context,
+    sum(cost_usd) OVER (ORDER BY seq, step) AS cost
+  FROM steps WHERE session_id = $session
+) GROUP BY bin ORDER BY bin
+"""
+_COUNTS = """
+SELECT count(*) AS n, count(*) FILTER (thread = 'main' AND input_tokens IS NOT NULL) AS with_context,
+  count(cost_usd) AS with_cost
+FROM steps WHERE session_id = $session
+"""
+_MARKS = """
+SELECT seq * $bins // greatest($n, 1) AS bin, min(seq) AS seq, count(*) AS n FROM {table}
+WHERE session_id = $session {when} GROUP BY bin ORDER BY bin
+"""
+
+
+class Curve(Struct, kw_only=True):
+    """A line over the session's events, from 0 to its largest value."""
+
+    name: str
+    points: str
+    """As SVG has them."""
+    most: str
+    n: int
+    """Model calls of which the value is there."""
+
+
+class Mark(Struct):
+    """A failure or the beginning of a turn: `x` in the picture's units, and the event to go to."""
+
+    x: float
+    seq: int
+    n: int
+    """Several that stand at the same place."""
+
+
+class Along(Struct, kw_only=True):
+    """What the picture shows."""
+
+    curves: list[Curve]
+    failures: list[Mark]
+    turns: list[Mark]
+    n_events: int
+    n_calls: int
+    width: int = WIDTH
+    height: int = HEIGHT
+
+
+def along(reading: Reading, session_id: str) -> Along | None:
+    """The picture of a session; None where there is nothing to draw."""
+    key: dict[str, Any] = {"session": session_id}
+    n_events = reading.rows("SELECT max(seq) + 1 AS n FROM events WHERE session_id = $session", key)[0]["n"] or 0
+    counted = reading.rows(_COUNTS, key)[0]
+    rows = reading.rows(_STEPS, {**key, "bins": BINS})
+    of_context = [(_x(row["seq"], n_events), row["context"]) for row in rows if row["context"] is not None]
+    of_cost = [(_x(row["seq"], n_events), row["cost"]) for row in rows if row["cost"] is not None]
+    curves = [
+        _curve("context size", of_context, "tokens", counted["with_context"]),
+        _curve("cost so far", of_cost, "usd", counted["with_cost"]),
+    ]
+    drawn = Along(
+        curves=[curve for curve in curves if curve is not None],
+        failures=_marks(reading, session_id, n_events, "tool_calls", "AND status = 'error'"),
+        turns=_marks(reading, session_id, n_events, "turns", ""),
+        n_events=n_events,
+        n_calls=counted["n"],
+    )
+    return drawn if drawn.curves or drawn.failures else None
+
+
+def _curve(name: str, values: list[tuple[float, float]], unit: Kind, n: int) -> Curve | None:
+    most = max((value for _, value in values), default=0)
+    if len(values) < 2 or not most:
+        return None
+    points = " ".join(f"{x},{HEIGHT * (1 - value / most):.1f}" for x, value in values)
+    return Curve(name=name, points=points, most=formatted(most, unit), n=n)
+
+
+def _marks(reading: Reading, session_id: str, n_events: int, table: str, when: str) -> list[Mark]:
+    query = _MARKS.format(table=table, when=when)
+    rows = reading.rows(query, {"session": session_id, "bins": _MOST_MARKS, "n": n_events})
+    return [Mark(_x(row["seq"], n_events), row["seq"], row["n"]) for row in rows]
+
+
+def _x(seq: int, n_events: int) -> float:
+    return round(WIDTH * seq / max(n_events - 1, 1), 1)

@@ -1,0 +1,196 @@
+"""What an edit changed, as lines: those it took away, those it put in, and those around them.
+
+Made of the call's arguments, which hold the texts; the numbers of the lines come of the store's rows of edits, where
+the trace has any.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from agentsignals.attribution.patches import patched
+from agentsignals.edits.texts import EditText, edit_texts
+from agentsignals.ui.prose import coloured_lines
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+MOST_LINES = 240
+"""Lines of one call that are shown; the rest is in its arguments."""
+_MOST_COMPARED = 400_000
+"""Lines before times lines after, up to which they are compared: a thousand times as many would take seconds."""
+_AROUND = 3
+"""Unchanged lines shown on either side of a change."""
+
+
+Mark = tuple[str, int, int]
+"""`+`, `-`, ` ` or `…`, and the places in the old and in the new text, from 0."""
+
+
+class Line(Struct):
+    """A line of a change: `+`, `-`, ` `, or `…` where lines are left out."""
+
+    mark: str
+    before: int | None
+    after: int | None
+    text: Markup | str
+
+
+class Change(Struct, kw_only=True):
+    """What became of one file, or one place of it."""
+
+    path: str
+    op: str
+    lines: list[Line]
+    left_out: int = 0
+    """Lines that are not shown."""
+
+
+def changes(arguments: str, argument_roles: str | None, path: str, edits: Sequence[dict[str, Any]]) -> list[Change]:
+    """The changes that a call asked for, in order; none where its tool is no edit tool. `edits`: the rows that the
+    store has of it, none where it failed."""
+    made: list[Change] = []
+    by_path: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for edit in edits:
+        by_path[edit["path"]].append(edit)
+    rows = [row for row in edits if row["via"] == "edit_tool"]
+    texts = edit_texts(arguments, argument_roles)
+    for n, text in enumerate(texts):
+        if text.kind == "patch":
+            made += _of_patch(text.new, by_path)
+        else:
+            row = rows[n] if len(rows) == len(texts) else rows[0] if rows and len(texts) == 1 else {}
+            op = rows[0]["op"] if rows else "create" if text.creates else "modify"
+            lines = _of_whole(text, rows, path) if text.kind == "whole" else _of_text(text, row, path)
+            made.append(Change(path=path, op=op, lines=lines))
+    return list(_bounded(made))
+
+
+def _bounded(made: list[Change]) -> Iterator[Change]:
+    left = MOST_LINES
+    for change in made:
+        change.left_out = max(len(change.lines) - left, 0)
+        change.lines = change.lines[: max(left, 0)]
+        left -= len(change.lines)
+        if change.lines or not change.left_out:
+            yield change
+        else:
+            yield Change(path=change.path, op=change.op, lines=[], left_out=change.left_out)
+
+
+def _of_text(text: EditText, row: dict[str, Any], path: str) -> list[Line]:
+    """A text that takes another's place, or comes in."""
+    after = coloured_lines(text.new, path)
+    if text.kind != "replace":
+        start = text.line + 1 if text.kind == "insert" else row.get("start_line")
+        return [Line("+", None, start + n if start else None, line) for n, line in enumerate(after)]
+    old, new = text.old.split("\n"), text.new.split("\n")
+    return _numbered(list(_compared(old, new)), row, coloured_lines(text.old, path), after)
+
+
+def _of_whole(text: EditText, rows: Sequence[dict[str, Any]], path: str) -> list[Line]:
+    """A file written whole: where the trace says what changed in it, only those lines are marked."""
+    places = [
+        (r["start_line"], r["end_line"])
+        for r in rows
+        if r["start_line"] and not r["whole_file"] and r["op"] == "modify"
+    ]
+    lines = coloured_lines(text.new.removesuffix("\n"), path)
+    if not places:
+        return [Line("+", None, n, line) for n, line in enumerate(lines, 1)]
+    marked = {n for start, end in places for n in range(start, end + 1)}
+    near = {n + d for start, end in places for n in (start, end) for d in range(-_AROUND, _AROUND + 1)} | marked
+    shown: list[Line] = []
+    for n, line in enumerate(lines, 1):
+        if n in near:
+            shown.append(Line("+" if n in marked else " ", None, n, line))
+        elif not shown or shown[-1].mark != "…":
+            shown.append(Line("…", None, None, ""))
+    return shown
+
+
+def _compared(old: list[str], new: list[str]) -> Iterator[Mark]:
+    """Mark and places in both texts of each line of their difference."""
+    if len(old) * len(new) > _MOST_COMPARED:
+        steps: list[tuple[str, int, int, int, int]] = [("replace", 0, len(old), 0, len(new))]
+    else:
+        steps = list(SequenceMatcher(None, old, new, autojunk=False).get_opcodes())
+    for n, (tag, i1, i2, j1, j2) in enumerate(steps):
+        if tag == "equal":
+            head = 0 if n == 0 else _AROUND
+            tail = 0 if n == len(steps) - 1 else _AROUND
+            for k in range(i2 - i1):
+                if k < head or k >= i2 - i1 - tail:
+                    yield " ", i1 + k, j1 + k
+                elif k == head:
+                    yield "…", i1 + k, j1 + k
+            continue
+        yield from (("-", i, j1) for i in range(i1, i2))
+        yield from (("+", i2, j) for j in range(j1, j2))
+
+
+def _numbered(
+    marks: Sequence[Mark], row: dict[str, Any], before: Sequence[Markup], after: Sequence[Markup]
+) -> list[Line]:
+    """Lines with their numbers in the file: the row says where the first that changed stands."""
+    first = next(((i, j) for mark, i, j in marks if mark in "+-"), (0, 0))
+    old_base = row["old_start"] - first[0] if row.get("old_start") else None
+    new_base = row["start_line"] - first[1] if row.get("start_line") else None
+    return [
+        Line(
+            mark,
+            old_base + i if old_base is not None and mark in " -" else None,
+            new_base + j if new_base is not None and mark in " +" else None,
+            "" if mark == "…" else after[j] if mark == "+" else before[i],
+        )
+        for mark, i, j in marks
+    ]
+
+
+def _of_patch(patch: str, by_path: dict[str, list[dict[str, Any]]]) -> Iterator[Change]:
+    """The files of a patch. Its places and the store's rows of a file stand in one order."""
+    for file in patched(patch):
+        rows = _rows_of(file.moved_to or file.path, by_path) or _rows_of(file.path, by_path)
+        sides = [
+            (before.split("\n") if before else [], after.split("\n") if after else []) for before, after in file.places
+        ]
+        places = [(list(_compared(old, new)), old, new) for old, new in sides]
+        places = [place for place in places if any(mark in "+-" for mark, *_ in place[0])]
+        firsts = _firsts([marks for marks, *_ in places], rows)
+        if file.op == "create":
+            firsts = [{"start_line": 1, "old_start": 1}] * len(places)
+        lines: list[Line] = []
+        for (marks, old, new), first in zip(places, firsts, strict=True):
+            if lines:
+                lines.append(Line("…", None, None, ""))
+            colours = (coloured_lines("\n".join(side), file.path) for side in (old, new))
+            lines += _numbered(marks, first, *colours)
+        path = rows[0]["path"] if rows else file.moved_to or file.path
+        yield Change(path=path, op="rename" if file.moved_to else file.op, lines=lines)
+
+
+def _rows_of(path: str, by_path: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """The rows of a file, whichever of the two names is the whole one."""
+    named = (rows for name, rows in by_path.items() if f"/{name}".endswith(f"/{path}") or path.endswith(f"/{name}"))
+    return next(named, [])
+
+
+def _firsts(places: Sequence[Sequence[Mark]], rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The row of the first change of each place. What the patch calls one place the program may have recorded as
+    several: as many as have its lines together."""
+    firsts: list[dict[str, Any]] = []
+    left = list(rows)
+    for place in places:
+        added, removed = (sum(mark == wanted for mark, *_ in place) for wanted in "+-")
+        firsts.append(left[0] if left else {})
+        while left and (added > 0 or removed > 0):
+            row = left.pop(0)
+            added, removed = added - (row["added"] or 0), removed - (row["removed"] or 0)
+        if added or removed:  # they don't go together: no number is better than a wrong one
+            return [{}] * len(places)
+    return firsts

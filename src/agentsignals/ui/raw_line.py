@@ -1,0 +1,199 @@
+"""The line of the file that an event was read from, and the pictures in it: asked of the file itself, as it is now."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from agentsignals.redaction import redacted
+from agentsignals.sources import RawFile, Unreadable, by_name
+from agentsignals.ui.page import NotFound
+from agentsignals.ui.reading import Reading
+
+MOST_CHARS = 200_000
+"""Of a line, so much is shown."""
+MOST_PICTURES = 8
+MOST_PICTURE_CHARS = 8_000_000
+"""Of a picture as text; four thirds of its bytes."""
+_LONG_CHARS = 20_000
+"""A text without a blank in it is no words, from here on: its size is shown."""
+_END_BYTES = 4
+"""Of a file of one line, what may stand around it: a mark of its encoding, an end of the line."""
+_BEGINNING_BYTES = 4096
+_UNREADABLE = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
+_IMAGE = re.compile(r"image/(?:png|jpeg|gif|webp)")
+_DATA = re.compile(r"data:(image/(?:png|jpeg|gif|webp));base64,")
+_BASE64 = re.compile(r"[A-Za-z0-9+/\r\n]+={0,2}\s*")
+_EVENT = "SELECT artifact_id, line, left(text, 200) AS text FROM events WHERE session_id = $session AND seq = $seq"
+_ARTIFACT = "SELECT path, format, sha256, bytes FROM artifacts WHERE artifact_id = $id"
+_REASONS = {
+    "file_gone": "the file is no longer there",
+    "no_permission": "it may not be read",
+    "changed": "the file was changed since it was read; `agentsignals analyze` reads it anew",
+    "remote": "the file is not on this machine, and this page asks no other",
+    "no_text": "the file is no text: what its records were can’t be shown",
+    "no_line": "the file has no such line",
+    "no_record": "the file is one document, and which part of it the event stands in is not kept",
+}
+
+
+class Picture(Struct, frozen=True):
+    """A picture that the line holds, as an address that carries it."""
+
+    type: str
+    source: str
+    n_bytes: int
+
+
+class RawLine(Struct, kw_only=True):
+    """What stands in the file; or why it can't be shown."""
+
+    path: str
+    line: int
+    text: str = ""
+    """Indented JSON with its secrets masked, or the line as it is."""
+    cut_chars: int = 0
+    pictures: list[Picture] = []
+    why_not: str = ""
+
+
+def raw_line(reading: Reading, session_id: str, seq: int) -> RawLine:
+    """The line of an event. NotFound when the session has no such event."""
+    events = reading.rows(_EVENT, {"session": session_id, "seq": seq})
+    if not events:
+        raise NotFound(f"The session has no event {seq}.")
+    event = events[0]
+    artifacts = reading.rows(_ARTIFACT, {"id": event["artifact_id"]})
+    if not artifacts:
+        return RawLine(path="", line=event["line"], why_not="its file is not in the store")
+    made = RawLine(path=artifacts[0]["path"], line=event["line"])
+    record = _record(reading, artifacts[0], event)
+    if isinstance(record, str):
+        made.why_not = _REASONS.get(record, record.replace("_", " "))
+        return made
+    made.pictures = list(islice(_pictures(record.value), MOST_PICTURES))
+    text = redacted(_indented(record.value) if record.is_json else str(record.value)[: 2 * MOST_CHARS])
+    made.text, made.cut_chars = text[:MOST_CHARS], max(len(text) - MOST_CHARS, 0)
+    return made
+
+
+class _Record(Struct):
+    value: Any
+    is_json: bool
+
+
+def _record(reading: Reading, artifact: dict[str, Any], event: dict[str, Any]) -> _Record | str:
+    """What stands at the event's line; why it can't be had, in a word."""
+    data = _data(reading, artifact)
+    if isinstance(data, str):
+        return data
+    line = _line(data, event["line"])
+    is_whole = line is not None and len(data) - len(line) < _END_BYTES
+    of_document = _of_document(data, event) if line is None or is_whole else "no_record"
+    if line is None or isinstance(of_document, _Record):
+        return of_document
+    try:
+        return _Record(msgspec.json.decode(line), is_json=True)
+    except _UNREADABLE:
+        of_document = _of_document(data, event)
+        return (
+            of_document if isinstance(of_document, _Record) else _Record(line.decode("utf-8", "replace"), is_json=False)
+        )
+
+
+def _data(reading: Reading, artifact: dict[str, Any]) -> bytes | str:
+    """The file as it was when it was read; why it can't be had, in a word."""
+    entry = reading.store.manifest.files.get(artifact["path"])
+    if entry is None or entry.source != "local":
+        return "remote"
+    file = RawFile(uri=artifact["path"], source=entry.source, spec=entry.spec, bytes=entry.bytes, stamp=entry.stamp)
+    data = next(by_name("local").read([file], None))
+    if isinstance(data, Unreadable):
+        return data.reason
+    # A log that only grew since it was read is the same as far as it was read.
+    if hashlib.sha256(memoryview(data)[: artifact["bytes"]]).hexdigest() != artifact["sha256"]:
+        return "changed"
+    return "no_text" if b"\0" in data[:_BEGINNING_BYTES] else data
+
+
+def _line(data: bytes, number: int) -> bytes | None:
+    """A line of the file, from 1."""
+    at = 3 if data[:3] == b"\xef\xbb\xbf" else 0
+    for _ in range(number - 1):
+        at = data.find(b"\n", at) + 1
+        if not at:
+            return None
+    stop = data.find(b"\n", at)
+    return bytes(data[at : stop if stop >= 0 else len(data)]) or None
+
+
+def _of_document(data: bytes, event: dict[str, Any]) -> _Record | str:
+    """The record of that number in a file that is one document: in the list that has the event's words there."""
+    try:
+        document = msgspec.json.decode(bytes(data))
+    except _UNREADABLE:
+        return "no_line"
+    lists = [document] if isinstance(document, list) else [v for v in document.values() if isinstance(v, list)]
+    words = (event["text"] or "").strip()[:60]
+    for records in sorted(lists, key=len, reverse=True):
+        if 0 < event["line"] <= len(records):
+            record = records[event["line"] - 1]
+            if not words or any(words in text for text in _texts(record)):
+                return _Record(record, is_json=True)
+    return "no_record"
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text in a value."""
+    waiting = [value]
+    while waiting:
+        at = waiting.pop()
+        if isinstance(at, str):
+            yield at
+        elif isinstance(at, dict):
+            waiting += at.values()
+        elif isinstance(at, list):
+            waiting += at
+
+
+def _indented(value: Any) -> str:
+    return msgspec.json.format(msgspec.json.encode(_without_data(value)), indent=2).decode()
+
+
+def _without_data(value: Any) -> Any:
+    """The same with the size of what is no words in its place: a picture is a million letters."""
+    if isinstance(value, str):
+        return f"[{len(value):,} characters]" if len(value) > _LONG_CHARS and " " not in value[:_LONG_CHARS] else value
+    if isinstance(value, list):
+        return [_without_data(item) for item in value]
+    return {name: _without_data(item) for name, item in value.items()} if isinstance(value, dict) else value
+
+
+def _pictures(value: Any) -> Iterator[Picture]:
+    """The pictures in a record: a text that is a picture's address, or one beside the name of its type."""
+    waiting = [value]
+    while waiting:
+        at = waiting.pop(0)
+        if isinstance(at, dict):
+            type_ = next((v for v in at.values() if isinstance(v, str) and _IMAGE.fullmatch(v)), "")
+            for held in at.values():
+                if isinstance(held, str):
+                    yield from _picture(held, type_)
+            waiting += [held for held in at.values() if isinstance(held, dict | list)]
+        elif isinstance(at, list):
+            waiting += at
+        elif isinstance(at, str):
+            yield from _picture(at, "")
+
+
+def _picture(text: str, type_: str) -> Iterator[Picture]:
+    begins = _DATA.match(text)
+    data, type_ = (text[begins.end() :], begins[1]) if begins else (text, type_)
+    if type_ and 64 < len(data) <= MOST_PICTURE_CHARS and _BASE64.fullmatch(data):
+        yield Picture(type_, f"data:{type_};base64,{''.join(data.split())}", len(data) * 3 // 4)

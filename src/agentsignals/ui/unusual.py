@@ -1,0 +1,89 @@
+"""Which values of a session lie farthest from those of all other sessions."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from typing import Any
+
+from msgspec import Struct
+
+from agentsignals.ui.reading import Reading
+
+MOST = 5
+LEAST_SESSIONS = 20
+"""Among fewer no value is called far."""
+FAR = 0.1
+"""Share of sessions that lie as far out on that side, up to which a value is shown."""
+_NUMBERS = """
+SELECT signal, list(number ORDER BY number) AS numbers FROM signals
+WHERE level IN ('session', 'attempt') AND number IS NOT NULL AND isfinite(number) GROUP BY signal
+"""
+
+
+class Place(Struct, frozen=True):
+    """Where a value stands among those of all sessions that have one, itself included."""
+
+    n: int
+    below: int
+    ties: int
+    """Sessions with the same value, this one among them."""
+    median: float
+
+    @property
+    def share(self) -> float:
+        """Of the sessions, those as far out on the nearer side or farther: this one's value, or beyond."""
+        return min(self.below + self.ties, self.n - self.below) / self.n
+
+    @property
+    def is_high(self) -> bool:
+        return self.n - self.below < self.below + self.ties
+
+    @property
+    def percentile(self) -> float:
+        """Per cent of the sessions that lie below it, half of those with the same value among them."""
+        return 100 * (self.below + self.ties / 2) / self.n
+
+
+class Unusual(Struct):
+    """The values farthest out, and among how many they were looked for."""
+
+    rows: list[tuple[dict[str, Any], Place]]
+    n_compared: int
+    """Signals with a number here and in enough sessions."""
+    n_far: int
+    """Those of them of which at most `FAR` of the sessions lie as far out."""
+
+
+def place(reading: Reading, context: str, signal: str, number: float | None) -> Place | None:
+    """Where a number stands among a signal's numbers; None where there is none, or too few."""
+    numbers = _numbers(reading, context).get(signal)
+    if number is None or numbers is None or len(numbers) < LEAST_SESSIONS:
+        return None
+    below = bisect_left(numbers, number)
+    return Place(len(numbers), below, bisect_right(numbers, number) - below, numbers[len(numbers) // 2])
+
+
+def unusual(reading: Reading, context: str, values: list[dict[str, Any]]) -> Unusual:
+    """The few values of a session that lie farthest from its context's other sessions, the farthest of each
+    family first."""
+    placed = [(row, at) for row in values if (at := place(reading, context, row["signal"], row["number"])) is not None]
+    far = sorted((pair for pair in placed if pair[1].share <= FAR), key=lambda pair: (pair[1].share, pair[0]["signal"]))
+    of_family: Counter[str] = Counter()
+    turns = []
+    for row, at in far:  # a long session is long in all its counts: each family comes once before any comes again
+        family = row["signal"].partition(".")[0]
+        turns.append((of_family[family], at.share, len(turns), row, at))
+        of_family[family] += 1
+    shown = [(row, at) for *_, row, at in sorted(turns, key=lambda turn: turn[:3])[:MOST]]
+    return Unusual(shown, len(placed), len(far))
+
+
+def _numbers(reading: Reading, context: str) -> dict[str, array[float]]:
+    seen = context if reading.contexts - {context} else ""
+    made: dict[str, array[float]] = reading.kept(
+        ("numbers", seen),
+        lambda: {row["signal"]: array("d", row["numbers"]) for row in reading.rows(_NUMBERS, None, seen)},
+    )
+    return made
