@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -346,6 +347,9 @@ def circling(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def test_the_first_screen_is_what_stands_out_and_each_opens_what_it_rests_on(circling: Server) -> None:
+    until = time.monotonic() + 60
+    while "being looked for" in page(circling, "/") and time.monotonic() < until:
+        time.sleep(0.2)
     first = Elements(page(circling, "/"))
     links = [a["href"] for tag, a in first.elements if tag == "a" and (a.get("href") or "").startswith("/finding/")]
     assert links and links[0] == "/finding/circles.failing?context=product"

@@ -219,10 +219,11 @@ class _Asked:
             self.where.add(_CALLS.format("name = $failed AND status = 'error'"), failed=words["failed"])
         if path := words.get("file", ""):
             end = path.removeprefix("./")
-            exact = "" if path.startswith("./") else "OR ends_with(path, $file_end)"
             ends = end if end.startswith((".", "/")) else f"/{end}"
-            values = {"file": end, "file_end": ends} if exact else {"file": end}
-            self.where.add(f"s.session_id IN (SELECT session_id FROM edits WHERE path = $file {exact})", **values)  # noqa: S608  (text of ours)
+            if path.startswith("./"):
+                self.where.add(_EDITS.format("path = $file"), file=end)
+            else:
+                self.where.add(_EDITS.format("(path = $file OR ends_with(path, $file_end))"), file=end, file_end=ends)
 
     def _of_text_and_outcome(self) -> None:
         words = self._words
@@ -322,6 +323,7 @@ _LEFT_OUT = (
     "SELECT count(*) FILTER (s.started_at IS NULL) AS time, count(*) FILTER (s.cost_usd IS NULL) AS cost,"
     " count(*) FILTER (s.visible_output_tokens IS NOT NULL) AS bounds FROM sessions s"
 )
+_EDITS = "s.session_id IN (SELECT session_id FROM edits WHERE thread = 'main' AND {})"
 _CALLS = "s.session_id IN (SELECT session_id FROM tool_calls WHERE thread = 'main' AND {})"
 
 

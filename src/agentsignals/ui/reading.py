@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Hashable
+from concurrent.futures import Future
 from pathlib import Path
-from threading import Lock, RLock
+from threading import Lock, RLock, Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agentsignals.store import Store, manifest, parts
@@ -24,6 +25,8 @@ LEFT JOIN (
 """Puts beside each session the first thing a person asked for in it, as `prompt`."""
 LOOK_EVERY_S = 5.0
 """How often the store's files are compared with its index while pages are asked for."""
+MOST_RECENT = 48
+"""Answers kept by filter: anybody may type another one, and memory is bounded."""
 Stamp = tuple[tuple[int, int, int] | None, ...]
 
 
@@ -42,6 +45,8 @@ class Reading:
         self._connections: dict[str, Connection] = {}
         self._gates: dict[Hashable, Lock] = {}
         self._kept: dict[Hashable, Any] = {}
+        self._recent: dict[Hashable, Any] = {}
+        self._begun: dict[Hashable, Future[Any]] = {}
 
     def rows(self, query: str, values: dict[str, Any] | None = None, context: str = "") -> list[dict[str, Any]]:
         """Rows of a question over all sessions, or those of one context. `values` are bound, never part of the text."""
@@ -56,6 +61,43 @@ class Reading:
                 self._kept[key] = make()
             made: _Made = self._kept[key]
             return made
+
+    def soon(self, key: Hashable, make: Callable[[], _Made], wait_s: float) -> _Made | None:
+        """As `kept`, but None where it is not made after so many seconds: it goes on in the background. Only the first
+        who asks waits."""
+        with self._lock:
+            begun = self._begun.get(key)
+            waits = begun is None
+            if begun is None:
+                begun = self._begun[key] = Future()
+                Thread(target=self._make, args=(key, make, begun), daemon=True).start()
+        try:
+            made: _Made = begun.result(wait_s if waits else 0)
+        except TimeoutError:
+            return None
+        return made
+
+    def _make(self, key: Hashable, make: Callable[[], Any], begun: Future[Any]) -> None:
+        try:
+            begun.set_result(self.kept(key, make))
+        except Exception as problem:  # noqa: BLE001  (raised where it is waited for)
+            with self._lock:
+                del self._begun[key]  # the next who asks tries anew
+            begun.set_exception(problem)
+
+    def recent(self, key: Hashable, make: Callable[[], _Made]) -> _Made:
+        """As `kept`, of what an address chooses: only the last that were asked for stay."""
+        with self._lock:
+            if key in self._recent:
+                self._recent[key] = self._recent.pop(key)
+                made: _Made = self._recent[key]
+                return made
+        made = make()
+        with self._lock:
+            self._recent[key] = made
+            for oldest in list(self._recent)[:-MOST_RECENT]:
+                del self._recent[oldest]
+        return made
 
     def close(self) -> None:
         """Lets go of the store's files. Whoever still asks is refused (QueryError)."""

@@ -1,4 +1,4 @@
-"""The first page: what stands out; then what was read, what was not, and figures of the whole."""
+"""The first page: what stands out; then cost, failures and outcomes under a filter; then what was read and not."""
 
 from __future__ import annotations
 
@@ -8,21 +8,20 @@ from typing import Any
 import msgspec
 
 from agentsignals.catalog import catalogue
+from agentsignals.ui.filter import Filter, filtered
+from agentsignals.ui.overall import overall
 from agentsignals.ui.page import Page, Query, Route
 from agentsignals.ui.pages import findings
 from agentsignals.ui.reading import Reading
 
+WAIT_S = 2.0
+"""So long the page waits for what stands out, which takes ten seconds over 5,000 sessions the first time."""
 _FIGURES = """
 SELECT context, count(*) AS sessions, sum(n_prompts) AS prompts, sum(n_tool_calls) AS tool_calls, sum(n_edits) AS edits,
   sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens, sum(cache_read_tokens) AS cache_read_tokens,
   sum(cost_usd) AS cost_usd, count(cost_usd) AS priced, min(started_at) AS first, max(started_at) AS last,
   count(visible_output_tokens) AS bounds
-FROM sessions GROUP BY context ORDER BY context DESC
-"""
-_AGENTS = """
-SELECT agent, context, count(*) AS sessions, sum(n_prompts) AS prompts, sum(n_tool_calls) AS tool_calls,
-  sum(cost_usd) AS cost_usd, count(cost_usd) AS priced, max(started_at) AS last, count(visible_output_tokens) AS bounds
-FROM sessions GROUP BY agent, context ORDER BY sessions DESC, agent, context
+FROM sessions s {where} GROUP BY context ORDER BY context DESC
 """
 _FORMATS = """
 SELECT coalesce(format, 'not recognised') AS format, count(*) AS artifacts, sum(records) AS records,
@@ -37,11 +36,24 @@ WHERE level = 'corpus' ORDER BY signal
 
 
 def page(reading: Reading, query: Query) -> Page:
-    """What stands out, and what the store holds."""
+    """What stands out, and what the store holds of the sessions that fit the filter."""
+    filter_ = filtered(query, reading)
     context = query.choice("context", ("product", "eval"), reading.main_context)
-    return reading.kept(
-        ("overview", context), lambda: Page("overview.html.j2", "What stands out", _filled(reading, context))
-    )
+    of_context = filter_.of_context(context)
+    filled = {
+        "filter": filter_,
+        "of": of_context,
+        "context": context,
+        "is_chosen": bool(filter_.words.keys() - {"context"}),
+        "made": reading.soon(("findings shown", context), lambda: findings.of(reading, context), WAIT_S),
+        "others": sorted(reading.contexts - {context}),
+        "is_empty": not reading.store.manifest.sessions,
+        **reading.recent(
+            ("overview", *sorted(of_context.words.items())), lambda: _counted(reading, filter_, of_context)
+        ),
+        **reading.kept("overview read", lambda: _read(reading)),
+    }
+    return Page("overview.html.j2", "What stands out", filled)
 
 
 def skipped(reading: Reading) -> list[dict[str, Any]]:
@@ -57,19 +69,22 @@ def skipped(reading: Reading) -> list[dict[str, Any]]:
     ]
 
 
-def _filled(reading: Reading, context: str) -> dict[str, Any]:
+def _counted(reading: Reading, filter_: Filter, of_context: Filter) -> dict[str, Any]:
+    """What the filter leaves; people's sessions and eval runs never together."""
+    counted = _FIGURES.format(where=filter_.where.text())
+    return {"contexts": reading.rows(counted, filter_.where.values), "overall": overall(reading, of_context)}
+
+
+def _read(reading: Reading) -> dict[str, Any]:
     declared = {signal.path: signal for signal in catalogue().values()}
-    corpus = [row | {"one": declared[row["signal"]]} for row in reading.rows(_CORPUS) if row["signal"] in declared]
     return {
         "store": str(reading.store.folder),
-        "made": findings.of(reading, context),
-        "others": sorted(reading.contexts - {context}),
-        "contexts": reading.rows(_FIGURES),
-        "agents": reading.rows(_AGENTS),
         "formats": reading.rows(_FORMATS),
         "skipped": skipped(reading),
         "no_traces": sum(not entry.shard for entry in reading.store.manifest.files.values()),
-        "corpus": corpus,
+        "corpus": [
+            row | {"one": declared[row["signal"]]} for row in reading.rows(_CORPUS) if row["signal"] in declared
+        ],
     }
 
 

@@ -13,3 +13,7 @@ document.addEventListener("submit", (event) => {
 window.addEventListener("pageshow", (event) => {
   if (event.persisted) for (const form of document.querySelectorAll("form[data-tidy]")) form.reset();
 });
+// On a phone what was asked for comes first.
+if (matchMedia("(max-width: 48rem)").matches) {
+  for (const folded of document.querySelectorAll("details.filtering, details.more")) folded.open = false;
+}

@@ -1,0 +1,374 @@
+"""Figures over the sessions of one context that a filter leaves: groups, days, tools and files, each with its link."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from math import fsum
+from typing import Any, NamedTuple
+
+from agentsignals.analysis import calendar
+from agentsignals.analysis.clusters import PlacedShare, over_places
+from agentsignals.analysis.figures import formatted
+from agentsignals.analysis.places import by_session
+from agentsignals.analysis.study import Row
+from agentsignals.stats.estimates import FEWEST_CLUSTERS, median
+from agentsignals.ui.filter import OUTCOME, PLACE, Filter
+from agentsignals.ui.reading import Reading
+from agentsignals.ui.strips import Part, Point, Strip, starts, strip
+from agentsignals.ui.words import times
+
+MOST_GROUPS = 100
+MOST_PAIRS = 60
+MOST_FILES = 40
+MOST_DEAR = 10
+_SESSIONS = f"""
+SELECT s.session_id, s.agent, s.model, {PLACE} AS repo, s.branch, s.cost_usd, s.unpriced,
+  s.visible_output_tokens IS NOT NULL AS is_bound, s.title, s.n_tool_calls,
+  CASE WHEN s.started_at BETWEEN TIMESTAMP '2015-01-01' AND TIMESTAMP '2100-01-01' THEN s.started_at END AS started_at,
+  coalesce(lies.place, lower(s.repo), s.cwd) AS place, coalesce(lies.outcome, of_run.outcome) AS outcome,
+  coalesce(calls.failed, 0) AS failed, coalesce(calls.n, 0) AS answered
+FROM sessions s LEFT JOIN (
+  SELECT session_id, max(CASE WHEN signal = 'user.place' THEN value->>'$' END) AS place,
+    max(CASE WHEN signal = '{OUTCOME}' THEN value->>'$' END) AS outcome
+  FROM signals WHERE signal IN ('user.place', '{OUTCOME}') AND level = 'session' AND value IS NOT NULL GROUP BY 1
+) lies USING (session_id) LEFT JOIN (
+  SELECT session_id, max(outcome) AS outcome FROM attempts GROUP BY 1
+) of_run USING (session_id) LEFT JOIN (
+  SELECT session_id, count(*) AS n, count(*) FILTER (status = 'error') AS failed FROM tool_calls
+  WHERE thread = 'main' AND status IN ('ok', 'error') GROUP BY 1
+) calls USING (session_id)
+"""  # noqa: S608  (columns of ours)
+"""One row a session; a clock that was never set stretches no axis. Answered calls, of which the trace says whether they
+failed, are the denominator of `user.tool_error_rate`."""
+_TOOLS = """
+SELECT session_id, name AS tool, count(*) AS n, count(*) FILTER (status = 'error') AS failed
+FROM tool_calls WHERE thread = 'main' AND status IN ('ok', 'error') AND session_id IN ({sessions}) GROUP BY 1, 2
+"""
+_FILES = """
+SELECT coalesce(s.repo, s.cwd) AS repo, path, count(DISTINCT (session_id, seq)) AS edits,
+  count(DISTINCT session_id) AS sessions, sum(added)::BIGINT AS added, sum(removed)::BIGINT AS removed
+FROM edits JOIN sessions s USING (session_id) WHERE thread = 'main' AND session_id IN ({sessions})
+GROUP BY 1, 2 ORDER BY edits DESC, sessions DESC, path LIMIT $most
+"""
+_PROMPTS = """
+SELECT session_id, left(arg_min(text, turn), 400) AS prompt FROM turns
+WHERE kind IN ('prompt', 'queued_prompt') AND session_id IN (SELECT unnest($ids)) GROUP BY session_id
+"""
+BY = {"agent": "agent", "model": "model", "repo": "repository"}
+"""What sessions are grouped by, and its heading."""
+_NO_OUTCOME = "no verdict"
+_GREY = 6
+"""The colour of what is not there, the last one."""
+
+
+class Sum(NamedTuple):
+    """What sessions cost, those that have a cost."""
+
+    usd: float | None
+    priced: int
+    sessions: int
+    is_bound: bool
+    """Some log output in mid-stream: the sum is a lower bound."""
+    unpriced: int
+    """Sessions that use what has no price: the sum is too low by that."""
+
+    @property
+    def written(self) -> str:
+        return formatted(self.usd, "usd", self.is_bound)
+
+
+class Group(NamedTuple):
+    """Sessions of one agent, model or repository."""
+
+    name: str | None
+    """None: it is not recorded."""
+    link: str
+    cost: Sum
+    of_all: float | None
+    """Its share of what all of them cost."""
+    median_usd: float | None
+    failed: PlacedShare
+    solved: PlacedShare | None
+    """Of attempts that were judged; None for people's sessions."""
+
+
+class Pair(NamedTuple):
+    """Calls of a tool by an agent."""
+
+    tool: str
+    agent: str
+    sessions: int
+    failed: PlacedShare
+    to_failed: str
+    to_all: str
+
+
+class Overall(NamedTuple):
+    """What there is of the sessions of one context under one filter."""
+
+    sessions: int
+    cost: Sum
+    failed: PlacedShare
+    strips: list[Strip]
+    stretches: list[dict[str, Any]]
+    """The same as the charts, as rows."""
+    undated: int
+    groups: list[tuple[str, str, list[Group], int]]
+    """By what, its heading, the groups, and how many more there are."""
+    pairs: list[Pair]
+    most_failed: Pair | None
+    likeliest: Pair | None
+    """The pair with the highest share among those of enough sessions to speak for others (`FEWEST_CLUSTERS`)."""
+    dearest: list[Row]
+    days: list[tuple[str, str, Sum]]
+    """The dearest days: day, link, cost."""
+    files: list[Row]
+
+
+def overall(reading: Reading, filter_: Filter) -> Overall:
+    """Figures of the sessions that the filter, which names one context, leaves."""
+    rows = reading.rows(f"{_SESSIONS} {filter_.where.text()} ORDER BY s.session_id", filter_.where.values)
+    places = by_session(rows)
+    pairs = _pairs(reading, filter_, {row["session_id"]: row for row in rows}, places)
+    counted = [pair for pair in pairs if pair.failed.k and pair.sessions >= FEWEST_CLUSTERS]
+    dated = [row for row in rows if row["started_at"]]
+    stretches = _stretches(dated, filter_, places)
+    return Overall(
+        sessions=len(rows),
+        cost=_sum(rows),
+        failed=_failed(rows, places),
+        strips=_strips(stretches, filter_),
+        stretches=stretches,
+        undated=len(rows) - len(dated),
+        groups=[(word, heading, *_groups(rows, word, filter_, places)) for word, heading in BY.items()],
+        pairs=pairs[:MOST_PAIRS],
+        most_failed=pairs[0] if pairs and pairs[0].failed.k else None,
+        likeliest=max(counted, key=lambda pair: pair.failed.value or 0, default=None),
+        dearest=_dearest(reading, rows),
+        days=_days(dated, filter_),
+        files=_files(reading, filter_),
+    )
+
+
+def _sum(rows: Sequence[Row]) -> Sum:
+    costs = [row["cost_usd"] for row in rows if row["cost_usd"] is not None]
+    return Sum(
+        usd=fsum(costs) if costs else None,
+        priced=len(costs),
+        sessions=len(rows),
+        is_bound=any(row["is_bound"] for row in rows),
+        unpriced=sum(bool(row["unpriced"]) for row in rows),
+    )
+
+
+def _failed(rows: Iterable[Row], places: Mapping[str, str]) -> PlacedShare:
+    parts = [(row["session_id"], float(row["failed"]), float(row["answered"])) for row in rows if row["answered"]]
+    return over_places(parts, places)
+
+
+def _groups(rows: Sequence[Row], word: str, filter_: Filter, places: Mapping[str, str]) -> tuple[list[Group], int]:
+    by_name: dict[str | None, list[Row]] = {}
+    for row in rows:
+        by_name.setdefault(row[word] or None, []).append(row)
+    total = _sum(rows).usd
+    is_eval = filter_.words["context"] == "eval"
+    made = []
+    for name, of_it in sorted(
+        by_name.items(), key=lambda item: (-(_sum(item[1]).usd or 0), -len(item[1]), item[0] or "")
+    ):
+        cost = _sum(of_it)
+        judged = [row for row in of_it if row["outcome"] in ("solved", "failed")]
+        solved = [(row["session_id"], float(row["outcome"] == "solved"), 1.0) for row in judged]
+        made.append(
+            Group(
+                name=name,
+                link=filter_.narrowed("/sessions", word, name),
+                cost=cost,
+                of_all=cost.usd / total if total and cost.usd is not None else None,
+                median_usd=median([row["cost_usd"] for row in of_it if row["cost_usd"] is not None]),
+                failed=_failed(of_it, places),
+                solved=over_places(solved, places) if is_eval else None,
+            )
+        )
+    return made[:MOST_GROUPS], max(0, len(made) - MOST_GROUPS)
+
+
+def _pairs(reading: Reading, filter_: Filter, sessions: Mapping[str, Row], places: Mapping[str, str]) -> list[Pair]:
+    """Tools by agent, those with most failed calls first."""
+    by_pair: dict[tuple[str, str], list[tuple[str, float, float]]] = {}
+    for row in reading.rows(_TOOLS.format(sessions=filter_.sessions), filter_.where.values):
+        key = row["tool"], sessions[row["session_id"]]["agent"]
+        by_pair.setdefault(key, []).append((row["session_id"], float(row["failed"]), float(row["n"])))
+    made = []
+    order = sorted(by_pair.items(), key=lambda item: (-sum(k for _, k, _ in item[1]), item[0]))
+    for (tool, agent), parts in order:
+        of_agent = {"agent": agent} if agent else {"missing": "agent"}
+        made.append(
+            Pair(
+                tool=tool,
+                agent=agent,
+                sessions=len(parts),
+                failed=over_places(parts, places),
+                to_failed=filter_.link("/sessions", **of_agent, failed=tool),
+                to_all=filter_.link("/sessions", **of_agent, tool=tool),
+            )
+        )
+    return made
+
+
+def _dearest(reading: Reading, rows: Sequence[Row]) -> list[Row]:
+    dear = sorted((r for r in rows if r["cost_usd"]), key=lambda r: (-r["cost_usd"], r["session_id"]))[:MOST_DEAR]
+    ids = [row["session_id"] for row in dear]
+    prompts = {row["session_id"]: row["prompt"] for row in reading.rows(_PROMPTS, {"ids": ids})} if ids else {}
+    return [{**row, "prompt": prompts.get(row["session_id"])} for row in dear]
+
+
+def _files(reading: Reading, filter_: Filter) -> list[Row]:
+    rows = reading.rows(_FILES.format(sessions=filter_.sessions), {**filter_.where.values, "most": MOST_FILES})
+    return [{**row, "link": _of_file(filter_, row)} for row in rows]
+
+
+def _of_file(filter_: Filter, row: Row) -> str:
+    path = row["path"] if row["path"].startswith("/") else f"./{row['path']}"
+    narrow = filter_._replace(words={**filter_.words, "file": path})
+    return narrow.narrowed("/sessions", "repo", row["repo"])
+
+
+# -- over time ---------------------------------------------------------------------------------------------------------
+
+
+def _between(filter_: Filter, first: datetime, last: datetime) -> str:
+    """The sessions from one day to another; a filter that begins or ends between them still does."""
+    begin = max(f"{first:%Y-%m-%d}", filter_.words.get("from", ""))
+    end = min(f"{last:%Y-%m-%d}", filter_.words.get("to", "") or "9999")
+    return filter_.link("/sessions", **{"from": begin, "to": end})
+
+
+def _days(dated: Sequence[Row], filter_: Filter) -> list[tuple[str, str, Sum]]:
+    by_day: dict[datetime, list[Row]] = {}
+    for row in dated:
+        by_day.setdefault(calendar.start_of(row["started_at"], "day"), []).append(row)
+    sums = sorted(((day, _sum(rows)) for day, rows in by_day.items()), key=lambda item: (-(item[1].usd or 0), item[0]))
+    return [(f"{day:%Y-%m-%d}", _between(filter_, day, day), cost) for day, cost in sums[:MOST_DEAR] if cost.usd]
+
+
+def _stretches(dated: Sequence[Row], filter_: Filter, places: Mapping[str, str]) -> list[dict[str, Any]]:
+    """A row a day, week or month, as the span asks."""
+    span = calendar.buckets([row["started_at"] for row in dated])
+    if span is None:
+        return []
+    by_start: dict[datetime, list[Row]] = {start: [] for start in starts(span)}
+    for row in dated:
+        by_start[span.of(row["started_at"])].append(row)
+    made = []
+    for start, rows in by_start.items():
+        end = calendar.following(start, span.step) - timedelta(days=1)
+        name = f"{start:%Y-%m}" if span.step == "month" else f"{start:%Y-%m-%d}"
+        made.append(
+            {
+                "start": start,
+                "step": span.step,
+                "name": name,
+                "link": _between(filter_, start, end),
+                "sessions": len(rows),
+                "cost": _sum(rows),
+                "failed": _failed(rows, places),
+                "outcomes": Counter(row["outcome"] or _NO_OUTCOME for row in rows),
+            }
+        )
+    return made
+
+
+def _strips(stretches: Sequence[dict[str, Any]], filter_: Filter) -> list[Strip]:
+    if not stretches:
+        return []
+    noun, per = "attempt" if filter_.words["context"] == "eval" else "session", f"a {stretches[0]['step']}"
+    sessions = strip(
+        [_point(s, s["sessions"], times(s["sessions"], noun)) for s in stretches],
+        title=f"{noun}s".capitalize(),
+        unit=f"{noun}s {per}",
+        written=lambda value: formatted(value, "count"),
+        whole=True,
+    )
+    made = (_costs(stretches, per), sessions, _failures(stretches), _outcomes(stretches, filter_, noun, per))
+    return [chart for chart in made if chart]
+
+
+def _point(stretch: dict[str, Any], value: float | None, label: str) -> Point:
+    parts = () if value is None else (Part(value),)
+    return Point(start=stretch["start"], parts=parts, label=f"{stretch['name']}: {label}", link=stretch["link"])
+
+
+def _costs(stretches: Sequence[dict[str, Any]], per: str) -> Strip | None:
+    points = [
+        _point(
+            s,
+            s["cost"].usd,
+            f"{s['cost'].written} over {s['cost'].priced} of {times(s['sessions'], 'session')} with a cost",
+        )
+        for s in stretches
+    ]
+    return strip(
+        points,
+        title="Cost",
+        unit=f"USD {per}",
+        written=lambda value: f"${value:,.0f}" if value >= 1 or not value else f"${value:g}",
+        note="at least" if any(s["cost"].is_bound for s in stretches) else "",
+    )
+
+
+def _failures(stretches: Sequence[dict[str, Any]]) -> Strip | None:
+    points = [
+        _point(s, s["failed"].value, f"{_written(s['failed'])} of calls failed")._replace(
+            interval=s["failed"].interval, n=s["failed"].n
+        )
+        for s in stretches
+    ]
+    return strip(
+        points,
+        title="Tool calls that failed",
+        unit="share of answered calls",
+        written=lambda value: f"{100 * value:g}%",
+        note="lines: 95% intervals",
+        dots=True,
+    )
+
+
+def _outcomes(stretches: Sequence[dict[str, Any]], filter_: Filter, noun: str, per: str) -> Strip | None:
+    counted = Counter[str]()
+    for stretch in stretches:
+        counted.update(stretch["outcomes"])
+    names = sorted(counted, key=lambda name: (name == _NO_OUTCOME, -counted[name], name))
+    colours = {name: _GREY if name == _NO_OUTCOME else 1 + n % (_GREY - 1) for n, name in enumerate(names)}
+    points = []
+    for stretch in stretches:
+        of_it = [(name, stretch["outcomes"][name]) for name in names if name in stretch["outcomes"]]
+        label = ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in of_it)
+        parts = tuple(Part(n, colours[name]) for name, n in of_it)
+        points.append(_point(stretch, None, label or f"no {noun}")._replace(parts=parts))
+    return strip(
+        points,
+        title="Outcomes",
+        unit=f"{noun}s {per}",
+        written=lambda value: formatted(value, "count"),
+        legend=[(name, colours[name], _of_outcome(filter_, name)) for name in names],
+        whole=True,
+    )
+
+
+def _of_outcome(filter_: Filter, name: str) -> str:
+    return filter_.narrowed("/sessions", "outcome", None if name == _NO_OUTCOME else name)
+
+
+def _written(share: PlacedShare) -> str:
+    """A share with its numbers and interval: `5.0% (112 of 2,255; 3.1% to 7.9%)`."""
+    if share.value is None:
+        return formatted(None, "share")
+    ends = (
+        f"; {formatted(share.interval[0], 'share')} to {formatted(share.interval[1], 'share')}"
+        if share.interval
+        else ""
+    )
+    return f"{formatted(share.value, 'share')} ({formatted(share.k, 'count')} of {formatted(share.n, 'count')}{ends})"

@@ -1,0 +1,206 @@
+"""The first page: figures under a filter, each with a link to the sessions that it counts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from html import unescape
+from pathlib import Path
+from time import sleep
+
+import pytest
+
+from agentsignals.model import Session
+from agentsignals.ui.filter import Filter, filtered
+from agentsignals.ui.overall import Overall, overall
+from agentsignals.ui.page import Query
+from agentsignals.ui.reading import MOST_RECENT, Reading
+from agentsignals.ui.server import Server
+from agentsignals.ui.strips import Part, Point, axis, strip
+from tests.analysis.stores import store_of
+from tests.build import call, say, session, user
+from tests.signals.attempts import graded, trial
+from tests.ui.served import Elements, page, serving
+
+DAY = 86_400_000_000
+DOLLAR = {"input_tokens": 200_000, "output_tokens": 0}
+"""Of Claude Opus 4.5, at 5 dollars a million."""
+
+
+def _days(made: Session, days: float | None) -> Session:
+    for name in ("started_at", "ended_at"):
+        setattr(made, name, None if days is None else getattr(made, name) + int(days * DAY))
+    return made
+
+
+def _failing(n: int, of: int, tool: str = "Bash") -> list[object]:
+    return [call(tool, command=f"x {k}", status="error" if k < n else "ok", result="no") for k in range(of)]
+
+
+def _sessions() -> list[Session]:
+    edit = call("Edit", path="src/a.py", old_string="x", new_string="y")
+    made = []
+    for n in range(8):
+        parts = [user(f"task {n}"), say("ok", **DOLLAR), *_failing(2, 4), *([edit] * (3 if n < 2 else 0))]
+        made.append(_days(session(*parts, session_id=f"c{n}", repo="me/tools"), n))
+    for n in range(7):
+        parts = [user(f"job {n}"), say("ok", **{**DOLLAR, "input_tokens": 400_000}), *_failing(1, 1, "shell")]
+        made.append(_days(session(*parts, session_id=f"x{n}", cwd="/home/me"), 3 + n))
+        made[-1].agent = "codex"
+    made.append(_days(session(user("hm"), say("ok"), *_failing(9, 9, "Rare"), session_id="lost"), None))
+    runs = trial(
+        {"trial_id": "run-1", "verification": graded(fixed=2), "reward": 1.0},
+        {"trial_id": "run-1", "verification": graded(unfixed=2), "reward": 0.0},
+    )
+    return [*made, *(run.session for run in runs)]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with serving(store_of(tmp_path_factory.mktemp("overview") / "store", *_sessions())) as running:
+        yield running
+
+
+def _overall(server: Server, query: str = "", context: str = "product") -> tuple[Overall, Filter]:
+    reading = server.readings.current()
+    of = filtered(Query(query), reading).of_context(context)
+    return overall(reading, of), of
+
+
+def _listed(server: Server, link: str) -> int:
+    """How many sessions the list shows at an address."""
+    match = re.search(r"of ([\d,]+) sessions", page(server, link))
+    return int(match[1].replace(",", "")) if match else 0
+
+
+def test_the_first_page_answers_which_tool_where_the_cost_and_which_file(server: Server) -> None:
+    said = " ".join(Elements(page(server, "/")).said.split())
+    assert "Most failed calls: Bash of claude-code , 16 of 32 (50.0%)" in said
+    assert "Highest share: shell of codex , 100.0% (7 of 7), of those that at least six sessions call" in said
+    assert "$22.00 over 15 of 16 sessions with a cost" in said and "1 without a cost" in said
+    assert "src/a.py : 6 edits in 2 sessions" in said
+    assert "1 without a recorded time left out" in said
+
+
+def test_every_number_leads_to_the_sessions_it_counts(server: Server) -> None:
+    made, of = _overall(server)
+    for _, _, groups, _ in made.groups:
+        assert sum(group.cost.sessions for group in groups) == made.sessions == 16
+        for group in groups:
+            assert _listed(server, group.link) == group.cost.sessions, group.link
+    for stretch in made.stretches:
+        assert _listed(server, stretch["link"]) == stretch["sessions"], stretch["link"]
+    for pair in made.pairs:
+        assert _listed(server, pair.to_all) == pair.sessions
+        assert _listed(server, pair.to_failed) == (pair.sessions if pair.failed.k else 0)
+    for _, link, cost in made.days:
+        assert _listed(server, link) == cost.sessions
+    assert [_listed(server, row["link"]) for row in made.files] == [2]
+    assert _listed(server, of.narrowed("/sessions", "time", None)) == made.undated == 1
+    lost = next(g for g in made.groups[2][2] if g.name is None)
+    assert lost.link == "/sessions?context=product&missing=repo"
+
+
+@pytest.mark.parametrize(
+    ("query", "sessions", "usd", "failed"),
+    [
+        ("agent=codex", 7, 14.0, (7, 7)),
+        ("repo=me%2Ftools", 8, 8.0, (16, 38)),
+        ("from=2026-01-02&to=2026-01-03", 2, 2.0, (4, 11)),
+        ("agent=nobody", 0, None, (0, 0)),
+        ("missing=cost", 1, None, (9, 9)),
+    ],
+)
+def test_figures_are_of_the_sessions_chosen(
+    server: Server, query: str, sessions: int, usd: float | None, failed: tuple[int, int]
+) -> None:
+    made, _ = _overall(server, query)
+    assert (made.sessions, made.cost.usd, (made.failed.k, made.failed.n)) == (sessions, usd, failed)
+    assert sum(s["sessions"] for s in made.stretches) == sessions - made.undated
+
+
+def test_people_and_eval_runs_are_counted_apart(server: Server) -> None:
+    product, _ = _overall(server)
+    runs, of = _overall(server, context="eval")
+    assert (product.sessions, runs.sessions) == (16, 2)
+    assert all(group.solved is None for _, _, groups, _ in product.groups for group in groups)
+    solved = runs.groups[0][2][0].solved
+    assert solved is not None and (solved.k, solved.n) == (1, 2)
+    assert of.link("/sessions") == "/sessions?context=eval"
+    assert "None of eval runs fits the filter" in " ".join(page(server, "/?context=eval&agent=codex").split())
+
+
+def test_a_stretch_of_a_filter_stays_within_it(server: Server) -> None:
+    made, _ = _overall(server, "from=2026-01-02")
+    assert made.stretches[0]["link"].endswith("?from=2026-01-02&context=product&to=2026-01-02")
+
+
+def test_the_dearest_come_first_and_the_groups_by_what_they_cost(server: Server) -> None:
+    made, _ = _overall(server)
+    assert [row["session_id"] for row in made.dearest[:2]] == ["x0", "x1"] and made.dearest[0]["prompt"] == "job 0"
+    assert [(g.name, g.of_all) for g in made.groups[0][2]] == [("codex", 14 / 22), ("claude-code", 8 / 22)]
+    assert made.days[0][0] == "2026-01-04" and made.days[0][2].usd == 3.0
+
+
+def test_the_links_of_the_charts_are_in_a_table_too(server: Server) -> None:
+    text = page(server, "/?agent=codex")
+    charts, table = text.split("The same as a table")
+    links = set(re.findall(r'<a href="([^"]*from=[^"]*)" tabindex', charts))
+    assert links and all(f'href="{link}"' in table for link in links)
+    assert "agent=codex" in unescape(links.pop())
+
+
+@pytest.mark.parametrize(
+    ("highest", "whole", "values"),
+    [
+        (0.0, False, [0, 1]),
+        (1e-320, False, [0, 1]),
+        (0.07, False, [0, 0.02, 0.04, 0.06, 0.08]),
+        (0.3, False, [0, 0.1, 0.2, 0.3]),
+        (1.0, True, [0, 1]),
+        (4.9, False, [0, 1, 2, 3, 4, 5]),
+        (12.0, True, [0, 5, 10, 15]),
+        (1234.0, False, [0, 500, 1000, 1500]),
+    ],
+)
+def test_an_axis_has_round_values_up_to_the_highest(highest: float, whole: bool, values: list[float]) -> None:
+    assert axis(highest, whole=whole) == values
+
+
+def test_an_interval_of_few_does_not_stretch_the_axis_and_one_of_many_does() -> None:
+    def top(n: float) -> str:
+        points = [Point(datetime(2026, 1, 1), (Part(0.1),), "", "", (0.0, 0.9), n)]
+        drawn = strip(points, title="", unit="", written=str, dots=True)
+        assert drawn is not None
+        return drawn.up[-1].label
+
+    assert (top(29), top(30)) == ("0.1", "1.0")
+    assert strip([Point(datetime(2026, 1, 1), (), "", "")], title="", unit="", written=str) is None
+
+
+def test_what_an_address_chooses_is_kept_for_the_last_that_were_asked_for(tmp_path: Path) -> None:
+    reading = Reading(store_of(tmp_path / "s", session(user("hello"))))
+    made: list[int] = []
+    for n in [*range(MOST_RECENT + 5), MOST_RECENT, 0]:
+        reading.recent(n, lambda n=n: made.append(n))  # type: ignore[misc]
+    assert made == [*range(MOST_RECENT + 5), 0], "the oldest was made again, a late one was not"
+
+
+def test_what_takes_long_goes_on_in_the_background_and_what_failed_is_tried_again(tmp_path: Path) -> None:
+    reading = Reading(store_of(tmp_path / "s", session(user("hello"))))
+
+    def slowly() -> str:
+        sleep(0.2)
+        return "made"
+
+    def badly() -> str:
+        raise ValueError("no")
+
+    assert reading.soon("slow", slowly, 0.01) is None
+    sleep(0.5)
+    assert reading.soon("slow", slowly, 0.0) == "made"
+    for _ in range(2):
+        with pytest.raises(ValueError, match="no"):
+            reading.soon("bad", badly, 5.0)
+    assert reading.soon("bad", lambda: "now", 5.0) == "now"
