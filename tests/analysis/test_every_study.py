@@ -290,8 +290,8 @@ def test_a_chart_of_too_few_marks_is_none(rows: int) -> None:
 @pytest.mark.parametrize(
     ("estimate", "value", "n", "has_interval"),
     [
-        (count(3, 7), 3, 7, False),
-        (count(None, 0), None, 0, False),
+        (count(3, 7, behind=None), 3, 7, False),
+        (count(None, 0, behind=None), None, 0, False),
         (placed_share([], {}), None, 0, False),
         (placed_share([("a", 1, 0)], {}), None, 0, False),
         (placed_share([("a", 1, 4)], {}), 0.25, 4, False),
@@ -324,8 +324,11 @@ def test_finding_mark_and_cells_of_an_estimate_are_one_figure() -> None:
 
 
 def test_a_study_stamps_its_findings_and_shows_no_empty_table() -> None:
-    bare = count(1, 1).finding("toy.one", "One", "things", unit="things")
-    tables = [table("toy.t", "T", "a", [], n=0, of="things"), table("toy.u", "U", "a", [["x"]], n=1, of="things")]
+    bare = count(1, 1, behind=None).finding("toy.one", "One", "things", unit="things")
+    tables = [
+        table("toy.t", "T", "a", [], n=0, of="things", behind=[]),
+        table("toy.u", "U", "a", [["x"]], n=1, of="things", behind=[None]),
+    ]
     toy = Study(
         name="toy", title="Toy", question="?", queries={}, function=lambda _: Outcome([bare], list(tables), [], [])
     )
@@ -337,4 +340,4 @@ def test_a_study_stamps_its_findings_and_shows_no_empty_table() -> None:
 
 def test_equal_counts_are_in_the_order_of_their_names() -> None:
     assert ranked({"b": 1, "c": 2, "a": 1}) == [("c", 2), ("a", 1), ("b", 1)]
-    assert phrases.interval_of(count(1, 1).finding("a.b", "B", "c")) == MISSING
+    assert phrases.interval_of(count(1, 1, behind=None).finding("a.b", "B", "c")) == MISSING

@@ -46,6 +46,8 @@ ROUTES = (
     "/",
     "/finding/circles.failing",
     "/finding/untold.records",
+    "/behind?key=study:errors:errors.rate",
+    "/behind?key=study:tools:tools.classes:test",
     "/sessions",
     "/search",
     "/search?q=window+onerror",

@@ -17,6 +17,7 @@ from agentsignals.analysis.baseline import (
     difference,
     standardised,
 )
+from agentsignals.analysis.behind import Closed
 from agentsignals.analysis.charts import by_position, dots
 from agentsignals.analysis.clusters import DOMINANT
 from agentsignals.analysis.figures import formatted
@@ -30,6 +31,7 @@ YOURS, BASE = "yours", "baseline"
 _OF_TWO = "the interval is made of those of both sides, over places"
 _NO_PLACES = "the interval takes sessions as independent"
 """A baseline's places are not published."""
+_ELSEWHERE = Closed("It rests on another collection's figures, which name no session.")
 _MEDIAN = 2
 """Where the median stands among the quantiles."""
 
@@ -65,7 +67,7 @@ def _compare(base: Baseline, command: str, inputs: Inputs) -> Outcome:
 def _size(yours: Baseline, base: Baseline, command: str) -> Finding:
     of = "sessions of the baseline"
     note = f"in {base.places:,} places; yours: {yours.sessions:,} sessions in {yours.places:,} places"
-    size = count(base.sessions, base.sessions)
+    size = count(base.sessions, base.sessions, behind=_ELSEWHERE)
     return size.finding("baseline.sessions", of.capitalize(), of, note, unit="sessions", command=command)
 
 
@@ -86,7 +88,9 @@ def _furthest_turn(turns: list[tuple[Rate, Rate]], yours: Baseline, base: Baseli
         f"yours {formatted(mine.value, 'share')} (n = {mine.n:,}), the baseline's {formatted(other.value, 'share')}"
         f" (n = {other.n:,}); of {len(wide)} turns compared the furthest apart"
     )
-    return Estimate(value=mine.value - other.value, n=mine.n, interval=difference(mine, other), note=_OF_TWO).finding(
+    return Estimate(
+        value=mine.value - other.value, n=mine.n, interval=difference(mine, other), note=_OF_TWO, counted=_ELSEWHERE
+    ).finding(
         "baseline.turn_gap",
         f"{title}: turn {mine.turn}",
         "your labelled messages there",
@@ -112,7 +116,9 @@ def _furthest_measure(pairs: list[tuple[Spread, Spread]], command: str) -> Findi
         f" (n = {other.n:,} sessions of the baseline);"
         f" of {len(gaps)} measures the furthest apart"
     )
-    return Estimate(value=gap, n=mine.n, kind="number", interval=_interval(gap, mine, other), note=_NO_PLACES).finding(
+    return Estimate(
+        value=gap, n=mine.n, kind="number", interval=_interval(gap, mine, other), note=_NO_PLACES, counted=_ELSEWHERE
+    ).finding(
         "baseline.measure_gap",
         f"{title}: {name}",
         "your sessions",
@@ -125,7 +131,9 @@ def _furthest_measure(pairs: list[tuple[Spread, Spread]], command: str) -> Findi
 
 
 def _no_gap(name: str, title: str, command: str, note: str) -> Finding:
-    return count(None, 0, "number").finding(f"baseline.{name}", title, "sessions", note, unit="", command=command)
+    return count(None, 0, "number", behind=_ELSEWHERE).finding(
+        f"baseline.{name}", title, "sessions", note, unit="", command=command
+    )
 
 
 def _alike(pairs: list[tuple[Spread, Spread]]) -> list[tuple[Spread, Spread]]:
@@ -169,6 +177,7 @@ def _measures_table(pairs: list[tuple[Spread, Spread]]) -> Table:
         rows,
         n=max((mine.n for mine, _ in pairs), default=0),
         of="of your sessions at most",
+        behind=_ELSEWHERE,
         note="A gap is the difference of the means over their common standard deviation; 0.2 is small, 0.8 large"
         " (Cohen 1988). Medians and quantiles stand beside because most measures are skewed.",
     )
@@ -192,6 +201,7 @@ def _turns_table(turns: list[tuple[Rate, Rate]]) -> Table:
         rows,
         n=sum(mine.n for mine, _ in turns),
         of="of your labelled messages",
+        behind=_ELSEWHERE,
         note=f"Few: under {LOW_N} labelled messages on either side.",
     )
 

@@ -9,6 +9,7 @@ from math import fsum
 
 from msgspec.structs import replace
 
+from agentsignals.analysis.behind import Closed
 from agentsignals.analysis.grouped import Estimate, behind
 from agentsignals.analysis.study import Kind, Row
 from agentsignals.stats.estimates import (
@@ -56,7 +57,9 @@ def placed_share(parts: Iterable[Part], places: Mapping[str, str], drawn: str = 
     """The share of sum(k) in sum(n). `drawn`: what the parts are, if no sessions."""
     counted = list(parts)
     share = over_places(counted, places, drawn)
-    return replace(share, sessions=behind((s, k) for s, k, _ in counted)) if drawn == "sessions" else share
+    if drawn != "sessions":
+        return replace(share, counted=Closed(f"It counts by {drawn}, not by sessions."))
+    return replace(share, sessions=behind((s, k) for s, k, _ in counted), counted=counted)
 
 
 def over_places(parts: Iterable[Part], places: Mapping[str, str], drawn: str = "sessions") -> PlacedShare:
@@ -113,7 +116,14 @@ def placed_ratio(parts: Iterable[Part], places: Mapping[str, str]) -> Estimate:
     k, n = fsum(tops), fsum(bottoms)
     value = k / n if n else None
     return Estimate(
-        value=value, n=n, k=k, kind="number", interval=drawn, note=note, sessions=behind((s, a) for s, a, _ in counted)
+        value=value,
+        n=n,
+        k=k,
+        kind="number",
+        interval=drawn,
+        note=note,
+        sessions=behind((s, a) for s, a, _ in counted),
+        counted=counted,
     )
 
 
@@ -133,7 +143,14 @@ def placed_median(
     """The median of (session, value), which may be several of a session; without an interval of fewer than `fewest`."""
     interval, note = median_interval(values, places) if len(values) >= fewest else (None, "")
     value = median([value for _, value in values])
-    return Estimate(value=value, n=len(values), kind=kind, interval=interval, note=note)
+    return Estimate(
+        value=value,
+        n=len(values),
+        kind=kind,
+        interval=interval,
+        note=note,
+        counted=[(session_id, value, 1) for session_id, value in values],
+    )
 
 
 def median_interval(values: Sequence[tuple[str, float]], places: Mapping[str, str]) -> tuple[Interval | None, str]:

@@ -24,6 +24,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from agentsignals.analysis.behind import Closed, Counted, note_rows, note_sessions
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.study import Chart, Column, Finding, Kind, Row, Table, again
 from agentsignals.stats.estimates import Interval
@@ -46,6 +47,8 @@ class Estimate(Struct, frozen=True, kw_only=True):
     """What the interval rests on, and what speaks against it."""
     sessions: tuple[str, ...] = ()
     """Those that make most of it."""
+    counted: Any = None
+    """The sessions it counts, as a `Counted`: what opens behind it."""
 
     @property
     def ends(self) -> tuple[float | None, float | None]:
@@ -59,6 +62,7 @@ class Estimate(Struct, frozen=True, kw_only=True):
         caveats = "; ".join(part for part in (note, self.note) if part)
         base: dict[str, Any] = {"unit": f"share of {of}", "command": again(sql) if sql else "", "kind": self.kind}
         base |= {"caveat": self.note, "sessions": self.sessions}
+        note_sessions(id, self.counted)
         return Finding(
             id=id,
             title=title,
@@ -81,9 +85,9 @@ class Estimate(Struct, frozen=True, kw_only=True):
         return f"{self.k:,.0f} of {whole}, {formatted(self.value, 'share')}"
 
 
-def count(value: float | str | None, n: int, kind: Kind = "count") -> Estimate:
-    """A plain count, a sum or a name: no estimate, so without an interval."""
-    return Estimate(value=value, n=n, kind=kind)
+def count(value: float | str | None, n: int, kind: Kind = "count", *, behind: Counted | None) -> Estimate:
+    """A plain count, a sum or a name: no estimate, so without an interval. `behind`: the sessions it counts."""
+    return Estimate(value=value, n=n, kind=kind, counted=behind)
 
 
 # -- rows -------------------------------------------------------------------------------------------------------------
@@ -156,10 +160,13 @@ def table(  # noqa: PLR0913  (a table's fields, in the order they are read)
     *,
     n: float,
     of: str,
+    behind: Sequence[Counted | None] | Closed,
     note: str = "",
 ) -> Table:
-    """A table whose columns are written as in `columns`."""
-    return Table(id=id, title=title, columns=columns(header), rows=rows, n=int(n), of=of, note=note)
+    """A table whose columns are written as in `columns`. `behind`: the sessions of each row, or why there are none."""
+    made = Table(id=id, title=title, columns=columns(header), rows=rows, n=int(n), of=of, note=note)
+    note_rows(made, behind)
+    return made
 
 
 def chart(  # noqa: PLR0913  (a chart's fields, in the order they are read)

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
+from agentsignals.analysis.behind import Closed
 from agentsignals.analysis.charts import bars, dots
 from agentsignals.analysis.clusters import Part, placed_share
 from agentsignals.analysis.figures import formatted
@@ -59,13 +60,17 @@ def _fates(rows: Iterable[Row]) -> dict[str, float]:
 def by_mode(sessions: list[Row], modes: list[Row], places: dict[str, str]) -> Table:
     """The paper's Table 3, by modes of both roads."""
     shown: list[list[Any]] = []
+    behind = []
     for road in ROADS:
         mode_of = by_session(modes, road)
         for mode in OF_ROAD[road]:
             group = [row for row in sessions if mode_of.get(row["session_id"]) == mode]
-            shown += [[f"{NAMES[mode]}, {road}", *_figures(group, places)]] if group else []
+            if group:
+                shown.append([f"{NAMES[mode]}, {road}", *_figures(group, places)])
+                behind.append(group)
     if sessions:
         shown.insert(0, ["all", *_figures(sessions, places)])
+        behind.insert(0, sessions)
     fates = " | ".join(f"{key} {words}:share" for key, words in FATES.items() if key != "committed")
     return table(
         "survival.by_mode",
@@ -75,6 +80,7 @@ def by_mode(sessions: list[Row], modes: list[Row], places: dict[str, str]) -> Ta
         shown,
         n=len(sessions),
         of="sessions whose calls wrote lines",
+        behind=behind,
         note="SWE-chat (v1, modes as recorded, sessions that map cleanly; all, collaborative, vibe): Eq 2 44.3, 38.2,"
         " 59.0%; Eq 3 50.3, 44.1, 64.6%; overwritten by the agent itself 9.3, 10.1, 7.1%; deleted by people 42.2, 46.9,"
         " 30.9%.",
@@ -103,9 +109,11 @@ def _told_apart(repos: list[str]) -> list[str]:
 def by_repo(sessions: list[Row], commits: list[Row], lines: list[Row]) -> Table:
     """Each repository: from what was written to what is there today."""
     shown: list[list[Any]] = []
+    behind = []
     repos = sorted({row["repo"] for row in [*commits, *lines]})
     for repo, name in zip(repos, _told_apart(repos), strict=True):
         linked = {session_id for row in commits if row["repo"] == repo for session_id in row["session_ids"]}
+        behind.append(linked)
         fates = _fates(row for row in sessions if row["session_id"] in linked)
         repo_lines = [row for row in lines if row["repo"] == repo]
         by_author = {who: living(row for row in repo_lines if row["is_agents"] == who) for who in (True, False)}
@@ -131,6 +139,7 @@ def by_repo(sessions: list[Row], commits: list[Row], lines: list[Row]) -> Table:
         shown,
         n=len(shown),
         of="repositories",
+        behind=behind,
         note="Sessions are those that its commits are linked to.",
     )
 
@@ -171,6 +180,7 @@ def by_age(lines: list[Row], repos: dict[str, str]) -> Table:
         shown,
         n=sum(row["known"] for row in lines),
         of="lines in commits of the head's history",
+        behind=Closed("It counts lines of commits: the page Code has them."),
         note="Age is counted back from the newest commit of the repository.",
     )
 

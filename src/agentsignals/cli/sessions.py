@@ -24,6 +24,8 @@ _SHORTEST = 8
 def arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--where", metavar="SQL", default="true", help="a condition over the columns of `sessions`")
+    behind = "those that a number counts, largest part first: study:NAME:ID, study:NAME:TABLE:ROW or finding:ID"
+    add("--behind", metavar="KEY", help=behind)
     add("--limit", type=int, default=50, metavar="N", help="at most so many (default 50)")
 
 
@@ -37,20 +39,31 @@ def run(options: argparse.Namespace) -> int:
 
     if options.limit < 0:
         raise UsageError(f"--limit {options.limit} came; it counts rows.", "Give 0 or more.")
-    order = f"ORDER BY started_at DESC NULLS LAST, session_id LIMIT {options.limit:d}"
-    query = f"SELECT {_COLUMNS}, count(*) OVER () AS total FROM sessions WHERE ({options.where}) {order}"  # noqa: S608  (the person's own SQL)
     store = Store(options.store)
-    names, counted = rows(store, query)
+    condition, order, behind = f"({options.where})", "started_at DESC NULLS LAST", None
+    if options.behind:
+        from agentsignals.report.drill_down import behind as sessions_behind
+
+        behind = sessions_behind(store, options.behind)
+        condition, order = f"list_contains($1, session_id) AND {condition}", "list_position($1, session_id)"
+    query = f"SELECT {_COLUMNS}, count(*) OVER () AS total FROM sessions WHERE {condition} ORDER BY {order}, session_id"  # noqa: S608  (the person's own SQL)
+    values = None if behind is None else [list(behind.parts)]
+    names, counted = rows(store, f"{query} LIMIT {options.limit:d}", values=values)
     prompts = _first_prompts(store, [row[0] for row in counted])
     listed = [dict(zip(names[:-1], row, strict=False)) | {"first_prompt": prompts.get(row[0])} for row in counted]
+    if behind is not None:
+        listed = [{"counts": behind.words(session["session_id"])} | session for session in listed]
     if options.json:
         print(json_text(listed))
         return 0
     beginnings = _beginnings(store)
-    print(table(_SHOWN, [_cells(session, beginnings) for session in listed]))
+    first = () if behind is None else ("counts",)
+    cells = [(*(session[name] for name in first), *_cells(session, beginnings)) for session in listed]
+    print(table((*first, *_SHOWN), cells) if behind is None or not behind.closed else behind.closed)
     total = counted[0][-1] if counted else 0
     if len(listed) < total:
-        print(f"{len(listed):,} of {total:,} sessions, the newest; --limit {total} shows all")
+        which = "the newest" if behind is None else "those with most"
+        print(f"{len(listed):,} of {total:,} sessions, {which}; --limit {total} shows all")
     deleted = only_in(store.manifest, deleted_files(local_files(store.manifest)))
     if deleted:
         print(f"the files of {len(deleted):,} sessions of the store are gone since they were read")

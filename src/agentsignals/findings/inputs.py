@@ -105,6 +105,15 @@ class Reader:
             rows["charges"] = self.charges(context)
         return Inputs(rows, self.versions, self._no_traces, context, self._labeller)
 
+    def ask(self, sql: str, values: Mapping[str, Any], context: str) -> list[Row]:
+        """The rows of one more question of ours, to the tables as studies see them; `values` are bound."""
+
+        def take(connection: Connection) -> list[Row]:
+            asked = self._execute(sql, connection, dict(values))
+            return _Answer(names_of(asked), asked.fetchall()).rows
+
+        return answered(self._store, take, context or None, self._connections)
+
     def charges(self, context: str) -> list[Row]:
         """The bill by cause."""
         if context not in self._charges:
@@ -138,12 +147,14 @@ class Reader:
             self._kept[sql, context] = answer
         return answer
 
-    def _execute(self, sql: str, connection: Connection) -> duckdb.DuckDBPyConnection:
+    def _execute(
+        self, sql: str, connection: Connection, values: dict[str, Any] | None = None
+    ) -> duckdb.DuckDBPyConnection:
         connection.hold("sessions", WITH_PLACE)
         if self._is_of_many:
             for table in _OFTEN_ASKED:
                 connection.hold(table, f"SELECT * FROM {table}", _MOST_HELD)
-        return execute_ours(connection, sql)
+        return execute_ours(connection, sql, values)
 
 
 def _each(asked: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:

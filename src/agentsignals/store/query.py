@@ -186,11 +186,11 @@ def execute(connection: Connection, query: str, values: list[Any] | None = None)
         return connection.seeing(select.tables).execute(select.sql, values)
 
 
-def execute_ours(connection: Connection, query: str) -> duckdb.DuckDBPyConnection:
+def execute_ours(connection: Connection, query: str, values: dict[str, Any] | None = None) -> duckdb.DuckDBPyConnection:
     """As `execute`, of SQL that stands in this program or in a package that it loads, and holds nothing that came from
-    elsewhere: it is not looked through, which takes as long as the answer to a small question."""
+    elsewhere: it is not looked through, which takes as long as the answer to a small question. `values` are bound."""
     with _in_words():
-        return _ours(connection, query)
+        return _ours(connection, query, values)
 
 
 def _ours(

@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from typing import Any
 
 from agentsignals.analysis import rows as sql
+from agentsignals.analysis.behind import Asked
 from agentsignals.analysis.figures import bounded
 from agentsignals.analysis.grouped import ranked, table
 from agentsignals.analysis.measures import pooled_finding
@@ -57,6 +58,8 @@ _ROWS = (
     f" FROM ({_PARTS})) JOIN sessions USING (session_id)"
 )
 
+_BEHIND = f"SELECT DISTINCT session_id {_ROWS} WHERE $agent = $all OR sessions.agent = $agent"
+
 
 def _outcome(inputs: Inputs) -> Outcome:
     agents, openings = inputs.rows["agents"], _openings(inputs)
@@ -67,6 +70,7 @@ def _outcome(inputs: Inputs) -> Outcome:
         [[row["agent"], row["n"], *_cells(row), openings.get(row["agent"])] for row in agents if row["n"]],
         n=max((row["n"] for row in agents), default=0),
         of="sessions",
+        behind=[Asked(_BEHIND, {"agent": row["agent"], "all": _ALL}) for row in agents if row["n"]],
         note="Calls a prompt, variety, events and cost are medians of sessions; the shares are sums over sums. A dash:"
         " no session has a value; >= is a lower bound, for output is logged in mid-stream.",
     )

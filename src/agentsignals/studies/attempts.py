@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from agentsignals.analysis.behind import Part
 from agentsignals.analysis.charts import bars, dots
 from agentsignals.analysis.clusters import DOMINANT
 from agentsignals.analysis.figures import formatted
@@ -117,8 +118,10 @@ def _counts(attempts: list[Row]) -> list[Finding]:
         ("without_transcript", "Attempts whose conversation was not collected", lacking, "attempts",
          "count(*) FILTER (NOT has_transcript)", without),
     )  # fmt: skip
+    every = [(row["session_id"], 1, 1) for row in attempts]
+    without_one = [(row["session_id"], not row["has_transcript"], 1) for row in attempts]
     return [
-        count(value, len(attempts)).finding(
+        count(value, len(attempts), behind=without_one if name == "without_transcript" else every).finding(
             f"attempts.{name}", title, "attempts", note, unit=unit, sql=f"SELECT {sql} FROM attempts"
         )
         for name, title, value, unit, sql, note in asked
@@ -152,16 +155,19 @@ def _shares(attempts: list[Row], first: list[Row]) -> list[Finding]:
 def _by_task(rows: list[Row], holds: Callable[[Row], bool | None]) -> tuple[Estimate, int]:
     """The share over tasks, and how many there are: attempts at one task are alike."""
     counted: dict[tuple[str | None, str], list[int]] = {}
+    parts: list[Part] = []
     for row in rows:
         held = holds(row)
         if held is not None:
+            parts.append((row["session_id"], held, 1))
             pair = counted.setdefault((row["dataset"], row["task_id"] or row["session_id"]), [0, 0])
             pair[0] += held
             pair[1] += 1
     pairs = [(float(k), float(n)) for k, n in counted.values()]
     k, n = sum(k for k, _ in pairs), sum(n for _, n in pairs)
     note = "the interval is over tasks" if len(pairs) > 1 else ""
-    return Estimate(value=k / n if n else None, n=n, k=k, interval=rate_interval(pairs), note=note), len(pairs)
+    share = Estimate(value=k / n if n else None, n=n, k=k, interval=rate_interval(pairs), note=note, counted=parts)
+    return share, len(pairs)
 
 
 def _is_solved(row: Row) -> bool | None:
@@ -202,7 +208,8 @@ def _per_solved(first: list[Row]) -> list[Finding]:
         )
         bounds = sum(bool(row["low"]) for row in measured) if key in _OF_OUTPUT else 0
         note += f"; at least: {bounds:,} log output in mid-stream" * bool(bounds)
-        estimate, name = count(value, len(measured), kind), f"attempts.{key}_per_solved"
+        parts = [(row["session_id"], row[key], 1) for row in measured]
+        estimate, name = count(value, len(measured), kind, behind=parts), f"attempts.{key}_per_solved"
         command = "" if _is_unevaluated(first) else asked
         findings.append(estimate.finding(name, title, of, note, unit=unit, sql=command, at_least=bounds > 0))
     return findings
@@ -227,6 +234,7 @@ def _by_treatment(ranked: list[tuple[_Treatment, list[Row]]], n: int) -> Table:
         rows,
         n=n,
         of="attempts",
+        behind=[[row["session_id"] for row in attempts] for _, attempts in ranked],
         note="Retries stand apart: only what failed is tried again, often under another cap. Treatments were not given"
         " the same tasks, so these rows compare nothing.",
     )
@@ -252,6 +260,7 @@ def _each(attempts: list[Row]) -> Table:
         rows,
         n=len(attempts),
         of="attempts",
+        behind=[[row["session_id"]] for row in listed[:MOST_LISTED]],
         note=f"{left:,} more are not listed: agentsignals query 'FROM attempts' shows all." if left else "",
     )
 

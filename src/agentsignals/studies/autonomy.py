@@ -47,7 +47,13 @@ def _outcome(inputs: Inputs) -> Outcome:
     n, of = len(measured), "sessions with a prompt"
     header = "agent | n sessions:count | median:number | ends:number | q25 25%:number | q75 75%:number"
     by_agent = table(
-        "autonomy.by_agent", f"{title}, by agent", f"{header} | pooled all together:number", rows, n=n, of=of
+        "autonomy.by_agent",
+        f"{title}, by agent",
+        f"{header} | pooled all together:number",
+        rows,
+        n=n,
+        of=of,
+        behind=[[row["session_id"] for row in measured if row["agent"] == shown[0]] for shown in rows],
     )
     spread = histogram_chart(numbers(inputs, _AUTONOMY), RATIOS, id="autonomy.spread", title=title, unit=_PER_TURN)
     note = f"sessions in brackets; {INTERVAL_NOTE} over places, missing where there is too little"

@@ -203,6 +203,9 @@ def _against_each_other(rows: list[Row]) -> Table:
         shown if both else [],
         n=len(both),
         of="sessions with both",
+        behind=[[row["session_id"] for row in both if row["recorded"] == mode] for mode in OF_ROAD["recorded"]]
+        if both
+        else [],
     )
 
 

@@ -37,7 +37,9 @@ def _outcome(inputs: Inputs) -> Outcome:
         ("half", "Places that hold half of the sessions", _holding(largest, n / 2), ""),
     )
     findings = [
-        count(value, n).finding(f"concentration.{name}", title, _OF, note, unit="places")
+        count(value, n, behind=[row["session_id"] for row, _ in placed]).finding(
+            f"concentration.{name}", title, _OF, note, unit="places"
+        )
         for name, title, value, note in asked
     ]
     limits = []
@@ -74,6 +76,7 @@ def _table(placed: list[tuple[Row, str]], largest: list[tuple[str, int]]) -> Tab
         rows,
         n=len(placed),
         of=_OF,
+        behind=[[row["session_id"] for row, of in placed if of == place] for place, _ in largest[:_MOST]],
         note=f"The {_MOST} largest of {len(largest):,}." if len(largest) > _MOST else "",
     )
 

@@ -74,19 +74,18 @@ def _sum(values: list[float]) -> float | None:
     return fsum(values) if values else None
 
 
-def _of_subagents(inputs: Inputs) -> list[float]:
-    return [
-        s["cost_usd"] if s["is_subagents"] else s["subagent_cost_usd"] or 0.0
-        for s in inputs.rows["sessions"]
-        if s["cost_usd"] is not None
-    ]
+def _of_subagents(session: Row) -> float:
+    return float(session["cost_usd"] if session["is_subagents"] else session["subagent_cost_usd"] or 0.0)
 
 
 def _costs(inputs: Inputs) -> list[Finding]:
     costs: list[float] = inputs.present("sessions", "cost_usd")
     n = len(inputs.rows["sessions"])
     left_out = _left_out(inputs, n - len(costs))
-    recorded = [s["recorded_cost_usd"] or 0.0 for s in inputs.rows["sessions"] if s["cost_usd"] is not None]
+    with_price = [s for s in inputs.rows["sessions"] if s["cost_usd"] is not None]
+    recorded = [(s["session_id"], s["recorded_cost_usd"] or 0.0, 1) for s in with_price]
+    unpriced = [(s["session_id"], s["cost_usd"] is None, 1) for s in inputs.rows["sessions"]]
+    subagents = [(s["session_id"], _of_subagents(s), 1) for s in with_price]
     steps = [(row["session_id"], row["recorded"], row["priced"]) for row in inputs.rows["sources"] if row["priced"]]
     bound = _bounds(inputs)
     usd: dict[str, Any] = {"unit": "USD", "priced": True}
@@ -94,10 +93,10 @@ def _costs(inputs: Inputs) -> list[Finding]:
     left_out = "; ".join(part for part in (left_out, bound) if part)
     priced = "priced sessions"
     return [
-        count(_sum(costs), len(costs), "usd").finding(
+        count(_sum(costs), len(costs), "usd", behind=[(s["session_id"], s["cost_usd"], 1) for s in with_price]).finding(
             "cost.total", "Cost", priced, left_out, sql="SELECT sum(cost_usd) FROM sessions", headline=True, **low
         ),
-        count(_sum(_of_subagents(inputs)), len(costs), "usd").finding(
+        count(_sum([usd for _, usd, _ in subagents]), len(costs), "usd", behind=subagents).finding(
             "cost.subagents",
             "Of the cost, subagents' model calls",
             priced,
@@ -105,7 +104,7 @@ def _costs(inputs: Inputs) -> list[Finding]:
             " WHERE cost_usd IS NOT NULL",
             **low,
         ),
-        count(_sum(recorded), len(costs), "usd").finding(
+        count(_sum([usd for _, usd, _ in recorded]), len(costs), "usd", behind=recorded).finding(
             "cost.billed",
             "Of the cost, as the traces themselves record it",
             priced,
@@ -121,7 +120,7 @@ def _costs(inputs: Inputs) -> list[Finding]:
             sql="SELECT median(cost_usd) FROM sessions",
             **low,
         ),
-        count(n - len(costs), n).finding(
+        count(n - len(costs), n, behind=unpriced).finding(
             "cost.unpriced",
             "Sessions without a known price",
             "sessions",
@@ -150,7 +149,8 @@ def _tokens(inputs: Inputs) -> list[Finding]:
     findings = []
     for column, title in _KINDS.items():
         counts = inputs.present("sessions", column)
-        used: Estimate = count(sum(counts) if counts else None, len(counts), "tokens")
+        parts = [(s["session_id"], s[column], 1) for s in inputs.rows["sessions"] if s[column] is not None]
+        used: Estimate = count(sum(counts) if counts else None, len(counts), "tokens", behind=parts)
         asked, is_output = f"SELECT sum({column}) FROM sessions", column == "output_tokens"
         bound = _bounds(inputs) if is_output else ""
         findings.append(
@@ -208,25 +208,29 @@ def _by_agent(sessions: list[Row]) -> Table:
         rows,
         n=len(sessions),
         of="sessions",
+        behind=[[s["session_id"] for s in sessions if s["agent"] == row[0]] for row in rows],
         note="A dash is unknown, never zero; >= is a lower bound. Subagents are in it.",
     )
 
 
 def _unpriced(inputs: Inputs) -> Table:
     cost_rows = {row["session_id"]: row for row in inputs.rows["values"] if row["signal"] == _COST}
-    reasons: Counter[tuple[str, str, str]] = Counter()
+    reasons: dict[tuple[str, str, str], list[str]] = {}
     for session in inputs.rows["sessions"]:
         if session["cost_usd"] is None:
             row = cost_rows.get(session["session_id"], {})
             # A session that says it used nothing costs nothing by the signal, and has no step with a price.
-            reasons[row.get("absent") or "no usage", row.get("absent_detail") or "", session["agent"]] += 1
+            reason = row.get("absent") or "no usage", row.get("absent_detail") or "", session["agent"]
+            reasons.setdefault(reason, []).append(session["session_id"])
+    most = ranked({reason: len(ids) for reason, ids in reasons.items()})
     return table(
         "cost.unpriced",
         "Why sessions have no price",
         "reason | detail:code | agent | sessions:count",
-        [[key[0].replace("_", " "), *key[1:], n] for key, n in ranked(reasons)],
-        n=sum(reasons.values()),
+        [[key[0].replace("_", " "), *key[1:], n] for key, n in most],
+        n=sum(n for _, n in most),
         of="sessions without a price",
+        behind=[reasons[key] for key, _ in most],
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from math import fsum
 from typing import Any
 
+from agentsignals.analysis.behind import Part
 from agentsignals.analysis.charts import bars
 from agentsignals.analysis.cost_causes import BOUNDED, CARRIED, CAUSES, QUERIES
 from agentsignals.analysis.figures import bounded, formatted, plain
@@ -43,7 +44,7 @@ def _outcome(inputs: Inputs) -> Outcome:
         "day": lambda charge: charge["day"],
     }
     low = {session_id for session_id, row in sessions.items() if row[BOUND] is not None}
-    tables = [_causes(charges, len(sessions), bool(low))]
+    tables = [_causes(charges, inputs.rows["bill"], bool(low))]
     tables += [_by(name, key, charges, low) for name, key in keys.items()]
     limits = [
         "A dollar is under one cause, the first of the list that claims it; the causes sum to the bill.",
@@ -72,7 +73,7 @@ def _findings(charges: list[Row], bill: list[Row]) -> list[Finding]:
     total = fsum(row["cost_usd"] for row in bill)
     is_bound = any(row[BOUND] is not None for row in bill)
     return [
-        count(usd, len(bill), "usd").finding(
+        count(usd, len(bill), "usd", behind=_paid(bill, charges, cause)).finding(
             f"cost_causes.{cause}",
             f"Of the cost, {CAUSES[cause]}",
             _OF,
@@ -86,7 +87,15 @@ def _findings(charges: list[Row], bill: list[Row]) -> list[Finding]:
     ]
 
 
-def _causes(charges: list[Row], n: int, is_bound: bool) -> Table:
+def _paid(bill: list[Row], charges: list[Row], cause: str) -> list[Part]:
+    """What each session of the bill paid for a cause."""
+    return [
+        *((row["session_id"], 0, 1) for row in bill),
+        *((charge["session_id"], charge["usd"], 0) for charge in charges if charge["cause"] == cause),
+    ]
+
+
+def _causes(charges: list[Row], bill: list[Row], is_bound: bool) -> Table:
     sums = _sums(charges)
     total = fsum(sums.values())
     paid = {cause: len({c["session_id"] for c in charges if c["cause"] == cause}) for cause in CAUSES}
@@ -99,9 +108,15 @@ def _causes(charges: list[Row], n: int, is_bound: bool) -> Table:
         ]
         for cause, usd in sums.items()
     ]
-    rows.append(["all", bounded(total, is_bound), 1.0 if total else None, n])
+    rows.append(["all", bounded(total, is_bound), 1.0 if total else None, len(bill)])
     header = "cause | usd cost:usd | share of the bill:share | sessions in sessions:count"
-    return table("cost_causes.causes", "The bill by cause", header, rows, n=n, of=_OF)
+    behind = [[_charged(c) for c in charges if c["cause"] == cause] for cause in sums]
+    behind.append([(row["session_id"], row["cost_usd"], 1) for row in bill])
+    return table("cost_causes.causes", "The bill by cause", header, rows, n=len(bill), of=_OF, behind=behind)
+
+
+def _charged(charge: Row) -> Part:
+    return charge["session_id"], charge["usd"], 1
 
 
 def _by(name: str, key: Callable[[Row], Any], charges: list[Row], low: set[str]) -> Table:
@@ -130,6 +145,10 @@ def _by(name: str, key: Callable[[Row], Any], charges: list[Row], low: set[str])
         rows,
         n=len({c["session_id"] for value, c in zip(values, charges, strict=True) if value is not None}),
         of=_OF,
+        behind=[
+            [_charged(charge) for value, charge in zip(values, charges, strict=True) if value == named]
+            for named, _ in ranked(totals)[:_MOST]
+        ],
         note=" ".join(part for part in (note, unsaid) if part),
     )
 

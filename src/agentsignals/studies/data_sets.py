@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from agentsignals.analysis.behind import Closed
 from agentsignals.analysis.charts import bars
 from agentsignals.analysis.clusters import DOMINANT, ONE_PLACE
 from agentsignals.analysis.figures import bounded, formatted
@@ -33,10 +34,16 @@ _OF_OUTPUT = ("cost_per_session", "output_input_token_ratio")
 """Lower bounds where output is logged in mid-stream."""
 _MOST = 20
 
+_OF_SETS = Closed("It counts data sets; the table of repositories and folders opens each.")
+
 
 def _outcome(inputs: Inputs) -> Outcome:
     rows = [
-        (row, msgspec.json.decode(row["value"]) | {"place": row["place"], "low": row[BOUND] is not None})
+        (
+            row,
+            msgspec.json.decode(row["value"])
+            | {"session_id": row["session_id"], "place": row["place"], "low": row[BOUND] is not None},
+        )
         for row in inputs.rows["inputs"]
     ]
     apart: list[Row] = msgspec.json.decode(inputs.rows["variance"][0]["value"]) if inputs.rows["variance"] else []
@@ -65,7 +72,7 @@ def _outcome(inputs: Inputs) -> Outcome:
 def _most_apart(apart: list[Row], whole: Row) -> Finding:
     first = apart[0]
     more = f"; {first['robust_cv']:.0%} of its median, robustly" if first["robust_cv"] is not None else ""
-    return count(METRICS[first["metric"]][0], int(whole["sets"]), "text").finding(
+    return count(METRICS[first["metric"]][0], int(whole["sets"]), "text", behind=_OF_SETS).finding(
         "data_sets.most_apart",
         "The metric that differs most between data sets",
         "data sets",
@@ -102,6 +109,7 @@ def _table(name: str, label: str, named: list[tuple[str, Figures]], everything: 
         rows,
         n=sum(len(sessions) for _, sessions in large),
         of="sessions whose place is known",
+        behind=[[figures["session_id"] for figures in sessions] for _, sessions in large],
         note=f"Of {FEWEST_SESSIONS} sessions and more. Calls a prompt and events are medians, cost is a mean, the"
         f" shares are sums over sums; openings: of another kind than the commonest of these. A dash: no value;"
         f" >= is a lower bound.{more}",
@@ -117,6 +125,7 @@ def _spread(apart: list[Row], whole: Row) -> Table:
         [[METRICS[r["metric"]][0], r["robust_cv"], r["cv"], r["n_datasets"]] for r in apart],
         n=int(whole.get("sets") or 0),
         of="data sets",
+        behind=_OF_SETS,
         note="Robust: the median absolute deviation, scaled to a standard deviation. The most different first.",
     )
 

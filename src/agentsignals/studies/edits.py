@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agentsignals.analysis import rows as sql
+from agentsignals.analysis.behind import Asked
 from agentsignals.analysis.charts import dots
 from agentsignals.analysis.clusters import share_of
 from agentsignals.analysis.figures import formatted
@@ -17,6 +18,11 @@ _LINES = "behavior.diff_lines"
 _AGAIN = "user.region_re_edit_count"
 _MOST_FILES = 20
 _WAYS = "SELECT DISTINCT session_id, seq, path, via FROM edits WHERE thread = 'main'"
+
+_OF_FILE = (
+    "SELECT session_id, count(DISTINCT seq) AS n FROM edits JOIN sessions USING (session_id)"
+    f" WHERE thread = 'main' AND path = $path AND coalesce({sql.PLACE}, '') = $place GROUP BY session_id"
+)
 
 
 def _outcome(inputs: Inputs) -> Outcome:
@@ -107,6 +113,7 @@ def _files(files: list[Row]) -> Table:
         [[path, place.rstrip("/").rsplit("/", 1)[-1], *counts] for (place, path), counts in most],
         n=sum(counts[0] for counts in merged.values()),
         of="file changes",
+        behind=[Asked(_OF_FILE, {"place": place, "path": path}) for (place, path), _ in most],
         note=f"Lines added and removed.{more}",
     )
 

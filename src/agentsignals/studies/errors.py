@@ -55,12 +55,17 @@ def _findings(inputs: Inputs) -> list[Finding]:
     refused = f"{FAILED}; refusals by the person and cancelled calls count on neither side"
     good = "the same tool on the same target succeeded within five calls of the same turn"
     rate, recovery = "Tool calls that failed", "Failed calls soon made good"
-    statuses = tally(inputs.rows["calls"], "status")
+    calls = inputs.rows["calls"]
+    statuses = tally(calls, "status")
     return [
         pooled_finding(inputs, _RATE, "errors.rate", rate, "answered calls", refused, headline=True),
         pooled_finding(inputs, _RECOVERY, "errors.recovery", recovery, "failed calls", good),
         *(
-            count(statuses[status], statuses.total()).finding(
+            count(
+                statuses[status],
+                statuses.total(),
+                behind=[(row["session_id"], row["n"] if row["status"] == status else 0, row["n"]) for row in calls],
+            ).finding(
                 f"errors.{status}",
                 title,
                 "tool calls",
@@ -89,8 +94,9 @@ def _classes(rates: list[tuple[str, Estimate, int]], n: int) -> Table:
     rows: list[list[Any]] = [
         [name, int(rate.k), int(rate.n), rate.value, *rate.ends, sessions] for name, rate, sessions in rates
     ]
+    behind = [rate.counted for _, rate, _ in rates]
     header = "class | failed:count | answered:count | rate:share | ends:share | sessions:count"
-    return table("errors.by_class", "Failed calls by class", header, rows, n=n, of="answered calls")
+    return table("errors.by_class", "Failed calls by class", header, rows, n=n, of="answered calls", behind=behind)
 
 
 def _rates(key: str, rates: list[tuple[str, Estimate, int]], n: int) -> Chart | None:
@@ -130,7 +136,8 @@ def _errors(failed: list[Row]) -> Table:
         rows.append([kind, n, n / kinds.total(), len({r["session_id"] for r in groups[kind]}), classes])
     header = "kind error | calls:count | share:share | sessions:count | classes in calls of class"
     title = "Failed calls by what they say"
-    return table("errors.kinds", title, header, rows, n=kinds.total(), of="failed calls")
+    behind = [groups[kind] for kind, _ in ranked(kinds)]
+    return table("errors.kinds", title, header, rows, n=kinds.total(), of="failed calls", behind=behind)
 
 
 STUDY = Study(

@@ -87,13 +87,16 @@ def _share_of(end: str) -> Callable[[list[str]], float]:
 def _by_mode(rows: list[Row], modes: list[Row]) -> Table:
     """How turns end, by the coding mode of their session, on both roads to it."""
     shown: list[list[Any]] = []
+    behind = []
     for road in ROADS:
         mode_of = modes_of(modes, road)
         for mode in (*OF_ROAD[road], None):
-            ends = [row["end"] for row in rows if mode_of.get(row["session_id"]) == mode]
+            group = [row for row in rows if mode_of.get(row["session_id"]) == mode]
+            ends = [row["end"] for row in group]
             if ends and mode_of:
                 name = f"{NAMES[mode] if mode else 'no mode'}, {road}"
                 shown.append([name, len(ends), *(ends.count(end) / len(ends) for end in ENDS)])
+                behind.append(group)
     return table(
         "friction.by_mode",
         "How turns end, by coding mode",
@@ -101,6 +104,7 @@ def _by_mode(rows: list[Row], modes: list[Row]) -> Table:
         shown,
         n=len(rows),
         of="turns",
+        behind=behind,
         note="The first that fits counts, from the left.",
     )
 

@@ -126,6 +126,7 @@ def _chart(
 def _by_activity(rows: list[Row]) -> Table:
     """Writing against reviewing: how long the agent works, and how the turn goes on."""
     shown: list[list[Any]] = []
+    behind = []
     for name, intents in (*ACTIVITIES.items(), *((_spaced(i), (i,)) for i in INTENTS)):
         group = [row for row in rows if row["intent"] in intents]
         if group:
@@ -136,6 +137,7 @@ def _by_activity(rows: list[Row]) -> Table:
             objected = sum(row["objected"] for row in later) / len(later) if later else None
             sessions = len({row["session_id"] for row in group})
             shown.append([name, len(group), sessions, median(times), mean, cut, objected])
+            behind.append(group)
     return table(
         "intents.activities",
         "Turns by what was asked for",
@@ -144,6 +146,7 @@ def _by_activity(rows: list[Row]) -> Table:
         shown,
         n=len(rows),
         of="prompts",
+        behind=behind,
         note="Writing and reviewing are SWE-chat's sums of the intents below. Objections are found by word patterns,"
         " and counted where a prompt in English follows.",
     )

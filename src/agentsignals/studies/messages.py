@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from agentsignals.analysis.behind import Closed
 from agentsignals.analysis.clusters import placed_median
 from agentsignals.analysis.distributions import QUANTILES, histogram_chart, quantile_columns, quantiles
 from agentsignals.analysis.grouped import count, drawn, table
@@ -19,6 +20,8 @@ _CHARS = "length(trim(text, concat(' ', chr(9), chr(10), chr(13))))"
 _SPOKEN = f"kind NOT IN ('plan_handoff', 'attachment') AND {_CHARS} > 0"
 _LENGTHS: tuple[float, ...] = (1, 5, 20, 50, 100, 200, 500, 1_000, 5_000)
 """Upper ends of the classes of length; 20 is agent-traces's short message."""
+
+_TEXTS = Closed("What was said again is kept as it is compared, without its sessions; search finds them by the words.")
 
 
 def _outcome(inputs: Inputs) -> Outcome:
@@ -50,7 +53,7 @@ def _outcome(inputs: Inputs) -> Outcome:
 
 def _most_common(common: list[dict[str, Any]], messages: int) -> Finding:
     most = common[0] if common else None
-    return count(most["text"] if most else None, messages, "text").finding(
+    return count(most["text"] if most else None, messages, "text", behind=_TEXTS).finding(
         "messages.common",
         "Most common message",
         "messages",
@@ -63,14 +66,15 @@ def _most_common(common: list[dict[str, Any]], messages: int) -> Finding:
 def _by_agent(rows: list[Row]) -> Table:
     agents = agents_in_order(rows)
     named = [("all agents", rows), *((agent, [r for r in rows if r["agent"] == agent]) for agent in agents)]
-    shown = [[name, len(group), *quantiles([r["chars"] for r in group])] for name, group in named if group]
+    named = [(name, group) for name, group in named if group][: None if len(agents) > 1 else 1]
     return table(
         "messages.by_agent",
         "Length of people's messages, by agent",
         f"agent | n messages:count | {quantile_columns('count')}",
-        shown if len(agents) > 1 else shown[:1],
+        [[name, len(group), *quantiles([r["chars"] for r in group])] for name, group in named],
         n=len(rows),
         of="messages",
+        behind=[group for _, group in named],
         note=f"Characters, at the {', '.join(label for _, label in QUANTILES)}.",
     )
 
@@ -83,6 +87,7 @@ def _common(common: list[dict[str, Any]], messages: int) -> Table:
         [[row["text"], row["n"], row["n"] / messages, row["sessions"]] for row in common],
         n=messages,
         of="messages",
+        behind=_TEXTS,
         note="Case, outer blanks and a final . or ! put aside; secrets, addresses and paths hidden if recognised.",
     )
 

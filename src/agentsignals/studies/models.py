@@ -24,6 +24,7 @@ class _Model:
     def __init__(self, name: str, steps: list[Row], calls: list[Row], places: dict[str, str]) -> None:
         self.name = name
         self.sessions = len(steps)
+        self.ids = [row["session_id"] for row in steps]
         self.steps = sum(row["steps"] for row in steps)
         self.output = sum(row["output"] or 0 for row in steps)
         self.is_low = any(row["low"] for row in steps)
@@ -69,9 +70,11 @@ def _findings(inputs: Inputs, models: list[_Model]) -> list[Finding]:
     places = Counter(row["place"] for row in sessions)
     unplaced = places.pop(None, 0)
     placed = sum(places.values())
-    largest = max(places.values(), default=0)
+    most = max(places, key=lambda place: (places[place], place), default=None)
+    largest = places[most] if most is not None else 0
+    of_largest = [(row["session_id"], row["place"] == most, 1) for row in sessions if row["place"] is not None]
     return [
-        count(len(models), len(answered)).finding(
+        count(len(models), len(answered), behind=answered).finding(
             "models.count",
             "Models used",
             "sessions that name a model",
@@ -79,14 +82,18 @@ def _findings(inputs: Inputs, models: list[_Model]) -> list[Finding]:
             unit="models",
             sql=f"SELECT count(DISTINCT model) {_MODELS}",
         ),
-        count(len(sessions) - len(answered), len(sessions)).finding(
+        count(
+            len(sessions) - len(answered),
+            len(sessions),
+            behind=[(row["session_id"], row["session_id"] not in answered, 1) for row in sessions],
+        ).finding(
             "models.unnamed",
             "Sessions that name no model with a model call",
             "sessions",
             unit="sessions",
             sql=f"SELECT (SELECT count(*) FROM sessions) - (SELECT count(DISTINCT session_id) {_MODELS})",
         ),
-        count(largest / placed if placed else None, placed, "share").finding(
+        count(largest / placed if placed else None, placed, "share", behind=of_largest).finding(
             "models.largest_place",
             "Sessions that lie in the largest repository or folder",
             "sessions whose place is known",
@@ -113,6 +120,7 @@ def _table(models: list[_Model]) -> Table:
         rows,
         n=sum(m.steps for m in models),
         of="model calls",
+        behind=[m.ids for m in models],
         note="Main thread; >= is a lower bound. A session that changed its model counts for each; a place is a"
         f" repository or a folder. Few: under {ENOUGH_SESSIONS} sessions, under {ENOUGH_CALLS} answered calls;"
         " one place: more than half of the sessions.",

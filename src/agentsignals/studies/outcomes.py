@@ -41,14 +41,16 @@ def _outcome(inputs: Inputs) -> Outcome:
     ranks = {name: i for i, name in enumerate((*_OUTCOMES.values(), _UNSEEN))}
     rows: list[list[Any]] = []
     marks: list[Row] = []
+    behind = []
     for ended, evidence in sorted(counted, key=lambda pair: (ranks[pair[0]], -counted[pair], pair)):
         n = counted[ended, evidence]
         estimate = share_of(judged, places, _is(ended=ended, by=evidence))
         rows.append([ended, evidence, n, estimate.value, *estimate.ends])
+        behind.append([row["session_id"] for row in judged if (row["ended"], row["by"]) == (ended, evidence)])
         tip = f"{ended}, evidence {evidence}: {n:,} of {total:,} sessions ({n / total:.1%})"
         marks.append(bar(ended if evidence == "none" else f"{ended} ({evidence})", n, tip))
     header = "outcome | evidence | sessions:count | share:share | ends:share"
-    by_evidence = table("outcomes.kinds", "Outcomes by evidence", header, rows, n=total, of=_OF)
+    by_evidence = table("outcomes.kinds", "Outcomes by evidence", header, rows, n=total, of=_OF, behind=behind)
     title = "How sessions ended, and how that is known"
     limits = [
         "A session without a verdict neither failed nor succeeded: nothing was committed in sight, and nobody said a"
@@ -56,7 +58,7 @@ def _outcome(inputs: Inputs) -> Outcome:
         " bounds."
     ]
     kinds = chart("outcomes.kinds", title, marks, bars(marks, "sessions"), n=total, of=_OF)
-    return Outcome(_findings(judged, len(inputs.rows["outcomes"])), [by_evidence], drawn(kinds), limits)
+    return Outcome(_findings(judged, inputs.rows["outcomes"]), [by_evidence], drawn(kinds), limits)
 
 
 def _ended(row: Row) -> Row:
@@ -69,7 +71,7 @@ def _is(**wanted: str) -> Callable[[Row], bool]:
     return lambda row: all(row[key] == value for key, value in wanted.items())
 
 
-def _findings(judged: list[Row], n: int) -> list[Finding]:
+def _findings(judged: list[Row], rows: list[Row]) -> list[Finding]:
     places = by_session(judged)
     on_evidence, rests_on = (
         "Sessions whose outcome rests on evidence",
@@ -96,7 +98,9 @@ def _findings(judged: list[Row], n: int) -> list[Finding]:
         )
         for name, title, holds, where, note, classes in asked
     ]
-    censored = count(n - len(judged), n).finding(
+    ended, n = {row["session_id"] for row in judged}, len(rows)
+    parts = [(row["session_id"], row["session_id"] not in ended, 1) for row in rows]
+    censored = count(n - len(judged), n, behind=parts).finding(
         "outcomes.censored",
         "Sessions that may not have ended",
         "sessions",

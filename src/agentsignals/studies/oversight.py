@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import dots
 from agentsignals.analysis.clusters import PlacedShare, placed_median, placed_share
-from agentsignals.analysis.grouped import INTERVAL_NOTE, chart, drawn, table
+from agentsignals.analysis.grouped import INTERVAL_NOTE, by, chart, drawn, table
 from agentsignals.analysis.measures import agents_in_order
 from agentsignals.analysis.modes import MODES, NAMES, OF_ROAD, ROADS, by_session
 from agentsignals.analysis.over_days import lines_chart
@@ -209,21 +209,22 @@ def _chart(estimates: list[tuple[_Act, PlacedShare]], n: int) -> Chart | None:
 
 
 def _by_mode(rows: list[Row], modes: list[Row]) -> Table:
-    shown = []
+    shown, behind = [], []
     for road in ROADS:
         mode_of = by_session(modes, road)
         for mode in OF_ROAD[road]:
             group = [row for row in rows if mode_of.get(row["session_id"]) == mode]
-            shown += [[f"{NAMES[mode]}, {road}", *_figures(group)]] if group else []
-    return _table("mode", "mode", shown, sum(row[1] for row in shown if "replayed" in row[0]) or len(rows))
+            if group:
+                shown.append([f"{NAMES[mode]}, {road}", *_figures(group)])
+                behind.append(group)
+    return _table("mode", "mode", shown, sum(row[1] for row in shown if "replayed" in row[0]) or len(rows), behind)
 
 
 def _by_agent(rows: list[Row]) -> Table:
-    shown = [
-        [agent, *_figures([row for row in rows if row["agent"] == agent])]
-        for agent in agents_in_order({row["session_id"]: row for row in rows}.values())
-    ]
-    return _table("agent", "agent", shown, len(rows))
+    groups = by(rows, "agent")
+    order = agents_in_order({row["session_id"]: row for row in rows}.values())
+    shown = [[agent, *_figures(groups[agent])] for agent in order]
+    return _table("agent", "agent", shown, len(rows), [groups[agent] for agent in order])
 
 
 def _figures(rows: list[Row]) -> list[Any]:
@@ -235,10 +236,10 @@ def _figures(rows: list[Row]) -> list[Any]:
     return [len(rows), *shares, median([row["calls"] or 0 for row in rows]), median(seconds)]
 
 
-def _table(key: str, label: str, shown: list[list[Any]], n: int) -> Table:
+def _table(key: str, label: str, shown: list[list[Any]], n: int, behind: list[list[Row]]) -> Table:
     acts = " | ".join(f"{act.key} {act.short}:share" for act in ACTS)
     header = f"{key} {label} | n turns:count | {acts} | calls calls, median:number | seconds time, median:seconds"
-    return table(f"oversight.by_{key}", f"Oversight, by {label}", header, shown, n=n, of="turns")
+    return table(f"oversight.by_{key}", f"Oversight, by {label}", header, shown, n=n, of="turns", behind=behind)
 
 
 _SIGNALS = sql.of_turns(

@@ -23,7 +23,8 @@ _OBJECTS, _BRAKES = "objects in words", "cuts the response"
 
 
 def _outcome(inputs: Inputs) -> Outcome:
-    labels = [row["label"] for row in of_signal(inputs, _OPENING) if row["absent"] is None]
+    opened = [row for row in of_signal(inputs, _OPENING) if row["absent"] is None]
+    labels = [row["label"] for row in opened]
     openings = [(name.replace("_", " "), n) for name, n in ranked(Counter(labels))]
     marks = count_bars(openings, "first messages")
     of = "first messages"
@@ -37,7 +38,7 @@ def _outcome(inputs: Inputs) -> Outcome:
         "Later prompts come from longer sessions: a rate that climbs with the prompt's number is in part a change of"
         " sessions, not of mood.",
     ]
-    return Outcome([*_shares(inputs), _most_common(openings, len(labels))], [], charts, limits)
+    return Outcome([*_shares(inputs), _most_common(openings, opened)], [], charts, limits)
 
 
 def _shares(inputs: Inputs) -> list[Finding]:
@@ -66,9 +67,10 @@ def _shares(inputs: Inputs) -> list[Finding]:
     ]
 
 
-def _most_common(openings: list[tuple[str, int]], n: int) -> Finding:
+def _most_common(openings: list[tuple[str, int]], opened: list[Row]) -> Finding:
     name, most = openings[0] if openings else (None, 0)
-    return count(name, n, "text").finding(
+    parts = [(row["session_id"], row["label"].replace("_", " ") == name, 1) for row in opened]
+    return count(name, len(opened), "text", behind=parts).finding(
         "people.opening",
         "Most common opening",
         "first messages",

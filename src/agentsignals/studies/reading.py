@@ -7,11 +7,21 @@ from typing import Any
 
 import msgspec
 
+from agentsignals.analysis.behind import Asked, Closed
 from agentsignals.analysis.charts import bars
 from agentsignals.analysis.grouped import bar, chart, count, drawn, ranked, table
 from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study, Table
 
 _INTERNAL = "absent_detail LIKE 'internal_error%'"
+
+_ABSENT = (
+    "SELECT session_id, count(*) AS n FROM signals WHERE absent = $reason AND session_id <> '' GROUP BY session_id"
+)
+_OF_FILES = Closed("It counts files or their records, not sessions: the page Files has them.")
+_BEHIND = {
+    "unknown": Asked("SELECT session_id, count(*) AS n FROM events WHERE kind = 'unknown' GROUP BY session_id", {}),
+    "internal_errors": Asked(f"SELECT session_id, count(*) AS n FROM signals WHERE {_INTERNAL} GROUP BY 1", {}),
+}
 
 
 def _outcome(inputs: Inputs) -> Outcome:
@@ -39,7 +49,7 @@ def _findings(inputs: Inputs) -> list[Finding]:
          total["n_values"], "values", f"count(*) FROM signals WHERE {_INTERNAL}", report),
     )  # fmt: skip
     return [
-        count(value, n).finding(
+        count(value, n, behind=_BEHIND.get(name, _OF_FILES)).finding(
             f"reading.{name}",
             title,
             of,
@@ -73,6 +83,10 @@ def _formats(formats: list[Row]) -> Table:
         [[row["format"] or "unrecognised", *(row[key] for key in keys)] for row in formats],
         n=sum(row["files"] for row in formats),
         of="files",
+        behind=[
+            Asked("SELECT session_id FROM sessions WHERE format = $format", {"format": row["format"]})
+            for row in formats
+        ],
         note="A format without sessions of its own adds to sessions of others, or holds none.",
     )
 
@@ -87,19 +101,21 @@ def _reasons(inputs: Inputs) -> Table:
     rows: list[list[Any]] = [[r.replace("_", " "), n, len(files[r]), min(files[r])] for r, n in ranked(records)]
     header = "reason | records:count | files:count | example for example:code"
     of = "skipped records"
-    return table("reading.reasons", "What was skipped, by reason", header, rows, n=records.total(), of=of)
+    return table(
+        "reading.reasons", "What was skipped, by reason", header, rows, n=records.total(), of=of, behind=_OF_FILES
+    )
 
 
 def _endings(inputs: Inputs) -> Table:
     rows: list[list[Any]] = [[ending or "none", n] for ending, n in ranked(inputs.no_traces)]
     title, n = "Files that are no traces, by ending", sum(inputs.no_traces.values())
-    return table("reading.no_traces", title, "ending:code | files:count", rows, n=n, of="files")
+    return table("reading.no_traces", title, "ending:code | files:count", rows, n=n, of="files", behind=_OF_FILES)
 
 
 def _notes(inputs: Inputs) -> Table:
     rows = [[row["note"], row["files"]] for row in inputs.rows["notes"]]
     title, n = "Copies and continuations that were not counted twice", sum(files for _, files in rows)
-    return table("reading.notes", title, "note what was found | files:count", rows, n=n, of="files")
+    return table("reading.notes", title, "note what was found | files:count", rows, n=n, of="files", behind=_OF_FILES)
 
 
 def _absent(inputs: Inputs) -> Table:
@@ -111,6 +127,7 @@ def _absent(inputs: Inputs) -> Table:
         [[r["absent"].replace("_", " "), r["n"], r["signals"], r["sessions"]] for r in rows],
         n=sum(r["n"] for r in rows),
         of="absent values",
+        behind=[Asked(_ABSENT, {"reason": row["absent"]}) for row in rows],
         note="Absent is not zero: these values are in no figure of this report.",
     )
 

@@ -78,6 +78,7 @@ def _among(*patterns: str) -> Callable[[Row], bool]:
 def _patterns(failed: list[Row]) -> Table:
     groups, counted = by(failed, "pattern"), tally(failed, "pattern")
     rows: list[list[Any]] = []
+    behind = []
     for pattern, words in PATTERNS.items():
         group = groups.get(pattern, [])
         answered = [row for row in group if row["worked"] is not None]
@@ -86,6 +87,7 @@ def _patterns(failed: list[Row]) -> Table:
         if group:
             n = counted[pattern]
             rows.append([words, n, n / counted.total(), len({row["session_id"] for row in group}), of, worked])
+            behind.append(group)
     return table(
         "recovery.patterns",
         "What comes after a failed call",
@@ -94,6 +96,7 @@ def _patterns(failed: list[Row]) -> Table:
         rows,
         n=counted.total(),
         of="failed calls",
+        behind=behind,
         note="Main thread; the first that fits counts, from above.",
     )
 
@@ -109,7 +112,9 @@ def _by_error(failed: list[Row]) -> Table:
     rows.sort(key=lambda row: (-row[1], row[0]))
     header = f"kind error | n failed calls:count | {' | '.join(f'{k} {words}:share' for k, words in PATTERNS.items())}"
     title, n = "What comes after a failed call, by what it said", sum(row[1] for row in rows)
-    return table("recovery.by_error", title, header, rows, n=n, of="failed calls")
+    return table(
+        "recovery.by_error", title, header, rows, n=n, of="failed calls", behind=[kinds[row[0]] for row in rows]
+    )
 
 
 def _chart(failed: list[Row]) -> Chart | None:

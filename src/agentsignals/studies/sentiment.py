@@ -73,6 +73,7 @@ def _labellers(inputs: Inputs, labels: Labelled) -> Table:
         rows,
         n=len(inputs.rows["labels"]),
         of="labels",
+        behind=[[row["session_id"] for row in groups[shown[0]]] for shown in rows],
         note="Figures of two labellers are never put together. No label: what was said was none of the three.",
     )
 
@@ -87,10 +88,12 @@ def _confusion(inputs: Inputs, labels: Labelled) -> Table:
     """This labeller's labels against each other labeller's of the same messages."""
     values = {(c.session_id, m.turn - 1): m.value for c in labels.conversations for m in c.labelled}
     pairs: dict[str, list[tuple[str, str]]] = {}
+    of_both: dict[str, list[str]] = {}
     for row in inputs.rows["labels"]:
         here, there = values.get((row["session_id"], row["turn"])), label(row["value"])
         if here and there and row["labeller"] != labels.labeller:
             pairs.setdefault(row["labeller"], []).append((here, there))
+            of_both.setdefault(row["labeller"], []).append(row["session_id"])
     rows: list[list[Any]] = []
     for name, both in sorted(pairs.items()):
         agreed = agreement(both, VALUES)
@@ -106,6 +109,7 @@ def _confusion(inputs: Inputs, labels: Labelled) -> Table:
         rows,
         n=sum(map(len, pairs.values())),
         of="messages with two labels",
+        behind=[of_both[shown[0]] for shown in rows],
         note=f"{NEGATIVE} → {POSITIVE}: the first is {labels.labeller}'s. Where most is {NEUTRAL}, chance agrees too.",
     )
 

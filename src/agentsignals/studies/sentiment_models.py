@@ -31,7 +31,8 @@ def _of(model: str) -> Callable[[Conversation], Part]:
 
 
 def _findings(labels: Labelled, models: dict[str, PlacedShare]) -> list[Finding]:
-    n = sum(len(conversation.labelled) for conversation in labels.conversations)
+    counted = [(c.session_id, len(c.labelled), len(c.labelled)) for c in labels.conversations]
+    n = sum(of_session for _, _, of_session in counted)
     unknown = n - int(sum(estimate.n for estimate in models.values()))
     enough = [estimate for estimate in models.values() if estimate.n >= ENOUGH]
     left_out = f"; of {unknown:,} messages the model is not known" if unknown else ""
@@ -41,7 +42,9 @@ def _findings(labels: Labelled, models: dict[str, PlacedShare]) -> list[Finding]
         ("dominated", dominated, sum(estimate.dominated for estimate in enough), ""),
     )
     return [
-        labels.finding(count(value, n), f"sentiment_models.{name}", title, "labelled messages", note, unit="models")
+        labels.finding(
+            count(value, n, behind=counted), f"sentiment_models.{name}", title, "labelled messages", note, unit="models"
+        )
         for name, title, value, note in asked
     ]
 
@@ -62,6 +65,7 @@ def _table(models: dict[str, PlacedShare]) -> Table:
         rows,
         n=sum(estimate.n for estimate in models.values()),
         of="labelled messages",
+        behind=[estimate.counted for estimate in models.values()],
         note="A message belongs to the model of the last answer before it, a first message to that of the first answer."
         f" Few: under {ENOUGH} messages; one place: more than half of them.",
     )

@@ -68,6 +68,7 @@ def _table(by_opening: dict[str, PlacedShare], several: dict[str, PlacedShare]) 
         rows,
         n=sum(estimate.n for estimate in by_opening.values()),
         of="sessions whose first message is labelled",
+        behind=[estimate.counted for estimate in by_opening.values() if estimate.n],
         note="Sessions of one message stay in: they can't recover.",
     )
 

@@ -73,6 +73,7 @@ def _table(curves: dict[str, _Curve]) -> Table:
         rows,
         n=sum(point.n for _, point in curves[_ALL]),
         of="labelled messages",
+        behind=[point.counted for curve in curves.values() for _, point in curve if point.n],
         note=f"Few: under {LOW_N} messages; one place: more than half. From turn {PLATEAU} on all sessions reach it.",
     )
 

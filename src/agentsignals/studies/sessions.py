@@ -8,7 +8,7 @@ from agentsignals.analysis import rows as sql
 from agentsignals.analysis.clusters import placed_median
 from agentsignals.analysis.distributions import COUNTS, histogram_chart, quantile_columns, quantiles
 from agentsignals.analysis.grouped import by, count, drawn, table
-from agentsignals.analysis.measures import agents_in_order, median_finding, numbers
+from agentsignals.analysis.measures import agents_in_order, median_finding, of_signal
 from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Finding, Inputs, Outcome, Row, Study, Table
 from agentsignals.analysis.timeline import over_time_chart
@@ -28,6 +28,8 @@ _MEDIANS = (
     ("tool_calls", "n_tool_calls", "Tool calls in the median session", "calls"),
     ("edits", "n_edits", "File changes in the median session", "changes"),
 )
+
+_UNTIMED = f"({sql.STARTED.removesuffix(' AS started_at')}) IS NULL"
 
 
 def _outcome(inputs: Inputs) -> Outcome:
@@ -54,21 +56,19 @@ def _counts(sessions: list[Row]) -> list[Finding]:
     n = len(sessions)
     times = [s["started_at"] for s in sessions if s["started_at"] is not None]
     span = f"{min(times):%Y-%m-%d} to {max(times):%Y-%m-%d} (UTC)" if times else ""
-    untimed = f"({sql.STARTED.removesuffix(' AS started_at')}) IS NULL"
+    untimed = [s["started_at"] is None for s in sessions]
     in_no_time = "they are in every figure but those over time"
-    without_prompt, children = (
-        sum(s["n_prompts"] == 0 for s in sessions),
-        sum(s["parent_session_id"] is not None for s in sessions),
-    )
+    without_prompt = [s["n_prompts"] == 0 for s in sessions]
+    children = [s["parent_session_id"] is not None for s in sessions]
     by_program = "started by a program or by another agent; they have no calls for each prompt"
     asked = (
-        ("count", "Sessions", n, "true", span),
-        ("without_time", "Sessions without a usable time", n - len(times), untimed, in_no_time),
+        ("count", "Sessions", [True] * n, "true", span),
+        ("without_time", "Sessions without a usable time", untimed, _UNTIMED, in_no_time),
         ("without_prompt", "Sessions without a human prompt", without_prompt, "n_prompts = 0", by_program),
         ("children", "Sessions started from another session", children, "parent_session_id IS NOT NULL", ""),
     )
     return [
-        count(value, n).finding(
+        count(sum(held), n, behind=[(s["session_id"], h, 1) for s, h in zip(sessions, held, strict=True)]).finding(
             f"sessions.{name}",
             title,
             "sessions",
@@ -77,13 +77,13 @@ def _counts(sessions: list[Row]) -> list[Finding]:
             sql=f"SELECT count(*) FROM sessions WHERE {where}",
             headline=name == "count",
         )
-        for name, title, value, where, note in asked
+        for name, title, held, where, note in asked
     ]
 
 
 def _totals(inputs: Inputs) -> list[Finding]:
     return [
-        count(sum(counts), len(counts)).finding(
+        count(sum(k for _, k, _ in parts), len(parts), behind=parts).finding(
             f"sessions.{name}.total",
             title,
             "sessions",
@@ -92,7 +92,7 @@ def _totals(inputs: Inputs) -> list[Finding]:
             headline=headline,
         )
         for name, column, title, unit, headline in _TOTALS
-        for counts in [inputs.present("sessions", column)]
+        for parts in [[(s, k, 1) for s, k in inputs.present("sessions", "session_id", column)]]
     ]
 
 
@@ -124,17 +124,25 @@ def _medians(inputs: Inputs) -> list[Finding]:
 
 def _spread(inputs: Inputs) -> Table:
     columns = {"prompts": "n_prompts", "model calls": "n_steps", "tool calls": "n_tool_calls", "edits": "n_edits"}
-    spread: dict[str, list[float]] = {name: inputs.present("sessions", column) for name, column in columns.items()}
-    spread["events"] = numbers(inputs, _EVENTS)
-    spread["minutes the agent worked"] = [seconds / 60 for seconds in numbers(inputs, _WORK)]
-    spread["minutes it waited"] = [seconds / 60 for seconds in numbers(inputs, _WAITING)]
+    spread: dict[str, list[tuple[str, float]]] = {
+        name: inputs.present("sessions", "session_id", column) for name, column in columns.items()
+    }
+    for name, path, unit in (
+        ("events", _EVENTS, 1),
+        ("minutes the agent worked", _WORK, 60),
+        ("minutes it waited", _WAITING, 60),
+    ):
+        rows = [row for row in of_signal(inputs, path) if row["number"] is not None]
+        spread[name] = [(row["session_id"], row["number"] / unit) for row in rows]
+    spread = {name: values for name, values in spread.items() if values}
     return table(
         "sessions.spread",
         "How sessions spread",
         f"measure measure of a session | n:count | {quantile_columns('number')}",
-        [[name, len(values), *quantiles(values)] for name, values in spread.items() if values],
+        [[name, len(values), *quantiles([value for _, value in values])] for name, values in spread.items()],
         n=len(inputs.rows["sessions"]),
         of="sessions",
+        behind=[[(session_id, value, 1) for session_id, value in values] for values in spread.values()],
         note="Most measures are skewed: the mean says little, so it is not shown.",
     )
 
@@ -156,6 +164,7 @@ def _by_agent(sessions: list[Row]) -> Table:
         rows,
         n=len(sessions),
         of="sessions",
+        behind=[[s["session_id"] for s in groups[row[0]]] for row in rows],
     )
 
 

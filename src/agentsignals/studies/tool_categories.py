@@ -57,6 +57,7 @@ def _outcome(inputs: Inputs) -> Outcome:
         rows,
         n=n,
         of=of,
+        behind=[[(s, k, k) for s, mix in mixes.items() if (k := mix.get(kind))] for kind, _ in ranked],
         note=f"Main thread. In SWE-chat: shares of {published:,} calls (v1, Table 5).",
     )
     marks = [bar(kind, e.k / e.n, f"{kind}: {e.words('calls')}") for kind, e in ranked]

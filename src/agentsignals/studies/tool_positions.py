@@ -115,6 +115,14 @@ def _ends(turns: list[Row]) -> Table:
         ],
         n=first.total(),
         of="turns with a call",
+        behind=[
+            [
+                (row["session_id"], row["n"] if row["first"] == kind else 0, row["n"])
+                for row in turns
+                if kind in (row["first"], row["last"])
+            ]
+            for kind in kinds
+        ],
         note=f"{last[True].total():,} of these turns were interrupted.",
     )
 

@@ -42,7 +42,7 @@ def _outcome(inputs: Inputs) -> Outcome:
     k_means = f"k-means of 2 to {MOST_PROFILES} groups, the number with the greatest silhouette; seed {SEED}"
     weak = "weak: the styles run into each other" if groups.silhouette < WEAK else ""
     findings = [
-        count(groups.count, len(rows)).finding(
+        count(groups.count, len(rows), behind=[row["session_id"] for row in rows]).finding(
             "tool_profiles.count",
             "Working styles by the classes of calls",
             _OF,
@@ -50,7 +50,7 @@ def _outcome(inputs: Inputs) -> Outcome:
             unit="styles",
             signals=(_MIX,),
         ),
-        count(round(groups.silhouette, 3), len(rows)).finding(
+        count(round(groups.silhouette, 3), len(rows), behind=[row["session_id"] for row in rows]).finding(
             "tool_profiles.silhouette",
             "How far the styles stand apart: mean silhouette",
             _OF,
@@ -103,6 +103,7 @@ def _table(profiles: list[_Profile], rows: list[Row], places: dict[str, str]) ->
         shown,
         n=len(rows),
         of=_OF,
+        behind=[[row["session_id"] for row in profile.rows] for profile in profiles],
         note="Named by the classes of call of which it has most more than sessions have on the whole.",
     )
 

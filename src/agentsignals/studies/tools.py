@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 from agentsignals.analysis import rows as sql
+from agentsignals.analysis.behind import Asked
 from agentsignals.analysis.charts import heat
 from agentsignals.analysis.clusters import placed_share, share_of
 from agentsignals.analysis.figures import formatted
@@ -16,6 +17,7 @@ from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, St
 
 _ENTROPY = "corpus.tool_mix_entropy"
 _MOST_NAMES = 15
+_OF_NAME = f"SELECT session_id, count(*) AS n {sql.MAIN_CALLS} AND name = $name GROUP BY session_id"
 
 
 def _outcome(inputs: Inputs) -> Outcome:
@@ -48,7 +50,7 @@ def _findings(inputs: Inputs, calls: list[Row]) -> list[Finding]:
             sql=f"SELECT avg(m) FROM (SELECT max(CAST(class = 'mcp' AS INT)) AS m {sql.MAIN_CALLS}"
             " GROUP BY session_id)",
         ),
-        count(len(inputs.rows["names"]), int(shell.n)).finding(
+        count(len(inputs.rows["names"]), int(shell.n), behind=calls).finding(
             "tools.names",
             "Different tools by name",
             "tool calls",
@@ -106,6 +108,7 @@ def _classes(calls: list[Row]) -> Table:
         rows,
         n=total,
         of="tool calls",
+        behind=[groups[class_] for class_, _ in ranked(counted)],
         note="Main thread. A shell command that only reads, searches or tests counts in that class.",
     )
 
@@ -119,6 +122,7 @@ def _names(names: list[Row]) -> Table:
         [[r["name"], r["n"], r["n"] / total, r["sessions"], r["agents"]] for r in names[:_MOST_NAMES]],
         n=total,
         of="tool calls",
+        behind=[Asked(_OF_NAME, {"name": r["name"]}) for r in names[:_MOST_NAMES]],
         note=f"The {_MOST_NAMES} most used of {len(names):,} names." if len(names) > _MOST_NAMES else "",
     )
 

@@ -7,6 +7,7 @@ from collections import Counter
 from typing import Any
 
 from agentsignals.analysis import rows as sql
+from agentsignals.analysis.behind import Closed
 from agentsignals.analysis.charts import bars
 from agentsignals.analysis.clusters import DOMINANT, ONE_PLACE, placed_share
 from agentsignals.analysis.grouped import bar, chart, count, drawn, ranked, table
@@ -35,6 +36,8 @@ _TIME, _CUT, _PUSHBACK, _LANGUAGE = (
     "chat.pushback_type",
     "chat.prompt_language",
 )
+
+_UNLISTED = "What was left out is counted by reason alone."
 
 
 def _outcome(inputs: Inputs) -> Outcome:
@@ -82,11 +85,11 @@ def _findings(
     how = f"of {whole:,} prompts; tf-idf, {len(names)} of the groups that k-means made, seed {SEED}"
     near = "as near to another topic as to its own, or in a group of under five; SWE-chat: 42.6%, by another method"
     return [
-        count(max(of) + 1, len(prompts)).finding("topics.count", "Topics", compared, how, unit="topics"),
+        count(max(of) + 1, len(prompts), behind=parts).finding("topics.count", "Topics", compared, how, unit="topics"),
         placed_share(parts, places).finding(
             "topics.noise", "Prompts without a topic", compared, near, unit="share of prompts"
         ),
-        count(names[0], of.count(0), "text").finding(
+        count(names[0], of.count(0), "text", behind=_sessions_of(_members(prompts, of, 0))).finding(
             "topics.largest", "Largest topic", "prompts of that topic", unit="words"
         ),
     ]
@@ -96,12 +99,17 @@ def _members(prompts: list[Prompt], of: list[int], topic: int) -> list[Prompt]:
     return [prompt for prompt, t in zip(prompts, of, strict=True) if t == topic]
 
 
+def _sessions_of(prompts: list[Prompt]) -> list[str]:
+    return [prompt.row["session_id"] for prompt in prompts]
+
+
 def _largest(prompts: list[Prompt]) -> float:
     return max(Counter(prompt.place for prompt in prompts).values()) / len(prompts)
 
 
 def _table(prompts: list[Prompt], of: list[int], names: list[str], groups: Groups) -> Table:
     rows: list[list[Any]] = []
+    behind = []
     for topic in [*range(len(names)), *([NOISE] if NOISE in of else [])]:
         members = _members(prompts, of, topic)
         later = [p.row["pushback"] for p in members if p.row["pushback"] is not None]
@@ -109,6 +117,7 @@ def _table(prompts: list[Prompt], of: list[int], names: list[str], groups: Group
         times = [p.row["seconds"] for p in members if p.row["seconds"] is not None]
         cut = sum(bool(p.row["cut"]) for p in members) / len(members)
         largest = _largest(members)
+        behind.append(_sessions_of(members))
         fit = [f for f, t in zip(groups.fit, of, strict=True) if t == topic]
         rows.append(
             [
@@ -127,6 +136,7 @@ def _table(prompts: list[Prompt], of: list[int], names: list[str], groups: Group
         rows,
         n=len(prompts),
         of="prompts compared",
+        behind=behind,
         note="Named by class-based tf-idf, of words that two places use. Objections are found by word patterns, and"
         " counted among prompts that are not the first.",
     )
@@ -150,6 +160,7 @@ def _examples(prompts: list[Prompt], of: list[int], names: list[str], groups: Gr
         rows,
         n=len(prompts),
         of="prompts compared",
+        behind=[[row[2]] for row in rows],
         note="As compared: without code, paths and names. Secrets and addresses hidden if recognised.",
     )
 
@@ -162,7 +173,9 @@ def _left_out(kept: Kept) -> Table:
     rows = [[reason, n] for reason, n in ranked(kept.left_out) if n]
     title, note = "Prompts that were not compared", "A place may have a tenth of the prompts, or twenty."
     n, of = kept.left_out.total(), "prompts left out"
-    return table("topics.left_out", title, "reason | n prompts:count", rows, n=n, of=of, note=note)
+    return table(
+        "topics.left_out", title, "reason | n prompts:count", rows, n=n, of=of, behind=Closed(_UNLISTED), note=note
+    )
 
 
 def _chart(prompts: list[Prompt], of: list[int], names: list[str]) -> Chart | None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 from agentsignals.analysis import rows as sql
+from agentsignals.analysis.behind import Asked
 from agentsignals.analysis.charts import heat
 from agentsignals.analysis.clusters import share_of
 from agentsignals.analysis.figures import formatted
@@ -81,10 +81,10 @@ def _matrix(rows: list[Row]) -> Chart | None:
 def _pairs(rows: list[Row]) -> Table:
     """The commonest pairs of kinds, and how much commoner than chance."""
     pairs, first, second = tally(rows, "kind", "following"), tally(rows, "kind"), tally(rows, "following")
-    sessions = Counter((row["kind"], row["following"]) for row in rows)
+    groups = by(rows, "kind", "following")
     total = pairs.total()
     shown: list[list[Any]] = [
-        [a, b, n, n / total, n * total / (first[a] * second[b]), sessions[a, b]]
+        [a, b, n, n / total, n * total / (first[a] * second[b]), len(groups[a, b])]
         for (a, b), n in ranked(pairs)[:_MOST_PAIRS]
     ]
     more = f" The {_MOST_PAIRS} most frequent of {len(pairs):,}." if len(pairs) > _MOST_PAIRS else ""
@@ -96,6 +96,7 @@ def _pairs(rows: list[Row]) -> Table:
         shown,
         n=total,
         of="neighbouring calls",
+        behind=[groups[pair] for pair, _ in ranked(pairs)[:_MOST_PAIRS]],
         note=f"In the kinds of SWE-chat. Times chance: against calls in any order; 1 is as often as that.{more}",
     )
 
@@ -115,10 +116,17 @@ def _thirds(rows: list[Row]) -> Table:
         shown,
         n=together.total(),
         of=f"transitions in sessions of at least {FEWEST_CALLS} calls",
+        behind=[Asked(_OF_PAIR, {"class": a, "following": b}) for (a, b), _ in ranked(together)[:_MOST_PAIRS]],
         note="By class: the share of all transitions in the first, second and last third of a session's calls.",
     )
 
 
+_OF_PAIR = (
+    "SELECT session_id, count(*) AS n FROM (SELECT session_id, class, lead(class) OVER down AS following,"
+    " count(*) OVER whole AS calls FROM tool_calls WHERE thread = 'main' WINDOW down AS (PARTITION BY session_id"
+    " ORDER BY seq, call_id), whole AS (PARTITION BY session_id))"
+    f" WHERE class = $class AND following = $following AND calls >= {FEWEST_CALLS} GROUP BY session_id"
+)
 STUDY = Study(
     name="transitions",
     place=70,

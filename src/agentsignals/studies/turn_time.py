@@ -106,6 +106,7 @@ def _by(key: str, rows: list[Row], places: dict[str, str]) -> Table:
         shown,
         n=len(rows),
         of=_OF,
+        behind=[[row["session_id"] for row in groups[cells[0]]] for cells in shown],
         note="p90 is told of ten prompts and more, p99 of a hundred, p99.9 of a thousand: of fewer it is the longest."
         + (" A prompt's model is the one its trace names, else its session's." if key == "model" else ""),
     )

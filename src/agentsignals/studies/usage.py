@@ -70,18 +70,20 @@ def _outcome(inputs: Inputs) -> Outcome:
         "A prompt's calls are those until the next prompt, waiting for none: a prompt queued while the agent works"
         " takes over the calls that follow it."
     ]
-    return Outcome([f for f in findings if f.n], [_sizes(of_turns, of_calls)], charts, limits)
+    return Outcome([f for f in findings if f.n], [_sizes(turns, calls)], charts, limits)
 
 
-def _sizes(turns: list[int], calls: list[int]) -> Table:
-    named = (("prompts in a session", turns), ("tool calls for a prompt", calls))
+def _sizes(turns: list[tuple[str, int]], calls: list[tuple[str, int]]) -> Table:
+    sized = (("prompts in a session", turns), ("tool calls for a prompt", calls))
+    named = [(name, [n for _, n in values], [(s, n, 1) for s, n in values]) for name, values in sized if values]
     return table(
         "usage.sizes",
         "Sizes",
         f"of | n:count | {quantile_columns('number')} | p99 99%:count",
-        [[name, len(values), *quantiles(values), _at(values, 0.99)] for name, values in named if values],
+        [[name, len(values), *quantiles(values), _at(values, 0.99)] for name, values, _ in named],
         n=len(turns),
         of="sessions with a prompt",
+        behind=[parts for _, _, parts in named],
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from agentsignals.analysis.behind import Closed
 from agentsignals.analysis.charts import bars
 from agentsignals.analysis.grouped import Estimate, bar, chart, drawn, table
 from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Study, Table
@@ -12,6 +13,7 @@ from agentsignals.analysis.weakness_rates import ALL, Rate, rates
 _NONE = "No repository was scanned: agentsignals scan REPO does it."
 _EXACT = "the interval takes findings as independent"
 _SHOWN = 15
+_OF_COMMITS = Closed("It counts lines of commits: the page Code has them.")
 _NAMES = {"human_only": "human only", "collaborative": "collaborative", "vibe": "vibe coding", "unknown": "unknown"}
 _LIMITS = [
     "Findings of a static scanner are not confirmed weaknesses, and rates of different rule sets don't compare: the"
@@ -48,7 +50,9 @@ def _finding(rate: Rate, scanner: str) -> Finding:
     words = "all" if rate.by == "all" else f"{rate.by} {_NAMES.get(rate.group, rate.group)}, {rate.attribution}"
     low, high = rate.introduced_low, rate.introduced_high
     interval = None if low is None or high is None else (low, high)
-    return Estimate(value=rate.introduced_rate, n=rate.lines, kind="number", interval=interval, note=_EXACT).finding(
+    return Estimate(
+        value=rate.introduced_rate, n=rate.lines, kind="number", interval=interval, note=_EXACT, counted=_OF_COMMITS
+    ).finding(
         "weaknesses.introduced" if rate.by == "all" else f"weaknesses.{rate.by}.{rate.group}",
         f"Introduced findings per 1 000 added lines ({words})",
         "added lines of scanned files",
@@ -73,6 +77,7 @@ def _table(weakness_rates: list[Rate], scanner: str) -> Table:
         ],
         n=weakness_rates[0].commits,
         of="commits that added lines",
+        behind=_OF_COMMITS,
         note=f"scanner {scanner}",
     )
 

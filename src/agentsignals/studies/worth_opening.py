@@ -7,16 +7,17 @@ from math import fsum
 from typing import Any
 
 from agentsignals.analysis import rows as sql
+from agentsignals.analysis.behind import Part
 from agentsignals.analysis.figures import bounded, plain
-from agentsignals.analysis.grouped import count, table
-from agentsignals.analysis.measures import numbers, of_signal
+from agentsignals.analysis.grouped import count, ranked, table
+from agentsignals.analysis.measures import of_signal
 from agentsignals.analysis.study import Finding, Inputs, Outcome, Row, Study, Table
 from agentsignals.redaction import redacted_part
 
 _REPETITION = "dynamics.repetition_rate"
 _ERRORS = "user.tool_error_rate"
 _COST = "corpus.session_cost_usd"
-_MOST = 5
+_MOST, _LEAST = 5, 1e-9
 _TITLE_CHARS = 90
 _ABOUT = "about title or first prompt | agent | started:date | prompts:count | tool_calls tool calls:count"
 
@@ -43,6 +44,7 @@ def _outcome(inputs: Inputs) -> Outcome:
             ],
             n=len(by_id),
             of="sessions",
+            behind=[[row["session_id"]] for row in rows[:_MOST]],
             note="agentsignals show SESSION prints one.",
         )
 
@@ -72,13 +74,20 @@ def _session_cells(session: Row, prompts: dict[str, str]) -> list[Any]:
     return [short or None, *figures]
 
 
+def _first(of_session: dict[str, float]) -> list[Part]:
+    """The sessions with most, of all; one that has nothing of it is counted as well."""
+    most = {session_id for session_id, _ in ranked(of_session)[:_MOST]}
+    return [(session_id, n if session_id in most else 0, max(n, _LEAST)) for session_id, n in of_session.items()]
+
+
 def _findings(inputs: Inputs) -> list[Finding]:
-    costs = sorted(numbers(inputs, _COST), reverse=True)
-    errors = sorted((row["num"] for row in of_signal(inputs, _ERRORS) if row["num"] is not None), reverse=True)
+    priced = {row["session_id"]: row["number"] for row in of_signal(inputs, _COST) if row["number"] is not None}
+    failing = {row["session_id"]: row["num"] for row in of_signal(inputs, _ERRORS) if row["num"] is not None}
+    costs, errors = (sorted(of_session.values(), reverse=True) for of_session in (priced, failing))
     total, failed = fsum(costs), sum(errors)
     low = sum(row[sql.BOUND] is not None for row in inputs.rows["sessions"])
     return [
-        count(fsum(costs[:_MOST]) / total if total else None, len(costs), "share").finding(
+        count(fsum(costs[:_MOST]) / total if total else None, len(costs), "share", behind=_first(priced)).finding(
             "worth.cost_share",
             f"Cost that the {_MOST} costliest sessions make up",
             "priced sessions",
@@ -89,7 +98,7 @@ def _findings(inputs: Inputs) -> list[Finding]:
             signals=(_COST,),
             priced=True,
         ),
-        count(sum(errors[:_MOST]) / failed if failed else None, int(failed), "share").finding(
+        count(sum(errors[:_MOST]) / failed if failed else None, int(failed), "share", behind=_first(failing)).finding(
             "worth.error_share",
             f"Failed calls that lie in the {_MOST} sessions with most",
             "failed calls",

@@ -38,6 +38,7 @@ def _filled(reading: Reading, id: str, context: str) -> dict[str, Any]:  # noqa:
         "made": without_keys_in(made),
         "evidence": without_keys_in(evidence[:MOST_ROWS]),
         "is_cut": len(evidence) > MOST_ROWS,
+        "key": f"finding:{id}{f'@{context}' if context != reading.main_context else ''}",
         "short_ids": beginnings(reading.store.manifest.sessions),
     }
 

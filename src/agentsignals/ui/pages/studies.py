@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 
 from agentsignals.analysis import studies
+from agentsignals.analysis.behind import noting, row_names
 from agentsignals.report.chart_svg import can_draw, data, svg
 from agentsignals.report.document import WHOSE, Document, document
+from agentsignals.report.drill_down import key_of, sizes
 from agentsignals.report.phrases import UNDRAWN
 from agentsignals.report.short_ids import beginnings
+from agentsignals.ui.behind import opening
 from agentsignals.ui.page import NotFound, Page, Query, Route, address
 from agentsignals.ui.reading import Reading
+
+_FILTERS = {"agent": "agent", "model": "model", "path": "file"}
+"""Columns whose cells name what sessions can be filtered by, and the word of the filter."""
 
 
 def contents(reading: Reading, query: Query) -> Page:
@@ -28,7 +35,14 @@ def page(reading: Reading, query: Query, name: str) -> Page:
 
 
 def _page(reading: Reading, name: str, context: str) -> Page:
-    contents = document(reading.store, [name], context)
+    with noting() as notes:
+        contents = document(reading.store, [name], context)
+    opened = sizes(notes)
+    of_context = "" if context == reading.main_context or studies()[name].context != "either" else context
+
+    def opens(figure: str, of_all: bool = False) -> str:
+        return opening(key_of(name, figure, of_context), opened.get(figure), of_all)
+
     charts = [chart for section in contents.sections for chart in section.charts]
     pictures = {chart.id: svg(chart) for chart in charts} if can_draw() else {}
     every = list(studies().values())
@@ -44,11 +58,22 @@ def _page(reading: Reading, name: str, context: str) -> Page:
         "short_ids": beginnings(reading.store.manifest.sessions),
         "sort_key": lambda value: "" if value is None else str(value),
         "session_url": lambda session_id: address("session", session_id),
+        "opens": opens,
+        "row_names": row_names,
+        "cell_url": _cell_url,
         "before": every[here - 1] if here else None,
         "after": every[here + 1] if here + 1 < len(every) else None,
         "study": every[here],
     }
     return Page("study.html.j2", every[here].title, filled)
+
+
+def _cell_url(column: str, value: Any) -> str:
+    """The sessions of an agent, a model, a tool or a file that a cell names; empty for other cells."""
+    word = _FILTERS.get(column)
+    return (
+        f"/sessions?{urlencode({word: value}, errors='replace')}" if word and isinstance(value, str) and value else ""
+    )
 
 
 def _why_not(document: Document) -> str:

@@ -1,0 +1,142 @@
+"""The sessions behind a number of a study, or behind a finding, by the key that stands beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agentsignals import findings
+from agentsignals.analysis import studies, study
+from agentsignals.analysis.behind import Asked, Closed, Counted, noting, parts_of, row_names
+from agentsignals.analysis.figures import formatted
+from agentsignals.analysis.study import Inputs, Kind, Outcome, Row
+from agentsignals.errors import UsageError
+from agentsignals.findings.inputs import Reader
+from agentsignals.redaction import without_keys_in
+from agentsignals.store import Store
+from agentsignals.store.manifest import main_context
+
+FORMS = "study:NAME:ID, study:NAME:TABLE:ROW or finding:ID; with: before it takes those that make up its share"
+"""How a key is written. `NAME@eval` and `ID@eval` are of eval runs where the store's main context is another."""
+WITH = "with:"
+
+
+class Behind(Struct, frozen=True, kw_only=True):
+    """The sessions that a number counts."""
+
+    title: str
+    of: str
+    """What is counted in each."""
+    parts: dict[str, tuple[float, float]]
+    """k and n of each session: what it has of the numerator, and of what that is of. Largest k first."""
+    kind: Kind = "count"
+    """How k is written where it stands alone."""
+    closed: str = ""
+    """Why it opens no sessions."""
+    study: str = ""
+
+    def partly(self) -> Behind:
+        """Those alone that have a part in its numerator."""
+        return replace(self, parts={session_id: part for session_id, part in self.parts.items() if part[0]})
+
+    def words(self, session_id: str) -> str:
+        """What a session has of it: `12 of 40 answered calls`, `$3.20`, `1 prompt`."""
+        k, n = self.parts[session_id]
+        if n in (k, 0):
+            return f"{formatted(k, 'count')} {self.of}"
+        return (
+            formatted(k, self.kind)
+            if n == 1 and k != 0
+            else f"{formatted(k, 'count')} of {formatted(n, 'count')} {self.of}"
+        )
+
+
+def behind(store: Store, key: str) -> Behind:
+    """What a key opens. UsageError when it is none."""
+    if key.startswith(WITH):
+        return behind(store, key.removeprefix(WITH)).partly()
+    form, _, rest = key.partition(":")
+    if form == "finding":
+        return _of_finding(store, rest)
+    name, _, figure = rest.partition(":")
+    name, _, context = name.partition("@")
+    if form != "study" or name not in studies() or not figure:
+        raise UsageError(f"{key[:200]!r} names no number.", f"A key is {FORMS}.")
+    return _of_study(store, name, figure, _context(store, context))
+
+
+def key_of(name: str, figure: str, context: str = "") -> str:
+    """The key of a study's figure: a finding by its id, a row by its table's id and its name. `context`: where it is
+    not the store's main one."""
+    return f"study:{name}{f'@{context}' if context else ''}:{figure}"
+
+
+def sizes(notes: Mapping[str, Counted]) -> dict[str, tuple[int, int] | str]:
+    """How many sessions each figure opens: those with a part in its numerator, and all. Why there are none, for what
+    counts none; what only the store knows is left to be asked (0, 0)."""
+    made: dict[str, tuple[int, int] | str] = {}
+    for figure, counted in notes.items():
+        if isinstance(counted, Closed):
+            made[figure] = counted.reason
+        elif isinstance(counted, Asked):
+            made[figure] = 0, 0
+        else:
+            parts = parts_of(counted, _unasked)
+            made[figure] = sum(k != 0 for k, _ in parts.values()), len(parts)
+    return made
+
+
+def _unasked(sql: str, values: Mapping[str, Any]) -> list[Row]:
+    return []
+
+
+def _context(store: Store, context: str) -> str:
+    return context if context in ("product", "eval") else main_context(store.manifest)
+
+
+def _of_finding(store: Store, name: str) -> Behind:
+    name, _, context = name.partition("@")
+    made = findings.answer(store, name, _context(store, context))
+    title = without_keys_in(made.sentence)
+    reader = Reader(store, [], _context(store, context))
+    evidence = reader.ask(made.cause, {}, reader.context)
+    if evidence and "session_id" not in evidence[0]:
+        return Behind(
+            title=title, of="", parts={}, closed="Its evidence is of files, not of sessions: its page lists it."
+        )
+    ids = [row["session_id"] for row in evidence if row["session_id"]]
+    return Behind(title=title, of="rows of evidence", parts=parts_of(ids, _unasked))
+
+
+def _of_study(store: Store, name: str, figure: str, context: str) -> Behind:
+    declared = study(name)
+    reader = Reader(store, [declared], context)
+    inputs: Inputs = reader.inputs(declared)
+    with noting() as notes:
+        outcome = declared.run(inputs)
+        shown = _shown(outcome, figure)
+        if shown is None or figure not in notes:
+            raise UsageError(
+                f"The study {name} has no number {figure[:200]!r} here.", "A row that is gone opens nothing."
+            )
+    counted = notes[figure]
+    if isinstance(counted, Closed):
+        return replace(shown, closed=counted.reason, study=name)
+    asked = parts_of(counted, lambda sql, values: reader.ask(sql, values, inputs.context))
+    return replace(shown, parts=asked, study=name)
+
+
+def _shown(outcome: Outcome, figure: str) -> Behind | None:
+    """What a figure is called, and what it counts."""
+    for finding in outcome.findings:
+        if finding.id == figure:
+            return Behind(title=without_keys_in(finding.title), of=finding.of, parts={}, kind=finding.kind)
+    for table in outcome.tables:
+        if figure.startswith(f"{table.id}:"):
+            for row in row_names(table):
+                if figure == f"{table.id}:{row}":
+                    return Behind(title=f"{table.title}: {row}", of=table.of, parts={}, kind="number")
+    return None

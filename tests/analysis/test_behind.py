@@ -1,0 +1,221 @@
+"""The sessions behind a number: as many as it counts, for every figure of every study."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentsignals import findings
+from agentsignals.analysis import studies
+from agentsignals.analysis.behind import LONGEST_NAME, Closed, Counted, noting, parts_of, row_names
+from agentsignals.analysis.grouped import count, table
+from agentsignals.analysis.study import Finding, Inputs, Table
+from agentsignals.cli import main
+from agentsignals.errors import UsageError
+from agentsignals.findings.inputs import Reader
+from agentsignals.report.drill_down import behind, key_of, sizes
+from agentsignals.store import Store
+from tests.analysis.stores import store_of
+from tests.build import call, say, session, user
+from tests.ui.served import EVIL, EVIL_ID, whole_store
+
+OPENED = 0.9
+"""Of figures and rows; what is left counts files, commits or another collection, and says so."""
+NO_SUM = ("places", "names", "styles", "topics", "models", "tasks", "of 1", "trials")
+"""Units that are no sum over sessions, though the sessions they are of are known."""
+
+
+SUMS_OF_ELSE = ("reading.unknown", "reading.internal_errors", "worth.cost_share")
+"""Figures whose sessions are weighed by something else than what their n counts."""
+
+
+class Case:
+    """A store's studies, each with what its figures count."""
+
+    def __init__(self, store: Store, context: str) -> None:
+        declared = [s for s in studies().values() if s.context in ("either", "both", context)]
+        reader = Reader(store, declared, context)
+        self.findings: list[Finding] = []
+        self.tables: list[Table] = []
+        self.parts: dict[str, dict[str, tuple[float, float]] | str] = {}
+        for study in declared:
+            inputs: Inputs = reader.inputs(study)
+            with noting() as notes:
+                outcome = study.run(inputs)
+            self.findings += outcome.findings
+            self.tables += outcome.tables
+            for name, counted in notes.items():
+                self.parts[name] = _parts(counted, reader, inputs.context)
+
+    def of(self, name: str) -> dict[str, tuple[float, float]] | str:
+        assert name in self.parts, f"{name} does not say which sessions it counts"
+        return self.parts[name]
+
+
+def _parts(counted: Counted, reader: Reader, context: str) -> dict[str, tuple[float, float]] | str:
+    if isinstance(counted, Closed):
+        return counted.reason
+    return parts_of(counted, lambda sql, values: reader.ask(sql, values, context))
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=pytest.mark.slow) for name in ("demo", "hostile", "corpus")] + ["planted", "eval"],
+)
+def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Case]:
+    if request.param in ("demo", "corpus"):
+        yield Case(Store(request.getfixturevalue(f"{request.param}_folder") / "store"), "product")
+        return
+    store = whole_store(tmp_path_factory.mktemp("behind") / "store")
+    if request.param == "planted":
+        store = _planted(tmp_path_factory.mktemp("planted") / "store")
+    yield Case(store, "eval" if request.param == "eval" else "product")
+
+
+def _planted(folder: Path) -> Store:
+    """Two agents in three places, of which one fails, edits one file through two calls, and waits."""
+    made = []
+    for n in range(9):
+        one = session(
+            user("please mend the parser of the dates"),
+            say("Looking.", model="claude-opus-4-5", input_tokens=100 * n, output_tokens=20),
+            call("Read", path="src/dates.py", result="x = 1"),
+            *(call("Bash", command="pytest -q", status="error", result="1 failed") for _ in range(n % 3)),
+            call("Edit", path="src/dates.py", old_string="x", new_string="y"),
+            user("no, that is wrong") if n % 2 else user("thanks"),
+            session_id=f"s{n}",
+            cwd=f"/home/me/{'abc'[n % 3]}",
+        )
+        one.agent = "claude-code" if n % 2 else "codex"
+        made.append(one)
+    return store_of(folder, *made)
+
+
+def test_a_finding_opens_as_many_sessions_as_it_counts(case: Case) -> None:
+    for finding in case.findings:
+        parts = case.of(finding.id)
+        if isinstance(parts, str):
+            continue
+        k, n = (sum(part[at] for part in parts.values()) for at in (0, 1))
+        if finding.n and parts and finding.id not in SUMS_OF_ELSE:
+            assert n == pytest.approx(finding.n), finding.id
+        if finding.of.startswith(("sessions", "priced sessions", "attempts")):
+            assert len(parts) == finding.n, finding.id
+        median = "median" in finding.id or finding.id.startswith("efficiency.") or finding.unit in NO_SUM
+        if isinstance(finding.value, int | float) and not median and "_per_solved" not in finding.id:
+            if finding.kind == "share" and finding.n:
+                assert k / n == pytest.approx(finding.value), finding.id
+            elif finding.kind in ("count", "tokens", "usd"):
+                assert k == pytest.approx(finding.value), finding.id
+
+
+def test_a_row_opens_as_many_sessions_as_it_counts(case: Case) -> None:
+    rows = 0
+    for made in case.tables:
+        at = [n for n, c in enumerate(made.columns) if c.kind == "count" and c.label.startswith("sessions")]
+        for name, row in zip(row_names(made), made.rows, strict=True):
+            parts = case.of(f"{made.id}:{name}")
+            if at and not isinstance(parts, str):
+                assert len(parts) == row[at[0]], (made.id, name)
+                rows += 1
+    assert rows
+
+
+def test_how_many_figures_and_rows_open_does_not_fall(case: Case) -> None:
+    """Each says its sessions, or why there are none; no more than a tenth has none."""
+    names = [finding.id for finding in case.findings]
+    names += [f"{made.id}:{name}" for made in case.tables for name in row_names(made)]
+    closed = [name for name in names if isinstance(case.of(name), str)]
+    assert all(str(case.of(name)).endswith(".") for name in closed)
+    print(f"{len(names) - len(closed)} of {len(names)} figures and rows open the sessions they count")
+    assert len(closed) <= (1 - OPENED) * len(names), closed
+
+
+def test_rows_of_one_name_are_told_apart_and_names_hold_no_key() -> None:
+    key = "AKIA" + "IOSFODNN7EXAMPLF"
+    rows: list[list[Any]] = [["a", "b", 1], ["a", "b", 2], ["x" * 200, "", 3], [None, "b", 4], [key, "b", 5]]
+    made = table("t.t", "T", "one | two:code | n:count", rows, n=5, of="rows", behind=[None] * 5)
+    names = row_names(made)
+    assert names[:2] == ["a · b", "a · b (2)"] and len(names[2]) == LONGEST_NAME and names[3] == "b"
+    assert key not in names[4]
+
+
+def test_nothing_is_noted_while_nobody_asks_and_each_asks_for_itself() -> None:
+    estimate = count(1, 2, behind=[("a", 1, 1), ("b", 0, 1), ("c", 0, 0)])
+    estimate.finding("toy.a", "A", "things", unit="things")
+    with noting() as outer:
+        estimate.finding("toy.b", "B", "things", unit="things")
+        with noting() as inner:
+            count(1, 1, behind=Closed("It counts stones.")).finding("toy.c", "C", "stones", unit="stones")
+    assert sizes(outer) == {"toy.b": (1, 2)} and sizes(inner) == {"toy.c": "It counts stones."}
+
+
+# -- by key ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    return whole_store(tmp_path_factory.mktemp("keys") / "store")
+
+
+def test_a_key_opens_the_sessions_of_a_number(store: Store) -> None:
+    made = behind(store, "study:errors:errors.rate")
+    assert made.title == "Tool calls that failed" and set(made.parts) == {"fine-1", EVIL_ID}
+    assert made.words("fine-1") == "1 of 3 answered calls"
+    classes = behind(store, "study:tools:tools.classes:test")
+    assert list(classes.parts) == ["fine-1"] and classes.title == "Calls by class: test"
+    attempts = behind(store, "study:errors@eval:errors.rate")
+    assert attempts.parts.keys().isdisjoint(made.parts)
+
+
+def test_with_takes_those_that_make_up_the_share(store: Store) -> None:
+    key = "study:tools:tools.mcp_sessions"
+    assert len(behind(store, key).parts) == 2 and list(behind(store, f"with:{key}").parts) == [EVIL_ID]
+
+
+def test_a_row_named_by_a_trace_opens_what_it_counts_and_nothing_else(store: Store) -> None:
+    reader = Reader(store, [studies()["tools"]])
+    [named] = [
+        name
+        for made in studies()["tools"].run(reader.inputs(studies()["tools"])).tables
+        if made.id == "tools.names"
+        for name in row_names(made)
+        if name.startswith("mcp__")
+    ]
+    assert EVIL[:20] in named
+    assert list(behind(store, key_of("tools", f"tools.names:{named}")).parts) == [EVIL_ID]
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["", "study", "study:", "study:errors", "study:no:errors.rate", "study:errors:no", "study:errors:errors.kinds:no",
+     "finding:no", "else:x", "with:", "study:errors:'; DROP TABLE sessions; --", "with:with:x"],
+)  # fmt: skip
+def test_what_is_no_key_is_refused(store: Store, key: str) -> None:
+    with pytest.raises(UsageError):
+        behind(store, key)
+
+
+def test_a_number_of_files_says_why_it_opens_nothing(store: Store) -> None:
+    made = behind(store, "study:reading:reading.files")
+    assert not made.parts and "files" in made.closed
+
+
+def test_a_finding_opens_the_sessions_of_its_evidence(demo_folder: Path) -> None:
+    store = Store(demo_folder / "store")
+    answers = findings.findings(store, keep=False).answers
+    assert answers
+    for answer in answers:
+        parts = behind(store, f"finding:{answer.id}").parts
+        assert set(answer.sessions) <= set(parts), answer.id
+
+
+def test_the_command_line_lists_the_sessions_behind_a_number(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["sessions", "--store", str(store.folder), "--json", "--behind", "with:study:tools:tools.mcp_sessions"]
+    assert main(asked) == 0
+    assert EVIL_ID.replace('"', '\\"') in (shown := capsys.readouterr().out) and "fine-1" not in shown
+    assert main([*asked[:-1], "study:errors:no"]) != 0
+    assert "no number" in capsys.readouterr().out

@@ -1,0 +1,102 @@
+"""Numbers on the page that open the sessions they count."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from agentsignals.store import Store
+from agentsignals.ui.behind import behind_key, sessions_behind
+from agentsignals.ui.reading import Readings
+from agentsignals.ui.server import Server
+from tests.ui.served import EVIL, EVIL_ID, Elements, ask, page, serving, whole_store
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    return whole_store(tmp_path_factory.mktemp("behind") / "store")
+
+
+@pytest.fixture(scope="module")
+def server(store: Store) -> Iterator[Server]:
+    with serving(store) as running:
+        yield running
+
+
+def _opened(told: str) -> list[str]:
+    return [link for link in Elements(told).all_of("href") if link.startswith("/behind?")]
+
+
+@pytest.mark.parametrize("name", ["errors", "tools", "sessions"])
+def test_every_number_of_a_study_opens_a_page_of_sessions(server: Server, name: str) -> None:
+    links = _opened(page(server, f"/studies/{name}?context=product"))
+    assert len(links) > 5
+    for link in dict.fromkeys(links):
+        told = page(server, link)
+        assert re.search(r"1–\d of \d sessions", Elements(told).said), link
+
+
+def test_a_number_lists_its_sessions_with_their_part_largest_first(server: Server) -> None:
+    told = Elements(page(server, f"/behind?key={quote('study:errors:errors.by_class:test')}")).said
+    assert "Failed calls by class: test" in told and "1 answered calls" in told
+    both = page(server, "/behind?key=study:tools:tools.mcp_sessions")
+    assert "1 session that make it up" in both and "all 2 it is of" in both
+    assert "/session/fine-1" in both and "/session/fine-1" not in page(
+        server, "/behind?key=with:study:tools:tools.mcp_sessions"
+    )
+
+
+def test_the_page_and_the_filter_open_the_same_sessions(store: Store) -> None:
+    reading = Readings(store.folder).current()
+    for key in ("study:tools:tools.mcp_sessions", "with:study:tools:tools.mcp_sessions"):
+        title, ids = sessions_behind(reading, key)
+        assert title == "Sessions that use an MCP tool" and ids == list(behind_key(reading, key).parts)
+    assert ids == [EVIL_ID]
+
+
+def test_a_number_that_counts_no_sessions_says_why(server: Server) -> None:
+    assert "opens no sessions" in page(server, "/behind?key=study:reading:reading.files")
+    assert not [link for link in _opened(page(server, "/studies/reading")) if "reading.files" in link]
+
+
+def test_hostile_rows_and_keys_stay_text(server: Server) -> None:
+    told = page(server, "/studies/tools?context=product")
+    [link] = [link for link in dict.fromkeys(_opened(told)) if "mcp__" in link]
+    shown = page(server, link)
+    assert "window.pwned" in Elements(shown).said and "<script>window" not in shown and "<img" not in shown
+    keys = (
+        "",
+        EVIL,
+        f"study:tools:{EVIL}",
+        f"study:{EVIL}:x",
+        f"finding:{EVIL}",
+        "with:" * 50,
+        "study:tools:" + "x" * 9000,
+    )
+    for key in keys:
+        got = ask(server, f"/behind?key={quote(key, errors='replace')}")
+        assert got.status == 404 and "<script>window" not in got.text, key[:60]
+
+
+def test_names_of_agents_models_and_files_open_their_sessions(server: Server) -> None:
+    links = Elements(page(server, "/studies/edits?context=product")).all_of("href")
+    assert "/sessions?file=src%2Fparse.py" in links
+    agents = Elements(page(server, "/studies/sessions?context=product")).all_of("href")
+    assert any(link.startswith("/sessions?agent=") for link in agents)
+
+
+def test_a_finding_opens_its_sessions(server: Server) -> None:
+    links = _opened(page(server, "/finding/untold.records"))
+    assert links == ["/behind?key=finding%3Auntold.records"]
+    assert "Its evidence is of files" in page(server, links[0])
+
+
+def test_the_report_stays_a_file_that_links_nowhere(store: Store, tmp_path: Path) -> None:
+    from agentsignals.report import write  # noqa: PLC0415
+
+    told = write(store, tmp_path / "r.html", ["errors"], static=True).read_text()
+    assert "/behind?" not in told and "agentsignals sessions --behind study:errors:" in told
