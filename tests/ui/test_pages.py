@@ -47,6 +47,7 @@ ROUTES = (
     "/finding/circles.failing",
     "/finding/untold.records",
     "/behind?key=study:errors:errors.rate",
+    f"/sides?a=fine-1&b={quote(EVIL_ID, safe='')}",
     "/behind?key=study:tools:tools.classes:test",
     "/sessions",
     "/search",

@@ -1,0 +1,110 @@
+"""Two sessions or attempts side by side: what is known of each, how their signals differ, what each did when."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agentsignals.catalog import catalogue
+from agentsignals.ui.alignment import Alignment, Step, aligned
+from agentsignals.ui.page import NotFound, Page, Query, Route
+from agentsignals.ui.reading import WITH_PROMPT, Reading
+
+MOST_SIGNALS = 60
+"""Differences that are listed, those furthest apart first."""
+_CUT = 400
+_FACTS = " ".join(
+    (
+        "SELECT s.*, left(prompt, 400) AS prompt, a.task_id, a.trial_id AS trial, a.attempt_index AS attempt,",
+        "a.outcome, a.reward, a.patch_outcome_label, a.wall_time_s, a.exit_status,",
+        "a.effective_tool_cap, a.model_id, a.agent_type",
+        "FROM sessions s",
+        WITH_PROMPT,
+        "LEFT JOIN (SELECT * EXCLUDE (trial_id, attempt_index), trial_id, attempt_index FROM attempts) a",
+        "USING (session_id) WHERE session_id = $session",
+    )
+)
+_STEPS = f"""
+SELECT seq, kind, tool, left(about, {_CUT}) AS about, status, error FROM (
+  SELECT seq, 'prompt' AS kind, '' AS tool, text AS about, '' AS status, '' AS error FROM turns
+  WHERE session_id = $session
+  UNION ALL
+  SELECT seq, class, name, coalesce(command, path, nullif(arguments, '{{}}'), ''), status, coalesce(error_class, '')
+  FROM tool_calls WHERE session_id = $session AND thread = 'main'
+) WHERE seq IS NOT NULL ORDER BY seq
+"""  # noqa: S608  (a number of ours)
+_NUMBERS = """
+WITH pair AS (
+  SELECT signal, max(number) FILTER (session_id = $a) AS a, max(number) FILTER (session_id = $b) AS b,
+    max(value) FILTER (session_id = $a) AS a_value, max(value) FILTER (session_id = $b) AS b_value
+  FROM signals WHERE session_id IN ($a, $b) AND turn IS NULL AND level <> 'corpus' AND isfinite(number)
+  GROUP BY signal HAVING a <> b
+)
+SELECT signal, any_value(a) AS a, any_value(b) AS b, any_value(a_value) AS a_value, any_value(b_value) AS b_value,
+  count(*) AS n,
+  avg(CASE WHEN number < greatest(a, b) THEN 1.0 WHEN number = greatest(a, b) THEN 0.5 ELSE 0 END)
+  - avg(CASE WHEN number < least(a, b) THEN 1.0 WHEN number = least(a, b) THEN 0.5 ELSE 0 END) AS apart
+FROM pair JOIN signals USING (signal)
+WHERE turn IS NULL AND level <> 'corpus' AND isfinite(number) GROUP BY signal ORDER BY apart DESC, signal
+"""
+"""How far apart two numbers lie: the share of the store's sessions between them, those at an end counted by half."""
+_WORDS = """
+SELECT signal, max(value) FILTER (session_id = $a) AS a_value, max(value) FILTER (session_id = $b) AS b_value
+FROM signals WHERE session_id IN ($a, $b) AND turn IS NULL AND level <> 'corpus' AND number IS NULL AND absent IS NULL
+GROUP BY signal HAVING a_value <> b_value ORDER BY signal
+"""
+
+
+def page(reading: Reading, query: Query) -> Page:
+    """The sessions that `a` and `b` name."""
+    ids = [query.text("a"), query.text("b")]
+    if not all(ids):
+        raise NotFound("Two sessions are put side by side.", "Name both: /sides?a=SESSION&b=SESSION.")
+    facts = []
+    for session_id in ids:
+        facts += reading.rows(_FACTS, {"session": reading.store.resolve(session_id)})
+    pair = {"a": facts[0]["session_id"], "b": facts[1]["session_id"]}
+    context = facts[0]["context"] if facts[0]["context"] == facts[1]["context"] else ""
+    declared = {signal.path: signal for signal in catalogue().values()}
+    seen = context if reading.contexts - {context} else ""
+    numbers = [row for row in reading.rows(_NUMBERS, pair, seen) if row["signal"] in declared]
+    words = [row for row in reading.rows(_WORDS, pair) if row["signal"] in declared]
+    filled = {
+        "sides": facts,
+        "names": _told_apart(facts),
+        "alignment": _alignment(reading, pair),
+        "numbers": numbers[:MOST_SIGNALS],
+        "more_numbers": max(len(numbers) - MOST_SIGNALS, 0),
+        "words_apart": words[:MOST_SIGNALS],
+        "declared": declared,
+        "query": query,
+        "others": _others(reading, facts),
+    }
+    return Page("sides.html.j2", "Side by side", filled)
+
+
+def _alignment(reading: Reading, pair: dict[str, str]) -> Alignment:
+    left, right = ([Step(**row) for row in reading.rows(_STEPS, {"session": side})] for side in pair.values())
+    return aligned(left, right)
+
+
+def _told_apart(facts: list[dict[str, Any]]) -> list[str]:
+    """What each is called, in a word or two: what differs between them first."""
+    for keys in (("agent",), ("model",), ("attempt",), ("session_id",)):
+        names = [str(side[key]) for side in facts for key in keys if side[key] is not None]
+        if len(set(names)) == len(facts):
+            return [f"attempt {int(name) + 1}" if keys == ("attempt",) else name for name in names]
+    return ["a", "b"]
+
+
+def _others(reading: Reading, facts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Further attempts at the task of the first, to put beside it."""
+    if facts[0]["task_id"] is None:
+        return []
+    asked = """
+    SELECT session_id, coalesce(model_id, agent_type, '') AS who, attempt_index FROM attempts
+    WHERE task_id = $task AND NOT list_contains($shown, session_id) ORDER BY who, attempt_index, session_id LIMIT 20
+    """
+    return reading.rows(asked, {"task": facts[0]["task_id"], "shown": [side["session_id"] for side in facts]})
+
+
+PAGES = (Route(("sides",), page, below="/sessions"),)
