@@ -117,10 +117,15 @@ def test_attempts_show_their_outcomes_and_lead_to_others_of_the_task(server: Ser
     assert "solved" in told and "failed" in told and "no conversation was collected" in told
 
 
-@pytest.mark.parametrize("query", ["", "?a=fine-1", "?a=fine-1&b=nobody", f"?a={quote(EVIL)}&b={quote(EVIL)}"])
+@pytest.mark.parametrize("query", ["?a=fine-1&b=nobody", f"?a={quote(EVIL)}&b={quote(EVIL)}"])
 def test_what_names_no_two_sessions_is_told_so(server: Server, query: str) -> None:
     got = ask(server, f"/sides{query}")
     assert got.status == 404 and "<script>window" not in got.text
+
+
+def test_a_page_without_two_sessions_asks_for_them(server: Server) -> None:
+    for query in ("", "?a=fine-1"):
+        assert Elements(page(server, f"/sides{query}")).all_of("name").count("a") == 1
 
 
 def test_a_session_beside_itself_never_parts(server: Server) -> None:

@@ -6,10 +6,11 @@ import shlex
 
 from agentsignals.report.drill_down import WITH
 from agentsignals.ui.behind import behind_key
-from agentsignals.ui.page import NotFound, Page, Query, Route, part_of
+from agentsignals.ui.page import Page, Query, Route, part_of
 from agentsignals.ui.reading import WITH_PROMPT, Reading
 
 SIZE = 50
+_NO_KEY = "Every number of a study, a finding or a comparison leads to the sessions it counts."
 _LISTED = " ".join(
     (
         "SELECT session_id, agent, model, context, title, coalesce(repo, cwd) AS place, started_at, n_tool_calls,",
@@ -24,7 +25,7 @@ def page(reading: Reading, query: Query) -> Page:
     """The sessions of a key, largest part first."""
     key = query.text("key")
     if not key:
-        raise NotFound("No number was named.", "Numbers of studies and findings lead here.")
+        return Page("note.html.j2", "Behind a number", {"note": _NO_KEY, "where": "/studies", "there": "Studies"})
     made = behind_key(reading, key)
     whole = behind_key(reading, key.removeprefix(WITH))
     ids = list(made.parts)

@@ -6,7 +6,7 @@ from typing import Any
 
 from agentsignals.catalog import catalogue
 from agentsignals.ui.alignment import Alignment, Step, aligned
-from agentsignals.ui.page import NotFound, Page, Query, Route
+from agentsignals.ui.page import Page, Query, Route
 from agentsignals.ui.reading import WITH_PROMPT, Reading
 
 MOST_SIGNALS = 60
@@ -58,7 +58,7 @@ def page(reading: Reading, query: Query) -> Page:
     """The sessions that `a` and `b` name."""
     ids = [query.text("a"), query.text("b")]
     if not all(ids):
-        raise NotFound("Two sessions are put side by side.", "Name both: /sides?a=SESSION&b=SESSION.")
+        return Page("pair.html.j2", "Side by side", {"query": query})
     facts = []
     for session_id in ids:
         facts += reading.rows(_FACTS, {"session": reading.store.resolve(session_id)})
