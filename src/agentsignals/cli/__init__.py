@@ -205,7 +205,7 @@ def _main(arguments: Sequence[str] | None) -> int:
         print(f"agentsignals: {printable(problem.message)}", file=sys.stderr)
         if problem.hint:
             print(f"  {printable(problem.hint)}", file=sys.stderr)
-        return problem.exit_code
+        return 0 if "--hook" in argv else problem.exit_code  # 2 would keep an agent from its call
     except KeyboardInterrupt:
         print("agentsignals: interrupted; what was finished is kept, run again to go on.", file=sys.stderr)
         return 130

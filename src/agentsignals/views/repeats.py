@@ -1,0 +1,162 @@
+"""Is this a loop? What an agent repeats in vain, call by call, so that it can be asked while it works.
+
+Five counts, each of a thread and each at nought again when a person speaks. One that reaches its limit is an alarm;
+docs/watch.md says how the limits were chosen, and how often an alarm is right.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping
+from typing import Literal, get_args
+
+import msgspec
+from msgspec import Struct, field
+
+from agentsignals.edits.texts import edit_texts
+from agentsignals.model import Event, Session, ToolCall
+from agentsignals.model.roles import decoded
+
+Kind = Literal["failing", "alike", "same", "undone", "mostly"]
+"""`failing`: failures of one thing (`thing`) with no success of it between. `alike`: failing calls with one result,
+whatever they were. `same`: equal calls with equal results and no edit between. `undone`: edits that put back what an
+edit had taken away. `mostly`: failures among the last ten calls."""
+KINDS: tuple[Kind, ...] = get_args(Kind)
+LATELY = 10
+"""Calls in which `mostly` counts failures."""
+_UNREPEATABLE = frozenset(("plan", "task", "ask"))
+"""Classes whose calls are the same by nature: a to-do list is rewritten, a question asked again."""
+_UNDONE = frozenset(("none", "rejected", "cancelled"))
+"""What was never tried, or was stopped by the person."""
+_FOLDER = re.compile(r"\s*cd \S+ *(?:&&|;)\s*")
+_STATUS = re.compile(r"(?:git (?:-\S+ )*(?:status|log|diff)|ls|pwd)\b")
+_NUMBERS = re.compile(r"\d+")
+_END_CHARS = 2_000
+"""Of a result so much at either end tells it from another."""
+_SMALL_CHARS = 8
+"""A text put back that is shorter (a bracket, a blank line) is no circle; a result that is shorter is like many."""
+
+
+class Count(Struct, frozen=True, kw_only=True):
+    """How often a thing has been repeated when a call's result is there."""
+
+    kind: Kind
+    times: int
+    seq: int
+    """The call."""
+    name: str
+    """Its tool."""
+    thing: str
+    """What was repeated (`thing`); the file of an edit that was undone."""
+
+
+class _Thread(Struct, kw_only=True):
+    """What a thread has done since a person spoke."""
+
+    failing: dict[str, int] = field(default_factory=dict)
+    alike: dict[str, int] = field(default_factory=dict)
+    same: dict[str, tuple[int, int, str]] = field(default_factory=dict)
+    """By call: how often, edits before, result."""
+    undone: dict[str, int] = field(default_factory=dict)
+    taken: dict[str, set[tuple[str, str]]] = field(default_factory=lambda: defaultdict(set))
+    """By file the edits made: what there was, and what became of it."""
+    lately: deque[bool] = field(default_factory=lambda: deque(maxlen=LATELY))
+
+
+def counts(session: Session) -> Iterator[Count]:
+    """What has been repeated, at each call that repeats something; in order of the calls."""
+    by_seq = {e.seq: e for e in session.events}
+    spoken = sorted(t.seq for t in session.turns)
+    edited = sorted({e.seq for e in session.edits})
+    threads: dict[tuple[str, int], _Thread] = defaultdict(_Thread)
+    for call in session.tool_calls:
+        if call.class_ not in _UNREPEATABLE and call.purpose != "poll" and call.status not in _UNDONE:
+            thread = threads[call.thread, bisect_left(spoken, call.seq)]
+            yield from _counted(call, thread, bisect_left(edited, call.seq), _result(call, by_seq))
+
+
+def alarms(session: Session, limits: Mapping[str, int]) -> Iterator[Count]:
+    """The counts that stand at their limit, or at a multiple of it."""
+    for count in counts(session):
+        limit = limits.get(count.kind, 0)
+        if limit and count.times % limit == 0:
+            yield count
+
+
+def standing(session: Session, limits: Mapping[str, int]) -> Count | None:
+    """The alarm that the last call with a result raises; None where it raises none."""
+    tried = [call.seq for call in session.tool_calls if call.status not in _UNDONE]
+    return next((alarm for alarm in alarms(session, limits) if alarm.seq == tried[-1]), None)
+
+
+def _counted(call: ToolCall, thread: _Thread, edited: int, result: str) -> Iterator[Count]:
+    failed = call.status == "error"
+    what = thing(call)
+    thread.lately.append(failed)
+
+    def count(kind: Kind, times: int, what: str = what) -> Count:
+        return Count(kind=kind, times=times, seq=call.seq, name=call.name, thing=what)
+
+    if failed:
+        thread.failing[what] = thread.failing.get(what, 0) + 1
+        yield count("failing", thread.failing[what])
+        if len(result) >= _SMALL_CHARS:
+            thread.alike[result] = thread.alike.get(result, 0) + 1
+            yield count("alike", thread.alike[result])
+        yield count("mostly", sum(thread.lately))
+    else:
+        thread.failing.pop(what, None)
+    if call.class_ == "edit" and not failed:
+        for _ in range(_put_back(call, thread)):
+            path = call.path or ""
+            thread.undone[path] = thread.undone.get(path, 0) + 1
+            yield count("undone", thread.undone[path], path)
+    elif call.command is None or not _STATUS.match(_FOLDER.sub("", call.command, count=1)):
+        key = signature(call)
+        times, *before = thread.same.get(key, (0, edited, result))
+        times = times + 1 if before == [edited, result] else 1
+        thread.same[key] = times, edited, result
+        if times > 1:
+            yield count("same", times)
+
+
+def _put_back(call: ToolCall, thread: _Thread) -> int:
+    """How many texts an edit puts back that an edit of the same file had taken away."""
+    taken, n = thread.taken[call.path or ""], 0
+    for text in edit_texts(call.arguments, call.argument_roles):
+        if text.kind == "replace" and max(len(text.old), len(text.new)) >= _SMALL_CHARS and text.old != text.new:
+            n += (text.new, text.old) in taken
+            taken.add((text.old, text.new))
+    return n
+
+
+def thing(call: ToolCall) -> str:
+    """What a call is about, coarsely: of a command its first two words, else the tool and the file."""
+    if call.command is not None:
+        return " ".join(_FOLDER.sub("", call.command, count=1).split(maxsplit=2)[:2])
+    return f"{call.name} {call.path or ''}"
+
+
+def signature(call: ToolCall) -> str:
+    """The same for calls that ask for the same: of a command what is run, not how; else the arguments in any order."""
+    if call.command is not None:
+        return f"{call.name}\0{' '.join(call.command.split())}"
+    try:
+        arguments = msgspec.json.decode(call.arguments)
+    except (msgspec.DecodeError, RecursionError):
+        return f"{call.name}\0{call.arguments}"
+    if isinstance(arguments, dict):
+        manner = decoded(call.argument_roles).manner
+        arguments = {name: value for name, value in arguments.items() if name not in manner}
+    return f"{call.name}\0{msgspec.json.encode(arguments, order='sorted').decode()}"
+
+
+def _result(call: ToolCall, by_seq: dict[int, Event]) -> str:
+    """A call's result without what differs between two runs of the same: numbers, as of seconds and lines."""
+    event = by_seq.get(call.result_seq) if call.result_seq is not None else None
+    text = (event.text or "") if event is not None else ""
+    if len(text) > 2 * _END_CHARS:
+        text = f"{text[:_END_CHARS]}\0{text[-_END_CHARS:]}"
+    return _NUMBERS.sub("0", text)
