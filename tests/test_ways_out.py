@@ -10,6 +10,7 @@ from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from html import unescape
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -36,7 +37,7 @@ from tests.analysis.stores import store_of as stored
 from tests.claude import Log
 from tests.embedding.server import serving as serving_vectors
 from tests.labels.server import serving as serving_chat
-from tests.labels.stores import store_of
+from tests.labels.stores import session_id, store_of
 from tests.planted_secrets import CONTEXTS, KINDS, pieces, said
 from tests.planted_stores import STORES
 from tests.quick import some
@@ -147,6 +148,17 @@ def test_what_is_written_for_others_holds_no_secret(
     texts = texts_in(out)
     assert any("it fails" in text for text in texts)
     assert leaks("\n".join(texts)) == []
+
+
+def test_a_session_in_a_file_of_its_own_holds_no_secret(
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for n in range(3):
+        ran(capsys, "share", session_id(n), "--out", tmp_path / f"{n}.html", "--store", store)
+    texts = texts_in(tmp_path)
+    assert all("it fails" in text and "I ran it" in text for text in texts)
+    plain = "\n".join(re.sub("<[^>]*>", "", text) for text in texts)
+    assert leaks("\n".join([*texts, *map(unescape, texts), unescape(plain)])) == []
 
 
 CUTS = (80, 118, 130, 200)

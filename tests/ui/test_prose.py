@@ -36,6 +36,7 @@ def test_markdown_becomes_headings_lists_tables_and_code_in_colours() -> None:
         f"# {EVIL}\n\n|{EVIL}|b|\n|-|-|\n|1|{EVIL}|\n",
         ">" * 5_000 + "deep",
         "[" * 20_000,
+        "![" * 10_000,
         "*a_ " * 5_000,
     ],
 )
@@ -60,3 +61,9 @@ def test_code_is_coloured_by_its_path_and_only_escaped_where_it_is_long_or_of_no
     fits = line * (MOST_COLOURED_CHARS // len(line))
     assert "<span" in str(coloured(fits, path="a.py")) and "<span" not in str(coloured(fits + line * 2, path="a.py"))
     assert str(coloured("\n\nx\n", path="a.py")).count("\n") == 3
+
+
+def test_so_many_brackets_that_they_would_take_seconds_are_not_parsed() -> None:
+    assert "<strong>" in str(rendered("**a** " + "[" * 1_000)) and "<strong>" not in str(
+        rendered("**a** " + "[" * 1_001)
+    )

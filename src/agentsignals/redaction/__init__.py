@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from msgspec import Struct
@@ -105,15 +106,32 @@ def without_keys(text: str) -> str:
 def without_keys_in(value: Any) -> Any:
     """The same value without keys in any of its texts, names and fields: what is said of a store is handed on, and
     names of tools, models, files and places may hold one."""
+    return with_texts(value, without_keys)
+
+
+def with_texts(value: Any, mask: Callable[[str], str]) -> Any:
+    """The same value with each of its texts, names and fields masked."""
     if isinstance(value, str):
-        return without_keys(value)
+        return mask(value)
     if isinstance(value, list | tuple):
-        return type(value)(map(without_keys_in, value))
+        return type(value)(with_texts(held, mask) for held in value)
     if isinstance(value, dict):
-        return {without_keys_in(name): without_keys_in(held) for name, held in value.items()}
+        return {with_texts(name, mask): with_texts(held, mask) for name, held in value.items()}
     if isinstance(value, Struct):
-        return replace(value, **{name: without_keys_in(getattr(value, name)) for name in value.__struct_fields__})
+        return replace(value, **{name: with_texts(getattr(value, name), mask) for name in value.__struct_fields__})
     return value
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """Every text of a value, names and fields among them."""
+    seen: list[str] = []
+
+    def keep(text: str) -> str:
+        seen.append(text)
+        return text
+
+    with_texts(value, keep)
+    return iter(seen)
 
 
 def redacted(text: str) -> str:

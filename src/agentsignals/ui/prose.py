@@ -22,12 +22,17 @@ MOST_COLOURED_CHARS = 20_000
 """Code beyond this stays plain: a lexer takes a second for a megabyte."""
 _NUMBERED = re.compile(r" *(\d{1,7})(?:→|\t|: |\. ?|:)(.*)")
 """A line of a file with its number before it, as tools print it."""
+_MOST_BRACKETS = 1_000
+"""The parser looks for the end of a link from each on: 20,000 of them take a second."""
 _NESTED = 40
 """Quotes in quotes and lists in lists; deeper ones stay text."""
 
 
 def rendered(text: str) -> Markup:
-    """Markdown (CommonMark and tables) as HTML. It takes no longer than linear in the text: nesting is bounded."""
+    """Markdown (CommonMark and tables) as HTML; only escaped where it opens so many brackets that parsing it would take
+    seconds: nesting is bounded, and so is all else that could take longer than the text is long."""
+    if text.count("[") > _MOST_BRACKETS:
+        return Markup("<pre>{}</pre>").format(visible(text))
     return Markup(_parser().render(visible(text)))  # noqa: S704  (made by a parser that passes no HTML on)
 
 

@@ -1,0 +1,258 @@
+"""One session as one file to hand on: masked, without scripts, opened anywhere without network.
+
+Every text is masked before any of it is rendered, since colours and marks would take a secret apart; what was masked is
+looked for once more in all texts, and then in the file, as an export is (`export.last_look`).
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from base64 import b64encode
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from hashlib import sha256
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from agentsignals.edits.texts import edit_texts
+from agentsignals.errors import ExportError
+from agentsignals.export import cannot_write
+from agentsignals.export.last_look import last_look, refuse
+from agentsignals.model import ABANDONED, MAIN, REPLAYED, Event, Session, ToolCall
+from agentsignals.model.times import to_iso
+from agentsignals.redaction import Redactor, texts_in, with_texts
+from agentsignals.redaction.guard import Guard
+from agentsignals.ui import words
+from agentsignals.ui.assets import asset
+from agentsignals.ui.page import Page
+from agentsignals.ui.prose import coloured, rendered
+from agentsignals.ui.rendering import html
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+MOST_BYTES = 12 << 20
+"""Of the file's conversation: it is mailed and opened on a phone. What comes after is counted."""
+MOST_CHARS = 20_000
+"""Of one text; how much more there was is said."""
+MOST_DIFF_LINES = 300
+_MOST_COMPARED = 400_000
+"""Lines before times lines after, up to which they are compared; beyond, all went and all came."""
+_STYLES = ("page.css", "code.css", "shared.css")
+_IS_MARKDOWN = re.compile(r"^(?:#{1,6} |```|[-*] |\d+\. )", re.MULTILINE)
+"""What people write is Markdown where it has any of its lines; else its lines stay as they are."""
+_THREADS = {ABANDONED: "a branch that was given up", REPLAYED: "a history copied from another session"}
+
+
+class Shared(Struct, kw_only=True):
+    """What was written."""
+
+    file: str
+    bytes: int
+    masked: dict[str, int]
+    """What was masked, by kind."""
+    entries: int
+    left_out: int
+    """Entries for which there was no room."""
+
+
+class Entry(Struct, kw_only=True):
+    """One event, or a call with its result, as it is shown."""
+
+    seq: int
+    kind: str
+    clock: str
+    text: Markup | str = ""
+    is_prose: bool = False
+    cut_chars: int = 0
+    turn: int | None = None
+    call: ToolCall | None = None
+    about: str = ""
+    change: list[tuple[str, str]] = []
+    """Lines with the sign before each."""
+    result: Entry | None = None
+
+
+class Block(Struct):
+    """Entries of one thread in a row; `name` is empty for the agent itself."""
+
+    name: str
+    entries: list[Entry]
+
+
+def write(session: Session, path: Path, redactor: Redactor, most_bytes: int = MOST_BYTES) -> Shared:
+    """Writes a session's file. ExportError, and no file, when it would hold a secret all the same or can't be
+    written."""
+    masked = _masked(session, redactor)
+    blocks, n_entries, left_out = _within(masked, most_bytes)
+    done = Shared(file=str(path), bytes=0, masked=dict(redactor.counts), entries=n_entries, left_out=left_out)
+    document = html(_page(masked, blocks, done), "")
+    draft = path.with_name(f".{path.name}.tmp")
+    try:
+        draft.write_text(document, "utf-8", "replace")
+        last_look(draft, redactor)
+        done.bytes = draft.stat().st_size
+        draft.replace(path)
+    except OSError as problem:
+        raise cannot_write(path, problem) from problem
+    finally:
+        draft.unlink(missing_ok=True)
+    return done
+
+
+def _masked(session: Session, redactor: Redactor) -> Session:
+    """The session without its secrets: masked text by text, then without parts of what was masked in any of them."""
+    once: Session = with_texts(session, redactor.text)
+    guard = Guard(redactor)
+
+    def without_parts(text: str) -> str:
+        clean = guard.without_parts(text)
+        if clean != text:
+            redactor.counts["key"] = redactor.counts.get("key", 0) + 1
+        return clean
+
+    again: Session = with_texts(once, without_parts)
+    refuse("It", (("a text of the session", text) for text in texts_in(again)), guard)
+    return again
+
+
+def _page(session: Session, blocks: list[Block], done: Shared) -> Page:
+    style = _style()
+    asked = [turn for turn in session.turns if turn.text.strip()]
+    prompt = next((turn.text for turn in asked if turn.kind in ("prompt", "queued_prompt")), "")
+    filled = {
+        "session": session,
+        "blocks": blocks,
+        "turns": [(turn.turn, words.cut(turn.text, 90)) for turn in asked],
+        "masked": sorted(done.masked.items()),
+        "left_out": done.left_out,
+        "style": style,
+        "style_hash": b64encode(sha256(style.encode()).digest()).decode(),
+        "began": (to_iso(session.started_at) or "")[:16].replace("T", " "),
+        "failed": sum(call.status == "error" for call in session.tool_calls),
+        "counts": Counter(call.class_ for call in session.tool_calls),
+    }
+    return Page("shared_session.html.j2", words.cut(session.title or prompt or "A session", 140), filled)
+
+
+@cache
+def _style() -> str:
+    """Our styles in one; those for paper and screen."""
+    held = (asset(f"/static/{name}") for name in _STYLES)
+    return "\n" + "".join(style.content.decode() for style in held if style is not None)
+
+
+def _within(session: Session, room: int) -> tuple[list[Block], int, int]:
+    """The session's entries as far as there is room, by thread; how many, and how many are left out."""
+    kept, left_out = list[tuple[str, Entry]](), 0
+    for thread, entry in _entries(session):
+        room -= _size(entry)
+        if room < 0:  # nothing after it either: a conversation with holes would say what nobody said
+            left_out += 1
+        else:
+            kept.append((thread, entry))
+    blocks = []
+    for thread, of_thread in groupby(kept, key=lambda pair: pair[0]):
+        name = "" if thread == MAIN else _THREADS.get(thread, f"subagent {thread}")
+        blocks.append(Block(name, [entry for _, entry in of_thread]))
+    return blocks, len(kept), left_out
+
+
+def _size(entry: Entry) -> int:
+    result = 0 if entry.result is None else len(entry.result.text)
+    return 400 + 2 * (len(entry.text) + result + len(entry.about) + sum(40 + len(line) for _, line in entry.change))
+
+
+def _entries(session: Session) -> Iterator[tuple[str, Entry]]:
+    calls = {call.seq: call for call in session.tool_calls}
+    results = {call.result_seq for call in session.tool_calls if call.result_seq is not None}
+    for event in session.events:
+        if event.seq in results:
+            continue
+        call = calls.get(event.seq)
+        yield event.thread, _entry(event) if call is None else _of_call(session, event, call)
+
+
+def _entry(event: Event) -> Entry:
+    text, cut_chars = _bounded(event)
+    is_prose = event.kind == "text" or (event.kind == "human_turn" and _IS_MARKDOWN.search(text) is not None)
+    shown = rendered(text) if is_prose else coloured(text)
+    turn = event.turn if event.kind == "human_turn" else None
+    return Entry(
+        seq=event.seq,
+        kind=event.kind,
+        clock=_clock(event),
+        text=shown,
+        is_prose=is_prose,
+        cut_chars=cut_chars,
+        turn=turn,
+    )
+
+
+def _of_call(session: Session, event: Event, call: ToolCall) -> Entry:
+    entry = Entry(seq=event.seq, kind=event.kind, clock=_clock(event), call=call)
+    entry.change = _change(call)
+    plain = "" if call.arguments in ("", "{}") else call.arguments
+    entry.about = (call.command or call.path or plain)[:MOST_CHARS]
+    if call.result_seq is not None and 0 <= call.result_seq < len(session.events):
+        result = session.events[call.result_seq]
+        text, cut_chars = _bounded(result)
+        path = (call.path or "") if call.class_ == "read" else ""
+        entry.result = Entry(
+            seq=result.seq,
+            kind=result.kind,
+            clock=_clock(result),
+            text=coloured(text, path=path),
+            cut_chars=cut_chars,
+        )
+    return entry
+
+
+def _bounded(event: Event) -> tuple[str, int]:
+    text = event.text or ""
+    return text[:MOST_CHARS], max(event.n_chars, len(text)) - min(len(text), MOST_CHARS)
+
+
+def _clock(event: Event) -> str:
+    return (to_iso(event.timestamp) or "")[11:19]
+
+
+def _change(call: ToolCall) -> list[tuple[str, str]]:
+    """What an edit asked for, line by line, as `diff` writes it."""
+    lines: list[tuple[str, str]] = []
+    for text in edit_texts(call.arguments, call.argument_roles):
+        if text.kind == "patch":
+            signed = [(line[:1], line[1:]) if line[:1] in "+-" else ("", line) for line in text.new.split("\n")]
+        else:
+            signed = list(_compared(text.old.split("\n") if text.old else [], text.new.split("\n")))
+        lines += [*([("…", "")] if lines else []), *signed]
+    left = len(lines) - MOST_DIFF_LINES
+    return lines if left <= 0 else [*lines[:MOST_DIFF_LINES], ("…", f"{left:,} more lines")]
+
+
+def _compared(old: list[str], new: list[str]) -> Iterator[tuple[str, str]]:
+    if not old or len(old) * len(new) > _MOST_COMPARED:
+        yield from (("-", line) for line in old)
+        yield from (("+", line) for line in new)
+        return
+    for line in difflib.unified_diff(old, new, lineterm="", n=3):
+        if line.startswith("@@"):
+            if not line.startswith("@@ -1"):
+                yield "…", ""
+        elif not line.startswith(("---", "+++")):
+            yield line[:1], line[1:]
+
+
+def free_path(out: str) -> Path:
+    """Where to write. ExportError for a name that is none of a page, or is there already."""
+    path = Path(out)
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise ExportError(f"{out} is no page.", "Its name ends in .html.")
+    if path.exists():
+        raise ExportError(f"{out} is there already.", "Name a new file.")
+    return path
