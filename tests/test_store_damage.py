@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -230,6 +231,21 @@ def test_a_reader_keeps_what_he_opened_and_it_goes_an_hour_later(place: Path) ->
     assert not old.exists()
     before._looked_at -= 60  # a minute passes
     assert query.rows(before, ask)[1] == n, "the store is opened again where what it held is gone"
+
+
+def test_what_runs_leave_beside_the_shards_goes_although_they_follow_each_other(place: Path) -> None:
+    store = Store(place / "s")
+    assert store.manifest.across and store.manifest.standings
+    now = time.time()
+    for n, age_s in ((90, 3 * files.KEEP_S), (91, 2 * files.KEEP_S), (92, 600), (93, 5)):
+        for live in (store.manifest.across, store.manifest.standings):
+            path = store.folder / live.file.replace(f".{live.file.split('.')[1]}.", f".{n}.")
+            shutil.copy(store.folder / live.file, path)
+            os.utime(path, (now - age_s, now - age_s))
+    store.sweep()
+    left = {p.name for p in store.folder.iterdir()}
+    assert {n for n in range(90, 94) if f"signals.{n}.parquet" in left} == {91, 92, 93}, "91 was read ten minutes ago"
+    assert not any(f"standings.{n}.msgpack" in left for n in range(90, 94)) and not Store(store.folder).damage
 
 
 def test_a_run_that_was_killed_leaves_nothing_that_stays(place: Path) -> None:

@@ -8,6 +8,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -343,9 +344,13 @@ class Store:
                     (path / RETIRED).touch()
             else:
                 disk.put_aside(self.folder, path)
-        for live, pattern in ((self.manifest.across, "signals.*parquet"), (self.manifest.standings, "standings.*")):
-            for path in self.folder.glob(pattern) if live is not None else ():
-                if live is not None and path.name != live.file and disk.is_old(self.folder / live.file):
+        # Of what runs alone read the last stays; of what others read, each until its successor is an hour old: while an
+        # agent works there is a new one every few seconds.
+        across, standings = self.manifest.across, self.manifest.standings
+        for live, pattern, is_read in ((across, "signals.*parquet", True), (standings, "standings.*", False)):
+            written = sorted(self.folder.glob(pattern), key=lambda p: p.stat().st_mtime_ns) if live is not None else ()
+            for path, successor in pairwise(written):
+                if live is not None and path.name != live.file and (not is_read or disk.is_old(successor)):
                     path.unlink(missing_ok=True)
 
     def strays(self) -> list[Path]:
