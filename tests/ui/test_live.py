@@ -149,6 +149,31 @@ def test_a_run_that_fails_is_said_and_the_next_one_that_works_too(
     assert "could not be read: no [U+001B][31mroom" in capfd.readouterr().err
 
 
+def test_while_nobody_looks_it_is_read_seldom(tmp_path: Path, traces: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = Agent(traces)
+    ingest([str(traces)], tmp_path / "s", jobs=1)
+    python, runs = tmp_path / "python", tmp_path / "runs"
+    python.write_text(f"#!/bin/sh\necho run >> {runs}\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(live.sys, "executable", str(python))
+
+    def runs_within(seconds: float, enough: int) -> int:
+        until, n = time.monotonic() + seconds, 0
+        while time.monotonic() < until and n < enough:
+            time.sleep(0.02)
+            n = runs.read_text().count("run") if runs.exists() else 0
+        return n
+
+    with serving(Store(tmp_path / "s")) as server:
+        server.live.watch([str(traces)])
+        agent.works("parser")
+        assert runs_within(10, 1) == 1
+        agent.works("printer")
+        assert runs_within(0.5, 2) == 1
+        with listening(server):
+            assert runs_within(10, 2) == 2
+
+
 # -- the streams -------------------------------------------------------------------------------------------------------
 
 

@@ -34,6 +34,8 @@ MOST_NAMED = 100
 """Sessions whose ids an event carries; of more, their number alone."""
 READING_SHARE = 0.2
 """What is read anew while an agent works takes no more of the time: a run of 0.7 s follows the last one after 3.5."""
+UNSEEN_S = 60.0
+"""So long between two runs while no page is open: what is replaced stays on disk for an hour."""
 RETRY_S, LONGEST_RETRY_S = 15.0, 600.0
 """After a run that failed, the next: later each time."""
 _MOST_RECENT = 64
@@ -106,7 +108,7 @@ class Live:
         while not self._ending.wait(LOOK_EVERY_S):
             try:
                 if self._watch is not None:
-                    self._watch.step()
+                    self._watch.step(seen=self._streams > 0)
                 self._compare()
             except AgentSignalsError as problem:
                 self._say(problem.message)
@@ -170,15 +172,17 @@ class Watch:
         self._say = say
         self._due: set[str] = set()
         self._run: _Run | None = None
+        self._ended = -UNSEEN_S
         self._not_before = 0.0
         self._failures = 0
 
-    def step(self) -> None:
-        """Looks, and begins or ends a run where one is due or over. Takes no longer than a look."""
+    def step(self, *, seen: bool) -> None:
+        """Looks, and begins or ends a run where one is due or over. `seen`: a page is open."""
         self._due |= self._looking.changed()
         if self._run is not None and self._run.process.poll() is not None:
             self._over(self._run)
-        if self._run is None and self._due and time.monotonic() >= self._not_before:
+        now = time.monotonic()
+        if self._run is None and self._due and now >= self._not_before and (seen or now >= self._ended + UNSEEN_S):
             self._begin()
 
     def close(self) -> None:
@@ -212,7 +216,7 @@ class Watch:
 
     def _over(self, run: _Run) -> None:
         self._run = None
-        now = time.monotonic()
+        self._ended = now = time.monotonic()
         self._not_before = now + (now - run.began) * (1 / READING_SHARE - 1)
         with run.words as words:
             words.seek(0)
