@@ -71,7 +71,7 @@ def unusual(reading: Reading, context: str, values: list[dict[str, Any]]) -> Unu
     placed = [(row, at) for row in values if (at := place(reading, context, row["signal"], row["number"])) is not None]
     far = sorted((pair for pair in placed if pair[1].share <= FAR), key=lambda pair: (pair[1].share, pair[0]["signal"]))
     of_family: Counter[str] = Counter()
-    turns = []
+    turns: list[tuple[int, float, int, dict[str, Any], Place]] = []
     for row, at in far:  # a long session is long in all its counts: each family comes once before any comes again
         family = row["signal"].partition(".")[0]
         turns.append((of_family[family], at.share, len(turns), row, at))
