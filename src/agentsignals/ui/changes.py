@@ -60,14 +60,19 @@ def changes(arguments: str, argument_roles: str | None, path: str, edits: Sequen
         by_path[edit["path"]].append(edit)
     rows = [row for row in edits if row["via"] == "edit_tool"]
     texts = edit_texts(arguments, argument_roles)
-    for n, text in enumerate(texts):
+    for text in texts:
         if text.kind == "patch":
             made += _of_patch(text.new, by_path)
+            continue
+        # Of several texts nobody says which of the places in the file is whose: they stand in another order.
+        row = rows[0] if rows and len(texts) == 1 else {}
+        lines = _of_whole(text, rows, path) if text.kind == "whole" else _of_text(text, row, path)
+        if made:
+            made[-1].lines += [Line("…", None, None, ""), *lines]
         else:
-            row = rows[n] if len(rows) == len(texts) else rows[0] if rows and len(texts) == 1 else {}
-            op = rows[0]["op"] if rows else "create" if text.creates else "modify"
-            lines = _of_whole(text, rows, path) if text.kind == "whole" else _of_text(text, row, path)
-            made.append(Change(path=path, op=op, lines=lines))
+            made.append(
+                Change(path=path, op=rows[0]["op"] if rows else "create" if text.creates else "modify", lines=lines)
+            )
     return list(_bounded(made))
 
 

@@ -45,7 +45,9 @@ def coloured(code: str, language: str = "", path: str = "") -> Markup:
     from pygments import highlight  # noqa: PLC0415  (30 ms, which pages without code do without)
     from pygments.formatters import HtmlFormatter  # noqa: PLC0415
 
-    return Markup(highlight(visible(code), lexer, HtmlFormatter(nowrap=True)))  # noqa: S704  (the formatter escapes)
+    made: str = highlight(visible(code), lexer, HtmlFormatter(nowrap=True))
+    # The formatter escapes; and it ends the last line, which may have no end.
+    return Markup(made if code.endswith("\n") else made.removesuffix("\n"))  # noqa: S704
 
 
 def coloured_lines(code: str, path: str) -> list[Markup]:

@@ -71,12 +71,12 @@ def unusual(reading: Reading, context: str, values: list[dict[str, Any]]) -> Unu
     placed = [(row, at) for row in values if (at := place(reading, context, row["signal"], row["number"])) is not None]
     far = sorted((pair for pair in placed if pair[1].share <= FAR), key=lambda pair: (pair[1].share, pair[0]["signal"]))
     of_family: Counter[str] = Counter()
-    turns: list[tuple[int, float, int, dict[str, Any], Place]] = []
-    for row, at in far:  # a long session is long in all its counts: each family comes once before any comes again
+    rounds: list[int] = []  # a long session is long in all its counts: each family comes once before any comes again
+    for row, _ in far:
         family = row["signal"].partition(".")[0]
-        turns.append((of_family[family], at.share, len(turns), row, at))
+        rounds.append(of_family[family])
         of_family[family] += 1
-    shown = [(row, at) for *_, row, at in sorted(turns, key=lambda turn: turn[:3])[:MOST]]
+    shown = [far[n] for n in sorted(range(len(far)), key=lambda n: (rounds[n], n))[:MOST]]
     return Unusual(shown, len(placed), len(far))
 
 

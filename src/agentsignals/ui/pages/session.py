@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from agentsignals.catalog import Signal, catalogue
+from agentsignals.model import MAIN
 from agentsignals.ui import words
 from agentsignals.ui.along import along
 from agentsignals.ui.conversation import KINDS, MOST_OPENED, PART, TROUBLE, Conversation, View, conversation, home
@@ -71,12 +72,9 @@ class Reader:
         self.home = home(reading, self.session_id, self.at) if self.at >= 0 else -1
         self.thread = query.choice("thread", self.conversation.threads)
         inside = self.conversation.thread_of(self.home)
-        if (
-            not self.only and not self.thread and len(self.conversation.threads[inside].seqs) > MOST_OPENED
-            if inside in self.conversation.threads
-            else False
-        ):
-            self.thread = inside if inside != "main" else ""
+        if not self.only and not self.thread and inside != MAIN:
+            is_long = len(self.conversation.threads[inside].seqs) > MOST_OPENED
+            self.thread = inside if is_long else ""
         self.view: View = self.conversation.view(self.only, self.thread)
         self.number = min(max(query.number("page", 1) - 1, 0), self.view.last)
         if self.home >= 0:
@@ -92,9 +90,9 @@ class Reader:
         seqs = self.view.part(self.number)
         teller = Teller(self.reading, self.session_id, self.facts["cwd"], self.at)
         entries = teller.entries(seqs.tolist(), self.conversation, self.view.folded, self.home)
-        if self.view.folded or self.thread:
-            for entry in entries:
-                entry.thread = ""
+        for entry in entries if self.view.folded or self.thread else ():
+            for shown in (entry, *(entry.folds.entries if entry.folds else ())):
+                shown.thread = ""  # it stands among its like
         return {
             "session_id": self.session_id,
             "entries": entries,

@@ -48,6 +48,7 @@
     if (!waiting.has(n)) {
       const coming = fragment("part", { page: n + 1 })
         .then((page) => put(page.querySelector(".part")))
+        .then((part) => { follow(); return part; })
         .finally(() => waiting.delete(n));
       waiting.set(n, coming);
     }
@@ -78,11 +79,9 @@
     first.before(...parts.slice(0, here));
     first.after(...parts.slice(here + 1));
     timeline.classList.add("scrolls");
-    if (here > 0) {
-      const target = location.hash && document.getElementById(location.hash.slice(1));
-      if (target) show(target);
-      else document.documentElement.scrollTop = first.offsetTop + Math.max(kept, 0);
-    }
+    const target = document.getElementById(location.hash ? location.hash.slice(1) : `e${timeline.dataset.at}`);
+    if (target && timeline.contains(target)) show(target);
+    else if (here > 0) document.documentElement.scrollTop = first.offsetTop + Math.max(kept, 0);
     for (const part of parts) look(part);
     live();
   };
@@ -246,6 +245,7 @@
     asked = turn;
     const page = await fragment("turns", { turn });
     if (asked !== turn) return;
+    asked = -1;
     panel.replaceChildren(...page.body.childNodes);
     if (panel.querySelector("a[rel=next]")) delete panel.dataset.liveRegion;
     else panel.dataset.liveRegion = "outline";
