@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
-from datetime import datetime
 from html import unescape
 from pathlib import Path
 from time import sleep
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from agentsignals.catalog import by_path
 from agentsignals.model import Session
 from agentsignals.ui.filter import Filter, filtered
 from agentsignals.ui.overall import Overall, overall
 from agentsignals.ui.page import Query
 from agentsignals.ui.reading import MOST_RECENT, Reading
 from agentsignals.ui.server import Server
+from agentsignals.ui.spread import edges, histogram, spreads
 from agentsignals.ui.strips import Part, Point, axis, strip
 from tests.analysis.stores import store_of
 from tests.build import call, say, session, user
@@ -170,13 +174,64 @@ def test_an_axis_has_round_values_up_to_the_highest(highest: float, whole: bool,
 
 def test_an_interval_of_few_does_not_stretch_the_axis_and_one_of_many_does() -> None:
     def top(n: float) -> str:
-        points = [Point(datetime(2026, 1, 1), (Part(0.1),), "", "", (0.0, 0.9), n)]
+        points = [Point(name="", parts=(Part(0.1),), label="", link="", interval=(0.0, 0.9), n=n)]
         drawn = strip(points, title="", unit="", written=str, dots=True)
         assert drawn is not None
         return drawn.up[-1].label
 
     assert (top(29), top(30)) == ("0.1", "1.0")
-    assert strip([Point(datetime(2026, 1, 1), (), "", "")], title="", unit="", written=str) is None
+    assert strip([Point(name="", parts=(), label="", link="")], title="", unit="", written=str) is None
+
+
+# -- signals -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["user.tool_error_rate", "behavior.edit_calls", "behavior.tool_call_count"])
+@pytest.mark.parametrize("query", ["", "agent=claude-code", "from=2026-01-03&context=product"])
+def test_each_bar_of_a_histogram_leads_to_the_sessions_in_it(server: Server, path: str, query: str) -> None:
+    reading = server.readings.current()
+    filter_ = filtered(Query(query), reading)
+    signal = by_path(path)
+    spread = spreads(reading, "product", filter_)[path]
+    drawn = histogram(reading, "product", filter_.of_context("product"), signal, spread)
+    assert drawn is not None and f"n = {spread.figures['known']}" in drawn.note
+    listed = [_listed(server, bar.link) for bar in drawn.bars]
+    assert listed == [int(re.search(r": (\d+) session", bar.label)[1]) for bar in drawn.bars]  # type: ignore[index]
+    assert sum(listed) == spread.figures["known"]
+
+
+def test_a_long_tail_is_one_bar_and_the_last_edge_says_so(tmp_path: Path) -> None:
+    many = [session(user("x"), *_failing(0, 500 if n == 39 else 1 + n % 5), session_id=f"s{n}") for n in range(40)]
+    reading = Reading(store_of(tmp_path / "s", *many))
+    of = filtered(Query(""), reading).of_context("product")
+    path = "behavior.tool_call_count"
+    drawn = histogram(reading, "", of, by_path(path), spreads(reading, "")[path])
+    assert drawn is not None and "the last bar holds all above" in drawn.note
+    assert drawn.across[-1].label == "… 500" and drawn.bars[-1].label.endswith(": 1 session")
+
+
+@given(st.floats(-1e300, 1e300), st.floats(-1e300, 1e300), st.booleans())
+def test_edges_are_few_rising_and_hold_all_values(a: float, b: float, whole: bool) -> None:
+    low, high = sorted((float(int(a)), float(int(b))) if whole else (a, b))
+    made = edges(low, high, whole=whole)
+    assert 2 <= len(made) <= 24 and made[0] <= low <= high <= made[-1]
+    assert all(x < y for x, y in itertools.pairwise(made))
+
+
+def test_the_inventory_and_a_signal_are_of_the_sessions_chosen(server: Server) -> None:
+    def row(query: str) -> str:
+        text = page(server, f"/signals?name=user.tool_error_rate{query}")
+        match = re.search(r"/signal/user\.tool_error_rate.*?</tr>", text, re.DOTALL)
+        assert match
+        return " ".join(Elements(match[0]).said.split())
+
+    assert "session computed 16 none 0.39 0.75 1" in row("&context=product")
+    assert "session computed 7 none 1 1 1" in row("&agent=codex&context=product")
+    chosen = page(server, "/signal/user.tool_error_rate?agent=codex&context=product")
+    assert "7 values over 7 sessions; 0 absent." in chosen and "Of which sessions" in chosen
+    outcome = page(server, "/signal/user.session_outcome?context=product&agent=codex")
+    links = re.findall(r'href="(/sessions[^"]+absent[^"]+)"', outcome)
+    assert sum(_listed(server, unescape(link)) for link in links) == 7
 
 
 def test_what_an_address_chooses_is_kept_for_the_last_that_were_asked_for(tmp_path: Path) -> None:

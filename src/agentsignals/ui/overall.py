@@ -298,7 +298,9 @@ def _strips(stretches: Sequence[dict[str, Any]], filter_: Filter) -> list[Strip]
 
 def _point(stretch: dict[str, Any], value: float | None, label: str) -> Point:
     parts = () if value is None else (Part(value),)
-    return Point(start=stretch["start"], parts=parts, label=f"{stretch['name']}: {label}", link=stretch["link"])
+    return Point(
+        name=f"{stretch['start']:%Y-%m-%d}", parts=parts, label=f"{stretch['name']}: {label}", link=stretch["link"]
+    )
 
 
 def _costs(stretches: Sequence[dict[str, Any]], per: str) -> Strip | None:

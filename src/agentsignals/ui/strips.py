@@ -1,4 +1,4 @@
-"""Small charts over time, drawn by the server as SVG whose bars are links: they need no script and no extra."""
+"""Small charts drawn by the server as SVG whose bars are links: they need no script and no extra."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ class Part(NamedTuple):
 
 
 class Point(NamedTuple):
-    """What one stretch of time shows."""
+    """What one stretch of time, or of values, shows."""
 
-    start: datetime
+    name: str
+    """Its words on the axis."""
     parts: tuple[Part, ...]
     """From the axis up; none where there is no value."""
     label: str
@@ -53,7 +54,7 @@ class Rectangle(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """A stretch of time, in pixels."""
+    """What a point shows, in pixels."""
 
     x: float
     width: float
@@ -97,9 +98,10 @@ def strip(  # noqa: PLR0913  (what is drawn is named at the call)
     dots: bool = False,
     legend: Sequence[tuple[str, int, str]] = (),
     whole: bool = False,
+    edges: Sequence[str] = (),
 ) -> Strip | None:
     """The chart; None where there is nothing to show. `written`: a value of the axis in words; `whole`: counts, whose
-    axis has no halves."""
+    axis has no halves; `edges`: words between the bars, and at both ends, instead of below each."""
     highest = max((_height(point) for point in points), default=0.0)
     if not any(point.parts for point in points):
         return None
@@ -113,7 +115,7 @@ def strip(  # noqa: PLR0913  (what is drawn is named at the call)
         unit=unit,
         note=note,
         bars=bars,
-        across=_across(points, step),
+        across=_edges(edges, step) if edges else _across([point.name for point in points], step),
         up=up,
         dots=dots,
         legend=[*legend],
@@ -162,11 +164,20 @@ def _bar(point: Point, x: float, step: float, scale: float, dots: bool) -> Bar:
     return Bar(x=x + gap, width=step - 2 * gap, rectangles=rectangles, line=line, label=point.label, link=point.link)
 
 
-def _across(points: Sequence[Point], step: float) -> list[Tick]:
+def _across(names: Sequence[str], step: float) -> list[Tick]:
     """The first, the last and what fits between, each below its own bar."""
-    last = len(points) - 1
-    places = sorted({0, last, *((last // 3, last - last // 3) if last >= 9 else ())})
+    last = len(names) - 1
+    places = _spaced(last)
     anchors = {0: "start", last: "end"} if last else {}
     middles = {n: _LEFT + (n + 0.5) * step for n in places}
-    edges = {0: _LEFT, last: WIDTH - _RIGHT} if last else {}
-    return [Tick(edges.get(n, middles[n]), f"{points[n].start:%Y-%m-%d}", anchors.get(n, "middle")) for n in places]
+    ends = {0: _LEFT, last: WIDTH - _RIGHT} if last else {}
+    return [Tick(ends.get(n, middles[n]), names[n], anchors.get(n, "middle")) for n in places]
+
+
+def _edges(names: Sequence[str], step: float) -> list[Tick]:
+    last = len(names) - 1
+    return [Tick(_LEFT + n * step, names[n], "end" if n == last else "middle") for n in _spaced(last)]
+
+
+def _spaced(last: int) -> list[int]:
+    return sorted({0, last, *((last // 3, last - last // 3) if last >= 9 else ())})
