@@ -114,6 +114,9 @@ def _asked(store: Store, **words: str) -> tuple[Filter, str]:
         ({"signal": "user.session_outcome", "op": "absent"}, "abcd"),
         ({"where": "user.tool_error_rate>=0;", "signal": "user.tool_error_rate", "op": "<", "value": "0.1"}, "bcd"),
         ({"agent": "pi", "tool": "Read", "from": "2026-01-03"}, "c"),
+        ({"behind": "study:tools:tools.mcp_sessions"}, "abcd"),
+        ({"behind": "study:tools:tools.mcp_sessions", "agent": "pi"}, "c"),
+        ({"behind": "with:study:tools:tools.mcp_sessions"}, ""),
     ],
 )
 def test_each_word_chooses_its_sessions(store: Store, words: dict[str, str], fit: str) -> None:
@@ -204,6 +207,12 @@ def test_hostile_addresses_are_answered(server: Server) -> None:
     ):
         for value in (EVIL, "%00", "' OR 1=1 --", "$agent", "%FF%FE", "9" * 4000, "null", "-1", "{where}"):
             assert ask(server, f"/sessions?{word}={quote(value, safe='%')}").status == 200, (word, value)
+    for path in ("/", "/signals", "/signal/user.tool_error_rate", "/signal/user.session_outcome", "/session/a"):
+        for words in (
+            f"agent={quote(EVIL)}&to=%00&model=%FF",
+            "where=%24x;;%3E=;user.goal=%27&behind=finding:x&cost_min=-1",
+        ):
+            assert ask(server, f"{path}?{words}").status == 200, (path, words)
     for word in ("failed", "file", "where", "missing", "behind", "signal", "op", "value", "text"):
         for value in (EVIL, "%00", "' OR 1=1 --", "$agent>=1", "%FF%FE", "9" * 4000, "a;b;c", "user.goal={where}"):
             assert ask(server, f"/sessions?{word}={quote(value, safe='%')}").status == 200, (word, value)

@@ -25,6 +25,7 @@ from agentsignals.ui.strips import Part, Point, axis, strip
 from tests.analysis.stores import store_of
 from tests.build import call, say, session, user
 from tests.signals.attempts import graded, trial
+from tests.ui.browser import browsing, needs_browser, overflow_px, serious
 from tests.ui.served import Elements, page, serving
 
 DAY = 86_400_000_000
@@ -259,3 +260,59 @@ def test_what_takes_long_goes_on_in_the_background_and_what_failed_is_tried_agai
         with pytest.raises(ValueError, match="no"):
             reading.soon("bad", badly, 5.0)
     assert reading.soon("bad", lambda: "now", 5.0) == "now"
+
+
+# -- in a browser ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@needs_browser
+def test_a_walk_with_a_filter(server: Server) -> None:
+    """Chosen once, it stays from page to page and back; the address holds what was chosen and nothing else."""
+    with browsing() as tab:
+        tab.goto(server.url)
+        tab.get_by_text("Filter", exact=True).click()
+        tab.locator("select[name=agent]").select_option("codex")
+        tab.get_by_role("button", name="Show").click()
+        tab.wait_for_url("**/?agent=codex")
+        tab.get_by_role("link", name="Sessions", exact=True).click()
+        assert tab.url.endswith("/sessions?agent=codex") and "of 7 sessions" in tab.inner_text("main")
+        tab.get_by_text("More: outcome").click()
+        tab.get_by_label("Signal").fill("user.user_turn_count")
+        tab.get_by_label("Value").fill("1")
+        tab.get_by_role("button", name="Show").click()
+        tab.get_by_label("Remove where user.user_turn_count>=1").wait_for()
+        assert "of 7 sessions" in tab.inner_text("main")
+        tab.get_by_role("link", name="Signals", exact=True).click()
+        tab.get_by_role("link", name="behavior.tool_call_count").click()
+        assert "agent=codex" in tab.url and "where=user.user_turn_count" in tab.url
+        assert not serious(tab)
+        tab.locator(".strip svg a").first.click()
+        tab.wait_for_url("**/sessions?**")
+        assert "of 7 sessions" in tab.inner_text("main") and "behavior.tool_call_count" in tab.url
+        tab.get_by_label("Remove agent codex").click()
+        tab.wait_for_url(lambda url: "agent=codex" not in url)
+        tab.go_back()
+        tab.go_back()
+        tab.go_back()
+        assert tab.url.endswith("/signals?agent=codex&where=user.user_turn_count%3E%3D1")
+        tab.get_by_role("link", name="Overview", exact=True).click()
+        tab.locator(".strip svg a").last.click()
+        tab.wait_for_url("**/sessions?**from=**")
+        tab.get_by_role("link", name="Clear").click()
+        tab.wait_for_url("**/sessions?")
+        assert "of 18 sessions" in tab.inner_text("main")
+
+
+@pytest.mark.slow
+@needs_browser
+@pytest.mark.parametrize(("dark", "phone"), [(True, False), (False, True)])
+def test_filtered_pages_keep_nobody_out(server: Server, dark: bool, phone: bool) -> None:
+    words = "agent=codex&where=user.tool_error_rate%3E%3D0.1&from=2026-01-02"
+    with browsing(dark, phone) as tab:
+        for path in ("", "sessions", "signals", "signal/user.tool_error_rate", "signal/user.session_outcome"):
+            tab.goto(f"{server.url}{path}?{words}")
+            if tab.get_by_text("Filter", exact=True).count() and phone:
+                assert not tab.locator("select[name=agent]").is_visible(), "on a phone what was asked for comes first"
+            tab.evaluate("document.querySelectorAll('details').forEach((folded) => { folded.open = true; })")
+            assert not serious(tab) and overflow_px(tab) <= 0, path

@@ -1,4 +1,4 @@
-"""Conditions on signals as they stand in an address: `user.tool_error_rate>=0.5;task.kind=fix;user.goal absent`."""
+"""Conditions on signals as they stand in an address: `user.tool_error_rate>=0.5;user.session_outcome=accepted`."""
 
 from __future__ import annotations
 

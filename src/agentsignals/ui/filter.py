@@ -7,10 +7,8 @@ can't be read is left out, and either is said in `notes`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import date, datetime, time
-from importlib import import_module
-from importlib.util import find_spec
 from math import isfinite
 from typing import NamedTuple
 from urllib.parse import urlencode
@@ -20,7 +18,8 @@ import msgspec
 from agentsignals.catalog import catalogue
 from agentsignals.errors import AgentSignalsError
 from agentsignals.ui import conditions
-from agentsignals.ui.page import NotFound, Query, Where
+from agentsignals.ui.behind import sessions_behind
+from agentsignals.ui.page import Query, Where
 from agentsignals.ui.reading import Reading
 from agentsignals.ui.words import cut, times
 
@@ -266,8 +265,8 @@ class _Asked:
             return
         ids: list[str] = []
         try:
-            self.behind, ids = _resolver()(reading, key)
-        except (NotFound, AgentSignalsError) as problem:
+            self.behind, ids = sessions_behind(reading, key)
+        except AgentSignalsError as problem:
             self.notes.append(f"Nothing counts “{cut(key)}”: {problem.message}")
         self.where.add("s.session_id IN (SELECT unnest($behind))", behind=ids)
 
@@ -325,11 +324,3 @@ _LEFT_OUT = (
 )
 _EDITS = "s.session_id IN (SELECT session_id FROM edits WHERE thread = 'main' AND {})"
 _CALLS = "s.session_id IN (SELECT session_id FROM tool_calls WHERE thread = 'main' AND {})"
-
-
-def _resolver() -> Callable[[Reading, str], tuple[str, list[str]]]:
-    name = "agentsignals.ui.behind"
-    if find_spec(name) is None:
-        raise NotFound("no set of sessions has a name here")
-    resolve: Callable[[Reading, str], tuple[str, list[str]]] = import_module(name).sessions_behind
-    return resolve

@@ -58,7 +58,12 @@ class Reading:
             gate = self._gates.setdefault(key, Lock())
         with gate:  # of this key alone: a study that takes seconds keeps no other page waiting
             if key not in self._kept:
-                self._kept[key] = make()
+                try:
+                    self._kept[key] = make()
+                finally:
+                    if key not in self._kept:  # what nothing can be made of may be anything that somebody typed
+                        with self._lock:
+                            self._gates.pop(key, None)
             made: _Made = self._kept[key]
             return made
 
