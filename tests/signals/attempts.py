@@ -43,7 +43,9 @@ def _part(facts: dict[str, Any], **more: Any) -> Attempt:
         Statement(text=f"{name} is said here", artifact_id="harness-file", line=n + 1, fields=[name])
         for n, name in enumerate(names)
     ]
-    return Attempt(root=ROOT, task_id="task-1", **{**facts, "statements": said + facts.get("statements", [])}, **more)
+    return Attempt(
+        root=ROOT, **{"task_id": "task-1", **facts, "statements": said + facts.get("statements", [])}, **more
+    )
 
 
 def patched(path: str, op: Any = "modify", added: int = 1, removed: int = 1, **more: Any) -> PatchedFile:

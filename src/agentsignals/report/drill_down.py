@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -11,6 +11,8 @@ from msgspec.structs import replace
 from agentsignals import findings
 from agentsignals.analysis import studies, study
 from agentsignals.analysis.behind import Asked, Closed, Counted, noting, parts_of, row_names
+from agentsignals.analysis.compare import Arms, arms, outcome_rule, queries
+from agentsignals.analysis.compare.tried import Tried
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.study import Inputs, Kind, Outcome, Row
 from agentsignals.errors import UsageError
@@ -19,7 +21,10 @@ from agentsignals.redaction import without_keys_in
 from agentsignals.store import Store
 from agentsignals.store.manifest import main_context
 
-FORMS = "study:NAME:ID, study:NAME:TABLE:ROW or finding:ID; with: before it takes those that make up its share"
+FORMS = (
+    "study:NAME:ID, study:NAME:TABLE:ROW, finding:ID or compare:OUTCOME:COLUMNS:WHAT:CANDIDATE; with: before it takes"
+    " those that make up its share"
+)
 """How a key is written. `NAME@eval` and `ID@eval` are of eval runs where the store's main context is another."""
 WITH = "with:"
 
@@ -61,6 +66,8 @@ def behind(store: Store, key: str) -> Behind:
     form, _, rest = key.partition(":")
     if form == "finding":
         return _of_finding(store, rest)
+    if form == "compare":
+        return _of_candidate(store, rest)
     name, _, figure = rest.partition(":")
     name, _, context = name.partition("@")
     if form != "study" or name not in studies() or not figure:
@@ -109,6 +116,47 @@ def _of_finding(store: Store, name: str) -> Behind:
         )
     ids = [row["session_id"] for row in evidence if row["session_id"]]
     return Behind(title=title, of="rows of evidence", parts=parts_of(ids, _unasked))
+
+
+ATTEMPTS: dict[str, Callable[[Arms, str], list[Tried]]] = {
+    "attempts": lambda arms, name: arms.groups[name],
+    "first": lambda arms, name: arms.first[name],
+    "retries": lambda arms, name: [o for o in arms.groups[name] if o.index > 0],
+    "known": lambda arms, name: [o for o in arms.shared(name) if o.outcome is not None],
+    "not_judged": lambda arms, name: [o for o in arms.shared(name) if o.outcome is None and not _broke(o)],
+    "infrastructure": lambda arms, name: [o for o in arms.shared(name) if _broke(o)],
+}
+"""The attempts of a candidate that a number of a comparison counts."""
+
+
+def _broke(attempt: Tried) -> bool:
+    return attempt.rung == "infrastructure"
+
+
+def arms_of(store: Store, outcome: str, columns: Sequence[str]) -> Arms:
+    """The attempts of a store by candidate. UsageError where a column or an outcome is not there."""
+    return arms(outcome_rule(outcome), rows_of(store, outcome), columns)
+
+
+def rows_of(store: Store, outcome: str) -> dict[str, list[Row]]:
+    """What `compare` is made of."""
+    reader = Reader(store, [])
+    return {name: reader.ask(sql, {}, "") for name, sql in queries(outcome_rule(outcome)).items()}
+
+
+def compare_key(outcome: str, columns: Sequence[str], what: str, candidate: str) -> str:
+    """The key of a number of a comparison: which attempts of a candidate it counts."""
+    return f"compare:{outcome}:{','.join(columns)}:{what}:{candidate}"
+
+
+def _of_candidate(store: Store, rest: str) -> Behind:
+    outcome, columns, what, name = [*rest.split(":", 3), "", "", ""][:4]
+    whole = arms_of(store, outcome, [column for column in columns.split(",") if column])
+    if name not in whole.groups or what not in ATTEMPTS:
+        raise UsageError(f"{rest[:200]!r} names no candidate's attempts.", f"What is one of {', '.join(ATTEMPTS)}.")
+    parts = [(o.session_id, o.outcome or 0, 1) for o in ATTEMPTS[what](whole, name)]
+    words = what.replace("_", " ")
+    return Behind(title=f"{without_keys_in(name)}: {words}", of=outcome, parts=parts_of(parts, _unasked), kind="number")
 
 
 def _of_study(store: Store, name: str, figure: str, context: str) -> Behind:

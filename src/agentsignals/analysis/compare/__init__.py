@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from agentsignals.analysis.compare.against import Pair, Unpaired, adjusted, pair
-from agentsignals.analysis.compare.candidate import Candidate, Estimate, described, tasks_of
+from agentsignals.analysis.compare.candidate import Candidate, Estimate, described, place, tasks_of
 from agentsignals.analysis.compare.cautions import cautions
 from agentsignals.analysis.compare.guard import unlike
 from agentsignals.analysis.compare.outcome import OutcomeRule, outcome_rule
@@ -32,12 +32,14 @@ from agentsignals.errors import UsageError
 
 __all__ = [
     "MEASURES",
+    "Arms",
     "Candidate",
     "Comparison",
     "Estimate",
     "OutcomeRule",
     "Pair",
     "Unpaired",
+    "arms",
     "compare",
     "outcome_rule",
     "queries",
@@ -70,6 +72,34 @@ class Comparison(Struct, frozen=True, kw_only=True):
     warnings: list[str]
 
 
+class Arms(Struct, frozen=True, kw_only=True):
+    """The attempts that a comparison is of, by candidate: most attempts first."""
+
+    everyone: list[Tried]
+    """Those of nobody among them."""
+    columns: list[str]
+    """Whose values make a candidate."""
+    groups: dict[str, list[Tried]]
+    first: dict[str, list[Tried]]
+    tasks: dict[str, frozenset[str]]
+    """Of their first attempts."""
+
+    @property
+    def by_dataset(self) -> bool:
+        """Whether a task is one of its data set."""
+        return "dataset" not in self.columns
+
+    @property
+    def common(self) -> frozenset[str] | None:
+        """The tasks that all tried, where some tried others too; None where all tried the same."""
+        return _common(list(self.tasks.values()))
+
+    def shared(self, name: str) -> list[Tried]:
+        """First attempts of a candidate at the tasks of its rate: those that all tried, else its own."""
+        common = self.common
+        return [o for o in self.first[name] if not common or place(o, self.by_dataset) in common]
+
+
 def compare(
     rule: OutcomeRule, rows: Mapping[str, list[Row]], by: Sequence[str] = (), baseline: str | None = None
 ) -> Comparison:
@@ -78,16 +108,11 @@ def compare(
     `by`: columns and knobs (else the treatments that differ). `baseline`: a candidate's name, or a part of it that no
     other has (else the one that is called so, or has most known outcomes).
     """
-    everyone = tried_of(rule, rows)
-    columns = chosen(everyone, by)
-    recorded = _recorded(everyone, columns, baseline)
-    groups = {name: evaluated(attempts) for name, attempts in candidates(recorded, columns).items()}
+    whole = arms(rule, rows, by, baseline)
+    everyone, columns, groups, first = whole.everyone, whole.columns, whole.groups, whole.first
+    by_dataset, tasks, common = whole.by_dataset, whole.tasks, whole.common
     tried = [attempt for attempts in groups.values() for attempt in attempts]
-    by_dataset = "dataset" not in columns
     changing = differing(tried)
-    first = {name: [attempt for attempt in attempts if attempt.index == 0] for name, attempts in groups.items()}
-    tasks = {name: tasks_of(attempts, by_dataset) for name, attempts in first.items()}
-    common = _common(list(tasks.values()))
     described_candidates = [
         described(
             name,
@@ -130,6 +155,17 @@ def compare(
         unrecorded=len(everyone) - len(tried),
         warnings=cautions(rule, rows["values"], tried, columns, described_candidates, pairs),
     )
+
+
+def arms(rule: OutcomeRule, rows: Mapping[str, list[Row]], by: Sequence[str] = (), baseline: str | None = None) -> Arms:
+    """The attempts of each candidate, as `compare` counts them."""
+    everyone = tried_of(rule, rows)
+    columns = chosen(everyone, by)
+    recorded = _recorded(everyone, columns, baseline)
+    groups = {name: evaluated(attempts) for name, attempts in candidates(recorded, columns).items()}
+    first = {name: [attempt for attempt in attempts if attempt.index == 0] for name, attempts in groups.items()}
+    tasks = {name: tasks_of(attempts, "dataset" not in columns) for name, attempts in first.items()}
+    return Arms(everyone=everyone, columns=columns, groups=groups, first=first, tasks=tasks)
 
 
 def _recorded(tried: list[Tried], columns: Sequence[str], baseline: str | None) -> list[Tried]:

@@ -1,0 +1,98 @@
+"""Candidates of an eval against each other, as `agentsignals compare` has it; each number opens its attempts."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+from agentsignals.analysis.compare import MEASURES, Arms, Comparison, compare, outcome_rule
+from agentsignals.analysis.compare.candidate import place
+from agentsignals.analysis.compare.treatments import available
+from agentsignals.analysis.figures import formatted
+from agentsignals.report.drill_down import arms_of, compare_key, rows_of
+from agentsignals.ui.page import Page, Query, Route, address
+from agentsignals.ui.reading import Reading
+
+MOST_CANDIDATES = 25
+MOST_TASKS = 200
+OUTCOMES = ("reward", "resolved")
+
+
+def page(reading: Reading, query: Query) -> Page:
+    """The candidates there are, or `b` against `a`."""
+    if "eval" not in reading.contexts:
+        note = (
+            "There is no eval attempt to compare. Attempts come from eval runs: agentsignals analyze RUNS reads them."
+        )
+        return Page("note.html.j2", "Compare", {"note": note, "where": "/attempts", "there": "Attempts"})
+    outcome = query.text("outcome_by") or "reward"
+    by = [column for column in query.text("by").split(",") if column]
+    base, other = query.text("a"), query.text("b")
+    whole = reading.kept(("arms", outcome, *by), lambda: arms_of(reading.store, outcome, by))
+    base = base if base in whole.groups else ""  # one of other columns may still stand in the address
+    comparison = reading.kept(("compare", outcome, *by, "|", base), lambda: _made(reading, outcome, by, base))
+    shown = [c for c in comparison.candidates if not other or c.name in (other, comparison.baseline)][:MOST_CANDIDATES]
+    tasks = _tasks(whole, comparison, other) if other in whole.groups and other != comparison.baseline else []
+
+    def opens(what: str, name: str) -> str:
+        return f"/behind?key={quote(compare_key(outcome, comparison.by, what, name), errors='surrogateescape')}"
+
+    filled = {
+        "comparison": comparison,
+        "shown": shown,
+        "more": len(comparison.candidates) - len(shown),
+        "pairs": [pair for pair in comparison.pairs if not other or pair.candidate == other][:MOST_CANDIDATES],
+        "names": [c.name for c in comparison.candidates],
+        "columns": available(whole.everyone),
+        "by": comparison.by if by else [],
+        "base": comparison.baseline,
+        "other": other,
+        "tasks": tasks[:MOST_TASKS],
+        "more_tasks": max(len(tasks) - MOST_TASKS, 0),
+        "outcome": outcome,
+        "outcomes": OUTCOMES,
+        "measures": MEASURES,
+        "opens": opens,
+        "figure": _figure,
+        "gap": _gap,
+        "sides": lambda a, b: f"/sides?a={quote(a, safe='')}&b={quote(b, safe='')}",
+        "attempt": lambda session_id: address("session", session_id),
+        "query": query,
+    }
+    return Page("compare.html.j2", "Compare", filled)
+
+
+def _made(reading: Reading, outcome: str, by: list[str], base: str) -> Comparison:
+    return compare(outcome_rule(outcome), rows_of(reading.store, outcome), by, base or None)
+
+
+def _tasks(whole: Arms, comparison: Comparison, other: str) -> list[dict[str, Any]]:
+    """Tasks of both, those that came out otherwise first: outcome and first attempt of each."""
+    sides = []
+    for name in (comparison.baseline or "", other):
+        tried: dict[str, list[Any]] = {}
+        for attempt in whole.first.get(name, []):
+            if attempt.task is not None and attempt.outcome is not None:
+                tried.setdefault(place(attempt, whole.by_dataset), []).append(attempt)
+        sides.append(tried)
+    left, right = sides
+    rows = []
+    for task in sorted(left.keys() & right.keys()):
+        a, b = ([attempt.outcome for attempt in side[task]] for side in sides)
+        means = sum(a) / len(a), sum(b) / len(b)
+        first = left[task][0], right[task][0]
+        rows.append({"task": first[0].task, "a": means[0], "b": means[1], "of": (len(a), len(b)), "first": first})
+    return sorted(rows, key=lambda row: (-abs(row["b"] - row["a"]), row["b"] - row["a"]))
+
+
+def _figure(value: float | None, yes_or_no: bool) -> str:
+    return formatted(value, "share" if yes_or_no else "number")
+
+
+def _gap(value: float | None, yes_or_no: bool) -> str:
+    if value is None:
+        return formatted(None, "number")
+    return f"{value * 100:+.1f} points" if yes_or_no else f"{value:+.4g}"
+
+
+PAGES = (Route(("compare",), page, below="/attempts"),)
