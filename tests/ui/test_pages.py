@@ -49,6 +49,7 @@ ROUTES = (
     "/behind?key=study:errors:errors.rate",
     f"/sides?a=fine-1&b={quote(EVIL_ID, safe='')}",
     "/behind?key=study:tools:tools.classes:test",
+    "/code",
     "/compare",
     "/sessions",
     "/search",
