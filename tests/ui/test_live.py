@@ -5,6 +5,8 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -147,6 +149,20 @@ def test_a_run_that_fails_is_said_and_the_next_one_that_works_too(
         heard = [following(), following()]
         assert ("problem", {"problem": ""}) in heard and "changed" in {kind for kind, _ in heard}
     assert "could not be read: no [U+001B][31mroom" in capfd.readouterr().err
+
+
+def test_a_store_that_goes_and_comes_back_is_said(tmp_path: Path, traces: Path) -> None:
+    Agent(traces)
+    ingest([str(traces)], tmp_path / "s", jobs=1)
+    with serving(Store(tmp_path / "s")) as server, listening(server) as following:
+        following()
+        (tmp_path / "s").rename(tmp_path / "away")
+        kind, news = following()
+        assert kind == "problem" and "no store" in news["problem"]
+        with listening(server) as another:
+            assert another()[1]["problem"] == news["problem"]
+        (tmp_path / "away").rename(tmp_path / "s")
+        assert following() == ("problem", {"problem": ""})
 
 
 def test_while_nobody_looks_it_is_read_seldom(tmp_path: Path, traces: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -311,6 +327,32 @@ def test_only_sessions_of_files_that_differ_have_changed(tmp_path: Path, traces:
     ingest([str(traces)], tmp_path / "s", jobs=1)
     after = Store(tmp_path / "s").manifest
     assert sessions_changed(before, after) == [SESSION], "the other one's shard may be another now; it says the same"
+
+
+# -- the verb ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("watches", [True, False])
+def test_serve_makes_a_store_of_what_it_is_to_watch_and_ends_with_sigterm(
+    tmp_path: Path, traces: Path, watches: bool
+) -> None:
+    Agent(traces)
+    words = [sys.executable, "-m", "agentsignals", "serve", str(traces), "--store", str(tmp_path / "s"), "--port", "0"]
+    with subprocess.Popen([*words, *([] if watches else ["--no-watch"])], stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout
+        line = running.stdout.readline()
+        assert (f"watches {traces}" in line) is watches
+        port = int(line.split("/")[2].partition(":")[2])
+        until, text = time.monotonic() + (30 if watches else 3), b""
+        while time.monotonic() < until and SESSION.encode() not in text:
+            time.sleep(0.2)
+            with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=20)) as connection:
+                connection.request("GET", "/sessions")
+                text = connection.getresponse().read()
+        assert (SESSION.encode() in text) is watches
+        running.terminate()
+        assert running.wait(20) == 128 + 15
 
 
 # -- in a browser ------------------------------------------------------------------------------------------------------

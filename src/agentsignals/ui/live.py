@@ -73,9 +73,10 @@ class Live:
         """Writes what happens until the server ends or nobody reads it (an OSError of `write`)."""
         with self._news:
             self._begin()
-            self._last = self._last or self._readings.current()
+            with suppress(AgentSignalsError, OSError):  # where there is no store now, `_run` says it
+                self._last = self._last or self._readings.current()
             self._streams += 1
-            sent, state, problem = self._count, self._last.state, self._problem
+            sent, state, problem = self._count, self._last.state if self._last else "", self._problem
         try:
             write(_event("hello", {"state": state, "watching": self._watch is not None, "problem": problem}))
             while not self._ending.is_set():
@@ -105,13 +106,18 @@ class Live:
             self._thread.start()
 
     def _run(self) -> None:
+        is_lost = False
         while not self._ending.wait(LOOK_EVERY_S):
             try:
                 if self._watch is not None:
                     self._watch.step(seen=self._streams > 0)
                 self._compare()
-            except AgentSignalsError as problem:
-                self._say(problem.message)
+                if is_lost:
+                    is_lost = False
+                    self._say("")
+            except (AgentSignalsError, OSError) as problem:
+                is_lost = True
+                self._say(problem.message if isinstance(problem, AgentSignalsError) else str(problem.strerror))
             except Exception:  # noqa: BLE001  (told whole on stderr: the pages are answered all the same)
                 traceback.print_exc()
                 self._say("Watching ended by an error of this program: the reason stands where it was started.")
@@ -120,6 +126,8 @@ class Live:
     def _compare(self) -> None:
         with self._news:
             before = self._last
+            if before is None and self._streams:  # there was no store when they began
+                before = self._last = self._readings.current()
         if before is None or (now := self._readings.current()).state == before.state:
             return
         changed = sessions_changed(before.store.manifest, now.store.manifest)
