@@ -26,12 +26,13 @@ edit had taken away. `mostly`: failures among the last ten calls."""
 KINDS: tuple[Kind, ...] = get_args(Kind)
 LATELY = 10
 """Calls in which `mostly` counts failures."""
-_UNREPEATABLE = frozenset(("plan", "task", "ask"))
+UNREPEATABLE = frozenset(("plan", "task", "ask"))
 """Classes whose calls are the same by nature: a to-do list is rewritten, a question asked again."""
 _UNDONE = frozenset(("none", "rejected", "cancelled"))
 """What was never tried, or was stopped by the person."""
+STATUS = re.compile(r"(?:cd \S+ *(?:&&|;) *)?(?:git (?:-\S+ )*(?:status|log|diff)|ls|pwd)\b")
+"""Commands that look around, which nobody makes in vain."""
 _FOLDER = re.compile(r"\s*cd \S+ *(?:&&|;)\s*")
-_STATUS = re.compile(r"(?:git (?:-\S+ )*(?:status|log|diff)|ls|pwd)\b")
 _NUMBERS = re.compile(r"\d+")
 _END_CHARS = 2_000
 """Of a result so much at either end tells it from another."""
@@ -72,7 +73,7 @@ def counts(session: Session) -> Iterator[Count]:
     edited = sorted({e.seq for e in session.edits})
     threads: dict[tuple[str, int], _Thread] = defaultdict(_Thread)
     for call in session.tool_calls:
-        if call.class_ not in _UNREPEATABLE and call.purpose != "poll" and call.status not in _UNDONE:
+        if call.class_ not in UNREPEATABLE and call.purpose != "poll" and call.status not in _UNDONE:
             thread = threads[call.thread, bisect_left(spoken, call.seq)]
             yield from _counted(call, thread, bisect_left(edited, call.seq), _result(call, by_seq))
 
@@ -113,7 +114,7 @@ def _counted(call: ToolCall, thread: _Thread, edited: int, result: str) -> Itera
             path = call.path or ""
             thread.undone[path] = thread.undone.get(path, 0) + 1
             yield count("undone", thread.undone[path], path)
-    elif call.command is None or not _STATUS.match(_FOLDER.sub("", call.command, count=1)):
+    elif call.command is None or not STATUS.match(call.command):
         key = signature(call)
         times, *before = thread.same.get(key, (0, edited, result))
         times = times + 1 if before == [edited, result] else 1
@@ -142,15 +143,28 @@ def thing(call: ToolCall) -> str:
 def signature(call: ToolCall) -> str:
     """The same for calls that ask for the same: of a command what is run, not how; else the arguments in any order."""
     if call.command is not None:
-        return f"{call.name}\0{' '.join(call.command.split())}"
+        return f"{call.name}\0{folded(call.command)}"
+    return f"{call.name}\0{canonical(call.arguments, decoded(call.argument_roles).manner)!r}"
+
+
+def folded(command: str) -> str:
+    """A command without what is between its words."""
+    if "\n" in command or "  " in command or "\t" in command:
+        return " ".join(command.split())
+    return command
+
+
+def canonical(arguments: str, manner: tuple[str, ...]) -> object:
+    """The arguments as sorted JSON; a command's without how it is run. As logged when they are no object."""
     try:
-        arguments = msgspec.json.decode(call.arguments)
+        passed = msgspec.json.decode(arguments)
     except (msgspec.DecodeError, RecursionError):
-        return f"{call.name}\0{call.arguments}"
-    if isinstance(arguments, dict):
-        manner = decoded(call.argument_roles).manner
-        arguments = {name: value for name, value in arguments.items() if name not in manner}
-    return f"{call.name}\0{msgspec.json.encode(arguments, order='sorted').decode()}"
+        return arguments
+    if not isinstance(passed, dict):
+        return arguments
+    if manner:
+        passed = {k: folded(v) if isinstance(v, str) else v for k, v in passed.items() if k not in manner}
+    return msgspec.json.encode(passed, order="sorted")
 
 
 def _result(call: ToolCall, by_seq: dict[int, Event]) -> str:

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from itertools import pairwise
 from typing import Any
-
-import msgspec
 
 from agentsignals.catalog import Measured, ratio, signal
 from agentsignals.model import Absent, ToolCall
 from agentsignals.model.roles import decoded
 from agentsignals.views.evidence import Evidence
+from agentsignals.views.repeats import STATUS, UNREPEATABLE, canonical, folded
 from agentsignals.views.session import SessionView
-
-_UNREPEATABLE = frozenset(("plan", "task", "ask"))
-"""Classes whose calls are the same by nature: a to-do list is rewritten, a question asked again."""
-_STATUS = re.compile(r"(?:cd \S+ *(?:&&|;) *)?(?:git (?:-\S+ )*(?:status|log|diff)|ls|pwd)\b")
 
 
 @signal(
@@ -76,7 +70,7 @@ def repetition_rate(view: SessionView, why: Evidence, repeated_calls: dict[str, 
 
 def _repeatable(view: SessionView) -> list[ToolCall]:
     """Planning, delegating and asking are the same by nature; to look whether something has ended is waiting."""
-    return [c for c in view.calls if c.class_ not in _UNREPEATABLE and c.purpose != "poll"]
+    return [c for c in view.calls if c.class_ not in UNREPEATABLE and c.purpose != "poll"]
 
 
 def _repeated(calls: list[ToolCall]) -> list[list[ToolCall]]:
@@ -87,7 +81,7 @@ def _repeated(calls: list[ToolCall]) -> list[list[ToolCall]]:
     alike: dict[int, list[int]] = {}
     for n, c in enumerate(calls):
         # Equal arguments are equally long, in whatever order they were given; a command's may say how to run it, too.
-        at = first.setdefault((c.name, c.path, len(c.arguments) if c.command is None else _folded(c.command)), n)
+        at = first.setdefault((c.name, c.path, len(c.arguments) if c.command is None else folded(c.command)), n)
         if at != n:
             alike.setdefault(at, [at]).append(n)
     groups: list[list[int]] = []
@@ -95,31 +89,12 @@ def _repeated(calls: list[ToolCall]) -> list[list[ToolCall]]:
         raw = {calls[n].arguments for n in group}
         # Calls of one tool: their arguments are called alike.
         manner = decoded(calls[group[0]].argument_roles).manner
-        canonical = {a: _canonical(a, manner) for a in raw} if len(raw) > 1 else {}
+        plain = {a: canonical(a, manner) for a in raw} if len(raw) > 1 else {}
         same: dict[object, list[int]] = {}
         for n in group:
-            same.setdefault(canonical.get(calls[n].arguments), []).append(n)
+            same.setdefault(plain.get(calls[n].arguments), []).append(n)
         groups += [numbers for numbers in same.values() if len(numbers) > 1]
     return [[calls[n] for n in numbers] for numbers in sorted(groups)]
-
-
-def _folded(command: str) -> str:
-    if "\n" in command or "  " in command or "\t" in command:
-        return " ".join(command.split())
-    return command
-
-
-def _canonical(arguments: str, manner: tuple[str, ...]) -> object:
-    """The arguments as sorted JSON; a command's without how it is run. As logged when they are no object."""
-    try:
-        canonical = msgspec.json.decode(arguments)
-    except (msgspec.DecodeError, RecursionError):
-        return arguments
-    if not isinstance(canonical, dict):
-        return arguments
-    if manner:
-        canonical = {k: _folded(v) if isinstance(v, str) else v for k, v in canonical.items() if k not in manner}
-    return msgspec.json.encode(canonical, order="sorted")
 
 
 def _in_vain(view: SessionView, repeated: list[list[ToolCall]]) -> list[ToolCall]:
@@ -139,7 +114,7 @@ def _stale_max(view: SessionView, repeated: list[list[ToolCall]]) -> tuple[int, 
     edits = sorted({e.seq for e in view.edits}) if repeated else []
     for same in repeated:
         first = same[0]
-        if first.command is not None and _STATUS.match(first.command):
+        if first.command is not None and STATUS.match(first.command):
             continue
         run = 0
         before = None
