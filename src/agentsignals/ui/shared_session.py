@@ -122,7 +122,6 @@ def _masked(session: Session, redactor: Redactor) -> Session:
 
 
 def _page(session: Session, blocks: list[Block], done: Shared) -> Page:
-    style = _style()
     asked = [turn for turn in session.turns if turn.text.strip()]
     prompt = next((turn.text for turn in asked if turn.kind in ("prompt", "queued_prompt")), "")
     filled = {
@@ -131,8 +130,7 @@ def _page(session: Session, blocks: list[Block], done: Shared) -> Page:
         "turns": [(turn.turn, words.cut(turn.text, 90)) for turn in asked],
         "masked": sorted(done.masked.items()),
         "left_out": done.left_out,
-        "style": style,
-        "style_hash": b64encode(sha256(style.encode()).digest()).decode(),
+        **style(),
         "began": (to_iso(session.started_at) or "")[:16].replace("T", " "),
         "failed": sum(call.status == "error" for call in session.tool_calls),
         "counts": Counter(call.class_ for call in session.tool_calls),
@@ -141,10 +139,11 @@ def _page(session: Session, blocks: list[Block], done: Shared) -> Page:
 
 
 @cache
-def _style() -> str:
-    """Our styles in one; those for paper and screen."""
+def style() -> dict[str, str]:
+    """Our styles in one, as a file has them inside, and their hash, by which its policy lets them."""
     held = (asset(f"/static/{name}") for name in _STYLES)
-    return "\n" + "".join(style.content.decode() for style in held if style is not None)
+    text = "\n" + "".join(sheet.content.decode() for sheet in held if sheet is not None)
+    return {"style": text, "style_hash": b64encode(sha256(text.encode()).digest()).decode()}
 
 
 def _within(session: Session, room: int) -> tuple[list[Block], int, int]:
@@ -248,11 +247,11 @@ def _compared(old: list[str], new: list[str]) -> Iterator[tuple[str, str]]:
             yield line[:1], line[1:]
 
 
-def free_path(out: str) -> Path:
-    """Where to write. ExportError for a name that is none of a page, or is there already."""
+def free_path(out: str, *suffixes: str) -> Path:
+    """Where to write. ExportError for a name that has another ending, or is there already."""
     path = Path(out)
-    if path.suffix.lower() not in (".html", ".htm"):
-        raise ExportError(f"{out} is no page.", "Its name ends in .html.")
+    if path.suffix.lower() not in suffixes:
+        raise ExportError(f"{out} has another ending.", f"Its name ends in {' or '.join(suffixes)}.")
     if path.exists():
         raise ExportError(f"{out} is there already.", "Name a new file.")
     return path

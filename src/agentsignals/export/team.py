@@ -1,0 +1,341 @@
+"""What a team may see of its members' agents: counts, costs, failures, outcomes and distributions, and no text at all.
+
+Every figure rests on the sessions of published cells (week, agent, model), of which each holds five or more; no total
+includes a session of a cell that is not published, so that none can be found by subtraction. Names are those of a
+closed vocabulary, which this program ships: what a trace calls otherwise is `other_agent` or `other_model`. People,
+repositories, paths, branches and days are left out. `check` holds a file against all that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from hashlib import sha256
+from statistics import fmean, quantiles
+from typing import Any, Final, Literal, get_args
+
+import msgspec
+from msgspec import Struct, field
+
+from agentsignals import prices
+from agentsignals.analysis.baseline import FEWEST
+from agentsignals.catalog import Signal, catalogue
+from agentsignals.errors import ExportError
+from agentsignals.formats import formats
+
+DIGITS = 4
+"""Significant digits of whatever is no plain count: more would tell one sum from another, and could hold a text."""
+MOST_COUNT = 100_000
+"""Whole numbers below this are counts and stand as they are."""
+KIND: Final = "agentsignals-team"
+OTHER_AGENT, OTHER_MODEL, NO_MODEL = "other_agent", "other_model", "no_model"
+SEVERAL = "several"
+"""Agents or models of cells too small to stand alone, together."""
+Outcome = Literal[
+    "accepted", "explicitly_rejected", "restarted_same_task", "abandoned_mid_session", "solved", "failed",
+    "infrastructure", "no_verdict",
+]  # fmt: skip
+_SESSIONS = """
+SELECT s.session_id, s.context, strftime(s.started_at, '%G-W%V') AS week, s.agent, s.model, s.n_prompts AS prompts,
+  coalesce(c.calls, 0) AS calls, coalesce(c.failed, 0) AS failed_calls, s.n_edits AS edits,
+  coalesce(s.input_tokens, 0) + coalesce(s.cache_read_tokens, 0) + coalesce(s.cache_write_tokens, 0) AS input_tokens,
+  coalesce(s.output_tokens, 0) AS output_tokens, s.cost_usd, coalesce(a.outcome, o.outcome) AS outcome
+FROM sessions s
+LEFT JOIN (SELECT session_id, count(*) AS calls, count(*) FILTER (status = 'error') AS failed
+           FROM tool_calls GROUP BY 1) c USING (session_id)
+LEFT JOIN (SELECT session_id, any_value(outcome) AS outcome FROM attempts GROUP BY 1) a USING (session_id)
+LEFT JOIN (SELECT session_id, any_value(value->>'$') AS outcome FROM signals
+           WHERE signal = 'user.session_outcome' AND absent IS NULL GROUP BY 1) o USING (session_id)
+WHERE s.started_at IS NOT NULL
+"""
+_VALUES = """
+SELECT session_id, signal, number FROM signals
+WHERE level = 'session' AND turn IS NULL AND absent IS NULL AND isfinite(number)
+"""
+Ask = Callable[[str], list[dict[str, Any]]]
+"""Rows of a question to a store, by column."""
+
+
+class Cell(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The sessions of one agent and model that began in one week."""
+
+    context: Literal["product", "eval"]
+    week: str
+    """ISO 8601: `2026-W03`."""
+    agent: str
+    model: str
+    sessions: int
+    prompts: int
+    calls: int
+    failed_calls: int
+    edits: int
+    input_tokens: float
+    """Cached or not."""
+    output_tokens: float
+    cost_usd: float | None
+    """None where fewer than five have a price."""
+    outcomes: dict[Outcome, int]
+    """Without those of which there are too few, and without the next larger where subtraction would tell them."""
+
+
+class Spread(Struct, kw_only=True, forbid_unknown_fields=True):
+    """One signal over the sessions of an agent's cells."""
+
+    context: Literal["product", "eval"]
+    agent: str
+    signal: str
+    n: int
+    mean: float
+    """Of a flag: the share that has it."""
+    q25: float | None
+    median: float | None
+    q75: float | None
+
+
+class Proof(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What was checked of the file that it stands in."""
+
+    vocabulary: str
+    """SHA-256 of the words that may stand in it, one a line."""
+    words: int
+    strings: int
+    """Names and values, each looked up in the vocabulary."""
+    numbers: int
+    cells_left_out: int
+    """Weeks of an agent and model with fewer than five sessions that fit into no other."""
+
+
+class Team(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The whole of a file."""
+
+    kind: Literal["agentsignals-team"] = KIND
+    version: Literal[1] = 1
+    fewest: int = FEWEST
+    cells: list[Cell] = field(default_factory=list)
+    spreads: list[Spread] = field(default_factory=list)
+    proof: Proof
+
+
+@cache
+def vocabulary() -> frozenset[str]:
+    """Every word that may stand in a file: names of fields, signals, agents, models, outcomes. Weeks and numbers beside
+    them, and nothing else."""
+    fields = (name for record in (Team, Cell, Spread, Proof) for name in record.__struct_encode_fields__)
+    ours = (KIND, "product", "eval", SEVERAL, NO_MODEL, *get_args(Outcome), *fields)
+    return frozenset((*ours, *_agents(), *_models(), *_signals()))
+
+
+@cache
+def vocabulary_hash() -> str:
+    return sha256("\n".join(sorted(vocabulary())).encode()).hexdigest()
+
+
+def team(ask: Ask) -> Team:
+    """A store's export. ExportError where no cell has enough sessions."""
+    rows = [_named(row) for row in ask(_SESSIONS)]
+    by_cell, left_out = _cells(rows)
+    if not by_cell:
+        raise ExportError(
+            f"No week of an agent has {FEWEST} sessions: figures would tell of single ones.", "Collect more first."
+        )
+    cells = [_cell(key, of_cell) for key, of_cell in sorted(by_cell.items())]
+    agents = {row["session_id"]: (key[0], key[2]) for key, of_cell in by_cell.items() for row in of_cell}
+    proof = Proof(vocabulary=vocabulary_hash(), words=len(vocabulary()), strings=0, numbers=0, cells_left_out=left_out)
+    made = Team(cells=cells, spreads=list(_spreads(ask(_VALUES), agents)), proof=proof)
+    proof.strings, proof.numbers = _counted(made)
+    return msgspec.json.decode(msgspec.json.encode(made), type=Team)  # numbers are of the types that its fields have
+
+
+def encode(made: Team) -> bytes:
+    """The file: one way to write what is in it, so that how it is written says nothing."""
+    return msgspec.json.format(msgspec.json.encode(made, order="sorted"), indent=1) + b"\n"
+
+
+def check(content: bytes) -> Team:
+    """What a file holds, each string looked up and each number measured. ExportError at the first thing that must not
+    be there; it says where, never what."""
+    try:
+        made = msgspec.json.decode(content, type=Team)
+        raw = msgspec.json.decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+        raise _refused(f"it is none of this version ({type(problem).__name__})") from problem
+    for place, value in _tokens(raw, "$"):
+        if (why := _why_not(place, value)) is not None:
+            raise _refused(f"{place} {why}")
+    if encode(made) != content:
+        raise _refused("it is written otherwise than this program does, where a text could hide")
+    if any(cell.sessions < FEWEST for cell in made.cells) or any(spread.n < FEWEST for spread in made.spreads):
+        raise _refused(f"a figure rests on fewer than {FEWEST} sessions")
+    if any(0 < n < FEWEST for cell in made.cells for n in cell.outcomes.values()):
+        raise _refused(f"an outcome of fewer than {FEWEST} sessions stands in it")
+    proof = made.proof
+    if (proof.vocabulary, proof.words, (proof.strings, proof.numbers)) != (
+        vocabulary_hash(), len(vocabulary()), _counted(made),
+    ):  # fmt: skip
+        raise _refused("its proof is of another file, or of another version's vocabulary")
+    return made
+
+
+def _refused(why: str) -> ExportError:
+    return ExportError(f"This is no team export without text: {why}.", "Don't hand it on; make it again.")
+
+
+def _why_not(place: str, value: Any) -> str | None:
+    """Why a name or value may not stand at its place."""
+    if isinstance(value, str):
+        if place == "$.proof.vocabulary":
+            return None if value == vocabulary_hash() else "is the hash of other words"
+        if place.endswith(".week"):
+            return None if _is_week(value) else "is no week"
+        return None if value in vocabulary() else "is a string that is no word of the vocabulary"
+    if isinstance(value, bool) or not math.isfinite(value):
+        return "is no number"
+    return None if value == _rounded(value) else f"has more than {DIGITS} digits"
+
+
+def _is_week(text: str) -> bool:
+    year, separator, week = text.partition("-W")
+    return bool(
+        separator
+        and len(text) == len("2026-W03")
+        and text.isascii()
+        and (year + week).isdigit()
+        and "1990" < year < "2100"
+        and 1 <= int(week) <= 53
+    )
+
+
+def _tokens(value: Any, place: str) -> Iterator[tuple[str, Any]]:
+    """Every name, string and number of a document, with its place; what is missing is none."""
+    if isinstance(value, dict):
+        for name, held in value.items():
+            yield f"the name of a field in {place}", name
+            yield from _tokens(held, f"{place}.{name}" if name in vocabulary() else f"{place}.?")
+    elif isinstance(value, list):
+        for n, held in enumerate(value):
+            yield from _tokens(held, f"{place}[{n}]")
+    elif value is not None:
+        yield place, value
+
+
+def _counted(made: Team) -> tuple[int, int]:
+    """How many strings and numbers the file has."""
+    tokens = [value for _, value in _tokens(msgspec.to_builtins(made), "$")]
+    strings = sum(isinstance(value, str) for value in tokens)
+    return strings, len(tokens) - strings
+
+
+@cache
+def _agents() -> frozenset[str]:
+    named = (unit.profile.agent for unit in formats().values() if unit.profile is not None)
+    return frozenset((*(name for name in named if name), OTHER_AGENT))
+
+
+@cache
+def _signals() -> dict[str, Signal]:
+    return {signal.path: signal for signal in catalogue().values()}
+
+
+@cache
+def _models() -> frozenset[str]:
+    return frozenset((*prices.table().models, OTHER_MODEL))
+
+
+@cache
+def _by_price() -> dict[int, str]:
+    return {id(price): name for name, price in prices.table().models.items()}
+
+
+def _named(row: dict[str, Any]) -> dict[str, Any]:
+    """A session with its agent, model and outcome as the vocabulary has them."""
+    listed = prices.price(row["model"]) if row["model"] else None
+    model = NO_MODEL if not row["model"] else OTHER_MODEL if listed is None else _by_price()[id(listed)]
+    agent = row["agent"] if row["agent"] in _agents() else OTHER_AGENT
+    outcome = row["outcome"] if row["outcome"] in get_args(Outcome) else "no_verdict"
+    context = row["context"] if row["context"] == "eval" else "product"
+    return row | {"agent": agent, "model": model, "outcome": outcome, "context": context}
+
+
+Key = tuple[str, str, str, str]
+"""Context, week, agent, model."""
+
+
+def _cells(rows: Iterable[dict[str, Any]]) -> tuple[dict[Key, list[dict[str, Any]]], int]:
+    """Sessions by cell. Cells that are too small become one of several models, then one of several agents, of that
+    week; how many cells are left out all the same."""
+    cells: dict[Key, list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        if _is_week(row["week"] or ""):
+            cells[row["context"], row["week"], row["agent"], row["model"]].append(row)
+    for together in (lambda k: (k[0], k[1], k[2], SEVERAL), lambda k: (k[0], k[1], SEVERAL, SEVERAL)):
+        merged: dict[Key, list[dict[str, Any]]] = defaultdict(list)
+        for key, of_cell in cells.items():
+            merged[key if len(of_cell) >= FEWEST else together(key)] += of_cell
+        cells = merged
+    kept = {key: of_cell for key, of_cell in cells.items() if len(of_cell) >= FEWEST}
+    return kept, len(cells) - len(kept)
+
+
+def _cell(key: Key, rows: Sequence[dict[str, Any]]) -> Cell:
+    context, week, agent, model = key
+    sums = {name: sum(row[name] or 0 for row in rows) for name in ("prompts", "calls", "failed_calls", "edits")}
+    costs = [row["cost_usd"] for row in rows if row["cost_usd"] is not None]
+    return Cell(
+        context="eval" if context == "eval" else "product",
+        week=week,
+        agent=agent,
+        model=model,
+        sessions=int(_rounded(len(rows))),
+        **{name: int(_rounded(value)) for name, value in sums.items()},
+        input_tokens=_rounded(sum(row["input_tokens"] for row in rows)),
+        output_tokens=_rounded(sum(row["output_tokens"] for row in rows)),
+        cost_usd=_rounded(math.fsum(costs)) if len(costs) >= FEWEST else None,
+        outcomes=_large(Counter(row["outcome"] for row in rows)),
+    )
+
+
+def _large(counted: Counter[Any]) -> dict[Any, int]:
+    """The counts of five or more; and of these none that would tell, with the total, one of fewer."""
+    ordered = sorted(counted.items(), key=lambda pair: (pair[1], pair[0]))
+    hidden = sum(n for _, n in ordered if n < FEWEST)
+    shown = [pair for pair in ordered if pair[1] >= FEWEST]
+    while shown and 0 < hidden < FEWEST:
+        hidden += shown.pop(0)[1]
+    return {name: int(_rounded(n)) for name, n in sorted(shown)}
+
+
+def _spreads(rows: Iterable[dict[str, Any]], agents: dict[str, tuple[str, str]]) -> Iterator[Spread]:
+    """Numbers and flags of each agent, where five or more have them, and none or five or more lack them."""
+    totals = Counter(agents.values())
+    held: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    for row in rows:
+        if row["session_id"] in agents and row["signal"] in _signals():
+            held[(*agents[row["session_id"]], row["signal"])].append(row["number"])
+    for (context, agent, signal), numbers in sorted(held.items()):
+        lack = totals[context, agent] - len(numbers)
+        if len(numbers) < FEWEST or 0 < lack < FEWEST:
+            continue
+        is_flag = _signals()[signal].type == "bool"
+        have = sum(map(bool, numbers))
+        if is_flag and (0 < have < FEWEST or 0 < len(numbers) - have < FEWEST):
+            continue
+        parts = [None] * 3 if is_flag else [_rounded(q) for q in quantiles(numbers, n=4, method="inclusive")]
+        yield Spread(
+            context="eval" if context == "eval" else "product",
+            agent=agent,
+            signal=signal,
+            n=int(_rounded(len(numbers))),
+            mean=_rounded(fmean(numbers)),
+            q25=parts[0],
+            median=parts[1],
+            q75=parts[2],
+        )
+
+
+def _rounded(number: float) -> float:
+    """A count as it is; anything else to so many digits."""
+    if float(number).is_integer() and abs(number) < MOST_COUNT:
+        return number
+    return float(f"{number:.{DIGITS}g}")
