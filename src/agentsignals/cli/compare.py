@@ -12,6 +12,7 @@ from agentsignals.cli.verb import Verb
 
 if TYPE_CHECKING:
     from agentsignals.analysis.compare import Candidate, Comparison, Estimate, Pair
+    from agentsignals.analysis.compare.gate import Gate
 
 _LISTED = 25
 """Candidates in the tables; --json has all."""
@@ -33,13 +34,25 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="who was tried, by folder, where the run does not record it (YAML or JSON; docs/compare.md)")  # fmt: skip
     add("--anyway", action="store_true", help="compare candidates that had other tasks, data sets or limits")
     add("--where", metavar="SQL", default="true", help="a condition over the columns of `sessions` and `attempts`")
+    add("--fail-if", metavar="CONDITION", action="append", default=[],
+        help="a gate: exit 1 where a candidate meets it, 3 where that can't be told, else 0; may be repeated:"
+        " 'solve_rate < baseline - 0.05', 'regressions > 0', 'cost_usd > 1.2 * baseline'")  # fmt: skip
+    add("--decide-by", choices=("interval", "value"), default="interval",
+        help="what must meet a condition: the whole 95%% interval (default), or the estimate")  # fmt: skip
+    add("--junit", metavar="FILE", type=Path, help="also write the gate's outcome as JUnit XML")
 
 
 def run(options: argparse.Namespace) -> int:
     import agentsignals
+    from agentsignals.analysis.compare.gate import gate, parsed
     from agentsignals.cli.output import json_text
+    from agentsignals.errors import UsageError
     from agentsignals.store import Store
 
+    for condition in options.fail_if:
+        parsed(condition)  # a slip is said before anything is read
+    if options.junit and not options.fail_if:
+        raise UsageError("--junit writes what came of a gate: none is named.", "--fail-if 'regressions > 0' makes one.")
     comparison = agentsignals.compare(
         Store(options.store),
         options.by,
@@ -49,8 +62,36 @@ def run(options: argparse.Namespace) -> int:
         anyway=options.anyway,
         where=options.where,
     )
-    print(json_text(comparison) if options.json else _text(comparison))
-    return 0
+    if not options.fail_if:
+        print(json_text(comparison) if options.json else _text(comparison))
+        return 0
+    by_value = options.decide_by == "value"
+    checked = gate(comparison, options.fail_if, baseline=options.baseline, by_value=by_value)
+    if options.junit:
+        from agentsignals.cli import junit
+
+        junit.write(options.junit, checked)
+    if options.json:
+        from msgspec.structs import asdict
+
+        of_gate = {**asdict(checked), "exit_code": checked.exit_code}
+        print(json_text({**asdict(comparison), "gate": of_gate}))
+    else:
+        print(f"{_text(comparison)}\n\n{_gate(checked)}")
+    return checked.exit_code
+
+
+def _gate(checked: Gate) -> str:
+    """What came of the gate, the verdicts that matter most first."""
+    from agentsignals.cli.output import printable
+
+    order = ("met", "cannot tell", "not met")
+    lines = [f"gate        {checked.ending.upper()}, decided by {checked.decided_by}"]
+    lines += [
+        f"  {check.verdict:11}  {check.condition}  {check.candidate}: {check.because}"
+        for check in sorted(checked.checks, key=lambda check: order.index(check.verdict))
+    ]
+    return "\n".join(printable(line) for line in lines)
 
 
 def _text(comparison: Comparison) -> str:

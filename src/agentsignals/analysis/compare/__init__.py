@@ -31,6 +31,7 @@ from agentsignals.catalog import caption
 from agentsignals.errors import UsageError
 
 __all__ = [
+    "CALLED_BASELINE",
     "MEASURES",
     "Arms",
     "Candidate",
@@ -187,13 +188,14 @@ def _common(tasks: Sequence[frozenset[str]]) -> frozenset[str] | None:
     return shared if any(each != shared for each in tasks) else None
 
 
-_CALLED_SO = frozenset({"baseline", "control", "plain"})
+CALLED_BASELINE = frozenset({"baseline", "control", "plain"})
+"""Names by which a run says which of its candidates is the baseline."""
 
 
 def _usual(candidates: Sequence[Candidate]) -> str | None:
     """The candidate that its run calls the baseline, or a control; else the one of whose first attempts most outcomes
     are known; the first one where several have as many."""
-    called = [candidate.name for candidate in candidates if candidate.name.lower() in _CALLED_SO]
+    called = [candidate.name for candidate in candidates if candidate.name.lower() in CALLED_BASELINE]
     if called:
         return called[0]
     return max(candidates, key=lambda entry: entry.all_tasks.n).name if candidates else None

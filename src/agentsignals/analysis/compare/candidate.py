@@ -23,7 +23,8 @@ MOST_WITHIN = 10
 """Success within 1, 2 … so many attempts is told."""
 
 _INFRASTRUCTURE = "infrastructure"
-_SPENT = ("cost_usd", "input_tokens", "output_tokens", "wall_time_s")
+SPENT = ("cost_usd", "input_tokens", "output_tokens", "wall_time_s")
+"""Measures that are summed for each one solved."""
 
 Value = tuple[str, float]
 """Task (or, where none is recorded, the session) and outcome."""
@@ -164,7 +165,7 @@ def described(  # noqa: PLR0913  (what is told of a candidate, named at the call
         recovery=_recovery(whole, by_dataset) if yes_or_no and again else None,
         without_first=len(trials) - len(whole),
         took={measure: _taken(first, measure, by_dataset) for measure in MEASURES},
-        per_solved={measure: _per_solved(shared, measure) for measure in _SPENT} if yes_or_no else {},
+        per_solved={measure: _per_solved(shared, measure) for measure in SPENT} if yes_or_no else {},
         pooled=pooled,
     )
 
