@@ -78,7 +78,7 @@ def test_every_verb_has_help_with_an_example(capsys: pytest.CaptureFixture[str])
     assert set(verbs) == {
         "analyze", "ingest", "measure", "inventory", "sessions", "show", "explain", "query", "report", "demo", "doctor",
         "agree", "annotate", "attribute", "collect", "compare", "completion", "discover", "export", "findings",
-        "forget", "lab", "label", "replicate", "scan", "search", "serve", "share", "validate", "watch",
+        "forget", "lab", "label", "mcp", "replicate", "scan", "search", "serve", "share", "validate", "watch",
     }  # fmt: skip
     for verb in verbs:
         with pytest.raises(SystemExit) as done:

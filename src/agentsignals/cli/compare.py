@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
         where=options.where,
     )
     if not options.fail_if:
-        print(json_text(comparison) if options.json else _text(comparison))
+        print(json_text(comparison) if options.json else in_words(comparison))
         return 0
     by_value = options.decide_by == "value"
     checked = gate(comparison, options.fail_if, baseline=options.baseline, by_value=by_value)
@@ -74,14 +74,14 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         from msgspec.structs import asdict
 
-        of_gate = {**asdict(checked), "exit_code": checked.exit_code}
-        print(json_text({**asdict(comparison), "gate": of_gate}))
+        outcome = {**asdict(checked), "exit_code": checked.exit_code}
+        print(json_text({**asdict(comparison), "gate": outcome}))
     else:
-        print(f"{_text(comparison)}\n\n{_gate(checked)}")
+        print(f"{in_words(comparison)}\n\n{of_gate(checked)}")
     return checked.exit_code
 
 
-def _gate(checked: Gate) -> str:
+def of_gate(checked: Gate) -> str:
     """What came of the gate, the verdicts that matter most first."""
     from agentsignals.cli.output import printable
 
@@ -94,7 +94,8 @@ def _gate(checked: Gate) -> str:
     return "\n".join(printable(line) for line in lines)
 
 
-def _text(comparison: Comparison) -> str:
+def in_words(comparison: Comparison) -> str:
+    """The comparison as tables and sentences."""
     from agentsignals.cli.output import printable
 
     what = "share of first attempts" if comparison.yes_or_no else "mean of first attempts"

@@ -17,10 +17,14 @@ def timeline(session: Session, everything: bool = False) -> str:
     calls = {c.seq: c for c in session.tool_calls}
     lines = [*_header(session), ""]
     for event in session.events:
-        if not everything and (event.thread != MAIN or event.kind in _QUIET):
-            continue
-        lines.append(_line(event, calls.get(event.seq), session))
+        if is_shown(event, everything):
+            lines.append(_line(event, calls.get(event.seq), session))
     return "\n".join(lines)
+
+
+def is_shown(event: Event, everything: bool) -> bool:
+    """Whether an event has a line."""
+    return everything or (event.thread == MAIN and event.kind not in _QUIET)
 
 
 def _header(session: Session) -> list[str]:
