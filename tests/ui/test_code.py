@@ -141,6 +141,14 @@ def test_places_that_few_calls_changed_are_left_out(server: Server, tmp_path: Pa
         assert "No place of a file was changed by three calls" in told and "No repository was attributed yet" in told
 
 
+def test_places_that_attempts_of_eval_runs_changed_stand_apart(tmp_path: Path) -> None:
+    people, attempt = _edited([1, 5, 20]), _edited([41, 42, 43, 44])
+    attempt.session_id, attempt.context, attempt.artifact_id = "attempt", "eval", "a2"
+    with serving(store_of(tmp_path / "store", people, attempt)) as running:
+        assert "1–20 3 1" in (told := _said(page(running, "/code"))) and "41–60" not in told
+        assert "41–60 4 1" in (told := _said(page(running, "/code?context=eval"))) and "1–20" not in told
+
+
 def test_hostile_repositories_stay_text_and_every_link_opens(server: Server) -> None:
     for path in ("/code", f"/code?repo={quote(EVIL)}", f"/code/{quote(EVIL, safe='')}/c0"):
         told = page(server, path)

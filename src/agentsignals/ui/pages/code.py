@@ -83,6 +83,7 @@ def page(reading: Reading, query: Query) -> Page:
     repos = reading.kept("code:repos", lambda: reading.rows(_REPOS))
     repo = query.choice("repo", [row["repo"] for row in repos])
     shown = [row for row in repos if not repo or row["repo"] == repo]
+    context = query.choice("context", ("product", "eval"), reading.main_context)
     where = Where()
     where.equals("repo", "repo", repo)
     where.equals("mode", "mode", query.text("mode"))
@@ -99,7 +100,9 @@ def page(reading: Reading, query: Query) -> Page:
         "modes": [row["mode"] for row in reading.rows("SELECT DISTINCT mode FROM commits WHERE mode <> '' ORDER BY 1")],
         "mode": query.text("mode"),
         "findings": _weaknesses(reading, repo),
-        "places": _places(reading, repo if repo else ""),
+        "places": _places(reading, repo, context if reading.contexts - {context} else ""),
+        "context": context,
+        "others": sorted(reading.contexts - {context}),
         "region_lines": REGION_LINES,
         "most_findings": MOST_FINDINGS,
         "query": query,
@@ -160,7 +163,7 @@ def _rules(counted: list[dict[str, Any]]) -> list[tuple[str, int]]:
     return sorted(rules.items(), key=lambda item: (-item[1], item[0]))
 
 
-def _places(reading: Reading, repo: str) -> list[dict[str, Any]]:
+def _places(reading: Reading, repo: str, context: str) -> list[dict[str, Any]]:
     """Stretches of files that many calls changed; a line's number is the one it had right after the call."""
     asked = " ".join(
         (
@@ -170,7 +173,7 @@ def _places(reading: Reading, repo: str) -> list[dict[str, Any]]:
         )
     )
     values = {"fewest": FEWEST_TOUCHES, "most": MOST_PLACES} | ({"repo": repo} if repo else {})
-    return reading.rows(asked, values)
+    return reading.rows(asked, values, context)
 
 
 def commit(reading: Reading, query: Query, repo: str, sha: str) -> Page:
