@@ -50,7 +50,9 @@ def build_parser(verb: str = "") -> argparse.ArgumentParser:
     _other_verbs(verbs)
     if verb not in verbs.choices:
         for other in apart().values():
-            other.arguments(_verb(verbs, other.name, other.says, other.example))
+            made = _verb(verbs, other.name, other.says, other.example)
+            made.set_defaults(do=other.run)
+            other.arguments(made)
     return parser
 
 
@@ -193,9 +195,7 @@ def _main(arguments: Sequence[str] | None) -> int:
         if not argv or argv[0].partition("=")[0] in _COMMON:
             return _without_verb(argv)
         options = build_parser(argv[0]).parse_args(argv)
-        from agentsignals.cli import verbs
-
-        return verbs.run(options)
+        return int(getattr(options, "do", _main_job)(options))
     except AgentSignalsError as problem:
         from agentsignals.cli.output import json_text, printable
 
@@ -213,6 +213,12 @@ def _main(arguments: Sequence[str] | None) -> int:
         # The reader of our output went away (`| head`): what is still unsaid goes nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def _main_job(options: argparse.Namespace) -> int:
+    from agentsignals.cli import verbs  # with all that reads and measures, which other verbs do without
+
+    return verbs.run(options)
 
 
 def _without_verb(argv: Sequence[str]) -> int:

@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 
 from agentsignals.cli.output import MAX_CELL, Bar, figure, is_cut, json_text, printable, table, write_csv
-from agentsignals.cli.verb import verbs
 from agentsignals.errors import QueryError, StoreError
 from agentsignals.ingest import pipeline
 from agentsignals.ingest.summary import Summary
@@ -24,9 +23,8 @@ MOST_ROWS = 1_000_000
 
 
 def run(options: argparse.Namespace) -> int:
-    """Runs the verb; gives the exit code."""
-    of_the_main_job = _VERBS.get(options.verb)
-    return of_the_main_job(options) if of_the_main_job is not None else verbs()[options.verb].run(options)
+    """Runs a verb of the main job; gives the exit code."""
+    return _VERBS[options.verb](options)
 
 
 def _analyze(options: argparse.Namespace) -> int:
