@@ -226,6 +226,23 @@ def test_what_is_unusual_has_its_place_among_how_many(tmp_path: Path) -> None:
         assert "Too few sessions to compare with." in words(page(server, "/session/odd"))
 
 
+def test_a_value_is_explained_with_its_place_its_rule_its_events_and_how_often_it_is_right(tmp_path: Path) -> None:
+    usual = [session(user("a"), *[call("Bash", command="make")] * 4, session_id=f"s{n:02}") for n in range(30)]
+    failing = [call("Bash", command="make", status="error", result=EVIL)] * 3
+    odd = session(user("a"), *failing, call("Read", path="a.py"), user("thanks, perfect"), session_id="odd")
+    with serving(store_of(tmp_path / "s", *usual, odd)) as server:
+        rate = page(server, "/session/odd/explain/user.tool_error_rate")
+        told = words(rate)
+        assert "0.75 exactly 0.75 ratio; highest of 31 product sessions with a value; median 0" in told
+        assert "turn 1, event 1 Bash make error" in told and "line 2" in told
+        assert 'href="/session/odd/raw/1"' in rate and 'href="/session/odd?at=1#e1"' in rate
+        assert "claims no more than is recorded there" in told and "Some errors are probing." in told
+        outcome = page(server, "/session/odd/explain/user.session_outcome")
+        assert re.search(r"agreement|Against planted cases: the same for \d+% \d+–\d+% of \d+", words(outcome))
+        assert 'href="/session/odd/explain/user.output_applied"' in outcome
+        assert "1 of 1 product" not in words(outcome), "alone among its like says nothing"
+
+
 # -- in a browser ------------------------------------------------------------------------------------------------------
 
 
