@@ -145,6 +145,14 @@ def test_kinds_are_counted_and_shown_alone_wherever_they_are(many: Store) -> Non
         assert "pattern: needle" in words(page(server, "/session/many?only=searches"))
 
 
+def test_words_are_found_in_texts_commands_and_results_of_the_session(many: Store) -> None:
+    with serving(many) as server:
+        assert page(server, "/session/many?q=PROMPT+19").count('class="entry ') == 11
+        assert page(server, "/session/many?q=needle").count('class="entry ') == 1
+        assert page(server, "/session/many?q=make+1&only=failures").count('class="entry ') == 11
+        assert "No entries fit." in page(server, "/session/many?q=%25")
+
+
 def test_the_script_is_told_where_to_jump_and_gets_parts_and_turns_as_pieces(many: Store) -> None:
     with serving(many) as server:
         marks = json.loads(page(server, "/session/many/marks"))
@@ -273,7 +281,7 @@ def test_a_long_session_is_read_by_scrolling_and_by_keys(tmp_path: Path) -> None
         reader.keyboard.type("jfn")
         assert (
             reader.evaluate("document.activeElement.value") == "jfn"
-            and reader.evaluate("document.activeElement.id") == "find"
+            and reader.evaluate("document.activeElement.id") == "within"
         )
         reader.evaluate("document.activeElement.blur()")
         reader.keyboard.press("?")
@@ -281,9 +289,8 @@ def test_a_long_session_is_read_by_scrolling_and_by_keys(tmp_path: Path) -> None
         reader.keyboard.press("Escape")
         for share in (0.3, 0.6, 0.9):
             reader.evaluate(f"scrollTo(0, document.documentElement.scrollHeight * {share})")
-            reader.wait_for_timeout(700)
             near = "[...document.querySelectorAll('.entry')].some(e => Math.abs(e.getBoundingClientRect().top) < 400)"
-            assert reader.evaluate(near)
+            assert any(reader.evaluate(near) or reader.wait_for_timeout(200) for _ in range(50))
         assert reader.evaluate("document.querySelectorAll('.entry').length") < 900, "far parts are let go"
         reader.goto(f"{server.url}session/long?at={failures[-1]}#e{failures[-1]}")
         reader.wait_for_timeout(300)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections import Counter, OrderedDict
-from collections.abc import Collection
+from collections.abc import Collection, Container
 from functools import cached_property
 from heapq import merge
 from threading import Lock
@@ -62,6 +62,14 @@ FROM (
     ON e.seq = r.result_seq
 ) GROUP BY thread ORDER BY min(seq)
 """  # noqa: S608  (conditions of ours)
+_HOLDING = """
+SELECT coalesce(c.seq, e.seq) AS seq FROM (
+  SELECT seq FROM events WHERE session_id = $session AND contains(lower(text), lower($words))
+) e LEFT JOIN (
+  SELECT seq, result_seq FROM tool_calls WHERE session_id = $session AND result_seq IS NOT NULL
+) c ON c.result_seq = e.seq
+UNION SELECT seq FROM tool_calls WHERE session_id = $session AND contains(lower(arguments), lower($words))
+"""
 _HOME = "SELECT seq FROM tool_calls WHERE session_id = $session AND result_seq = $seq"
 
 
@@ -107,13 +115,14 @@ class Conversation:
     def thread_of(self, seq: int) -> str:
         return self._thread_of.get(seq, MAIN)
 
-    def view(self, only: Collection[str] = (), thread: str = "") -> View:
-        """All entries, subagents folded; those of some kinds, wherever they are; those of one thread."""
+    def view(self, only: Collection[str] = (), thread: str = "", among: Container[int] | None = None) -> View:
+        """All entries, subagents folded; those of some kinds or among some, wherever they are; those of one thread."""
         shown = {thread: self.threads[thread]} if thread in self.threads else self.threads
-        if only:
-            bits = sum(_BITS[kind] for kind in only)
+        if only or among is not None:
+            bits = sum(_BITS[kind] for kind in only or KINDS)
             chosen = ([seq for seq, mask in zip(t.seqs, t.masks, strict=True) if mask & bits] for t in shown.values())
-            return View(array("q", merge(*chosen)), {})
+            seqs = merge(*chosen)
+            return View(array("q", seqs if among is None else (seq for seq in seqs if seq in among)), {})
         if thread:
             return View(next(iter(shown.values())).seqs, {})
         main = self.threads.get(MAIN)
@@ -145,6 +154,11 @@ def conversation(reading: Reading, session_id: str) -> Conversation:
         while len(lately) > _MOST_KEPT:
             lately.popitem(last=False)
     return made
+
+
+def holding(reading: Reading, session_id: str, words: str) -> set[int]:
+    """The entries whose text, arguments or result hold these words, in whatever case."""
+    return {row["seq"] for row in reading.rows(_HOLDING, {"session": session_id, "words": words})}
 
 
 def home(reading: Reading, session_id: str, seq: int) -> int:

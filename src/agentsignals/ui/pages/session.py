@@ -11,7 +11,17 @@ from agentsignals.catalog import Signal, catalogue
 from agentsignals.model import MAIN
 from agentsignals.ui import words
 from agentsignals.ui.along import along
-from agentsignals.ui.conversation import KINDS, MOST_OPENED, PART, TROUBLE, Conversation, View, conversation, home
+from agentsignals.ui.conversation import (
+    KINDS,
+    MOST_OPENED,
+    PART,
+    TROUBLE,
+    Conversation,
+    View,
+    conversation,
+    holding,
+    home,
+)
 from agentsignals.ui.page import Page, Query, Reply, Route
 from agentsignals.ui.reading import Reading
 from agentsignals.ui.timeline import Teller, name_of
@@ -19,6 +29,7 @@ from agentsignals.ui.unusual import unusual
 
 OUTLINE = 150
 """Turns of the outline shown at once."""
+_MOST_WORDS = 200
 _SIGNALS = """
 SELECT signal, turn, level, value, number, absent, absent_detail, detail->>'at_least' AS at_least FROM signals
 WHERE session_id = $session AND level <> 'corpus' AND turn IS NULL ORDER BY signal
@@ -72,10 +83,12 @@ class Reader:
         self.home = home(reading, self.session_id, self.at) if self.at >= 0 else -1
         self.thread = query.choice("thread", self.conversation.threads)
         inside = self.conversation.thread_of(self.home)
-        if not self.only and not self.thread and inside != MAIN:
+        self.words = query.text("q")[:_MOST_WORDS]
+        if not self.only and not self.words and not self.thread and inside != MAIN:
             is_long = len(self.conversation.threads[inside].seqs) > MOST_OPENED
             self.thread = inside if is_long else ""
-        self.view: View = self.conversation.view(self.only, self.thread)
+        among = holding(reading, self.session_id, self.words) if self.words else None
+        self.view: View = self.conversation.view(self.only, self.thread, among)
         self.number = min(max(query.number("page", 1) - 1, 0), self.view.last)
         if self.home >= 0:
             folded = {thread: seq for seq, thread in self.view.folded.items()}

@@ -283,7 +283,7 @@
     e: () => jump("edits", 1), E: () => jump("edits", -1),
     o: () => (panel.querySelector(".now a") || panel.querySelector("a"))?.focus(),
     x: () => { const folds = current()?.querySelectorAll("details") || []; for (const fold of folds) fold.open = !fold.open; },
-    "/": () => document.querySelector("nav.site input[type=search]")?.focus(),
+    "/": () => { document.querySelector(".which").open = true; document.getElementById("within").select(); },
     "?": () => (help.open ? help.close() : help.showModal()),
   };
   document.addEventListener("keydown", (event) => {
