@@ -10,6 +10,7 @@ from agentsignals.analysis.calendar import Buckets, following
 
 WIDTH, HEIGHT = 400, 150
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 4, 10, 20
+_WIDEST = 48
 _FEWEST_SEEN = 30
 """Of fewer observations an interval is cut off at the top of the axis instead of stretching it."""
 
@@ -160,7 +161,7 @@ def _bar(point: Point, x: float, step: float, scale: float, dots: bool) -> Bar:
             rectangles.append(Rectangle(min(y, HEIGHT - _BOTTOM - 1), max(height, 1.0), part.colour))
         reached += part.value
     line = (_y(point.interval[0], scale), max(_y(point.interval[1], scale), _TOP)) if point.interval else None
-    gap = min(step * 0.15, 3)
+    gap = max(min(step * 0.15, 3), (step - _WIDEST) / 2)
     return Bar(x=x + gap, width=step - 2 * gap, rectangles=rectangles, line=line, label=point.label, link=point.link)
 
 
@@ -168,9 +169,11 @@ def _across(names: Sequence[str], step: float) -> list[Tick]:
     """The first, the last and what fits between, each below its own bar."""
     last = len(names) - 1
     places = _spaced(last)
-    anchors = {0: "start", last: "end"} if last else {}
+    anchors = {0: "start", last: "end"}
     middles = {n: _LEFT + (n + 0.5) * step for n in places}
-    ends = {0: _LEFT, last: WIDTH - _RIGHT} if last else {}
+    if step > _WIDEST:
+        return [Tick(middles[n], names[n]) for n in places]
+    ends = {0: _LEFT, last: WIDTH - _RIGHT}
     return [Tick(ends.get(n, middles[n]), names[n], anchors.get(n, "middle")) for n in places]
 
 

@@ -53,7 +53,7 @@ def page(reading: Reading, query: Query) -> Page:
         ),
         **reading.kept("overview read", lambda: _read(reading)),
     }
-    return Page("overview.html.j2", "What stands out", filled)
+    return Page("overview.html.j2", "Overview" if filled["is_chosen"] else "What stands out", filled)
 
 
 def skipped(reading: Reading) -> list[dict[str, Any]]:

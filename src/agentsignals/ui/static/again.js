@@ -1,7 +1,11 @@
 "use strict";
-// What is still being made is there when the page is asked for again; a form that somebody fills in is left alone.
+// What was still being looked for comes into its place when it is there; the rest of the page is left alone.
 (() => {
-  let touched = false;
-  document.addEventListener("input", () => { touched = true; });
-  setTimeout(() => { if (!touched) location.reload(); }, 4000);
+  async function look() {
+    const answer = await fetch(location.href);
+    const made = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("stands-out");
+    if (made && !made.querySelector("[role=status]")) document.getElementById("stands-out").replaceWith(made);
+    else setTimeout(look, 4000);
+  }
+  setTimeout(look, 3000);
 })();
