@@ -58,6 +58,15 @@ def test_the_page_and_the_filter_open_the_same_sessions(store: Store) -> None:
     assert ids == [EVIL_ID]
 
 
+def test_the_list_of_sessions_shows_the_same_to_filter_further(server: Server) -> None:
+    key = quote("with:study:tools:tools.mcp_sessions")
+    [link] = [
+        link for link in Elements(page(server, f"/behind?key={key}")).all_of("href") if "/sessions?behind" in link
+    ]
+    told = page(server, link)
+    assert quote(EVIL_ID, safe="") in told and "/session/fine-1" not in told
+
+
 def test_a_number_that_counts_no_sessions_says_why(server: Server) -> None:
     assert "opens no sessions" in page(server, "/behind?key=study:reading:reading.files")
     assert not [link for link in _opened(page(server, "/studies/reading")) if "reading.files" in link]

@@ -29,6 +29,12 @@ PAGES = (
     "/studies",
     "/studies/errors",
     "/artifacts",
+    "/behind?key=study:errors:errors.rate",
+    "/behind?key=study:tools:tools.mcp_sessions",
+    "/code",
+    "/compare",
+    "/sides",
+    f"/sides?a=fine-1&b={quote(EVIL_ID, safe='')}",
 )
 
 
