@@ -33,7 +33,7 @@ ALIVE_EVERY_S = 15.0
 MOST_NAMED = 100
 """Sessions whose ids an event carries; of more, their number alone."""
 READING_SHARE = 0.2
-"""What is read anew while an agent works takes no more of the time: a run of 0.7 s follows the last one after 3.5."""
+"""What is read anew while an agent works takes no more of one core: a run of 0.7 s follows the last one after 3."""
 UNSEEN_S = 60.0
 """So long between two runs while no page is open: what is replaced stays on disk for an hour."""
 RETRY_S, LONGEST_RETRY_S = 15.0, 600.0
@@ -167,7 +167,8 @@ class _Run(Struct):
     words: IO[bytes]
     """What it says on stderr."""
     specs: set[str]
-    began: float
+    cpu_s: float
+    """What all processes begun here had used when it began."""
 
 
 class Watch:
@@ -218,14 +219,14 @@ class Watch:
             words.close()
             self._failed(f"no process can be started: {problem.strerror}", specs)
             return
-        self._run = _Run(process, words, specs, time.monotonic())
+        self._run = _Run(process, words, specs, _cpu_s())
         with suppress(OSError, AttributeError):  # it has ended already; a system that knows no priorities
             os.setpriority(os.PRIO_PROCESS, process.pid, _NICE)
 
     def _over(self, run: _Run) -> None:
         self._run = None
         self._ended = now = time.monotonic()
-        self._not_before = now + (now - run.began) * (1 / READING_SHARE - 1)
+        self._not_before = now + (_cpu_s() - run.cpu_s) * (1 / READING_SHARE - 1)
         with run.words as words:
             words.seek(0)
             why = " ".join(words.read(_MOST_WORDS * 8).decode("utf-8", "replace").split())
@@ -240,3 +241,9 @@ class Watch:
         self._not_before = time.monotonic() + min(LONGEST_RETRY_S, RETRY_S * 2.0**self._failures)
         self._failures += 1
         self._say(visible(why)[:_MOST_WORDS])
+
+
+def _cpu_s() -> float:
+    """What the processes that were begun here and have ended used of the processor."""
+    used = os.times()
+    return used.children_user + used.children_system

@@ -110,11 +110,21 @@
     const all = (button.added || []).concat(added).filter((entry) => entry.isConnected);
     button.added = all;
     button.textContent = plural(all.length, "new event");
+    leadsTo(button, all[0]);
+  }
+  function leadsTo(button, element) {
     button.onclick = () => {
-      all[0]?.scrollIntoView({ block: "center" });
+      element?.scrollIntoView({ block: "center" });
       button.remove();
     };
   }
+  // A page that loads its events by itself says so ("live:more") of the element in which new ones come.
+  document.addEventListener("live:more", (event) => {
+    const button = line("added");
+    if (button.added) return;
+    button.textContent = "New events";
+    leadsTo(button, event.detail);
+  });
 
   // The region as `now` is: what has an id stays the very element where it says the same, so that what is open, marked
   // or focused stays so. Gives the elements with an id that are new.
