@@ -10,8 +10,8 @@ import difflib
 import re
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
@@ -117,7 +117,7 @@ def _masked(session: Session, redactor: Redactor) -> Session:
         return clean
 
     again: Session = with_texts(once, without_parts)
-    refuse("It", (("a text of the session", text) for text in texts_in(again)), guard)
+    refuse("It", (("a text of the session", text) for text in dict.fromkeys(texts_in(again))), guard)
     return again
 
 
@@ -149,9 +149,10 @@ def style() -> dict[str, str]:
 def _within(session: Session, room: int) -> tuple[list[Block], int, int]:
     """The session's entries as far as there is room, by thread; how many, and how many are left out."""
     kept, left_out = list[tuple[str, Entry]](), 0
-    for thread, entry in _entries(session):
-        room -= _size(entry)
-        if room < 0:  # nothing after it either: a conversation with holes would say what nobody said
+    for thread, make in _entries(session):
+        entry = make() if room >= 0 else None  # nothing after it either: a conversation with holes would mislead
+        room -= _size(entry) if entry is not None else 0
+        if entry is None or room < 0:
             left_out += 1
         else:
             kept.append((thread, entry))
@@ -167,14 +168,15 @@ def _size(entry: Entry) -> int:
     return 400 + 2 * (len(entry.text) + result + len(entry.about) + sum(40 + len(line) for _, line in entry.change))
 
 
-def _entries(session: Session) -> Iterator[tuple[str, Entry]]:
+def _entries(session: Session) -> Iterator[tuple[str, Callable[[], Entry]]]:
+    """Each entry's thread, and what renders it."""
     calls = {call.seq: call for call in session.tool_calls}
     results = {call.result_seq for call in session.tool_calls if call.result_seq is not None}
     for event in session.events:
         if event.seq in results:
             continue
         call = calls.get(event.seq)
-        yield event.thread, _entry(event) if call is None else _of_call(session, event, call)
+        yield event.thread, partial(_entry, event) if call is None else partial(_of_call, session, event, call)
 
 
 def _entry(event: Event) -> Entry:
