@@ -45,14 +45,14 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
         repo="me/tools",
     )
     other = session(
-        user("修复解析器的错误 and run the tests; merge it, no conflict here"),
+        user("修复解析器的错误 and run the tests; merge it, no conflict here\x00nulling"),
         call("Edit", path="src/a.py", old_string='x = "früh"\ny', new_string="GetOrCreate()"),
         call("mcp__tracker__list_issues", result="merge conflicts, conflicts, conflicts"),
         say("merge\nconflicts are gone; merges and conflicting are other words"),
         session_id="other-2",
         cwd="/home/me/site",
     )
-    other.agent = "codex"
+    other.agent, other.title = "codex", "Laying the tablecloth"
     return store_of(tmp_path_factory.mktemp("fulltext") / "store", talk, other)
 
 
@@ -99,6 +99,8 @@ def kinds(results: Results) -> dict[str, list[str]]:
         ("context:eval merge", {}),
         ("zwischen", {"talk-1": ["thinking"]}),
         ("harness", {"talk-1": ["other"]}),
+        ("tablecloth", {"other-2": ["title"]}),
+        ("nulling kind:prompt", {"other-2": ["prompt"]}),
         ("naive CAFÉ", {"talk-1": ["result"]}),
         ("frueh", {}),
         ("früh", {"other-2": ["command"]}),
@@ -183,7 +185,7 @@ def test_what_is_marked_was_looked_for(word: str, around: str) -> None:
 
 def test_what_could_not_be_taken_is_said(store: Store) -> None:
     assert "letter" in search(store, "?!").notes[0] and "letter" in search(store, "-merge").notes[0]
-    assert "kind:foo is none of prompt" in search(store, "kind:foo").notes[0]
+    assert "kind:foo is none of title" in search(store, "kind:foo").notes[0]
     assert "first 24 words" in search(store, " ".join("merge" for _ in range(25))).notes[0]
     assert not search(store, " ".join("merge" for _ in range(24))).notes
     assert "2,000 characters" in search(store, f"merge{' ' * 2000}conflicts").notes[0]

@@ -79,7 +79,14 @@ def test_sessions_come_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         for query, ids in (("&page=3", ["s0"]), ("&page=9", ["s0"]), ("", ["s4", "s3"])):
             text = page(running, f"/search?q=xylophone&order=most{query}")
             assert re.findall(r'<h2><a href="/session/(\w+)"', text) == ids
-        assert "of 5 sessions" in text and "the passages of this session alone" in text
+        assert "of 5 sessions" in text and "all 5 of this session" in page(running, "/search?q=xylophone&order=most")
+
+
+def test_of_one_session_all_passages_are_shown(tmp_path: Path) -> None:
+    many = [session(user(f"xylophone {n}"), *[say("xylophone")] * 9, session_id=f"s {n}") for n in range(2)]
+    with serving(store_of(tmp_path / "s", *many)) as running:
+        (link, *_) = re.findall(r'class="more" href="([^"]+)"', page(running, "/search?q=xylophone"))
+        assert page(running, f"/search{link}").count('class="hit"') == 10
 
 
 def test_while_the_index_is_made_the_page_says_so_and_asks_again(

@@ -10,7 +10,7 @@ from agentsignals.cli.verb import Verb
 if TYPE_CHECKING:
     from agentsignals.fulltext import Hit, Results, SessionHits
 
-KINDS = ("prompt", "reply", "command", "path", "result", "thinking", "other")
+KINDS = ("title", "prompt", "reply", "command", "path", "result", "thinking", "other")
 ORDERS = ("newest", "most")
 _LONGEST = 110
 """Characters of a title or first prompt."""

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 FOLDER = ".search"
 """Hidden: what stands for a store elsewhere takes no part of it there."""
-VERSION = 1
+VERSION = 2
 """Of what is in a file, and of how texts are cut into words."""
-TABLES = ("events", "tool_calls")
+TABLES = ("sessions", "events", "tool_calls")
 """The tables whose texts are looked through."""
 Progress = Callable[[str, int, int | None], None]
 """Called with what is being done, how much of it is done, and how much there is."""

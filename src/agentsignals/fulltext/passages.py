@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-KINDS = ("prompt", "reply", "command", "path", "result", "thinking", "other")
+KINDS = ("title", "prompt", "reply", "command", "path", "result", "thinking", "other")
 """What a passage can be, the most telling first."""
 _OF_EVENTS = {
     "human_turn": "prompt",
@@ -35,7 +35,7 @@ _KIND_BITS, _SEQ_BITS = 3, 32
 
 
 class Passage(NamedTuple):
-    """A text of a session: what an event says, or a call asks for."""
+    """A text of a session: what an event says, or a call asks for; its title, which is as good as its first event."""
 
     session_id: str
     seq: int
@@ -67,6 +67,9 @@ def passages(shard: Path) -> Iterator[list[Passage]]:
     for table in table_files.pieces(shard / "tool_calls.parquet", _CALLS):
         for session_id, *call in zip(*(column.to_pylist() for column in table.columns), strict=True):
             calls[session_id].append(tuple(call))
+    titles: dict[str, str] = {}
+    for table in table_files.pieces(shard / "sessions.parquet", ["session_id", "title"]):
+        titles |= zip(*(column.to_pylist() for column in table.columns), strict=True)
     events = (
         row
         for table in table_files.pieces(shard / "events.parquet", _EVENTS)
@@ -83,6 +86,8 @@ def passages(shard: Path) -> Iterator[list[Passage]]:
         for seq, path, command, arguments, _, name in of_calls:
             texts = texts_of_call(path, command, arguments)
             made += [Passage(session_id, seq, kind, text, name) for kind, text in texts.items() if text]
+        if title := titles.get(session_id):
+            made.append(Passage(session_id, 0, "title", title, ""))
         made.sort(key=lambda p: number_of(0, p.kind, p.seq))
         yield made
 

@@ -107,20 +107,24 @@ def with_texts(store: Store, question: Question, places: dict[str, list[Place]])
     }
     for session_id, session in facts.items():
         session.hits = [
-            _hit(events[session_id, seq], calls.get((session_id, seq)), kind, question)
+            _hit(session, seq, kind, events.get((session_id, seq), {}), calls.get((session_id, seq)), question)
             for kind, seq in places[session_id]
-            if (session_id, seq) in events
         ]
     return [facts[session_id] for session_id in ids if session_id in facts]
 
 
-def _hit(event: dict[str, Any], call: dict[str, Any] | None, kind: str, question: Question) -> Hit:
-    text = event["text"] or ""
-    if call is not None and kind in ("command", "path"):
+def _hit(  # noqa: PLR0913  (all that is known of a passage)
+    session: SessionHits, seq: int, kind: str, event: dict[str, Any], call: dict[str, Any] | None, question: Question
+) -> Hit:
+    if kind == "title":
+        text = session.title
+    elif call is not None and kind in ("command", "path"):
         text = texts_of_call(call["path"], call["command"], call["arguments"])[kind]
-    shown, marks = excerpt(text, question.terms)
+    else:
+        text = event.get("text")
+    shown, marks = excerpt(text or "", question.terms)
     tool = call["name"] if call is not None and kind in ("command", "path", "result") else None
-    return Hit(seq=event["seq"], kind=kind, tool=tool, timestamp=event["timestamp"], text=shown, marks=marks)
+    return Hit(seq=seq, kind=kind, tool=tool, timestamp=event.get("timestamp"), text=shown, marks=marks)
 
 
 def _of_shards(store: Store, table: str, sql: str, values: dict[str, Any]) -> list[dict[str, Any]]:

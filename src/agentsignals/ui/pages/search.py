@@ -14,6 +14,8 @@ from agentsignals.ui.page import Page, Query, Route, part_of
 from agentsignals.ui.reading import Reading
 
 SIZE = 20
+HITS, MOST_HITS = 3, 200
+"""Passages that are shown of each session; and of one, where the question names it."""
 WAIT_S = 1.0
 """How long a page waits for what the index lacks; after that it shows what there is, and asks again."""
 ORDERS = dict(zip(get_args(Order), ("last active", "most passages"), strict=True))
@@ -92,6 +94,7 @@ def _results(reading: Reading, query: Query, filter_: Filter, kind: str) -> Resu
         "limit": SIZE,
         "complete": False,
     }
+    options["most_hits"] = MOST_HITS if "session:" in text else HITS
     start = (max(query.number("page", 1), 1) - 1) * SIZE
     results = search(reading.store, text, start=start, **options)
     last = part_of(query, SIZE, results.n_sessions).start
