@@ -15,7 +15,7 @@ from agentsignals.fulltext.passages import KINDS as KINDS
 from agentsignals.fulltext.question import read
 from agentsignals.fulltext.showing import Hit as Hit
 from agentsignals.fulltext.showing import SessionHits as SessionHits
-from agentsignals.fulltext.showing import listed, with_texts
+from agentsignals.fulltext.showing import Tables, listed, with_texts
 
 if TYPE_CHECKING:
     from agentsignals.store import Store
@@ -72,14 +72,15 @@ def search(  # noqa: PLR0913  (the options of the verb)
     waiting = set(index.missing(store))
     results.is_lower_bound = bool(waiting)
     passages = counted(store, question.expression, [name for name in index.searched(store) if name not in waiting])
-    may = [i for i in listed(store, question.filters) if i in passages and (among is None or i in among)]
+    tables = Tables(store)
+    may = [i for i in listed(tables, question.filters) if i in passages and (among is None or i in among)]
     chosen = question.kinds & frozenset(kinds or KINDS)
     fit = {i: n for i in may if (n := sum(passages[i][kind] for kind in chosen))}
     ids = sorted(fit, key=lambda i: -fit[i]) if order == "most" else list(fit)
     results.n_sessions, results.n_passages = len(fit), sum(fit.values())
     results.by_kind = {kind: n for kind in KINDS if (n := sum(passages[i][kind] for i in may))}
     shown = ids[start : start + limit]
-    results.sessions = with_texts(store, question, first(store, question.expression, shown, chosen, most_hits))
+    results.sessions = with_texts(tables, question, first(store, question.expression, shown, chosen, most_hits))
     for session in results.sessions:
         of_it = passages[session.session_id]
         session.n, session.by_kind = fit[session.session_id], {kind: of_it[kind] for kind in KINDS if of_it[kind]}

@@ -37,6 +37,8 @@ _PROMPTS = """
 SELECT session_id, left(arg_min(text, turn), 300) AS prompt FROM read_parquet($files)
 WHERE session_id IN (SELECT unnest($ids)) AND kind IN ('prompt', 'queued_prompt') GROUP BY session_id
 """
+_newest: dict[tuple[str, ...], list[str]] = {}
+"""The sessions of the last store that was asked without conditions, by its files: none of these ever changes."""
 Place = tuple[str, int]
 """A kind of passage, and the event that holds it."""
 
@@ -76,8 +78,34 @@ class SessionHits(Struct, kw_only=True):
     """The first of them, the most telling kinds first."""
 
 
-def listed(store: Store, filters: Sequence[Filter]) -> list[str]:
+class Tables:
+    """The tables of a store as one search reads them."""
+
+    def __init__(self, store: Store) -> None:
+        from agentsignals.store.query import connect  # noqa: PLC0415  (DuckDB is loaded when asked)
+
+        self.store = store
+        self._connection = connect(store)
+
+    def rows(self, sql: str, values: dict[str, Any]) -> list[dict[str, Any]]:
+        """The answer to a question of ours; `values` are bound."""
+        from agentsignals.store.query import ask  # noqa: PLC0415  (as above)
+
+        return ask(self._connection, sql, values)
+
+    def of_sessions(self, table: str, sql: str, values: dict[str, Any]) -> list[dict[str, Any]]:
+        """The same of those `files` of a table alone that hold the sessions `ids`: a third of the time of all."""
+        shards = {self.store.manifest.sessions[session_id].shard for session_id in values["ids"]}
+        files = [str(path) for path in self.store.files(table) if path.parent.name in shards]
+        return self.rows(sql, {**values, "files": files})
+
+
+def listed(tables: Tables, filters: Sequence[Filter]) -> list[str]:
     """The sessions that fit these conditions, the last active first."""
+    state = tuple(map(str, tables.store.files("sessions")))
+    asked_before = _newest.get(state)
+    if asked_before is not None and not any(f.field in _CONDITIONS for f in filters):
+        return asked_before
     conditions, values = ["true"], {}
     for n, asked in enumerate(f for f in filters if f.field in _CONDITIONS):
         condition = f"coalesce({_CONDITIONS[asked.field].format(f'$v{n}')}, false)"
@@ -85,25 +113,29 @@ def listed(store: Store, filters: Sequence[Filter]) -> list[str]:
         values[f"v{n}"] = asked.value
     order = "ORDER BY coalesce(ended_at, started_at) DESC NULLS LAST, session_id"
     sql = f"SELECT session_id FROM sessions WHERE {' AND '.join(conditions)} {order}"  # noqa: S608  (values are bound)
-    return [row["session_id"] for row in _rows(store, sql, values)]
+    ids = [row["session_id"] for row in tables.rows(sql, values)]
+    if not values:
+        _newest.clear()
+        _newest[state] = ids
+    return ids
 
 
-def with_texts(store: Store, question: Question, places: dict[str, list[Place]]) -> list[SessionHits]:
+def with_texts(tables: Tables, question: Question, places: dict[str, list[Place]]) -> list[SessionHits]:
     """These sessions with these passages of theirs, in this order."""
     if not places:
         return []
     ids = list(places)
     which = {"ids": ids, "seqs": sorted({seq for of_it in places.values() for _, seq in of_it})}
-    events = {(row["session_id"], row["seq"]): row for row in _of_shards(store, "events", _EVENTS, which)}
+    events = {(row["session_id"], row["seq"]): row for row in tables.of_sessions("events", _EVENTS, which)}
     calls = {
         (row["session_id"], row[seq]): row
-        for row in _of_shards(store, "tool_calls", _CALLS, which)
+        for row in tables.of_sessions("tool_calls", _CALLS, which)
         for seq in ("result_seq", "seq")
     }
-    prompts = {row["session_id"]: row["prompt"] for row in _of_shards(store, "turns", _PROMPTS, {"ids": ids})}
+    prompts = {row["session_id"]: row["prompt"] for row in tables.of_sessions("turns", _PROMPTS, {"ids": ids})}
     facts = {
         row["session_id"]: SessionHits(**row, prompt=prompts.get(row["session_id"]))
-        for row in _of_shards(store, "sessions", _FACTS, {"ids": ids})
+        for row in tables.of_sessions("sessions", _FACTS, {"ids": ids})
     }
     for session_id, session in facts.items():
         session.hits = [
@@ -125,16 +157,3 @@ def _hit(  # noqa: PLR0913  (all that is known of a passage)
     shown, marks = excerpt(text or "", question.terms)
     tool = call["name"] if call is not None and kind in ("command", "path", "result") else None
     return Hit(seq=seq, kind=kind, tool=tool, timestamp=event.get("timestamp"), text=shown, marks=marks)
-
-
-def _of_shards(store: Store, table: str, sql: str, values: dict[str, Any]) -> list[dict[str, Any]]:
-    """Rows of a question to those files of a table alone that hold the sessions: a third of the time of all."""
-    shards = {store.manifest.sessions[session_id].shard for session_id in values["ids"]}
-    files = [str(path) for path in store.files(table) if path.parent.name in shards]
-    return _rows(store, sql, {**values, "files": files})
-
-
-def _rows(store: Store, sql: str, values: dict[str, Any]) -> list[dict[str, Any]]:
-    from agentsignals.store.query import ask, connect  # noqa: PLC0415  (DuckDB is loaded when asked)
-
-    return ask(connect(store), sql, values)
