@@ -364,5 +364,6 @@ def test_show_says_cost_patterns_and_changed_lines(store: Path, capsys: pytest.C
     text = say(capsys, "show", "3819e141", "--store", store)
     assert re.search(r"^cost +\$0\.", text, re.MULTILINE) and re.search(r"^tokens +[\d,]+ input", text, re.MULTILINE)
     assert re.search(r"→ apply_patch .* \+\d+ -\d+", text)
-    searching = Store(store).sql("SELECT session_id FROM tool_calls WHERE name = 'Grep' LIMIT 1").fetchall()
-    assert re.search(r"→ Grep .*pattern", say(capsys, "show", searching[0][0], "--store", store))
+    searching = "SELECT session_id, arguments->>'pattern' FROM tool_calls WHERE name = 'Grep' LIMIT 1"
+    session_id, pattern = Store(store).sql(searching).fetchall()[0]
+    assert re.search(f"→ Grep .*{re.escape(pattern)}", say(capsys, "show", session_id, "--store", store))

@@ -7,6 +7,7 @@ from agentsignals.cli.output import printable
 from agentsignals.model import MAIN, Event, Session, ToolCall
 from agentsignals.model.times import to_iso
 from agentsignals.store.tables import totals
+from agentsignals.views.call_words import about
 
 _SAID_CHARS = 400
 _QUIET = frozenset(("thinking", "meta", "tool_result"))
@@ -52,7 +53,9 @@ def _line(event: Event, call: ToolCall | None, session: Session) -> str:
     clock = (to_iso(event.timestamp) or "")[11:19] or "--:--:--"
     place = "" if event.thread == MAIN else f"[{event.thread}] "
     if call is not None:
-        text = f"{call.name} {_about(call)}{_lines(call, session)}".strip()
+        text = (
+            f"{call.name} {about(call.class_, call.path, call.command, call.arguments)}{_lines(call, session)}".strip()
+        )
         mark = {"ok": "", "none": " (no result)"}.get(call.status, f" ({call.error_class or call.status})")
         return f"{event.seq:5} {clock}   {place}→ {_cut(text, 120)}{mark}"
     if event.kind == "human_turn" and event.turn is not None:
@@ -60,12 +63,6 @@ def _line(event: Event, call: ToolCall | None, session: Session) -> str:
         return f"\n{event.seq:5} {clock} turn {event.turn + 1} ({kind})\n      {_cut(event.text or '', _SAID_CHARS)}"
     text = _cut(event.text or "", _SAID_CHARS if event.kind == "text" else 120)
     return f"{event.seq:5} {clock}   {place}{event.kind}: {text}"
-
-
-def _about(call: ToolCall) -> str:
-    """What a call is about: of a search, and where there is neither command nor file, its arguments."""
-    asked = "" if call.arguments in ("", "{}") else call.arguments
-    return asked if call.class_ == "search" else call.command or call.path or asked
 
 
 def _lines(call: ToolCall, session: Session) -> str:

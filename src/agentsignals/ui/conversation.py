@@ -123,8 +123,10 @@ class Conversation:
             chosen = ([seq for seq, mask in zip(t.seqs, t.masks, strict=True) if mask & bits] for t in shown.values())
             seqs = merge(*chosen)
             return View(array("q", seqs if among is None else (seq for seq in seqs if seq in among)), {})
-        if thread:
-            return View(next(iter(shown.values())).seqs, {})
+        return View(next(iter(shown.values())).seqs, {}) if thread else self._whole
+
+    @cached_property
+    def _whole(self) -> View:
         main = self.threads.get(MAIN)
         folded = {t.seqs[0]: name for name, t in self.threads.items() if name != MAIN}
         return View(array("q", merge(main.seqs if main else (), sorted(folded))), folded)

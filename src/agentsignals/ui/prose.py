@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from markdown_it import MarkdownIt
@@ -71,7 +71,7 @@ def file_text(text: str, path: str) -> Markup:
     return Markup("\n").join(number + line for number, line in zip(numbers, made, strict=True))
 
 
-@cache
+@lru_cache(500)
 def _lexer(language: str, name: str) -> Any:
     from pygments.lexers import get_lexer_by_name, get_lexer_for_filename  # noqa: PLC0415
     from pygments.util import ClassNotFound  # noqa: PLC0415

@@ -31,9 +31,13 @@ OUTLINE = 150
 """Turns of the outline shown at once."""
 _MOST_WORDS = 200
 _SIGNALS = """
-SELECT signal, turn, level, value, number, absent, absent_detail, detail->>'at_least' AS at_least FROM signals
-WHERE session_id = $session AND level <> 'corpus' AND turn IS NULL ORDER BY signal
+SELECT signal, turn, level, number, absent, absent_detail, detail->>'at_least' AS at_least,
+  CASE WHEN length(value) > 4000 AND starts_with(value, '[') THEN to_json(json_array_length(value) || ' entries')
+    WHEN length(value) > 4000 AND starts_with(value, '{') THEN to_json(len(json_keys(value)) || ' entries')
+    ELSE value END AS value
+FROM signals WHERE session_id = $session AND level <> 'corpus' AND turn IS NULL ORDER BY signal
 """
+"""Of a list that is too long for a line its length is asked for: those of a long session are megabytes."""
 _OF_TURNS = """
 SELECT signal, turn, level, value, number, absent, detail->>'at_least' AS at_least FROM signals
 WHERE session_id = $session AND turn BETWEEN $low AND $high AND value NOT IN ('null', 'false', '0', '[]', '{}')
