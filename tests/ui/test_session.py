@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -108,6 +109,18 @@ def test_hostile_changes_stay_text(tmp_path: Path) -> None:
         assert not {"img", "title"} & {name for name, attrs in shown.elements if "onerror" in attrs}
         assert "style" not in {key for _, attrs in shown.elements for key in attrs}
         assert "[U+202E]" in shown.said and "\u202e" not in shown.said
+
+
+def test_changes_made_to_take_long_do_not(tmp_path: Path) -> None:
+    alike, mixed = "a\n" * 630, "".join(f"a\n{n}\n" for n in range(315))
+    slow = [call("Edit", path="a.py", old_string=alike, new_string=mixed)] * 3
+    large = [call("Write", path=f"b{n}.py", content="x = 1\n" * 3_000) for n in range(20)]
+    with serving(store_of(tmp_path / "s", session(*slow, *large, session_id="s1"))) as server:
+        began = time.process_time()
+        text = page(server, "/session/s1")
+        assert time.process_time() - began < 5.0
+        assert "more lines are in the call’s line" in words(text) and len(text) < 6_000_000
+        assert '<span class="n">x</span>' in text
 
 
 def test_a_file_that_was_read_has_its_colours_and_its_numbers_apart(tmp_path: Path) -> None:

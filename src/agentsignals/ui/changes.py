@@ -6,7 +6,7 @@ the trace has any.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 MOST_LINES = 240
 """Lines of one call that are shown; the rest is in its arguments."""
 _MOST_COMPARED = 400_000
-"""Lines before times lines after, up to which they are compared: a thousand times as many would take seconds."""
+"""Lines before times lines after, up to which they are compared."""
+_MOST_ALIKE = 10_000
+"""Pairs of a line before and one after that are the same, up to which they are compared: of lines that are all alike
+400,000 pairs take five seconds."""
 _AROUND = 3
 """Unchanged lines shown on either side of a change."""
 
@@ -51,7 +54,9 @@ class Change(Struct, kw_only=True):
     """Lines that are not shown."""
 
 
-def changes(arguments: str, argument_roles: str | None, path: str, edits: Sequence[dict[str, Any]]) -> list[Change]:
+def changes(
+    arguments: str, argument_roles: str | None, path: str, edits: Sequence[dict[str, Any]], in_colours: bool = True
+) -> list[Change]:
     """The changes that a call asked for, in order; none where its tool is no edit tool. `edits`: the rows that the
     store has of it, none where it failed."""
     made: list[Change] = []
@@ -62,11 +67,12 @@ def changes(arguments: str, argument_roles: str | None, path: str, edits: Sequen
     texts = edit_texts(arguments, argument_roles)
     for text in texts:
         if text.kind == "patch":
-            made += _of_patch(text.new, by_path)
+            made += _of_patch(text.new, by_path, in_colours)
             continue
         # Of several texts nobody says which of the places in the file is whose: they stand in another order.
         row = rows[0] if rows and len(texts) == 1 else {}
-        lines = _of_whole(text, rows, path) if text.kind == "whole" else _of_text(text, row, path)
+        shown_as = path if in_colours else ""
+        lines = _of_whole(text, rows, shown_as) if text.kind == "whole" else _of_text(text, row, shown_as)
         if made:
             made[-1].lines += [Line("…", None, None, ""), *lines]
         else:
@@ -90,12 +96,11 @@ def _bounded(made: list[Change]) -> Iterator[Change]:
 
 def _of_text(text: EditText, row: dict[str, Any], path: str) -> list[Line]:
     """A text that takes another's place, or comes in."""
-    after = coloured_lines(text.new, path)
+    old, new = text.old.split("\n"), text.new.split("\n")
     if text.kind != "replace":
         start = text.line + 1 if text.kind == "insert" else row.get("start_line")
-        return [Line("+", None, start + n if start else None, line) for n, line in enumerate(after)]
-    old, new = text.old.split("\n"), text.new.split("\n")
-    return _numbered(list(_compared(old, new)), row, coloured_lines(text.old, path), after)
+        return [Line("+", None, start + n if start else None, line) for n, line in enumerate(_coloured(new, path))]
+    return _numbered(list(_compared(old, new)), row, _coloured(old, path), _coloured(new, path))
 
 
 def _of_whole(text: EditText, rows: Sequence[dict[str, Any]], path: str) -> list[Line]:
@@ -105,7 +110,7 @@ def _of_whole(text: EditText, rows: Sequence[dict[str, Any]], path: str) -> list
         for r in rows
         if r["start_line"] and not r["whole_file"] and r["op"] == "modify"
     ]
-    lines = coloured_lines(text.new.removesuffix("\n"), path)
+    lines = _coloured(text.new.removesuffix("\n").split("\n"), path)
     if not places:
         return [Line("+", None, n, line) for n, line in enumerate(lines, 1)]
     marked = {n for start, end in places for n in range(start, end + 1)}
@@ -121,7 +126,9 @@ def _of_whole(text: EditText, rows: Sequence[dict[str, Any]], path: str) -> list
 
 def _compared(old: list[str], new: list[str]) -> Iterator[Mark]:
     """Mark and places in both texts of each line of their difference."""
-    if len(old) * len(new) > _MOST_COMPARED:
+    counted = Counter(old)
+    n_alike = sum(counted[line] for line in new)
+    if len(old) * len(new) > _MOST_COMPARED or n_alike > _MOST_ALIKE:
         steps: list[tuple[str, int, int, int, int]] = [("replace", 0, len(old), 0, len(new))]
     else:
         steps = list(SequenceMatcher(None, old, new, autojunk=False).get_opcodes())
@@ -140,7 +147,7 @@ def _compared(old: list[str], new: list[str]) -> Iterator[Mark]:
 
 
 def _numbered(
-    marks: Sequence[Mark], row: dict[str, Any], before: Sequence[Markup], after: Sequence[Markup]
+    marks: Sequence[Mark], row: dict[str, Any], before: Sequence[Markup | str], after: Sequence[Markup | str]
 ) -> list[Line]:
     """Lines with their numbers in the file: the row says where the first that changed stands."""
     first = next(((i, j) for mark, i, j in marks if mark in "+-"), (0, 0))
@@ -157,7 +164,7 @@ def _numbered(
     ]
 
 
-def _of_patch(patch: str, by_path: dict[str, list[dict[str, Any]]]) -> Iterator[Change]:
+def _of_patch(patch: str, by_path: dict[str, list[dict[str, Any]]], in_colours: bool) -> Iterator[Change]:
     """The files of a patch. Its places and the store's rows of a file stand in one order."""
     for file in patched(patch):
         rows = _rows_of(file.moved_to or file.path, by_path) or _rows_of(file.path, by_path)
@@ -173,8 +180,8 @@ def _of_patch(patch: str, by_path: dict[str, list[dict[str, Any]]]) -> Iterator[
         for (marks, old, new), first in zip(places, firsts, strict=True):
             if lines:
                 lines.append(Line("…", None, None, ""))
-            colours = (coloured_lines("\n".join(side), file.path) for side in (old, new))
-            lines += _numbered(marks, first, *colours)
+            shown_as = file.path if in_colours else ""
+            lines += _numbered(marks, first, _coloured(old, shown_as), _coloured(new, shown_as))
         path = rows[0]["path"] if rows else file.moved_to or file.path
         yield Change(path=path, op="rename" if file.moved_to else file.op, lines=lines)
 
@@ -199,3 +206,8 @@ def _firsts(places: Sequence[Sequence[Mark]], rows: Sequence[dict[str, Any]]) ->
         if added or removed:  # they don't go together: no number is better than a wrong one
             return [{}] * len(places)
     return firsts
+
+
+def _coloured(lines: Sequence[str], path: str) -> Sequence[Markup | str]:
+    """Lines in the colours of their file, as far as any of them can be shown; the others plain."""
+    return [*coloured_lines("\n".join(lines[:MOST_LINES]), path), *lines[MOST_LINES:]] if lines else []

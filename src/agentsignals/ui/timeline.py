@@ -23,6 +23,8 @@ BRIEF_CHARS = 1_600
 """A text up to this length is shown at once; of a longer one the beginning, the rest when asked for."""
 MOST_CHARS = 20_000
 """No more of one text is sent; the artifact has it all."""
+MOST_COLOURED_CHARS = 120_000
+"""Of all changes of a part together, so much is coloured: a lexer takes three milliseconds for a thousand."""
 LINE_CHARS = 160
 """Of what a call is about."""
 FAILED_CHARS = 700
@@ -132,6 +134,7 @@ class Teller:
         self._session = session_id
         self._cwd = f"{cwd.rstrip('/')}/" if cwd else ""
         self._at = at
+        self._coloured_chars = 0
 
     def entries(
         self, seqs: Sequence[int], conversation: Conversation, folded: dict[int, str] | None = None, at: int = -1
@@ -211,7 +214,9 @@ class Teller:
         entry.call = call
         entry.about = self._near(about(call["class"], call["path"], call["command"], call["arguments"]))
         entry.whole = _whole(call, entry.about)
-        entry.changes = changes(call["arguments"], call["argument_roles"], call["path"] or "", edits)
+        self._coloured_chars += len(call["arguments"])
+        in_colours = self._coloured_chars <= MOST_COLOURED_CHARS
+        entry.changes = changes(call["arguments"], call["argument_roles"], call["path"] or "", edits, in_colours)
         for change in entry.changes:
             change.path = self._near(change.path)
         entry.edits = [self._edited(path, [e for e in edits if e["path"] == path]) for path in _each(edits, "path")]
