@@ -10,9 +10,9 @@ import pytest
 
 from agentsignals import findings
 from agentsignals.analysis import studies
-from agentsignals.analysis.behind import LONGEST_NAME, Closed, Counted, noting, parts_of, row_names
-from agentsignals.analysis.grouped import count, table
-from agentsignals.analysis.study import Finding, Inputs, Table
+from agentsignals.analysis.behind import LONGEST_NAME, Closed, Counted, mark_names, noting, parts_of, row_names
+from agentsignals.analysis.grouped import bar, chart, count, table
+from agentsignals.analysis.study import Chart, Finding, Inputs, Table
 from agentsignals.cli import main
 from agentsignals.errors import UsageError
 from agentsignals.findings.inputs import Reader
@@ -40,6 +40,7 @@ class Case:
         reader = Reader(store, declared, context)
         self.findings: list[Finding] = []
         self.tables: list[Table] = []
+        self.charts: list[Chart] = []
         self.parts: dict[str, dict[str, tuple[float, float]] | str] = {}
         for study in declared:
             inputs: Inputs = reader.inputs(study)
@@ -47,6 +48,7 @@ class Case:
                 outcome = study.run(inputs)
             self.findings += outcome.findings
             self.tables += outcome.tables
+            self.charts += outcome.charts
             for name, counted in notes.items():
                 self.parts[name] = _parts(counted, reader, inputs.context)
 
@@ -124,6 +126,17 @@ def test_a_row_opens_as_many_sessions_as_it_counts(case: Case) -> None:
     assert rows
 
 
+def test_a_mark_opens_sessions_that_its_study_counts(case: Case) -> None:
+    opened = 0
+    of_tables = {made.id for made in case.tables}
+    for made in (made for made in case.charts if made.id not in of_tables):
+        for name in mark_names(made.spec["data"]["values"]):
+            parts = case.parts.get(f"{made.id}:{name}")
+            assert parts is None or isinstance(parts, str) or len(parts) > 0, (made.id, name)
+            opened += parts is not None
+    assert opened
+
+
 def test_how_many_figures_and_rows_open_does_not_fall(case: Case) -> None:
     """Each says its sessions, or why there are none; no more than a tenth has none."""
     names = [finding.id for finding in case.findings]
@@ -151,6 +164,14 @@ def test_nothing_is_noted_while_nobody_asks_and_each_asks_for_itself() -> None:
         with noting() as inner:
             count(1, 1, behind=Closed("It counts stones.")).finding("toy.c", "C", "stones", unit="stones")
     assert sizes(outer) == {"toy.b": (1, 2)} and sizes(inner) == {"toy.c": "It counts stones."}
+
+
+def test_a_mark_is_called_as_it_is_without_its_figure_and_opens_what_its_estimate_counts() -> None:
+    with noting() as notes:
+        marks = [bar("codex (1,204)", 2, "codex: 2", behind=["a", "b"]), bar("pi (3)", 1, ""), bar("pi (4)", 1, "")]
+        chart("toy.c", "C", marks, {}, n=3, of="things")
+    assert mark_names(marks) == ["codex", "pi", "pi (2)"] and sizes(notes) == {"toy.c:codex": (2, 2)}
+    assert all({*mark} == {"name", "value", "tip"} for mark in marks)
 
 
 # -- by key ------------------------------------------------------------------------------------------------------------

@@ -9,10 +9,12 @@ from urllib.parse import quote
 
 import pytest
 
+from agentsignals.report.chart_svg import can_draw
 from agentsignals.store import Store
 from agentsignals.ui.behind import behind_key, sessions_behind
 from agentsignals.ui.reading import Readings
 from agentsignals.ui.server import Server
+from tests.ui.browser import browsing, needs_browser
 from tests.ui.served import EVIL, EVIL_ID, Elements, ask, page, serving, whole_store
 
 
@@ -108,3 +110,19 @@ def test_the_report_stays_a_file_that_links_nowhere(store: Store, tmp_path: Path
 
     told = write(store, tmp_path / "r.html", ["errors"], static=True).read_text()
     assert "/behind?" not in told and "agentsignals sessions --behind study:errors:" in told
+
+
+@pytest.mark.slow
+@needs_browser
+@pytest.mark.skipif(not can_draw(), reason="charts are not installed")
+def test_a_click_on_a_mark_or_a_number_opens_its_sessions_and_back_leads_back(server: Server) -> None:
+    with browsing() as shown:
+        shown.goto(f"{server.url}studies/errors", wait_until="networkidle")
+        words = shown.locator(".behind-marks a").first.text_content()
+        shown.locator(f'.chart [aria-label="{words}"]').first.click(force=True)
+        shown.wait_for_url("**/behind?key=*")
+        shown.go_back(wait_until="networkidle")
+        shown.locator(".findings a.opens").first.press("Enter")
+        shown.wait_for_url("**/behind?key=*")
+        shown.locator("td a").first.click()
+        shown.wait_for_url("**/session/*")

@@ -6,6 +6,7 @@ theirs as `behind`. So a list of sessions can't differ from the number that open
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -35,6 +36,8 @@ Counted: TypeAlias = "Iterable[str | Part | Row] | Asked | Closed"
 """Ids; parts; rows with a session_id, each of which counts its `n` where it has one, and else for one."""
 Ask = Callable[[str, Mapping[str, Any]], list[Row]]
 LONGEST_NAME = 80
+_IN_BRACKETS = re.compile(r" \([^()]*\)$")
+_marks: ContextVar[dict[int, tuple[Row, Counted]]] = ContextVar("marks")
 _notes: ContextVar[dict[str, Counted] | None] = ContextVar("notes", default=None)
 
 
@@ -54,15 +57,31 @@ def note_rows(table: Table, behind: Sequence[Counted | None] | Closed) -> None:
         note_sessions(f"{table.id}:{name}", counted)
 
 
+def note_mark(mark: Row, counted: Counted | None) -> None:
+    """The sessions of a chart's mark; `note_marks` tells which chart it is of."""
+    if _notes.get() is not None and counted is not None:
+        _marks.get()[id(mark)] = mark, counted
+
+
+def note_marks(chart: str, marks: Sequence[Row]) -> None:
+    """The sessions of the marks of a chart, by its id, as far as they were told."""
+    if _notes.get() is None:
+        return
+    for name, mark in zip(mark_names(marks), marks, strict=True):
+        if id(mark) in _marks.get():
+            note_sessions(f"{chart}:{name}", _marks.get()[id(mark)][1])
+
+
 @contextmanager
 def noting() -> Iterator[dict[str, Counted]]:
     """What each figure of the studies that run meanwhile counts."""
     notes: dict[str, Counted] = {}
-    token = _notes.set(notes)
+    tokens = _notes.set(notes), _marks.set({})
     try:
         yield notes
     finally:
-        _notes.reset(token)
+        _notes.reset(tokens[0])
+        _marks.reset(tokens[1])
 
 
 def parts_of(counted: Counted, ask: Ask) -> dict[str, tuple[float, float]]:
@@ -87,11 +106,20 @@ def _part(counted: str | Part | Row) -> Part:
 
 def row_names(table: Table) -> list[str]:
     """What each row is called: the cells in front of its first figure, and of those called alike which it is."""
+    first = next((i for i, column in enumerate(table.columns) if column.kind not in ("text", "code", "session")), None)
+    return _told_apart([row[: first or 1] for row in table.rows])
+
+
+def mark_names(marks: Sequence[Row]) -> list[str]:
+    """What each mark of a chart is called: its name without the figure in brackets, and where it stands."""
+    return _told_apart([[_IN_BRACKETS.sub("", str(mark.get("name"))), mark.get("at")] for mark in marks])
+
+
+def _told_apart(rows: list[list[Any]]) -> list[str]:
     names: dict[str, int] = {}
     shown: list[str] = []
-    first = next((i for i, column in enumerate(table.columns) if column.kind not in ("text", "code", "session")), None)
-    for row in table.rows:
-        name = " · ".join(without_keys(str(cell)) for cell in row[: first or 1] if cell is not None)[:LONGEST_NAME]
+    for cells in rows:
+        name = " · ".join(without_keys(str(cell)) for cell in cells if cell is not None)[:LONGEST_NAME]
         names[name] = names.get(name, 0) + 1
         shown.append(name if names[name] == 1 else f"{name} ({names[name]})")
     return shown

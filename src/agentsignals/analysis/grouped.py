@@ -24,7 +24,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from agentsignals.analysis.behind import Closed, Counted, note_rows, note_sessions
+from agentsignals.analysis.behind import Closed, Counted, note_mark, note_marks, note_rows, note_sessions
 from agentsignals.analysis.figures import formatted
 from agentsignals.analysis.study import Chart, Column, Finding, Kind, Row, Table, again
 from agentsignals.stats.estimates import Interval
@@ -77,7 +77,9 @@ class Estimate(Struct, frozen=True, kw_only=True):
     def mark(self, name: str, tip: str, **more: Any) -> Row:
         """The figure with its interval as a row of a chart."""
         low, high = self.ends
-        return {"name": name, "value": self.value, "low": low, "high": high, "tip": tip, **more}
+        made = {"name": name, "value": self.value, "low": low, "high": high, "tip": tip, **more}
+        note_mark(made, self.counted)
+        return made
 
     def words(self, of: str = "") -> str:
         """`3 of 10 calls, 30.0%`: a share in words."""
@@ -185,6 +187,7 @@ def chart(  # noqa: PLR0913  (a chart's fields, in the order they are read)
     if len(rows) < fewest:
         return None
     words = says or "; ".join(row["tip"] for row in rows)
+    note_marks(id, rows)
     return Chart(id=id, title=title, says=words, spec=spec, n=int(n), of=of, note=note)
 
 
@@ -193,12 +196,20 @@ def drawn(*charts: Chart | None) -> list[Chart]:
     return [made for made in charts if made is not None]
 
 
-def bar(name: str, value: float, tip: str, at_least: bool = False) -> Row:
-    """A mark without an interval; `at_least`: of a lower bound."""
-    return {"name": name, "value": value, "tip": tip} | ({"at_least": True} if at_least else {})
+def bar(name: str, value: float, tip: str, at_least: bool = False, behind: Counted | None = None) -> Row:
+    """A mark without an interval; `at_least`: of a lower bound. `behind`: the sessions it counts."""
+    made: Row = {"name": name, "value": value, "tip": tip} | ({"at_least": True} if at_least else {})
+    note_mark(made, behind)
+    return made
 
 
-def count_bars(counts: Sequence[tuple[str, int]], of: str, more: str = "") -> list[Row]:
-    """A mark a count, with its share of them all."""
+def count_bars(
+    counts: Sequence[tuple[str, int]], of: str, more: str = "", behind: Mapping[str, Counted] | None = None
+) -> list[Row]:
+    """A mark a count, with its share of them all. `behind`: the sessions of each, by its name."""
+    sessions = behind or {}
     total = sum(n for _, n in counts)
-    return [bar(name, n, f"{name}: {n:,} of {total:,} {of} ({n / total:.1%}){more}") for name, n in counts]
+    return [
+        bar(name, n, f"{name}: {n:,} of {total:,} {of} ({n / total:.1%}){more}", behind=sessions.get(name))
+        for name, n in counts
+    ]

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from agentsignals import findings
 from agentsignals.analysis import studies, study
-from agentsignals.analysis.behind import Asked, Closed, Counted, noting, parts_of, row_names
+from agentsignals.analysis.behind import Asked, Closed, Counted, mark_names, noting, parts_of, row_names
 from agentsignals.analysis.compare import Arms, arms, outcome_rule, queries
 from agentsignals.analysis.compare.tried import Tried
 from agentsignals.analysis.figures import formatted
@@ -187,4 +187,9 @@ def _shown(outcome: Outcome, figure: str) -> Behind | None:
             for row in row_names(table):
                 if figure == f"{table.id}:{row}":
                     return Behind(title=f"{table.title}: {row}", of=table.of, parts={}, kind="number")
+    for chart in outcome.charts:
+        if figure.startswith(f"{chart.id}:"):
+            for name in mark_names(chart.spec["data"]["values"]):
+                if figure == f"{chart.id}:{name}":
+                    return Behind(title=f"{chart.title}: {name}", of=chart.of, parts={}, kind="number")
     return None

@@ -276,10 +276,14 @@ def _yes(value: bool | None) -> str | None:
 
 
 def _outcomes_chart(first: list[Row]) -> Chart | None:
-    counted = Counter((row["outcome"] or "not_judged", _rung(row) or "not judged") for row in first)
+    of_rung: dict[tuple[str, str], list[str]] = {}
+    for row in first:
+        rung = row["outcome"] or "not_judged", _rung(row) or "not judged"
+        of_rung.setdefault(rung, []).append(row["session_id"])
+    counted = {rung: len(ids) for rung, ids in of_rung.items()}
     order = sorted(counted, key=lambda pair: (_RUNGS.index(pair[0]), -counted[pair], pair))
     tip = f"of {len(first):,} first attempts"
-    rows = [bar(pair[1], counted[pair], f"{pair[1]}: {counted[pair]:,} {tip}") for pair in order]
+    rows = [bar(rung[1], counted[rung], f"{rung[1]}: {counted[rung]:,} {tip}", behind=of_rung[rung]) for rung in order]
     title, spec = "What became of first attempts", bars(rows, "first attempts")
     return chart("attempts.outcomes", title, rows, spec, n=len(first), of="first attempts")
 

@@ -177,7 +177,12 @@ def _by_agent_chart(sessions: list[Row]) -> Chart | None:
         if costs:
             low = any(s[sql.BOUND] is not None for s in sessions if s["agent"] == agent)
             tip = f"{agent}: {formatted(fsum(costs), 'usd', low)} over {len(costs):,} of {n:,} sessions"
-            rows.append(bar(f"{agent} ({len(costs)}/{n})", fsum(costs), tip, at_least=low))
+            paid = [
+                (s["session_id"], s["cost_usd"], 1)
+                for s in sessions
+                if s["agent"] == agent and s["cost_usd"] is not None
+            ]
+            rows.append(bar(f"{agent} ({len(costs)}/{n})", fsum(costs), tip, low, paid))
     return chart(
         "cost.agents",
         "Cost by agent",

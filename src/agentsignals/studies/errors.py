@@ -123,7 +123,7 @@ def _kind(row: Row) -> str:
 
 def _kinds(failed: list[Row]) -> Chart | None:
     kinds = tally(failed, "kind")
-    rows = count_bars(ranked(kinds), "failed calls")
+    rows = count_bars(ranked(kinds), "failed calls", behind=by(failed, "kind"))
     spec = bars(rows, "failed calls")
     return chart("errors.kinds", "What failed calls say", rows, spec, n=kinds.total(), of="failed calls")
 

@@ -45,7 +45,10 @@ def _outcome(inputs: Inputs) -> Outcome:
         )
         for end, estimate in estimates.items()
     ]
-    marks = [bar(ENDS[end][0], e.k / e.n, f"{ENDS[end][0]}: {e.words('turns')}") for end, e in estimates.items()]
+    marks = [
+        bar(ENDS[end][0], e.k / e.n, f"{ENDS[end][0]}: {e.words('turns')}", behind=e.counted)
+        for end, e in estimates.items()
+    ]
     spec = bars(marks, "share of turns", "share")
     charts = drawn(
         chart("friction.ends", "How turns end", marks, spec, n=len(rows), of="turns"),

@@ -48,7 +48,7 @@ def _outcome(inputs: Inputs) -> Outcome:
         rows.append([ended, evidence, n, estimate.value, *estimate.ends])
         behind.append([row["session_id"] for row in judged if (row["ended"], row["by"]) == (ended, evidence)])
         tip = f"{ended}, evidence {evidence}: {n:,} of {total:,} sessions ({n / total:.1%})"
-        marks.append(bar(ended if evidence == "none" else f"{ended} ({evidence})", n, tip))
+        marks.append(bar(ended if evidence == "none" else f"{ended} ({evidence})", n, tip, behind=behind[-1]))
     header = "outcome | evidence | sessions:count | share:share | ends:share"
     by_evidence = table("outcomes.kinds", "Outcomes by evidence", header, rows, n=total, of=_OF, behind=behind)
     title = "How sessions ended, and how that is known"

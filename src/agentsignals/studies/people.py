@@ -26,7 +26,8 @@ def _outcome(inputs: Inputs) -> Outcome:
     opened = [row for row in of_signal(inputs, _OPENING) if row["absent"] is None]
     labels = [row["label"] for row in opened]
     openings = [(name.replace("_", " "), n) for name, n in ranked(Counter(labels))]
-    marks = count_bars(openings, "first messages")
+    named = {name: [row["session_id"] for row in rows] for name, rows in by(opened, "label").items()}
+    marks = count_bars(openings, "first messages", behind={name.replace("_", " "): ids for name, ids in named.items()})
     of = "first messages"
     charts = drawn(
         _positions(inputs.rows["turns"], by_session(inputs.rows["sessions"])),

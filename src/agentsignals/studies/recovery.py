@@ -118,14 +118,14 @@ def _by_error(failed: list[Row]) -> Table:
 
 
 def _chart(failed: list[Row]) -> Chart | None:
-    counted = tally(failed, "pattern")
+    counted, groups = tally(failed, "pattern"), by(failed, "pattern")
     total = counted.total()
     rows: list[Row] = []
     for pattern, words in PATTERNS.items():
         if counted[pattern]:
             share = counted[pattern] / total
             tip = f"{words}: {counted[pattern]:,} of {total:,} failed calls ({formatted(share, 'share')})"
-            rows.append(bar(words, share, tip))
+            rows.append(bar(words, share, tip, behind=groups[pattern]))
     spec = bars(rows, "share of failed calls", "share")
     return chart("recovery.next", "What comes after a failed call", rows, spec, n=total, of="failed calls")
 

@@ -60,7 +60,7 @@ def _outcome(inputs: Inputs) -> Outcome:
         behind=[[(s, k, k) for s, mix in mixes.items() if (k := mix.get(kind))] for kind, _ in ranked],
         note=f"Main thread. In SWE-chat: shares of {published:,} calls (v1, Table 5).",
     )
-    marks = [bar(kind, e.k / e.n, f"{kind}: {e.words('calls')}") for kind, e in ranked]
+    marks = [bar(kind, e.k / e.n, f"{kind}: {e.words('calls')}", behind=e.counted) for kind, e in ranked]
     shown = bars(marks, "share of calls", "share")
     limits = [
         "Shell commands are told apart by their first word alone: cd somewhere && git push is a file command here, as"

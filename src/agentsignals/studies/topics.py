@@ -183,7 +183,7 @@ def _chart(prompts: list[Prompt], of: list[int], names: list[str]) -> Chart | No
     for topic, name in enumerate(names):
         members = _members(prompts, of, topic)
         tip = f"{name}: {len(members):,} of {len(prompts):,} prompts, in {len({p.place for p in members}):,} places"
-        rows.append(bar(f"{topic + 1}. {name}", len(members), tip))
+        rows.append(bar(f"{topic + 1}. {name}", len(members), tip, behind=_sessions_of(members)))
     return chart(
         "topics.sizes",
         "Topics of prompts",

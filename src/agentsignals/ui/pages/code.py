@@ -65,7 +65,8 @@ FROM weaknesses
 _SCANS = "SELECT scanner, count(DISTINCT (repo, commit_sha)) AS commits, sum(files) AS files, sum(skipped) AS skipped"
 _PLACES = f"""
 SELECT place, path, region, n, sessions, last.session_id AS session_id, last.seq AS seq, last.at AS at FROM (
-  SELECT coalesce(s.repo, s.cwd, '') AS place, e.path, greatest(e.start_line - 1, 0) // {REGION_LINES} AS region,
+  SELECT coalesce(s.repo, s.cwd, '') AS place, e.path AS path,
+    greatest(e.start_line - 1, 0) // {REGION_LINES} AS region,
     count(DISTINCT (e.session_id, e.seq)) AS n, count(DISTINCT e.session_id) AS sessions,
     max({{'at': coalesce(s.started_at, TIMESTAMP '1970-01-01'), 'session_id': e.session_id, 'seq': e.seq}}) AS last
   FROM edits e JOIN sessions s USING (session_id)

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from agentsignals.analysis import studies
-from agentsignals.analysis.behind import noting, row_names
+from agentsignals.analysis.behind import mark_names, noting, row_names
 from agentsignals.report.chart_svg import can_draw, data, svg
 from agentsignals.report.document import WHOSE, Document, document
 from agentsignals.report.drill_down import key_of, sizes
@@ -60,6 +60,7 @@ def _page(reading: Reading, name: str, context: str) -> Page:
         "session_url": lambda session_id: address("session", session_id),
         "opens": opens,
         "row_names": row_names,
+        "mark_names": mark_names,
         "cell_url": _cell_url,
         "before": every[here - 1] if here else None,
         "after": every[here + 1] if here + 1 < len(every) else None,
