@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentsignals.ui.alignment import MOST_CELLS, Step, aligned
+from agentsignals.ui.alignment import ENDS, MOST_CELLS, MOST_SHOWN, Facing, Step, aligned, shown
 from agentsignals.ui.server import Server
 from tests.analysis.stores import store_of
 from tests.build import call, say, session, user
@@ -78,6 +78,20 @@ def test_a_path_counts_by_its_last_names_and_a_prompt_is_nobodys_parting() -> No
     assert [row.how for row in made.rows] == ["alike", "same"] and made.parts_at is None
 
 
+@pytest.mark.parametrize(
+    ("same", "rows"), [(2 * ENDS + 1, 2 * ENDS + 1), (2 * ENDS + 2, 2 * ENDS + 1), (900, 2 * ENDS + 1)]
+)
+def test_a_long_stretch_of_the_same_is_folded_to_its_ends(same: int, rows: int) -> None:
+    listed = shown(aligned(steps("a" * same), steps("a" * same)).rows)
+    assert len(listed) == rows and listed[0][0] == 1 and listed[-1][0] == same
+    assert sum(row if isinstance(row, int) else 1 for _, row in listed) == same
+
+
+def test_no_more_rows_are_shown_than_a_page_holds() -> None:
+    listed = shown([Facing(step, None, "left") for step in steps("ab" * MOST_SHOWN)])
+    assert len(listed) == MOST_SHOWN
+
+
 def test_what_is_too_long_is_cut_and_said_and_takes_no_time() -> None:
     long = steps("ab" * 2000)
     began = time.process_time()
@@ -97,11 +111,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 def test_two_sessions_show_facts_signals_and_steps_that_lead_to_their_events(server: Server) -> None:
     told = page(server, f"/sides?a=fine-1&b={quote(EVIL_ID, safe='')}")
-    shown = Elements(told)
-    assert (
-        "here they part" in shown.said and "pytest -q" in shown.said and "Signals, furthest apart first" in shown.said
-    )
-    links = [link for link in shown.all_of("href") if link.startswith("/session/fine-1?at=")]
+    seen = Elements(told)
+    assert "here they part" in seen.said and "pytest -q" in seen.said and "Signals, furthest apart first" in seen.said
+    links = [link for link in seen.all_of("href") if link.startswith("/session/fine-1?at=")]
     assert links and all(ask(server, link.partition("#")[0]).status == 200 for link in dict.fromkeys(links))
     assert "<script>window" not in told and "<img src=x" not in told
 

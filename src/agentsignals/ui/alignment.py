@@ -11,6 +11,9 @@ MOST_CELLS = 1_000_000
 SAME, ALIKE = 3, 1
 """What it is worth that two steps do the same, or call the same tool on something else: three of these are worth
 giving up one of those (this project's choice)."""
+MOST_SHOWN = 1500
+ENDS = 5
+"""Rows that are shown of each end of a stretch in which both do the same."""
 _BLANKS = re.compile(r"\s+")
 _TAIL = 2
 
@@ -73,6 +76,26 @@ def aligned(left: Sequence[Step], right: Sequence[Step]) -> Alignment:
     parts_at = next((n for n, row in enumerate(rows) if row.how != "same" and row.is_call), None)
     left_out = len(rest[0]) - most[0], len(rest[1]) - most[1]
     return Alignment(rows, parts_at, left_out, sum(row.how == "same" for row in rows))
+
+
+def shown(rows: Sequence[Facing]) -> list[tuple[int, Facing | int]]:
+    """The rows by number from 1, at most `MOST_SHOWN`: of a long stretch in which both do the same its ends, and
+    between them how many are left out."""
+    listed: list[tuple[int, Facing | int]] = []
+    at = 0
+    while at < len(rows) and len(listed) < MOST_SHOWN:
+        end = at
+        while end < len(rows) and rows[end].how == "same":
+            end += 1
+        if end - at > 2 * ENDS + 1:
+            listed += [(n + 1, rows[n]) for n in range(at, at + ENDS)]
+            listed.append((at + ENDS + 1, end - at - 2 * ENDS))
+            listed += [(n + 1, rows[n]) for n in range(end - ENDS, end)]
+            at = end
+        else:
+            listed.append((at + 1, rows[at]))
+            at += 1
+    return listed
 
 
 def _fitting(n: int, m: int) -> tuple[int, int]:

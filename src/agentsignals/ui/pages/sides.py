@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from agentsignals.catalog import catalogue
-from agentsignals.ui.alignment import Alignment, Step, aligned
+from agentsignals.ui.alignment import Alignment, Step, aligned, shown
 from agentsignals.ui.page import Page, Query, Route
 from agentsignals.ui.reading import WITH_PROMPT, Reading
 
@@ -68,10 +68,14 @@ def page(reading: Reading, query: Query) -> Page:
     seen = context if reading.contexts - {context} else ""
     numbers = [row for row in reading.rows(_NUMBERS, pair, seen) if row["signal"] in declared]
     words = [row for row in reading.rows(_WORDS, pair) if row["signal"] in declared]
+    alignment = _alignment(reading, pair)
+    rows = shown(alignment.rows)
     filled = {
         "sides": facts,
         "names": _told_apart(facts),
-        "alignment": _alignment(reading, pair),
+        "alignment": alignment,
+        "rows": rows,
+        "is_cut": bool(rows) and rows[-1][0] < len(alignment.rows) and not isinstance(rows[-1][1], int),
         "numbers": numbers[:MOST_SIGNALS],
         "more_numbers": max(len(numbers) - MOST_SIGNALS, 0),
         "words_apart": words[:MOST_SIGNALS],
