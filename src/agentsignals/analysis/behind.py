@@ -86,13 +86,18 @@ def noting() -> Iterator[dict[str, Counted]]:
 
 def parts_of(counted: Counted, ask: Ask) -> dict[str, tuple[float, float]]:
     """k and n of each session that has any, largest k first; of equal ones by id."""
+    return dict(sorted(sums_of(counted, ask).items(), key=lambda item: (-item[1][0], item[0])))
+
+
+def sums_of(counted: Counted, ask: Ask) -> dict[str, tuple[float, float]]:
+    """The same in no order."""
     rows = ask(counted.sql, counted.values) if isinstance(counted, Asked) else counted
     sums: dict[str, tuple[float, float]] = {}
     for session_id, k, n in map(_part, () if isinstance(rows, Closed) else rows):
         if n or k:
             before = sums.get(session_id, (0, 0))
             sums[session_id] = before[0] + k, before[1] + n
-    return dict(sorted(sums.items(), key=lambda item: (-item[1][0], item[0])))
+    return sums
 
 
 def _part(counted: str | Part | Row) -> Part:

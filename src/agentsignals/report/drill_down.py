@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from agentsignals import findings
 from agentsignals.analysis import studies, study
-from agentsignals.analysis.behind import Asked, Closed, Counted, mark_names, noting, parts_of, row_names
+from agentsignals.analysis.behind import Asked, Closed, Counted, mark_names, noting, parts_of, row_names, sums_of
 from agentsignals.analysis.compare import Arms, arms, outcome_rule, queries
 from agentsignals.analysis.compare.tried import Tried
 from agentsignals.analysis.figures import formatted
@@ -91,7 +91,7 @@ def sizes(notes: Mapping[str, Counted]) -> dict[str, tuple[int, int] | str]:
         elif isinstance(counted, Asked):
             made[figure] = 0, 0
         else:
-            parts = parts_of(counted, _unasked)
+            parts = sums_of(counted, _unasked)
             made[figure] = sum(k != 0 for k, _ in parts.values()), len(parts)
     return made
 

@@ -66,7 +66,7 @@ class Alignment(NamedTuple):
 def aligned(left: Sequence[Step], right: Sequence[Step]) -> Alignment:
     """The best way to put two sequences side by side; what they begin with alike stands so whatever follows."""
     start = 0
-    while start < min(len(left), len(right)) and left[start].deed == right[start].deed:
+    while start < min(len(left), len(right)) and _alike(left[start], right[start]):
         start += 1
     rest = left[start:], right[start:]
     most = _fitting(len(rest[0]), len(rest[1]))
@@ -76,6 +76,11 @@ def aligned(left: Sequence[Step], right: Sequence[Step]) -> Alignment:
     parts_at = next((n for n, row in enumerate(rows) if row.how != "same" and row.is_call), None)
     left_out = len(rest[0]) - most[0], len(rest[1]) - most[1]
     return Alignment(rows, parts_at, left_out, sum(row.how == "same" for row in rows))
+
+
+def _alike(left: Step, right: Step) -> bool:
+    """Whether two steps do the same, which is seen without a closer look where they say the same."""
+    return (left.kind == right.kind and left.about == right.about) or left.deed == right.deed
 
 
 def shown(rows: Sequence[Facing]) -> list[tuple[int, Facing | int]]:
