@@ -20,6 +20,7 @@ from agentsignals.ingest.pipeline import ingest
 from agentsignals.store import Store
 from agentsignals.ui import live, looking
 from agentsignals.ui import server as ui
+from agentsignals.ui.conversation import PART
 from agentsignals.ui.looking import Looking, sessions_changed, sources_of
 from agentsignals.ui.server import Server
 from tests.claude import SESSION, Log
@@ -385,3 +386,23 @@ def test_an_open_session_grows_at_its_end_and_a_list_offers_to_be_shown_anew(tmp
         agent.works("last")
         reader.get_by_role("button", name="1 session changed: show").click()
         reader.get_by_role("button", name="changed").wait_for(state="detached")
+
+
+@needs_browser
+@pytest.mark.slow
+def test_a_session_that_outgrows_the_part_it_ended_in_shows_every_event(tmp_path: Path, traces: Path) -> None:
+    agent = Agent(traces)
+    for n in range(PART - 5):
+        agent.works(f"part-{n}")
+    ingest([str(traces)], tmp_path / "s", jobs=1)
+    with serving(Store(tmp_path / "s")) as server, browsing() as reader:
+        server.live.watch([str(traces)])
+        reader.goto(f"{server.url}session/{SESSION}")
+        before = reader.locator(".entry").count()
+        assert before < PART
+        for n in range(8):
+            agent.log.ran("Bash", "done", command=f"make more-{n}")
+        agent.write()
+        reader.get_by_role("button", name="New events").click()
+        reader.get_by_text("make more-7").first.wait_for()
+        assert reader.locator(".entry").count() == before + 8

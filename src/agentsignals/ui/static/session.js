@@ -117,7 +117,8 @@
     const now = Number(page.querySelector(".part").dataset.last);
     if (now <= last) return;
     const atEnd = innerHeight + scrollY >= document.documentElement.scrollHeight - 120;
-    delete parts[last].dataset.liveRegion;
+    const full = parts[last];
+    delete full.dataset.liveRegion;
     for (let n = last + 1; n <= now; n += 1) {
       const part = document.createElement("div");
       part.dataset.part = n;
@@ -129,7 +130,12 @@
     }
     last = now;
     live();
-    if (!atEnd) return;
+    const whole = (await fragment("part", { page: number(full) + 1 })).querySelector(".part");
+    if (isThere(full)) full.append(...[...whole.children].filter((entry) => !document.getElementById(entry.id)));
+    if (!atEnd) {
+      document.dispatchEvent(new CustomEvent("live:more", { detail: parts[last] }));  // watching.js says it
+      return;
+    }
     await load(last);
     scrollTo({ top: document.documentElement.scrollHeight });
   };

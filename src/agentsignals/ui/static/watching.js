@@ -1,7 +1,8 @@
 "use strict";
 // Keeps an open page as the store is. The server says which sessions changed (`/live`); a page of one of them takes its
-// marked regions (data-live-region) from the page as it is now (data-live-address, or its own), any other page offers to be shown anew. A script that
-// does it in its own way listens for "live:changed" and prevents the default.
+// marked regions (data-live-region) from the page as it is now (at data-live-address, or its own), any other page offers
+// to be shown anew. A page's own script hears of it afterwards: "live:changed" with the news, "live:added" with the
+// elements that are new.
 (() => {
   const main = document.getElementById("main");
   const session = (main.dataset.live || "").replace(/^session:/, "");
@@ -24,6 +25,7 @@
     return made;
   };
   const gone = (kind) => place.querySelector(`[data-kind="${kind}"]`)?.remove();
+  const tell = (name, detail) => document.dispatchEvent(new CustomEvent(name, { detail }));
   const plural = (n, what) => `${n.toLocaleString("en")} ${what}${n === 1 ? "" : "s"}`;
 
   // -- what the server says -------------------------------------------------------------------------------------
@@ -70,10 +72,9 @@
   function changed(news) {
     state = news.state;
     if (news.sessions && !news.n) return;  // labels, values across sessions: nothing that happened
-    if (!document.dispatchEvent(new CustomEvent("live:changed", { detail: news, cancelable: true }))) return;
     const isHere = !news.sessions || news.sessions.includes(session) || news.n > news.sessions.length;
     if (session && document.querySelector("[data-live-region]")) {
-      if (isHere) fetching = (fetching || Promise.resolve()).then(renew);
+      if (isHere) fetching = (fetching || Promise.resolve()).then(renew).then(() => tell("live:changed", news));
       return;
     }
     for (const id of news.sessions || []) waiting.add(id);
@@ -100,7 +101,7 @@
       if (now) added.push(...merged(region, now));
     }
     if (!added.length) return;
-    document.dispatchEvent(new CustomEvent("live:added", { detail: added }));
+    tell("live:added", added);
     if (atEnd && !location.hash) {
       gone("added");
       scrollTo({ top: document.documentElement.scrollHeight });
