@@ -11,6 +11,7 @@ from agentsignals.model import Label
 from agentsignals.store import Store, label_files
 from agentsignals.store.label_files import LabelRow
 from agentsignals.ui.server import Server
+from tests.ui.browser import browsing, needs_browser, overflow_px, serious
 from tests.ui.served import EVIL, EVIL_ID, Elements, ask, page, serving, whole_store
 
 TASK = "pushback"
@@ -85,6 +86,17 @@ def test_a_pair_has_its_agreement_and_which_class_for_which(server: Server) -> N
     assert "1–2 of 2" in said(server, cell)
 
 
+def test_the_filter_of_all_pages_holds_for_counts_agreement_and_the_list(server: Server) -> None:
+    path = f"/labels?task={TASK}&repo=me/tools"
+    text = said(server, path)
+    assert "2 labelled, 2 by several, 2 differently" in text and "Only repository me/tools" in text
+    assert "2 things of people’s sessions have labels of two or more" in text
+    assert "rules 2" in text and "rules 3" in said(server, f"/labels?task={TASK}")
+    assert all("repo=" in link for link in Elements(page(server, path)).all_of("href") if link.startswith("/labels?a"))
+    nobody = said(server, f"/labels?task={TASK}&agent=nobody")
+    assert "0 labelled" in nobody and "How far they agree" not in nobody
+
+
 def test_labels_of_events_and_tasks_that_nobody_declared_are_shown(server: Server) -> None:
     [path] = [h for h in Elements(page(server, "/labels")).all_of("href") if h.startswith("/labels?task=%3C")]
     text = said(server, path)
@@ -108,3 +120,18 @@ def test_a_store_without_labels_says_how_to_make_some(tmp_path: Path) -> None:
     with serving(Store(tmp_path / "store")) as running:
         assert "agentsignals label pushback" in said(running, "/labels")
         assert ask(running, "/labels?a=x&b=y&class=z").status == 200
+
+
+@pytest.mark.slow
+@needs_browser
+@pytest.mark.parametrize("phone", [False, True])
+def test_a_browser_complains_of_nothing(server: Server, phone: bool) -> None:
+    with browsing(phone=phone, dark=phone) as tab:
+        for path in (f"labels?task={TASK}&a=rules&b=human:ann", "labels/annotate"):
+            tab.goto(server.url + path)
+            assert serious(tab) == [] and overflow_px(tab) == 0, path
+        tab.goto(f"{server.url}labels?task={TASK}")
+        tab.get_by_text("rules and human:ann").or_(tab.get_by_text("human:ann and rules")).click()
+        tab.get_by_text("Which class for which").click()
+        tab.locator("td.apart a").first.click()
+        assert "by_a=" in tab.url and tab.locator("ol.things li").count() >= 1

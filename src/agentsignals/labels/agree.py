@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -65,9 +65,9 @@ def _of_two(task: Task, a: tuple[str, Labels], b: tuple[str, Labels], texts: dic
     return comparison
 
 
-def among(store: Store, task: Task, names: Sequence[str]) -> Several:
-    """Three labellers or more: all together, and each two."""
-    by_labeller = {name: said_by(store, task, name) for name in names}
+def among(store: Store, task: Task, names: Sequence[str], only: Container[str] | None = None) -> Several:
+    """Three labellers or more: all together, and each two. `only`: on these sessions."""
+    by_labeller = {name: _within(said_by(store, task, name), only) for name in names}
     things: dict[Place, list[str]] = {}
     for labelled_by in by_labeller.values():
         for place, label in labelled_by.by_place.items():
@@ -78,6 +78,12 @@ def among(store: Store, task: Task, names: Sequence[str]) -> Several:
     return Several(
         task=task.name, labellers=list(by_labeller), n=len(shared), alpha=alpha_of(task, shared), pairs=pairs
     )
+
+
+def _within(labels: Labels, only: Container[str] | None) -> Labels:
+    if only is None:
+        return labels
+    return Labels({place: label for place, label in labels.by_place.items() if place[0] in only}, {})
 
 
 def pairs(store: Store, task: Task, a: str, b: str) -> list[Both]:

@@ -8,10 +8,12 @@ from typing import Any
 from agentsignals.labels import agree
 from agentsignals.labels.comparison import Several
 from agentsignals.labels.tasks import tasks
+from agentsignals.ui.filter import Filter, filtered
 from agentsignals.ui.page import Page, Query, Route, part_of
 from agentsignals.ui.reading import Reading
 
 SIZE = 20
+_SESSIONS = "session_id IN ({})"
 MOST_COMPARED = 6
 """Labellers of a task whose agreement is computed, each with each: those with the most labels."""
 MOST_CLASSES = 16
@@ -20,14 +22,14 @@ SHOWN = {"apart": "where they differ", "alike": "where they agree", "all": "all 
 _COUNTED = """
 SELECT task, labeller, value, count(*) AS n, count(DISTINCT session_id) AS sessions,
   count(*) FILTER (contains(detail, '"unsure"') AND detail->>'unsure' = 'true') AS unsure
-FROM labels GROUP BY ALL ORDER BY n DESC, task, labeller, value
+FROM labels WHERE {sessions} GROUP BY ALL ORDER BY n DESC, task, labeller, value
 """
 _LATEST = """
 SELECT session_id, turn, seq, labeller, arg_max(
   {{'labeller': labeller, 'value': value, 'reason': reason, 'number': number,
    'unsure': contains(detail, '"unsure"') AND detail->>'unsure' = 'true'}},
   coalesce(created_at, TIMESTAMP '1970-01-01')) AS label
-FROM labels WHERE task = $task{labels} GROUP BY 1, 2, 3, 4
+FROM labels WHERE task = $task AND {sessions}{labels} GROUP BY 1, 2, 3, 4
 """
 _ITEMS = f"""
 SELECT session_id, turn, seq, count(*) AS n, count(DISTINCT label.value) AS n_values,
@@ -48,27 +50,31 @@ WHERE session_id IN ({ids}) AND seq IN (SELECT unnest($seqs))
 
 def page(reading: Reading, query: Query) -> Page:
     """The labels of a task: counts, agreement, and the things labelled, those with different labels first."""
-    counted = reading.kept("labels:counted", lambda: reading.rows(_COUNTED))
-    names = list(_by_number(counted, "task"))
-    task = query.choice("task", names, _first(counted, names))
+    filter_ = filtered(query, reading)
+    every = reading.kept("labels:counted", lambda: reading.rows(_COUNTED.format(sessions="true")))
+    chosen = _SESSIONS.format(filter_.sessions) if filter_.where.text() else "true"
+    counted = every if chosen == "true" else reading.rows(_COUNTED.format(sessions=chosen), filter_.where.values)
+    names = list(_by_number(every, "task"))
+    task = query.choice("task", names, _first(every, names))
+    labellers = _by_number([row for row in every if row["task"] == task], "labeller")
     of_task = [row for row in counted if row["task"] == task]
-    labellers = _by_number(of_task, "labeller")
-    classes = _classes(task, of_task)
+    classes = _classes(task, [row for row in every if row["task"] == task])
     filled: dict[str, Any] = {
         "tasks": names,
         "task": task,
         "about": tasks()[task].says if task in tasks() else "",
-        "labellers": labellers,
+        "labellers": {name: _by_number(of_task, "labeller").get(name, 0) for name in labellers},
         "classes": classes,
         "counts": {(row["labeller"], row["value"]): row["n"] for row in of_task},
         "unsure": sum(row["unsure"] for row in of_task),
         "can_annotate": task in tasks() and tasks()[task].level != "repository",
         "query": query,
+        "filter": filter_,
         "shown": SHOWN,
     }
     if task:
-        filled |= _listed(reading, query, task, list(labellers), classes)
-        filled["agreement"] = _agreement(reading, task, list(labellers))
+        filled |= _listed(reading, query, filter_, task, list(labellers), classes)
+        filled["agreement"] = _agreement(reading, filter_, task, list(labellers))
         filled["compared"] = _pair(filled["agreement"], filled["chosen"]["a"], filled["chosen"]["b"])
     return Page("labels.html.j2", "Labels", filled)
 
@@ -94,14 +100,17 @@ def _classes(task: str, of_task: Sequence[dict[str, Any]]) -> list[str]:
     return listed if len(listed) <= MOST_CLASSES else []
 
 
-def _listed(reading: Reading, query: Query, task: str, labellers: list[str], classes: list[str]) -> dict[str, Any]:
+def _listed(  # noqa: PLR0913  (what was chosen, and of what)
+    reading: Reading, query: Query, filter_: Filter, task: str, labellers: list[str], classes: list[str]
+) -> dict[str, Any]:
     a, b = query.choice("a", labellers), query.choice("b", labellers)
     if a == b:
         b = ""
     chosen = {"a": a, "b": b, "class": query.choice("class", classes)}
     chosen |= {"by_a": query.choice("by_a", classes if a else ()), "by_b": query.choice("by_b", classes if b else ())}
     show = query.choice("show", SHOWN, "apart" if len(labellers) > 1 and not (a and not b) else "all")
-    items, values = _items(chosen), {"task": task, **{name: value for name, value in chosen.items() if value}}
+    items = _items(chosen, _SESSIONS.format(filter_.sessions) if filter_.where.text() else "true")
+    values = {"task": task, **filter_.where.values, **{name: value for name, value in chosen.items() if value}}
     where = {"apart": "n > 1 AND n_values > 1", "alike": "n > 1 AND n_values = 1", "all": "true"}[show]
     if a and b:
         where += " AND n > 1"
@@ -119,7 +128,7 @@ def _listed(reading: Reading, query: Query, task: str, labellers: list[str], cla
     return {"chosen": chosen, "show": show, "numbers": numbers, "part": part, "items": _with_texts(reading, rows)}
 
 
-def _items(chosen: dict[str, str]) -> str:
+def _items(chosen: dict[str, str], sessions: str) -> str:
     """Things with their labels. With two labellers only what these said counts as different."""
     labels = " AND labeller IN ($a, $b)" if chosen["a"] and chosen["b"] else ""
     things = [f"bool_or(labeller = ${name})" for name in ("a", "b") if chosen[name]]
@@ -127,7 +136,7 @@ def _items(chosen: dict[str, str]) -> str:
         f"bool_or(labeller = ${name} AND label.value = $by_{name})" for name in ("a", "b") if chosen[f"by_{name}"]
     ]
     things += ["bool_or(label.value = $class)"] if chosen["class"] else []
-    return _ITEMS.format(labels=labels, things=" AND ".join(things or ["true"]))
+    return _ITEMS.format(labels=labels, sessions=sessions, things=" AND ".join(things or ["true"]))
 
 
 def _with_texts(reading: Reading, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -167,12 +176,15 @@ def _place(row: dict[str, Any]) -> tuple[str, int | None, int | None]:
     return row["session_id"], row["turn"], row["seq"]
 
 
-def _agreement(reading: Reading, task: str, labellers: list[str]) -> Several | None:
+def _agreement(reading: Reading, filter_: Filter, task: str, labellers: list[str]) -> Several | None:
     """How far people's and machines' labels of people's sessions agree; None where there is nothing to compare."""
     if task not in tasks() or len(labellers) < 2:
         return None
     names = labellers[:MOST_COMPARED]
-    return reading.kept(("labels:agreement", task), lambda: agree.among(reading.store, tasks()[task], names))
+    if not filter_.where.text():
+        return reading.kept(("labels:agreement", task), lambda: agree.among(reading.store, tasks()[task], names))
+    only = {row["session_id"] for row in reading.rows(filter_.sessions, filter_.where.values)}
+    return agree.among(reading.store, tasks()[task], names, only)
 
 
 def _pair(agreement: Several | None, a: str, b: str) -> Any:
