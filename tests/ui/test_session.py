@@ -98,6 +98,15 @@ def test_a_failed_edit_says_that_nothing_was_made_and_a_new_file_is_all_new(tmp_
         assert lines(text)[-2:] == [("", "1", "+", "one"), ("", "2", "+", "two")]
 
 
+def test_a_plan_and_a_list_of_things_to_do_are_shown_as_such(tmp_path: Path) -> None:
+    plan = call("ExitPlanMode", plan="# Way\n\n1. **first**")
+    todo = call("TodoWrite", todos=[{"content": "read", "status": "completed"}, {"content": EVIL, "status": "pending"}])
+    odd = [call("TodoWrite", todos=["text", {"status": 7}, None]), call("ExitPlanMode", plan=[1])]
+    with serving(store_of(tmp_path / "s", session(plan, todo, *odd, session_id="s1"))) as server:
+        text = page(server, "/session/s1")
+        assert "<strong>first</strong>" in text and "✓ read" in words(text) and "<img" not in text
+
+
 def test_hostile_changes_stay_text(tmp_path: Path) -> None:
     evil = [
         call("Edit", path=f"{EVIL}.py", old_string=EVIL, new_string=f"{EVIL}\n{EVIL}"),

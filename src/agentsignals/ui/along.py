@@ -15,6 +15,8 @@ WIDTH, HEIGHT = 720, 96
 BINS = 240
 """Points of a line, at most: of more model calls each stands for several, by its largest."""
 _MOST_MARKS = 240
+_MOST_TURNS = 60
+"""Lines of more turns would cover what they are to divide."""
 _STEPS = """
 SELECT bin, max(context) AS context, max(cost) AS cost, max(seq) AS seq, min(seq) AS first, count(context) AS n
 FROM (
@@ -54,6 +56,8 @@ class Mark(Struct):
     seq: int
     n: int
     """Several that stand at the same place."""
+    share: float
+    """Of the most that stand at one place."""
 
 
 class Along(Struct, kw_only=True):
@@ -80,10 +84,11 @@ def along(reading: Reading, session_id: str) -> Along | None:
         _curve("context size", of_context, "tokens", counted["with_context"]),
         _curve("cost so far", of_cost, "usd", counted["with_cost"]),
     ]
+    turns = _marks(reading, session_id, n_events, "turns", "")
     drawn = Along(
         curves=[curve for curve in curves if curve is not None],
         failures=_marks(reading, session_id, n_events, "tool_calls", "AND status = 'error'"),
-        turns=_marks(reading, session_id, n_events, "turns", ""),
+        turns=turns if len(turns) <= _MOST_TURNS else [],
         n_events=n_events,
         n_calls=counted["n"],
     )
@@ -101,7 +106,8 @@ def _curve(name: str, values: list[tuple[float, float]], unit: Kind, n: int) -> 
 def _marks(reading: Reading, session_id: str, n_events: int, table: str, when: str) -> list[Mark]:
     query = _MARKS.format(table=table, when=when)
     rows = reading.rows(query, {"session": session_id, "bins": _MOST_MARKS, "n": n_events})
-    return [Mark(_x(row["seq"], n_events), row["seq"], row["n"]) for row in rows]
+    most = max((row["n"] for row in rows), default=1)
+    return [Mark(_x(row["seq"], n_events), row["seq"], row["n"], row["n"] / most) for row in rows]
 
 
 def _x(seq: int, n_events: int) -> float:

@@ -7,9 +7,11 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import Struct
 
 from agentsignals.model import ABANDONED, MAIN, REPLAYED
+from agentsignals.model.roles import decoded
 from agentsignals.ui.changes import Change, changes
 from agentsignals.ui.conversation import Conversation
 from agentsignals.ui.prose import coloured, file_text, rendered
@@ -34,6 +36,10 @@ _PROSE = frozenset(("human_turn", "text", "thinking", "compaction"))
 _THREADS = {ABANDONED: "a branch that was given up", REPLAYED: "a history copied from another session"}
 _IMAGE = re.compile(r"\[Image\b|<image\b", re.IGNORECASE)
 _IMAGE_FILE = re.compile(r"\.(?:png|jpe?g|gif|webp)$", re.IGNORECASE)
+_MARKS = re.compile(r"[*`#]+")
+"""Of Markdown, in a beginning that is shown as it was written."""
+_STATES = {"completed": "✓", "in_progress": "▸", "cancelled": "✗"}
+"""How far a thing to do is."""
 _DIFF = re.compile(r"(?:diff --git |--- |commit [0-9a-f]{7,40}\n)")
 _CALLS = """
 SELECT seq, thread, name, class, path, command, arguments, argument_roles, status, outcome, error_class, exit_code,
@@ -92,6 +98,8 @@ class Entry(Struct, kw_only=True):
     """What a call is about: its command, path or arguments."""
     whole: Markup | str = ""
     """Its command or arguments, where the line does not hold them all."""
+    plan: Markup | str = ""
+    """The plan or the list of things to do that a call writes."""
     result: Entry | None = None
     edits: list[Edited] = []
     changes: list[Change] = []
@@ -198,7 +206,7 @@ class Teller:
             line=row["line"],
             text=Shown(
                 html=html,
-                brief=text[:200],
+                brief=_MARKS.sub("", text[:200]) if row["kind"] in _PROSE else text[:200],
                 is_long=len(text) > BRIEF_CHARS,
                 n_chars=n_chars,
                 cut_chars=n_chars - len(text),
@@ -214,6 +222,7 @@ class Teller:
         entry.call = call
         entry.about = self._near(about(call["class"], call["path"], call["command"], call["arguments"]))
         entry.whole = _whole(call, entry.about)
+        entry.plan = rendered(_plan(call))
         self._coloured_chars += len(call["arguments"])
         in_colours = self._coloured_chars <= MOST_COLOURED_CHARS
         entry.changes = changes(call["arguments"], call["argument_roles"], call["path"] or "", edits, in_colours)
@@ -248,6 +257,25 @@ def _whole(call: dict[str, Any], line: str) -> Markup | str:
         return coloured(call["command"], "bash") if len(line) > LINE_CHARS or "\n" in line else ""
     is_all = call["class"] in ("read", "search") or ("[" not in call["arguments"] and call["arguments"].count("{") < 2)
     return "" if is_all and len(line) <= LINE_CHARS else call["arguments"][:MOST_CHARS]
+
+
+def _plan(call: dict[str, Any]) -> str:
+    """The plan that a call writes, or its things to do with their state, as Markdown; empty where it writes none."""
+    roles = decoded(call["argument_roles"])
+    try:
+        passed = msgspec.json.decode(call["arguments"]) if roles.plan or roles.steps else None
+    except (msgspec.DecodeError, RecursionError):
+        return ""
+    if not isinstance(passed, dict):
+        return ""
+    plans = [text for name in roles.plan if isinstance(text := passed.get(name), str)]
+    items = next((held for name in roles.steps if isinstance(held := passed.get(name), list)), [])
+    steps = [
+        f"- {_STATES.get(str(item.get(roles.state)), '○')} {next((str(item[n]) for n in roles.step if n in item), '')}"
+        for item in items
+        if isinstance(item, dict)
+    ]
+    return "\n\n".join([*plans[:1], "\n".join(steps)])[:MOST_CHARS].strip()
 
 
 def _each(rows: Collection[dict[str, Any]], column: str) -> list[str]:
