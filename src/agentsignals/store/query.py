@@ -15,6 +15,7 @@ import duckdb
 
 from agentsignals.errors import QueryError
 from agentsignals.store import kept_findings, repositories, tables, views
+from agentsignals.store.damage import FOLDER as SHARDS
 from agentsignals.store.manifest import contexts
 from agentsignals.store.selecting import Select, one_select
 
@@ -151,14 +152,18 @@ _MOST_SELECTS = 500
 
 
 @_in_words()
-def connect(store: Store, context: str | None = None) -> Connection:
+def connect(store: Store, context: str | None = None, shard: str | None = None) -> Connection:
     """A connection to a store as it stands.
 
     `context`: the views hold only what belongs to sessions of this context (`product`, `eval`), and what belongs to no
-    session.
+    session. `shard`: of what lies in shards they hold this one's alone, where one session is asked for: a question is
+    planned over every file that it might concern.
     """
     store.refresh()
     paths = {table: store.files(table) for table in tables.NAMES}
+    if shard is not None:
+        there = store.folder / SHARDS
+        paths = {t: [p for p in of if p.parent.parent != there or p.parent.name == shard] for t, of in paths.items()}
     paths |= {table: store.sound(repositories.files(store.folder, table)) for table in tables.OF_REPOSITORIES}
     files = {table: [str(path) for path in of_table] for table, of_table in paths.items()}
     only = context if context is not None and contexts(store.manifest) - {context} else None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec import Struct
 
 from agentsignals.analysis.figures import formatted
@@ -74,10 +72,10 @@ class Along(Struct, kw_only=True):
 
 def along(reading: Reading, session_id: str) -> Along | None:
     """The picture of a session; None where there is nothing to draw."""
-    key: dict[str, Any] = {"session": session_id}
-    n_events = reading.rows("SELECT max(seq) + 1 AS n FROM events WHERE session_id = $session", key)[0]["n"] or 0
-    counted = reading.rows(_COUNTS, key)[0]
-    rows = reading.rows(_STEPS, {**key, "bins": BINS})
+    asked = "SELECT max(seq) + 1 AS n FROM events WHERE session_id = $session"
+    n_events = reading.rows_of(session_id, asked)[0]["n"] or 0
+    counted = reading.rows_of(session_id, _COUNTS)[0]
+    rows = reading.rows_of(session_id, _STEPS, {"bins": BINS})
     of_context = [(_x(row["seq"], n_events), row["context"]) for row in rows if row["context"] is not None]
     of_cost = [(_x(row["seq"], n_events), row["cost"]) for row in rows if row["cost"] is not None]
     curves = [
@@ -105,7 +103,7 @@ def _curve(name: str, values: list[tuple[float, float]], unit: Kind, n: int) -> 
 
 def _marks(reading: Reading, session_id: str, n_events: int, table: str, when: str) -> list[Mark]:
     query = _MARKS.format(table=table, when=when)
-    rows = reading.rows(query, {"session": session_id, "bins": _MOST_MARKS, "n": n_events})
+    rows = reading.rows_of(session_id, query, {"bins": _MOST_MARKS, "n": n_events})
     most = max((row["n"] for row in rows), default=1)
     return [Mark(_x(row["seq"], n_events), row["seq"], row["n"], row["n"] / most) for row in rows]
 

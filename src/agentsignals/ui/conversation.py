@@ -149,7 +149,7 @@ def conversation(reading: Reading, session_id: str) -> Conversation:
         if session_id in lately:
             lately.move_to_end(session_id)
             return lately[session_id]
-    rows = reading.rows(_ENTRIES, {"session": session_id})
+    rows = reading.rows_of(session_id, _ENTRIES)
     made = Conversation({r["thread"]: Thread(array("q", r["seqs"]), array("q", r["masks"])) for r in rows})
     with lock:
         lately[session_id] = made
@@ -160,10 +160,10 @@ def conversation(reading: Reading, session_id: str) -> Conversation:
 
 def holding(reading: Reading, session_id: str, words: str) -> set[int]:
     """The entries whose text, arguments or result hold these words, in whatever case."""
-    return {row["seq"] for row in reading.rows(_HOLDING, {"session": session_id, "words": words})}
+    return {row["seq"] for row in reading.rows_of(session_id, _HOLDING, {"words": words})}
 
 
 def home(reading: Reading, session_id: str, seq: int) -> int:
     """The entry under which an event is shown: a result's is its call."""
-    rows = reading.rows(_HOME, {"session": session_id, "seq": seq})
+    rows = reading.rows_of(session_id, _HOME, {"seq": seq})
     return rows[0]["seq"] if rows else seq

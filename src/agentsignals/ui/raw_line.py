@@ -65,7 +65,7 @@ class RawLine(Struct, kw_only=True):
 
 def raw_line(reading: Reading, session_id: str, seq: int) -> RawLine:
     """The line of an event. NotFound when the session has no such event."""
-    events = reading.rows(_EVENT, {"session": session_id, "seq": seq})
+    events = reading.rows_of(session_id, _EVENT, {"seq": seq})
     if not events:
         raise NotFound(f"The session has no event {seq}.")
     event = events[0]

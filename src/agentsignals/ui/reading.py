@@ -27,6 +27,8 @@ LOOK_EVERY_S = 5.0
 """How often the store's files are compared with its index while pages are asked for."""
 MOST_RECENT = 48
 """Answers kept by filter: anybody may type another one, and memory is bounded."""
+MOST_SHARDS = 8
+"""Shards that stay open for questions about single sessions."""
 Stamp = tuple[tuple[int, int, int] | None, ...]
 
 
@@ -43,6 +45,7 @@ class Reading:
         self.main_context = manifest.main_context(store.manifest)
         self._lock = RLock()
         self._connections: dict[str, Connection] = {}
+        self._shards: dict[str, Connection] = {}
         self._gates: dict[Hashable, Lock] = {}
         self._kept: dict[Hashable, Any] = {}
         self._recent: dict[Hashable, Any] = {}
@@ -51,6 +54,18 @@ class Reading:
     def rows(self, query: str, values: dict[str, Any] | None = None, context: str = "") -> list[dict[str, Any]]:
         """Rows of a question over all sessions, or those of one context. `values` are bound, never part of the text."""
         return ask(self._connection(context), query, values)
+
+    def rows_of(self, session_id: str, query: str, values: dict[str, Any] | None = None) -> list[dict[str, Any]]:
+        """Rows of a question that concerns one session alone (`$session`): an eighth of the time over thirty shards."""
+        entry = self.store.manifest.sessions.get(session_id)
+        if entry is None or not entry.shard:
+            return self.rows(query, {**(values or {}), "session": session_id})
+        with self._lock:
+            connection = self._shards.pop(entry.shard, None) or connect(self.store, shard=entry.shard)
+            self._shards[entry.shard] = connection
+            for oldest in list(self._shards)[:-MOST_SHARDS]:
+                del self._shards[oldest]
+        return ask(connection, query, {**(values or {}), "session": session_id})
 
     def kept(self, key: Hashable, make: Callable[[], _Made]) -> _Made:
         """What is made once for this state of the store: figures over all of it."""
@@ -107,7 +122,7 @@ class Reading:
     def close(self) -> None:
         """Lets go of the store's files. Whoever still asks is refused (QueryError)."""
         with self._lock:
-            for connection in self._connections.values():
+            for connection in (*self._connections.values(), *self._shards.values()):
                 connection.database.close()
 
     def _connection(self, context: str) -> Connection:

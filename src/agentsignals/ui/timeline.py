@@ -178,7 +178,7 @@ class Teller:
 
     def _rows(self, query: str, seqs: Sequence[int], **values: Any) -> list[dict[str, Any]]:
         bounds = {} if query is _TURNS else {"low": min(seqs), "high": max(seqs)}
-        return self._reading.rows(query, {"session": self._session, "seqs": list(seqs), **bounds, **values})
+        return self._reading.rows_of(self._session, query, {"seqs": list(seqs), **bounds, **values})
 
     def _folded(self, first: dict[str, Any], thread: str, conversation: Conversation, at: int) -> Entry:
         entry = self._event(first)

@@ -78,7 +78,7 @@ class Reader:
     def __init__(self, reading: Reading, query: Query, session_id: str) -> None:
         self.reading, self.query = reading, query
         self.session_id = _whole(reading, session_id)
-        self.facts = reading.rows("SELECT * FROM sessions WHERE session_id = $session", self.key)[0]
+        self.facts = self.rows("SELECT * FROM sessions WHERE session_id = $session")[0]
         self.conversation: Conversation = conversation(reading, self.session_id)
         asked = query.text("only").split(",")
         self.only = tuple(kind for kind in KINDS if kind in asked)
@@ -98,9 +98,9 @@ class Reader:
             folded = {thread: seq for seq, thread in self.view.folded.items()}
             self.number = self.view.part_of(folded.get(inside, self.home))
 
-    @property
-    def key(self) -> dict[str, Any]:
-        return {"session": self.session_id}
+    def rows(self, query: str, values: dict[str, Any] | None = None) -> list[dict[str, Any]]:
+        """Rows of this session."""
+        return self.reading.rows_of(self.session_id, query, values)
 
     def filled(self) -> dict[str, Any]:
         """What the template of a part needs."""
@@ -125,7 +125,7 @@ class Reader:
         """Values of turns that say something: a flag that is not raised is left to `explain`."""
         if not turns:
             return {}
-        rows = _declared(self.reading.rows(_OF_TURNS, {**self.key, "low": min(turns), "high": max(turns)}))
+        rows = _declared(self.rows(_OF_TURNS, {"low": min(turns), "high": max(turns)}))
         return {turn: list(of_it) for turn, of_it in groupby(rows, key=lambda row: row["turn"])}
 
     def outline(self) -> dict[str, Any]:
@@ -134,19 +134,19 @@ class Reader:
         first = self.query.number("turn", -1)
         if first < 0:
             seqs = self.view.part(self.number)
-            rows = self.reading.rows(_TURN_AT, {**self.key, "seq": max(self.home, seqs[0] if seqs else 0)})
+            rows = self.rows(_TURN_AT, {"seq": max(self.home, seqs[0] if seqs else 0)})
             first = rows[0]["turn"] if rows else 0
         low = min(first, max(n_turns - 1, 0)) // OUTLINE * OUTLINE
-        turns = self.reading.rows(_OUTLINE, {**self.key, "low": low, "high": low + OUTLINE - 1})
+        turns = self.rows(_OUTLINE, {"low": low, "high": low + OUTLINE - 1})
         return {"turns": turns, "low": low, "step": OUTLINE, "n_turns": n_turns, "session_id": self.session_id}
 
 
 def page(reading: Reading, query: Query, session_id: str) -> Page:
     """A session of the store; `at` names the event to begin from, `only` the kinds of entries that are shown."""
     reader = Reader(reading, query, session_id)
-    facts, key = reader.facts, reader.key
-    whole = _declared(reading.rows(_SIGNALS, key))
-    prompts = reading.rows(_PROMPT, key)
+    facts = reader.facts
+    whole = _declared(reader.rows(_SIGNALS))
+    prompts = reader.rows(_PROMPT)
     title = facts["title"] or (prompts[0]["text"] if prompts else "") or f"Session {reader.session_id}"
     counts = reader.conversation.counts
     filled = reader.filled() | {
@@ -162,7 +162,7 @@ def page(reading: Reading, query: Query, session_id: str) -> Page:
         "families": _families(whole),
         "n_measured": len(whole),
         "n_absent": sum(row["absent"] is not None for row in whole),
-        "children": reading.rows(_CHILDREN, key),
+        "children": reading.rows(_CHILDREN, {"session": reader.session_id}),
     }
     return Page("session.html.j2", words.cut(title, 140), filled)
 

@@ -1,0 +1,47 @@
+"""What pages ask of one session is asked of its own shard, and answered as over all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agentsignals.ingest import pipeline
+from agentsignals.store import Store
+from agentsignals.ui import reading
+from agentsignals.ui.reading import Reading
+from tests.claude import Log
+
+_BOTH = "SELECT session_id, text FROM events WHERE session_id = $session AND text <> '' ORDER BY seq"
+
+
+def _store(folder: Path, n: int) -> Store:
+    """Sessions of one run each: a shard each."""
+    for number in range(n):
+        log = Log(f"0000000{number}-0000-4000-8000-000000000000")
+        log.user(f"please do {number}")
+        log.say(f"did {number}")
+        (folder / f"p{number}").mkdir()
+        (folder / f"p{number}" / f"{log.session}.jsonl").write_text("\n".join(log.lines) + "\n")
+        pipeline.analyze([str(folder / f"p{number}")], folder / "store", jobs=1)
+    return Store(folder / "store")
+
+
+def test_a_question_about_one_session_reads_its_shard_alone_and_answers_the_same(tmp_path: Path) -> None:
+    store = _store(tmp_path, 3)
+    asked = Reading(store)
+    shards = {entry.shard for entry in store.manifest.sessions.values()}
+    assert len(shards) == 3
+    for session_id in store.manifest.sessions:
+        rows = asked.rows_of(session_id, _BOTH)
+        assert rows and rows == asked.rows(_BOTH, {"session": session_id})
+        assert asked.rows_of(session_id, "SELECT count(*) AS n FROM sessions WHERE $session <> ''")[0]["n"] == 1
+
+
+def test_few_shards_stay_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "MOST_SHARDS", 1)
+    store = _store(tmp_path, 2)
+    asked = Reading(store)
+    for session_id in [*store.manifest.sessions] * 2:
+        assert asked.rows_of(session_id, _BOTH)
+    assert len(asked._shards) == 1
