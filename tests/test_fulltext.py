@@ -82,6 +82,7 @@ def kinds(results: Results) -> dict[str, list[str]]:
         ('"merge conflict"', {}),
         ('"merge conflict"*', {"talk-1": ["prompt"], "other-2": ["reply", "result"]}),
         ("merge -conflict", {}),
+        ("merge -merge", {}),
         ("conflict -gone", {"talk-1": ["prompt"], "other-2": ["prompt", "result"]}),
         ("merge conflicts kind:reply", {"other-2": ["reply", "result"]}),
         ("merge conflicts -kind:prompt", {"other-2": ["reply", "result"]}),
@@ -186,8 +187,10 @@ def test_what_is_marked_was_looked_for(word: str, around: str) -> None:
 def test_what_could_not_be_taken_is_said(store: Store) -> None:
     assert "letter" in search(store, "?!").notes[0] and "letter" in search(store, "-merge").notes[0]
     assert "kind:foo is none of title" in search(store, "kind:foo").notes[0]
-    assert "first 24 words" in search(store, " ".join("merge" for _ in range(25))).notes[0]
-    assert not search(store, " ".join("merge" for _ in range(24))).notes
+    assert "first 24 words" in search(store, " ".join(f"merge{n}" for n in range(25))).notes[0]
+    assert not search(store, " ".join(f"merge{n}" for n in range(24))).notes
+    assert not search(store, "merge " * 100).notes
+    assert "y* was looked for as a whole word" in search(store, "y*").notes[0] and not search(store, "re*").notes
     assert "2,000 characters" in search(store, f"merge{' ' * 2000}conflicts").notes[0]
 
 
