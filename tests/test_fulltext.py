@@ -83,6 +83,10 @@ def kinds(results: Results) -> dict[str, list[str]]:
         ('"merge conflict"*', {"talk-1": ["prompt"], "other-2": ["reply", "result"]}),
         ("merge -conflict", {}),
         ("merge -merge", {}),
+        ("--maxfail", {"talk-1": ["command"]}),
+        ("pytest --maxfail=3", {"talk-1": ["command"]}),
+        ("pytest -q", {"talk-1": ["command"]}),
+        ('merge -"no conflict"', {"talk-1": ["prompt"], "other-2": ["reply", "result"]}),
         ("conflict -gone", {"talk-1": ["prompt"], "other-2": ["prompt", "result"]}),
         ("merge conflicts kind:reply", {"other-2": ["reply", "result"]}),
         ("merge conflicts -kind:prompt", {"other-2": ["reply", "result"]}),
@@ -321,9 +325,11 @@ def test_the_verb_lists_sessions_with_marked_passages(store: Store, capsys: pyte
     assert main(["search", "merge", "conflicts", "--store", str(store.folder), "--limit", "1"]) == 0
     text = capsys.readouterr().out
     assert "»merge« »conflicts«" in text and "3 passages in 2 sessions; the first 1 are shown" in text
-    assert main(["search", "merge conflicts", "--store", str(store.folder), "--kind", "result", "--json"]) == 0
+    assert main(["search", "merge -gone", "no conflict", "--store", str(store.folder), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["text"] == '"merge -gone" "no conflict"'
+    assert main(["search", "merge conflicts -gone", "--store", str(store.folder), "--kind", "result", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert (found["text"], found["n_sessions"]) == ('"merge conflicts"', 1)
+    assert (found["text"], found["n_sessions"]) == ("merge conflicts -gone", 1)
     assert found["sessions"][0]["hits"][0]["tool"] == "mcp__tracker__list_issues"
     assert main(["search", "x", "--limit", "-1", "--store", str(store.folder)]) == 2
     assert verb.KINDS == KINDS

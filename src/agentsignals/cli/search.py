@@ -22,7 +22,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "words",
         metavar="WORD",
         nargs="+",
-        help="all in one passage; 'several words' in quotes, -without, and kind: tool: agent: repo: session: context:",
+        help="all in one passage; as one argument also '\"a phrase\" begin* -without tool:Bash agent: repo: session:'",
     )
     add("--kind", choices=KINDS, action="append", default=[], help="passages of this kind alone; may be repeated")
     add("--order", choices=ORDERS, default="newest", help="the last active session first, or that with most passages")
@@ -53,10 +53,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _typed(words: list[str]) -> str:
-    """The question as it was typed: the shell took the quotes off of what it took for one word."""
-    return " ".join(
-        f'"{word}"' if " " in word.strip() and '"' not in word and ":" not in word else word for word in words
-    )
+    """The question: as it stands where it is one argument; of several those with spaces were quoted as phrases."""
+    if len(words) == 1:
+        return words[0]
+    return " ".join(f'"{word}"' if " " in word.strip() and not {'"', ":"} & set(word) else word for word in words)
 
 
 def _text(results: Results) -> str:
@@ -102,7 +102,7 @@ def _times(n: int, noun: str) -> str:
 VERB = Verb(
     "search",
     "find the sessions in which something was said, run or answered",
-    'search "merge conflicts"',
+    'search "merge conflicts -rebase tool:Bash"',
     arguments,
     run,
 )

@@ -17,7 +17,8 @@ SHORTEST_BEGINNING = 3
 SHORTEST_STARRED = 2
 """The same where somebody asks for it: of 5,000 sessions, what begins with one letter takes seconds to put together."""
 FIELDS = ("kind", "tool", "agent", "repo", "session", "context")
-_PARTS = re.compile(rf'(-?)(?:({"|".join(FIELDS)}):(?=\S))?("[^"]*"?\*?|\S+)', re.IGNORECASE)
+# Only a word of three letters is left out: `--no-verify`, `-m` and `-rf` are looked for.
+_PARTS = re.compile(rf'((?<!\S)-(?="|[^\W_]{{3}}))?(?:({"|".join(FIELDS)}):(?=\S))?("[^"]*"?\*?|\S+)', re.IGNORECASE)
 _NAMES = {**{kind: kind for kind in KINDS}, **{f"{kind}s": kind for kind in KINDS}, "replies": "reply"}
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
 
