@@ -16,6 +16,7 @@ from threading import Lock
 from msgspec import Struct
 
 from agentsignals.model import MAIN
+from agentsignals.ui.along import Along, along
 from agentsignals.ui.reading import Reading
 
 PART = 60
@@ -108,8 +109,12 @@ class View(Struct):
 class Conversation:
     """The order of a session's entries."""
 
-    def __init__(self, threads: dict[str, Thread]) -> None:
+    along: Along | None
+    """The session along its events."""
+
+    def __init__(self, threads: dict[str, Thread], along: Along | None) -> None:
         self.threads = threads
+        self.along = along
         self._thread_of = {seq: name for name, thread in threads.items() if name != MAIN for seq in thread.seqs}
 
     def thread_of(self, seq: int) -> str:
@@ -150,7 +155,8 @@ def conversation(reading: Reading, session_id: str) -> Conversation:
             lately.move_to_end(session_id)
             return lately[session_id]
     rows = reading.rows_of(session_id, _ENTRIES)
-    made = Conversation({r["thread"]: Thread(array("q", r["seqs"]), array("q", r["masks"])) for r in rows})
+    threads = {row["thread"]: Thread(array("q", row["seqs"]), array("q", row["masks"])) for row in rows}
+    made = Conversation(threads, along(reading, session_id))
     with lock:
         lately[session_id] = made
         while len(lately) > _MOST_KEPT:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
 
 from agentsignals.catalog import catalogue
-from agentsignals.ingest.explaining import Explanation, explain
 from agentsignals.prices.bill import in_digits, summed
 from agentsignals.ui.page import Page, Query, Route
 from agentsignals.ui.reading import Reading
@@ -18,6 +17,9 @@ from agentsignals.ui.timeline import name_of
 from agentsignals.ui.unusual import place
 from agentsignals.validation import Figure, figures
 from agentsignals.views.evidence import Item
+
+if TYPE_CHECKING:
+    from agentsignals.ingest.explaining import Explanation
 
 ROLES = {
     "support": "makes the value",
@@ -56,6 +58,8 @@ class Line(Struct, kw_only=True):
 
 def page(reading: Reading, query: Query, session_id: str, path: str) -> Page:
     """Why a session has this value of a signal, or this total of tokens or money, or none."""
+    from agentsignals.ingest.explaining import explain  # noqa: PLC0415  (0.2 s, which no other page needs)
+
     explanation = explain(reading.store, session_id, path)
     about = reading.rows(_TITLE, {"session": explanation.session})[0]
     lines = _lines(reading, explanation)

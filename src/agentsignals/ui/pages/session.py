@@ -10,7 +10,6 @@ import msgspec
 from agentsignals.catalog import Signal, catalogue
 from agentsignals.model import MAIN
 from agentsignals.ui import words
-from agentsignals.ui.along import along
 from agentsignals.ui.conversation import (
     KINDS,
     MOST_OPENED,
@@ -157,7 +156,7 @@ def page(reading: Reading, query: Query, session_id: str) -> Page:
         "thread": reader.thread,
         "thread_name": name_of(reader.thread) if reader.thread else "",
         "turns": reader.outline(),
-        "along": along(reading, reader.session_id),
+        "along": reader.conversation.along,
         "unusual": unusual(reading, facts["context"], whole),
         "families": _families(whole),
         "n_measured": len(whole),
