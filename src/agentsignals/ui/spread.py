@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import floor, isfinite, log10, nextafter
+from math import floor, inf, isfinite, log10, nextafter
 from typing import Any, NamedTuple
 
 from agentsignals.catalog import Signal, catalogue
@@ -159,13 +159,16 @@ def edges(low: float, high: float, *, whole: bool = False) -> list[float]:
     if whole:
         step = max(step, 1.0)
     first = floor(low / step) * step if step else low
+    above = high if high > low else nextafter(high, inf)
     if not step or first + step == first:  # one value, or values that a step is lost beside
-        return [low, nextafter(high, float("inf")) if high == low else high]
+        return [low, above]
     count = 1
     while first + step * count < high or (whole and first + step * count <= high):
         count += 1
-    made = [float(f"{first + step * n:.12g}") for n in range(count + 1)]
-    return [min(made[0], low), *made[1:-1], max(made[-1], high)]  # what rounding took is in
+    made = sorted({float(f"{first + step * n:.12g}") for n in range(count + 1)})
+    if made[0] < made[-1] and len(made) == count + 1:
+        return [min(made[0], low), *made[1:-1], max(made[-1], high)]  # what rounding took is in
+    return [low, above]  # steps that twelve digits don't tell apart
 
 
 def _exactly(value: float) -> str:
