@@ -6,20 +6,19 @@ looked for once more in all texts, and then in the file, as an export is (`expor
 
 from __future__ import annotations
 
-import difflib
 import re
 from base64 import b64encode
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
-from agentsignals.edits.texts import edit_texts
 from agentsignals.errors import ExportError
 from agentsignals.export import cannot_write
 from agentsignals.export.last_look import last_look, refuse
@@ -29,9 +28,11 @@ from agentsignals.redaction import Redactor, texts_in, with_texts
 from agentsignals.redaction.guard import Guard
 from agentsignals.ui import words
 from agentsignals.ui.assets import asset
+from agentsignals.ui.changes import Change, changes
 from agentsignals.ui.page import Page
-from agentsignals.ui.prose import coloured, rendered
+from agentsignals.ui.prose import coloured, file_text, rendered
 from agentsignals.ui.rendering import html
+from agentsignals.views.call_words import about
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -40,9 +41,6 @@ MOST_BYTES = 12 << 20
 """Of the file's conversation: it is mailed and opened on a phone. What comes after is counted."""
 MOST_CHARS = 20_000
 """Of one text; how much more there was is said."""
-MOST_DIFF_LINES = 300
-_MOST_COMPARED = 400_000
-"""Lines before times lines after, up to which they are compared; beyond, all went and all came."""
 _STYLES = ("page.css", "code.css", "shared.css")
 _IS_MARKDOWN = re.compile(r"^(?:#{1,6} |```|[-*] |\d+\. )", re.MULTILINE)
 """What people write is Markdown where it has any of its lines; else its lines stay as they are."""
@@ -73,8 +71,7 @@ class Entry(Struct, kw_only=True):
     turn: int | None = None
     call: ToolCall | None = None
     about: str = ""
-    change: list[tuple[str, str]] = []
-    """Lines with the sign before each."""
+    changes: list[Change] = []
     result: Entry | None = None
 
 
@@ -165,18 +162,26 @@ def _within(session: Session, room: int) -> tuple[list[Block], int, int]:
 
 def _size(entry: Entry) -> int:
     result = 0 if entry.result is None else len(entry.result.text)
-    return 400 + 2 * (len(entry.text) + result + len(entry.about) + sum(40 + len(line) for _, line in entry.change))
+    return 400 + 2 * (len(entry.text) + result + len(entry.about) + sum(map(_change_size, entry.changes)))
+
+
+def _change_size(change: Change) -> int:
+    return 80 + sum(60 + len(line.text) for line in change.lines)
 
 
 def _entries(session: Session) -> Iterator[tuple[str, Callable[[], Entry]]]:
     """Each entry's thread, and what renders it."""
     calls = {call.seq: call for call in session.tool_calls}
+    edits: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for edit in session.edits:
+        edits[edit.seq].append(asdict(edit))
     results = {call.result_seq for call in session.tool_calls if call.result_seq is not None}
     for event in session.events:
         if event.seq in results:
             continue
         call = calls.get(event.seq)
-        yield event.thread, partial(_entry, event) if call is None else partial(_of_call, session, event, call)
+        of_call = partial(_of_call, session, event, call, edits[event.seq]) if call is not None else None
+        yield event.thread, of_call or partial(_entry, event)
 
 
 def _entry(event: Event) -> Entry:
@@ -195,11 +200,10 @@ def _entry(event: Event) -> Entry:
     )
 
 
-def _of_call(session: Session, event: Event, call: ToolCall) -> Entry:
+def _of_call(session: Session, event: Event, call: ToolCall, edits: list[dict[str, Any]]) -> Entry:
     entry = Entry(seq=event.seq, kind=event.kind, clock=_clock(event), call=call)
-    entry.change = _change(call)
-    plain = "" if call.arguments in ("", "{}") else call.arguments
-    entry.about = (call.command or call.path or plain)[:MOST_CHARS]
+    entry.changes = changes(call.arguments, call.argument_roles, call.path or "", edits)
+    entry.about = about(call.class_, call.path, call.command, call.arguments)[:MOST_CHARS]
     if call.result_seq is not None and 0 <= call.result_seq < len(session.events):
         result = session.events[call.result_seq]
         text, cut_chars = _bounded(result)
@@ -208,7 +212,7 @@ def _of_call(session: Session, event: Event, call: ToolCall) -> Entry:
             seq=result.seq,
             kind=result.kind,
             clock=_clock(result),
-            text=coloured(text, path=path),
+            text=file_text(text, path) if path else coloured(text),
             cut_chars=cut_chars,
         )
     return entry
@@ -221,32 +225,6 @@ def _bounded(event: Event) -> tuple[str, int]:
 
 def _clock(event: Event) -> str:
     return (to_iso(event.timestamp) or "")[11:19]
-
-
-def _change(call: ToolCall) -> list[tuple[str, str]]:
-    """What an edit asked for, line by line, as `diff` writes it."""
-    lines: list[tuple[str, str]] = []
-    for text in edit_texts(call.arguments, call.argument_roles):
-        if text.kind == "patch":
-            signed = [(line[:1], line[1:]) if line[:1] in "+-" else ("", line) for line in text.new.split("\n")]
-        else:
-            signed = list(_compared(text.old.split("\n") if text.old else [], text.new.split("\n")))
-        lines += [*([("…", "")] if lines else []), *signed]
-    left = len(lines) - MOST_DIFF_LINES
-    return lines if left <= 0 else [*lines[:MOST_DIFF_LINES], ("…", f"{left:,} more lines")]
-
-
-def _compared(old: list[str], new: list[str]) -> Iterator[tuple[str, str]]:
-    if not old or len(old) * len(new) > _MOST_COMPARED:
-        yield from (("-", line) for line in old)
-        yield from (("+", line) for line in new)
-        return
-    for line in difflib.unified_diff(old, new, lineterm="", n=3):
-        if line.startswith("@@"):
-            if not line.startswith("@@ -1"):
-                yield "…", ""
-        elif not line.startswith(("---", "+++")):
-            yield line[:1], line[1:]
 
 
 def free_path(out: str, *suffixes: str) -> Path:
