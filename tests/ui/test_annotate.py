@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from agentsignals.cli import main
 from agentsignals.errors import LabelledMeanwhile, SourceError, UsageError
 from agentsignals.labels import agree, gold, order
 from agentsignals.labels.gold import GoldRow
@@ -325,6 +326,11 @@ def test_other_lines_of_a_file_stay_as_they_are(tmp_path: Path) -> None:
 def test_a_file_that_can_not_be_added_to_is_refused_at_once(tmp_path: Path, name: str, error: type[Exception]) -> None:
     with pytest.raises(error):
         GoldFile(tmp_path / name)
+
+
+def test_serve_says_at_once_that_a_file_is_none(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", "--annotate", "gold.csv", "--port", "0", "--store", str(store.folder)]) == 2
+    assert "Its name ends in .jsonl" in capsys.readouterr().err
 
 
 # -- keys --------------------------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ def labelled(store: Store) -> Store:
 
 
 def _row(session_id: str, task: str, labeller: str, turn: int | None, value: str, seq: int | None = None) -> LabelRow:
-    detail = '{"unsure": true}' if value == "rejection" else None
+    detail = '{"unsure": true}' if value == "rejection" else 'no JSON, "unsure": {' if labeller == EVIL else None
     return LabelRow(
         session_id,
         Label(task=task, labeller=labeller, turn=turn, value=value, seq=seq, reason=f"because {EVIL}", detail=detail),

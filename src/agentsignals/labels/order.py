@@ -12,6 +12,7 @@ from typing import Any
 from agentsignals.labels.agree import Place, places_of
 from agentsignals.labels.gold import GoldRow
 from agentsignals.labels.gold_file import Key
+from agentsignals.labels.human_labels import UNSURE
 from agentsignals.labels.task import Task
 from agentsignals.labels.units import SPOKEN
 from agentsignals.store import Store
@@ -30,7 +31,7 @@ WHERE s.context <> 'eval' AND s.n_prompts >= $least
 _PLAN = """
 SELECT p.session_id, p.turn FROM ({things}) p LEFT JOIN (
   SELECT session_id, turn, min(value) AS class, count(DISTINCT value) > 1
-    OR bool_or(contains(detail, '"unsure"') AND detail->>'unsure' = 'true') IS TRUE AS contested
+    OR bool_or(detail = $unsure) IS TRUE AS contested
   FROM labels WHERE task = $task AND seq IS NULL GROUP BY 1, 2
 ) l ON l.session_id = p.session_id AND l.turn IS NOT DISTINCT FROM p.turn
 ORDER BY coalesce(contested, false) DESC,
@@ -46,13 +47,17 @@ def of_store(rows: Callable[[str, dict[str, Any]], list[dict[str, Any]]], task: 
     asked = _PLAN.format(things=_TURNS if task.level == "turn" else _SESSIONS, drawn=_DRAWN)
     return [
         (row["session_id"], row["turn"])
-        for row in rows(asked, {"task": task.name, "least": task.min_turns, "most": MOST})
+        for row in rows(asked, {"task": task.name, "least": task.min_turns, "most": MOST, "unsure": UNSURE})
     ]
 
 
-def of_file(store: Store, rows: Mapping[Key, GoldRow]) -> dict[Place, GoldRow]:
-    """The things that a file asks about, in its order: one whose rows were drawn (`--export-gold`) or are to be settled
-    (`agree --settle`). Empty for a file that only holds what was labelled as it came."""
-    if not any(row.label is None or row.weight is not None or row.by_labeller for row in rows.values()):
-        return {}
-    return {place: row for row, place in places_of(store, list(rows.values())) if not isinstance(place, str)}
+def asks(rows: Mapping[Key, GoldRow]) -> bool:
+    """Whether a file asks about its rows: drawn ones (`--export-gold`) or such as are to be settled (`agree --settle`);
+    not where it only holds what was labelled as it came."""
+    return any(row.label is None or row.weight is not None or row.by_labeller for row in rows.values())
+
+
+def of_file(store: Store, rows: Mapping[Key, GoldRow]) -> dict[Place, Key]:
+    """The things that a file asks about, in its order, by where they are in the store."""
+    placed = places_of(store, list(rows.values()))
+    return {place: (row.session_id, row.turn) for row, place in placed if not isinstance(place, str)}

@@ -107,11 +107,12 @@ def _sitting(reading: Reading, task: Task, person: str) -> Sitting:
     assert reading.annotations is not None  # noqa: S101  (both that call it looked)
     file = reading.annotations.file
     rows = file.rows(task)
-    asked = reading.kept(("annotate", task.name, tuple(rows)), lambda: order.of_file(reading.store, rows))
-    places: dict[Place, GoldRow | None] = {place: rows[row.session_id, row.turn] for place, row in asked.items()}
-    if not places:
-        of_store = reading.kept(("annotate", task.name), lambda: order.of_store(reading.rows, task))
-        places = dict.fromkeys(of_store)
+    places: dict[Place, GoldRow | None]
+    if order.asks(rows):
+        asked = reading.kept(("annotate", task.name, tuple(rows)), lambda: order.of_file(reading.store, rows))
+        places = {place: rows[key] for place, key in asked.items()}
+    else:
+        places = dict.fromkeys(reading.kept(("annotate", task.name), lambda: order.of_store(reading.rows, task)))
     return Sitting(reading, file, task, person, places)
 
 

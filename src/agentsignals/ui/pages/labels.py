@@ -21,13 +21,13 @@ MOST_CLASSES = 16
 SHOWN = {"apart": "where they differ", "alike": "where they agree", "all": "all that was labelled"}
 _COUNTED = """
 SELECT task, labeller, value, count(*) AS n, count(DISTINCT session_id) AS sessions,
-  count(*) FILTER (contains(detail, '"unsure"') AND detail->>'unsure' = 'true') AS unsure
+  count(*) FILTER (detail = '{{"unsure": true}}') AS unsure
 FROM labels WHERE {sessions} GROUP BY ALL ORDER BY n DESC, task, labeller, value
 """
 _LATEST = """
 SELECT session_id, turn, seq, labeller, arg_max(
   {{'labeller': labeller, 'value': value, 'reason': reason, 'number': number,
-   'unsure': contains(detail, '"unsure"') AND detail->>'unsure' = 'true'}},
+   'unsure': coalesce(detail = '{{"unsure": true}}', false)}},
   coalesce(created_at, TIMESTAMP '1970-01-01')) AS label
 FROM labels WHERE task = $task AND {sessions}{labels} GROUP BY 1, 2, 3, 4
 """
