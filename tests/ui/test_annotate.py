@@ -7,8 +7,10 @@ import json
 import resource
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any, NamedTuple
+from threading import Thread
+from typing import Any, ClassVar, NamedTuple
 from urllib.parse import urlencode
 
 import pytest
@@ -25,7 +27,7 @@ from agentsignals.ui.gold_form import ADDRESS, MOST_BODY_BYTES, Annotations
 from agentsignals.ui.reading import Reading
 from agentsignals.ui.server import Server
 from tests.labels import stores
-from tests.ui.browser import browsing, needs_browser, serious
+from tests.ui.browser import BROWSER, browsing, needs_browser, serious
 from tests.ui.served import EVIL_ID, Elements, ask, page, serving, whole_store
 from tests.ui.test_labels_page import labelled
 
@@ -359,3 +361,45 @@ def test_keys_choose_note_doubt_skip_and_go_back(opened: Open) -> None:
                 tab.keyboard.press("ArrowLeft")
         assert tab.locator("button.chosen").text_content() == "2 rejection"
         assert tab.input_value("textarea") == "1 is no key here"
+
+
+class Elsewhere(BaseHTTPRequestHandler):
+    """Another site, whose page sends a form by itself. It knows the token, which it can't."""
+
+    form: ClassVar[str] = ""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(self.form.encode())
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing."""
+
+
+@pytest.mark.slow
+@needs_browser
+@pytest.mark.parametrize("how", ["application/x-www-form-urlencoded", "text/plain", "fetch"])
+def test_a_page_of_another_site_writes_nothing_through_a_browser(opened: Open, how: str) -> None:
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415  (slow to load, and of slow tests alone)
+
+    fields, url = opened.form(), opened.server.url.rstrip("/") + ADDRESS
+    inputs = "".join(f'<input name="{name}" value="{value}">' for name, value in fields.items())
+    sent = "{method: 'POST', mode: 'no-cors', body: new URLSearchParams(new FormData(f))}"
+    fetched = f"fetch('{url}', {sent}).finally(() => {{ document.title = 'sent' }})"
+    script = fetched if how == "fetch" else "f.submit()"
+    Elsewhere.form = f"<form id=f method=post action='{url}' enctype='{how}'>{inputs}</form><script>{script}</script>"
+    with HTTPServer(("127.0.0.1", 0), Elsewhere) as other, sync_playwright() as playwright:
+        Thread(target=other.serve_forever, daemon=True).start()
+        browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        tab = browser.new_page()
+        tab.goto(f"http://localhost:{other.server_port}/")
+        if how == "fetch":
+            tab.wait_for_function("document.title === 'sent'")
+        else:
+            tab.get_by_text("Labels are taken from this page's own form only.").wait_for()
+        browser.close()
+        other.shutdown()
+    assert opened.written() == []
+    assert opened.send(fields).status == 303, "it was the sender, not the form"
