@@ -16,22 +16,21 @@ _BOTH = "SELECT session_id, text FROM events WHERE session_id = $session AND tex
 
 
 def _store(folder: Path, n: int) -> Store:
-    """Sessions of one run each: a shard each."""
+    """Sessions with a shard each."""
     for number in range(n):
-        log = Log(f"0000000{number}-0000-4000-8000-000000000000")
+        log = Log(f"0000000{number}-0000-4000-8000-000000000000", name=f"n{number}")
         log.user(f"please do {number}")
         log.say(f"did {number}")
-        (folder / f"p{number}").mkdir()
-        (folder / f"p{number}" / f"{log.session}.jsonl").write_text("\n".join(log.lines) + "\n")
-        pipeline.analyze([str(folder / f"p{number}")], folder / "store", jobs=1)
+        (folder / f"{log.session}.jsonl").write_text("\n".join(log.lines) + "\n")
+    pipeline.analyze([str(folder)], folder / "store", jobs=1, shard_bytes=1)
     return Store(folder / "store")
 
 
 def test_a_question_about_one_session_reads_its_shard_alone_and_answers_the_same(tmp_path: Path) -> None:
-    store = _store(tmp_path, 3)
+    store = _store(tmp_path, 2)
     asked = Reading(store)
     shards = {entry.shard for entry in store.manifest.sessions.values()}
-    assert len(shards) == 3
+    assert len(shards) == 2
     for session_id in store.manifest.sessions:
         rows = asked.rows_of(session_id, _BOTH)
         assert rows and rows == asked.rows(_BOTH, {"session": session_id})
