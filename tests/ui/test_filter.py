@@ -165,6 +165,8 @@ def test_what_is_nowhere_or_can_not_be_read_is_said(store: Store, words: dict[st
     made, sessions = _asked(store, **words)
     assert sessions == fit
     assert says in " ".join(made.notes) and bool(made.notes) == bool(says)
+    is_unread = any("is a day" in note or "is a number of dollars" in note for note in made.notes)
+    assert bool(made.words) != is_unread, "what could not be read is in no field, which would complain of it"
 
 
 def test_a_chip_leads_to_the_address_without_it_and_clear_to_the_address_without_any(server: Server) -> None:

@@ -151,6 +151,7 @@ def filtered(query: Query, reading: Reading) -> Filter:
     words = words_of(query)
     offered = reading.kept("filter:offered", lambda: _offered(reading))
     asked = _Asked(words, offered, reading)
+    words = {word: value for word, value in words.items() if word not in asked.unread}
     # The builder's fields are in `where` by now, and another filter begins at its first page.
     done = {**dict.fromkeys((*BUILDER, "page"), ""), "where": words.get("where", "")}
     return Filter(
@@ -188,6 +189,8 @@ class _Asked:
     def __init__(self, words: Mapping[str, str], offered: Mapping[str, list[str]], reading: Reading) -> None:
         self.where = Where()
         self.notes: list[str] = []
+        self.unread: set[str] = set()
+        """Words whose value is none: a day that no month has."""
         self.behind = ""
         """What the set of sessions that was named counts, in words."""
         self._words = words
@@ -302,6 +305,7 @@ class _Asked:
         except ValueError:
             pass  # a day that no month has: said below, like every other text
         if text:
+            self.unread.add(word)
             self.notes.append(f"Left out: {word} is a day as YYYY-MM-DD, not “{cut(text)}”.")
         return None
 
@@ -314,6 +318,7 @@ class _Asked:
         if isfinite(number):
             return number
         if text:
+            self.unread.add(word)
             self.notes.append(f"Left out: {word} is a number of dollars, not “{cut(text)}”.")
         return None
 
