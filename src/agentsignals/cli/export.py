@@ -23,15 +23,26 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--redact",
         action=argparse.BooleanOptionalAction,
-        help="mask keys, passwords, mail addresses and names in home folders (default: for parquet and hub)",
+        help="mask keys, passwords, mail addresses and names in home folders (default: for parquet, hub, training)",
     )
-    parser.add_argument("--license", metavar="ID", help="hub: the licence that the card states (mit, cc-by-4.0 …)")
-    parser.add_argument("--title", metavar="TEXT", help="hub: the card's title")
+    parser.add_argument(
+        "--license", metavar="ID", help="hub, training: the licence that the card states (mit, cc-by-4.0 …)"
+    )
+    parser.add_argument("--title", metavar="TEXT", help="hub, training: the card's title")
     parser.add_argument(
         "--transcripts",
         choices=("sts", "found", "none"),
         default="sts",
         help="hub: conversations in the Hub's simple format (default), the files as found, or none",
+    )
+    parser.add_argument(
+        "--kind",
+        choices=("accepted", "preferences", "steps"),
+        default="accepted",
+        help="training: solved attempts as chats (default), pairs of a solved and a failed one, or steps with labels",
+    )
+    parser.add_argument(
+        "--without-benchmarks", action="store_true", help="training: leave out what is of a known benchmark"
     )
 
 
@@ -58,7 +69,15 @@ def run(options: argparse.Namespace) -> int:
     bar = Bar(options.quiet)
     try:
         if isinstance(writer, export.WholeWriter):
-            choice = export.Choice(redactor, options.license, options.title, options.transcripts, bar)
+            choice = export.Choice(
+                redactor=redactor,
+                licence=options.license,
+                title=options.title,
+                transcripts=options.transcripts,
+                kind=options.kind,
+                without_benchmarks=options.without_benchmarks,
+                tick=bar,
+            )
             done = writer.write(store, ids, Path(options.output), choice)
         else:
             sessions = _counted(store.read(set(ids)), len(ids), bar)

@@ -36,7 +36,7 @@ class Writer(Struct, frozen=True, kw_only=True):
     """The trace format that its files are of; empty where no format reads them."""
 
 
-class Choice(Struct, frozen=True):
+class Choice(Struct, frozen=True, kw_only=True):
     """What was asked for beside the format."""
 
     redactor: Redactor | None = None
@@ -46,6 +46,10 @@ class Choice(Struct, frozen=True):
     title: str | None = None
     transcripts: Literal["sts", "found", "none"] = "sts"
     """Conversations in one format; the files as they were found; or none."""
+    kind: str = "accepted"
+    """Of training data: what an example is."""
+    without_benchmarks: bool = False
+    """Training data without what is of a known benchmark."""
     tick: Callable[[str, int, int | None], None] = lambda stage, done, total: None
 
 

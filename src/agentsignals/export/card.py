@@ -55,9 +55,19 @@ def _head(contents: Contents) -> str:
         "pretty_name": contents.title,
         "license": contents.licence or UNKNOWN_LICENCE,
         "tags": tags,
-        "size_categories": [next((name for limit, name in _SIZES if rows < limit), "1M<n<10M")],
+        "size_categories": [size(rows)],
         "configs": configs(contents),
     }
+    return head(facts)
+
+
+def size(rows: int) -> str:
+    """How many rows there are, in the Hub's words."""
+    return next((name for limit, name in _SIZES if rows < limit), "1M<n<10M")
+
+
+def head(facts: dict[str, Any]) -> str:
+    """Facts as YAML, for the card's head."""
     return "".join(_yaml(name, value) for name, value in facts.items())
 
 
@@ -71,22 +81,22 @@ def _yaml(name: str, value: Any) -> str:
 def _body(contents: Contents) -> str:
     return "\n".join(
         [
-            f"# {_plain(contents.title)}",
+            f"# {plain(contents.title)}",
             "",
             "Sessions of coding agents with what was measured in them, made by agentsignals "
             f"{version('agentsignals')}.",
             "",
             "## What is in it",
             "",
-            *_table(("table", "rows"), sorted(contents.tables.items())),
+            *in_rows(("table", "rows"), sorted(contents.tables.items())),
             "",
             *_transcripts(contents),
             "",
-            *_table(("agent", "sessions"), contents.agents),
+            *in_rows(("agent", "sessions"), contents.agents),
             "",
-            *_table(("model", "sessions"), contents.models),
+            *in_rows(("model", "sessions"), contents.models),
             "",
-            *_table(("format as found", "sessions"), contents.formats),
+            *in_rows(("format as found", "sessions"), contents.formats),
             "",
             "## Loading it",
             "",
@@ -101,11 +111,11 @@ def _body(contents: Contents) -> str:
             "",
             "## Licence",
             "",
-            *_licence(contents),
+            *licence_lines(contents.licence, contents.sources),
             "",
             "## What was masked",
             "",
-            *_masked(contents),
+            *masked_lines(contents.masked),
             "",
         ]
     )
@@ -119,39 +129,42 @@ def _transcripts(contents: Contents) -> list[str]:
     return [*lines, "", "They can't say:", "", *(f"- {loss}" for loss in contents.loses)] if contents.loses else lines
 
 
-def _licence(contents: Contents) -> list[str]:
+def licence_lines(licence: str | None, sources: list[str]) -> list[str]:
+    """Who may use it. `sources`: data sets that the sessions came from."""
     lines = (
-        [f"`{_plain(contents.licence)}`, as whoever made this data set says."]
-        if contents.licence
+        [f"`{plain(licence)}`, as whoever made this data set says."]
+        if licence
         else ["Not stated. Without a licence nobody but their authors may pass these texts on."]
     )
-    if contents.sources:
+    if sources:
         lines += ["", "Sessions were taken from data sets that have licences of their own:", ""]
-        lines += [f"- `{_plain(s)}`" for s in contents.sources]
+        lines += [f"- `{plain(s)}`" for s in sources]
     return lines
 
 
-def _masked(contents: Contents) -> list[str]:
-    if contents.masked is None:
+def masked_lines(masked: dict[str, int] | None) -> list[str]:
+    """What was masked, by kind; None where nothing was looked for."""
+    if masked is None:
         return ["Nothing: texts stand as they were found."]
     method = "Keys, passwords, mail addresses and names in home folders were looked for by their shapes, in every text."
-    if not contents.masked:
+    if not masked:
         return [method, "None was found."]
     return [
         method,
         "A secret that looks like prose passes. Users, mail addresses, telephones and addresses of machines have",
         "pseudonyms: the same for the same in all that the exporting machine gives away. Others have a word a kind.",
         "",
-        *_table(("kind", "times"), sorted(contents.masked.items())),
+        *in_rows(("kind", "times"), sorted(masked.items())),
     ]
 
 
-def _table(names: tuple[str, str], rows: Iterable[tuple[str, int]]) -> list[str]:
-    lines = [f"| {_plain(str(name))} | {n:,} |" for name, n in rows]
+def in_rows(names: tuple[str, str], rows: Iterable[tuple[str, int]]) -> list[str]:
+    """Counts as a table of two columns."""
+    lines = [f"| {plain(str(name))} | {n:,} |" for name, n in rows]
     return [f"| {names[0]} | {names[1]} |", "| --- | ---: |", *lines]
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """A word of a trace as words: no markup, no line of its own."""
     flat = " ".join(text.split())[:200]
     return "".join(f"\\{c}" if c in "\\`*_[]<>|#" else c for c in flat if c.isprintable())

@@ -1,0 +1,137 @@
+"""Training data out of eval attempts: accepted trajectories, preference pairs, steps. Nothing is uploaded.
+
+Only what a verifier or a result says is a label; what is left out is counted with the reason, on the card too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from agentsignals.errors import ExportError, UsageError
+from agentsignals.export import Choice, Exported, WholeWriter, cannot_write, empty_folder
+from agentsignals.export.training.chat import Conversation, conversation
+from agentsignals.export.training.duplicates import Seen
+from agentsignals.export.training.made import KINDS, Example, Made
+from agentsignals.export.training.preferences import both_ways, pairs
+from agentsignals.export.training.rows import Row, rows_of
+from agentsignals.export.training.stepwise import stepwise
+from agentsignals.export.training.training_card import LOSES, training_card
+from agentsignals.store import Store
+
+
+def write(store: Store, ids: list[str], folder: Path, choice: Choice) -> Exported:
+    """The folder: README.md and data/train.jsonl. ExportError where no session has anything to train on."""
+    if choice.kind not in KINDS:
+        raise UsageError(f"Training data come in kinds, and {choice.kind!r} is none.", f"--kind {' | '.join(KINDS)}")
+    made = Made(kind=choice.kind, considered=len(ids))
+    target = folder / "data" / "train.jsonl"
+    try:
+        empty_folder(folder)
+        target.parent.mkdir()
+        with target.open("w", encoding="utf-8", errors="replace", newline="\n") as out:
+            for example in _examples(store, rows_of(store, set(ids)), choice, made):
+                line = json.dumps(example, ensure_ascii=False)
+                out.write(f"{choice.redactor.text(line) if choice.redactor else line}\n")
+        if not made.examples:
+            target.unlink()
+            target.parent.rmdir()
+            raise ExportError(f"No session makes an example of the kind {made.kind!r}.", "; ".join(made.reasons))
+        card = training_card(made, choice)
+        (folder / "README.md").write_text(choice.redactor.plain(card) if choice.redactor else card, "utf-8", "replace")
+    except OSError as problem:
+        raise cannot_write(folder, problem) from problem
+    return Exported(
+        format="training",
+        folder=str(folder),
+        files=2,
+        sessions=sum(made.agents.values()),
+        loses=list(LOSES),
+        tables={f"{made.kind} examples": made.examples},
+        masked=choice.redactor.counts if choice.redactor else None,
+        notes=_notes(made, choice),
+    )
+
+
+def _examples(store: Store, rows: list[Row], choice: Choice, made: Made) -> Iterator[Example]:
+    """Example by example, each counted, those alike left out."""
+    wanted = [row for row in rows if _is_wanted(row, choice, made)]
+    if made.kind == "preferences":
+        wanted = both_ways(wanted, made)
+        held = list(_conversations(store, wanted, choice, made))
+        candidates = pairs(held, made)
+    else:
+        candidates = _single(_conversations(store, wanted, choice, made), made)
+    seen = Seen()
+    for example, text, of_rows in candidates:
+        why = seen.why_left_out(text)
+        if why:
+            made.left_out[why] += 1
+        else:
+            made.count(of_rows)
+            yield example
+
+
+def _is_wanted(row: Row, choice: Choice, made: Made) -> bool:
+    why = ""
+    if row.has_transcript is False:
+        why = "the conversation was not collected"
+    elif choice.without_benchmarks and row.benchmark is not None:
+        why = f"of a known benchmark ({row.benchmark.benchmark}, by its {row.benchmark.by})"
+    elif made.kind != "steps" and not row.rung:
+        why = "nobody judged it: a person's session"
+    elif made.kind != "steps" and row.rung not in made.rungs:
+        why = f"its outcome: {row.rung.replace('_', ' ')}"
+    if why:
+        made.left_out[why] += 1
+    return not why
+
+
+def _conversations(store: Store, rows: list[Row], choice: Choice, made: Made) -> Iterator[tuple[Row, Conversation]]:
+    by_id = {row.session_id: row for row in rows}
+    for n, session in enumerate(store.read(set(by_id))):
+        choice.tick("writing", n, len(by_id))
+        held = conversation(session)
+        if isinstance(held, str):
+            made.left_out[held] += 1
+        else:
+            made.cut_results += held.cut_results
+            yield by_id[session.session_id], held
+
+
+def _single(held: Iterator[tuple[Row, Conversation]], made: Made) -> Iterator[tuple[Example, str, list[Row]]]:
+    for row, talk in held:
+        if made.kind == "accepted":
+            yield {"messages": [*talk.prompt, *talk.completion], **row.about}, talk.text, [row]
+            continue
+        steps = stepwise(talk)
+        if isinstance(steps, str):
+            made.left_out[steps] += 1
+        else:
+            yield {**steps, **row.about}, talk.text, [row]
+
+
+def _notes(made: Made, choice: Choice) -> list[str]:
+    """What the person should know."""
+    notes = [f"left out: {reason}" for reason in made.reasons]
+    notes += [f"of a known benchmark: {line}" for line in made.contamination]
+    if made.benchmarks:
+        notes.append("what is trained on can't be measured on: --without-benchmarks leaves them out")
+    if made.cut_results:
+        notes.append(
+            f"{made.cut_results:,} long results of tools are there by their ends alone, as the store keeps them"
+        )
+    if choice.licence is None:
+        notes.append("no licence was given: the card says so, and nobody may reuse it (--license)")
+    if choice.redactor is None:
+        notes.append("nothing was masked: look through it before it leaves this machine")
+    return notes
+
+
+WRITER = WholeWriter(
+    name="training",
+    describes="examples to train a model on (--kind accepted, preferences or steps), for datasets and TRL",
+    put=write,
+    redacts=True,
+)

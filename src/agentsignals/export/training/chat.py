@@ -1,0 +1,94 @@
+"""A session as chat messages with tool calls, as trainers take them: `role`, `content`, `tool_calls` with arguments as
+an object, and results of the role `tool` (https://huggingface.co/docs/trl/dataset_formats#tool-calling)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from agentsignals.export.moves import Move, arguments, moves, without_nones
+from agentsignals.model import Session
+
+Message = dict[str, Any]
+
+
+class Conversation(Struct, frozen=True, kw_only=True):
+    """What a person asked first, and all that came of it."""
+
+    prompt: list[Message]
+    """What stands before the agent's first message."""
+    moves: list[Move]
+    """What comes then: the agent's, and what people said in between."""
+    cut_results: int
+    """Results of which the store keeps the ends alone."""
+
+    @property
+    def completion(self) -> list[Message]:
+        """The messages behind the prompt."""
+        return [message for move in self.moves for message in messages(move)]
+
+    @property
+    def completion_text(self) -> str:
+        """What comes behind the prompt, as plain text."""
+        return as_text(self.moves)
+
+    @property
+    def text(self) -> str:
+        """All of it as plain text."""
+        return f"{prompt_text(self.prompt)}\n{self.completion_text}"
+
+
+def conversation(session: Session) -> Conversation | str:
+    """The main thread; why there is none to train on, where it has no prompt, or the agent says nothing."""
+    whole = [move for move in moves(session) if move.role == "user" or move.texts or move.thinking or move.calls]
+    first = next((n for n, move in enumerate(whole) if move.role == "agent"), len(whole))
+    if first == len(whole):
+        return "the agent says nothing"
+    if not any(move.text.strip() for move in whole[:first]):
+        return "no prompt is recorded"
+    results = [call.result for move in whole for call in move.calls if call.result is not None]
+    return Conversation(
+        prompt=[message for move in whole[:first] for message in messages(move)],
+        moves=whole[first:],
+        cut_results=sum(result.n_chars > len(result.text or "") for result in results),
+    )
+
+
+def messages(move: Move) -> list[Message]:
+    """The message of a move, and one for each result of its calls. What the agent thought stands apart
+    (`reasoning_content`), as templates of reasoning models take it."""
+    if move.role == "user":
+        return [{"role": "user", "content": move.text}]
+    calls = [
+        {"id": c.id, "type": "function", "function": {"name": c.call.name, "arguments": arguments(c.call)}}
+        for c in move.calls
+    ]
+    of_agent = {
+        "role": "assistant",
+        "content": move.text,
+        "reasoning_content": move.thought,
+        "tool_calls": calls or None,
+    }
+    results = [
+        {"role": "tool", "tool_call_id": c.id, "name": c.call.name, "content": c.result.text or ""}
+        for c in move.calls
+        if c.result is not None
+    ]
+    return [without_nones(of_agent), *results]
+
+
+def as_text(moves_of_it: Iterable[Move]) -> str:
+    """Moves as plain text, for what takes no messages."""
+    parts: list[str] = []
+    for move in moves_of_it:
+        parts += [move.thought or "", move.text]
+        for call in move.calls:
+            parts += [f"{call.call.name} {call.call.arguments}", (call.result.text or "") if call.result else ""]
+    return "\n".join(part for part in parts if part)
+
+
+def prompt_text(prompt: Sequence[Message]) -> str:
+    """The prompt as plain text."""
+    return "\n\n".join(message["content"] for message in prompt)
