@@ -104,7 +104,7 @@ def every_kind() -> Session:
     return session
 
 
-@pytest.mark.parametrize("name", ["atif", "opentraces"])
+@pytest.mark.parametrize("name", READ_BACK)
 def test_money_context_and_endings_come_back(name: str) -> None:
     session = every_kind()
     writer = writer_of(name)
@@ -119,11 +119,20 @@ def test_money_context_and_endings_come_back(name: str) -> None:
 
 
 @pytest.mark.parametrize("odd", [7, "x", [], {"context": "nowhere"}, {"conventions": 3, "cwd": "/w"}, None])
-@pytest.mark.parametrize("name", ["atif", "opentraces"])
+@pytest.mark.parametrize("name", ["atif", "opentraces", "sts"])
 def test_what_is_carried_amiss_costs_nothing_else(name: str, odd: object) -> None:
     """The room for producers is anybody's: what stands there otherwise than we write it says nothing."""
     writer = writer_of(name)
     text = writer.text(build(user("go"), call("Bash", command="ls")))
+    if name == "sts":
+        amiss = [{**json.loads(line), "agentsignals": odd} for line in text.splitlines()]
+        for line in amiss[1:]:
+            line["message"]["agentsignals"] = odd
+            for one in line["message"].get("toolCalls", ()):
+                one["agentsignals"] = odd
+        again = read_again("".join(f"{json.dumps(line)}\n" for line in amiss), f"x{writer.suffix}")
+        assert ([t.text for t in again.turns], [c.name for c in again.tool_calls]) == (["go"], ["Bash"])
+        return
     document = json.loads(text)
     if name == "atif":
         document["extra"] = {"agentsignals": odd}

@@ -6,8 +6,9 @@ import json
 from typing import Any
 
 from agentsignals.export import Writer
-from agentsignals.export.moves import Move, moves, without_nones
-from agentsignals.model import Session, Step
+from agentsignals.export.moves import Call, Move, moves, without_nones
+from agentsignals.model import Session, Step, carried
+from agentsignals.model.carried import OfCall, OfSession, OfTurn, OfUsage
 
 
 def text(session: Session) -> str:
@@ -18,6 +19,7 @@ def text(session: Session) -> str:
         "id": session.session_id,
         "name": session.title,
         "cwd": session.cwd,
+        "agentsignals": carried.of(session, OfSession),
     }
     lines = [without_nones(header)]
     for move in moves(session):
@@ -28,13 +30,13 @@ def text(session: Session) -> str:
 def _messages(move: Move) -> list[dict[str, Any]]:
     at = None if move.at is None else move.at // 1000
     if move.role == "user":
-        return [without_nones({"role": "user", "content": move.text, "timestamp": at})]
-    calls = [{"id": c.id, "function": {"name": c.call.name, "arguments": c.call.arguments or "{}"}} for c in move.calls]
+        facts = carried.of(move.turn, OfTurn) if move.turn is not None else None
+        return [without_nones({"role": "user", "content": move.text, "timestamp": at, "agentsignals": facts})]
     message = {
         "role": "assistant",
         "content": move.text,
         "reasoningContent": move.thought,
-        "toolCalls": calls or None,
+        "toolCalls": [_call(c) for c in move.calls] or None,
         "timestamp": at,
         **(_of_model(move.step) if move.step is not None else {}),
     }
@@ -44,9 +46,15 @@ def _messages(move: Move) -> list[dict[str, Any]]:
     ]
 
 
+def _call(exchange: Call) -> dict[str, Any]:
+    function = {"name": exchange.call.name, "arguments": exchange.call.arguments or "{}"}
+    return without_nones({"id": exchange.id, "function": function, "agentsignals": carried.of(exchange.call, OfCall)})
+
+
 def _of_model(step: Step) -> dict[str, Any]:
     used = {"prompt_n": step.input_tokens, "predicted_n": step.output_tokens, "cache_n": step.cache_read_tokens}
-    return {"model": step.model, "id": step.message_id, "timings": without_nones(used) or None}
+    return {"model": step.model, "id": step.message_id, "timings": without_nones(used) or None,
+            "agentsignals": carried.of(step, OfUsage)}  # fmt: skip
 
 
 def _result(call_id: str, content: str, at: int | None) -> dict[str, Any]:
@@ -61,24 +69,16 @@ WRITER = Writer(
     text=text,
     reads_back="sts",
     loses=(
-        "costs, written to the cache and thought tokens, stop reasons (steps.cost_usd, steps.cost_source, "
-        "steps.cache_write_tokens, steps.cache_write_1h_tokens, steps.reasoning_tokens, steps.stop_reason)",
         "events that are no words, calls or results (interruptions, hooks, notices, compaction)",
         "places in the order of events (*.seq, tool_calls.result_seq, *.step)",
-        "the kind of a turn and the model asked for (turns.kind, turns.model)",
-        "where it belongs, and how the agent logs (sessions.context, sessions.repo, sessions.branch, "
-        "sessions.parent_session_id, sessions.agent_version, sessions.conventions, sessions.format, "
-        "sessions.artifact_id)",
+        "parts of a millisecond of the times of prompts",
+        "which file and format it was read from, and its agent's version (sessions.format, sessions.artifact_id, "
+        "sessions.agent_version)",
         "which model call counted the input of another (steps.input_in_step)",
-        "whether a tool call failed, and its exit code (tool_calls.status, tool_calls.outcome, "
-        "tool_calls.error_class, tool_calls.exit_code)",
         "subagents' conversations, and branches that the person left: all rows of other threads",
         "that no recorded call of the model said something: it becomes one (tool_calls.step)",
         "edits, beyond what the arguments of the calls say",
-        "times that are not of a message, and those below a millisecond (sessions.started_at, sessions.ended_at, "
-        "*.timestamp, tool_calls.started_at, tool_calls.ended_at)",
         "ids that several calls share: later ones are numbered (tool_calls.call_id)",
-        "that output is a lower bound, where it was logged in mid-stream",
         "how long a call ran, and was let run (tool_calls.ran_s, tool_calls.limit_s)",
         "what the agent's own profile says of its tools (tool_calls.class, tool_calls.shell_kind, tool_calls.purpose, "
         "tool_calls.path, tool_calls.command, tool_calls.argument_roles)",

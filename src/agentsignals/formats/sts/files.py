@@ -15,7 +15,8 @@ from agentsignals.formats.figures import count
 from agentsignals.formats.records import UNREADABLE, all_lines, saw
 from agentsignals.formats.sts import records
 from agentsignals.formats.sts.records import Line, Message, Timings, Used
-from agentsignals.model import ABANDONED, MAIN, CallStatus, Session, Step
+from agentsignals.model import ABANDONED, MAIN, CallStatus, Session, Step, carried
+from agentsignals.model.carried import OfCall, OfSession, OfTurn, OfUsage
 from agentsignals.model.times import logged_ms
 
 _Numbered = tuple[int, Message]
@@ -75,6 +76,9 @@ class _Reader:
         self.live = _live(file.messages, header.currNode)
         self.touched: set[str] = set()
         self.used: dict[int, Used] = {}
+        self.facts = carried.read(header.agentsignals, OfSession)
+        self.facts_of: dict[str, OfCall] = {}
+        """Of calls, by their ids."""
         self.ended: dict[str, CallStatus] = {}
         """What the figures of a run say of a call: whether it failed. Of other calls nothing does."""
 
@@ -87,7 +91,11 @@ class _Reader:
         for line, text in self.others:
             self.builder.line = line
             self.builder.event("unknown", text)
-        return self.builder.finish()
+        for call in self.builder.session.tool_calls:
+            carried.restore(call, self.facts_of.get(call.call_id, OfCall()))
+        session = self.builder.finish()
+        carried.restore(session, self.facts)
+        return session
 
     def _account(self, run: list[int]) -> None:
         """What each answer of a run used, and which of its calls failed. All repeat the figures of the whole run."""
@@ -109,7 +117,8 @@ class _Reader:
     def _message(self, n: int, message: Message, thread: str) -> None:
         at = logged_ms(message.timestamp)
         if message.role == "user" and thread == MAIN:
-            self.builder.turn("prompt", message.text, at)
+            turn = self.builder.turn("prompt", message.text, at)
+            carried.restore(turn, carried.read(message.agentsignals, OfTurn))
         elif message.role == "assistant":
             self._answer(n, message, at, thread)
         elif message.role == "tool":
@@ -124,6 +133,7 @@ class _Reader:
         used = self.used.get(n)
         if used is not None:
             _bill(step, used)
+        carried.restore(step, carried.read(message.agentsignals, OfUsage))
         if message.reasoningContent:
             self.builder.event("thinking", message.reasoningContent, at, step, thread)
         if message.text:
@@ -134,11 +144,13 @@ class _Reader:
                 continue
             name, arguments = call.function.name or "", _arguments(call.function.arguments)
             call_id = call.id or f"{n}#{order}"
+            self.facts_of[call_id] = carried.read(call.agentsignals, OfCall)
             self.builder.call(call_id, name, arguments, agents.tool(name), at, step, thread)
 
     def _result(self, message: Message, at: int | None, thread: str) -> None:
         call_id = message.toolCallId or ""
-        status: CallStatus = self.ended.get(call_id, "unknown")
+        facts = self.facts_of.get(call_id)
+        status: CallStatus = (facts and facts.status) or self.ended.get(call_id, "unknown")
         call = self.builder.result(call_id, message.text, status, at, thread)
         if call is None:
             return

@@ -26,6 +26,8 @@ class Function(Struct, gc=False):
 class Call(Struct, gc=False):
     id: str | None = None
     function: Function | None = None
+    agentsignals: Raw = Raw()
+    """What our own export adds (`model.carried`), here and on messages and headers."""
 
 
 class Used(Struct, gc=False):
@@ -67,6 +69,7 @@ class Message(Struct, gc=False, kw_only=True):
     toolCalls: list[Call] | None = None
     toolCallId: str | None = None
     timings: Timings | None = None
+    agentsignals: Raw = Raw()
 
     @property
     def text(self) -> str:
@@ -85,6 +88,7 @@ class Line(Struct, gc=False, kw_only=True):
     name: str | None = None
     currNode: str | None = None
     cwd: str | None = None
+    agentsignals: Raw = Raw()
 
 
 DECODER = msgspec.json.Decoder(Line)
