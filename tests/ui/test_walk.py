@@ -33,6 +33,8 @@ PAGES = (
     "/behind?key=study:tools:tools.mcp_sessions",
     "/code",
     "/compare",
+    "/labels",
+    "/labels/annotate?task=pushback",
     "/sides",
     f"/sides?a=fine-1&b={quote(EVIL_ID, safe='')}",
 )
