@@ -17,6 +17,7 @@ from agentsignals.ui.pages import search
 from agentsignals.ui.server import Server
 from tests.analysis.stores import store_of
 from tests.build import call, say, session, user
+from tests.ui.browser import browsing, needs_browser
 from tests.ui.served import EVIL_ID, Elements, ask, page, serving, whole_store
 
 
@@ -111,3 +112,16 @@ def test_a_store_that_can_t_be_written_is_searched_all_the_same(tmp_path: Path) 
     with serving(store) as running:
         told = said(running, "/search?q=xylophone")
         assert "1 passage in 1 session" in told and "can’t be written" in told.replace("'", "’")
+
+
+@pytest.mark.slow
+@needs_browser
+def test_from_the_top_of_a_page_to_the_event_in_two_steps(server: Server) -> None:
+    with browsing() as browser:
+        browser.goto(f"{server.url}signals")
+        browser.fill("#find", "pytest kind:command")
+        browser.press("#find", "Enter")
+        browser.click("a.hit")
+        browser.wait_for_url("**/session/fine-1?at=*")
+        event = browser.locator(f"#{browser.url.partition('#')[2]}")
+        assert event.is_visible() and "pytest -q" in event.inner_text()
