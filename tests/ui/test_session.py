@@ -17,7 +17,7 @@ from tests.analysis.stores import store_of
 from tests.build import call, event, say, session, think, user
 from tests.claude import SESSION, Log
 from tests.ui.browser import browsing, needs_browser
-from tests.ui.served import EVIL, Elements, ask, page, serving
+from tests.ui.served import EVIL, Elements, ask, page, serving, whole_store
 
 PATCH = """*** Begin Patch
 *** Update File: src/app.py
@@ -263,7 +263,7 @@ def test_a_value_is_explained_with_its_place_its_rule_its_events_and_how_often_i
     with serving(store_of(tmp_path / "s", *usual, odd)) as server:
         rate = page(server, "/session/odd/explain/user.tool_error_rate")
         told = words(rate)
-        assert "0.75 exactly 0.75 ratio; highest of 31 product sessions with a value; median 0" in told
+        assert "0.75 in digits 0.75 ratio; highest of 31 product sessions with a value; median 0" in told
         assert "turn 1, event 1 Bash make error" in told and "line 2" in told
         assert 'href="/session/odd/raw/1"' in rate and 'href="/session/odd?at=1#e1"' in rate
         assert "claims no more than is recorded there" in told and "Some errors are probing." in told
@@ -271,6 +271,13 @@ def test_a_value_is_explained_with_its_place_its_rule_its_events_and_how_often_i
         assert re.search(r"agreement|Against planted cases: the same for \d+% \d+–\d+% of \d+", words(outcome))
         assert 'href="/session/odd/explain/user.output_applied"' in outcome
         assert "1 of 1 product" not in words(outcome), "alone among its like says nothing"
+
+
+def test_what_is_of_other_sessions_is_not_explained(tmp_path: Path) -> None:
+    with serving(whole_store(tmp_path / "s")) as server:
+        asked = ask(server, "/session/run-1%230/explain/user.session_outcome")
+        assert asked.status == 404 and "user.session_outcome is of product sessions" in asked.text
+        assert ask(server, "/session/run-1%230/explain/sessions.cost_usd").status == 200
 
 
 # -- in a browser ------------------------------------------------------------------------------------------------------

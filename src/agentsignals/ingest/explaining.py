@@ -54,6 +54,11 @@ def explain(store: Store, session_id: str, path: str) -> Explanation:
     if path.startswith(OF_SESSIONS):
         return _of_total(store, session, path)
     signal = catalog.by_path(path)
+    if signal.context not in ("both", session.context):
+        raise CatalogError(
+            f"{path} is of {signal.context} sessions; {session.session_id} is one of {session.context}.",
+            "`agentsignals inventory` says of which each signal is.",
+        )
     if signal.scope == "corpus":
         return _over_all(store, session, signal)
     view = SessionView(session)

@@ -17,7 +17,9 @@ LEAST_SESSIONS = 20
 FAR = 0.1
 """Share of sessions that lie as far out on that side, up to which a value is shown."""
 _NUMBERS = """
-SELECT signal, list(number ORDER BY number) AS numbers FROM signals
+SELECT signal, list(number ORDER BY number) AS numbers,
+  coalesce(bool_or(contains(detail, 'at_least') AND detail->>'at_least' = 'true'), false) AS at_least
+FROM signals
 WHERE level IN ('session', 'attempt') AND number IS NOT NULL AND isfinite(number) GROUP BY signal
 """
 
@@ -30,6 +32,8 @@ class Place(Struct, frozen=True):
     ties: int
     """Sessions with the same value, this one among them."""
     median: float
+    at_least: bool
+    """Whether some of the values are lower bounds, and so the median."""
 
     @property
     def share(self) -> float:
@@ -58,11 +62,11 @@ class Unusual(Struct):
 
 def place(reading: Reading, context: str, signal: str, number: float | None) -> Place | None:
     """Where a number stands among a signal's numbers; None where there is none, or too few."""
-    numbers = _numbers(reading, context).get(signal)
-    if number is None or numbers is None or len(numbers) < LEAST_SESSIONS:
+    numbers, at_least = _numbers(reading, context).get(signal, (array("d"), False))
+    if number is None or len(numbers) < LEAST_SESSIONS:
         return None
     below = bisect_left(numbers, number)
-    return Place(len(numbers), below, bisect_right(numbers, number) - below, numbers[len(numbers) // 2])
+    return Place(len(numbers), below, bisect_right(numbers, number) - below, numbers[len(numbers) // 2], at_least)
 
 
 def unusual(reading: Reading, context: str, values: list[dict[str, Any]]) -> Unusual:
@@ -80,10 +84,13 @@ def unusual(reading: Reading, context: str, values: list[dict[str, Any]]) -> Unu
     return Unusual(shown, len(placed), len(far))
 
 
-def _numbers(reading: Reading, context: str) -> dict[str, array[float]]:
+def _numbers(reading: Reading, context: str) -> dict[str, tuple[array[float], bool]]:
+    """The numbers of each signal in order, and whether some are lower bounds."""
     seen = context if reading.contexts - {context} else ""
-    made: dict[str, array[float]] = reading.kept(
-        ("numbers", seen),
-        lambda: {row["signal"]: array("d", row["numbers"]) for row in reading.rows(_NUMBERS, None, seen)},
-    )
+    made: dict[str, tuple[array[float], bool]] = reading.kept(("numbers", seen), lambda: _asked(reading, seen))
     return made
+
+
+def _asked(reading: Reading, context: str) -> dict[str, tuple[array[float], bool]]:
+    rows = reading.rows(_NUMBERS, None, context)
+    return {row["signal"]: (array("d", row["numbers"]), row["at_least"]) for row in rows}
