@@ -136,6 +136,11 @@ def test_what_names_no_two_sessions_is_told_so(server: Server, query: str) -> No
 
 
 def test_a_page_without_two_sessions_asks_for_them(server: Server) -> None:
+    runs = Elements(page(server, "/attempts")).all_of("href")
+    run = next(link.partition("?")[0] for link in runs if link.startswith("/session/")).removeprefix("/session/")
+    near = Elements(page(server, f"/sides?a={run}")).all_of("href")
+    [other] = [link for link in near if link.startswith("?") and "b=" in link]
+    assert ask(server, f"/sides{other}").status == 200
     for query in ("", "?a=fine-1"):
         assert Elements(page(server, f"/sides{query}")).all_of("name").count("a") == 1
 

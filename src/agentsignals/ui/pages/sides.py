@@ -32,6 +32,17 @@ SELECT seq, kind, tool, left(about, {_CUT}) AS about, status, error FROM (
   FROM tool_calls WHERE session_id = $session AND thread = 'main'
 ) WHERE seq IS NOT NULL ORDER BY seq
 """  # noqa: S608  (a number of ours)
+_NEAR = " ".join(
+    (
+        "WITH all_of AS (SELECT s.session_id, context, agent, model, title, started_at, left(prompt, 300) AS prompt,",
+        "CASE WHEN context = 'eval' THEN task_id ELSE coalesce(repo, cwd) END AS place FROM sessions s",
+        WITH_PROMPT,
+        "LEFT JOIN (SELECT session_id, task_id FROM attempts) USING (session_id))",
+        "SELECT o.* FROM all_of o JOIN all_of t ON t.session_id = $session AND o.place = t.place",
+        "AND o.context = t.context AND o.session_id <> t.session_id",
+        "ORDER BY abs(epoch(o.started_at) - epoch(t.started_at)) NULLS LAST, o.session_id LIMIT 15",
+    )
+)
 _NUMBERS = """
 WITH pair AS (
   SELECT signal, max(number) FILTER (session_id = $a) AS a, max(number) FILTER (session_id = $b) AS b,
@@ -58,7 +69,7 @@ def page(reading: Reading, query: Query) -> Page:
     """The sessions that `a` and `b` name."""
     ids = [query.text("a"), query.text("b")]
     if not all(ids):
-        return Page("pair.html.j2", "Side by side", {"query": query})
+        return Page("pair.html.j2", "Side by side", {"query": query, "near": _near(reading, ids[0]) if ids[0] else []})
     facts = []
     for session_id in ids:
         facts += reading.rows(_FACTS, {"session": reading.store.resolve(session_id)})
@@ -84,6 +95,11 @@ def page(reading: Reading, query: Query) -> Page:
         "others": _others(reading, facts),
     }
     return Page("sides.html.j2", "Side by side", filled)
+
+
+def _near(reading: Reading, session_id: str) -> list[dict[str, Any]]:
+    """Sessions to put beside this one: attempts at its task, or those of its place, nearest in time first."""
+    return reading.rows(_NEAR, {"session": reading.store.resolve(session_id)})
 
 
 def _alignment(reading: Reading, pair: dict[str, str]) -> Alignment:
