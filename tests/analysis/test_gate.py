@@ -61,6 +61,11 @@ def ending(made: Comparison, *conditions: str, by_value: bool = False) -> str:
         (NEARLY, "p < 0.05", "passed", "passed"),
         (WORSE, "p < 0.05", "failed", "failed"),
         (WORSE, "q < 0.0001", "passed", "passed"),
+        ("1 1 1", "p < 0.05", "cannot tell", "cannot tell"),  # of three tasks p is 0.25 at least
+        ("1 1 1 1 1 1", "p < 0.05", "passed", "passed"),
+        ("1 1 1 1 1 1", "p < 0.03125", "cannot tell", "cannot tell"),
+        ("1 1 1 1 1 1", "p <= 0.03125", "passed", "passed"),
+        ("1 1 1", "p > 0.05", "failed", "failed"),
         (NEARLY, "regressions > 0", "failed", "failed"),
         (NEARLY, "regressions > 1", "passed", "passed"),
         (NEARLY, "regressions >= 1", "failed", "failed"),

@@ -97,6 +97,11 @@ def _tested(value: float | None, pair: Pair) -> Range:
     return _exact(value, f"no test of {pair.paired.tasks:,} matched tasks")
 
 
+def _least_p(pair: Pair) -> float:
+    """The smallest p that so many tasks can have, all of them changed one way: exact tests are two-sided."""
+    return min(1.0, 2.0 ** (1 - pair.paired.tasks))
+
+
 def _bound(candidate: Candidate, which: Literal["worst", "best"]) -> Range:
     return _exact(getattr(candidate.bounds, which, None), "nothing was tried")
 
@@ -153,6 +158,7 @@ FIGURES: dict[str, Figure] = {
                                     "yes or no") for name in SPENT},
 }  # fmt: skip
 """Every name that a condition may begin with (docs/compare.md)."""
+_TESTS = ("p", "q")
 
 
 _NUMBER = r"-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
@@ -276,6 +282,10 @@ def _judged(term: Term, sides: _Sides, by_value: bool) -> tuple[Verdict, str]:
         if sides.pair is None:
             return "cannot tell", f"{name}: there is no baseline to hold it against"
         asked = figure.of_pair(sides.pair)
+        least = _exact(_least_p(sides.pair))
+        if name in _TESTS and term.sign.startswith("<") and _verdict(term.sign, least, bound) == "not met":
+            n = sides.pair.paired.tasks
+            return "cannot tell", f"{name} of {n:,} matched tasks is {_shown(least)} at least, whatever came of them"
         name = f"{name} less the baseline's" if figure.of_candidate else name
     elif figure.of_candidate is not None:
         asked = figure.of_candidate(sides.candidate)
