@@ -257,6 +257,15 @@ def test_cells_of_fewer_than_five_stand_with_others_or_nowhere(
     assert sum(c.sessions for c in made.cells) == sum(cells.values()), "no sum has what no cell shows"
 
 
+def test_sessions_without_a_time_stand_together(tmp_path: Path) -> None:
+    sessions = [talk(n) for n in range(6)]
+    for made in sessions:
+        made.started_at = made.ended_at = None
+    made = of(tmp_path / "s", *sessions)
+    assert [(c.week, c.sessions) for c in made.cells] == [("no_week", 6)]
+    assert export.check(export.encode(made)) == made
+
+
 def test_too_few_sessions_are_no_export(tmp_path: Path) -> None:
     with pytest.raises(ExportError, match="No week of an agent has 5 sessions"):
         of(tmp_path / "s", *(talk(n, week=n) for n in range(8)))

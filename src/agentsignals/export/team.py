@@ -30,7 +30,7 @@ DIGITS = 4
 MOST_COUNT = 100_000
 """Whole numbers below this are counts and stand as they are."""
 KIND: Final = "agentsignals-team"
-OTHER_AGENT, OTHER_MODEL, NO_MODEL = "other_agent", "other_model", "no_model"
+OTHER_AGENT, OTHER_MODEL, NO_MODEL, NO_WEEK = "other_agent", "other_model", "no_model", "no_week"
 SEVERAL = "several"
 """Agents or models of cells too small to stand alone, together."""
 Outcome = Literal[
@@ -38,7 +38,8 @@ Outcome = Literal[
     "infrastructure", "no_verdict",
 ]  # fmt: skip
 _SESSIONS = """
-SELECT s.session_id, s.context, strftime(s.started_at, '%G-W%V') AS week, s.agent, s.model, s.n_prompts AS prompts,
+SELECT s.session_id, s.context, coalesce(strftime(s.started_at, '%G-W%V'), 'no_week') AS week, s.agent, s.model,
+  s.n_prompts AS prompts,
   coalesce(c.calls, 0) AS calls, coalesce(c.failed, 0) AS failed_calls, s.n_edits AS edits,
   coalesce(s.input_tokens, 0) + coalesce(s.cache_read_tokens, 0) + coalesce(s.cache_write_tokens, 0) AS input_tokens,
   coalesce(s.output_tokens, 0) AS output_tokens, s.cost_usd, coalesce(a.outcome, o.outcome) AS outcome
@@ -48,11 +49,10 @@ LEFT JOIN (SELECT session_id, count(*) AS calls, count(*) FILTER (status = 'erro
 LEFT JOIN (SELECT session_id, any_value(outcome) AS outcome FROM attempts GROUP BY 1) a USING (session_id)
 LEFT JOIN (SELECT session_id, any_value(value->>'$') AS outcome FROM signals
            WHERE signal = 'user.session_outcome' AND absent IS NULL GROUP BY 1) o USING (session_id)
-WHERE s.started_at IS NOT NULL
 """
 _VALUES = """
 SELECT session_id, signal, number FROM signals
-WHERE level = 'session' AND turn IS NULL AND absent IS NULL AND isfinite(number)
+WHERE level IN ('session', 'attempt') AND turn IS NULL AND absent IS NULL AND isfinite(number)
 """
 Ask = Callable[[str], list[dict[str, Any]]]
 """Rows of a question to a store, by column."""
@@ -63,7 +63,7 @@ class Cell(Struct, kw_only=True, forbid_unknown_fields=True):
 
     context: Literal["product", "eval"]
     week: str
-    """ISO 8601: `2026-W03`."""
+    """ISO 8601: `2026-W03`; `no_week` where no time is recorded."""
     agent: str
     model: str
     sessions: int
@@ -123,7 +123,7 @@ def vocabulary() -> frozenset[str]:
     """Every word that may stand in a file: names of fields, signals, agents, models, outcomes. Weeks and numbers beside
     them, and nothing else."""
     fields = (name for record in (Team, Cell, Spread, Proof) for name in record.__struct_encode_fields__)
-    ours = (KIND, "product", "eval", SEVERAL, NO_MODEL, *get_args(Outcome), *fields)
+    ours = (KIND, "product", "eval", SEVERAL, NO_MODEL, NO_WEEK, *get_args(Outcome), *fields)
     return frozenset((*ours, *_agents(), *_models(), *_signals()))
 
 
@@ -196,6 +196,8 @@ def _why_not(place: str, value: Any) -> str | None:
 
 
 def _is_week(text: str) -> bool:
+    if text == NO_WEEK:
+        return True
     year, separator, week = text.partition("-W")
     return bool(
         separator
