@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from agentsignals import inventory
+from agentsignals.analysis.behind import Closed
 from agentsignals.analysis.grouped import count
 from agentsignals.analysis.study import Inputs, Study, Versions
 from agentsignals.analysis.study import Outcome as StudyOutcome
@@ -172,7 +173,7 @@ def test_no_number_of_a_class_that_misleads_is_a_headline() -> None:
     assert not misleads("chat.prompt_intent", ("debug",)) and not misleads("tokens.input_tokens_total")
 
     def study(*classes: str) -> Study:
-        finding = count(1, 1).finding(
+        finding = count(1, 1, behind=Closed("made up")).finding(
             "f", "F", "prompts", signals=("chat.prompt_intent",), classes=classes, headline=True
         )
         return Study(name="s", title="", question="", queries={}, function=lambda _: StudyOutcome([finding]))

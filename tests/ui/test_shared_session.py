@@ -52,7 +52,7 @@ def test_a_session_is_told_with_its_markdown_diffs_results_and_subagents(tmp_pat
     said = " ".join(Elements(text).said.split())
     assert "Turn 1" in said and "Mend the **parser** it is in" in said, "what is no Markdown stays as it was typed"
     assert 'class="heading h2">A plan' in text and "<li>first <code>this</code></li>" in text
-    assert re.search(r'"l cut".*<b>-</b>.*"l add".*<b>\+</b>', text, re.DOTALL) and "modify conf.py" in said
+    assert re.search(r'"l cut".*<b>-</b>.*"l add".*<b>\+</b>', text, re.DOTALL) and "Edit conf.py diff" in said
     assert 'class="entry tool_call failed"' in text and "401" in said
     assert '<details class="thread"><summary>subagent agent-7' in text and 'href="#t1"' in text
 

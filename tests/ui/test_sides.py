@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -166,3 +167,21 @@ def test_numbers_are_ordered_by_the_share_of_the_store_between_them(tmp_path_fac
     apart = told[told.index("furthest apart") :]
     shares = [float(share) for share in re.findall(r"(\d+\.\d)%", apart)]
     assert shares == sorted(shares, reverse=True) and shares[0] > 80 > shares[-1]
+
+
+@pytest.mark.parametrize(
+    ("bound", "output", "wanted"),
+    [(False, 125, "+25%"), (False, 400, "4 times"), (False, 100, "the same"), (True, 125, "not known: a lower bound")],
+)
+def test_a_figure_is_held_against_the_other_unless_it_is_a_lower_bound(
+    bound: bool, output: int, wanted: str, tmp_path: Path
+) -> None:
+    """Twice a bound is no ratio of what was used."""
+    made = []
+    for name, tokens in (("one", 100), ("two", output)):
+        one = session(user("do it"), say("done", model="m", output_tokens=tokens), session_id=name)
+        one.artifact_id, one.conventions = name, ("usage_logged_midway",) if bound else ()
+        made.append(one)
+    with serving(store_of(tmp_path / "store", *made)) as running:
+        said = " ".join(Elements(page(running, "/sides?a=one&b=two")).said.split())
+    assert re.search(rf"tokens out \S*(?:>= )?100 (?:>= )?{output} {re.escape(wanted)}", said), said

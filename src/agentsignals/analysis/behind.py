@@ -13,7 +13,6 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple, TypeAlias
 
 from agentsignals.analysis.study import Row, Table
-from agentsignals.redaction import without_keys
 
 Part = tuple[str, float, float]
 """Session, k, n: what it has of a numerator, and of what that is of."""
@@ -121,6 +120,8 @@ def mark_names(marks: Sequence[Row]) -> list[str]:
 
 
 def _told_apart(rows: list[list[Any]]) -> list[str]:
+    from agentsignals.redaction import without_keys  # noqa: PLC0415  (0.1 s, which a run over nothing new does without)
+
     names: dict[str, int] = {}
     shown: list[str] = []
     for cells in rows:

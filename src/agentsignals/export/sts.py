@@ -83,6 +83,7 @@ WRITER = Writer(
         "what the agent's own profile says of its tools (tool_calls.class, tool_calls.shell_kind, tool_calls.purpose, "
         "tool_calls.path, tool_calls.command, tool_calls.argument_roles)",
         "the part of a long tool result that the store does not keep (tool_calls.result_tokens)",
+        "that output and cost are lower bounds, where they were logged in mid-stream",
         "labels, checkpoints, and what is known of an eval run",
     ),
 )
