@@ -76,6 +76,7 @@ def test_the_page_has_one_toy_of_each_kind() -> None:
     assert all(toy_of(group) and len(ENTRY_POINTS[group]) == 1 for group in FOLDERS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", some(["in this package", "in a package of its own"], 2))
 def test_a_toy_of_each_kind_is_one_file_and_works(place: str, tmp_path: Path) -> None:
     site = tmp_path / "site"

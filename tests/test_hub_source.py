@@ -151,6 +151,7 @@ def test_an_interrupted_run_is_taken_up_with_what_is_missing(
     assert sorted(small.downloads()[before:]) == ["more/b.jsonl", "z.jsonl"]
 
 
+@pytest.mark.slow
 def test_a_server_that_asks_to_wait_is_waited_for(small: Hub) -> None:
     small.faults["/b.jsonl"] = [(429, {"Retry-After": "2"})] * 2  # it looks once more at once, and then waits
     started = time.monotonic()

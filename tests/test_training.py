@@ -124,6 +124,7 @@ def test_two_sides_that_are_nearly_the_same_are_no_pair(tmp_path: Path, capsys: 
     assert "nearly the same" in document["error"]["hint"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("outcomes", "labels"),
     [

@@ -151,6 +151,7 @@ def test_what_is_written_for_others_holds_no_secret(
     assert leaks("\n".join(texts)) == []
 
 
+@pytest.mark.slow
 def test_a_session_in_a_file_of_its_own_holds_no_secret(
     store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -165,6 +166,7 @@ def test_a_session_in_a_file_of_its_own_holds_no_secret(
 CUTS = (80, 118, 130, 200)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("to", some(["parquet", "hub"], 2))
 def test_a_secret_across_every_place_where_texts_are_cut_leaves_in_no_table(
     to: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -419,6 +421,7 @@ def test_a_key_in_a_name_leaves_by_no_door(
     assert len(told) > 500 and [place for place, value in key.items() if value.lower()[8:20] in told] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("trouble", "name"), some([("a hot file", "routes.py"), ("a failing tool", "deploy.sh")], 2))
 def test_findings_say_no_key_and_nothing_to_a_terminal(
     trouble: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

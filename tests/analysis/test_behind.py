@@ -96,6 +96,7 @@ def _planted(folder: Path) -> Store:
     return store_of(folder, *made)
 
 
+@pytest.mark.slow
 def test_a_finding_opens_as_many_sessions_as_it_counts(case: Case) -> None:
     for finding in case.findings:
         parts = case.of(finding.id)

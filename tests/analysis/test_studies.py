@@ -114,6 +114,7 @@ def test_every_finding_can_be_quoted(demo_store: Store) -> None:
                 assert one.interval[0] <= one.value <= one.interval[1], one.id
 
 
+@pytest.mark.slow
 def test_estimates_carry_an_interval(demo_store: Store) -> None:
     """A share of sessions or calls, and a median: never bare, but for shares of a sum, which are no estimate."""
     bare = {

@@ -287,6 +287,7 @@ def test_a_model_names_each_topic_once(store: Store, server: Server, without_uma
     assert len(server.requests) == n
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "said", some(["Tests", "", " ".join(["word"] * 13), "\n"], 4), ids=["one word", "nothing", "a sentence", "a blank"]
 )

@@ -210,6 +210,7 @@ def test_an_agent_that_said_nothing_assumed_nothing() -> None:
     assert (value(one, ASSUMED), detail(one, ASSUMED)) == (0, {"empty": True})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

@@ -65,6 +65,7 @@ def test_a_trial_is_recovered_once_and_only_where_the_first_attempt_failed(serve
     }
 
 
+@pytest.mark.slow
 def test_every_count_opens_as_many_attempts(server: Server) -> None:
     text = page(server, "/attempts")
     links = re.findall(r'href="(/attempts\?treatment=[^"]+)">(\d+)</a>', text)

@@ -33,6 +33,7 @@ def _opened(told: str) -> list[str]:
     return [link for link in Elements(told).all_of("href") if link.startswith("/behind?")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["errors", "tools", "sessions"])
 def test_every_number_of_a_study_opens_a_page_of_sessions(server: Server, name: str) -> None:
     links = _opened(page(server, f"/studies/{name}?context=product"))

@@ -42,6 +42,7 @@ def server(store: Store) -> Iterator[Server]:
         yield running
 
 
+@pytest.mark.slow
 def test_each_number_of_a_comparison_opens_as_many_attempts(store: Store) -> None:
     comparison = compare(outcome_rule("reward"), rows_of(store, "reward"), ["model_id"])
     assert len(comparison.candidates) == len(REWARDS)

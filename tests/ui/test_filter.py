@@ -209,6 +209,7 @@ def test_links_to_what_only_passes_the_filter_on_have_it_and_lists_choose_themse
     assert all("agent=pi" in href for href in outline if href.startswith("?"))
 
 
+@pytest.mark.slow
 def test_hostile_addresses_are_answered(server: Server) -> None:
     plain = ("agent", "model", "repo", "branch", "context", "outcome", "from", "to", "cost_min", "tool", "text")
     odd = ("failed", "file", "where", "missing", "behind", "signal", "op", "value", "cost_max")

@@ -90,6 +90,7 @@ def listening(server: Server) -> Iterator[Callable[[], tuple[str, Any]]]:
 # -- from the file to the page -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_an_agent_appends_is_on_the_page_and_the_page_hears_of_it(tmp_path: Path, traces: Path) -> None:
     agent = Agent(traces)
     Agent(traces, OTHER)
@@ -130,6 +131,7 @@ def test_an_id_in_an_event_is_data(tmp_path: Path, traces: Path, monkeypatch: py
         assert following()[1]["sessions"] == ["x\n\nevent: hello\ndata: {}\n\n"]
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_is_said_and_the_next_one_that_works_too(
     tmp_path: Path, traces: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

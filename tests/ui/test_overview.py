@@ -88,6 +88,7 @@ def test_the_first_page_answers_which_tool_where_the_cost_and_which_file(server:
     assert "1 without a recorded time left out" in said
 
 
+@pytest.mark.slow
 def test_every_number_leads_to_the_sessions_it_counts(server: Server) -> None:
     made, of = _overall(server)
     for _, _, groups, _ in made.groups:
@@ -187,6 +188,7 @@ def test_an_interval_of_few_does_not_stretch_the_axis_and_one_of_many_does() -> 
 # -- signals -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["user.tool_error_rate", "behavior.edit_calls", "behavior.tool_call_count"])
 @pytest.mark.parametrize("query", ["", "agent=claude-code", "from=2026-01-03&context=product"])
 def test_each_bar_of_a_histogram_leads_to_the_sessions_in_it(server: Server, path: str, query: str) -> None:

@@ -113,6 +113,7 @@ SEEN_IN_BOTH = [*studies()][::8]
 """What another context changes of a page is the same of all studies."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", some(studies(), 4))
 def test_every_study_has_its_page(server: Server, name: str) -> None:
     for context in ("product", "eval") if name in SEEN_IN_BOTH else ("product",):
@@ -389,6 +390,7 @@ def test_of_too_few_sessions_the_first_screen_says_why_nothing_stands_out(server
 # -- hostile text ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_hostile_text_is_text_on_every_page(server: Server) -> None:
     quoted = 0
     for path in everywhere():
@@ -410,6 +412,7 @@ def test_hostile_text_is_text_on_every_page(server: Server) -> None:
     assert "{{7*7}}[U+202E]gpj.exe&lt;[U+0007]" in Elements(page(server, f"/session/{quote(EVIL_ID, safe='')}")).said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("typed", SQLISH)
 def test_what_people_type_is_never_sql(server: Server, typed: str) -> None:
     fields = {

@@ -120,6 +120,7 @@ def test_hostile_changes_stay_text(tmp_path: Path) -> None:
         assert "[U+202E]" in shown.said and "\u202e" not in shown.said
 
 
+@pytest.mark.slow
 def test_changes_made_to_take_long_do_not(tmp_path: Path) -> None:
     alike, mixed = "a\n" * 630, "".join(f"a\n{n}\n" for n in range(315))
     slow = [call("Edit", path="a.py", old_string=alike, new_string=mixed)] * 3

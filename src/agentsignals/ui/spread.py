@@ -137,7 +137,8 @@ def histogram(reading: Reading, context: str, filter_: Filter, signal: Signal, s
     for n, (sign, high) in enumerate(bounds):
         low, count = ends[n], row[f"n{n}"]
         to = "to" if sign == "<=" else "to below"
-        label = f"{figure(low, signal.unit)} {to} {figure(high, signal.unit)}: {times(count, noun)}"
+        low_shown, high_shown = (figure(end, signal.unit, f["at_least"]) for end in (low, high))
+        label = f"{low_shown} {to} {high_shown}: {times(count, noun)}"
         link = filter_.also("/sessions", f"{signal.path}>={_exactly(low)}", f"{signal.path}{sign}{_exactly(high)}")
         points.append(Point(name="", parts=(Part(float(count)),), label=label, link=link))
     return strip(
@@ -148,7 +149,8 @@ def histogram(reading: Reading, context: str, filter_: Filter, signal: Signal, s
         written=lambda value: f"{value:,.0f}",
         whole=True,
         edges=[
-            f"{'… ' if is_far and n == len(bounds) else ''}{figure(value, signal.unit)}" for n, value in enumerate(ends)
+            f"{'… ' if is_far and n == len(bounds) else ''}{figure(value, signal.unit, f['at_least'])}"
+            for n, value in enumerate(ends)
         ],
     )
 

@@ -90,6 +90,7 @@ def ran(folder: Path, model: Model, **settings: Any) -> Run:
     return run
 
 
+@pytest.mark.slow
 def test_tones_are_conditions_held_against_the_baseline(tmp_path: Path) -> None:
     run = ran(tmp_path, Model(), tones=["calm", "pressing"], samples=2)
     assert {(row.condition, row.full_pass) for row in run.table("repo_episodes", RepoEpisodeRow).rows} == {
