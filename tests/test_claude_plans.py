@@ -114,6 +114,7 @@ def test_the_end_of_a_plan_never_cuts_an_interruption_of_what_came_later() -> No
     assert answer(made[SESSION]) == ("ok", 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pointer", ["", SESSION])
 @pytest.mark.parametrize("first", [SESSION, NEXT])
 def test_the_two_ends_find_each_other_in_the_store_whichever_was_read_first(

@@ -84,6 +84,7 @@ def read_at(stamp: int) -> FileEntry:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sessions", "changed", "gone", "is_shown"),
     [
@@ -123,6 +124,7 @@ def test_nothing_that_other_code_said_before_is_shown(
     assert findings_of(store).changed_files == 0 and len(computed) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["code", "damage", "file"])
 def test_what_was_kept_is_never_stale(
     what: str, store: Store, computed: list[str], monkeypatch: pytest.MonkeyPatch

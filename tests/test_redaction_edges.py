@@ -81,6 +81,7 @@ def test_nothing_before_a_secret_hides_it(place: str) -> None:
     assert [key[:4] for key in keys if key[len(key) // 2 :][:10] in redactor.plain(BEFORE[place] + key)] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", AFTER)
 def test_nothing_after_a_secret_hides_it(place: str) -> None:
     redactor = Redactor(bytes(32))

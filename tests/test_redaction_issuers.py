@@ -102,6 +102,7 @@ def parts(said: str, key: str) -> set[str]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("writing", WRITINGS)
 def test_no_key_of_any_issuer_passes_in_any_writing(writing: str) -> None:
     passed = []

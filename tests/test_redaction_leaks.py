@@ -319,6 +319,7 @@ def test_what_is_masked_stays_as_it_is(kind: str, seed: int, context: str) -> No
         assert Redactor().text(once) == once == Redactor(apart=False).text(once)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     ["ghp_", "sk-1-", "eyJ-", "eyJa.\n",

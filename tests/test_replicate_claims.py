@@ -143,6 +143,7 @@ HOSTILE = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("over", ["t", ""])
 @pytest.mark.parametrize("sql", HOSTILE)
 def test_sql_of_a_claims_file_reaches_nothing_but_its_tables(sql: str, over: str, data: Path, store: Store) -> None:

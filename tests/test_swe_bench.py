@@ -240,6 +240,7 @@ def evaluated(folder: Path, layout: str, *, predictions: bool, told: bool) -> di
     return counted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["run", "submission"])
 @pytest.mark.parametrize(("predictions", "told"), [(True, True), (True, False), (False, True), (False, False)])
 def test_rates_of_two_models_are_those_counted_over_the_files(
@@ -408,6 +409,7 @@ def as_csv(table: list[dict[str, Any]]) -> str:
     return "\n".join([",".join(table[0]), *lines]) + "\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "content"),
     [

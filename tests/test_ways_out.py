@@ -401,6 +401,7 @@ def named_by_keys(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[
     return folder / "store", key
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "to", ["report", "report as text", "hub, found", "hub", "parquet", "sts", "atif", "opentraces"]
 )

@@ -151,6 +151,7 @@ _ELSEWHERE = {
 """A harness's own name for it stays: 40 calls are not 40 messages."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.__name__)
 def test_what_a_layout_records_of_who_was_tried_lands_in_attempts(layout: Any, tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir()

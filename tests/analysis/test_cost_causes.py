@@ -241,6 +241,7 @@ WASTE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WASTE)
 def test_what_was_had_before_is_seen(name: str, tmp_path: Path) -> None:
     parts, expected = WASTE[name]

@@ -159,6 +159,7 @@ def failing(name: str, *after: Any) -> Session:
     return session(user("go"), shell("make all", status="error"), *after, session_id=name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("after", "pattern", "worked"),
     [

@@ -391,6 +391,7 @@ STORIES: list[Callable[[Story], None]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tell", some(STORIES, 3), ids=lambda t: t.__name__)
 def test_lines_are_tagged_as_the_story_has_them(tell: Callable[[Story], None], tmp_path: Path) -> None:
     story = Story(tmp_path)

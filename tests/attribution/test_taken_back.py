@@ -146,6 +146,7 @@ def replaced_by_another_session(story: Story) -> Agent:
     return a
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tell", "value", "share"),
     some(

@@ -145,6 +145,7 @@ def test_planted_topics_are_found_and_strays_are_in_none(store: Store, method: s
     assert {topic for theme, topic in pairs if theme < 0} == {-1}, "texts that share no word are not alike in that"
 
 
+@pytest.mark.slow
 def test_topics_are_named_by_words_of_their_own(store: Store, method: str) -> None:
     summary = label_topics(store)
     sets = [set(words.split()) for words in THEMES]

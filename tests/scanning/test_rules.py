@@ -89,6 +89,7 @@ def test_a_rules_work_grows_with_a_text_and_no_faster(rule: Rule) -> None:
         assert any(large < 8 * small + 0.3 for small, large in tries), text[:60]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", sorted({sample.path for sample in SAMPLES.values()}))
 def test_a_text_of_60_000_characters_made_of_near_misses_is_scanned_to_its_end(path: str) -> None:
     pieces = [piece for sample in SAMPLES.values() if sample.path == path for piece in near_misses(sample)]

@@ -14,7 +14,7 @@ import pytest
 from agentsignals.store import Store
 from agentsignals.store.query import ask, connect
 from agentsignals.ui.server import Server
-from tests.ui.browser import browsing, needs_browser
+from tests.ui.browser import browsing, needs_browser, overflow_px, serious
 from tests.ui.served import serving
 
 pytestmark = [pytest.mark.slow, pytest.mark.corpus, needs_browser]
@@ -118,3 +118,28 @@ def test_keys_walk_a_session(page: Any) -> None:
         page.wait_for_selector(f"{what}:focus", state="attached", timeout=10_000)
     page.keyboard.press("?")
     assert page.locator("dialog[open]").count()
+
+
+@pytest.mark.parametrize(("dark", "phone"), [(False, False), (True, False), (False, True)])
+def test_pages_of_real_sessions_keep_nobody_out_and_fit_the_window(server: Server, dark: bool, phone: bool) -> None:
+    sessions = _rows(server, "SELECT arg_max(session_id, n_tool_calls) AS id FROM sessions GROUP BY agent ORDER BY 1")
+    paths = [
+        "",
+        "sessions",
+        "attempts",
+        "code",
+        "labels",
+        "signals",
+        "signal/tokens.cost_usd",
+        "studies/tools",
+        "artifacts",
+    ]
+    paths += ["search?q=merge+conflict", "compare", f"sides?a={sessions[0]['id']}&b={sessions[1]['id']}"]
+    paths += [f"session/{row['id']}" for row in sessions]
+    problems = []
+    with browsing(dark, phone) as opened:
+        for path in paths:
+            opened.goto(server.url + path, timeout=_LONG_MS)
+            problems += [f"{path}: {problem}" for problem in serious(opened)]
+            problems += [f"{path}: {wide} px too wide" for wide in [overflow_px(opened)] if wide > 0]
+    assert not problems, "\n".join(problems)

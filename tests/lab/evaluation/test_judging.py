@@ -28,6 +28,7 @@ def patched(forgery: Forgery) -> dict[str, str]:
     return {MODULE: f"{forgery.source}\n{BASKET.files[MODULE]}\n{forgery.after}\n", **forgery.files}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("forgery", FORGERIES, ids=lambda forgery: forgery.name)
 def test_no_forgery_passes_and_each_is_told(forgery: Forgery) -> None:
     verdict = evaluate_patch(BASKET, difference(BASKET.files, {**BASKET.files, **patched(forgery)}))
