@@ -498,6 +498,9 @@ def test_many_readers_at_once_are_all_answered(server: Server) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN, reason="the tests run where Ctrl-C is ignored, as behind nohup"
+)
 def test_the_verb_says_where_it_is_and_ends_quietly_on_ctrl_c(tmp_path: Path) -> None:
     store = store_of(tmp_path / "s", session(user("hello")))
     given = [sys.executable, "-m", "agentsignals", "serve", "--store", str(store.folder), "--port", "0", "--json"]
@@ -515,7 +518,10 @@ def test_the_verb_says_where_it_is_and_ends_quietly_on_ctrl_c(tmp_path: Path) ->
         assert b"hello" in connection.getresponse().read()
         connection.close()
         running.send_signal(signal.SIGINT)
-        assert running.wait(30) == 0
+        try:
+            assert running.wait(30) == 0
+        finally:
+            running.kill()
         assert running.stderr.read() == ""
 
 
