@@ -120,8 +120,8 @@ def test_keys_walk_a_session(page: Any) -> None:
     assert page.locator("dialog[open]").count()
 
 
-@pytest.mark.parametrize(("dark", "phone"), [(False, False), (True, False), (False, True)])
-def test_pages_of_real_sessions_keep_nobody_out_and_fit_the_window(server: Server, dark: bool, phone: bool) -> None:
+def test_pages_of_real_sessions_keep_nobody_out_and_fit_the_window(server: Server) -> None:
+    """On a phone in the dark, where least fits and least is seen; `test_walk` has the other ways."""
     sessions = _rows(server, "SELECT arg_max(session_id, n_tool_calls) AS id FROM sessions GROUP BY agent ORDER BY 1")
     paths = [
         "",
@@ -137,7 +137,7 @@ def test_pages_of_real_sessions_keep_nobody_out_and_fit_the_window(server: Serve
     paths += ["search?q=merge+conflict", "compare", f"sides?a={sessions[0]['id']}&b={sessions[1]['id']}"]
     paths += [f"session/{row['id']}" for row in sessions]
     problems = []
-    with browsing(dark, phone) as opened:
+    with browsing(dark=True, phone=True) as opened:
         for path in paths:
             opened.goto(server.url + path, timeout=_LONG_MS)
             problems += [f"{path}: {problem}" for problem in serious(opened)]
