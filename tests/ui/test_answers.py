@@ -134,7 +134,7 @@ def test_pages_of_real_sessions_keep_nobody_out_and_fit_the_window(server: Serve
         "studies/tools",
         "artifacts",
     ]
-    paths += ["search?q=merge+conflict", "compare", f"sides?a={sessions[0]['id']}&b={sessions[1]['id']}"]
+    paths += ["compare", f"sides?a={sessions[0]['id']}&b={sessions[1]['id']}"]
     paths += [f"session/{row['id']}" for row in sessions]
     problems = []
     with browsing(dark=True, phone=True) as opened:
