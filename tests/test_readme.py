@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import signal
+import subprocess
+import sys
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -31,14 +36,30 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def serve(words: list[str]) -> None:
+    """It says where, answers there, and Ctrl-C ends it. The browser it opens is `true`."""
+    command = [sys.executable, "-m", "agentsignals", *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "BROWSER": "true"}) as server:
+        try:
+            assert server.stdout
+            with urlopen(server.stdout.readline().split()[0]) as page:
+                assert b"<h1" in page.read()
+        finally:
+            server.send_signal(signal.SIGINT)
+        assert server.wait(20) == 0
+
+
 @pytest.mark.slow
 def test_the_commands_run(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     commands = [c for block in blocks("sh") for c in block.splitlines() if c.startswith("agentsignals ")]
     assert len(commands) >= 5
     for command in commands:
-        words = shlex.split(command)[1:]
+        words = shlex.split(command, comments=True)[1:]
         if "SESSION" in words:
             words[words.index("SESSION")] = next(iter(Store().manifest.sessions))
+        if words[0] == "serve":
+            serve(words)
+            continue
         assert main([w.replace("~", str(home)) for w in words]) == 0, command
         assert capsys.readouterr().out, command
     assert (home / "work" / "report.html").stat().st_size > 50_000

@@ -45,6 +45,19 @@ def browsing(dark: bool = False, phone: bool = False) -> Iterator[Any]:
             browser.close()
 
 
+@contextmanager
+def slow_network(page: Any, latency_ms: int = 300) -> Iterator[None]:
+    """Every answer comes so much later."""
+    network = page.context.new_cdp_session(page)
+    conditions = {"offline": False, "downloadThroughput": -1, "uploadThroughput": -1}
+    network.send("Network.enable")
+    network.send("Network.emulateNetworkConditions", conditions | {"latency": latency_ms})
+    try:
+        yield
+    finally:
+        network.send("Network.emulateNetworkConditions", conditions | {"latency": 0})
+
+
 def serious(page: Any) -> list[str]:
     """What axe-core calls serious or critical on the page as it stands, with the first element of each. The page's
     policy lets no script in; the browser puts this one beside it."""

@@ -17,7 +17,7 @@ from agentsignals.ui.pages import search
 from agentsignals.ui.server import Server
 from tests.analysis.stores import store_of
 from tests.build import call, say, session, user
-from tests.ui.browser import browsing, needs_browser
+from tests.ui.browser import browsing, needs_browser, serious
 from tests.ui.served import EVIL_ID, Elements, ask, page, serving, whole_store
 
 
@@ -99,11 +99,29 @@ def test_while_the_index_is_made_the_page_says_so_and_asks_again(
     monkeypatch.setattr(index, "make", lambda *given: (may_go_on.wait(10), make(*given))[1])
     with serving(Store(tmp_path / "s")) as running:
         waiting = page(running, "/search?q=pytest")
-        assert "is being made" in waiting and 'http-equiv="refresh"' in waiting and "at least 0 passages" in waiting
+        assert "is being made" in waiting and "data-again" in waiting and "at least 0 passages" in waiting
         may_go_on.set()
         monkeypatch.setattr(search, "WAIT_S", 10)
         done = page(running, "/search?q=pytest")
         assert "is being made" not in done and "<b>1 passage</b> in <b>1 session</b>" in done
+
+
+@pytest.mark.slow
+@needs_browser
+def test_what_the_index_lacked_comes_into_the_open_page(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(server.readings.folder, tmp_path / "s", ignore=shutil.ignore_patterns(index.FOLDER))
+    may_go_on, make = Event(), index.make
+    monkeypatch.setattr(search, "WAIT_S", 0.01)
+    monkeypatch.setattr(index, "make", lambda *given: (may_go_on.wait(60), make(*given))[1])
+    with serving(Store(tmp_path / "s")) as running, browsing() as browser:
+        browser.goto(f"{running.url}search?q=pytest")
+        assert browser.locator("#come [role=status]", has_text="is being made").count() == 1
+        assert serious(browser) == []
+        may_go_on.set()
+        browser.locator("#come a.hit").wait_for()
+        assert browser.locator("[data-again]").count() == 0
 
 
 def test_a_store_that_can_t_be_written_is_searched_all_the_same(tmp_path: Path) -> None:

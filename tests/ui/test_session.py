@@ -16,7 +16,7 @@ from agentsignals.store import Store
 from tests.analysis.stores import store_of
 from tests.build import call, event, say, session, think, user
 from tests.claude import SESSION, Log
-from tests.ui.browser import browsing, needs_browser
+from tests.ui.browser import browsing, needs_browser, slow_network
 from tests.ui.served import EVIL, Elements, ask, page, serving, whole_store
 
 PATCH = """*** Begin Patch
@@ -304,7 +304,16 @@ def test_a_long_session_is_read_by_scrolling_and_by_keys(tmp_path: Path) -> None
         press("k", "e2")
         failures = json.loads(page(server, "/session/long/marks"))["failures"]
         press("f", f"e{failures[0]}")
-        press("f", f"e{failures[1]}")
+        with slow_network(reader):  # a second key pressed before the first one's part is there counts too
+            reader.keyboard.press("f")
+            reader.keyboard.press("f")
+            reader.wait_for_url(f"**at={failures[2]}#**")
+            reader.keyboard.press("F")
+            reader.locator(f"#e{failures[1]}:focus").wait_for()
+            reader.keyboard.press("/")  # while the part above is still to come
+            reader.wait_for_timeout(800)
+            assert reader.evaluate("document.activeElement.id") == "within"
+            reader.evaluate("document.activeElement.blur()")
         press("F", f"e{failures[0]}")
         reader.wait_for_url(f"**at={failures[0]}#**")
         reader.keyboard.press("/")

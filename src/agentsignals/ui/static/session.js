@@ -173,6 +173,7 @@
       if (!target) return;
       show(target);
       await load(Math.max(number(part) - 1, 0)).catch(() => {});  // what comes in above moves what is shown
+      if (!(target.closest(".entry") || target).contains(document.activeElement)) return;  // the reader is elsewhere by now
     }
     for (const entry of timeline.querySelectorAll(".here")) entry.classList.remove("here");
     show(target);
@@ -192,6 +193,11 @@
     await load(number(part));
     const come = [...part.querySelectorAll(".entry, details.thread[id]")];
     return come.length ? show(way > 0 ? come[0] : come[come.length - 1]) : undefined;
+  };
+
+  let moved = Promise.resolve();
+  const then = (move, failed = () => say("It could not be fetched.")) => {  // each begins where the one before it ended
+    moved = moved.then(move).catch(failed);
   };
 
   // -- jumps ----------------------------------------------------------------------------------------------------------
@@ -214,7 +220,7 @@
   };
   for (const button of document.querySelectorAll(".jump button")) {
     button.hidden = false;
-    button.addEventListener("click", () => jump(button.parentElement.dataset.kind, Number(button.dataset.way)));
+    button.addEventListener("click", () => then(() => jump(button.parentElement.dataset.kind, Number(button.dataset.way))));
   }
   document.addEventListener("click", (event) => {
     const link = event.target.closest("a[href]");
@@ -225,7 +231,7 @@
     const same = ["only", "thread", "q"].every((name) => (query.get(name) || "") === (filter.get(name) || ""));
     if (at && same) {
       event.preventDefault();
-      go(Number(at[2])).catch(() => { location.href = href; });
+      then(() => go(Number(at[2])), () => { location.href = href; });
     } else if (link.closest(".outline") && link.dataset.turn) {
       event.preventDefault();
       outline(Number(link.dataset.turn));
@@ -282,11 +288,13 @@
   // -- keys -----------------------------------------------------------------------------------------------------------
 
   const help = document.getElementById("help");
-  const keys = {
+  const moves = {
     j: () => step(1), k: () => step(-1),
     n: () => jump("prompts", 1), p: () => jump("prompts", -1), J: () => jump("prompts", 1), K: () => jump("prompts", -1),
     f: () => jump("failures", 1), F: () => jump("failures", -1),
     e: () => jump("edits", 1), E: () => jump("edits", -1),
+  };
+  const keys = {
     o: () => (panel.querySelector(".now a") || panel.querySelector("a"))?.focus(),
     x: () => { const folds = current()?.querySelectorAll("details") || []; for (const fold of folds) fold.open = !fold.open; },
     "/": () => { document.querySelector(".which").open = true; document.getElementById("within").select(); },
@@ -295,10 +303,11 @@
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, [contenteditable]")) return;
     if (help.open && event.key !== "?") return;
-    const act = keys[event.key];
-    if (!act) return;
+    const [move, act] = [moves[event.key], keys[event.key]];
+    if (!move && !act) return;
     event.preventDefault();
-    Promise.resolve(act()).catch(() => say("It could not be fetched."));
+    if (move) then(move);
+    else act();
   });
   const button = document.getElementById("keys");
   button.hidden = false;
