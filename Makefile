@@ -21,13 +21,14 @@ OURS := $(PIP) --no-deps --no-build-isolation --editable .
 COMPILE := .venv-tools/bin/uv pip compile --no-config --quiet --universal --python-version 3.11 --generate-hashes \
   --no-emit-index-url --no-annotate --custom-compile-command 'make lock' pyproject.toml $(ARGS)
 
-.PHONY: help demo test test-slow test-lab test-engines fuzz check format-check lint types docs-check docs notebooks site golden bench gate lock audit clean
+.PHONY: help demo test test-slow test-nightly test-lab test-engines fuzz check format-check lint types docs-check docs notebooks site golden bench gate lock audit clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo     a small sample corpus, analysed; writes demo/report.html"
 	@echo "make test     the tests, but for those that take seconds each"
 	@echo "make test-slow those"
+	@echo "make test-nightly of the slow ones, those that ask the same of more cases"
 	@echo "make test-lab the lab's tests and others that need torch: into .venv-lab, 7 GB with what torch brings"
 	@echo "make test-engines the tests of Ray and of object stores: into .venv-engines, 1 GB"
 	@echo "make fuzz     damaged files of every format, read and checked; MINUTES=600 for a night"
@@ -50,7 +51,10 @@ test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" $(ARGS)
 
 test-slow: $(VENV)/.dev
-	$(BIN)/python -m pytest -n auto --dist worksteal -m slow $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "slow and not nightly" $(ARGS)
+
+test-nightly: $(VENV)/.dev
+	$(BIN)/python -m pytest -n auto --dist worksteal -m nightly $(ARGS)
 
 # A thread a process: pytest has a process a core already.
 test-lab: $(LAB_VENV)/.lab

@@ -122,7 +122,9 @@ def test_keys_walk_a_session(page: Any) -> None:
 
 def test_pages_of_real_sessions_keep_nobody_out_and_fit_the_window(server: Server) -> None:
     """On a phone in the dark, where least fits and least is seen; `test_walk` has the other ways."""
-    most = "SELECT arg_max(session_id, n_tool_calls) AS id FROM sessions WHERE n_tool_calls < 40 GROUP BY agent ORDER BY 1"
+    most = (
+        "SELECT arg_max(session_id, n_tool_calls) AS id FROM sessions WHERE n_tool_calls < 40 GROUP BY agent ORDER BY 1"
+    )
     sessions = _rows(server, most)  # of more calls, axe-core takes ten seconds a page and sees the same
     paths = [
         "",

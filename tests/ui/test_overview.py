@@ -310,7 +310,7 @@ def test_a_walk_with_a_filter(server: Server) -> None:
 
 @pytest.mark.slow
 @needs_browser
-@pytest.mark.parametrize(("dark", "phone"), [(True, False), (False, True)])
+@pytest.mark.parametrize(("dark", "phone"), [(True, True), pytest.param(False, False, marks=pytest.mark.nightly)])
 def test_filtered_pages_keep_nobody_out(server: Server, dark: bool, phone: bool) -> None:
     words = "agent=codex&where=user.tool_error_rate%3E%3D0.1&from=2026-01-02"
     with browsing(dark, phone) as tab:

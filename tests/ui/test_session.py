@@ -31,6 +31,7 @@ PATCH = """*** Begin Patch
 -gone
 *** Add File: docs/new.md
 +# Title
+*** Delete File: docs/old.md
 *** End Patch
 """
 
@@ -86,6 +87,8 @@ def test_a_patch_is_shown_by_file_and_place_with_numbers_only_where_they_fit(tmp
         changed = lines(page(server, "/session/fits"))
         assert changed[:3] == [("7", "7", " ", "first"), ("8", "", "-", "old"), ("", "8", "+", "new")]
         assert ("29", "", "-", "gone") in changed and ("", "1", "+", "# Title") in changed
+        text = page(server, "/session/fits")
+        assert "delete docs/old.md : no line of it is in the call" in words(text) and text.count('class="diff"') == 2
         assert lines(page(server, "/session/other"))[:2] == [("", "", " ", "first"), ("", "", "-", "old")]
 
 
