@@ -65,7 +65,7 @@ def serious(page: Any) -> list[str]:
 
     source = Path(axe_core_python.__file__).with_name("axe.min.js").read_text("utf-8")
     page.evaluate(source)
-    broken = page.evaluate("async () => (await axe.run()).violations")
+    broken = page.evaluate("async () => (await axe.run(document, {resultTypes: ['violations']})).violations")
     return [
         f"{b['id']} ({b['impact']}): {b['nodes'][0]['html'][:160]}"
         for b in broken
