@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from itertools import groupby
 from pathlib import Path
 
-from agentsignals.catalog import Signal, catalogue, validation
+from agentsignals.catalog import Signal, catalogue, hindsight_of, validation
 from agentsignals.cli import build_parser
 from agentsignals.labels.validating import never_validated
 from agentsignals.validation import figures, share_text
@@ -57,6 +57,8 @@ def _entry(one: Signal) -> Iterator[str]:
         yield f"* Basis: {one.basis}; {_text(measured)}"
     if one.needs:
         yield "* Needs: " + ", ".join(f"`{catalogue()[need].path}`" for need in one.needs)
+    if read := hindsight_of(one):
+        yield f"* Hindsight: reads {read}, so it foretells no outcome"
 
 
 _DEEDS = {

@@ -38,6 +38,8 @@ Level = Literal["attempt", "session", "turn", "region", "corpus"]
 _BUILT_IN = ("view", "why", "history", "vectors")
 """Parameters of a signal that are not signals: the session, the evidence, other sessions, what compares texts."""
 INTERNAL_ERROR = "internal_error"
+Hindsight = Literal["", "the verdict", "the gold patch", "the verifier's time"]
+"""What a signal of an attempt reads that nobody could know before the attempt was over and judged; mostly nothing."""
 Scope = Literal["session", "history", "corpus"]
 """What a signal looks at: one session; a session among the others in the store; all sessions."""
 
@@ -88,6 +90,8 @@ class Signal(Struct, frozen=True, kw_only=True):
     """Whether its value is a lower bound where output tokens are."""
     pool: Callable[[Sequence[Any]], list[Any]] | None
     """Makes fewer values of those of many sessions, or of its own, that tell signals over all sessions the same."""
+    hindsight: Hindsight = ""
+    """As declared; `hindsight_of` adds what the signals it needs read."""
 
     def applies_to(self, context: Context) -> bool:
         return self.context in ("both", context)
@@ -128,6 +132,7 @@ def signal(  # noqa: PLR0913  (a declaration is a record; every field is named a
     basis: Basis | None = None,
     grows_with_output: bool = False,
     pool: Callable[[Sequence[Any]], list[Any]] | None = None,
+    hindsight: Hindsight = "",
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declares the decorated function as the signal `path`. `harness` says that it can be told of an attempt without
     its transcript: it reads what the harness recorded."""
@@ -163,6 +168,7 @@ def signal(  # noqa: PLR0913  (a declaration is a record; every field is named a
             basis=basis or _BASIS_OF_SOURCE.get(source, "record"),
             grows_with_output=grows_with_output,
             pool=pool,
+            hindsight=hindsight,
         )
         return function
 
@@ -238,6 +244,17 @@ def by_path(path: str) -> Signal:
         f"There is no signal {path!r}.",
         f"Did you mean {', '.join(near[:5])}?" if near else "`agentsignals inventory` lists them.",
     )
+
+
+def hindsight_of(signal: Signal) -> str:
+    """What the signal, or one that it needs, reads of how the attempt was judged; empty: nothing. Such a signal can't
+    foretell an outcome, nor be what brought it about."""
+    if signal.hindsight:
+        return signal.hindsight
+    for need in (catalogue()[name] for name in signal.needs):
+        if read := hindsight_of(need):
+            return f"{read}, through {need.path}" if ", through" not in read else read
+    return ""
 
 
 @cache

@@ -29,6 +29,7 @@ _MODES = {
     harness=True,
     pitfalls="The controller's view in its own words, not the agent's; `localization_class` is this project's."
     " No value on the project's corpus.",
+    hindsight="the verdict",
 )
 def localization_mode(view: SessionView, why: Evidence, files_searched_before_edit: int | Absent) -> Measured | Absent:
     """The controller's words for how the attempt was located: `attempt1_mode`, `trial_recovery_mode`,
@@ -56,6 +57,7 @@ def localization_mode(view: SessionView, why: Evidence, files_searched_before_ed
     pitfalls="With method single_touched the one file of the net diff stands for the first edit. A list of touched"
     " files is in no order: its first element is not the first edit.",
     why="Tells a wrong place from a wrong fix: the commonest failure is the wrong place.",
+    hindsight="the gold patch",
 )
 def localized_correct_file(
     view: SessionView, why: Evidence, files_searched_before_edit: int | Absent, touched_files: list[str] | Absent

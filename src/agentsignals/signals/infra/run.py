@@ -26,6 +26,7 @@ SECOND = 1_000_000
     " long): infra.work_time_s leaves them out. Cold start and server load count too: compare within a run only."
     " In an eval it is the harness's time for the whole attempt, set-up and verification"
     " included: `agent_time_s` is the agent's own, where recorded.",
+    hindsight="the verifier's time",
 )
 def wall_time_s(view: SessionView, why: Evidence) -> Measured | Absent:
     """Time from the first to the last event of the main thread; of an eval attempt as its harness recorded it."""
@@ -73,6 +74,7 @@ def _recorded(attempt: Attempt, why: Evidence) -> Measured | None:
     harness=True,
     pitfalls="Depends on the tasks (slow test suites): segment before using. A patch may be graded all the same."
     " One value on the project's corpus.",
+    hindsight="the verifier's time",
 )
 def timed_out(view: SessionView, why: Evidence, timeout_s: int | Absent) -> Measured | Absent:
     """Whether the time was up before the agent had finished; `inferred` from a duration that reaches the limit."""
@@ -123,6 +125,7 @@ def attempt_index(view: SessionView, why: Evidence) -> int | Absent:
     priority="P1",
     harness=True,
     pitfalls="The words are the harness's own. No value on the project's corpus.",
+    hindsight="the verdict",
 )
 def recovery_mode(view: SessionView, why: Evidence, attempt_index: int) -> str | Absent:
     """How the controller had the trial recover (`trialRecoveryMode`), on its retries."""
@@ -143,6 +146,7 @@ def recovery_mode(view: SessionView, why: Evidence, attempt_index: int) -> str |
     harness=True,
     pitfalls="The words are the harness's own. `inconsistent`: named although the trial was solved."
     " No value on the project's corpus.",
+    hindsight="the verdict",
 )
 def final_failure_mode(view: SessionView, why: Evidence, reward: float | Absent) -> Measured | Absent:
     """How the trial failed in the end (`finalFailureMode`), on its last attempt."""

@@ -32,6 +32,7 @@ _LOG = "attempt_log"
     harness=True,
     status="needs an artifact",
     pitfalls="It ends the loop: an attempt after it does not exist.",
+    hindsight="the verdict",
 )
 def visible_pass(view: SessionView, why: Evidence) -> bool | Absent:
     """Whether all tests that the agent was shown pass for the code of this attempt."""
@@ -49,6 +50,7 @@ def visible_pass(view: SessionView, why: Evidence) -> bool | Absent:
     priority="P1",
     harness=True,
     status="needs an artifact",
+    hindsight="the verdict",
 )
 def hidden_pass(view: SessionView, why: Evidence) -> bool | Absent:
     """Whether all tests that the agent was not shown pass for the code of this attempt."""
@@ -82,6 +84,7 @@ def task_pass(visible_pass: bool, hidden_pass: bool) -> bool:
     harness=True,
     pitfalls="`censored` at the most attempts allowed: with more of them it might have been solved."
     " One value on the project's corpus.",
+    hindsight="the verdict",
 )
 def attempts_used(
     view: SessionView, why: Evidence, visible_pass: bool | Absent, reward: float | Absent
@@ -109,6 +112,7 @@ def attempts_used(
     harness=True,
     status="needs an artifact",
     pitfalls="Of the first test that failed only.",
+    hindsight="the verdict",
 )
 def first_failure_error(view: SessionView, why: Evidence, visible_pass: bool | Absent) -> str | Absent:
     """The kind of error that the attempt's tests ended in: an assertion where values differ, else the exception."""

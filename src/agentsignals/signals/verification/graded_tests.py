@@ -21,6 +21,7 @@ from agentsignals.views.session import SessionView
     harness=True,
     pitfalls="Out of `total`, the tests that should have been fixed; assumed where the report is by transition.",
     why="The progress made on the task itself.",
+    hindsight="the verdict",
 )
 def fail_to_pass_count(view: SessionView, why: Evidence) -> Measured | Absent:
     """Tests that failed before the patch and pass after it."""
@@ -43,6 +44,7 @@ def fail_to_pass_count(view: SessionView, why: Evidence) -> Measured | Absent:
     harness=True,
     pitfalls="SWE-bench reports have a key of that name that is always empty: regressions fail in PASS_TO_PASS.",
     why="Any regression matters.",
+    hindsight="the verdict",
 )
 def pass_to_fail_count(view: SessionView, why: Evidence) -> int | Absent:
     """Tests that passed before the patch and fail after it: regressions."""
@@ -60,6 +62,7 @@ def pass_to_fail_count(view: SessionView, why: Evidence) -> int | Absent:
     source="verifier",
     harness=True,
     pitfalls="Large on every run: a denominator only.",
+    hindsight="the verdict",
 )
 def pass_to_pass_count(view: SessionView, why: Evidence) -> int | Absent:
     """Tests that passed before the patch and pass after it."""
@@ -77,6 +80,7 @@ def pass_to_pass_count(view: SessionView, why: Evidence) -> int | Absent:
     source="verifier",
     harness=True,
     pitfalls="Of these only `target_remaining` belong to the task.",
+    hindsight="the verdict",
 )
 def fail_to_fail_count(view: SessionView, why: Evidence) -> Measured | Absent:
     """Tests that failed before the patch and fail after it."""
@@ -98,6 +102,7 @@ def fail_to_fail_count(view: SessionView, why: Evidence) -> Measured | Absent:
     priority="P1",
     harness=True,
     pitfalls="Absent where no test was to be fixed; SWE-bench itself says 1 there.",
+    hindsight="the verdict",
 )
 def partial_fix_rate(view: SessionView, why: Evidence, fail_to_pass_count: int) -> Measured | Absent:
     """Tests fixed / tests that should have been fixed."""
@@ -121,6 +126,7 @@ def partial_fix_rate(view: SessionView, why: Evidence, fail_to_pass_count: int) 
     priority="P1",
     harness=True,
     pitfalls="Tiny numbers over hundreds of tests; weigh it heavily all the same.",
+    hindsight="the verdict",
 )
 def regression_rate(
     view: SessionView, why: Evidence, pass_to_fail_count: int, pass_to_pass_count: int

@@ -23,6 +23,7 @@ from agentsignals.views.session import SessionView
     pitfalls="`not_judged` and `infrastructure` belong in no rate but in its bounds. `inferred`: no verifier spoke,"
     " the attempt left no patch or ran out of time or budget.",
     why="A rate over known outcomes is one of the agent only when what is known does not depend on what came.",
+    hindsight="the verdict",
 )
 def outcome(view: SessionView, why: Evidence) -> Measured | Absent:
     """Solved; failed (tests, empty patch, time, budget); not judged; or broken off by the infrastructure."""

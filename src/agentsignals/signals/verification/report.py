@@ -37,6 +37,7 @@ _RULES = {
     pitfalls="Hides partial progress: read patch_outcome_label beside it. Not always 0 or 1: `non_binary`. A crashed"
     " verifier gives 0 too.",
     why="Whether the task is solved: every test to be fixed passes and none broke.",
+    hindsight="the verdict",
 )
 def reward(view: SessionView, why: Evidence) -> Measured | Absent:
     """The reward as the harness or verifier recorded it; never computed from counts."""
@@ -72,6 +73,7 @@ def reward(view: SessionView, why: Evidence) -> Measured | Absent:
     pitfalls="Speaks of the listed tests only. `inconsistent`: reward and counts contradict each other. An attempt"
     " without a patch has no label: verification.patch_present counts those.",
     why="Tells progress and regression apart, which a reward of 0 merges.",
+    hindsight="the verdict",
 )
 def patch_outcome_label(view: SessionView, why: Evidence, touched_files: list[str] | Absent) -> Measured | Absent:
     """What became of the patch, by tests fixed and tests broken: the first of eight rules that matches."""
@@ -103,6 +105,7 @@ def patch_outcome_label(view: SessionView, why: Evidence, touched_files: list[st
     source="verifier",
     harness=True,
     pitfalls="False makes every count of tests absent. One value on the project's corpus.",
+    hindsight="the verdict",
 )
 def patch_applies(view: SessionView, why: Evidence, touched_files: list[str] | Absent) -> bool | Absent:
     """Whether the patch applied cleanly to the repository."""
