@@ -56,4 +56,4 @@ def _part(source: Input) -> Attempt:
     return part
 
 
-FORMAT = Format(name="patch", version=1, claims=claims, read=read, of_json=False)
+FORMAT = Format(name="patch", version=2, claims=claims, read=read, of_json=False)

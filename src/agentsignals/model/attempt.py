@@ -19,13 +19,19 @@ the environment, the provider or the harness, which no benchmark holds against t
 
 
 class PatchedFile(Struct, gc=False, kw_only=True):
-    """A file that a patch changes. `hunks` are (old start, old lines, new start, new lines)."""
+    """A file that a patch changes. `hunks` are (old start, old lines, new start, new lines); `changes` each run of
+    changed lines: first and last line in the file before (of what only adds the two it lies between), and the function,
+    empty where the diff does not show it."""
 
     path: str
     op: PatchOp
     added: int
     removed: int
     hunks: list[tuple[int, int, int, int]]
+    changes: list[tuple[int, int, str]] = field(default_factory=list)
+    digests: list[str] = field(default_factory=list)
+    """Of the lines that `changes` name, without their indentation: numbers alone mislead where two patches were made of
+    two commits."""
     old_path: str | None = None
     """Where a renamed file was before."""
     binary: bool = False

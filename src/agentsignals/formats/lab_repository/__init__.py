@@ -20,4 +20,4 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=[f"lab:{trial}"] if isinstance(trial, str) and trial else [])
 
 
-FORMAT = Format(name="lab-repository", version=2, claims=claims, read=read_by("lab_repository.files"), profile=PROFILE)
+FORMAT = Format(name="lab-repository", version=3, claims=claims, read=read_by("lab_repository.files"), profile=PROFILE)

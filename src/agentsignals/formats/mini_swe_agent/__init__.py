@@ -69,4 +69,4 @@ def _run_of_model(document: dict[str, object], path: str) -> str | None:
     return run_of_model(name, run.rpartition("/")[2])
 
 
-FORMAT = Format(name="mini-swe-agent", version=3, claims=claims, read=read_by("mini_swe_agent.files"), profile=PROFILE)
+FORMAT = Format(name="mini-swe-agent", version=4, claims=claims, read=read_by("mini_swe_agent.files"), profile=PROFILE)

@@ -56,4 +56,4 @@ def _has_history(document: dict[str, object], head: Head) -> bool:
     return all(isinstance(m, dict) and "role" in m and "agent" in m and "content" in m for m in history[:3])
 
 
-FORMAT = Format(name="swe-agent", version=3, claims=claims, read=read_by("swe_agent.files"), profile=PROFILE)
+FORMAT = Format(name="swe-agent", version=4, claims=claims, read=read_by("swe_agent.files"), profile=PROFILE)

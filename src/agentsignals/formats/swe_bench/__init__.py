@@ -110,4 +110,4 @@ def _without_report(document: dict[str, object], path: str) -> list[str]:
     return [run_of_model(name, canonical(i)) for i in named]
 
 
-FORMAT = Format(name="swe-bench", version=5, claims=claims, read=read_by("swe_bench.files"), snapshots=False)
+FORMAT = Format(name="swe-bench", version=6, claims=claims, read=read_by("swe_bench.files"), snapshots=False)

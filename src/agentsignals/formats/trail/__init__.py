@@ -47,4 +47,4 @@ def _is_annotation(document: dict[str, object], head: Head) -> bool:
     return marked or _SCORE.search(head.text) is not None
 
 
-FORMAT = Format(name="trail", version=2, claims=claims, read=read_by("trail.files"), profile=PROFILE)
+FORMAT = Format(name="trail", version=3, claims=claims, read=read_by("trail.files"), profile=PROFILE)

@@ -1,0 +1,298 @@
+"""Why an attempt failed, by the first rule that holds. `RULES` is the whole table (design/failures.md#rules)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple, get_args
+
+from msgspec import Struct
+
+from agentsignals.edits.attempt_outcome import Ladder, ladder
+from agentsignals.edits.localization import Localization, localized
+from agentsignals.edits.patch_outcome import PatchFacts, facts_of
+from agentsignals.model import Event
+from agentsignals.model.attempt import Attempt, PatchedFile
+from agentsignals.validation.loops import loops
+from agentsignals.views.evidence import Row
+from agentsignals.views.repeats import LATELY, Count, alarms
+from agentsignals.views.session import SessionView
+
+FailureClass = Literal[
+    "infrastructure",
+    "stuck",
+    "limit_reached",
+    "gave_up",
+    "not_applied",
+    "regression",
+    "incomplete",
+    "wrong_place",
+    "wrong_fix",
+    "wrong_answer",
+    "cannot_tell",
+]
+CLASSES: tuple[FailureClass, ...] = get_args(FailureClass)
+_LENGTH = frozenset(("length", "max_tokens", "model_length"))
+"""How providers say that an answer was cut at the most tokens it might have."""
+
+
+class Failure(Struct, frozen=True, kw_only=True):
+    """The class of a failed attempt, and why."""
+
+    name: FailureClass
+    because: str
+    """What was seen that decided; of `cannot_tell`, what is missing."""
+    rows: Sequence[Row]
+    """Events that show it, the telling one first."""
+    file: str | None = None
+    """Where to look first: of a wrong place a file that the gold patch changes and the attempt does not."""
+
+
+class Case:
+    """What the rules may ask of a failed attempt."""
+
+    def __init__(self, view: SessionView, attempt: Attempt, touched: list[str] | None) -> None:
+        self.view, self.attempt = view, attempt
+        self.ladder: Ladder = ladder(attempt)
+        self.facts: PatchFacts = facts_of(attempt)
+        """Without the transcript's edits: that it shows none is no empty patch, where a text was asked for."""
+        self.has_patch = bool(attempt.patch)
+        """Whether the patch handed in is there to be looked at."""
+        self.localization: Localization | None = located(attempt, touched)
+
+    @property
+    def stopped_by(self) -> str:
+        """The limit that ended the attempt; empty where the agent did."""
+        if self.attempt.ending == "time" or self.attempt.timed_out:
+            return "its time was up"
+        if self.attempt.ending == "budget":
+            return f"its budget was used up ({self.attempt.exit_status or 'as the harness says'})"
+        last = self.view.steps[-1] if self.view.steps else None
+        if last is not None and last.stop_reason in _LENGTH and not self.view.session.tool_calls:
+            return "its answer was cut at the most tokens it might have"
+        return ""
+
+    @property
+    def is_handed_in(self) -> bool:
+        """Whether there is something that the verifier could judge as a fix."""
+        only_new = self.has_patch and self.localization is not None and self.localization.only_new
+        return self.facts.present is not False and not only_new
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether a text is all that the agent gave: no tool was called, and no patch is known."""
+        a = self.attempt
+        return a.has_transcript and not self.view.session.tool_calls and a.patch is None and a.gold_patch is None
+
+    @property
+    def answer(self) -> Event | None:
+        """The last text of the agent that is not blank."""
+        return next((e for e in reversed(self.view.by_kind["text"]) if (e.text or "").strip()), None)
+
+    @property
+    def circle(self) -> Count | None:
+        """The last alarm of a loop, if it was raised within the last calls."""
+        calls = self.view.calls[-LATELY:]
+        raised = [c for c in alarms(self.view.session, loops().limits) if calls and c.seq >= calls[0].seq]
+        return raised[-1] if raised else None
+
+    @property
+    def has_counts(self) -> bool:
+        """Whether the verifier listed the tests that were to be fixed, and there are any."""
+        return bool(self.facts.targets) and self.facts.fixed is not None and self.facts.broken is not None
+
+    @property
+    def tests(self) -> str:
+        """What the tests say, in words."""
+        facts = self.facts
+        return f"{facts.fixed} of {facts.targets} tests fixed, {facts.broken} broken" if self.has_counts else ""
+
+
+def located(attempt: Attempt, touched: list[str] | None) -> Localization | None:
+    """Where the attempt's patch lies against the gold patch. Without the patch the transcript's edits show a file that
+    was hit; that none was they do not, as scripts change files unseen."""
+    if not attempt.gold_patch:
+        return None
+    if attempt.patch:
+        return localized(attempt.patch, attempt.gold_patch)
+    if attempt.patch is None and touched:
+        files = [PatchedFile(path=path, op="modify", added=0, removed=0, hunks=[]) for path in touched]
+        place = localized(files, attempt.gold_patch)
+        return place if place is not None and place.files.hit else None
+    return None
+
+
+class Rule(NamedTuple):
+    """One line of the table."""
+
+    name: FailureClass
+    means: str
+    needs: str
+    """What must be recorded for the rule to hold; without it the attempt falls through."""
+    holds: Callable[[Case], str]
+    """Why it holds; empty where it does not."""
+
+
+def _infrastructure(case: Case) -> str:
+    return case.ladder.reason if case.ladder.outcome == "infrastructure" else ""
+
+
+def _stuck(case: Case) -> str:
+    circle = case.circle if case.stopped_by or not case.is_handed_in else None
+    ended = case.stopped_by or "it ended without a fix"
+    return f"{ended}, going in circles ({circle.kind}, {circle.times} times)" if circle is not None else ""
+
+
+def _gave_up(case: Case) -> str:
+    if case.facts.present is False:
+        return "no change was handed in"
+    if not case.is_handed_in:
+        return "nothing that was there before is changed: only new files, tests or prose"
+    return "no answer was given" if case.is_answer and case.answer is None else ""
+
+
+def _not_applied(case: Case) -> str:
+    return "the verifier could not apply the patch" if case.facts.applies is False else ""
+
+
+def _incomplete(case: Case) -> str:
+    facts = case.facts
+    return case.tests if case.has_counts and 0 < (facts.fixed or 0) < (facts.targets or 0) else ""
+
+
+def _wrong_place(case: Case) -> str:
+    place = case.localization
+    if place is None or case.facts.fixed or not case.has_patch:
+        return ""
+    if place.level == "elsewhere" and not place.gold_is_new:
+        return f"none of the {place.files.gold} files that the gold patch changes is changed"
+    if place.level == "file" and place.functions is not None:
+        return f"the right file, but none of the {place.functions.gold} functions that the gold patch changes"
+    return ""
+
+
+def _regression(case: Case) -> str:
+    facts = case.facts
+    return case.tests if case.has_counts and facts.fixed == facts.targets and facts.broken else ""
+
+
+def _wrong_fix(case: Case) -> str:
+    place = case.localization
+    if place is None or not place.files.hit or not case.has_counts or case.facts.fixed:
+        return ""
+    return f"{case.tests}, in {place.files.hit} of the {place.files.gold} files that the gold patch changes"
+
+
+def _wrong_answer(case: Case) -> str:
+    return "an answer was given, no tool was called, and the answer was not accepted" if case.is_answer else ""
+
+
+def _cannot_tell(case: Case) -> str:
+    facts = case.facts
+    if facts.targets is not None and facts.fixed == facts.targets and not facts.broken:
+        return "the verdict contradicts the tests" if facts.targets else "no test was to be fixed"
+    if not case.attempt.gold_patch:
+        return "no gold patch" if case.has_counts else "no gold patch, and the tests are not listed"
+    if not case.has_patch:
+        return "the patch was not recorded"
+    if case.localization is not None and case.localization.gold_is_new and case.localization.level == "elsewhere":
+        return "the gold patch only makes new files: another name may be as right"
+    return "the tests are not listed"
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        "infrastructure",
+        "The environment, the provider or the harness broke it off.",
+        "the harness's ending",
+        _infrastructure,
+    ),
+    Rule(
+        "stuck",
+        "A loop's alarm in its last ten calls, and a limit ended it, or it left no fix.",
+        "the transcript",
+        _stuck,
+    ),
+    Rule(
+        "limit_reached",
+        "Time, calls, tokens or money ran out first.",
+        "the harness's ending",
+        lambda case: case.stopped_by,
+    ),
+    Rule(
+        "gave_up",
+        "The agent ended by itself and handed in no fix: no change, or none of anything that was there before.",
+        "the patch; that only new files are no fix, the gold patch",
+        _gave_up,
+    ),
+    Rule("not_applied", "The verifier could not apply the patch.", "the verifier's report", _not_applied),
+    Rule(
+        "regression",
+        "All tests to be fixed pass, and tests that passed before fail now.",
+        "the tests by name",
+        _regression,
+    ),
+    Rule("incomplete", "Some of the tests to be fixed pass, not all.", "the tests by name", _incomplete),
+    Rule(
+        "wrong_place",
+        "No test is fixed, and no file, or in them no function, that the gold patch changes is changed.",
+        "the patch and the gold patch; for functions, that both diffs show them",
+        _wrong_place,
+    ),
+    Rule(
+        "wrong_fix",
+        "A file of the gold patch is changed, and no test is fixed (some may be broken, too).",
+        "the tests by name and the gold patch",
+        _wrong_fix,
+    ),
+    Rule(
+        "wrong_answer",
+        "A text is all that the agent gave, no tool was called, and the text was not accepted.",
+        "the transcript: no tool was called",
+        _wrong_answer,
+    ),
+    Rule("cannot_tell", "What would decide is not recorded.", "", _cannot_tell),
+)
+"""In order: the first that holds. What ended an attempt comes before what it left behind, which may be half done; tests
+before places, as a fix in another place is a fix."""
+
+
+def failure_of(view: SessionView, touched: list[str] | None) -> Failure | None:
+    """The class of a session's attempt; None where it did not fail."""
+    attempt = view.session.attempt
+    if attempt is None or ladder(attempt).outcome not in ("failed", "infrastructure"):
+        return None
+    case = Case(view, attempt, touched)
+    rule, because = next((rule, because) for rule in RULES if (because := rule.holds(case)))
+    return Failure(name=rule.name, because=because, rows=_rows(rule.name, case), file=_file(rule.name, case))
+
+
+def _rows(name: FailureClass, case: Case) -> list[Row]:
+    """What shows it: in the transcript where that tells, then what the files of the run say."""
+    view, attempt = case.view, case.attempt
+    files = ("patch", "verification", "reward", "exit_status", "timed_out", "exception")
+    stated: list[Row] = [s for field in files for s in attempt.saying(field)]
+    last: list[Row] = [e for e in view.events if e.kind != "harness"][-1:]
+    if name == "stuck" and case.circle is not None:
+        circle = case.circle.seq
+        return [*(c for c in view.calls if c.seq == circle), *stated]
+    if name in ("wrong_place", "incomplete", "regression", "wrong_fix", "not_applied"):
+        return [*_telling_edits(case), *stated]
+    if name in ("wrong_answer",) and case.answer is not None:
+        return [case.answer, *stated]
+    return [*last, *stated]
+
+
+def _telling_edits(case: Case) -> list[Row]:
+    """Edits of the agent: of files that the gold patch changes first."""
+    gold = {path for f in case.attempt.gold_patch or () for path in (f.path, f.old_path)}
+    return sorted(case.view.repo_edits, key=lambda edit: edit.path not in gold)
+
+
+def _file(name: FailureClass, case: Case) -> str | None:
+    place, edits = case.localization, _telling_edits(case)
+    if name == "wrong_place" and place is not None and place.missed:
+        return place.missed[0]
+    if name in ("incomplete", "regression", "wrong_fix", "wrong_place") and case.attempt.patch:
+        gold = {f.path for f in case.attempt.gold_patch or ()}
+        return sorted(case.attempt.patch, key=lambda f: f.path not in gold)[0].path
+    return getattr(edits[0], "path", None) if edits else None
