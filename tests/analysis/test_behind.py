@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from tests.ui.served import EVIL, EVIL_ID, whole_store
 
 OPENED = 0.9
 """Of figures and rows; what is left counts files, commits or another collection, and says so."""
+_COUNTED = re.compile(r"[\d,]+(?= of [\d,]+\b)|(?<=n = )[\d,]+")
 NO_SUM = ("places", "names", "styles", "topics", "models", "tasks", "of 1", "trials")
 """Units that are no sum over sessions, though the sessions they are of are known."""
 
@@ -127,15 +129,31 @@ def test_a_row_opens_as_many_sessions_as_it_counts(case: Case) -> None:
     assert rows
 
 
-def test_a_mark_opens_sessions_that_its_study_counts(case: Case) -> None:
-    opened = 0
-    of_tables = {made.id for made in case.tables}
-    for made in (made for made in case.charts if made.id not in of_tables):
-        for name in mark_names(made.spec["data"]["values"]):
-            parts = case.parts.get(f"{made.id}:{name}")
-            assert parts is None or isinstance(parts, str) or len(parts) > 0, (made.id, name)
-            opened += parts is not None
-    assert opened
+def test_a_mark_opens_what_it_counts(case: Case) -> None:
+    """As many calls, turns or sessions as its words say; without them its height, its share or its place in a stack.
+    Each opens, or says why it does not."""
+    closed, marks = [], 0
+    for made in case.charts:
+        values = made.spec["data"]["values"]
+        for name, mark in zip(mark_names(values), values, strict=True):
+            where, parts = f"{made.id}:{name}", case.of(f"{made.id}:{name}")
+            if isinstance(parts, str):
+                closed.append(where)
+                continue
+            marks += 1
+            if made.id == "reading.formats":  # whose words count files, and bytes
+                continue
+            k, n = (sum(part[at] for part in parts.values()) for at in (0, 1))
+            in_words = [float(number.replace(",", "")) for number in _COUNTED.findall(mark["tip"])]
+            if in_words:
+                assert in_words[0] in (k, n, len(parts)), (where, mark["tip"], k, n, len(parts))
+            if "high" in mark and "to" in mark:
+                assert k == pytest.approx(mark["high"] - mark["low"]), where
+            elif not in_words or (made.spec["encoding"].get("y", {}).get("title") or "").startswith("share of"):
+                assert mark["value"] in (pytest.approx(k), pytest.approx(k / n if n else 0)), (where, k, n)
+    assert marks > len(closed)
+    print(f"{marks} of {marks + len(closed)} marks of {len(case.charts)} charts open the sessions they count")
+    assert {where.partition(".")[0] for where in closed} <= {"data_sets", "weaknesses", "survival"}
 
 
 def test_how_many_figures_and_rows_open_does_not_fall(case: Case) -> None:
@@ -169,9 +187,17 @@ def test_nothing_is_noted_while_nobody_asks_and_each_asks_for_itself() -> None:
 
 def test_a_mark_is_called_as_it_is_without_its_figure_and_opens_what_its_estimate_counts() -> None:
     with noting() as notes:
-        marks = [bar("codex (1,204)", 2, "codex: 2", behind=["a", "b"]), bar("pi (3)", 1, ""), bar("pi (4)", 1, "")]
+        marks = [
+            bar("codex (1,204)", 2, "codex: 2", behind=["a", "b"]),
+            bar("pi (3)", 0, "", behind=()),
+            bar("pi (4)", 1, "", behind=["a"]),
+        ]
         chart("toy.c", "C", marks, {}, n=3, of="things")
-    assert mark_names(marks) == ["codex", "pi", "pi (2)"] and sizes(notes) == {"toy.c:codex": (2, 2)}
+    assert mark_names(marks) == ["codex", "pi", "pi (2)"] and sizes(notes) == {
+        "toy.c:codex": (2, 2),
+        "toy.c:pi": "It counts nothing.",
+        "toy.c:pi (2)": (1, 1),
+    }
     assert all({*mark} == {"name", "value", "tip"} for mark in marks)
 
 

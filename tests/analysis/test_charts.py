@@ -28,7 +28,7 @@ def columns(chart: Chart | None) -> list[tuple[str, int]]:
 
 
 def spread(values: list[float], edges: tuple[float, ...]) -> Chart | None:
-    return histogram_chart(values, edges, id="x", title="x", unit="things")
+    return histogram_chart([("s", value) for value in values], edges, id="x", title="x", unit="things")
 
 
 def test_counts_fall_into_classes_that_double() -> None:

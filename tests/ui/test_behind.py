@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
@@ -10,6 +12,7 @@ from urllib.parse import quote
 import pytest
 
 from agentsignals.report.chart_svg import can_draw
+from agentsignals.report.drill_down import behind
 from agentsignals.store import Store
 from agentsignals.ui.behind import behind_key, sessions_behind
 from agentsignals.ui.reading import Readings
@@ -106,11 +109,31 @@ def test_a_finding_opens_its_sessions(server: Server) -> None:
     assert "Its evidence is of files" in page(server, links[0])
 
 
-def test_the_report_stays_a_file_that_links_nowhere(store: Store, tmp_path: Path) -> None:
+def test_the_report_links_nowhere_and_its_commands_open_the_same_sessions(store: Store, tmp_path: Path) -> None:
     from agentsignals.report import write  # noqa: PLC0415
 
-    told = write(store, tmp_path / "r.html", ["errors"], static=True).read_text()
-    assert "/behind?" not in told and "agentsignals sessions --behind study:errors:" in told
+    opened = {}
+    for context, name, kinds in (("product", "tools", 3), ("eval", "sessions", 1)):
+        told = write(store, tmp_path / "r.html", [name], context=context, static=True).read_text()
+        commands = re.findall(r"agentsignals sessions --behind [^<]*", told)
+        assert "/behind?" not in told and len(commands) == kinds
+        keys = [shlex.split(html.unescape(command))[-1] for command in commands]
+        assert [key for key in keys if f"@{context}:" in key] == keys and ("tools.mix:" in keys[-1]) == (kinds == 3)
+        opened[context] = [set(behind(store, key).parts) for key in keys]
+        assert all(opened[context])
+    assert not set.union(*opened["product"]) & set.union(*opened["eval"])
+
+
+@pytest.mark.slow
+def test_every_mark_of_a_study_is_a_link_without_script(server: Server) -> None:
+    """Cells of a heat map here: as many sessions stand on the page as were counted, and an empty cell opens nothing."""
+    told = page(server, "/studies/tools?context=product")
+    cells = [link for link in dict.fromkeys(_opened(told)) if "tools.mix" in link]
+    words = re.findall(r": ([1-9]\d*) of \d+ calls are", Elements(told).said)
+    assert len(cells) == len(words) and ": 0 of " in Elements(told).said
+    for link, n in zip(cells, words, strict=True):
+        listed = re.findall(r"(\d+) tool calls", Elements(page(server, link)).said)
+        assert sum(map(int, listed)) == int(n), link
 
 
 @pytest.mark.slow

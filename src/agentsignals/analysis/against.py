@@ -21,7 +21,7 @@ from agentsignals.analysis.behind import Closed
 from agentsignals.analysis.charts import by_position, dots
 from agentsignals.analysis.clusters import DOMINANT
 from agentsignals.analysis.figures import formatted
-from agentsignals.analysis.grouped import INTERVAL_NOTE, Estimate, chart, count, drawn, table
+from agentsignals.analysis.grouped import INTERVAL_NOTE, Estimate, chart, count, drawn, mark, table
 from agentsignals.analysis.study import Chart, Context, Finding, Inputs, Outcome, Row, Study, Table
 from agentsignals.stats.estimates import Interval
 from agentsignals.stats.proportions import Z
@@ -208,15 +208,18 @@ def _turns_table(turns: list[tuple[Rate, Rate]]) -> Table:
 
 def _turns_chart(turns: list[tuple[Rate, Rate]]) -> Chart | None:
     rows: list[Row] = [
-        {
-            "name": name,
-            "at": rate.turn,
-            "value": rate.value,
-            "low": rate.low,
-            "high": rate.high,
-            "tip": f"turn {rate.turn}, {name}: {rate.negative:,} of {rate.n:,} NEGATIVE,"
-            f" {formatted(rate.value, 'share')}",
-        }
+        mark(
+            {
+                "name": name,
+                "at": rate.turn,
+                "value": rate.value,
+                "low": rate.low,
+                "high": rate.high,
+                "tip": f"turn {rate.turn}, {name}: {rate.negative:,} of {rate.n:,} NEGATIVE,"
+                f" {formatted(rate.value, 'share')}",
+            },
+            _ELSEWHERE,
+        )
         for pair in turns
         for name, rate in zip((YOURS, BASE), pair, strict=True)
     ]
@@ -244,7 +247,7 @@ def _measures_chart(pairs: list[tuple[Spread, Spread]]) -> Chart | None:
             f"{name}: {gap:+.2f} standard deviations; mean {formatted(mine.mean, kind)} (n = {mine.n:,}) against"
             f" {formatted(other.mean, kind)} (n = {other.n:,})"
         )
-        rows.append({"name": name, "value": gap, "low": low, "high": high, "tip": tip})
+        rows.append(mark({"name": name, "value": gap, "low": low, "high": high, "tip": tip}, _ELSEWHERE))
     rows.sort(key=lambda row: -abs(row["value"]))
     most = max((other.n for _, other in pairs), default=0)
     return chart(

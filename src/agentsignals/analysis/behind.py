@@ -31,8 +31,10 @@ class Closed(NamedTuple):
     reason: str
 
 
-Counted: TypeAlias = "Iterable[str | Part | Row] | Asked | Closed"
+Each: TypeAlias = "Iterable[str | Part | Row]"
 """Ids; parts; rows with a session_id, each of which counts its `n` where it has one, and else for one."""
+Counted: TypeAlias = "Each | Callable[[], Each] | Asked | Closed"
+"""A function makes its parts when they are asked for: the windows of a line hold each observation many times."""
 Ask = Callable[[str, Mapping[str, Any]], list[Row]]
 LONGEST_NAME = 80
 _IN_BRACKETS = re.compile(r" \([^()]*\)$")
@@ -91,8 +93,9 @@ def parts_of(counted: Counted, ask: Ask) -> dict[str, tuple[float, float]]:
 def sums_of(counted: Counted, ask: Ask) -> dict[str, tuple[float, float]]:
     """The same in no order."""
     rows = ask(counted.sql, counted.values) if isinstance(counted, Asked) else counted
+    each = () if isinstance(rows, Closed) else rows() if callable(rows) else rows
     sums: dict[str, tuple[float, float]] = {}
-    for session_id, k, n in map(_part, () if isinstance(rows, Closed) else rows):
+    for session_id, k, n in map(_part, each):
         if n or k:
             before = sums.get(session_id, (0, 0))
             sums[session_id] = before[0] + k, before[1] + n
@@ -115,8 +118,14 @@ def row_names(table: Table) -> list[str]:
 
 
 def mark_names(marks: Sequence[Row]) -> list[str]:
-    """What each mark of a chart is called: its name without the figure in brackets, and where it stands."""
-    return _told_apart([[_IN_BRACKETS.sub("", str(mark.get("name"))), mark.get("at")] for mark in marks])
+    """What each mark of a chart is called: its name without the figure in brackets, and where it stands: its column,
+    its place in a row, or the day it begins."""
+    return _told_apart([[_IN_BRACKETS.sub("", str(mark.get("name"))), _stands(mark)] for mark in marks])
+
+
+def _stands(mark: Row) -> Any:
+    day: str | None = mark.get("from")
+    return mark.get("at", mark.get("column", day and day[:10]))
 
 
 def _told_apart(rows: list[list[Any]]) -> list[str]:

@@ -29,7 +29,7 @@ def quantiles(values: Sequence[float]) -> list[float | None]:
 
 
 def histogram_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
-    values: Sequence[float],
+    values: Sequence[tuple[str, float]],
     edges: Sequence[float],
     *,
     id: str,  # noqa: A002  (the chart's field)
@@ -38,19 +38,20 @@ def histogram_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
     of: str = "sessions",
     note: str = "",
 ) -> Chart | None:
-    """How many values fall into each class; the last class is open.
+    """How many values, each with its session, fall into each class; the last class is open.
 
     None when all values lie in one class: a single column shows nothing.
     """
-    counts = [0] * (len(edges) + 1)
-    for value in values:
-        counts[bisect_left(edges, value)] += 1
-    filled = [i for i, n in enumerate(counts) if n]
+    classes: list[list[str]] = [[] for _ in range(len(edges) + 1)]
+    for session_id, value in values:
+        classes[bisect_left(edges, value)].append(session_id)
+    filled = [i for i, sessions in enumerate(classes) if sessions]
     if len(filled) < 2:
         return None
     rows = [
-        bar(_short(edges, i), n, f"{_long(edges, i)} {unit}: {n:,} of {len(values):,} {of}")
-        for i, n in enumerate(counts)
+        bar(_short(edges, i), n, f"{_long(edges, i)} {unit}: {n:,} of {len(values):,} {of}", behind=sessions)
+        for i, sessions in enumerate(classes)
+        for n in [len(sessions)]
         if filled[0] <= i <= filled[-1]
     ]
     says = f"{title}: " + "; ".join(row["tip"] for row in rows)

@@ -196,20 +196,23 @@ def drawn(*charts: Chart | None) -> list[Chart]:
     return [made for made in charts if made is not None]
 
 
-def bar(name: str, value: float, tip: str, at_least: bool = False, behind: Counted | None = None) -> Row:
+def bar(name: str, value: float, tip: str, at_least: bool = False, *, behind: Counted) -> Row:
     """A mark without an interval; `at_least`: of a lower bound. `behind`: the sessions it counts."""
-    made: Row = {"name": name, "value": value, "tip": tip} | ({"at_least": True} if at_least else {})
+    return mark({"name": name, "value": value, "tip": tip} | ({"at_least": True} if at_least else {}), behind)
+
+
+def mark(made: Row, behind: Counted) -> Row:
+    """A mark of a chart, which counts these sessions."""
     note_mark(made, behind)
     return made
 
 
 def count_bars(
-    counts: Sequence[tuple[str, int]], of: str, more: str = "", behind: Mapping[str, Counted] | None = None
+    counts: Sequence[tuple[str, int]], of: str, more: str = "", *, behind: Mapping[str, Counted]
 ) -> list[Row]:
     """A mark a count, with its share of them all. `behind`: the sessions of each, by its name."""
-    sessions = behind or {}
     total = sum(n for _, n in counts)
     return [
-        bar(name, n, f"{name}: {n:,} of {total:,} {of} ({n / total:.1%}){more}", behind=sessions.get(name))
+        bar(name, n, f"{name}: {n:,} of {total:,} {of} ({n / total:.1%}){more}", behind=behind.get(name, ()))
         for name, n in counts
     ]

@@ -186,10 +186,15 @@ def by_age(lines: list[Row], repos: dict[str, str]) -> Table:
 
 
 def fates_chart(sessions: list[Row]) -> Chart | None:
-    fates = _fates(sessions)
+    fates, of_sessions = _fates(sessions), [(row["session_id"], _fates([row])) for row in sessions]
     made = fates.pop("produced")
     rows = [
-        bar(words, fates[key] / made, f"{words}: {fates[key]:,.0f} of {made:,.0f} lines")
+        bar(
+            words,
+            fates[key] / made,
+            f"{words}: {fates[key]:,.0f} of {made:,.0f} lines",
+            behind=[(session_id, of[key], of["produced"]) for session_id, of in of_sessions],
+        )
         for key, words in FATES.items()
         if fates[key]
     ]

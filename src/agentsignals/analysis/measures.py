@@ -21,9 +21,9 @@ def of_signal(inputs: Inputs, path: str, rows: str = "values") -> list[Row]:
     return [row for row in inputs.rows[rows] if row["signal"] == path]
 
 
-def numbers(inputs: Inputs, path: str, rows: str = "values") -> list[float]:
-    """The numbers of one signal, of the sessions that have one."""
-    return [row["number"] for row in of_signal(inputs, path, rows) if row["number"] is not None]
+def numbers(inputs: Inputs, path: str, rows: str = "values") -> list[tuple[str, float]]:
+    """The sessions that have a number of one signal, each with it."""
+    return [(row["session_id"], row["number"]) for row in of_signal(inputs, path, rows) if row["number"] is not None]
 
 
 def pooled(rows: Iterable[Row], num: str = "num", den: str = "den", *, is_share: bool = True) -> Estimate:

@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from math import fsum
 
+from agentsignals.analysis.behind import Part
 from agentsignals.analysis.calendar import Buckets, buckets, following
 from agentsignals.analysis.charts import OTHERS, over_time
 from agentsignals.analysis.figures import formatted
-from agentsignals.analysis.grouped import chart
+from agentsignals.analysis.grouped import chart, mark
 from agentsignals.analysis.measures import MOST_AGENTS, agents_in_order
 from agentsignals.analysis.rolling import iso
 from agentsignals.analysis.study import Chart, Kind, Row
@@ -39,11 +40,11 @@ def over_time_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
     order = agents_in_order(sessions)
     named = order[:MOST_AGENTS]
     names = [*named, OTHERS] if len(order) > MOST_AGENTS else named
-    sums: dict[datetime, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    parts: dict[datetime, dict[str, list[Part]]] = defaultdict(lambda: defaultdict(list))
     for s in placed:
         name = s["agent"] if s["agent"] in named else OTHERS
-        sums[span.of(s["started_at"])][name].append(1 if column is None else s[column])
-    rows = _stacked(sums, names, span, lambda v: f"{formatted(v, kind)}{'' if kind == 'usd' else f' {unit}'}")
+        parts[span.of(s["started_at"])][name].append((s["session_id"], 1 if column is None else s[column], 1))
+    rows = _stacked(parts, names, span, lambda v: f"{formatted(v, kind)}{'' if kind == 'usd' else f' {unit}'}")
     missing = len(sessions) - len(placed)
     lacking = "" if column is None else f" or {title.lower()}"
     undrawn = [part for part in (f"{missing:,} without a time{lacking}" if missing else "", left_out) if part]
@@ -60,22 +61,23 @@ def over_time_chart(  # noqa: PLR0913  (a chart's words, each named at the call)
 
 
 def _stacked(
-    sums: dict[datetime, dict[str, list[float]]], names: Sequence[str], span: Buckets, say: Callable[[float], str]
+    placed: dict[datetime, dict[str, list[Part]]], names: Sequence[str], span: Buckets, say: Callable[[float], str]
 ) -> list[Row]:
     rows: list[Row] = []
-    for start in sorted(sums):
+    for start in sorted(placed):
         end = following(start, span.step)
         low = 0.0
         for name in names:
-            values = sums[start].get(name)
-            if not values:
+            parts = placed[start].get(name)
+            if not parts:
                 continue
-            high = low + fsum(values)
-            tip = f"{name}, {span.step} of {start:%Y-%m-%d}: {say(fsum(values))}, n = {len(values):,} sessions"
+            amount = fsum(value for _, value, _ in parts)
+            high = low + amount
+            tip = f"{name}, {span.step} of {start:%Y-%m-%d}: {say(amount)}, n = {len(parts):,} sessions"
             until = end - (end - start) * _GAP
+            drawn = {"name": name, "from": iso(start), "to": iso(until), "low": low, "high": high, "tip": tip}
             rows.append(
-                {"name": name, "from": iso(start), "to": iso(until), "low": low, "high": high, "tip": tip}
-                | ({"short": True} if span.end - span.first < timedelta(days=200) else {})
+                mark(drawn | ({"short": True} if span.end - span.first < timedelta(days=200) else {}), behind=parts)
             )
             low = high
     return rows

@@ -24,7 +24,10 @@ _SHORTEST = 8
 def arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--where", metavar="SQL", default="true", help="a condition over the columns of `sessions`")
-    behind = "those that a number counts, largest part first: study:NAME:ID, study:NAME:TABLE:ROW or finding:ID"
+    behind = (
+        "those that a number counts, largest part first: study:NAME:ID, study:NAME:TABLE:ROW, study:NAME:CHART:MARK"
+    )
+    behind += " or finding:ID"
     add("--behind", metavar="KEY", help=behind)
     add("--limit", type=int, default=50, metavar="N", help="at most so many (default 50)")
 

@@ -22,8 +22,8 @@ from agentsignals.store import Store
 from agentsignals.store.manifest import main_context
 
 FORMS = (
-    "study:NAME:ID, study:NAME:TABLE:ROW, finding:ID or compare:OUTCOME:COLUMNS:WHAT:CANDIDATE; with: before it takes"
-    " those that make up its share"
+    "study:NAME:ID, study:NAME:TABLE:ROW, study:NAME:CHART:MARK, finding:ID or compare:OUTCOME:COLUMNS:WHAT:CANDIDATE;"
+    " with: before it takes those that make up its share"
 )
 """How a key is written. `NAME@eval` and `ID@eval` are of eval runs where the store's main context is another."""
 WITH = "with:"
@@ -83,16 +83,16 @@ def key_of(name: str, figure: str, context: str = "") -> str:
 
 def sizes(notes: Mapping[str, Counted]) -> dict[str, tuple[int, int] | str]:
     """How many sessions each figure opens: those with a part in its numerator, and all. Why there are none, for what
-    counts none; what only the store knows is left to be asked (0, 0)."""
+    counts none; what is only known when it is asked for is (0, 0)."""
     made: dict[str, tuple[int, int] | str] = {}
     for figure, counted in notes.items():
         if isinstance(counted, Closed):
             made[figure] = counted.reason
-        elif isinstance(counted, Asked):
+        elif isinstance(counted, Asked) or callable(counted):
             made[figure] = 0, 0
         else:
             parts = sums_of(counted, _unasked)
-            made[figure] = sum(k != 0 for k, _ in parts.values()), len(parts)
+            made[figure] = (sum(k != 0 for k, _ in parts.values()), len(parts)) if parts else "It counts nothing."
     return made
 
 

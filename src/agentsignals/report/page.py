@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import shlex
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from agentsignals.analysis import studies
+from agentsignals.analysis.behind import mark_names, row_names
 from agentsignals.analysis.figures import formatted, plain
 from agentsignals.report import phrases
 from agentsignals.report.chart_svg import can_draw, data, library, svg
-from agentsignals.report.document import Document
+from agentsignals.report.document import Document, Section
+from agentsignals.report.drill_down import key_of
 from agentsignals.words.text import visible
 
 if TYPE_CHECKING:
@@ -55,6 +59,8 @@ def render(document: Document, short_ids: Mapping[str, str], static: bool = Fals
         fold=document.findings is not None,
         session_url=places.get,
         words=phrases,
+        counted=_counted,
+        key=lambda section, figure: _key(document, section, figure),
         headlines=[] if document.findings else [f for s in document.sections for f in s.findings if f.headline],
         formatted=formatted,
         short_ids=short_ids,
@@ -67,6 +73,28 @@ def render(document: Document, short_ids: Mapping[str, str], static: bool = Fals
         policy=_policy(style, scripts),
         **_MOST,
     )
+
+
+def _counted(section: Section) -> list[tuple[str, str]]:
+    """A figure of each kind whose sessions a command lists, with what it is of. None of a study of this report alone:
+    the command line would not find it."""
+    if section.study not in studies():
+        return []
+    marks = [(chart.id, mark_names(chart.spec["data"]["values"])) for chart in section.charts]
+    return [
+        *[("", finding.id) for finding in section.findings[:1]],
+        *[("of a row, by its first cells,", f"{table.id}:{row_names(table)[0]}") for table in section.tables[:1]],
+        *[
+            ("of a bar, a cell or a point, by its name and where it stands,", f"{chart}:{names[0]}")
+            for chart, names in marks[:1]
+        ],
+    ]
+
+
+def _key(document: Document, section: Section, figure: str) -> str:
+    """The key of a figure as a shell takes it, of the sessions that the section is about."""
+    one_context = len(document.contexts) < 2 or section.context == "both"
+    return shlex.quote(key_of(section.study, figure, "" if one_context else section.context))
 
 
 @cache

@@ -130,20 +130,22 @@ def _unknown(rows: list[Row]) -> str:
 def _of_road(road: Road, rows: list[Row], inputs: Inputs) -> list[Chart | None]:
     """How shares of lines spread, and how modes change, on one road."""
     started = {row["session_id"]: row["started_at"] for row in inputs.rows["sessions"]}
-    timed = [(started.get(row["session_id"]), row[road]) for row in rows if row[road] is not None]
+    timed = [(started.get(row["session_id"]), row["session_id"], row) for row in rows]
     unknown = f" ({_unknown([row for row in rows if row['lines']])})" if road == "replayed" else ""
-    percents = [(started.get(r["session_id"]), r[f"{road}_percent"]) for r in rows if r[f"{road}_percent"] is not None]
+    percents = [
+        (at, session_id, row[f"{road}_percent"]) for at, session_id, row in timed if row[f"{road}_percent"] is not None
+    ]
     return [
         histogram_chart(
-            [row[f"{road}_percent"] for row in rows if row[f"{road}_percent"] is not None],
+            [(session_id, percent) for _, session_id, percent in percents],
             _PERCENTS,
             id="coding_modes.percent",
             title=f"Lines by the agent, of those committed, as {road}{unknown}",
             unit="percent of lines",
         ),
         lines_chart(
-            [(at, mode) for at, mode in timed if at is not None],
-            {NAMES[mode]: _share_of(mode) for mode in OF_ROAD[road]},
+            [part for part in timed if part[2][road] is not None],
+            shares={NAMES[mode]: _is(road, mode) for mode in OF_ROAD[road]},
             id="coding_modes.over_time",
             title=f"Coding modes as {road}, {WINDOW_DAYS} days rolling",
             unit="share of sessions",
@@ -153,8 +155,8 @@ def _of_road(road: Road, rows: list[Row], inputs: Inputs) -> list[Chart | None]:
             fewest=_FEWEST,
         ),
         lines_chart(
-            [(at, percent) for at, percent in percents if at is not None],
-            {"mean": fmean, "median": median},
+            percents,
+            measures={"mean": fmean, "median": median},
             id="coding_modes.percent.over_time",
             title=f"Lines by the agent, of those committed, as {road}{unknown}, {WINDOW_DAYS} days rolling",
             unit="percent of lines",
@@ -164,10 +166,6 @@ def _of_road(road: Road, rows: list[Row], inputs: Inputs) -> list[Chart | None]:
             fewest=_FEWEST,
         ),
     ]
-
-
-def _share_of(mode: str) -> Callable[[list[str]], float]:
-    return lambda modes: modes.count(mode) / len(modes)
 
 
 def _chart(shares: dict[Road, dict[str, PlacedShare]]) -> Chart | None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import datetime
+from functools import partial
 from typing import Any
 
+from agentsignals.analysis.behind import Each
 from agentsignals.analysis.calendar import start_of
 from agentsignals.analysis.charts import OTHERS, lines
 from agentsignals.analysis.clusters import DOMINANT
 from agentsignals.analysis.figures import formatted
-from agentsignals.analysis.grouped import chart, count, drawn, listing, ranked, table
+from agentsignals.analysis.grouped import chart, count, drawn, listing, mark, ranked, table
 from agentsignals.analysis.rolling import MOST_POINTS, iso
 from agentsignals.analysis.rows import PLACE, STARTED
 from agentsignals.analysis.study import Chart, Inputs, Outcome, Row, Study, Table
@@ -83,8 +86,8 @@ def _table(placed: list[tuple[Row, str]], largest: list[tuple[str, int]]) -> Tab
 
 def _chart(placed: list[tuple[Row, str]], largest: list[str]) -> Chart | None:
     """The share of the largest places among all sessions up to each day."""
-    timed = sorted((row["started_at"], place) for row, place in placed if row["started_at"] is not None)
-    days = sorted({start_of(moment, "day") for moment, _ in timed})
+    timed = sorted((r["started_at"], place, r["session_id"]) for r, place in placed if r["started_at"] is not None)
+    days = sorted({start_of(moment, "day") for moment, _, _ in timed})
     if len(days) < 2:
         return None
     step = -(-len(days) // MOST_POINTS)
@@ -103,7 +106,8 @@ def _chart(placed: list[tuple[Row, str]], largest: list[str]) -> Chart | None:
         for place, name in zip(largest, names, strict=True):
             n, share = counted[place], counted[place] / at
             tip = f"{redacted(place)}, up to {day:%Y-%m-%d}: {n:,} of {at:,} sessions ({formatted(share, 'share')})"
-            rows.append({"name": name, "from": iso(day), "value": share, "tip": tip})
+            behind = partial(_so_far, timed[:at], place)
+            rows.append(mark({"name": name, "from": iso(day), "value": share, "tip": tip}, behind))
     return chart(
         "concentration.over_time",
         "Share of the largest places among all sessions so far",
@@ -114,6 +118,10 @@ def _chart(placed: list[tuple[Row, str]], largest: list[str]) -> Chart | None:
         note=f"the {len(largest)} largest; {OTHERS} are not drawn" if len(counted) > len(largest) else "",
         says="; ".join(row["tip"] for row in rows if row["from"] == iso(days[-1])),
     )
+
+
+def _so_far(timed: list[tuple[datetime, str, str]], place: str) -> Each:
+    return [(session_id, float(of == place), 1) for _, of, session_id in timed]
 
 
 def _short(place: str) -> str:

@@ -182,7 +182,7 @@ def _by_agent_chart(sessions: list[Row]) -> Chart | None:
                 for s in sessions
                 if s["agent"] == agent and s["cost_usd"] is not None
             ]
-            rows.append(bar(f"{agent} ({len(costs)}/{n})", fsum(costs), tip, low, paid))
+            rows.append(bar(f"{agent} ({len(costs)}/{n})", fsum(costs), tip, low, behind=paid))
     return chart(
         "cost.agents",
         "Cost by agent",

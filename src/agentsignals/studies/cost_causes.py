@@ -161,7 +161,7 @@ def _chart(charges: list[Row], n: int, is_bound: bool) -> Chart | None:
         low = is_bound and cause in BOUNDED
         tip = f"{CAUSES[cause]}: {formatted(usd, 'usd', low)} ({formatted(usd / total, 'share')})" if usd > 0 else ""
         behind = [_charged(charge) for charge in charges if charge["cause"] == cause]
-        rows += [bar(CAUSES[cause], usd, tip, low, behind)] if tip else []
+        rows += [bar(CAUSES[cause], usd, tip, low, behind=behind)] if tip else []
     return chart("cost_causes.bill", "The bill by cause", rows, bars(rows, "USD", "usd"), n=n, of=_OF)
 
 

@@ -135,7 +135,8 @@ def _chart(apart: list[Row], whole: Row) -> Chart | None:
     for r in apart:
         if r["robust_cv"] is not None:
             name, share = METRICS[r["metric"]][0], formatted(r["robust_cv"], "share")
-            rows.append(bar(name, r["robust_cv"], f"{name}: {share} of the median, {r['n_datasets']:,} data sets"))
+            tip = f"{name}: {share} of the median, {r['n_datasets']:,} data sets"
+            rows.append(bar(name, r["robust_cv"], tip, behind=_OF_SETS))
     spec = bars(rows, "robust deviation, of the median", "share")
     n = whole.get("sets") or 0
     return chart("data_sets.spread", "How much data sets differ", rows, spec, n=n, of="data sets")

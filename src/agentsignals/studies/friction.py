@@ -53,8 +53,8 @@ def _outcome(inputs: Inputs) -> Outcome:
     charts = drawn(
         chart("friction.ends", "How turns end", marks, spec, n=len(rows), of="turns"),
         lines_chart(
-            [(row["timestamp"], row["end"]) for row in rows if row["timestamp"] is not None],
-            {end: _share_of(end) for end in ENDS if end != "undisturbed"},
+            [(row["timestamp"], row["session_id"], row) for row in rows],
+            shares={end: _is(end) for end in ENDS if end != "undisturbed"},
             id="friction.over_time",
             title=f"Friction, {WINDOW_DAYS} days rolling",
             unit="share of turns",
@@ -81,10 +81,6 @@ def _ended(turns: list[Row]) -> list[Row]:
 
 def _is(end: str) -> Callable[[Row], bool]:
     return lambda row: bool(row["end"] == end)
-
-
-def _share_of(end: str) -> Callable[[list[str]], float]:
-    return lambda ends: ends.count(end) / len(ends)
 
 
 def _by_mode(rows: list[Row], modes: list[Row]) -> Table:

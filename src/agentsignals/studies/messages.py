@@ -38,7 +38,7 @@ def _outcome(inputs: Inputs) -> Outcome:
         sql=f"SELECT median({_CHARS}) FROM turns JOIN sessions USING (session_id) WHERE {_SPOKEN}",
     )
     lengths = histogram_chart(
-        [row["chars"] for row in rows],
+        [(row["session_id"], row["chars"]) for row in rows],
         _LENGTHS,
         id="messages.lengths",
         title="Length of people's messages",

@@ -4,7 +4,7 @@ agent work (SWE-chat, Figures 8, 30 and 31 by what exactly happened, and plans b
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import dots
@@ -17,7 +17,6 @@ from agentsignals.analysis.places import by_session as places_of
 from agentsignals.analysis.study import Chart, Inputs, Outcome, Row, Study, Table
 from agentsignals.stats.estimates import median, quantile
 
-T = TypeVar("T")
 WINDOW_DAYS = 7
 _FEWEST = 20
 """Turns behind a point of a line (this project's choice)."""
@@ -139,19 +138,19 @@ def _outcome(inputs: Inputs) -> Outcome:
         _chart(estimates, len(rows)),
         _over_time(
             rows,
-            lambda row: tuple(act.part(row) for act in of_turns),
             "oversight.over_time",
             "What people and agents do to a turn",
-            {act.short: _share(at) for at, act in enumerate(of_turns)},
-            {"unit": "share of turns", "kind": "share"},
+            unit="share of turns",
+            kind="share",
+            shares={act.short: act.part for act in of_turns},
         ),
         _over_time(
             rows,
-            lambda row: row["calls"] or 0,
             "oversight.autonomy",
             "Calls for a prompt",
-            {"median": _calls(0.5), "90%": _calls(0.9)},
-            {"unit": "calls", "kind": "number"},
+            unit="calls",
+            kind="number",
+            measures={"median": _calls(0.5), "90%": _calls(0.9)},
         ),
     )
     limits = [
@@ -162,24 +161,15 @@ def _outcome(inputs: Inputs) -> Outcome:
     return Outcome([f for f in findings if f.n], tables, charts, limits)
 
 
-def _over_time(  # noqa: PLR0913  (a chart's words, in the order they are read)
-    rows: list[Row],
-    value: Callable[[Row], T],
-    name: str,
-    title: str,
-    measures: dict[str, Callable[[list[T]], float]],
-    unit: dict[str, Any],
-) -> Chart | None:
-    """`value`: of a turn, which stands in several windows, what the measures take."""
+def _over_time(rows: list[Row], name: str, title: str, **lines: Any) -> Chart | None:
     return lines_chart(
-        [(row["timestamp"], value(row)) for row in rows if row["timestamp"] is not None],
-        measures,
+        [(row["timestamp"], row["session_id"], row) for row in rows],
         id=name,
         title=f"{title}, {WINDOW_DAYS} days rolling",
         of="turns",
         days=WINDOW_DAYS,
         fewest=_FEWEST,
-        **unit,
+        **lines,
     )
 
 
@@ -188,12 +178,8 @@ def _estimate(act: _Act, rows: Iterable[Row], places: dict[str, str]) -> PlacedS
     return placed_share(parts, places)
 
 
-def _share(at: int) -> Callable[[list[tuple[float, ...]]], float]:
-    return lambda turns: sum([parts[at] for parts in turns]) / len(turns)
-
-
-def _calls(share: float) -> Callable[[list[int]], float]:
-    return lambda calls: quantile(sorted(calls), share)
+def _calls(share: float) -> Callable[[list[Row]], float]:
+    return lambda turns: quantile(sorted([row["calls"] or 0 for row in turns]), share)
 
 
 def _chart(estimates: list[tuple[_Act, PlacedShare]], n: int) -> Chart | None:

@@ -68,7 +68,7 @@ def _chart(formats: list[Row]) -> Chart | None:
     for row in sorted(with_bytes, key=lambda r: -r["bytes"]):
         name, files = row["format"] or "unrecognised", f"{row['files']:,}"
         tip = f"{name}: {files} files, {row['bytes'] / 1e6:,.1f} MB, {row['records'] or 0:,} records"
-        rows.append(bar(f"{name} ({files})", row["bytes"], tip))
+        rows.append(bar(f"{name} ({files})", row["bytes"], tip, behind=_of_format(row)))
     n = sum(row["files"] for row in with_bytes)
     spec = bars(rows, "bytes", "bytes")
     return chart("reading.formats", "Bytes by format", rows, spec, n=n, of="files", note="files in brackets")
@@ -83,12 +83,13 @@ def _formats(formats: list[Row]) -> Table:
         [[row["format"] or "unrecognised", *(row[key] for key in keys)] for row in formats],
         n=sum(row["files"] for row in formats),
         of="files",
-        behind=[
-            Asked("SELECT session_id FROM sessions WHERE format = $format", {"format": row["format"]})
-            for row in formats
-        ],
+        behind=[_of_format(row) for row in formats],
         note="A format without sessions of its own adds to sessions of others, or holds none.",
     )
+
+
+def _of_format(row: Row) -> Asked:
+    return Asked("SELECT session_id FROM sessions WHERE format = $format", {"format": row["format"]})
 
 
 def _reasons(inputs: Inputs) -> Table:

@@ -58,7 +58,7 @@ def _outcome(inputs: Inputs) -> Outcome:
             unit="share of failed calls",
         ),
     ]
-    runs = [int(row["length"]) for row in inputs.rows["runs"] for _ in range(row["n"])]
+    runs = [(row["session_id"], int(row["length"])) for row in inputs.rows["runs"] for _ in range(row["n"])]
     in_a_row = histogram_chart(
         runs, COUNTS, id="recovery.runs", title="Failed calls in a row", unit=of, of="runs of failure"
     )
@@ -140,11 +140,11 @@ STUDY = Study(
         "failed": f"SELECT failed.session_id, failed.error_class, {_PATTERN} AS pattern, CASE WHEN next.turn IS"
         " DISTINCT FROM failed.turn THEN NULL WHEN next.status = 'ok' THEN 1 WHEN next.status = 'error' THEN 0 END"
         f" AS worked, count(*) AS n {_FAILED} GROUP BY ALL ORDER BY ALL",
-        "runs": "SELECT length, count(*) AS n FROM (SELECT session_id, island, count(*) AS length FROM (SELECT"
-        " session_id, status, row_number() OVER (PARTITION BY session_id ORDER BY seq, call_id) - row_number() OVER"
-        " (PARTITION BY session_id, status = 'error' ORDER BY seq, call_id) AS island FROM tool_calls WHERE thread ="
-        " 'main' AND error_class IS DISTINCT FROM 'sibling_cancelled') WHERE status = 'error' GROUP BY ALL)"
-        " GROUP BY length ORDER BY length",
+        "runs": "SELECT session_id, length, count(*) AS n FROM (SELECT session_id, island, count(*) AS length FROM"
+        " (SELECT session_id, status, row_number() OVER (PARTITION BY session_id ORDER BY seq, call_id)"
+        " - row_number() OVER (PARTITION BY session_id, status = 'error' ORDER BY seq, call_id) AS island"
+        " FROM tool_calls WHERE thread = 'main' AND error_class IS DISTINCT FROM 'sibling_cancelled')"
+        " WHERE status = 'error' GROUP BY ALL) GROUP BY ALL ORDER BY ALL",
     },
     function=_outcome,
 )

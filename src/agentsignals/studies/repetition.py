@@ -17,7 +17,6 @@ STALE = 3
 
 def _outcome(inputs: Inputs) -> Outcome:
     with_calls = [row for row in inputs.rows["values"] if row["stale_max"] is not None]
-    stale = [int(row["stale_max"]) for row in with_calls]
     repeats = "Calls that repeat an earlier call of the session"
     same = "same tool, same arguments, no successful edit in between; looks at something that runs are left out"
     findings = [
@@ -48,7 +47,7 @@ def _outcome(inputs: Inputs) -> Outcome:
         unit="of calls are repeats",
     )
     runs = histogram_chart(
-        stale,
+        [(row["session_id"], int(row["stale_max"])) for row in with_calls],
         COUNTS,
         id="repetition.stale.spread",
         title="Longest run of one call with no edit between",

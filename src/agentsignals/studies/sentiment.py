@@ -46,8 +46,12 @@ def _outcome(inputs: Inputs) -> Outcome:
 
 
 def _chart(labels: Labelled) -> Chart | None:
-    counted = Counter(m.value for conversation in labels.conversations for m in conversation.labelled)
-    rows = count_bars([(value, counted[value]) for value in (NEUTRAL, NEGATIVE, POSITIVE)], "messages")
+    said: dict[str, list[str]] = {value: [] for value in (NEUTRAL, NEGATIVE, POSITIVE)}
+    for conversation in labels.conversations:
+        for message in conversation.labelled:
+            said[str(message.value)].append(conversation.session_id)
+    counted = Counter({value: len(ids) for value, ids in said.items()})
+    rows = count_bars([*counted.items()], "messages", behind=said)
     n, of = counted.total(), "labelled messages"
     return chart("sentiment.labels", "Labels of messages", rows, bars(rows, "messages"), n=n, of=of)
 

@@ -34,7 +34,7 @@ _UNTIMED = f"({sql.STARTED.removesuffix(' AS started_at')}) IS NULL"
 
 def _outcome(inputs: Inputs) -> Outcome:
     sessions = inputs.rows["sessions"]
-    turns, calls = inputs.present("sessions", "n_prompts"), inputs.present("sessions", "n_tool_calls")
+    turns, calls = (inputs.present("sessions", "session_id", column) for column in ("n_prompts", "n_tool_calls"))
     title = "Sessions started"
     charts = drawn(
         over_time_chart(sessions, None, id="sessions.over_time", title=title, unit="sessions", kind="count"),

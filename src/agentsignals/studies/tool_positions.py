@@ -6,9 +6,10 @@ from collections import Counter
 from typing import Any
 
 from agentsignals.analysis import rows as sql
+from agentsignals.analysis.behind import Asked
 from agentsignals.analysis.charts import heat
 from agentsignals.analysis.clusters import share_of
-from agentsignals.analysis.grouped import chart, drawn, table
+from agentsignals.analysis.grouped import chart, drawn, mark, table
 from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study, Table
 from agentsignals.analysis.tool_kinds import HANDS_IN_PLAN, KIND, PUBLISHED
@@ -37,9 +38,9 @@ def _outcome(inputs: Inputs) -> Outcome:
     calls = inputs.rows["calls"]
     finished, interrupted = [r for r in calls if not r["cut"]], [r for r in calls if r["cut"]]
     charts = drawn(
-        _chart("forward", "Calls by position from the beginning of the turn", "forward", calls),
-        _chart("natural", "Calls by position from the end of finished turns", "back", finished),
-        _chart("interrupted", "Calls by position from the end of interrupted turns", "back", interrupted),
+        _chart("forward", "Calls by position from the beginning of the turn", None, calls),
+        _chart("natural", "Calls by position from the end of finished turns", False, finished),
+        _chart("interrupted", "Calls by position from the end of interrupted turns", True, interrupted),
     )
     limits = [
         "A turn is interrupted when the person stopped it, refused a call, or queued a stop; where a trace does not say"
@@ -61,8 +62,10 @@ def _name(low: int, high: int) -> str:
     return str(low) if low == high else f"{low}+" if high > 1000 else f"{low}–{high}"
 
 
-def _chart(name: str, title: str, direction: str, calls: list[Row]) -> Chart | None:
-    """Shares of kinds at each position: a column a position, adding up to 100."""
+def _chart(name: str, title: str, cut: bool | None, calls: list[Row]) -> Chart | None:
+    """Shares of kinds at each position: a column a position, adding up to 100. `cut`: of interrupted turns, of
+    finished ones, or from the beginning of both."""
+    direction = "forward" if cut is None else "back"
     at = {low: Counter[str]() for low, _ in _BANDS}
     for row in calls:
         band = next(low for low, high in _BANDS if low <= row[direction] <= high)
@@ -73,14 +76,23 @@ def _chart(name: str, title: str, direction: str, calls: list[Row]) -> Chart | N
     bands = [b for b in _BANDS if at[b[0]].total()][:: -1 if direction == "back" else 1]
     columns = {low: ("−" if direction == "back" else "") + _name(low, high) for low, high in bands}
     rows: list[Row] = [
-        {
-            "name": kind,
-            "column": columns[low],
-            "value": at[low][kind] / at[low].total(),
-            "tip": f"{kind} at call {columns[low]}: {at[low][kind]:,} of {at[low].total():,} calls",
-        }
+        mark(
+            {
+                "name": kind,
+                "column": columns[low],
+                "value": at[low][kind] / at[low].total(),
+                "tip": f"{kind} at call {columns[low]}: {at[low][kind]:,} of {at[low].total():,} calls",
+            },
+            Asked(
+                f"{_OF_CELL} WHERE {direction} BETWEEN $low AND $high AND kind = $kind AND ($cut IS NULL OR cut = $cut)"
+                " GROUP BY session_id",
+                {"low": low, "high": high, "kind": kind, "cut": cut},
+            )
+            if at[low][kind]
+            else (),
+        )
         for kind in order
-        for low, _ in bands
+        for low, high in bands
     ]
     tops = (max((r for r in rows if r["column"] == c), key=lambda r: float(r["value"])) for c in columns.values())
     return chart(
@@ -134,6 +146,10 @@ _CALLS = (
     " count(*) OVER (PARTITION BY session_id, turn) - row_number() OVER down + 1 AS back"
     " FROM tool_calls WHERE thread = 'main' AND turn IS NOT NULL"
     " WINDOW down AS (PARTITION BY session_id, turn ORDER BY seq, call_id))"
+)
+_OF_CELL = (
+    f"{_CALLS} SELECT session_id, count(*) AS n FROM (SELECT placed.*, coalesce(cut, false) AS cut FROM placed"
+    " LEFT JOIN cut USING (session_id, turn))"
 )
 STUDY = Study(
     name="tool_positions",

@@ -12,7 +12,7 @@ from agentsignals.analysis import rows as sql
 from agentsignals.analysis.charts import heat
 from agentsignals.analysis.clusters import DOMINANT, ONE_PLACE
 from agentsignals.analysis.figures import formatted
-from agentsignals.analysis.grouped import chart, count, drawn, listing, table
+from agentsignals.analysis.grouped import chart, count, drawn, listing, mark, table
 from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Chart, Inputs, Outcome, Row, Study, Table
 from agentsignals.model import Absent
@@ -75,6 +75,7 @@ class _Profile:
     ) -> None:
         members = [at for at, group in enumerate(groups.of) if group == n]
         self.rows = [rows[at] for at in members]
+        self.mixes = [(rows[at]["session_id"], mixes[at]) for at in members]
         self.means = {c: fsum(mixes[at].get(c, 0.0) for at in members) / len(members) for c in classes}
         self.fit = fsum(groups.fit[at] for at in members) / len(members)
         whole = {c: fsum(mix.get(c, 0.0) for mix in mixes) / len(mixes) for c in classes}
@@ -110,13 +111,16 @@ def _table(profiles: list[_Profile], rows: list[Row], places: dict[str, str]) ->
 
 def _chart(profiles: list[_Profile], classes: list[str], n: int) -> Chart | None:
     rows: list[Row] = [
-        {
-            "name": f"{at + 1}. more {profile.name} ({len(profile.rows):,})",
-            "column": class_,
-            "value": profile.means[class_],
-            "tip": f"style {at + 1}, more {profile.name}:"
-            f" {formatted(profile.means[class_], 'share')} of calls are {class_}",
-        }
+        mark(
+            {
+                "name": f"{at + 1}. more {profile.name} ({len(profile.rows):,})",
+                "column": class_,
+                "value": profile.means[class_],
+                "tip": f"style {at + 1}, more {profile.name}:"
+                f" {formatted(profile.means[class_], 'share')} of calls are {class_}",
+            },
+            [(session_id, mix.get(class_, 0.0), 1) for session_id, mix in profile.mixes],
+        )
         for at, profile in enumerate(profiles)
         for class_ in classes
     ]

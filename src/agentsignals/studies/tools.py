@@ -10,7 +10,7 @@ from agentsignals.analysis.behind import Asked
 from agentsignals.analysis.charts import heat
 from agentsignals.analysis.clusters import placed_share, share_of
 from agentsignals.analysis.figures import formatted
-from agentsignals.analysis.grouped import by, chart, count, drawn, ranked, table, tally
+from agentsignals.analysis.grouped import by, chart, count, drawn, mark, ranked, table, tally
 from agentsignals.analysis.measures import median_finding
 from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Chart, Finding, Inputs, Outcome, Row, Study, Table
@@ -71,7 +71,9 @@ def _findings(inputs: Inputs, calls: list[Row]) -> list[Finding]:
 def _heat(calls: list[Row]) -> Chart | None:
     classes = [class_ for class_, _ in ranked(tally(calls, "class"))]
     mix: dict[str, Counter[str]] = {"all agents": tally(calls, "class")}
-    mix |= {agent: tally(rows, "class") for agent, rows in by(calls, "agent").items()}
+    of_agent = {"all agents": by(calls, "class")}
+    for agent, of in by(calls, "agent").items():
+        mix[agent], of_agent[agent] = tally(of, "class"), by(of, "class")
     rows: list[Row] = []
     for agent, counted in sorted(mix.items(), key=lambda pair: -pair[1].total()):
         for class_ in classes:
@@ -79,7 +81,8 @@ def _heat(calls: list[Row]) -> Chart | None:
             tip = (
                 f"{agent}: {counted[class_]:,} of {counted.total():,} calls are {class_} ({formatted(value, 'share')})"
             )
-            rows.append({"name": f"{agent} ({_brief(counted.total())})", "column": class_, "value": value, "tip": tip})
+            cell = {"name": f"{agent} ({_brief(counted.total())})", "column": class_, "value": value, "tip": tip}
+            rows.append(mark(cell, of_agent[agent].get(class_, ())))
     return chart(
         "tools.mix",
         "What each agent's calls are, in percent",

@@ -9,7 +9,7 @@ from agentsignals.analysis.behind import Asked
 from agentsignals.analysis.charts import heat
 from agentsignals.analysis.clusters import share_of
 from agentsignals.analysis.figures import formatted
-from agentsignals.analysis.grouped import by, chart, drawn, ranked, table, tally
+from agentsignals.analysis.grouped import by, chart, drawn, mark, ranked, table, tally
 from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Chart, Inputs, Outcome, Row, Study, Table
 from agentsignals.analysis.tool_kinds import KIND
@@ -58,14 +58,15 @@ def _outcome(inputs: Inputs) -> Outcome:
 
 def _matrix(rows: list[Row]) -> Chart | None:
     """Of the calls of a class, the shares of what came next."""
-    pairs, before = tally(rows, "class", "following"), tally(rows, "class")
+    pairs, before, groups = tally(rows, "class", "following"), tally(rows, "class"), by(rows, "class", "following")
     after = sorted({following for _, following in pairs}, key=lambda c: (-before[c], c))
     marks: list[Row] = []
     for class_, n in ranked(before):
         for following in after:
             k = pairs[class_, following]
             tip = f"after {class_}: {following} {k:,} of {n:,} times ({formatted(k / n, 'share')})"
-            marks.append({"name": f"{class_} ({n:,})", "column": following, "value": k / n, "tip": tip})
+            cell = {"name": f"{class_} ({n:,})", "column": following, "value": k / n, "tip": tip}
+            marks.append(mark(cell, groups.get((class_, following), ())))
     return chart(
         "transitions.matrix",
         "What comes after a call, by class, in percent",

@@ -29,7 +29,6 @@ _ROUNDING = 1e-9
 def _outcome(inputs: Inputs) -> Outcome:
     rows = inputs.rows["turns"]
     places = by_session(inputs.rows["sessions"])
-    seconds = [row["seconds"] for row in rows]
     of_signal = f"FROM signals WHERE signal = '{_TIME}' AND absent IS NULL"
     findings = [
         placed_median([(row["session_id"], row["seconds"]) for row in rows], places, "seconds").finding(
@@ -53,11 +52,16 @@ def _outcome(inputs: Inputs) -> Outcome:
     title = "Minutes an agent worked for a prompt"
     charts = drawn(
         histogram_chart(
-            [s / _MINUTE for s in seconds], _MINUTES, id="turn_time.spread", title=title, unit="minutes", of="prompts"
+            [(row["session_id"], row["seconds"] / _MINUTE) for row in rows],
+            _MINUTES,
+            id="turn_time.spread",
+            title=title,
+            unit="minutes",
+            of="prompts",
         ),
         lines_chart(
-            [(row["timestamp"], row["seconds"] / _MINUTE) for row in rows if row["timestamp"] is not None],
-            {name: _at(share) for name, share in _QUANTILES.items()},
+            [(row["timestamp"], row["session_id"], row["seconds"] / _MINUTE) for row in rows],
+            measures={name: _at(share) for name, share in _QUANTILES.items()},
             id="turn_time.over_time",
             title=f"{title}, {WINDOW_DAYS} days rolling",
             unit="minutes",

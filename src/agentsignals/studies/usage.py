@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 
 import msgspec
 
 from agentsignals.analysis import rows as sql
+from agentsignals.analysis.behind import Part
 from agentsignals.analysis.charts import OTHERS, bars
 from agentsignals.analysis.clusters import placed_median, share_of
 from agentsignals.analysis.distributions import COUNTS, histogram_chart, quantile_columns, quantiles
-from agentsignals.analysis.grouped import bar, chart, drawn, ranked, table, tally
+from agentsignals.analysis.grouped import bar, by, chart, drawn, ranked, table, tally
 from agentsignals.analysis.places import by_session
 from agentsignals.analysis.study import Chart, Inputs, Outcome, Row, Study, Table
 
@@ -58,11 +59,10 @@ def _outcome(inputs: Inputs) -> Outcome:
             signals=(_LANGUAGE,),
         ),
     ]
-    of_turns, of_calls = [n for _, n in turns], [n for _, n in calls]
     title = "Tool calls for a prompt"
     charts = drawn(
-        histogram_chart(of_turns, COUNTS, id="usage.turns", title="Prompts in a session", unit="prompts"),
-        histogram_chart(of_calls, COUNTS, id="usage.calls", title=title, unit="calls", of="prompts"),
+        histogram_chart(turns, COUNTS, id="usage.turns", title="Prompts in a session", unit="prompts"),
+        histogram_chart(calls, COUNTS, id="usage.calls", title=title, unit="calls", of="prompts"),
         _file_types(inputs.rows["files"]),
         _languages(languages),
     )
@@ -92,17 +92,17 @@ def _at(values: list[int], share: float) -> int:
 
 
 def _file_types(rows: list[Row]) -> Chart | None:
-    counted: Counter[str] = Counter()
-    sessions: Counter[str] = Counter()
+    touched: dict[str, list[Part]] = defaultdict(list)
     for row in rows:
         types: dict[str, int] = msgspec.json.decode(row["value"])
-        counted.update(types)
-        sessions.update(types.keys())
+        for name, n in types.items():
+            touched[name].append((row["session_id"], n, n))
+    counted = Counter({name: sum(n for _, n, _ in parts) for name, parts in touched.items()})
     total = counted.total()
-    rows = [
-        bar(name[:24], n, f"{name[:24]}: {n:,} of {total:,} calls ({n / total:.1%}), in {sessions[name]:,} sessions")
-        for name, n in ranked(counted)[:_MOST_TYPES]
-    ]
+    rows = []
+    for name, n in ranked(counted)[:_MOST_TYPES]:
+        tip = f"{name[:24]}: {n:,} of {total:,} calls ({n / total:.1%}), in {len(touched[name]):,} sessions"
+        rows.append(bar(name[:24], n, tip, behind=touched[name]))
     return chart(
         "usage.file_types",
         "Kinds of files that calls are about",
@@ -115,17 +115,18 @@ def _file_types(rows: list[Row]) -> Chart | None:
 
 
 def _languages(rows: list[Row]) -> Chart | None:
-    counted = tally(rows, "language")
-    sessions = Counter(row["language"] for row in rows)  # a row is a session's
+    counted, groups = tally(rows, "language"), by(rows, "language")  # a row is a session's
     total = counted.total()
     most = ranked(counted)[:_MOST_LANGUAGES]
-    marks = [
-        bar(name, n / total, f"{name}: {n:,} of {total:,} prompts ({n / total:.1%}), in {sessions[name]:,} sessions")
-        for name, n in most
-    ]
-    rest = total - sum(n for _, n in most)
-    if rest:
-        marks.append(bar(OTHERS, rest / total, f"{OTHERS}: {rest:,} of {total:,} prompts"))
+    marks = []
+    for name, n in most:
+        tip = f"{name}: {n:,} of {total:,} prompts ({n / total:.1%}), in {len(groups[name]):,} sessions"
+        marks.append(bar(name, n / total, tip, behind=groups[name]))
+    drawn_names = {name for name, _ in most}
+    others = [row for row in rows if row["language"] not in drawn_names]
+    if others:
+        rest = sum(row["n"] for row in others)
+        marks.append(bar(OTHERS, rest / total, f"{OTHERS}: {rest:,} of {total:,} prompts", behind=others))
     return chart(
         "usage.languages",
         "Languages of prompts",

@@ -83,7 +83,7 @@ def _table(weakness_rates: list[Rate], scanner: str) -> Table:
 
 
 def _chart(name: str, title: str, counted: Counter[str]) -> Chart | None:
-    rows = [bar(key, n, f"{key}: {n:,}") for key, n in counted.most_common(_SHOWN)]
+    rows = [bar(key, n, f"{key}: {n:,}", behind=_OF_COMMITS) for key, n in counted.most_common(_SHOWN)]
     spec, n, of = bars(rows, "findings"), counted.total(), "introduced findings"
     return chart(f"weaknesses.{name}", title, rows, spec, n=n, of=of)
 
