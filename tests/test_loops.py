@@ -169,9 +169,10 @@ def written(path: Path, times: int, tool: str = "Bash", ending: str = "") -> Pat
     return path
 
 
-def asked(transcript: object, event: str = "PreToolUse", command: str = "make test -v") -> dict[str, Any]:
+def asked(transcript: object, event: str = "PreToolUse", tool: str = "Bash", **arguments: str) -> dict[str, Any]:
     facts = {"session_id": "x", "transcript_path": str(transcript), "cwd": "/", "hook_event_name": event}
-    reply = hook.answer(json.dumps({**facts, "tool_name": "Bash", "tool_input": {"command": command}}).encode())
+    passed = arguments or {"command": "make test -v"}
+    reply = hook.answer(json.dumps({**facts, "tool_name": tool, "tool_input": passed}).encode())
     return json.loads(reply) if reply else {}
 
 
@@ -212,6 +213,24 @@ def test_the_published_precision_decides_whether_it_blocks(
         assert f"{right} of {of} such warnings" in reply["systemMessage"]
         assert ("judge for yourself" in reply["systemMessage"]) is not blocks
     assert "permissionDecision" not in asked(transcript, command="ls -l")["hookSpecificOutput"], "another call goes on"
+
+
+@pytest.mark.parametrize(
+    ("path", "coming", "stopped"),
+    [("/w/a.py", "/w/a.py", True), ("/w/a.py", "/w/b.py", False), (None, "/w/a.py", False)],
+)
+def test_what_is_stopped_is_the_call_that_repeats(
+    path: str | None, coming: str, stopped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured(monkeypatch, 80, 100, (0.71, 0.87))
+    log = Log()
+    log.user("Fix it")
+    for n in range(4):
+        log.ran("Read", f"failure {'abcd'[n]}, another", error=True, **({"file_path": path} if path else {"note": "x"}))
+    transcript = tmp_path / "t.jsonl"
+    transcript.write_bytes(log.data())
+    about = asked(transcript, tool="Read", file_path=coming)["hookSpecificOutput"]
+    assert (about.get("permissionDecision") == "deny") is stopped
 
 
 def test_a_warning_is_said_to_person_and_agent_and_changes_nothing(transcript: Path) -> None:

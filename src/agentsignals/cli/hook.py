@@ -102,7 +102,9 @@ def _repeats(asked: HookEvent, name: str, what: str) -> bool:
         coming.command = command
         return thing(coming) == what
     path = what.removeprefix(f"{name} ")
-    return asked.tool_name == name and any(isinstance(v, str) and v.endswith(path) for v in passed.values())
+    return (
+        asked.tool_name == name and path != "" and any(isinstance(v, str) and v.endswith(path) for v in passed.values())
+    )
 
 
 @contextmanager
