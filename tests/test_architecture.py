@@ -28,7 +28,7 @@ FACE = "agentsignals"
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("__main__",),
     ("cli",),
-    (FACE, "topics", "ui"),
+    (FACE, "topics", "tuning", "ui"),
     ("ingest",),
     ("replicate", "scanning"),
     ("attribution", "export", "lab", "labels", "report", "studies"),
@@ -87,6 +87,7 @@ WEIGHT = {
     "sklearn": {"stats.density"},
     "umap": {"stats.density"},
     "ray": {"ingest.engine.ray"},
+    "optuna": {"tuning.samplers"},
     "botocore": {"object_store"},
     "vllm": {"labels.labellers.vllm"},
     "transformers": {"labels.labellers.local", "labels.labellers.hf", "lab.residual"},

@@ -16,6 +16,7 @@ AgentSignalsError
  ├── LabelError        a labeller is missing something, or its server refuses
  ├── LabelledMeanwhile     a label that was to be replaced is another by now
  ├── LabError              an experiment, model or text set that isn't there or doesn't fit
+ ├── TuningError           a search's command can't be started, or leaves nothing to read
  ├── SandboxError          untrusted code can't be locked in as asked, so it is not run
  ├── ScanError             a scanner is missing, or fails
  ├── EmbedderError         no vectors of a text: a package, model or server is missing or fails
@@ -103,6 +104,10 @@ class LabelledMeanwhile(AgentSignalsError):
 
 class LabError(AgentSignalsError):
     kind = "lab"
+
+
+class TuningError(AgentSignalsError):
+    kind = "tuning"
 
 
 class SandboxError(AgentSignalsError):
