@@ -46,12 +46,12 @@ def _outcome(inputs: Inputs) -> Outcome:
 
 
 def _chart(labels: Labelled) -> Chart | None:
-    by_class: dict[str, list[str]] = {value: [] for value in (NEUTRAL, NEGATIVE, POSITIVE)}
+    of_label: dict[str, list[str]] = {value: [] for value in (NEUTRAL, NEGATIVE, POSITIVE)}
     for conversation in labels.conversations:
         for message in conversation.labelled:
-            by_class[str(message.value)].append(conversation.session_id)
-    counted = Counter({value: len(ids) for value, ids in by_class.items()})
-    rows = count_bars([*counted.items()], "messages", behind=by_class)
+            of_label[str(message.value)].append(conversation.session_id)
+    counted = Counter({value: len(ids) for value, ids in of_label.items()})
+    rows = count_bars([*counted.items()], "messages", behind=of_label)
     n, of = counted.total(), "labelled messages"
     return chart("sentiment.labels", "Labels of messages", rows, bars(rows, "messages"), n=n, of=of)
 
@@ -78,7 +78,7 @@ def _labellers(inputs: Inputs, labels: Labelled) -> Table:
         n=len(inputs.rows["labels"]),
         of="labels",
         behind=[[row["session_id"] for row in groups[shown[0]]] for shown in rows],
-        note="Figures of two labellers are never put together. No label: what was by_class was none of the three.",
+        note="Figures of two labellers are never put together. No label: what was said was none of the three.",
     )
 
 

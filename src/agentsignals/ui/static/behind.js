@@ -5,20 +5,17 @@
   const reach = 12;
   let pressed = null;
 
-  const linkOf = (mark) => {
-    const links = mark.closest("figure").querySelectorAll(".behind-marks a");
-    return [...links].find((link) => link.textContent === mark.getAttribute("aria-label"));
-  };
-
-  function distance(mark, { clientX, clientY }) {
+  function away(mark, { clientX, clientY }) {
     const { left, right, top, bottom } = mark.getBoundingClientRect();
     return Math.hypot(clientX - (left + right) / 2, clientY - (top + bottom) / 2);
   }
 
-  function nearest(chart, click) {
-    const marks = [...chart.querySelectorAll('[role="graphics-symbol"][aria-label]')];
-    const [near] = marks.sort((a, b) => distance(a, click) - distance(b, click));
-    return near && distance(near, click) <= reach ? near : null;
+  function markAt(chart, click, opens) {
+    const hit = click.target.closest("[aria-label]:not(.chart)");
+    if (hit && opens(hit)) return hit;
+    const marks = [...chart.querySelectorAll("[aria-label]")].filter(opens);
+    const near = marks.map((mark) => [away(mark, click), mark]).sort(([a], [b]) => a - b)[0];
+    return near && near[0] <= reach ? near[1] : null;
   }
 
   addEventListener("pointerdown", (press) => { pressed = press; });
@@ -26,8 +23,9 @@
     const chart = click.target.closest(".chart");
     const dragged = pressed && Math.hypot(click.clientX - pressed.clientX, click.clientY - pressed.clientY) > 4;
     if (!chart || dragged || click.target.closest(".role-legend")) return;
-    const mark = click.target.closest("[aria-label]:not(.chart)") ?? nearest(chart, click);
-    const link = mark && linkOf(mark);
-    if (link) location.assign(link.href);
+    const links = chart.closest("figure").querySelectorAll(".behind-marks a");
+    const byWords = new Map([...links].map((link) => [link.textContent, link.href]));
+    const mark = markAt(chart, click, (other) => byWords.has(other.getAttribute("aria-label")));
+    if (mark) location.assign(byWords.get(mark.getAttribute("aria-label")));
   });
 })();
