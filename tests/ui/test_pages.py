@@ -48,6 +48,7 @@ ROUTES = (
     "/finding/untold.records",
     "/code",
     "/compare",
+    "/failures",
     "/sessions",
     "/search",
     "/search?q=window+onerror",

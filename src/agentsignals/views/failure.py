@@ -10,7 +10,7 @@ from msgspec import Struct
 from agentsignals.edits.attempt_outcome import Ladder, ladder
 from agentsignals.edits.localization import Localization, localized
 from agentsignals.edits.patch_outcome import PatchFacts, facts_of
-from agentsignals.model import Event
+from agentsignals.model import Edit, Event
 from agentsignals.model.attempt import Attempt, PatchedFile
 from agentsignals.validation.loops import loops
 from agentsignals.views.evidence import Row
@@ -191,6 +191,9 @@ def _cannot_tell(case: Case) -> str:
     if facts.targets is not None and facts.fixed == facts.targets and not facts.broken:
         return "the verdict contradicts the tests" if facts.targets else "no test was to be fixed"
     if not case.attempt.gold_patch:
+        reward = case.attempt.reward or 0.0
+        if 0 < reward < 1:
+            return f"no gold patch, and of what the reward of {reward:.2g} is a part is not recorded"
         return "no gold patch" if case.has_counts else "no gold patch, and the tests are not listed"
     if not case.has_patch:
         return "the patch was not recorded"
@@ -271,18 +274,18 @@ def _rows(name: FailureClass, case: Case) -> list[Row]:
     view, attempt = case.view, case.attempt
     files = ("patch", "verification", "reward", "exit_status", "timed_out", "exception")
     stated: list[Row] = [s for field in files for s in attempt.saying(field)]
-    last: list[Row] = [e for e in view.events if e.kind != "harness"][-1:]
+    last: list[Row] = [*[e for e in view.events if e.kind != "harness"][-1:]]
     if name == "stuck" and case.circle is not None:
         circle = case.circle.seq
         return [*(c for c in view.calls if c.seq == circle), *stated]
     if name in ("wrong_place", "incomplete", "regression", "wrong_fix", "not_applied"):
         return [*_telling_edits(case), *stated]
-    if name in ("wrong_answer",) and case.answer is not None:
+    if name == "wrong_answer" and case.answer is not None:
         return [case.answer, *stated]
     return [*last, *stated]
 
 
-def _telling_edits(case: Case) -> list[Row]:
+def _telling_edits(case: Case) -> list[Edit]:
     """Edits of the agent: of files that the gold patch changes first."""
     gold = {path for f in case.attempt.gold_patch or () for path in (f.path, f.old_path)}
     return sorted(case.view.repo_edits, key=lambda edit: edit.path not in gold)
@@ -295,4 +298,4 @@ def _file(name: FailureClass, case: Case) -> str | None:
     if name in ("incomplete", "regression", "wrong_fix", "wrong_place") and case.attempt.patch:
         gold = {f.path for f in case.attempt.gold_patch or ()}
         return sorted(case.attempt.patch, key=lambda f: f.path not in gold)[0].path
-    return getattr(edits[0], "path", None) if edits else None
+    return edits[0].path if edits else None

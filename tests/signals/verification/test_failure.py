@@ -66,6 +66,7 @@ EDIT = call("Edit", path="src/a.py")
         (unseen(**FAILED, **RIGHT, **GOLD), "cannot_tell", "the tests are not listed"),
         (unseen(**NONE_FIXED, **RIGHT), "cannot_tell", "no gold patch"),
         (unseen(**FAILED), "cannot_tell", "no gold patch, and the tests are not listed"),
+        (unseen(reward=0.4417), "cannot_tell", "of what the reward of 0.44 is a part"),
         (unseen(verification=graded(fixed=2), **FAILED), "cannot_tell", "the verdict contradicts the tests"),
         (unseen(verification=graded(kept=2), **FAILED), "cannot_tell", "no test was to be fixed"),
         (ran(say("42"), **FAILED), "wrong_answer", "the answer was not accepted"),

@@ -1,0 +1,102 @@
+"""`failures`: why attempts of eval runs failed, by candidate."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from agentsignals.cli.verb import Verb
+
+if TYPE_CHECKING:
+    from agentsignals.analysis.failure_map import FailureMap
+
+_LISTED, _WIDEST = 25, 70
+_EXAMPLES = 3
+"""Of each class; --json has all."""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--by", metavar="COLUMN", nargs="+", default=[], action="extend",
+        help="what makes a candidate: model, agent, a knob (default: treatments that differ)")  # fmt: skip
+    add("--where", metavar="SQL", default="true", help="a condition over the columns of `sessions` and `attempts`")
+    add("--markdown", action="store_true", help="print Markdown")
+
+
+def run(options: argparse.Namespace) -> int:
+    from agentsignals.analysis.failure_map import failure_map, queries
+    from agentsignals.cli.output import json_text
+    from agentsignals.errors import StoreError
+    from agentsignals.store import Store
+    from agentsignals.store.query import rows
+
+    store = Store(options.store)
+    asked = {name: rows(store, sql) for name, sql in queries(options.where).items()}
+    tables = {name: [dict(zip(names, row, strict=True)) for row in values] for name, (names, values) in asked.items()}
+    if not tables["attempts"]:
+        raise StoreError(
+            "There is no eval attempt" + (" under this condition." if options.where != "true" else "."),
+            "Attempts come from eval runs (Harbor, SWE-bench, Inspect …): `agentsignals analyze RUNS` reads them in.",
+        )
+    made = failure_map(tables, options.by)
+    print(json_text(made) if options.json else in_words(made, as_markdown=options.markdown))
+    return 0
+
+
+def in_words(made: FailureMap, *, as_markdown: bool = False) -> str:
+    """The map as tables and sentences."""
+    from agentsignals.analysis.failure_map import figure, words
+    from agentsignals.cli.output import printable
+
+    head = (
+        f"{made.failed:,} of {made.first_attempts:,} first attempts failed or were broken off;"
+        f" candidates by {', '.join(made.by)}"
+    )
+    classes = [(words(share.name), figure(share, made.failed)) for share in made.classes]
+    candidates = [
+        (c.name, c.first_attempts, c.not_judged, c.failed, ", ".join(f"{words(s.name)} {s.n:,}" for s in c.classes))
+        for c in made.candidates[:_LISTED]
+    ]
+    examples = [
+        (words(entry.name), entry.because, entry.file or "", entry.session_id, entry.seq)
+        for share in made.classes
+        for entry in [entry for entry in made.listed if entry.name == share.name][:_EXAMPLES]
+    ]
+    parts: list[tuple[str, Sequence[str], Sequence[Sequence[Any]]]] = [
+        ("", ("class", "first attempts, share of what failed"), classes),
+        ("by candidate", ("candidate", "first attempts", "not judged", "failed", "by"), candidates),
+        ("examples", ("class", "because", "where to look", "session", "event"), examples),
+    ]
+    shown = [_part(title, names, rows, as_markdown) for title, names, rows in parts if rows]
+    left = len(made.candidates) - len(candidates)
+    sentences = [*made.sentences, *([f"and {left} more candidates (--json has all)"] if left else [])]
+    lines = (f"{'- ' if as_markdown else ''}{_text(sentence, as_markdown)}" for sentence in sentences)
+    return "\n\n".join(part for part in (printable(head), *shown, "\n".join(lines)) if part)
+
+
+def _part(title: str, names: Sequence[str], rows: Sequence[Sequence[Any]], as_markdown: bool) -> str:
+    from agentsignals.cli.output import table
+
+    if not as_markdown:
+        return f"{title}\n{table(names, rows, _WIDEST)}".lstrip()
+    lines = [names, ["---"] * len(names), *([_text(str(cell), True) for cell in row] for row in rows)]
+    heading = f"### {title}\n\n" if title else ""
+    return heading + "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _text(text: str, as_markdown: bool) -> str:
+    """Trace text on one line, as Markdown where that is asked for."""
+    from agentsignals.cli.output import printable
+    from agentsignals.report.markdown import escaped
+
+    return escaped(printable(text)) if as_markdown else printable(text)
+
+
+VERB = Verb(
+    "failures",
+    "why attempts of eval runs failed, by candidate, each with what shows it",
+    "failures --by model",
+    arguments,
+    run,
+)
