@@ -24,11 +24,9 @@ class Race(Struct, frozen=True, kw_only=True):
     arms: Mapping[Candidate, Arm]
     """Outcomes by task, of those that have any."""
     runs: Mapping[Candidate, int]
-    """How often each was run, in the order in which they came."""
+    """How often each was run to its end, in the order in which they came."""
     open: Sequence[Candidate]
     """Those not dropped, that have tasks left; never empty."""
-    asked: int
-    """Runs so far: the same race at the same point gives the same candidate."""
 
 
 def next_candidate(race: Race) -> Candidate:
@@ -100,4 +98,5 @@ _DRAWS = 20
 
 
 def _chance(race: Race) -> random.Random:
-    return random.Random(f"{race.plan.seed} {race.asked}")  # noqa: S311  (draws, no secret)
+    """The same at the same point of the race: a run that was broken off is proposed again."""
+    return random.Random(f"{race.plan.seed} {sum(race.runs.values())}")  # noqa: S311  (draws, no secret)

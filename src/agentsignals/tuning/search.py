@@ -152,7 +152,7 @@ class Search:
         open_ = [c for c in remaining if runs.get(c, 0) < len(self.tasks)]
         if len(remaining) < 2 or not open_:
             return None
-        return Race(plan=self.plan, arms=self.arms("search"), runs=runs, open=open_, asked=len(self.runs))
+        return Race(plan=self.plan, arms=self.arms("search"), runs=runs, open=open_)
 
     def _searching(self) -> tuple[Phase, Candidate, str] | None:
         race = None if self.spent(2 * len(self.held_out)) else self.race
