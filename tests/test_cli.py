@@ -77,8 +77,8 @@ def test_every_verb_has_help_with_an_example(capsys: pytest.CaptureFixture[str])
     verbs = list(build_parser()._subparsers._group_actions[0].choices)  # type: ignore[union-attr]
     assert set(verbs) == {
         "analyze", "ingest", "measure", "inventory", "sessions", "show", "explain", "query", "report", "demo", "doctor",
-        "agree", "annotate", "attribute", "collect", "compare", "completion", "discover", "export", "failures",
-            "findings",
+        "agree", "align", "annotate", "attribute", "collect", "compare", "completion", "discover", "export", "failures",
+        "findings",
         "forget", "lab", "label", "mcp", "replicate", "scan", "search", "serve", "share", "validate", "watch",
     }  # fmt: skip
     for verb in verbs:

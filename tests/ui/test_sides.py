@@ -3,104 +3,37 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from agentsignals.ui.alignment import ENDS, MOST_CELLS, MOST_SHOWN, Facing, Step, aligned, shown
+from agentsignals.analysis.alignment import Facing, Step
+from agentsignals.ui.pages.sides import ENDS, MOST_SHOWN, shown
 from agentsignals.ui.server import Server
 from tests.analysis.stores import store_of
 from tests.build import call, say, session, user
 from tests.ui.served import EVIL, EVIL_ID, Elements, ask, page, serving, whole_store
 
 
-def steps(deeds: str) -> list[Step]:
-    """A letter a step: in upper case another file of the same tool."""
-    return [Step(seq=n, kind=deed.lower(), tool=deed.lower(), about=deed) for n, deed in enumerate(deeds)]
-
-
-def shape(left: str, right: str) -> str:
-    return "".join(
-        {"same": "=", "alike": "~", "left": "<", "right": ">"}[r.how] for r in aligned(steps(left), steps(right)).rows
-    )
-
-
-@pytest.mark.parametrize(
-    ("left", "right", "wanted", "parts_at"),
-    [
-        ("", "", "", None),
-        ("abc", "abc", "===", None),
-        ("abc", "abxc", "==>=", 2),
-        ("abc", "ac", "=<=", 1),
-        ("abc", "aBc", "=~=", 1),
-        ("", "ab", ">>", 0),
-        ("ab", "", "<<", 0),
-        ("xabc", "abc", "<===", 0),
-        ("aAAb", "ab", None, 1),
-    ],
-)
-def test_steps_that_do_the_same_face_each_other(
-    left: str, right: str, wanted: str | None, parts_at: int | None
-) -> None:
-    made = aligned(steps(left), steps(right))
-    assert made.parts_at == parts_at
-    assert wanted is None or shape(left, right) == wanted
-    assert made.same == sum(row.how == "same" for row in made.rows)
-
-
-@given(st.text("abAB", max_size=12), st.text("abAB", max_size=12))
-def test_no_step_is_lost_nor_moved_and_as_many_face_as_can(left: str, right: str) -> None:
-    made = aligned(steps(left), steps(right))
-    assert [r.left.seq for r in made.rows if r.left] == list(range(len(left)))
-    assert [r.right.seq for r in made.rows if r.right] == list(range(len(right)))
-    assert all(r.left.deed == r.right.deed for r in made.rows if r.how == "same" and r.left and r.right)
-    assert made.same >= _common(left, right) - sum(r.how == "alike" for r in made.rows)
-
-
-def _common(left: str, right: str) -> int:
-    """The longest common subsequence, by its definition."""
-    row = [0] * (len(right) + 1)
-    for a in left:
-        before = row[:]
-        for j, b in enumerate(right):
-            row[j + 1] = before[j] + 1 if a == b else max(row[j], before[j + 1])
-    return row[-1]
-
-
-def test_a_path_counts_by_its_last_names_and_a_prompt_is_nobodys_parting() -> None:
-    one = [Step(0, "prompt", "", "a"), Step(1, "read", "Read", "/runs/1/src/app.py")]
-    two = [Step(0, "prompt", "", "b"), Step(1, "read", "cat", "/runs/2/src/app.py")]
-    made = aligned(one, two)
-    assert [row.how for row in made.rows] == ["alike", "same"] and made.parts_at is None
+def steps(n: int) -> list[Facing]:
+    """Rows in which both do the same."""
+    return [Facing(step, step, "same") for step in (Step(seq=k, kind="read") for k in range(n))]
 
 
 @pytest.mark.parametrize(
     ("same", "rows"), [(2 * ENDS + 1, 2 * ENDS + 1), (2 * ENDS + 2, 2 * ENDS + 1), (900, 2 * ENDS + 1)]
 )
 def test_a_long_stretch_of_the_same_is_folded_to_its_ends(same: int, rows: int) -> None:
-    listed = shown(aligned(steps("a" * same), steps("a" * same)).rows)
+    listed = shown(steps(same))
     assert len(listed) == rows and listed[0][0] == 1 and listed[-1][0] == same
     assert sum(row if isinstance(row, int) else 1 for _, row in listed) == same
 
 
 def test_no_more_rows_are_shown_than_a_page_holds() -> None:
-    listed = shown([Facing(step, None, "left") for step in steps("ab" * MOST_SHOWN)])
+    listed = shown([Facing(row.left, None, "left") for row in steps(2 * MOST_SHOWN)])
     assert len(listed) == MOST_SHOWN
-
-
-def test_what_is_too_long_is_cut_and_said_and_takes_no_time() -> None:
-    long = steps("ab" * 2000)
-    began = time.process_time()
-    made = aligned(long, steps("ba" * 2000))
-    assert time.process_time() - began < 10
-    aligned_cells = (4000 - made.left_out[0]) * (4000 - made.left_out[1])
-    assert made.left_out[0] > 0 and aligned_cells <= MOST_CELLS
-    assert aligned(long, long).left_out == (0, 0)  # what is alike from the beginning is never too long
 
 
 @pytest.fixture(scope="module")
@@ -116,6 +49,8 @@ def test_two_sessions_show_facts_signals_and_steps_that_lead_to_their_events(ser
     assert "here they part" in seen.said and "pytest -q" in seen.said and "Signals, furthest apart first" in seen.said
     links = [link for link in seen.all_of("href") if link.startswith("/session/fine-1?at=")]
     assert links and all(ask(server, link.partition("#")[0]).status == 200 for link in dict.fromkeys(links))
+    jumps = {link[1:] for link in seen.all_of("href") if link.startswith("#")} - {"main"}
+    assert {"fork", "differ"} <= jumps <= set(seen.all_of("id"))
     assert "<script>window" not in told and "<img src=x" not in told
 
 

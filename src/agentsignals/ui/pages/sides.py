@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from agentsignals.analysis.alignment import Facing, align
+from agentsignals.analysis.alignment.divergence import BECAUSE
 from agentsignals.catalog import catalogue
-from agentsignals.ui.alignment import Alignment, Step, aligned, shown
 from agentsignals.ui.page import Page, Query, Route
 from agentsignals.ui.reading import WITH_PROMPT, Reading
 
 MOST_SIGNALS = 60
 """Differences that are listed, those furthest apart first."""
-_CUT = 400
+MOST_SHOWN = 1500
+"""Rows of steps on the page."""
+ENDS = 5
+"""Rows that are shown of each end of a stretch in which both do the same."""
 _FACTS = " ".join(
     (
         "SELECT s.*, left(prompt, 400) AS prompt, a.task_id, a.trial_id AS trial, a.attempt_index AS attempt,",
@@ -23,15 +28,6 @@ _FACTS = " ".join(
         "USING (session_id) WHERE session_id = $session",
     )
 )
-_STEPS = f"""
-SELECT seq, kind, tool, left(about, {_CUT}) AS about, status, error FROM (
-  SELECT seq, 'prompt' AS kind, '' AS tool, text AS about, '' AS status, '' AS error FROM turns
-  WHERE session_id = $session
-  UNION ALL
-  SELECT seq, class, name, coalesce(command, path, nullif(arguments, '{{}}'), ''), status, coalesce(error_class, '')
-  FROM tool_calls WHERE session_id = $session AND thread = 'main'
-) WHERE seq IS NOT NULL ORDER BY seq
-"""  # noqa: S608  (a number of ours)
 _NEAR = " ".join(
     (
         "WITH all_of AS (SELECT s.session_id, context, agent, model, title, started_at, left(prompt, 300) AS prompt,",
@@ -79,13 +75,15 @@ def page(reading: Reading, query: Query) -> Page:
     seen = context if reading.contexts - {context} else ""
     numbers = [row for row in reading.rows(_NUMBERS, pair, seen) if row["signal"] in declared]
     words = [row for row in reading.rows(_WORDS, pair) if row["signal"] in declared]
-    alignment = _alignment(reading, pair)
+    [alignment] = align([reading.store.session(side) for side in pair.values()], {})
     rows = shown(alignment.rows)
     filled = {
         "sides": facts,
         "names": _told_apart(facts),
         "alignment": alignment,
         "rows": rows,
+        "listed": {number for number, _ in rows},
+        "because": BECAUSE,
         "is_cut": bool(rows) and rows[-1][0] < len(alignment.rows) and not isinstance(rows[-1][1], int),
         "numbers": numbers[:MOST_SIGNALS],
         "more_numbers": max(len(numbers) - MOST_SIGNALS, 0),
@@ -102,9 +100,24 @@ def _near(reading: Reading, session_id: str) -> list[dict[str, Any]]:
     return reading.rows(_NEAR, {"session": reading.store.resolve(session_id)})
 
 
-def _alignment(reading: Reading, pair: dict[str, str]) -> Alignment:
-    left, right = ([Step(**row) for row in reading.rows(_STEPS, {"session": side})] for side in pair.values())
-    return aligned(left, right)
+def shown(rows: Sequence[Facing]) -> list[tuple[int, Facing | int]]:
+    """The rows by number from 1, at most `MOST_SHOWN`: of a long stretch in which both do the same its ends, and
+    between them how many are left out."""
+    listed: list[tuple[int, Facing | int]] = []
+    at = 0
+    while at < len(rows) and len(listed) < MOST_SHOWN:
+        end = at
+        while end < len(rows) and rows[end].how == "same":
+            end += 1
+        if end - at > 2 * ENDS + 1:
+            listed += [(n + 1, rows[n]) for n in range(at, at + ENDS)]
+            listed.append((at + ENDS + 1, end - at - 2 * ENDS))
+            listed += [(n + 1, rows[n]) for n in range(end - ENDS, end)]
+            at = end
+        else:
+            listed.append((at + 1, rows[at]))
+            at += 1
+    return listed
 
 
 def _told_apart(facts: list[dict[str, Any]]) -> list[str]:

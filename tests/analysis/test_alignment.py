@@ -1,0 +1,286 @@
+"""Runs beside each other: which steps face each other, and where two runs part."""
+
+from __future__ import annotations
+
+import json
+import random
+import shlex
+import time
+from difflib import SequenceMatcher
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentsignals.analysis.alignment import Alignment, align, reference_of
+from agentsignals.analysis.alignment.divergence import NEXT, Divergence, divergence
+from agentsignals.analysis.alignment.facing import facing
+from agentsignals.analysis.alignment.steps import Step
+from agentsignals.cli import build_parser, main
+from agentsignals.model import Session
+from tests.analysis.stores import store_of
+from tests.build import Part, call, say, session, user
+from tests.signals.attempts import ran
+
+STEPS = st.text("abcABC", max_size=14)
+MARKS = {"same": "=", "alike": "~", "other": "x", "left": "<", "right": ">"}
+
+
+def steps(deeds: str) -> list[Step]:
+    """A letter a step: in upper case something else to the same file. `a` and `b` change it."""
+    return [
+        Step(seq=n, kind="edit", same=(deed,), named=(low,), alike=(low,), deeds=frozenset({("change", low, deed)}),
+             files=frozenset(low), is_change=low in "ab")
+        for n, deed in enumerate(deeds) for low in [deed.lower()]
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "wanted", "differs"),
+    [
+        ("", "", "", None),
+        ("abc", "abc", "===", None),
+        ("abc", "abxc", "==>=", (3, 3)),
+        ("abc", "ac", "=<=", (2, 2)),
+        ("abc", "aBc", "=~=", (2, 2)),
+        ("", "ab", ">>", (1, 1)),
+        ("xabc", "abc", "<===", (1, 1)),
+        ("ax", "ay", "=x", (2, 2)),
+        ("abab", "ab", "==<<", (3, 3)),
+    ],
+)
+def test_steps_that_do_the_same_face_each_other(
+    left: str, right: str, wanted: str, differs: tuple[int, int] | None
+) -> None:
+    rows = facing(steps(left), steps(right))
+    assert "".join(MARKS[row.how] for row in rows) == wanted
+    place = divergence(rows).differs
+    assert (place and (place.left, place.right)) == differs
+
+
+@settings(max_examples=40)
+@given(STEPS, STEPS)
+def test_no_step_is_lost_nor_moved_and_as_many_face_as_can(left: str, right: str) -> None:
+    rows = facing(steps(left), steps(right))
+    assert [r.left.seq for r in rows if r.left] == list(range(len(left)))
+    assert [r.right.seq for r in rows if r.right] == list(range(len(right)))
+    assert all(r.left.same == r.right.same for r in rows if r.how == "same" and r.left and r.right)
+    same = sum(row.how == "same" for row in rows)
+    assert same == _common(left, right)
+    assert same >= sum(b.size for b in SequenceMatcher(None, left, right, autojunk=False).get_matching_blocks())
+
+
+def _common(left: str, right: str) -> int:
+    """The longest common subsequence, by its definition."""
+    row = [0] * (len(right) + 1)
+    for a in left:
+        before = row[:]
+        for j, b in enumerate(right):
+            row[j + 1] = before[j] + 1 if a == b else max(row[j], before[j + 1])
+    return row[-1]
+
+
+@settings(max_examples=40)
+@given(STEPS, STEPS)
+def test_the_other_way_round_runs_part_at_the_same_place(left: str, right: str) -> None:
+    here, there = (divergence(facing(steps(a), steps(b))) for a, b in ((left, right), (right, left)))
+    assert _mirrored(here) == _places(there)
+
+
+@settings(max_examples=40)
+@given(STEPS, st.integers(0, 14))
+def test_a_run_beside_itself_never_parts_and_a_step_put_in_is_seen(deeds: str, at: int) -> None:
+    assert _places(divergence(facing(steps(deeds), steps(deeds)))) == [None, None, None]
+    at = min(at, len(deeds))
+    apart = divergence(facing(steps(deeds), steps(f"{deeds[:at]}z{deeds[at:]}")))
+    assert apart.differs and (apart.differs.left, apart.differs.right) == (at + 1, at + 1)
+    assert apart.strays == apart.differs
+
+
+def _places(apart: Divergence) -> list[tuple[int, int] | None]:
+    places = (apart.differs, apart.strays, apart.parts and apart.parts.place)
+    return [None if place is None else (place.left, place.right) for place in places]
+
+
+def _mirrored(apart: Divergence) -> list[tuple[int, int] | None]:
+    return [place and (place[1], place[0]) for place in _places(apart)]
+
+
+FILE = "/repo/src/app.py"
+
+
+def read(path: str = FILE, offset: int = 1) -> Part:
+    return call("Read", path=path, offset=offset)
+
+
+def edit(*lines: str, old: str = "", path: str = FILE, status: str = "ok") -> Part:
+    return call("Edit", path=path, old_string=old, new_string="\n".join(lines), status=status)  # type: ignore[arg-type]
+
+
+def script(name: str) -> list[Part]:
+    return [call("Write", path=f"/repo/{name}", content=name, creates=True), call("Bash", command=f"python {name}")]
+
+
+def beside(left: list[Part], right: list[Part]) -> Alignment:
+    runs = [
+        session(user("fix it"), *parts, session_id=name, cwd="/repo") for name, parts in (("a", left), ("b", right))
+    ]
+    [made] = align(runs, {})
+    return made
+
+
+MEND = edit("return round(x)", old="return int(x)")
+RUNS_TESTS = call("Bash", command="pytest -q tests/test_app.py")
+FOUR = tuple(f"step_{k} = {k}" for k in range(4))
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "strays", "parts", "basis"),
+    [
+        pytest.param([read(), MEND], [read(offset=80), read(offset=9), MEND], None, None, "", id="other lines read"),
+        pytest.param([read(), read("/repo/b.py"), MEND], [read("/repo/b.py"), read(), MEND], None, None, "", id="swap"),
+        pytest.param([*script("try.py"), MEND], [*script("probe.py"), MEND], None, None, "", id="names of its scripts"),
+        pytest.param([call("Grep", pattern="x"), MEND], [MEND], None, None, "", id="looks"),
+        pytest.param([MEND], [edit("x(1)", status="error"), MEND], None, None, "", id="what failed changed nothing"),
+        pytest.param([MEND], [MEND, edit("# rounds, as told")], None, None, "", id="a comment"),
+        pytest.param([read(), MEND], [read(), read("/repo/b.py"), MEND], (2, 2), None, "", id="astray, and back again"),
+        pytest.param([read(), MEND], [read(), edit("return x // 1")], (2, 2), (2, 2), "change", id="another change"),
+        pytest.param([MEND], [MEND, RUNS_TESTS], (2, 2), (2, 2), "after", id="goes on to test"),
+        pytest.param([read()], [read("/repo/b.py")], (1, 1), (1, 1), "course", id="nothing is changed"),
+        pytest.param([MEND, *script("t.py")], [MEND, *script("t.py") * 2], None, None, "", id="goes on alone, shortly"),
+        pytest.param([MEND, *script("t.py")], [MEND, *script("t.py") * 3], None, (4, 4), "after", id="goes on alone"),
+        pytest.param([MEND], [MEND, *script("t.py"), call("Bash", command="rm t.py")], (2, 2), (2, 2), "after", id="x"),
+    ],
+)  # fmt: skip
+def test_where_runs_part_is_no_matter_of_order_names_or_looks(
+    left: list[Part], right: list[Part], strays: object, parts: object, basis: str
+) -> None:
+    apart = beside(left, right).divergence
+    assert _places(apart)[1:] == [strays, parts]
+    assert (apart.parts.basis if apart.parts else "") == basis
+
+
+@pytest.mark.parametrize(
+    ("written", "parts", "sure"),
+    [((FOUR[0],), False, None), ((FOUR[0], "a = 1"), False, None), ((FOUR[0], "a = 1", "b = 2"), True, False),
+     ((FOUR[0], *(f"a{k} = {k}" for k in range(4))), True, True)],
+)  # fmt: skip
+def test_a_change_counts_as_shared_from_half_of_its_lines_on_and_as_sure_below_a_quarter(
+    written: tuple[str, ...], parts: bool, sure: bool | None
+) -> None:
+    apart = beside([edit(*FOUR[:1]), edit(*FOUR[1:2])], [edit(*written), edit(*FOUR[1:2])]).divergence
+    assert (apart.parts is not None, apart.parts and apart.parts.sure) == (parts, sure)
+    assert apart.changes_shared == pytest.approx(2 / (1 + len(written)))
+
+
+@pytest.mark.parametrize(("opaque", "sure"), [(1, False), (0, True)])
+def test_where_the_trace_does_not_say_what_steps_were_about_nothing_is_sure(opaque: int, sure: bool) -> None:
+    many = [call("mcp__box__do", what="x")] * opaque + [read()] * (2 - opaque)
+    parting = beside([*many, MEND, MEND], [*many, edit("return 1")]).divergence.parts
+    assert parting and parting.sure is sure
+    assert sure or "does not say" in parting.unsure
+
+
+def test_each_side_says_what_it_did_next_how_much_failed_and_where_alone() -> None:
+    fails = call("Bash", command="make all", status="error")
+    parting = beside([read(), MEND], [read(), edit("return 1"), *[fails] * NEXT, read("/repo/c.py")]).divergence.parts
+    assert parting and (parting.left.steps, parting.left.failed, parting.left.only) == (1, 0, [])
+    assert (parting.right.steps, parting.right.failed, parting.right.only) == (NEXT + 2, NEXT, ["c.py"])
+    assert len(parting.right.next) == NEXT and parting.right.next[0].about == "src/app.py"
+
+
+def test_runs_in_folders_of_their_own_have_the_same_files() -> None:
+    one = session(call("Read", path="/runs/1/src/app.py"), session_id="a")
+    for other in (session(call("Read", path="/runs/2/src/app.py")), session(call("Read", path=FILE), cwd="/repo")):
+        [made] = align([one, other], {})
+        assert made.same == 1 and made.divergence.differs is None
+
+
+def test_lines_of_a_here_document_are_those_of_an_edit_tool() -> None:
+    text = "import os\nprint(os.sep)"
+    tool = call("Write", path="/repo/new.py", content=text, creates=True)
+    shell = call("Bash", command=f"cat > new.py <<'EOF'\n{text}\nEOF")
+    assert beside([tool], [shell]).divergence.parts is None
+
+
+def test_the_reference_is_a_run_that_solved_the_task_of_median_length() -> None:
+    runs = [session(*[read()] * n, session_id=f"s{n}") for n in (1, 2, 3, 9)]
+    assert reference_of(runs, {}).session_id == "s2"
+    solved = {"s3": {"outcome": "solved"}, "s1": {"outcome": "failed"}}
+    assert reference_of(runs, solved).session_id == "s3"
+
+
+def test_a_thousand_steps_take_well_under_a_second() -> None:
+    drawn = random.Random(1)  # noqa: S311  (no secret)
+    left, right = (steps("".join(drawn.choices("abcdefghABCDEFGH", k=1500))) for _ in range(2))
+    began = time.process_time()
+    divergence(facing(left, right))
+    assert time.process_time() - began < 1
+
+
+def _attempts() -> list[Session]:
+    """Three at one task, the first and the last of them of one trial."""
+    evil = edit("return 1 | <script>alert(1)</script>")
+    made = []
+    for n, (parts, reward) in enumerate(
+        [([read(), evil], 0.0), ([read(), MEND, say("done")], 1.0), ([read(), MEND], 1.0)]
+    ):
+        run = ran(*parts, cwd="/repo", trial_id=f"t/{n % 2}", attempt_index=n // 2, reward=reward).session
+        run.session_id, run.artifact_id = f"s{n}", f"a{n}"
+        made.append(run)
+    return made
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("align") / "store"
+    store_of(folder, *_attempts())
+    return folder
+
+
+@pytest.mark.slow
+def test_the_verb_aligns_what_is_named_a_task_or_a_trial(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def asked(*words: str) -> list[dict[str, object]]:
+        assert main(["align", *words, "--store", str(store), "--json"]) == 0
+        made: list[dict[str, object]] = json.loads(capsys.readouterr().out)["alignments"]
+        return made
+
+    def runs(made: list[dict[str, object]]) -> list[str]:
+        return [made[0]["left"]["session_id"], *(one["right"]["session_id"] for one in made)]  # type: ignore[index]
+
+    assert runs(asked("s0", "s2")) == ["s0", "s2"]
+    assert runs(asked("--task", "task-1")) == ["s1", "s0", "s2"], "one that solved it, first"
+    [retried] = asked("--trial", "t/0")
+    assert runs([retried]) == ["s0", "s2"], "the first attempt, first"
+    assert retried["left"]["outcome"] == "failed" and retried["right"]["outcome"] == "solved"  # type: ignore[index]
+    place = retried["divergence"]["parts"]["place"]  # type: ignore[index]
+    assert (place["left"], place["right"]) == (2, 2)
+
+
+@pytest.mark.slow
+def test_the_verb_says_it_in_words_and_as_markdown_that_does_nothing(
+    store: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["align", "s0", "s1", "--store", str(store)]) == 0
+    assert "they part at call 2 of 1 and 2 of 2; a file is changed otherwise" in capsys.readouterr().out
+    assert main(["align", "s0", "s1", "--store", str(store), "--markdown"]) == 0
+    written = capsys.readouterr().out
+    assert "## 1 × 2: they part at call 2 of 1" in written and "<script" not in written
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [[], ["s0"], ["s0", "nobody"], ["s0", "s1", "--task", "t"], ["--task", "nothing"]])
+def test_the_verb_refuses_what_names_no_two_runs(
+    store: Path, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["align", *words, "--store", str(store), "--json"]) in (1, 2)
+    assert json.loads(capsys.readouterr().out)["error"]["hint"]
+
+
+def test_commands_on_the_page_are_commands() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "align.md").read_text("utf-8")
+    lines = [line for line in page.splitlines() if line.startswith("agentsignals ")]
+    assert len(lines) == 4
+    for line in lines:
+        build_parser().parse_args(shlex.split(line, comments=True)[1:])
