@@ -217,7 +217,9 @@ def test_a_search_finds_what_is_better_and_confirms_it_on_tasks_it_has_not_seen(
     assert made.confirmed is not None and made.confirmed.difference.p == pytest.approx(2 / 2**8)
     assert [run.task for run in done.runs[-2:]] == ["h1", "h1"]
     assert {run.phase for run in done.runs[:-2]} == {"search"}
-    assert made.over == "6 runs are the budget" and made.caveats[-1].startswith("the cost is a lower bound")
+    assert made.over == "6 runs are the budget, 2 of them for the confirmation" and made.caveats[-1].startswith(
+        "the cost is a lower bound"
+    )
 
 
 @pytest.mark.slow

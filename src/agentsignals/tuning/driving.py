@@ -15,7 +15,7 @@ from agentsignals.tuning.search import SILENT, Search
 
 _GRACE_S = 5.0
 """Between asking a command to end and ending it."""
-_SAID_CHARS = 300
+_LAST_CHARS = 300
 _LOCK = ".search.lock"
 
 
@@ -39,7 +39,7 @@ def drive(search: Search, began: Callable[[Run], None] = lambda run: None) -> No
             ever = any(earlier.outcomes for earlier in search.results.values())
             if silent >= (2 * SILENT if ever else SILENT):
                 raise TuningError(
-                    f"The last {silent} runs left no outcome: {'; '.join(result.without)}. {_said(search, run)}",
+                    f"The last {silent} runs left no outcome: {'; '.join(result.without)}. {_last_words(search, run)}",
                     f"Look into {search.place(run)}; the same command goes on from here.",
                 )
 
@@ -84,8 +84,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
             continue
 
 
-def _said(search: Search, run: Run) -> str:
-    text = (search.place(run) / "stderr.txt").read_bytes()[-4 * _SAID_CHARS :].decode("utf-8", "replace").strip()
+def _last_words(search: Search, run: Run) -> str:
+    text = (search.place(run) / "stderr.txt").read_bytes()[-4 * _LAST_CHARS :].decode("utf-8", "replace").strip()
     return (
-        f"It ended with {run.exit_code}, saying: {text[-_SAID_CHARS:]}" if text else f"It ended with {run.exit_code}."
+        f"It ended with {run.exit_code}, saying: {text[-_LAST_CHARS:]}" if text else f"It ended with {run.exit_code}."
     )

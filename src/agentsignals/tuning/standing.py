@@ -182,10 +182,13 @@ def _confirmation(name: str, difference: Paired | None) -> tuple[Verdict, str]:
 
 
 def _over(search: Search) -> str:
-    reserved = 2 * len(search.held_out)
-    if why := search.spent(0 if search.confirms else reserved):
-        return why
-    return "" if search.race is not None and not search.confirms else "every candidate in the race has run every task"
+    """Why no more is searched."""
+    made, reserved = sum(run.phase == "search" for run in search.runs), 2 * len(search.held_out)
+    if made + 1 + reserved > search.plan.budget.runs:
+        return f"{search.plan.budget.runs} runs are the budget, {reserved} of them for the confirmation"
+    if search.race is None:
+        return "every candidate in the race has run every task"
+    return search.spent(reserved) or "what the budget left was for the confirmation"
 
 
 def _caveats(search: Search, confirmed: Confirmed | None) -> list[str]:
