@@ -128,12 +128,13 @@ class Played(NamedTuple):
 
     gain: float
     """Of the winner on the default, in truth."""
-    curse: float | None
+    curse: float
     """By how much the winner's share in the search is above the truth."""
     better: bool
     """It says that the winner is better."""
     held: bool | None
     """The held-out interval holds the true difference."""
+    dropped: int
     lost: bool
     """The best candidate was dropped."""
 
@@ -161,8 +162,15 @@ def played(world: World, sampler: Sampler, seed: int) -> Played:
         if difference is not None and difference.low is not None and difference.high is not None:
             held = difference.low <= gain <= difference.high
         best = max(world.truth, key=world.truth.__getitem__)
-        lost = best in search.dropped()
-        return Played(gain, row.solved / row.trials - world.truth[winner], made.verdict == "better", held, lost)
+        out = search.dropped()
+        return Played(
+            gain=gain,
+            curse=row.solved / row.trials - world.truth[winner],
+            better=made.verdict == "better",
+            held=held,
+            dropped=len(out),
+            lost=best in out,
+        )
 
 
 def plain_random(world: World, seed: int) -> float:
@@ -180,10 +188,10 @@ def compare(name: str, worlds: Sequence[World]) -> None:
     possible = fmean(max(w.truth.values()) - w.truth[tuple(w.default.values())] for w in worlds)
     print(f"\n{name}: {len(worlds)} searches; the best candidate is {100 * possible:.1f} points above the default\n")
     print(
-        "| search | points gained | more than random search | says better: right | wrong | holds | curse | best lost |"
+        "| search | points gained | more than random search | says better: right | wrong | holds | too high | dropped | the best |"
     )
-    print("|---|---|---|---|---|---|---|---|")
-    print(f"| random search, best mean | {100 * fmean(plain):.1f} | | | | | | |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    print(f"| random search, best mean | {100 * fmean(plain):.1f} | | | | | | | |")
     samplers: tuple[Sampler, ...] = ("random", "optuna", "thompson")
     for sampler in samplers if find_spec("optuna") else ("random", "thompson"):
         done = [played(world, sampler, seed) for seed, world in enumerate(worlds)]
@@ -196,7 +204,8 @@ def compare(name: str, worlds: Sequence[World]) -> None:
             f"{sum(search.better and search.gain > 0 for search in done)}",
             f"{sum(search.better and search.gain <= 0 for search in done)}",
             f"{sum(held)} of {len(held)}",
-            f"{100 * fmean(search.curse or 0.0 for search in done):+.1f}",
+            f"{100 * fmean(search.curse for search in done):+.1f}",
+            f"{fmean(search.dropped for search in done):.1f}",
             f"{sum(search.lost for search in done)}",
         )
         print(f"| {sampler} | {' | '.join(cells)} |", flush=True)

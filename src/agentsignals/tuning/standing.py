@@ -209,8 +209,9 @@ def _caveats(search: Search, confirmed: Confirmed | None) -> list[str]:
         missing = 2 * len(search.held_out) - sum(r.phase == "held_out" and r.state == "ended" for r in search.runs)
         if missing > 0:
             lines.append(f"{missing} held-out runs were not made")
-    if unpriced := search.cost()[1]:
-        lines.append(f"the cost is a lower bound: {unpriced} attempts have none, or not the whole")
+    unpriced, attempts = search.cost()[1], sum(result.attempts for result in search.results.values())
+    if 0 < unpriced < attempts:
+        lines.append(f"the cost is a lower bound: {unpriced} of {attempts} attempts have none, or not the whole")
     return lines
 
 
