@@ -7,6 +7,7 @@ import json
 import re
 import time
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 
@@ -258,6 +259,31 @@ def test_what_is_unusual_has_its_place_among_how_many(tmp_path: Path) -> None:
         assert re.search(r"signals compared \d+ lie", far)
     with serving(store_of(tmp_path / "few", *usual[:3], odd)) as server:
         assert "Too few sessions to compare with." in words(page(server, "/session/odd"))
+
+
+def test_a_signal_stands_along_the_session_by_turn_as_bars_and_as_a_table(tmp_path: Path) -> None:
+    made = session(
+        *(user("please mend the parser of the dates"), call("Bash", command="ls", result="a")),
+        *(
+            user("no, that is wrong, undo it"),
+            call("Bash", command="pwd", result="/"),
+            call("Read", path="a", result="x"),
+        ),
+        user("thanks"),
+        session_id="s1",
+    )
+    with serving(store_of(tmp_path / "s", made)) as server:
+        plain = page(server, "/session/s1?only=calls")
+        links = [link for link in Elements(plain).all_of("href") if "signal=" in link]
+        assert "?only=calls&signal=chat.tool_calls_per_turn#by-turn" in links and "Values by turn" not in plain
+        counted = page(server, "/session/s1?signal=chat.tool_calls_per_turn")
+        assert "up to 2, 3 turns" in words(counted) and counted.count('class="value"') == 3
+        assert re.findall(r"<td>(\d)</td></tr>", counted)[:3] == ["1", "2", "0"]
+        [second] = re.findall(r'<th scope="row"><a href="([^"]+)">2</a>', counted)
+        assert second.startswith("?signal=chat.tool_calls_per_turn&amp;at=")
+        labels = words(page(server, "/session/s1?signal=chat.pushback_type"))
+        assert "non_pushback 1 turn" in labels and "Values by turn 2" in labels
+        assert "Values by turn" not in page(server, f"/session/s1?{urlencode({'signal': EVIL})}")
 
 
 def test_a_value_is_explained_with_its_place_its_rule_its_events_and_how_often_it_is_right(tmp_path: Path) -> None:

@@ -76,8 +76,8 @@ def along(reading: Reading, session_id: str) -> Along | None:
     n_events = reading.rows_of(session_id, asked)[0]["n"] or 0
     counted = reading.rows_of(session_id, _COUNTS)[0]
     rows = reading.rows_of(session_id, _STEPS, {"bins": BINS})
-    of_context = [(_x(row["seq"], n_events), row["context"]) for row in rows if row["context"] is not None]
-    of_cost = [(_x(row["seq"], n_events), row["cost"]) for row in rows if row["cost"] is not None]
+    of_context = [(x_of(row["seq"], n_events), row["context"]) for row in rows if row["context"] is not None]
+    of_cost = [(x_of(row["seq"], n_events), row["cost"]) for row in rows if row["cost"] is not None]
     curves = [
         _curve("context size", of_context, "tokens", counted["with_context"]),
         _curve("cost so far", of_cost, "usd", counted["with_cost"]),
@@ -105,8 +105,9 @@ def _marks(reading: Reading, session_id: str, n_events: int, table: str, when: s
     query = _MARKS.format(table=table, when=when)
     rows = reading.rows_of(session_id, query, {"bins": _MOST_MARKS, "n": n_events})
     most = max((row["n"] for row in rows), default=1)
-    return [Mark(_x(row["seq"], n_events), row["seq"], row["n"], row["n"] / most) for row in rows]
+    return [Mark(x_of(row["seq"], n_events), row["seq"], row["n"], row["n"] / most) for row in rows]
 
 
-def _x(seq: int, n_events: int) -> float:
+def x_of(seq: int, n_events: int) -> float:
+    """Where an event stands across the picture."""
     return round(WIDTH * seq / max(n_events - 1, 1), 1)

@@ -10,6 +10,7 @@ import msgspec
 from agentsignals.catalog import Signal, catalogue
 from agentsignals.model import MAIN
 from agentsignals.ui import words
+from agentsignals.ui.by_turn import by_turn, choices
 from agentsignals.ui.conversation import (
     KINDS,
     MOST_OPENED,
@@ -148,6 +149,8 @@ def page(reading: Reading, query: Query, session_id: str) -> Page:
     prompts = reader.rows(_PROMPT)
     title = facts["title"] or (prompts[0]["text"] if prompts else "") or f"Session {reader.session_id}"
     counts = reader.conversation.counts
+    along_choices = choices(reading, reader.session_id)
+    chosen = next((signal for signal in along_choices if signal.path == query.text("signal")), None)
     filled = reader.filled() | {
         "facts": facts,
         "kinds": [(kind, KINDS[kind][0], counts[kind]) for kind in KINDS],
@@ -157,6 +160,8 @@ def page(reading: Reading, query: Query, session_id: str) -> Page:
         "thread_name": name_of(reader.thread) if reader.thread else "",
         "turns": reader.outline(),
         "along": reader.conversation.along,
+        "along_choices": along_choices,
+        "by_turn": by_turn(reading, reader.session_id, chosen, facts["n_events"] or 0) if chosen else None,
         "unusual": unusual(reading, facts["context"], whole),
         "families": _families(whole),
         "n_measured": len(whole),
