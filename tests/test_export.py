@@ -27,7 +27,6 @@ ATIF = jsonschema.Draft202012Validator(
     json.loads((Path(__file__).parent / "schemas" / "atif.schema.json").read_text("utf-8"))
 )
 """Written by hand from the published models, which need a younger Python than this package does."""
-CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
 READ_BACK = sorted(name for name, w in WRITERS.all().items() if isinstance(w, Writer) and w.reads_back)
 """A writer need not be one whose files a format reads."""
 PRODUCT = [s for s in samples() if (profile := formats()[s.parent.name].profile) and profile.agent]
@@ -203,7 +202,7 @@ def test_the_verb_writes_a_file_a_session_and_says_what_is_lost(
     assert (code, told["sessions"], told["without_transcript"]) == (0, sessions, blind)
     assert blind >= 1, "a verifier's report without the conversation it judges"
     assert len(list((tmp_path / "out").iterdir())) == sessions
-    assert any("token" in loss for loss in told["loses"])
+    assert any("spelling" in loss or "threads" in loss for loss in told["loses"])
 
 
 @pytest.mark.parametrize(
@@ -239,18 +238,3 @@ def test_without_a_format_those_there_are_are_listed(capsys: pytest.CaptureFixtu
     listed = capsys.readouterr().out
     assert all(name in listed and writer.describes[:40] in listed for name, writer in WRITERS.all().items())
     assert main(["export", "--to", "atif"]) == 2
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of real traces is not here")
-@pytest.mark.parametrize("name", READ_BACK)
-def test_real_sessions_come_back_as_they_were(corpus_folder: Path, name: str) -> None:
-    """Results that were cut for keeping are not cut again."""
-    store = Store(corpus_folder / "store")
-    compared = 0
-    for session in store.read(set(sorted(store.manifest.sessions)[::9])):
-        if comparable(session) and moves(session):
-            writer = writer_of(name)
-            assert said(read_again(writer.text(session), f"x{writer.suffix}")) == said(session), session.session_id
-            compared += 1
-    assert compared >= 20

@@ -5,12 +5,26 @@ from __future__ import annotations
 
 import json
 import math
+from importlib.metadata import version
 from typing import Any
 
 from agentsignals.export import Writer
-from agentsignals.export.moves import Call, Move, arguments, iso, moves, prompt_tokens, threads, without_nones
+from agentsignals.export.moves import (
+    LOSES,
+    RESPELT,
+    Call,
+    Move,
+    arguments,
+    conversation,
+    iso,
+    of_call,
+    of_session,
+    prompt_tokens,
+    threads,
+    without_nones,
+)
 from agentsignals.model import MAIN, Session, Step, carried
-from agentsignals.model.carried import OfCall, OfSession, OfStep, OfTurn
+from agentsignals.model.carried import OfStep, OfTurn
 from agentsignals.prices import USD_DIGITS
 from agentsignals.views.ledger import is_lower_bound
 
@@ -24,12 +38,14 @@ def text(session: Session) -> str:
 
 def _trajectory(session: Session, thread: str, trajectory_id: str) -> dict[str, Any]:
     is_bound = is_lower_bound(session)
-    steps = [_step(n, m, session, is_bound) for n, m in enumerate(moves(session, thread), 1)]
+    talk = conversation(session, thread)
+    steps = [_step(n, m, session, is_bound) for n, m in enumerate(talk, 1)]
     thread_steps = [s for s in session.steps if s.thread == thread]
     agent = {
         "name": session.agent or "unknown",
         "version": session.agent_version or "unknown",
         "model_name": session.model,
+        "extra": _extra(version("agentsignals")) if thread == MAIN else None,
     }
     trajectory: dict[str, Any] = {
         "schema_version": VERSION,
@@ -40,22 +56,17 @@ def _trajectory(session: Session, thread: str, trajectory_id: str) -> dict[str, 
         "final_metrics": without_nones(_totals(thread_steps, is_bound)) or None,
     }
     if thread == MAIN:
-        trajectory["subagent_trajectories"] = [_trajectory(session, t, t) for t in threads(session)] or None
-        trajectory["extra"] = _extra(carried.of(session, OfSession))
+        others = threads(session)
+        trajectory["subagent_trajectories"] = [_trajectory(session, t, t) for t in others] or None
+        whole = [*talk, *(move for t in others for move in conversation(session, t))]
+        trajectory["extra"] = _extra(of_session(session, whole))
     return without_nones(trajectory)
 
 
 def _step(n: int, move: Move, session: Session, is_bound: bool) -> dict[str, Any]:
-    if move.role == "user":
-        return without_nones(
-            {
-                "step_id": n,
-                "timestamp": iso(move.at),
-                "source": "user",
-                "message": move.text,
-                "extra": _extra(carried.of(move.turn, OfTurn)) if move.turn is not None else None,
-            }
-        )
+    if move.role != "agent":
+        words = {"step_id": n, "timestamp": iso(move.at), "source": move.role, "message": move.text}
+        return without_nones({**words, "extra": _extra_of(move)})
     step = move.step
     return without_nones(
         {
@@ -69,18 +80,25 @@ def _step(n: int, move: Move, session: Session, is_bound: bool) -> dict[str, Any
             "observation": _observation(move.calls),
             "metrics": (without_nones(_metrics(step, is_bound)) or None) if step is not None else None,
             "llm_call_count": 0 if step is None and not move.thinking else None,
-            "extra": _extra(carried.of(step, OfStep)) if step is not None else None,
+            "extra": _extra(carried.of(step, OfStep) | _mark(step, is_bound)) if step is not None else None,
         }
     )
 
 
-def _extra(facts: dict[str, Any] | None) -> dict[str, Any] | None:
-    return {"agentsignals": facts} if facts else None
+def _extra_of(move: Move) -> dict[str, Any] | None:
+    if move.turn is not None:
+        return _extra(carried.of(move.turn, OfTurn))
+    managed = {"context_management": {"type": "compaction"}} if "compaction" in move.first else {}
+    return managed | _extra(carried.of_event(move.events[0]))
+
+
+def _extra(facts: object) -> dict[str, Any]:
+    return {"agentsignals": facts}
 
 
 def _call(exchange: Call) -> dict[str, Any]:
     called = {"tool_call_id": exchange.id, "function_name": exchange.call.name, "arguments": arguments(exchange.call)}
-    return without_nones({**called, "extra": _extra(carried.of(exchange.call, OfCall))})
+    return without_nones({**called, "extra": _extra(of_call(exchange))})
 
 
 def _observation(calls: list[Call]) -> dict[str, Any] | None:
@@ -88,10 +106,14 @@ def _observation(calls: list[Call]) -> dict[str, Any] | None:
     return {"results": results} if results else None
 
 
+def _mark(step: Step, is_bound: bool) -> dict[str, bool]:
+    is_bound = is_bound and step.stop_reason is None and step.output_tokens is not None
+    return {"output_and_cost_at_least": True} if is_bound else {}
+
+
 def _metrics(step: Step, is_bound: bool) -> dict[str, Any]:
     extra = without_nones({"cache_write_tokens": step.cache_write_tokens, "reasoning_tokens": step.reasoning_tokens})
-    if is_bound and step.stop_reason is None and step.output_tokens is not None:
-        extra["output_and_cost_at_least"] = True
+    extra |= _mark(step, is_bound)
     return {
         "prompt_tokens": prompt_tokens(step),
         "completion_tokens": step.output_tokens,
@@ -122,18 +144,8 @@ WRITER = Writer(
     text=text,
     reads_back="atif",
     loses=(
-        "events that are no words, calls or results (interruptions, hooks, notices, compaction)",
-        "places in the order of events, and of subagents among the rest (*.seq, tool_calls.result_seq, *.step)",
-        "the prompt that a subagent was at work for (steps.turn, tool_calls.turn)",
-        "which model call counted the input of another (steps.input_in_step)",
-        "which file and format it was read from (sessions.format, sessions.artifact_id)",
-        "ids that several calls share: later ones are numbered (tool_calls.call_id)",
-        "the spelling of arguments, and arguments that are no object (tool_calls.arguments)",
-        "how long a call ran, and was let run (tool_calls.ran_s, tool_calls.limit_s)",
-        "what the agent's own profile says of its tools (tool_calls.class, tool_calls.shell_kind, tool_calls.purpose, "
-        "tool_calls.path, tool_calls.command, tool_calls.argument_roles)",
-        "which lines an edit changed, beyond what its arguments say",
-        "the part of a long tool result that the store does not keep (tool_calls.result_tokens)",
-        "labels, checkpoints, and what is known of an eval run beyond its trajectory",
+        *LOSES,
+        RESPELT,
+        "what harness and verifier know of an eval run: only files that they write themselves say it (attempts)",
     ),
 )

@@ -8,9 +8,22 @@ import uuid
 from typing import Any
 
 from agentsignals.export import Writer
-from agentsignals.export.moves import Call, Move, arguments, iso, moves, threads, without_nones
+from agentsignals.export.moves import (
+    LOSES,
+    NO_BOUNDS,
+    RESPELT,
+    Call,
+    Move,
+    arguments,
+    conversation,
+    iso,
+    of_call,
+    of_session,
+    threads,
+    without_nones,
+)
 from agentsignals.model import MAIN, Session, Step, carried
-from agentsignals.model.carried import OfCall, OfSession, OfTurn, OfUsage
+from agentsignals.model.carried import OfStep, OfTurn
 from agentsignals.views.ledger import ledger
 
 VERSION = "0.9.0"
@@ -22,12 +35,12 @@ def text(session: Session) -> str:
     record = _record(session)
     canonical = json.dumps({k: v for k, v in record.items() if k != "trace_id"}, sort_keys=True, ensure_ascii=False)
     record["content_hash"] = hashlib.sha256(canonical.encode("utf-8", "replace")).hexdigest()
-    return json.dumps(record, ensure_ascii=False) + "\n"
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n"  # as most agents log their arguments
 
 
 def _record(session: Session) -> dict[str, Any]:
-    conversation = [(m, thread) for thread in (MAIN, *threads(session)) for m in moves(session, thread)]
-    steps = [_step(m, thread) | {"step_index": n} for n, (m, thread) in enumerate(conversation)]
+    whole = [(m, thread) for thread in (MAIN, *threads(session)) for m in conversation(session, thread)]
+    steps = [_step(m, thread) | {"step_index": n} for n, (m, thread) in enumerate(whole)]
     first = session.turns[0].text if session.turns else None
     attempt = session.attempt
     return without_nones(
@@ -50,21 +63,20 @@ def _record(session: Session) -> dict[str, Any]:
             "metrics": _metrics(session),
             "attribution": _attribution(session),
             "metadata": without_nones({"format": session.format, "cwd": session.cwd})
-            | {"agentsignals": _carried(session, [move for move, _ in conversation])},
+            | {"agentsignals": _carried(session, [move for move, _ in whole])},
         }
     )
 
 
-def _carried(session: Session, conversation: list[Move]) -> dict[str, Any]:
+def _carried(session: Session, whole: list[Move]) -> dict[str, Any]:
     """What the schema has no field for, where it lets a producer add: at the end, by the number of the step."""
-    turns = {str(n): carried.of(m.turn, OfTurn) for n, m in enumerate(conversation) if m.turn is not None}
-    steps = {str(n): carried.of(m.step, OfUsage) for n, m in enumerate(conversation) if m.step is not None}
-    calls = {f"{n}:{c.id}": carried.of(c.call, OfCall) for n, m in enumerate(conversation) for c in m.calls}
+    numbered = list(enumerate(whole))
     return {
-        "session": carried.of(session, OfSession) or {},
-        "turns": without_nones(turns),
-        "steps": {n: facts or {} for n, facts in steps.items()},
-        "calls": without_nones(calls),
+        "session": of_session(session, whole),
+        "turns": {str(n): carried.of(m.turn, OfTurn) for n, m in numbered if m.turn is not None},
+        "steps": {str(n): carried.of(m.step, OfStep) for n, m in numbered if m.step is not None},
+        "calls": {f"{n}:{c.id}": of_call(c) for n, m in numbered for c in m.calls},
+        "events": {str(n): carried.of_event(m.events[0]) for n, m in numbered if m.role == "system"},
     }
 
 
@@ -80,7 +92,7 @@ def _step(move: Move, thread: str) -> dict[str, Any]:
         {
             "step_index": 0,
             "role": move.role,
-            "content": move.text if move.role == "user" else move.text or None,
+            "content": move.text or None if move.role == "agent" else move.text,
             "reasoning_content": move.thought,
             "model": step.model if step is not None else None,
             "agent_role": None if thread == MAIN else thread,
@@ -182,18 +194,10 @@ WRITER = Writer(
     text=text,
     reads_back="opentraces",
     loses=(
-        "events that are no words, calls or results (interruptions, hooks, notices, compaction)",
-        "places in the order of events, and of subagents among the rest (*.seq, tool_calls.result_seq, *.step)",
-        "the prompt that a subagent was at work for (steps.turn, tool_calls.turn)",
-        "which model call counted the input of another (steps.input_in_step)",
-        "which file and format it was read from (sessions.format, sessions.artifact_id)",
-        "ids that several calls share: later ones are numbered (tool_calls.call_id)",
-        "the spelling of arguments, and arguments that are no object (tool_calls.arguments)",
-        "that output and cost are lower bounds, where they were logged in mid-stream",
-        "how long a call ran, and was let run (tool_calls.ran_s, tool_calls.limit_s)",
-        "what the agent's own profile says of its tools (tool_calls.class, tool_calls.shell_kind, tool_calls.purpose, "
-        "tool_calls.path, tool_calls.command, tool_calls.argument_roles)",
-        "the part of a long tool result that the store does not keep (tool_calls.result_tokens)",
-        "labels, checkpoints, and what is known of an eval run beyond its reward and ending",
+        *LOSES,
+        RESPELT,
+        NO_BOUNDS,
+        "what harness and verifier know of an eval run, beyond its reward and ending: only files that they write "
+        "themselves say it (attempts)",
     ),
 )

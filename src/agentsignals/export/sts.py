@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 from agentsignals.export import Writer
-from agentsignals.export.moves import Call, Move, moves, without_nones
-from agentsignals.model import Session, Step, carried
-from agentsignals.model.carried import OfCall, OfSession, OfTurn, OfUsage
+from agentsignals.export.moves import LOSES, NO_BOUNDS, Call, Move, conversation, of_call, of_places, without_nones
+from agentsignals.model import MAIN, Session, Step, carried
+from agentsignals.model.carried import OfSession, OfStep, OfTurn
 
 
 def text(session: Session) -> str:
@@ -21,17 +21,19 @@ def text(session: Session) -> str:
         "cwd": session.cwd,
         "agentsignals": carried.of(session, OfSession),
     }
-    lines = [without_nones(header)]
-    for move in moves(session):
-        lines += [{"type": "message", "message": m} for m in _messages(move)]
+    whole = conversation(session)
+    messages = [message for move in whole for message in _messages(move)]
+    for last in messages[-1:]:  # where it costs the head of the file nothing
+        last["agentsignals"] = last.get("agentsignals", {}) | of_places(session, whole, [MAIN])
+    lines = [without_nones(header), *({"type": "message", "message": m} for m in messages)]
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
 
 
 def _messages(move: Move) -> list[dict[str, Any]]:
     at = None if move.at is None else move.at // 1000
-    if move.role == "user":
-        facts = carried.of(move.turn, OfTurn) if move.turn is not None else None
-        return [without_nones({"role": "user", "content": move.text, "timestamp": at, "agentsignals": facts})]
+    if move.role != "agent":
+        facts = carried.of(move.turn, OfTurn) if move.turn is not None else carried.of_event(move.events[0])
+        return [without_nones({"role": move.role, "content": move.text, "timestamp": at, "agentsignals": facts})]
     message = {
         "role": "assistant",
         "content": move.text,
@@ -48,13 +50,13 @@ def _messages(move: Move) -> list[dict[str, Any]]:
 
 def _call(exchange: Call) -> dict[str, Any]:
     function = {"name": exchange.call.name, "arguments": exchange.call.arguments or "{}"}
-    return without_nones({"id": exchange.id, "function": function, "agentsignals": carried.of(exchange.call, OfCall)})
+    return {"id": exchange.id, "function": function, "agentsignals": of_call(exchange, as_logged=True)}
 
 
 def _of_model(step: Step) -> dict[str, Any]:
     used = {"prompt_n": step.input_tokens, "predicted_n": step.output_tokens, "cache_n": step.cache_read_tokens}
     return {"model": step.model, "id": step.message_id, "timings": without_nones(used) or None,
-            "agentsignals": carried.of(step, OfUsage)}  # fmt: skip
+            "agentsignals": carried.of(step, OfStep)}  # fmt: skip
 
 
 def _result(call_id: str, content: str, at: int | None) -> dict[str, Any]:
@@ -69,21 +71,9 @@ WRITER = Writer(
     text=text,
     reads_back="sts",
     loses=(
-        "events that are no words, calls or results (interruptions, hooks, notices, compaction)",
-        "places in the order of events (*.seq, tool_calls.result_seq, *.step)",
-        "parts of a millisecond of the times of prompts",
-        "which file and format it was read from, and its agent's version (sessions.format, sessions.artifact_id, "
-        "sessions.agent_version)",
-        "which model call counted the input of another (steps.input_in_step)",
+        *LOSES,
         "subagents' conversations, and branches that the person left: all rows of other threads",
-        "that no recorded call of the model said something: it becomes one (tool_calls.step)",
-        "edits, beyond what the arguments of the calls say",
-        "ids that several calls share: later ones are numbered (tool_calls.call_id)",
-        "how long a call ran, and was let run (tool_calls.ran_s, tool_calls.limit_s)",
-        "what the agent's own profile says of its tools (tool_calls.class, tool_calls.shell_kind, tool_calls.purpose, "
-        "tool_calls.path, tool_calls.command, tool_calls.argument_roles)",
-        "the part of a long tool result that the store does not keep (tool_calls.result_tokens)",
-        "that output and cost are lower bounds, where they were logged in mid-stream",
-        "labels, checkpoints, and what is known of an eval run",
+        NO_BOUNDS,
+        "what harness and verifier know of an eval run: only files that they write themselves say it (attempts)",
     ),
 )

@@ -210,6 +210,8 @@ def _attempts(
     taken: dict[int, tuple[Session | None, list[Attempt]]] = {}
     tied = sorted(tied, key=lambda pair: _order(pair[0]))
     for session, session_parts in tied:
+        if not session_parts and not about and not lent:
+            continue  # it lies beside the trial's sessions, and nothing speaks of it
         if session is not None and session.parent_session_id is not None and len(tied) > 1:
             continue
         index = next((p.attempt_index for p in session_parts if p.attempt_index is not None), None)
@@ -217,7 +219,7 @@ def _attempts(
             index = next(n for n in range(len(tied) + len(by_index) + 1) if n not in taken)
         taken[index] = (session, session_parts)
     made = []
-    indices = sorted({*taken, *by_index} or {0})
+    indices = sorted({*taken, *by_index} or ({0} if about or lent else set()))
     for index in indices:
         session, session_parts = taken.get(index, (None, []))
         last = index == indices[-1]

@@ -290,7 +290,8 @@ def _read_together(members: Sequence[Member]) -> _Work:
             hints.update({posixpath.dirname(i.artifact.path): next(iter(reading.checkpoints)) for i in batch})
     work.sessions = assemble(work.sessions, parts, artifacts) if parts else once(work.sessions, artifacts)
     for session in work.sessions:
-        session.checkpoints = sorted(checkpoints.get(session.session_id, []), key=lambda c: c.checkpoint_id)
+        rows = checkpoints.get(session.session_id) or session.checkpoints
+        session.checkpoints = sorted(rows, key=lambda c: c.checkpoint_id)
     _sound(work.sessions)
     return work
 

@@ -4,6 +4,7 @@ files of their own."""
 from __future__ import annotations
 
 import posixpath
+from typing import Any
 
 from agentsignals.formats import Claim, Format, read_by
 from agentsignals.formats.atif.profile import PROFILE
@@ -11,13 +12,21 @@ from agentsignals.formats.head import Head
 
 
 def claims(head: Head) -> Claim | None:
-    """Only ATIF names its version so. Files of one run share its session id, or at least their folder."""
+    """Only ATIF names its version so. Files of one run share its session id, or at least their folder; what our own
+    export wrote, a session a file, lies beside others that it has nothing to do with."""
     version = head.document.get("schema_version")
     if not isinstance(version, str) or not version.startswith("ATIF-"):
         return None
     session_id = head.document.get("session_id")
     keys = [f"session:{session_id}"] if isinstance(session_id, str) and session_id else []
-    return Claim(keys=keys, root=posixpath.dirname(head.path))
+    return Claim(keys=keys, root=None if keys and is_exported(head.document) else posixpath.dirname(head.path))
 
 
-FORMAT = Format(name="atif", version=4, claims=claims, read=read_by("atif.files"), profile=PROFILE)
+def is_exported(document: dict[str, Any]) -> bool:
+    """Whether our own export wrote it: the agent of the trajectory says so, which stands at its head."""
+    agent = document.get("agent")
+    extra = agent.get("extra") if isinstance(agent, dict) else None
+    return isinstance(extra, dict) and "agentsignals" in extra
+
+
+FORMAT = Format(name="atif", version=5, claims=claims, read=read_by("atif.files"), profile=PROFILE)

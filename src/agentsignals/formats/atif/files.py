@@ -27,7 +27,7 @@ from agentsignals.formats.figures import amount, count
 from agentsignals.formats.one_document import each, tally
 from agentsignals.formats.one_document import read as read_document
 from agentsignals.formats.records import UNREADABLE
-from agentsignals.model import MAIN, Session, carried
+from agentsignals.model import MAIN, Session, carried, placement
 from agentsignals.model.attempt import Attempt, Statement
 from agentsignals.model.carried import OfSession
 
@@ -151,13 +151,15 @@ class _Run:
         self.builder.session.agent_version = None if version == "unknown" else version
         self.builder.session.repo = head.source.repo_hint
         self.model = words(self.agent.model_name) if self.agent is not None else None
-        self.facts = carried.read(carried_in(head.trajectory.extra), OfSession)
-        self.builder.where(self.facts.cwd, self.facts.branch)
+        self.carried = carried_in(head.trajectory.extra)
+        self.facts = carried.read(self.carried, OfSession)
+        if self.facts is not None:
+            self.builder.where(self.facts.cwd, self.facts.branch)
         self._names: Counter[str] = Counter()
         self._depth = 0
 
     def session(self, read_so_far: set[str]) -> Session:
-        talk = Conversation(self.builder, self.model)
+        talk = Conversation(self.builder, self.model, is_ours=self.facts is not None)
         embedded: dict[str, _File] = {}
         for file in self.chain:
             self._embedded(file, embedded)
@@ -169,6 +171,7 @@ class _Run:
             name = next(iter(embedded))
             self._thread(talk, embedded.pop(name), name, embedded, read_so_far)
         session = self.builder.finish()
+        placement.put_back(session, self.carried)
         carried.restore(session, self.facts)
         return session
 
@@ -233,7 +236,7 @@ class _Run:
         observed = {name: value for name, value in settings.items() if value is not None}
         summary = ", ".join(f"{name} {value}" for name, value in observed.items())
         part = Attempt(
-            root=posixpath.dirname(head.path),
+            root=posixpath.dirname(head.path) if self.facts is None else head.path,
             session_artifact=head.source.artifact.artifact_id,
             session_id=session.session_id or None,
             observed=observed,

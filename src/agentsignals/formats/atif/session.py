@@ -25,7 +25,7 @@ from agentsignals.formats.edit_arguments import record_arguments
 from agentsignals.formats.figures import amount, count
 from agentsignals.model import MAIN, ToolCall, carried
 from agentsignals.model import Step as Row
-from agentsignals.model.carried import OfCall, OfStep, OfTurn
+from agentsignals.model.carried import OfCall, OfEvent, OfStep, OfTurn
 from agentsignals.model.times import logged_iso
 
 COMPACTION = "compaction"
@@ -40,25 +40,29 @@ class _Request(Struct, gc=False):
 
 class Conversation:
     """Takes the steps of one run in order. `goes_on` says that they continue a run: what its harness then tells the
-    agent in the user's name is no prompt.
+    agent in the user's name is no prompt. `is_ours` says that our own export wrote them.
     """
 
-    def __init__(self, builder: SessionBuilder, model: str | None) -> None:
+    def __init__(self, builder: SessionBuilder, model: str | None, is_ours: bool) -> None:
         self.builder = builder
         self.model = model
+        self.is_ours = is_ours
         self.goes_on = False
         self.subagents: list[Ref] = []
         """The other trajectories that results came from."""
         self._ids: dict[tuple[str, str], str] = {}
         self._asked: dict[str, tuple[str, str]] = {}
         self._calls: dict[str, ToolCall] = {}
-        self._facts: dict[str, OfCall] = {}
+        self._facts: dict[str, OfCall | None] = {}
         self._touched: set[str] = set()
 
     def take(self, step: Step, thread: str = MAIN) -> None:
         at = logged_iso(words(step.timestamp))
         text = content(step.message)
-        if step.is_copied_context is True:
+        facts = carried.read(step.extra.agentsignals, OfEvent) if step.extra is not None else None
+        if facts is not None and step.source == "system":
+            self.builder.event(facts.kind, None if facts.wordless else text, at, None, thread)
+        elif step.is_copied_context is True:
             self._meta(text, at, thread)  # told in full where it happened
         elif step.source == "agent":
             self._agent(step, text, at, thread)
@@ -96,11 +100,13 @@ class Conversation:
             _Request(words(c.tool_call_id), words(c.function_name) or "", _json(c), c.extra)
             for c in step.tool_calls or ()
         ]
-        if not requests and text:
+        if not requests and text and not self.is_ours:
             parsed = actions.read(text)
             text, requests = parsed.text, [_Request(None, name, arguments) for name, arguments in parsed.calls]
         fresh = [request for request in requests if not self._is_repeated(request, thread)]
         is_call_of_model = step.llm_call_count != 0 and (not requests or fresh or step.metrics is not None)
+        if self.is_ours:
+            is_call_of_model = step.extra is not None and bool(step.extra.agentsignals)
         row = self._model_call(step, at, thread) if is_call_of_model else None
         thought = content(step.reasoning_content)
         if thought:
@@ -171,7 +177,7 @@ class Conversation:
             return
         status, code = outcome(call, text, result)
         facts, error = self._facts[call.call_id], None
-        if facts.status is not None:  # read off the agent's own log, which says more than the text
+        if facts is not None:  # read off the agent's own log, which says more than the text
             status, code, error, at = facts.status, facts.exit_code, facts.error_class, facts.ended_at
         self.builder.result(call_id, text, status, at, thread, code, error)
         if status == "ok" and call.class_ == "edit":

@@ -36,5 +36,5 @@ def _names(head: Head) -> list[str]:
 
 
 FORMAT = Format(
-    name="opentraces", version=4, claims=claims, read=read_by("opentraces.files"), pieces=pieces_by("opentraces.files")
+    name="opentraces", version=5, claims=claims, read=read_by("opentraces.files"), pieces=pieces_by("opentraces.files")
 )

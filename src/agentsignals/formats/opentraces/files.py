@@ -13,10 +13,10 @@ from agentsignals.formats.builder import SessionBuilder
 from agentsignals.formats.edit_arguments import record_arguments
 from agentsignals.formats.outcome import exit_code
 from agentsignals.formats.records import lines, read_before, saw
-from agentsignals.model import MAIN, RAN, Artifact, CallStatus, Session, carried
+from agentsignals.model import MAIN, RAN, Artifact, CallStatus, Session, carried, placement
 from agentsignals.model import Step as ModelCall
 from agentsignals.model.attempt import Attempt, Statement
-from agentsignals.model.carried import OfCall, OfRecord, OfSession, OfTurn, OfUsage
+from agentsignals.model.carried import OfCall, OfEvent, OfRecord, OfSession, OfStep, OfTurn
 from agentsignals.model.times import logged_iso
 
 
@@ -182,7 +182,7 @@ class _Conversation:
         self.builder.line = number
         self.touched: set[str] = set()
         self.carries = bool(record.metadata.agentsignals)
-        self.facts = carried.read(record.metadata.agentsignals, OfRecord)
+        self.facts = carried.read(record.metadata.agentsignals, OfRecord) or OfRecord()
         self.builder.where(record.metadata.cwd, record.environment.vcs.branch)
         for n, step in enumerate(record.steps):
             self._step(n, step)
@@ -190,12 +190,16 @@ class _Conversation:
         self.session = self.builder.finish()
         if ended is not None:
             self.session.ended_at = max(ended, self.session.ended_at or ended)
+        placement.put_back(self.session, self.facts.session)
         carried.restore(self.session, carried.read(self.facts.session, OfSession))
 
     def _step(self, n: int, step: Step) -> None:
         at = logged_iso(step.timestamp)
         thread = (step.agent_role or "subagent") if step.call_type == "subagent" else MAIN
-        if step.role == "user":
+        facts = carried.read(self.facts.events.get(str(n), Raw()), OfEvent)
+        if facts is not None and step.role == "system":
+            self.builder.event(facts.kind, None if facts.wordless else step.content, at, thread=thread)
+        elif step.role == "user":
             if thread == MAIN and step.content is not None:
                 turn = self.builder.turn("prompt", step.content, at)
                 carried.restore(turn, carried.read(self.facts.turns.get(str(n), Raw()), OfTurn))
@@ -214,7 +218,7 @@ class _Conversation:
         if facts is not None or not self.carries:  # else words that no recorded call of the model said
             call_of_model = self.builder.step(None, step.model, at, thread)
         if call_of_model is not None and facts is not None:
-            carried.restore(call_of_model, carried.read(facts, OfUsage))
+            carried.restore(call_of_model, carried.read(facts, OfStep))
         elif call_of_model is not None and step.token_usage is not None and step.token_usage.says():
             _count(call_of_model, step.token_usage)
         if step.reasoning_content:
@@ -233,24 +237,27 @@ class _Conversation:
         for seen in step.observations:
             ms = took.get(seen.source_call_id)
             ended = at + ms * 1000 if at is not None and ms is not None else None
-            facts_of_call = facts_of.get(seen.source_call_id, OfCall())
+            facts_of_call = facts_of.get(seen.source_call_id)
             self._observed(seen, facts_of_call, ended, thread, seen.source_call_id in commands)
         for made in self.builder.session.tool_calls[first_call:]:
             carried.restore(made, facts_of[made.call_id])
 
-    def _of_call(self, n: int, call_id: str) -> OfCall:
+    def _of_call(self, n: int, call_id: str) -> OfCall | None:
         return carried.read(self.facts.calls.get(f"{n}:{call_id}", Raw()), OfCall)
 
-    def _observed(self, seen: Observation, facts: OfCall, at: int | None, thread: str, ran: bool) -> None:
+    def _observed(self, seen: Observation, facts: OfCall | None, at: int | None, thread: str, ran: bool) -> None:
         if seen.error == "no_result" and seen.content is None:
             return
         text = seen.content if seen.content is not None else seen.output_summary or ""
-        status = facts.status or ("ok" if seen.error is None else _ENDINGS.get(seen.error, "error"))
-        code, error = facts.exit_code, facts.error_class
-        if facts.status is None:  # written by others: a command's exit code is in its text, or nowhere
+        if facts is not None:
+            call = self.builder.result(
+                seen.source_call_id, text, facts.status, facts.ended_at, thread, facts.exit_code, facts.error_class
+            )
+        else:  # written by others: a command's exit code is in its text, or nowhere
             code = exit_code(text) if ran else None
+            status = "ok" if seen.error is None else _ENDINGS.get(seen.error, "error")
             error = None if code else seen.error
-        call = self.builder.result(seen.source_call_id, text, status, facts.ended_at or at, thread, code, error)
+            call = self.builder.result(seen.source_call_id, text, status, at, thread, code, error)
         if call is not None and call.status in RAN and call.class_ == "edit":
             record_arguments(self.builder, call, self.touched)
         if call is not None and call.path:

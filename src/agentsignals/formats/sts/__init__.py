@@ -19,4 +19,4 @@ def claims(head: Head) -> Claim | None:
     return Claim(keys=[f"session:{session_id}"] if isinstance(session_id, str) and session_id else [])
 
 
-FORMAT = Format(name="sts", version=4, claims=claims, read=read_by("sts.files"))
+FORMAT = Format(name="sts", version=5, claims=claims, read=read_by("sts.files"))

@@ -15,8 +15,8 @@ from agentsignals.formats.figures import count
 from agentsignals.formats.records import UNREADABLE, all_lines, saw
 from agentsignals.formats.sts import records
 from agentsignals.formats.sts.records import Line, Message, Timings, Used
-from agentsignals.model import ABANDONED, MAIN, CallStatus, Session, Step, carried
-from agentsignals.model.carried import OfCall, OfSession, OfTurn, OfUsage
+from agentsignals.model import ABANDONED, MAIN, CallStatus, Session, Step, carried, placement
+from agentsignals.model.carried import OfCall, OfEvent, OfSession, OfStep, OfTurn
 from agentsignals.model.times import logged_ms
 
 _Numbered = tuple[int, Message]
@@ -77,7 +77,7 @@ class _Reader:
         self.touched: set[str] = set()
         self.used: dict[int, Used] = {}
         self.facts = carried.read(header.agentsignals, OfSession)
-        self.facts_of: dict[str, OfCall] = {}
+        self.facts_of: dict[str, OfCall | None] = {}
         """Of calls, by their ids."""
         self.ended: dict[str, CallStatus] = {}
         """What the figures of a run say of a call: whether it failed. Of other calls nothing does."""
@@ -92,8 +92,10 @@ class _Reader:
             self.builder.line = line
             self.builder.event("unknown", text)
         for call in self.builder.session.tool_calls:
-            carried.restore(call, self.facts_of.get(call.call_id, OfCall()))
+            carried.restore(call, self.facts_of.get(call.call_id))
         session = self.builder.finish()
+        for _, last in self.messages[-1:]:
+            placement.put_back(session, last.agentsignals)
         carried.restore(session, self.facts)
         return session
 
@@ -123,17 +125,25 @@ class _Reader:
             self._answer(n, message, at, thread)
         elif message.role == "tool":
             self._result(message, at, thread)
-        elif message.text:
-            self.builder.event("meta", message.text, at, thread=thread)
+        else:
+            facts = carried.read(message.agentsignals, OfEvent)
+            if facts is not None or message.text:
+                kind, words = (
+                    (facts.kind, None if facts.wordless else message.text) if facts else ("meta", message.text)
+                )
+                self.builder.event(kind, words, at, thread=thread)
         if isinstance(message.content, list):
             self.builder.unread((part.type or "" for part in message.content), records.PARTS, at, thread)
 
     def _answer(self, n: int, message: Message, at: int | None, thread: str) -> None:
-        step = self.builder.step(message.id, message.model, at, thread)
-        used = self.used.get(n)
-        if used is not None:
-            _bill(step, used)
-        carried.restore(step, carried.read(message.agentsignals, OfUsage))
+        facts = carried.read(message.agentsignals, OfStep)
+        step = None
+        if facts is not None or self.facts is None:  # else words that no recorded call of the model said
+            step = self.builder.step(message.id, message.model, at, thread)
+            used = self.used.get(n)
+            if used is not None:
+                _bill(step, used)
+            carried.restore(step, facts)
         if message.reasoningContent:
             self.builder.event("thinking", message.reasoningContent, at, step, thread)
         if message.text:
