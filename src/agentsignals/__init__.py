@@ -161,11 +161,13 @@ def compare(  # noqa: PLR0913  (the options of the verb)
     treatments: Path | None = None,
     anyway: bool = False,
     where: str = "true",
+    regression_weight: float = 1.0,
 ) -> Comparison:
     """Candidates of an eval under their treatments, paired where tasks match.
 
     `by`: what makes a candidate (model, agent, a knob; none: treatments that differ); `outcome`: reward, resolved or a
-    signal of attempts; `treatments`: a file that says who was tried; `where`: SQL over `sessions` and `attempts`.
+    signal of attempts; `treatments`: a file that says who was tried; `where`: SQL over `sessions` and `attempts`;
+    `regression_weight`: what a regression counts, a gain counting 1.
     StoreError without attempts; UnlikeCandidates, unless `anyway`, for those that can't be held against each other.
     """
     from agentsignals.analysis.compare import compare as compared
@@ -184,7 +186,7 @@ def compare(  # noqa: PLR0913  (the options of the verb)
             "There is no eval attempt to compare" + (" under this condition." if where != "true" else "."),
             "Attempts come from eval runs (Harbor, SWE-bench, Inspect …): `agentsignals analyze RUNS` reads them in.",
         )
-    comparison = compared(rule, tables, by, baseline)
+    comparison = compared(rule, tables, by, baseline, regression_weight=regression_weight)
     if comparison.unlike and not anyway:
         raise UnlikeCandidates(
             f"These candidates can't be compared: {'. '.join(comparison.unlike)}.",

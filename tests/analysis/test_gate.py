@@ -60,7 +60,7 @@ def ending(made: Comparison, *conditions: str, by_value: bool = False) -> str:
         (WORSE, "solve_rate < baseline * 0.3", "cannot tell", "passed"),
         (NEARLY, "p < 0.05", "passed", "passed"),
         (WORSE, "p < 0.05", "failed", "failed"),
-        (WORSE, "q < 0.0001", "passed", "passed"),
+        (WORSE, "p_adjusted < 0.0001", "passed", "passed"),
         ("1 1 1", "p < 0.05", "cannot tell", "cannot tell"),  # of three tasks p is 0.25 at least
         ("1 1 1 1 1 1", "p < 0.05", "passed", "passed"),
         ("1 1 1 1 1 1", "p < 0.03125", "cannot tell", "cannot tell"),
@@ -70,6 +70,16 @@ def ending(made: Comparison, *conditions: str, by_value: bool = False) -> str:
         (NEARLY, "regressions > 1", "passed", "passed"),
         (NEARLY, "regressions >= 1", "failed", "failed"),
         (NEARLY, "improvements > 0", "passed", "passed"),
+        ("- 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1", "regressions > 0", "cannot tell", "passed"),  # the first may be
+        ("- 0 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1", "regressions > 1", "cannot tell", "passed"),
+        ("- 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1", "improvements > 0", "passed", "passed"),  # nothing to improve
+        (WORSE, "worse", "failed", "failed"),
+        (WORSE, "better", "passed", "passed"),
+        (NEARLY, "worse", "passed", "passed"),
+        (NEARLY, "not better", "failed", "failed"),
+        (NEARLY, "undecided and regressions > 0", "failed", "failed"),
+        ("1 1 1 1 1", "worse", "cannot tell", "cannot tell"),
+        ("1 1 1 1 1", "not better", "cannot tell", "cannot tell"),
         (NEARLY, "matched_tasks < 21", "failed", "failed"),
         (WORSE, "difference < -0.05 and p < 0.05", "failed", "failed"),
         (NEARLY, "difference < -0.04 and p < 0.05", "passed", "passed"),
@@ -161,6 +171,8 @@ def test_rates_of_other_tasks_are_not_held_against_each_other() -> None:
         ("cost_usd > 1e999", "too large", ""),
         ("", "is no condition", "FIGURE"),
         ("p < 0.05 and", "is no condition", "FIGURE"),
+        ("not worse than", "No condition can ask for 'not'", "There are"),
+        ("wrose", "No condition can ask for 'wrose'", "worse"),
     ],
 )
 def test_a_condition_that_is_none_is_refused_with_what_there_is(condition: str, says: str, hint: str) -> None:

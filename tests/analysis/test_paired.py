@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from itertools import product
+from itertools import accumulate, product
 
 import pytest
 from hypothesis import given
@@ -14,11 +14,10 @@ from agentsignals.stats.estimates import mean_interval, wilson
 from agentsignals.stats.paired import (
     apart,
     benjamini_hochberg,
+    holm,
     mcnemar,
-    needed_tasks,
     paired,
     sign_flip,
-    smallest_seen,
     tango,
 )
 from agentsignals.stats.student import t_quantile
@@ -37,6 +36,25 @@ def test_mcnemar_is_the_exact_binomial_test(gained: int, lost: int) -> None:
     stats = pytest.importorskip("scipy.stats")
     wanted = stats.binomtest(gained, gained + lost, 0.5).pvalue if gained + lost else 1.0
     assert mcnemar(gained, lost) == pytest.approx(wanted) and mcnemar(lost, gained) == mcnemar(gained, lost)
+
+
+@given(P_VALUES)
+def test_holm_is_as_it_is_defined(p: list[float]) -> None:
+    """Rejected at a level: the smallest, as long as each is at most the level by the number of those not smaller."""
+    order = sorted(range(len(p)), key=lambda n: p[n])
+    steps = list(accumulate((min(1.0, p[n] * (len(p) - k)) for k, n in enumerate(order)), max))
+    made = holm(p)
+    assert [made[n] for n in order] == pytest.approx(steps)
+    assert holm([0.01, 0.02, 0.04]) == pytest.approx([0.03, 0.04, 0.04])
+
+
+def test_no_p_is_smaller_than_so_few_tasks_allow() -> None:
+    for n in (1, 3, 6, 12):
+        best = {f"t{k}": [1.0] for k in range(n)}, {f"t{k}": [0.0] for k in range(n)}
+        found = paired(*best, yes_or_no=True)
+        assert found.p == found.least_p == 2.0 ** (1 - n)
+    several = paired({f"t{k}": [1.0, 1.0] for k in range(60)}, {f"t{k}": [0.0] for k in range(60)}, yes_or_no=True)
+    assert several.p == several.least_p == pytest.approx(1 / 2001), "of drawn flips the real one is one"
 
 
 @given(P_VALUES)
@@ -161,27 +179,6 @@ def test_under_six_tasks_there_is_no_interval_and_of_none_nothing() -> None:
 def test_numbers_are_never_given_mcnemars_test() -> None:
     found = paired({"a": [1.0], "b": [5.0]}, {"a": [0.0], "b": [2.0]}, yes_or_no=False)
     assert found.value == 2 and found.test == "flips of whole tasks" and found.p == 0.5
-
-
-@pytest.mark.parametrize(("gap", "discordance"), [(0.1, 0.2), (0.1, 0.5), (0.15, 0.3)])
-def test_so_many_tasks_show_the_difference_4_times_in_5(gap: float, discordance: float) -> None:
-    """The power of McNemar's test, by simulation."""
-    n = needed_tasks(gap, discordance)
-    assert smallest_seen(n, discordance) == pytest.approx(gap, rel=0.02)
-    chance = random.Random(3)  # noqa: S311  (draws, no secret)
-    seen = 0
-    for _ in range(400):
-        drawn = [chance.random() for _ in range(n)]
-        gained = sum(d < (discordance + gap) / 2 for d in drawn)
-        lost = sum((discordance + gap) / 2 <= d < discordance for d in drawn)
-        seen += abs(gained - lost) > 1.96 * math.sqrt(max(1, gained + lost))
-    assert seen / 400 == pytest.approx(0.8, abs=0.06)
-
-
-def test_few_changes_can_make_no_large_difference() -> None:
-    with pytest.raises(ValueError, match="larger than the changes"):
-        needed_tasks(0.5, 0.2)
-    assert smallest_seen(1, 0.2) == pytest.approx(math.sqrt(0.2))
 
 
 def test_unpaired_shares_differ_as_in_newcombes_example() -> None:

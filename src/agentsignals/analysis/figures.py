@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from math import floor, log10
 from typing import Any
 
 from msgspec import Struct
@@ -25,6 +26,8 @@ def bounded(value: float | None, is_bound: bool) -> float | AtLeast | None:
     return AtLeast(value) if is_bound and value is not None else value
 
 
+_SMALL_USD, _MOST_DIGITS = 0.001, 12
+"""Dollars under which two figures are written, and no more than so many decimals: what is not 0 is not written as 0."""
 _UNITS = (("G", 1e9), ("M", 1e6), ("k", 1e3))
 
 
@@ -45,6 +48,13 @@ def formatted(value: Any, kind: Kind, at_least: bool = False) -> str:
         return value
     writer = _WRITERS.get(kind)
     return writer(value) if writer else str(value)
+
+
+def signed(value: float | None, kind: Kind) -> str:
+    """A difference in words of its kind, with its sign."""
+    if not value:
+        return formatted(value, kind)
+    return ("+" if value > 0 else "-") + formatted(abs(value), kind)
 
 
 def _count(value: float) -> str:
@@ -72,7 +82,7 @@ def _share(value: float) -> str:
 
 def _usd(value: float) -> str:
     if 0 < value < 0.01:
-        return f"${value:.4f}"
+        return f"${value:.4f}" if value >= _SMALL_USD else f"${value:.{min(_MOST_DIGITS, 1 - floor(log10(value)))}f}"
     return f"${value:,.2f}" if value < 1000 else f"${value:,.0f}"
 
 

@@ -199,15 +199,13 @@ class Tools:
         intervals and what speaks against it. fail_if: conditions of a gate, as "solve_rate < baseline - 0.05"."""
         import agentsignals
         from agentsignals.analysis.compare.gate import gate
-        from agentsignals.cli.compare import in_words, of_gate
+        from agentsignals.cli.compare_words import in_words
 
         with self._one_at_a_time:
             made = agentsignals.compare(
                 self._store(), by or [], baseline=baseline, outcome=outcome, where=where, anyway=anyway
             )
-        text = in_words(made)
-        if fail_if:
-            text += f"\n\n{of_gate(gate(made, fail_if, baseline=baseline))}"
+        text = in_words(made, gate(made, fail_if, baseline=baseline) if fail_if else None)
         return fenced("\n".join(self._mask.plain(line) for line in text.split("\n")))
 
     def _passages(self, session: SessionHits) -> list[dict[str, Any]]:

@@ -121,6 +121,7 @@ def _of_finding(store: Store, name: str) -> Behind:
 ATTEMPTS: dict[str, Callable[[Arms, str], list[Tried]]] = {
     "attempts": lambda arms, name: arms.groups[name],
     "first": lambda arms, name: arms.first[name],
+    "took": lambda arms, name: arms.shared(name),
     "retries": lambda arms, name: [o for o in arms.groups[name] if o.index > 0],
     "known": lambda arms, name: [o for o in arms.shared(name) if o.outcome is not None],
     "not_judged": lambda arms, name: [o for o in arms.shared(name) if o.outcome is None and not _broke(o)],

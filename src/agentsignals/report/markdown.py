@@ -35,7 +35,7 @@ def render(document: Document, short_ids: Mapping[str, str]) -> str:
     commands = [
         [f"`{f.id}`", code(f.command), escaped(phrases.versions_of(f))] for s in document.sections for f in s.findings
     ]
-    parts += ["## Every number, made again", _rows(["finding", "command", "versions"], ["---"] * 3, commands)]
+    parts += ["## Every number, made again", table_of(["finding", "command", "versions"], ["---"] * 3, commands)]
     return visible("\n\n".join(parts)) + "\n"
 
 
@@ -54,7 +54,7 @@ def _section(section: Section, short_ids: Mapping[str, str]) -> list[str]:
     parts = [f"## {section.title}", f"*{section.question}*"]
     if rows:
         heads = ["finding", "value", "95% interval", "n", "note"]
-        parts.append(_rows(heads, ["---", "---:", "---", "---", "---"], rows))
+        parts.append(table_of(heads, ["---", "---:", "---", "---", "---"], rows))
     if section.tables:
         parts += [f"`{path}` in tables: {escaped(caption)}" for path, caption in section.validation.items()]
     for table in section.tables:
@@ -72,7 +72,7 @@ def _table(table: Table, short_ids: Mapping[str, str]) -> list[str]:
     align = ["---:" if phrases.is_figure(column.kind) else "---" for column in table.columns]
     rows = [[_cell(v, c, short_ids) for v, c in zip(row, table.columns, strict=True)] for row in table.rows]
     told_n = f"n = {table.n:,} {table.of}." + (f" {escaped(table.note)}" if table.note else "")
-    return [f"### {table.title}", told_n, _rows([c.label for c in table.columns], align, rows)]
+    return [f"### {table.title}", told_n, table_of([c.label for c in table.columns], align, rows)]
 
 
 def _cell(value: Any, column: Column, short_ids: Mapping[str, str]) -> str:
@@ -83,7 +83,8 @@ def _cell(value: Any, column: Column, short_ids: Mapping[str, str]) -> str:
     return code(str(value)) if column.kind == "code" else escaped(formatted(value, column.kind))
 
 
-def _rows(head: Sequence[str], align: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table_of(head: Sequence[str], align: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of cells that are Markdown already."""
     return "\n".join(f"| {' | '.join(line)} |" for line in (head, align, *rows))
 
 

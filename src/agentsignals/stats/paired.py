@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
-from math import ceil, comb, copysign, fsum, inf, sqrt
+from math import comb, copysign, fsum, inf, sqrt
 from statistics import fmean
 
 from msgspec import Struct
@@ -21,16 +21,15 @@ __all__ = [
     "Paired",
     "apart",
     "benjamini_hochberg",
+    "differences",
+    "holm",
+    "least_p",
     "mcnemar",
-    "needed_tasks",
     "paired",
     "sign_flip",
-    "smallest_seen",
     "tango",
 ]
 
-POWER_Z = 0.8416212335729143
-"""The normal distribution's 80 percent point."""
 _EXACT_UP_TO = 12
 """Differing tasks up to which all flips are tried (4096 of them)."""
 _FLIPS, _FEWEST_FLIPS, _MOST_FLIPPED = 2000, 500, 1_000_000
@@ -58,15 +57,18 @@ class Paired(Struct, frozen=True, kw_only=True):
     lost: int = 0
     p: float | None = None
     """Two-sided."""
+    least_p: float | None = None
+    """The smallest p that so many tasks can have, whatever comes of them."""
     test: str = ""
     method: str = ""
     """Of the interval."""
+    single: bool = False
+    """One attempt a side at each task, yes or no."""
 
 
 def paired(candidate: Arm, baseline: Arm, *, yes_or_no: bool) -> Paired:
     """The difference within the tasks of both. `yes_or_no`: outcomes are 0 and 1."""
-    tasks = sorted(candidate.keys() & baseline.keys())
-    gaps = [fmean(candidate[t]) - fmean(baseline[t]) for t in tasks]
+    tasks, gaps = sorted(candidate.keys() & baseline.keys()), differences(candidate, baseline)
     tried = sum(len(candidate[t]) for t in tasks), sum(len(baseline[t]) for t in tasks)
     if not gaps:
         return Paired(tasks=0, attempts=0, baseline_attempts=0, value=None)
@@ -85,9 +87,16 @@ def paired(candidate: Arm, baseline: Arm, *, yes_or_no: bool) -> Paired:
         gained=gained,
         lost=lost,
         p=mcnemar(gained, lost) if single else sign_flip(gaps),
+        least_p=least_p(len(gaps), single=single),
         test="exact McNemar" if single else "flips of whole tasks",
         method=method,
+        single=single,
     )
+
+
+def differences(candidate: Arm, baseline: Arm) -> list[float]:
+    """Of each task of both: the candidate's mean less the baseline's."""
+    return [fmean(candidate[t]) - fmean(baseline[t]) for t in sorted(candidate.keys() & baseline.keys())]
 
 
 def _interval(gaps: Sequence[float], single: bool, gained: int, lost: int) -> tuple[Interval | None, str]:
@@ -145,7 +154,7 @@ def sign_flip(gaps: Sequence[float]) -> float:
             met += abs(fsum(s * g for s, g in zip(signs, moved, strict=True))) >= far
         return met / (1 << len(moved))
     chance = random.Random(SEED)  # noqa: S311  (draws, no secret)
-    flips = max(_FEWEST_FLIPS, min(_FLIPS, _MOST_FLIPPED // len(moved)))
+    flips = _drawn(len(moved))
     total, met = fsum(moved), 0
     for _ in range(flips):
         up = fsum(g for g, bit in zip(moved, chance.randbytes(len(moved)), strict=True) if bit & 1)
@@ -165,27 +174,32 @@ def benjamini_hochberg(p: Sequence[float]) -> list[float]:
     return adjusted
 
 
+def holm(p: Sequence[float]) -> list[float]:
+    """p values adjusted so that among those below a level a single false one is no likelier than the level, however
+    the tests hang together (Holm 1979)."""
+    if any(not 0 <= value <= 1 for value in p):
+        raise ValueError("a p value is not within 0 and 1")
+    adjusted = [1.0] * len(p)
+    most = 0.0
+    for rank, at in enumerate(sorted(range(len(p)), key=lambda n: p[n])):
+        most = max(most, min(1.0, p[at] * (len(p) - rank)))
+        adjusted[at] = most
+    return adjusted
+
+
+def least_p(tasks: int, *, single: bool) -> float:
+    """The smallest p that so many matched tasks can have, whatever comes of them. Of drawn flips it is one of them."""
+    exact = min(1.0, 2.0 ** (1 - tasks))
+    return exact if single or tasks <= _EXACT_UP_TO else max(exact, 1 / (1 + _drawn(tasks)))
+
+
+def _drawn(moved: int) -> int:
+    return max(_FEWEST_FLIPS, min(_FLIPS, _MOST_FLIPPED // moved))
+
+
 def apart(value: float, interval: Interval, other: float, other_interval: Interval) -> Interval:
     """The interval of a difference of two independent estimates out of theirs (Newcombe 1998, method 10)."""
     gap = value - other
     below = sqrt((value - interval[0]) ** 2 + (other_interval[1] - other) ** 2)
     above = sqrt((interval[1] - value) ** 2 + (other - other_interval[0]) ** 2)
     return gap - below, gap + above
-
-
-def needed_tasks(gap: float, discordance: float) -> int:
-    """Tasks given to both that show a difference 4 times in 5, at 5 percent two-sided, where as many change as were
-    seen to (McNemar's test: Connor 1987). ValueError of a difference that so few changes can't make."""
-    if not 0 < gap * gap <= discordance:
-        raise ValueError("the difference is larger than the changes")
-    return ceil(((Z * sqrt(discordance) + POWER_Z * sqrt(discordance - gap * gap)) / gap) ** 2)
-
-
-def smallest_seen(tasks: int, discordance: float) -> float:
-    """The difference that so many tasks show 4 times in 5 where as many change: `needed_tasks` solved for it."""
-    low, high = 0.0, sqrt(discordance)
-    for _ in range(50):
-        middle = (low + high) / 2
-        short = not middle or Z * sqrt(discordance) + POWER_Z * sqrt(discordance - middle**2) > middle * sqrt(tasks)
-        low, high = (middle, high) if short else (low, middle)
-    return high

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from math import atan, cos, exp, lgamma, pi, sqrt, tan
+from math import atan, cos, erfc, exp, lgamma, pi, sqrt, tan
 
 from agentsignals.stats.proportions import Z
 
@@ -28,7 +28,7 @@ def t_quantile(freedom: float) -> float:
     expanded = Z + (Z**3 + Z) / (4 * freedom)
     if freedom > _MANY:
         return expanded
-    whole = sqrt(pi) * exp(lgamma(freedom / 2) - lgamma((freedom + 1) / 2)) / 2
+    whole = _whole(freedom)
     low, high, angle = 0.0, pi / 2, atan(expanded / sqrt(freedom))
     for _ in range(_ROUNDS):
         lacking = 0.95 * whole - _integral(angle, freedom - 1)
@@ -38,6 +38,18 @@ def t_quantile(freedom: float) -> float:
         if abs(angle - former) < _CLOSE:
             break
     return sqrt(freedom) * tan(angle)
+
+
+def two_sided(t: float, freedom: float) -> float:
+    """How likely a t at least so far from 0 is, with so many degrees of freedom."""
+    if freedom > _MANY:
+        return erfc(abs(t) * (1 - 1 / (4 * freedom)) / sqrt(1 + t * t / (2 * freedom)) / sqrt(2))
+    return min(1.0, max(0.0, 1 - _integral(atan(abs(t) / sqrt(freedom)), freedom - 1) / _whole(freedom)))
+
+
+def _whole(freedom: float) -> float:
+    """Of cos(a) ** (freedom - 1) from 0 to a right angle."""
+    return sqrt(pi) * exp(lgamma(freedom / 2) - lgamma((freedom + 1) / 2)) / 2
 
 
 def _integral(end: float, power: float) -> float:

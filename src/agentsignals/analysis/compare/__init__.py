@@ -13,8 +13,10 @@ from msgspec import Struct
 from agentsignals.analysis.compare.against import Pair, Unpaired, adjusted, pair
 from agentsignals.analysis.compare.candidate import Candidate, Estimate, described, place, tasks_of
 from agentsignals.analysis.compare.cautions import cautions
+from agentsignals.analysis.compare.conclusion import Conclusion, concluded
 from agentsignals.analysis.compare.guard import unlike
 from agentsignals.analysis.compare.outcome import OutcomeRule, outcome_rule
+from agentsignals.analysis.compare.silent import Silent, silent
 from agentsignals.analysis.compare.treatments import (
     UNKNOWN,
     also_differ,
@@ -36,9 +38,11 @@ __all__ = [
     "Arms",
     "Candidate",
     "Comparison",
+    "Conclusion",
     "Estimate",
     "OutcomeRule",
     "Pair",
+    "Silent",
     "Unpaired",
     "arms",
     "compare",
@@ -64,6 +68,12 @@ class Comparison(Struct, frozen=True, kw_only=True):
     """Most attempts first."""
     pairs: list[Pair]
     """Every other candidate against the baseline."""
+    regression_weight: float
+    """What a regression counts, a gain counting 1."""
+    conclusions: list[Conclusion]
+    """One of each pair."""
+    silent: Silent
+    """Tasks that tell the candidates not apart."""
     unlike: list[str]
     """Why these candidates should not be compared: other data sets, limits, tasks. Empty: nothing is against it."""
     common_tasks: int | None
@@ -102,13 +112,24 @@ class Arms(Struct, frozen=True, kw_only=True):
 
 
 def compare(
-    rule: OutcomeRule, rows: Mapping[str, list[Row]], by: Sequence[str] = (), baseline: str | None = None
+    rule: OutcomeRule,
+    rows: Mapping[str, list[Row]],
+    by: Sequence[str] = (),
+    baseline: str | None = None,
+    *,
+    regression_weight: float = 1.0,
 ) -> Comparison:
-    """The candidates of these rows. UsageError where a column or candidate is not there.
+    """The candidates of these rows. UsageError where a column or candidate is not there, or the weight is none.
 
     `by`: columns and knobs (else the treatments that differ). `baseline`: a candidate's name, or a part of it that no
-    other has (else the one that is called so, or has most known outcomes).
+    other has (else the one that is called so, or has most known outcomes). `regression_weight`: what a task that the
+    baseline does better counts, one that the candidate does better counting 1.
     """
+    if not LEAST_WEIGHT <= regression_weight <= MOST_WEIGHT:
+        raise UsageError(
+            f"A regression can't count {regression_weight:g} times.",
+            f"A weight is a number from {LEAST_WEIGHT:g} to {MOST_WEIGHT:g}; 1 counts it as much as a gain.",
+        )
     whole = arms(rule, rows, by, baseline)
     everyone, columns, groups, first = whole.everyone, whole.columns, whole.groups, whole.first
     by_dataset, tasks, common = whole.by_dataset, whole.tasks, whole.common
@@ -127,20 +148,7 @@ def compare(
         for name, attempts in groups.items()
     ]
     base = named(baseline, list(groups)) if baseline is not None else _usual(described_candidates)
-    pairs = [
-        pair(
-            name,
-            base,
-            attempts,
-            first[base],
-            yes_or_no=rule.yes_or_no,
-            by_dataset=by_dataset,
-            also_differ=also_differ(attempts, first[base], columns, changing),
-        )
-        for name, attempts in first.items()
-        if base is not None and name != base
-    ]
-    pairs = adjusted(pairs)
+    pairs = _pairs(whole, base, changing, yes_or_no=rule.yes_or_no, weight=regression_weight)
     return Comparison(
         outcome=rule.name,
         signal=rule.signal,
@@ -151,10 +159,41 @@ def compare(
         baseline=base,
         candidates=described_candidates,
         pairs=pairs,
+        regression_weight=regression_weight,
+        conclusions=[concluded(each, yes_or_no=rule.yes_or_no, good=rule.more_is_better) for each in pairs],
+        silent=silent(whole.first, by_dataset, yes_or_no=rule.yes_or_no),
         unlike=unlike(first, base, by, tasks, changing),
         common_tasks=len(common) if common is not None else None,
         unrecorded=len(everyone) - len(tried),
         warnings=cautions(rule, rows["values"], tried, columns, described_candidates, pairs),
+    )
+
+
+def _pairs(whole: Arms, base: str | None, changing: Sequence[str], *, yes_or_no: bool, weight: float) -> list[Pair]:
+    """Every candidate against `base`. Those that share a task with it share the level."""
+    if base is None:
+        return []
+    tasks = {
+        name: tasks_of((attempt for attempt in attempts if attempt.outcome is not None), whole.by_dataset)
+        for name, attempts in whole.first.items()
+    }
+    tests = sum(name != base and bool(each & tasks[base]) for name, each in tasks.items())
+    return adjusted(
+        [
+            pair(
+                name,
+                base,
+                attempts,
+                whole.first[base],
+                yes_or_no=yes_or_no,
+                by_dataset=whole.by_dataset,
+                also_differ=also_differ(attempts, whole.first[base], whole.columns, changing),
+                weight=weight,
+                tests=max(1, tests),
+            )
+            for name, attempts in whole.first.items()
+            if name != base
+        ]
     )
 
 
@@ -188,6 +227,8 @@ def _common(tasks: Sequence[frozenset[str]]) -> frozenset[str] | None:
     return shared if any(each != shared for each in tasks) else None
 
 
+LEAST_WEIGHT, MOST_WEIGHT = 0.001, 1000.0
+"""Of a regression."""
 CALLED_BASELINE = frozenset({"baseline", "control", "plain"})
 """Names by which a run says which of its candidates is the baseline."""
 

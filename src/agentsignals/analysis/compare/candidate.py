@@ -123,7 +123,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
     without_first: int
     """Trials whose first attempt is not among these."""
     took: dict[str, Taken]
-    """By measure: of first attempts, whatever came of them."""
+    """By measure: of first attempts at the tasks of `first`, whatever came of them."""
     per_solved: dict[str, PerSolved]
     """By measure, at the tasks of `first`; empty of numbers."""
     pooled: dict[str, int]
@@ -164,7 +164,7 @@ def described(  # noqa: PLR0913  (what is told of a candidate, named at the call
         within=_within(whole, by_dataset) if yes_or_no and again else [],
         recovery=_recovery(whole, by_dataset) if yes_or_no and again else None,
         without_first=len(trials) - len(whole),
-        took={measure: _taken(first, measure, by_dataset) for measure in MEASURES},
+        took={measure: _taken(shared, measure, by_dataset) for measure in MEASURES},
         per_solved={measure: _per_solved(shared, measure) for measure in SPENT} if yes_or_no else {},
         pooled=pooled,
     )

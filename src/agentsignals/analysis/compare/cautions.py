@@ -11,15 +11,9 @@ from agentsignals.analysis.compare.outcome import OutcomeRule, decoded
 from agentsignals.analysis.compare.treatments import confounded_columns, differing, is_version, values_of
 from agentsignals.analysis.compare.tried import Tried
 from agentsignals.analysis.study import Row
-from agentsignals.stats.paired import needed_tasks, smallest_seen
-from agentsignals.stats.proportions import wilson
 
 MOST_MISSING = 0.05
 """Share of first attempts without an outcome above which rates are said to be of the others (as for costs)."""
-FEW_TASKS = 388
-"""Matched tasks under which numbers are said to rest on few."""
-TELLING_GAP = 0.10
-"""A difference of rates that a comparison is expected to see (this project's choice)."""
 _LISTED, _LONGEST, _SENTENCES = 6, 80, 4
 
 
@@ -43,7 +37,6 @@ def cautions(  # noqa: PLR0913  (what a comparison is made of)
         *_rule(rule, values, tried),
         *_missing(rule, candidates),
         *_odd_trials(tried, candidates),
-        *_few(rule, pairs),
     ]
 
 
@@ -124,9 +117,10 @@ def _missing(rule: OutcomeRule, candidates: Sequence[Candidate]) -> list[str]:
     candidates_missing = []
     for candidate in candidates:
         missing = sum(candidate.absent.values())
-        if missing > MOST_MISSING * candidate.first_attempts:
+        tried = candidate.first.n + missing + sum(candidate.infrastructure.values())
+        if missing > MOST_MISSING * tried:
             reason = next(iter(candidate.absent))
-            candidates_missing.append(f"{candidate.name}: {missing:,} of {candidate.first_attempts:,} ({_cut(reason)})")
+            candidates_missing.append(f"{candidate.name}: {missing:,} of {tried:,} ({_cut(reason)})")
     if not candidates_missing:
         return []
     return [
@@ -145,34 +139,6 @@ def _odd_trials(tried: Sequence[Tried], candidates: Sequence[Candidate]) -> list
     if nowhere:
         sentences.append(f"{nowhere:,} of {len(tried):,} attempts record no task, and are matched with none.")
     return sentences
-
-
-def _few(rule: OutcomeRule, pairs: Sequence[Pair]) -> list[str]:
-    """What so many matched tasks can show, by how many of them changed."""
-    counts = [comparison.paired.tasks for comparison in pairs]
-    if not counts:
-        return []
-    least, most = min(counts), max(counts)
-    count_text = f"{least:,}" if least == most else f"{least:,} to {most:,}"
-    head = f"{count_text} matched task{'' if most == 1 else 's'}"
-    if not most:
-        return [f"{head}: nothing is paired; what stands for other tasks holds their difficulty, too."]
-    if not rule.yes_or_no:
-        return [f"{head} only."] if most < FEW_TASKS else []
-    largest = max((comparison.paired for comparison in pairs), key=lambda paired: paired.tasks)
-    # Of no change at all as many could be unseen as Wilson's bound allows.
-    unseen = wilson(0, most) or (0.0, 1.0)
-    discordance = largest.discordance or unseen[1]
-    smallest = smallest_seen(most, discordance)
-    if smallest <= TELLING_GAP:
-        return []
-    tasks = f"{most:,} task{'' if most == 1 else 's'}"
-    if discordance <= TELLING_GAP**2:
-        return [f"{head}: differences under {smallest:.0%} are mostly missed with {tasks} given to both."]
-    return [
-        f"{head}: where tasks differ as much as here ({discordance:.0%} discordant), {tasks} given to both mostly miss"
-        f" differences under {smallest:.0%}; {TELLING_GAP:.0%} takes about {needed_tasks(TELLING_GAP, discordance):,}."
-    ]
 
 
 def _list(words: Iterable[str], between: str = ", ") -> str:

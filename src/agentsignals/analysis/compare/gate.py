@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from msgspec import Struct, field
 
-from agentsignals.analysis.compare import CALLED_BASELINE, Candidate, Comparison, Estimate
+from agentsignals.analysis.compare import CALLED_BASELINE, Candidate, Comparison, Conclusion, Estimate
 from agentsignals.analysis.compare.against import Pair
 from agentsignals.analysis.compare.candidate import SPENT
 from agentsignals.analysis.compare.tried import MEASURES
@@ -69,7 +69,8 @@ class Gate(Struct, frozen=True, kw_only=True):
 
 
 class Term(NamedTuple):
-    """`figure sign factor * baseline + offset`; a factor of 0 where the baseline is not spoken of."""
+    """`figure sign factor * baseline + offset`; a factor of 0 where the baseline is not spoken of. Of a conclusion its
+    word, with the sign `is` or `is not`."""
 
     text: str
     name: str
@@ -97,17 +98,15 @@ def _tested(value: float | None, pair: Pair) -> Range:
     return _exact(value, f"no test of {pair.paired.tasks:,} matched tasks")
 
 
-def _least_p(pair: Pair) -> float:
-    """The smallest p that so many tasks can have, all of them changed one way: exact tests are two-sided."""
-    return min(1.0, 2.0 ** (1 - pair.paired.tasks))
-
-
 def _bound(candidate: Candidate, which: Literal["worst", "best"]) -> Range:
     return _exact(getattr(candidate.bounds, which, None), "nothing was tried")
 
 
-def _counted(pair: Pair, n: int) -> Range:
-    return _exact(n if pair.paired.tasks else None, "no task is matched")
+def _counted(pair: Pair, n: int, unknown: int) -> Range:
+    """`unknown`: tasks of which the candidate has no outcome, and which might be counted if it had."""
+    if not pair.paired.tasks:
+        return _exact(None, "no task is matched")
+    return Range(n, n, n + unknown, f"{unknown:,} more tasks have no outcome of the candidate")
 
 
 def _median(name: str) -> Callable[[Candidate], Range]:
@@ -147,18 +146,24 @@ FIGURES: dict[str, Figure] = {
                              lambda c: _exact(sum(c.infrastructure.values()))),
     "difference": Figure("candidate less baseline within matched tasks", None, _within_tasks),
     "p": Figure("of that difference", None, lambda pair: _tested(pair.paired.p, pair)),
-    "q": Figure("p adjusted for the number of candidates", None, lambda pair: _tested(pair.q, pair)),
+    "p_adjusted": Figure("p among those of all candidates", None, lambda pair: _tested(pair.p_adjusted, pair)),
     "matched_tasks": Figure("tasks that both have an outcome of", None, lambda pair: _exact(pair.paired.tasks)),
     "regressions": Figure("matched tasks where the candidate did worse", None,
-                          lambda pair: _counted(pair, pair.paired.lost)),
+                          lambda pair: _counted(pair, pair.paired.lost, pair.missing.could_regress)),
     "improvements": Figure("matched tasks where it did better", None,
-                           lambda pair: _counted(pair, pair.paired.gained)),
+                           lambda pair: _counted(pair, pair.paired.gained, pair.missing.could_improve)),
     **{name: Figure(f"median {name} of first attempts", _median(name)) for name in MEASURES},
     **{f"{name}_per_solved": Figure(f"{name} of all first attempts for each one solved", _each_solved(name), None,
                                     "yes or no") for name in SPENT},
 }  # fmt: skip
 """Every name that a condition may begin with (docs/compare.md)."""
-_TESTS = ("p", "q")
+_LEAST: dict[str, Callable[[Pair], float | None]] = {
+    "p": lambda pair: pair.paired.least_p,
+    "p_adjusted": lambda pair: pair.least_p,
+}
+"""The smallest that a figure can be of so few tasks, whatever comes of them."""
+_OF_ALL_TASKS = ("attempts", "not_judged", "infrastructure")
+"""What may be held against the baseline's although the tasks are others."""
 
 
 _NUMBER = r"-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
@@ -167,9 +172,11 @@ _TERM = re.compile(
     rf"(?:(?P<number>{_NUMBER})|(?:(?P<before>{_NUMBER})\s*\*\s*)?baseline(?:\s*\*\s*(?P<after>{_NUMBER}))?"
     rf"(?:\s*(?P<plus>[+-])\s*(?P<offset>{_NUMBER}))?)\s*"
 )
+_WORDS = ("better", "worse", "higher", "lower", "undecided")
+_WORD = re.compile(rf"\s*(not\s+)?({'|'.join(_WORDS)})\s*")
 _SHAPE = (
     "A condition is FIGURE < BOUND (or <=, >, >=), several joined by `and`; a BOUND is a number, or"
-    " [NUMBER *] baseline [+ or - NUMBER]: `solve_rate < baseline - 0.05`."
+    " [NUMBER *] baseline [+ or - NUMBER]: `solve_rate < baseline - 0.05`; or a conclusion: `worse`, `not better`."
 )
 
 
@@ -179,6 +186,9 @@ def parsed(condition: str) -> list[Term]:
 
 
 def _term(text: str) -> Term:
+    word = _WORD.fullmatch(text)
+    if word is not None:
+        return Term(text.strip(), word[2], "is not" if word[1] else "is", 0.0, 0.0)
     match = _TERM.fullmatch(text)
     if match is None:
         begins = re.match(r"\s*([A-Za-z_]\w*)", text)
@@ -207,9 +217,11 @@ def _term(text: str) -> Term:
 
 
 def _no_figure(name: str) -> UsageError:
-    near = get_close_matches(name, FIGURES, 1)
+    near = get_close_matches(name, [*FIGURES, *_WORDS], 1)
     meant = f"Did you mean {near[0]}? " if near else ""
-    return UsageError(f"No condition can ask for {name!r}.", f"{meant}There are: {', '.join(FIGURES)}.")
+    return UsageError(
+        f"No condition can ask for {name!r}.", f"{meant}There are: {', '.join(FIGURES)}; and {', '.join(_WORDS)}."
+    )
 
 
 def gate(
@@ -234,9 +246,15 @@ def gate(
         judged = list(comparison.candidates)
     base = next((c for c in comparison.candidates if c.name == comparison.baseline and c not in judged), None)
     pairs = {pair.candidate: pair for pair in comparison.pairs}
+    concluded = {conclusion.candidate: conclusion for conclusion in comparison.conclusions}
     checks = [
         _check(
-            condition, parts, _Sides(candidate, base, pairs.get(candidate.name), comparison.common_tasks == 0), by_value
+            condition,
+            parts,
+            _Sides(
+                candidate, base, pairs.get(candidate.name), concluded.get(candidate.name), comparison.common_tasks == 0
+            ),
+            by_value,
         )
         for candidate in judged
         for condition, parts in terms.items()
@@ -250,6 +268,8 @@ def gate(
 
 
 def _fits(term: Term, comparison: Comparison) -> None:
+    if term.name not in FIGURES:
+        return
     outcomes = FIGURES[term.name].outcomes
     if outcomes != "any" and (outcomes == "yes or no") != comparison.yes_or_no:
         instead = "mean" if outcomes == "yes or no" else "solve_rate"
@@ -261,6 +281,7 @@ class _Sides(NamedTuple):
     candidate: Candidate
     base: Candidate | None
     pair: Pair | None
+    conclusion: Conclusion | None
     tasks_differ: bool
     """Whether no task is shared: rates are then of other tasks."""
 
@@ -275,6 +296,8 @@ def _check(condition: str, terms: Sequence[Term], sides: _Sides, by_value: bool)
 
 
 def _judged(term: Term, sides: _Sides, by_value: bool) -> tuple[Verdict, str]:
+    if term.name not in FIGURES:
+        return _judged_word(term, sides.conclusion)
     figure = FIGURES[term.name]
     name, bound = term.name, _exact(term.offset)
     against = f"{term.offset:g}"
@@ -282,8 +305,8 @@ def _judged(term: Term, sides: _Sides, by_value: bool) -> tuple[Verdict, str]:
         if sides.pair is None:
             return "cannot tell", f"{name}: there is no baseline to hold it against"
         asked = figure.of_pair(sides.pair)
-        least = _exact(_least_p(sides.pair))
-        if name in _TESTS and term.sign.startswith("<") and _verdict(term.sign, least, bound) == "not met":
+        least = _exact(_LEAST[name](sides.pair) if name in _LEAST else None)
+        if term.sign.startswith("<") and _verdict(term.sign, least, bound) == "not met":
             n = sides.pair.paired.tasks
             return "cannot tell", f"{name} of {n:,} matched tasks is {_shown(least)} at least, whatever came of them"
         name = f"{name} less the baseline's" if figure.of_candidate else name
@@ -292,13 +315,21 @@ def _judged(term: Term, sides: _Sides, by_value: bool) -> tuple[Verdict, str]:
         if term.factor:
             if sides.base is None:
                 return "cannot tell", f"{name}: there is no baseline to hold it against"
-            if figure.outcomes != "any" and sides.tasks_differ:
+            if sides.tasks_differ and name not in _OF_ALL_TASKS:
                 return "cannot tell", f"{name}: no task is shared, and others may be easier or harder"
             bound = _scaled(figure.of_candidate(sides.base), term)
             against = _shown(bound)
     if by_value:
         asked, bound = _narrowed(asked), _narrowed(bound)
     return _verdict(term.sign, asked, bound), f"{name} {_shown(asked)}, held against {against}"
+
+
+def _judged_word(term: Term, conclusion: Conclusion | None) -> tuple[Verdict, str]:
+    if conclusion is None:
+        return "cannot tell", f"{term.text}: there is no baseline to hold it against"
+    if conclusion.word == "too few":
+        return "cannot tell", conclusion.sentence
+    return "met" if (conclusion.word == term.name) == (term.sign == "is") else "not met", conclusion.sentence
 
 
 def _scaled(base: Range, term: Term) -> Range:

@@ -41,6 +41,12 @@ class OutcomeRule(Struct, frozen=True, kw_only=True):
     unknown: tuple[str, ...] = ()
     """Labels by which a judge says that it can't tell."""
 
+    @property
+    def more_is_better(self) -> bool:
+        """Whether that much is sure of the outcome: it is what a verifier accepts."""
+        accepted = self.test in ("", ">=") or self.value in ("1", "solved", "correct", "correct_patch")
+        return self.signal in (REWARD, OUTCOME, _LABEL) and accepted
+
     def of(self, value: Any) -> float | str:
         """1 or 0, or the number; words where the value says neither."""
         if isinstance(value, str):

@@ -7,8 +7,9 @@ from urllib.parse import quote
 
 from agentsignals.analysis.compare import MEASURES, Arms, Comparison, compare, outcome_rule
 from agentsignals.analysis.compare.candidate import place
+from agentsignals.analysis.compare.conclusion import gap_text, worth
 from agentsignals.analysis.compare.treatments import available
-from agentsignals.analysis.figures import formatted
+from agentsignals.analysis.figures import formatted, signed
 from agentsignals.report.drill_down import arms_of, compare_key, rows_of
 from agentsignals.ui.page import Page, Query, Route, address
 from agentsignals.ui.reading import Reading
@@ -34,6 +35,8 @@ def page(reading: Reading, query: Query) -> Page:
     shown = [c for c in comparison.candidates if not other or c.name in (other, comparison.baseline)][:MOST_CANDIDATES]
     tasks = _tasks(whole, comparison, other) if other in whole.groups and other != comparison.baseline else []
 
+    pairs = [pair for pair in comparison.pairs if not other or pair.candidate == other][:MOST_CANDIDATES]
+
     def opens(what: str, name: str) -> str:
         return f"/behind?key={quote(compare_key(outcome, comparison.by, what, name), errors='surrogateescape')}"
 
@@ -41,7 +44,10 @@ def page(reading: Reading, query: Query) -> Page:
         "comparison": comparison,
         "shown": shown,
         "more": len(comparison.candidates) - len(shown),
-        "pairs": [pair for pair in comparison.pairs if not other or pair.candidate == other][:MOST_CANDIDATES],
+        "pairs": pairs,
+        "took": [(p.candidate, measure, t) for p in pairs for measure, t in p.took.items() if t.tasks],
+        "took_family": sum(t.p is not None for p in comparison.pairs for t in p.took.values()),
+        "most_tasks": MOST_TASKS,
         "names": [c.name for c in comparison.candidates],
         "columns": available(whole.everyone),
         "by": comparison.by if by else [],
@@ -54,7 +60,10 @@ def page(reading: Reading, query: Query) -> Page:
         "measures": MEASURES,
         "opens": opens,
         "figure": _figure,
-        "gap": _gap,
+        "gap": gap_text,
+        "signed": signed,
+        "worth": worth,
+        "conclusions": {c.candidate: c for c in comparison.conclusions},
         "sides": lambda a, b: f"/sides?a={quote(a, safe='')}&b={quote(b, safe='')}",
         "attempt": lambda session_id: address("session", session_id),
         "query": query,
@@ -87,12 +96,6 @@ def _tasks(whole: Arms, comparison: Comparison, other: str) -> list[dict[str, An
 
 def _figure(value: float | None, yes_or_no: bool) -> str:
     return formatted(value, "share" if yes_or_no else "number")
-
-
-def _gap(value: float | None, yes_or_no: bool) -> str:
-    if value is None:
-        return formatted(None, "number")
-    return f"{value * 100:+.1f} points" if yes_or_no else f"{value:+.4g}"
 
 
 PAGES = (Route(("compare",), page, below="/attempts"),)
