@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator
 from itertools import groupby
 from pathlib import Path
 
-from agentsignals.catalog import Signal, catalogue, hindsight_of, validation
+from agentsignals.analysis.drivers.predictors import hindsight_of
+from agentsignals.catalog import Signal, catalogue, validation
 from agentsignals.cli import build_parser
 from agentsignals.labels.validating import never_validated
 from agentsignals.validation import figures, share_text

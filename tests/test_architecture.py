@@ -84,7 +84,8 @@ WEIGHT = {
     "vl_convert": {"report.chart_svg"},
     "sentence_transformers": {"embedding.sentence"},
     "shtab": {"cli.completion"},
-    "sklearn": {"stats.density"},
+    "sklearn": {"stats.density", "analysis.drivers.models"},
+    "threadpoolctl": {"analysis.drivers.models"},
     "umap": {"stats.density"},
     "ray": {"ingest.engine.ray"},
     "optuna": {"tuning.samplers"},
@@ -93,7 +94,7 @@ WEIGHT = {
     "transformers": {"labels.labellers.local", "labels.labellers.hf", "lab.residual"},
     "torch": {"labels.labellers.local", "lab.residual"},
     "tokenizers": {"lab.residual"},
-    "numpy": {"lab", "stats.grouping"},
+    "numpy": {"lab", "stats.grouping", "analysis.drivers.models"},
     "llguidance": {"labels.labellers.local"},
 }
 """Where each third-party package may be imported at run time (msgspec: anywhere). A folder's name admits all in it."""

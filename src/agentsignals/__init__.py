@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agentsignals.analysis.compare import Comparison
+    from agentsignals.analysis.drivers import Drivers
+    from agentsignals.analysis.drivers.contrasts import Within
     from agentsignals.analysis.ranking import Bounds, Findings
     from agentsignals.fulltext import Results
     from agentsignals.report.document import Section
@@ -31,6 +33,7 @@ __all__ = [
     "all_studies",
     "analyze",
     "compare",
+    "drivers",
     "explain",
     "find",
     "ingest",
@@ -172,20 +175,12 @@ def compare(  # noqa: PLR0913  (the options of the verb)
     """
     from agentsignals.analysis.compare import compare as compared
     from agentsignals.analysis.compare import outcome_rule, queries
-    from agentsignals.analysis.compare.mapping import mapped, read_mapping
-    from agentsignals.errors import StoreError, UnlikeCandidates
+    from agentsignals.analysis.compare.mapping import tables_of
+    from agentsignals.errors import UnlikeCandidates
     from agentsignals.store.query import rows
 
     rule = outcome_rule(outcome)
-    asked = {name: rows(store, sql) for name, sql in queries(rule, where).items()}
-    tables = {name: [dict(zip(names, row, strict=True)) for row in values] for name, (names, values) in asked.items()}
-    if treatments is not None:
-        tables["attempts"] = mapped(tables["attempts"], read_mapping(treatments))
-    if not tables["attempts"]:
-        raise StoreError(
-            "There is no eval attempt to compare" + (" under this condition." if where != "true" else "."),
-            "Attempts come from eval runs (Harbor, SWE-bench, Inspect …): `agentsignals analyze RUNS` reads them in.",
-        )
+    tables = tables_of({name: rows(store, sql) for name, sql in queries(rule, where).items()}, treatments, where)
     comparison = compared(rule, tables, by, baseline, regression_weight=regression_weight)
     if comparison.unlike and not anyway:
         raise UnlikeCandidates(
@@ -193,6 +188,36 @@ def compare(  # noqa: PLR0913  (the options of the verb)
             "--where chooses attempts that are alike, --by names what is compared, --anyway compares all the same.",
         )
     return comparison
+
+
+def drivers(  # noqa: PLR0913  (the options of the verb)
+    store: Store,
+    by: Sequence[str] = (),
+    *,
+    outcome: str = "reward",
+    treatments: Path | None = None,
+    within: Within | None = None,
+    keep: Sequence[str] = (),
+    false_discoveries: float = 0.05,
+    models: bool = True,
+    where: str = "true",
+) -> Drivers:
+    """Which signals go with success within task and treatment: correlations, never causes (docs/drivers.md).
+
+    `by`, `outcome`, `treatments`, `where`: as for `compare`; `within`: what the attempts of a pair share; `keep`:
+    signals let in although they read the gold patch or nearly tell the outcome; `false_discoveries`: the share of wrong
+    ones among those named; `models`: whether models are fitted, which takes the extra `drivers`. StoreError without
+    attempts.
+    """
+    from agentsignals.analysis.compare import outcome_rule
+    from agentsignals.analysis.compare.mapping import tables_of
+    from agentsignals.analysis.drivers import drivers as analysed
+    from agentsignals.analysis.drivers import queries
+    from agentsignals.store.query import rows
+
+    rule = outcome_rule(outcome)
+    tables = tables_of({name: rows(store, sql) for name, sql in queries(rule, where, keep).items()}, treatments, where)
+    return analysed(rule, tables, by, within=within, keep=keep, false_discoveries=false_discoveries, fit=models)
 
 
 def write_report(store: Store, path: str | Path) -> Path:

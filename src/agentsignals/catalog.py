@@ -39,7 +39,7 @@ _BUILT_IN = ("view", "why", "history", "vectors")
 """Parameters of a signal that are not signals: the session, the evidence, other sessions, what compares texts."""
 INTERNAL_ERROR = "internal_error"
 Hindsight = Literal["", "the verdict", "the gold patch", "the verifier's time"]
-"""What a signal of an attempt reads that nobody could know before the attempt was over and judged; mostly nothing."""
+"""What a signal itself reads that nobody knew before the attempt was judged; mostly nothing."""
 Scope = Literal["session", "history", "corpus"]
 """What a signal looks at: one session; a session among the others in the store; all sessions."""
 
@@ -80,9 +80,9 @@ class Signal(Struct, frozen=True, kw_only=True):
     function: Callable[..., Any]
     parameters: tuple[str, ...]
     is_plain: bool
-    """It takes the session and the evidence and nothing else, and its value is no lower bound."""
+    """It takes the session and the evidence alone, and its value is no lower bound."""
     reads_transcript: bool
-    """It looks at the session itself, so an attempt whose conversation was not collected has no value of it."""
+    """It looks at the session itself, so an attempt without its conversation has no value of it."""
     status: Status
     basis: Basis
     """Where it is not declared, the source's."""
@@ -90,8 +90,7 @@ class Signal(Struct, frozen=True, kw_only=True):
     """Whether its value is a lower bound where output tokens are."""
     pool: Callable[[Sequence[Any]], list[Any]] | None
     """Makes fewer values of those of many sessions, or of its own, that tell signals over all sessions the same."""
-    hindsight: Hindsight = ""
-    """As declared; `hindsight_of` adds what the signals it needs read."""
+    hindsight: Hindsight
 
     def applies_to(self, context: Context) -> bool:
         return self.context in ("both", context)
@@ -134,8 +133,7 @@ def signal(  # noqa: PLR0913  (a declaration is a record; every field is named a
     pool: Callable[[Sequence[Any]], list[Any]] | None = None,
     hindsight: Hindsight = "",
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Declares the decorated function as the signal `path`. `harness` says that it can be told of an attempt without
-    its transcript: it reads what the harness recorded."""
+    """Declares the decorated function as the signal `path`. `harness`: it reads what the harness recorded, no words."""
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
         meaning = _meaning(path, function)
@@ -244,17 +242,6 @@ def by_path(path: str) -> Signal:
         f"There is no signal {path!r}.",
         f"Did you mean {', '.join(near[:5])}?" if near else "`agentsignals inventory` lists them.",
     )
-
-
-def hindsight_of(signal: Signal) -> str:
-    """What the signal, or one that it needs, reads of how the attempt was judged; empty: nothing. Such a signal can't
-    foretell an outcome, nor be what brought it about."""
-    if signal.hindsight:
-        return signal.hindsight
-    for need in (catalogue()[name] for name in signal.needs):
-        if read := hindsight_of(need):
-            return f"{read}, through {need.path}" if ", through" not in read else read
-    return ""
 
 
 @cache

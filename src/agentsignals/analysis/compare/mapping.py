@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from agentsignals.analysis.study import Row
-from agentsignals.errors import UsageError
+from agentsignals.errors import StoreError, UsageError
 
 _FIELD = re.compile(r"\{([A-Za-z_]\w{0,40})\}|(\*\*|\*|\?)")
 _GLOB = {"**": ".*", "*": "[^/]*", "?": "[^/]"}
@@ -18,6 +19,22 @@ _SHAPE = (
 )
 
 Rules = Sequence[tuple[re.Pattern[str], Mapping[str, str]]]
+
+
+def tables_of(
+    asked: Mapping[str, tuple[Sequence[str], Sequence[Sequence[Any]]]], treatments: Path | None, where: str
+) -> dict[str, list[Row]]:
+    """What a store answers to queries (names and rows by query), as rows; attempts with what the file `treatments` says
+    of them. StoreError without an attempt."""
+    tables = {name: [dict(zip(names, row, strict=True)) for row in values] for name, (names, values) in asked.items()}
+    if treatments is not None:
+        tables["attempts"] = mapped(tables["attempts"], read_mapping(treatments))
+    if not tables["attempts"]:
+        raise StoreError(
+            "There is no eval attempt to compare" + (" under this condition." if where != "true" else "."),
+            "Attempts come from eval runs (Harbor, SWE-bench, Inspect …): `agentsignals analyze RUNS` reads them in.",
+        )
+    return tables
 
 
 def read_mapping(path: Path) -> Rules:
