@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
+from agentsignals import find
 from agentsignals.analysis.failure_map import ENOUGH, FailureMap, failure_map, queries
 from agentsignals.cli import main
 from agentsignals.model import Session
@@ -199,6 +200,11 @@ def test_a_figure_is_made_again_by_its_query(store: Store, tmp_path: Path) -> No
         sql = finding.command.removeprefix('agentsignals query "').removesuffix('"')
         assert ask(evaluated, sql)[1][0][0] == pytest.approx(finding.value), finding.id
     whole = outcome(store, "failures").findings
-    assert all("--study failures" in f.command for f in whole), (
-        "no query leaves out those of whom nothing was evaluated"
-    )
+    assert all("--study failures" in f.command for f in whole), "no query leaves out candidates"
+
+
+def test_the_page_of_findings_names_the_class_that_most_share(tmp_path: Path) -> None:
+    runs = [("A", f"t{n}", [ELSEWHERE]) for n in range(30)] + [("A", f"u{n}", [SOLVED]) for n in range(10)]
+    lost = store_of(tmp_path / "s", *(s for n, run in enumerate(runs) for s in attempts(n, *run)))
+    sentences = {made.id: made.sentence for made in find(lost, "eval").answers}
+    assert sentences["why-failed.failed"] == "30 of 40 attempts (75.0%) failed for one reason: wrong place."

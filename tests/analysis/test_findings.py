@@ -392,13 +392,14 @@ def test_what_is_right_less_than_half_the_time_says_nothing(
     assert len(made_of("pushback", sessions=sessions, turns=turns)) == expected
 
 
-def test_one_reason_of_most_failures_is_said_unless_it_is_the_tests() -> None:
-    def why(reason: str) -> float:
+def test_one_reason_of_most_failures_is_said_unless_nobody_would_do_anything_about_it() -> None:
+    def why(reason: str, n_of: int = 6) -> float:
         base = {"rung": "failed", "task_id": None}
-        made = [{"session_id": f"s{n}", "reason": reason if n < 6 else "other", **base} for n in range(10)]
+        made = [{"session_id": f"s{n}", "reason": reason if n < n_of else f"other {n}", **base} for n in range(10)]
         return made_of("why_failed", rungs=made)["why-failed.failed"].share
 
-    assert (why("empty_patch"), why("tests")) == (0.6, 0.0)
+    assert (why("wrong_place"), why("wrong_place", 5), why("wrong_place", 4)) == (0.6, 0.5, 0.0)
+    assert [why(name) for name in ("tests", "wrong_answer", "cannot_tell")] == [0.0] * 3
 
 
 @pytest.mark.parametrize(("bound", "words"), [(None, "of $2.00 (50.0%)"), (9, "of at least $2.00 (at most 50.0%)")])
