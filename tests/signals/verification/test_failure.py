@@ -4,13 +4,14 @@ than is recorded."""
 from __future__ import annotations
 
 import re
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agentsignals.catalog import by_path
-from agentsignals.views.failure import CLASSES, RULES
+from agentsignals.views.failure import CLASSES, RULES, failure_of
 from agentsignals.views.session import SessionView
 from tests.build import call, say
 from tests.signals.ask import absent, detail, evidence, lines, value
@@ -117,3 +118,38 @@ def test_without_the_patch_the_transcript_shows_what_was_hit_and_never_what_was_
     assert absent(ran(call("Edit", path="src/b.py"), **GOLD), PLACE) == ("missing_artifact", "patch")
     assert absent(unseen(patch=[], **GOLD), PLACE) == ("not_applicable", "no_patch")
     assert absent(unseen(**RIGHT), PLACE) == ("missing_artifact", "gold_patch")
+
+
+PATCHES: tuple[dict[str, Any], ...] = ({}, {"patch": []}, RIGHT, WRONG, OTHER_FUNCTION, NEW)
+GOLDS: tuple[dict[str, Any], ...] = ({}, GOLD, {"gold_patch": []}, {"gold_patch": [patched("src/n.py", "create")]})
+VERIFIED: tuple[dict[str, Any], ...] = (
+    {},
+    {"reward": 0.0},
+    {"reward": 0.5},
+    *({"verification": graded(**tests), "reward": 0.0} for tests in (
+        {}, {"kept": 1}, {"fixed": 1}, {"unfixed": 1}, {"fixed": 1, "unfixed": 1}, {"fixed": 1, "broken": 1},
+        {"unfixed": 1, "broken": 1}, {"patch_applies": False}, {"fixed": None, "unfixed": None},
+    )),
+)  # fmt: skip
+ENDINGS: tuple[dict[str, Any], ...] = ({}, {"ending": "finished"}, {"ending": "budget"}, {"ending": "infrastructure"})
+
+
+def test_whatever_is_recorded_one_class_is_named_and_none_claims_more() -> None:
+    """All combinations of what a run may leave."""
+    named: dict[str, int] = {}
+    for facts in product(PATCHES, GOLDS, VERIFIED, ENDINGS):
+        recorded = {name: value for part in facts for name, value in part.items()}
+        failure = failure_of(unseen(**recorded), None)
+        if failure is None:
+            continue
+        named[failure.name] = named.get(failure.name, 0) + 1
+        assert failure.because, recorded
+        tests = recorded.get("verification")
+        if failure.name == "wrong_place":
+            assert recorded["patch"] and recorded["gold_patch"], recorded
+        if failure.name in ("regression", "incomplete", "wrong_fix"):
+            assert tests is not None and tests.fixed is not None and tests.unfixed is not None, recorded
+            assert bool(tests.fixed) == (failure.name != "wrong_fix"), recorded
+        if failure.name == "cannot_tell":
+            assert recorded.get("ending") not in ("budget", "infrastructure") and recorded.get("patch") != [], recorded
+    assert set(named) == set(CLASSES) - {"stuck", "wrong_answer"}, "these two rest on the conversation"
