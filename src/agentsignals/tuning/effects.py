@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Hashable, Sequence
-from math import sqrt
+from math import erfc, sqrt
 
 from agentsignals.tuning.plan import Candidate
 
@@ -126,6 +126,20 @@ class Effects:
         self.fit()
         places = (self._index.get(effect) for effect in _effects(candidate))
         return _CENTRE + sum(self.means[place] for place in places if place is not None)
+
+    def better(self, candidate: Candidate, leader: Candidate) -> float:
+        """The probability that a candidate is better than another one, both among those with outcomes."""
+        self.fit()
+        difference = [0.0] * len(self.means)
+        for sign, effects in ((1.0, _effects(candidate)), (-1.0, _effects(leader))):
+            for effect in effects:
+                difference[self._index[effect]] += sign
+        halfway: list[float] = []
+        for line, value in zip(self._root, difference, strict=True):
+            halfway.append((value - sum(map(float.__mul__, line, halfway))) / line[-1])
+        spread = sqrt(sum(part * part for part in halfway))
+        gap = sum(map(float.__mul__, difference, self.means))
+        return 0.5 * erfc(-gap / spread / sqrt(2))
 
 
 def _variance(effect: Effect) -> float:

@@ -45,11 +45,10 @@ def results(store: Store, plan: Plan, runs: Sequence[Run], folder: Path) -> dict
         names, values = rows(store, sql)
         tables[name] = [dict(zip(names, row, strict=True)) for row in values]
     paths = {row["session_id"]: row["path"] for row in tables["places"]}
-    by_run: dict[int, list[Tried]] = {}
-    for attempt in evaluated(tried_of(rule, tables)):
-        number = _number(paths.get(attempt.session_id, ""), folder)
-        if number is not None:
-            by_run.setdefault(number, []).append(attempt)
+    numbers = {session: _number(path, folder) for session, path in paths.items()}
+    by_run: dict[int | None, list[Tried]] = {}
+    for attempt in evaluated([a for a in tried_of(rule, tables) if numbers.get(a.session_id) is not None]):
+        by_run.setdefault(numbers[attempt.session_id], []).append(attempt)
     return {run.number: _result(plan, run, by_run.get(run.number, [])) for run in runs}
 
 

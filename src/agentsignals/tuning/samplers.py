@@ -23,6 +23,8 @@ class Race(Struct, frozen=True, kw_only=True):
     plan: Plan
     arms: Mapping[Candidate, Arm]
     """Outcomes by task, of those that have any."""
+    effects: Effects
+    """The model of these outcomes."""
     runs: Mapping[Candidate, int]
     """How often each was run to its end, in the order in which they came."""
     open: Sequence[Candidate]
@@ -36,18 +38,9 @@ def next_candidate(race: Race) -> Candidate:
     return {"thompson": _thompson, "random": _random, "optuna": _optuna}[race.plan.sampler](race)
 
 
-def effects_of(arms: Mapping[Candidate, Arm]) -> Effects:
-    """The model of these outcomes."""
-    effects = Effects()
-    for candidate, arm in arms.items():
-        for task, outcomes in arm.items():
-            effects.add(candidate, task, sum(outcomes) / len(outcomes), len(outcomes))
-    return effects
-
-
 def _thompson(race: Race) -> Candidate:
     """The best of a world drawn from the posterior: each is tried as often as it may be the best (Thompson 1933)."""
-    values = effects_of(race.arms).draw(_chance(race), race.open)
+    values = race.effects.draw(_chance(race), race.open)
     return max(zip(values, race.open, strict=True), key=lambda pair: pair[0])[1]
 
 

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from agentsignals.errors import StoreError
 from agentsignals.store import Store
+from agentsignals.tuning.effects import Effects
 from agentsignals.tuning.history import History, Phase, Run, State
 from agentsignals.tuning.plan import Candidate, Plan, check
 from agentsignals.tuning.racing import Drop, dropped
 from agentsignals.tuning.results import Result, results
-from agentsignals.tuning.samplers import Race, effects_of, next_candidate
+from agentsignals.tuning.samplers import Race, next_candidate
 
 SILENT = 3
 """A candidate is out after so many runs that left no outcome, and no run did."""
@@ -38,6 +39,7 @@ class Search:
         self.store = store or self.folder / "store"
         self.history = History(self.folder, plan)
         self.tasks, self.held_out = plan.parted()
+        self._modelled = (0, Effects())
 
     @property
     def runs(self) -> list[Run]:
@@ -124,18 +126,26 @@ class Search:
         for run in self.runs:
             if run.phase == "held_out":
                 return self.candidate(run)  # the first one is the winner's
-        arms = self.arms("search")
-        effects = effects_of(arms)
-        lost = self.dropped()
-        running = [self.plan.start, *(c for c in arms if c not in lost and c != self.plan.start)]
-        return max(running, key=effects.estimate)
+        others = [candidate for candidate in self.arms("search") if candidate != self.plan.start]
+        return max([self.plan.start, *others], key=self.effects.estimate)
+
+    @property
+    def effects(self) -> Effects:
+        """The model of the search's outcomes; made anew where there are more of them."""
+        if self._modelled[0] != len(self.results):
+            effects = Effects()
+            for candidate, arm in self.arms("search").items():
+                for task, outcomes in arm.items():
+                    effects.add(candidate, task, sum(outcomes) / len(outcomes), len(outcomes))
+            self._modelled = (len(self.results), effects)
+        return self._modelled[1]
 
     def dropped(self) -> Mapping[Candidate, Drop | None]:
-        """Candidates that are out of the race, and by whom; None: their runs left no outcome."""
+        """Candidates that are out of the race, and why; None: their runs left no outcome."""
         arms = self.arms("search")
         ended = self._counts(("ended",))
         silent: dict[Candidate, Drop | None] = {c: None for c, n in ended.items() if n >= SILENT and c not in arms}
-        return silent | dropped(arms, self.plan.start, len(self.plan.candidates()))
+        return silent | dropped(self.effects, list(arms))
 
     def _counts(self, states: tuple[str, ...]) -> dict[Candidate, int]:
         counts: dict[Candidate, int] = {}
@@ -152,7 +162,7 @@ class Search:
         open_ = [c for c in remaining if runs.get(c, 0) < len(self.tasks)]
         if len(remaining) < 2 or not open_:
             return None
-        return Race(plan=self.plan, arms=self.arms("search"), runs=runs, open=open_)
+        return Race(plan=self.plan, arms=self.arms("search"), effects=self.effects, runs=runs, open=open_)
 
     def _searching(self) -> tuple[Phase, Candidate, str] | None:
         race = None if self.spent(2 * len(self.held_out)) else self.race

@@ -10,8 +10,7 @@ from msgspec import Struct
 from agentsignals.analysis.compare.candidate import Estimate, estimate
 from agentsignals.stats.paired import Arm, Paired, paired, smallest_seen
 from agentsignals.tuning.plan import Candidate, Value
-from agentsignals.tuning.racing import ERROR, Drop
-from agentsignals.tuning.samplers import effects_of
+from agentsignals.tuning.racing import Drop
 from agentsignals.tuning.search import Search
 
 Verdict = Literal["under way", "no result", "default", "better", "worse", "not shown"]
@@ -68,8 +67,6 @@ class Standing(Struct, frozen=True, kw_only=True):
     default: dict[str, Value]
     tried: list[Tried]
     """Most promising first."""
-    dropping_error: float
-    """The probability that the best candidate was dropped is at most this."""
     confirmed: Confirmed | None
     caveats: list[str]
 
@@ -107,7 +104,6 @@ def standing(search: Search) -> Standing:
         winner=None if winner is None else plan.treatment(winner),
         default=plan.treatment(plan.start),
         tried=_tried(search),
-        dropping_error=ERROR,
         confirmed=confirmed,
         caveats=_caveats(search, confirmed),
     )
@@ -115,7 +111,6 @@ def standing(search: Search) -> Standing:
 
 def _tried(search: Search) -> list[Tried]:
     arms, lost = search.arms("search"), search.dropped()
-    effects = effects_of(arms)
     runs = Counter(search.candidate(run) for run in search.runs if run.phase == "search" and run.state == "ended")
     rows = []
     for candidate in runs:
@@ -127,7 +122,7 @@ def _tried(search: Search) -> list[Tried]:
                 tasks=len(arms.get(candidate, {})),
                 solved=round(sum(outcomes)),
                 trials=len(outcomes),
-                expected=effects.estimate(candidate),
+                expected=search.effects.estimate(candidate),
                 dropped=_why(search, lost[candidate]) if candidate in lost else "",
             )
         )
@@ -137,8 +132,8 @@ def _tried(search: Search) -> list[Tried]:
 def _why(search: Search, drop: Drop | None) -> str:
     if drop is None:
         return "its runs left no outcome"
-    by = "the default" if drop.by == search.plan.start else words(search.plan.treatment(drop.by))
-    return f"lost {drop.lost} tasks to {by}, won {drop.won}"
+    leader = "the default" if drop.leader == search.plan.start else words(search.plan.treatment(drop.leader))
+    return f"better than {leader}: {drop.probability:.1%}"
 
 
 def _outcomes(arm: Arm) -> list[float]:
@@ -201,7 +196,8 @@ def _caveats(search: Search, confirmed: Confirmed | None) -> list[str]:
                 f"{len(again)} held-out tasks were searched on, too: the interval speaks of other runs at these tasks,"
                 " not of other tasks"
             )
-        if confirmed.smallest_seen is not None and confirmed.difference.tasks:
+        shown = (confirmed.difference.low or 0) > 0 or (confirmed.difference.high or 0) < 0
+        if confirmed.smallest_seen is not None and not shown:
             lines.append(
                 f"with {confirmed.difference.tasks} held-out tasks a difference under"
                 f" {100 * confirmed.smallest_seen:.0f} points is mostly missed"
